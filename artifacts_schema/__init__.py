@@ -1,0 +1,1 @@
+"""The ground floor: what passes between stages, and where it lives."""

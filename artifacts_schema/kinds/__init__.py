@@ -1,0 +1,67 @@
+"""Every kind by name. Side tables name the documents they lie beside by `beside(digest)`."""
+
+from __future__ import annotations
+
+from artifacts_schema.errors import UsageError
+from artifacts_schema.kinds.documents import (
+    CONTAMINATION,
+    DOCUMENTS,
+    DUPLICATES,
+    EXCLUSIONS,
+    LEDGER,
+    REJECTED,
+    SIGNALS,
+    VIEWS,
+)
+from artifacts_schema.kinds.examples import BENCHMARKS, CONVERSATIONS, PREFERENCES, TRUTH
+from artifacts_schema.kinds.models import (
+    CHECKPOINT,
+    EVALUATION,
+    RELEASE,
+    TOKEN_SHARDS,
+    TOKENIZER,
+    TRAINING_RUN,
+)
+from artifacts_schema.kinds.schema import Column, Kind, Table
+from artifacts_schema.kinds.snapshot import SNAPSHOT
+
+KINDS: dict[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        SNAPSHOT,
+        DOCUMENTS,
+        REJECTED,
+        SIGNALS,
+        VIEWS,
+        DUPLICATES,
+        CONTAMINATION,
+        LEDGER,
+        EXCLUSIONS,
+        CONVERSATIONS,
+        PREFERENCES,
+        BENCHMARKS,
+        TRUTH,
+        TOKENIZER,
+        TOKEN_SHARDS,
+        CHECKPOINT,
+        TRAINING_RUN,
+        EVALUATION,
+        RELEASE,
+    )
+}
+
+__all__ = ["KINDS", "Column", "Kind", "Table", "beside", "kind_named"]
+
+
+def kind_named(name: str) -> Kind:
+    """The kind called `name`; UsageError with the nearest name if there is none."""
+    from artifacts_schema.config import did_you_mean
+
+    if name not in KINDS:
+        raise UsageError(f"no kind '{name}'{did_you_mean(name, KINDS)}")
+    return KINDS[name]
+
+
+def beside(documents_digest: str) -> str:
+    """Folder of the tables that describe the documents output with this digest."""
+    return documents_digest[:12]

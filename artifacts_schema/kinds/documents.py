@@ -1,0 +1,174 @@
+"""Documents, what was turned away on the way in, and the tables that lie beside documents."""
+
+from artifacts_schema.kinds.schema import Column, Kind, Table
+
+DOC_ID = Column(
+    "doc_id", "string", "32 hex digits: hash of snapshot, file and record offset or id."
+)
+
+ORIGIN = (
+    Column("origin_file", "string", "Name of the source file within its snapshot."),
+    Column(
+        "origin_offset", "int64", "Byte offset of the record in that file (of its gzip member)."
+    ),
+    Column("origin_length", "int64", "Bytes of the record in that file."),
+)
+
+DOCUMENTS = Kind(
+    name="documents",
+    version=1,
+    description="Documents with their text, in a stable order; shards are the unit of parallel work.",
+    tables={
+        "*.parquet": Table(
+            (
+                DOC_ID,
+                Column("source", "string", "Where documents come from: web, code, …"),
+                Column("snapshot", "string", "Name of the snapshot that held the record."),
+                Column("url", "string?", "Address, or path within a code tree."),
+                Column("date", "string?", "ISO 8601 date of capture or publication, as declared."),
+                Column("title", "string?", "Title, as declared."),
+                Column("language", "string?", "Language, as declared by the source."),
+                Column("text", "string", "The text; never empty."),
+                Column("metadata", "string", "JSON object with what else the reader kept."),
+                *ORIGIN,
+                Column(
+                    "duplicate_class",
+                    "string?",
+                    "Set by `filter`: least doc_id among those linked to it by verified pairs.",
+                ),
+            )
+        )
+    },
+)
+
+REJECTED = Kind(
+    name="rejected",
+    version=1,
+    description="Records that did not become documents: one row each, with the reason.",
+    tables={
+        "*.parquet": Table(
+            (
+                DOC_ID,
+                Column("snapshot", "string", "Name of the snapshot that held the record."),
+                Column("url", "string?", "Address, where the record still told it."),
+                Column("reason", "string", "Why it was turned away, e.g. `http_status`."),
+                Column("detail", "string?", "The value behind the reason, at most 200 characters."),
+                *ORIGIN,
+            )
+        )
+    },
+)
+
+SIGNALS = Kind(
+    name="signals",
+    version=1,
+    description="Numbers and labels about documents, row for row beside them; computed once.",
+    tables={"*.parquet": Table((DOC_ID,), open=True)},
+    files={"signals.json": "Columns of this run: description, source, unit and view of each."},
+)
+
+VIEWS = Kind(
+    name="views",
+    version=1,
+    description="Named edits of a text as spans, row for row beside the documents.",
+    tables={
+        "*.parquet": Table(
+            (
+                DOC_ID,
+                Column(
+                    "spans",
+                    "list<struct<view: string, start: int32, end: int32, label: string, "
+                    "replacement: string>>",
+                    "Characters [start, end) of the text to replace, by view, then start.",
+                ),
+            )
+        )
+    },
+)
+
+DUPLICATES = Kind(
+    name="duplicates",
+    version=1,
+    description="Verified near-duplicate pairs above a low floor: a table set for each documents "
+    "artifact, in a folder named by the first 12 digits of its digest.",
+    tables={
+        "*/*.parquet": Table(
+            (
+                DOC_ID,
+                Column(
+                    "exact_class",
+                    "string",
+                    "doc_id of the first document with the same normalised text; its own if alone.",
+                ),
+                Column(
+                    "partners",
+                    "list<struct<doc_id: string, similarity: float32, band: int32>>",
+                    "Verified pairs of the exact class's first document, by similarity falling.",
+                ),
+            )
+        )
+    },
+    files={"statistics.json": "Candidates, verified pairs, classes, and the parameters' curve."},
+)
+
+CONTAMINATION = Kind(
+    name="contamination",
+    version=1,
+    description="Overlap with benchmarks, both ways: document rows in a folder for each documents "
+    "artifact (first 12 digits of its digest), and one table of the benchmark items that were hit.",
+    tables={
+        "items.parquet": Table(
+            (
+                Column("benchmark", "string", "Name of the benchmark."),
+                Column("item_id", "string", "The item."),
+                Column("documents", "int64", "Documents that share an n-gram with it."),
+                Column("ngrams", "int64", "N-grams of the item."),
+                Column("ngrams_hit", "int64", "Those of them that occur in some document."),
+            )
+        ),
+        "*/*.parquet": Table(
+            (
+                DOC_ID,
+                Column("ngrams", "int64", "N-grams of the document."),
+                Column("ngrams_hit", "int64", "Those of them that a benchmark item holds."),
+                Column(
+                    "hits",
+                    "list<struct<benchmark: string, item_id: string, ngrams: int32, "
+                    "start: int32, end: int32>>",
+                    "Items hit: shared n-grams, and characters [start, end) of the first in the text.",
+                ),
+            )
+        ),
+    },
+)
+
+LEDGER = Kind(
+    name="ledger",
+    version=1,
+    description="One row a document: kept or dropped and why; a table set for each documents "
+    "artifact, in a folder named by the first 12 digits of its digest.",
+    tables={
+        "*/*.parquet": Table(
+            (
+                DOC_ID,
+                Column("verdict", "string", "`kept` or `dropped`."),
+                Column("reason", "string?", "First failing rule in the order of decision."),
+                Column("failing", "list<string>", "All failing rules, in the order of decision."),
+                Column("value", "float64?", "Value of the first failing rule's signal."),
+                Column("threshold", "float64?", "The threshold it failed."),
+                Column("partner", "string?", "For a duplicate: doc_id of the kept partner."),
+                Column("edits", "int32", "Spans cut or replaced in the kept text."),
+                Column("characters", "int64", "Characters of the text before any edit."),
+            )
+        )
+    },
+)
+
+EXCLUSIONS = Kind(
+    name="exclusions",
+    version=1,
+    description="Documents that must not be used, with the reason.",
+    tables={
+        "*.parquet": Table((DOC_ID, Column("reason", "string", "Why, e.g. `forget request`.")))
+    },
+)

@@ -1,0 +1,137 @@
+"""Tokenizers, tokens, checkpoints, and what is measured and released of them."""
+
+from artifacts_schema.kinds.schema import Column, Kind, Table
+
+TOKENIZER = Kind(
+    name="tokenizer",
+    version=1,
+    description="A trained tokenizer in the files that `tokenizers` and `transformers` load.",
+    files={
+        "tokenizer.json": "The tokenizer of the `tokenizers` library.",
+        "tokenizer_config.json": "Special tokens and chat template, as `transformers` reads them.",
+        "training.json": "Sample, sizes and fertility of the training run.",
+    },
+)
+
+TOKEN_SHARDS = Kind(
+    name="token_shards",
+    version=1,
+    description="Packed sequences of one length, by source, with the document of every token.",
+    tables={
+        "*/*.index.parquet": Table(
+            (
+                Column("sequence", "int64", "Row of the sequence within its shard."),
+                Column("start", "int32", "First token of the piece within the sequence."),
+                Column("length", "int32", "Tokens of the piece."),
+                Column("doc_id", "string", "The document."),
+                Column("document_start", "int64", "First token of the piece within the document."),
+                Column("language", "string?", "Language of the document, as declared."),
+            )
+        )
+    },
+    files={
+        "shards.json": "dtype, sequence_length, vocabulary_size, tokenizer (digest), padding id, "
+        "and by source: shards [{file, sequences}], sequences, tokens, documents, bytes.",
+        "token_bytes.bin": "uint16 little-endian [vocabulary_size]: UTF-8 bytes of each token, "
+        "0 for special tokens.",
+        "train_counts.bin": "int64 little-endian [vocabulary_size]: occurrences in the train split.",
+        "*/*.tokens": "[sequences, sequence_length] token ids, uint16 or uint32 little-endian; pieces "
+        "from the left, then padding.",
+    },
+)
+
+CHECKPOINT = Kind(
+    name="checkpoint",
+    version=1,
+    description="A model at a training step, free of any parallel layout, with its tokenizer.",
+    files={
+        "model.json": "Architecture: the fields of `stages.model.ModelConfig`.",
+        "model.safetensors": "Weights under Ingot's names.",
+        "optimizer.safetensors": "Optimizer state by parameter name, where it was asked for.",
+        "state.json": "training_step, tokens, phase, and what else a continuation needs.",
+        "tokenizer.json": "The tokenizer of the `tokenizers` library.",
+        "tokenizer_config.json": "Special tokens and chat template.",
+    },
+)
+
+TRAINING_RUN = Kind(
+    name="training_run",
+    version=1,
+    description="What happened in a training run, step by step; speed and memory are telemetry.",
+    tables={
+        "metrics.parquet": Table(
+            (
+                Column("training_step", "int64", "Optimizer update, from 1."),
+                Column("tokens", "int64", "Tokens consumed up to and with this step."),
+                Column("phase", "int32", "Index of the phase."),
+                Column("loss", "float64", "Mean loss over the step's valid targets, nats."),
+                Column("grad_norm", "float64", "Global gradient norm before clipping."),
+                Column("learning_rate", "float64", "Learning rate of the step."),
+            ),
+            open=True,
+        ),
+        "held_out.parquet": Table(
+            (
+                Column("training_step", "int64", "Updates done; 0 is the untrained model."),
+                Column("tokens", "int64", "Tokens consumed."),
+                Column("source", "string", "Source, or `all`."),
+                Column("loss", "float64", "Mean loss over held-out targets, nats."),
+                Column(
+                    "bits_per_byte", "float64?", "Loss in bits over UTF-8 bytes of the targets."
+                ),
+            )
+        ),
+    },
+    files={
+        "run.json": "Plan and account: phases, tokens planned and realised by source, baseline."
+    },
+)
+
+EVALUATION = Kind(
+    name="evaluation",
+    version=1,
+    description="Scores with standard errors, the items behind them, and sample generations.",
+    tables={
+        "results.parquet": Table(
+            (
+                Column(
+                    "benchmark", "string", "Benchmark, `held_out/<source>` or `planted/<defect>`."
+                ),
+                Column("metric", "string", "accuracy, accuracy_by_bytes, bits_per_byte, recall, …"),
+                Column("value", "float64", "The score."),
+                Column("standard_error", "float64?", "Its standard error, where one is defined."),
+                Column("count", "int64", "Items (or bytes, for bits_per_byte) behind it."),
+                Column("baseline", "float64?", "Chance, or the token-unigram model."),
+            )
+        ),
+        "items.parquet": Table(
+            (
+                Column("benchmark", "string", "Benchmark."),
+                Column("item_id", "string", "Item."),
+                Column("metric", "string", "Metric."),
+                Column("value", "float64", "Value of the item."),
+                Column("contaminated", "bool?", "Whether the corpus holds an n-gram of the item."),
+            )
+        ),
+        "generations.parquet": Table(
+            (
+                Column("prompt", "string", "The prompt as the model saw it."),
+                Column("completion", "string", "What it wrote."),
+                Column("form", "string", "`text` or `chat`."),
+            )
+        ),
+    },
+)
+
+RELEASE = Kind(
+    name="release",
+    version=1,
+    description="A model folder that `transformers` loads by its Auto classes, with card and lineage.",
+    files={
+        "model.safetensors": "Weights under Hugging Face's names.",
+        "*.safetensors": "Weights in several files, where they are large.",
+        "*.json": "config, generation_config, tokenizer, tokenizer_config, ingot (lineage).",
+        "chat_template.jinja": "The chat template.",
+        "README.md": "Model card.",
+    },
+)

@@ -1,0 +1,135 @@
+"""From payload to artifact: files under a fresh attempt, then one manifest, created if absent."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from artifacts_schema.errors import CorruptArtifact, NotDeterministic
+from artifacts_schema.identity import files_digest, short
+from artifacts_schema.kinds import kind_named
+from artifacts_schema.manifest import File, Manifest, Output
+from artifacts_schema.store import layout
+from artifacts_schema.store.backend import Backend, HashingWriter
+from artifacts_schema.store.points import reached
+from artifacts_schema.store.store import Store
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Attempt:
+    """The payload of one try at a key. Nobody reads it before its manifest stands."""
+
+    backend: Backend
+    stage: str
+    key: str
+    kinds: dict[str, str]
+    name: str = field(default_factory=lambda: secrets.token_hex(6))
+    files: dict[str, dict[str, File]] = field(default_factory=dict)
+
+    @contextmanager
+    def create(self, output: str, path: str) -> Iterator[HashingWriter]:
+        """Write the file `path` of `output`; it belongs to the attempt when the block ends well."""
+        self._check(output, path)
+        with self.backend.create(self._place(output, path)) as writer:
+            yield writer
+        self.register(output, File(path=path, bytes=writer.bytes, sha256=writer.sha256))
+
+    def adopt(self, output: str, file: File, source: str) -> None:
+        """Take over a file that lies elsewhere in the store (a finished shard), without copying."""
+        self._check(output, file.path)
+        self.backend.link(source, self._place(output, file.path))
+        self.register(output, file)
+
+    def register(self, output: str, file: File) -> None:
+        """Note a file that has been written."""
+        self.files.setdefault(output, {})[file.path] = file
+
+    def set_rows(self, output: str, path: str, rows: int) -> None:
+        """Note the rows of a table after it was written."""
+        self.files[output][path] = self.files[output][path].model_copy(update={"rows": rows})
+
+    def outputs(self) -> dict[str, Output]:
+        """Every declared output with its files and digest; one without files is empty, not absent."""
+        found = {}
+        for name, kind in self.kinds.items():
+            files = tuple(self.files.get(name, {})[p] for p in sorted(self.files.get(name, {})))
+            digest = files_digest((f.path, f.bytes, f.sha256) for f in files)
+            version = kind_named(kind).version
+            found[name] = Output(kind=kind, kind_version=version, digest=digest, files=files)
+        return found
+
+    def discard(self) -> None:
+        """Remove the payload of an attempt that will not be committed."""
+        self.backend.remove(layout.payload(self.stage, self.key, self.name))
+
+    def _place(self, output: str, path: str) -> str:
+        return layout.payload(self.stage, self.key, self.name, output) + "/" + path
+
+    def _check(self, output: str, path: str) -> None:
+        if output not in self.kinds:
+            raise ValueError(f"{self.stage} declares no output '{output}'")
+        if path.startswith("/") or any(part in ("", ".", "..") for part in path.split("/")):
+            raise ValueError(f"not a path inside an output: {path!r}")
+        if not kind_named(self.kinds[output]).allows(path):
+            raise ValueError(f"kind '{self.kinds[output]}' has no file like '{path}'")
+        if path in self.files.get(output, {}):
+            raise ValueError(f"'{path}' of output '{output}' is written twice")
+
+
+def commit(store: Store, manifest: Manifest) -> Manifest:
+    """Put the manifest; returns the one that stands, which may be an earlier writer's.
+
+    Raises NotDeterministic if an earlier writer's bytes differ where the stage promises equal bytes at
+    equal libraries; elsewhere the earlier artifact stays and a warning names what differs.
+    """
+    path = layout.manifest(manifest.stage, manifest.key)
+    reached("before manifest")
+    if store.backend.put_if_absent(path, manifest.model_dump_json(indent=1).encode()):
+        reached("manifest linked")
+        return manifest
+    earlier = store.manifest(manifest.stage, manifest.key)
+    if earlier is None:
+        raise CorruptArtifact(
+            "the manifest vanished while it was read", where=path, hint="run the step again"
+        )
+    if _digests(earlier) != _digests(manifest):
+        _judge(earlier, manifest)
+    return earlier
+
+
+def _digests(manifest: Manifest) -> dict[str, str]:
+    return {name: output.digest for name, output in manifest.outputs.items()}
+
+
+def _judge(earlier: Manifest, later: Manifest) -> None:
+    differing = [n for n, d in _digests(later).items() if _digests(earlier).get(n) != d]
+    what = f"{later.stage} {short(later.key)}: output {', '.join(differing)}"
+    causes = [
+        f"{name} {before} → {after}"
+        for name, before, after in _differences(
+            {**earlier.code.libraries, **earlier.layout}, {**later.code.libraries, **later.layout}
+        )
+    ]
+    if later.reproducible == "bytes" and not causes:
+        raise NotDeterministic(
+            f"{what} differs from the committed bytes at equal config, inputs and libraries",
+            where=layout.manifest(later.stage, later.key),
+            hint="the stage is not deterministic, or its code changed without a new version",
+        )
+    log.warning(
+        "%s differs from the artifact that stands, which stays (%s)",
+        what,
+        "; ".join(causes) or "numerics",
+    )
+
+
+def _differences(
+    before: dict[str, object], after: dict[str, object]
+) -> list[tuple[str, object, object]]:
+    names = sorted(before.keys() | after.keys())
+    return [(n, before.get(n), after.get(n)) for n in names if before.get(n) != after.get(n)]

@@ -1,0 +1,36 @@
+"""Where things lie in a store, relative to its root. Nothing else spells these paths."""
+
+from __future__ import annotations
+
+FORMAT = "ingot-store.json"
+"""Marks a folder as a store and names its schema version."""
+
+
+def manifest(stage: str, key: str) -> str:
+    """The manifest of an artifact: its presence is the commit."""
+    return f"artifacts/{stage}/{key}.json"
+
+
+def payload(stage: str, key: str, attempt: str = "", output: str = "") -> str:
+    """The payload of an artifact, of one attempt at it, or of one output of that attempt."""
+    return "/".join(part for part in ("data", stage, key, attempt, output) if part)
+
+
+def work(key: str, *parts: str) -> str:
+    """Resume state, lease, log and events of a run."""
+    return "/".join(("work", key, *parts))
+
+
+def ref(name: str) -> str:
+    """A movable name."""
+    return f"refs/{name}.json"
+
+
+def locations(digest: str) -> str:
+    """Where the files of the snapshot with this digest lie; moves with them, so it is not hashed."""
+    return f"refs/.locations/{digest}.json"
+
+
+def checksums() -> str:
+    """Checksums of outside files by path, size and time: a cache, safe to remove."""
+    return "refs/.checksums.json"

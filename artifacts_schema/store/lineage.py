@@ -1,0 +1,56 @@
+"""Where an artifact comes from and what was made of it, read from the manifests alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from artifacts_schema.manifest import Manifest
+from artifacts_schema.store.store import Store
+
+
+@dataclass(frozen=True)
+class Edge:
+    """`parent`'s output went into `role` of `child`; (stage, key) each."""
+
+    parent: tuple[str, str]
+    output: str
+    role: str
+    child: tuple[str, str]
+
+
+def ancestors(store: Store, manifest: Manifest) -> list[Edge]:
+    """Every edge above an artifact, nearest first. A parent that was collected is still named."""
+    edges: list[Edge] = []
+    waiting, seen = [manifest], {(manifest.stage, manifest.key)}
+    while waiting:
+        child = waiting.pop(0)
+        for role, references in child.inputs.items():
+            for reference in references:
+                parent = (reference.stage, reference.key)
+                edges.append(Edge(parent, reference.output, role, (child.stage, child.key)))
+                if parent not in seen:
+                    seen.add(parent)
+                    found = store.manifest(*parent)
+                    if found is not None:
+                        waiting.append(found)
+    return edges
+
+
+def descendants(store: Store, manifest: Manifest) -> list[Edge]:
+    """Every edge below an artifact, nearest first."""
+    children: dict[tuple[str, str], list[Edge]] = {}
+    for child in store.manifests():
+        for role, references in child.inputs.items():
+            for reference in references:
+                parent = (reference.stage, reference.key)
+                edge = Edge(parent, reference.output, role, (child.stage, child.key))
+                children.setdefault(parent, []).append(edge)
+    edges: list[Edge] = []
+    waiting, seen = [(manifest.stage, manifest.key)], {(manifest.stage, manifest.key)}
+    while waiting:
+        for edge in children.get(waiting.pop(0), []):
+            edges.append(edge)
+            if edge.child not in seen:
+                seen.add(edge.child)
+                waiting.append(edge.child)
+    return edges

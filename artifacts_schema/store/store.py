@@ -1,0 +1,237 @@
+"""Finding and naming artifacts. Writing them is `commit`, holding a key is `lease`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+from artifacts_schema.config import did_you_mean
+from artifacts_schema.errors import CorruptArtifact, StoreError, UsageError
+from artifacts_schema.identity import SCHEMA_VERSION, short
+from artifacts_schema.manifest import InputRef, Manifest
+from artifacts_schema.store import layout
+from artifacts_schema.store.backend import Backend
+
+_HEX = re.compile(r"[0-9a-f]{6,64}")
+_REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@\[\]-]*(/[A-Za-z0-9][A-Za-z0-9._@\[\]-]*)*")
+
+
+@dataclass(frozen=True)
+class Ref:
+    """A movable name's target."""
+
+    stage: str
+    key: str
+
+
+@dataclass(frozen=True)
+class WorkState:
+    """What a run that has not committed left behind, or is doing now."""
+
+    exists: bool
+    finished_shards: int
+    running: bool
+
+
+class Store:
+    """All artifacts under one URL. Reading needs no lock: what has a manifest never changes."""
+
+    def __init__(self, url: str) -> None:
+        self.backend = Backend(url)
+
+    @property
+    def url(self) -> str:
+        """The place, as it was given."""
+        return self.backend.url
+
+    @classmethod
+    def open(cls, url: str, *, create: bool = True) -> Self:
+        """Open the store at `url`, making it if there is none.
+
+        Raises StoreError if the place cannot be written, belongs to something else, or was laid out
+        by another schema version.
+        """
+        store = cls(str(url))
+        mark = {"format": "ingot-store", "schema": SCHEMA_VERSION}
+        try:
+            found = json.loads(store.backend.read(layout.FORMAT))
+        except FileNotFoundError:
+            if not create:
+                raise StoreError("no store here", where=store.url, hint="check --store") from None
+            store._claim(mark)
+            return store
+        except (ValueError, NotADirectoryError):
+            raise StoreError(
+                "not an Ingot store", where=store.url, hint="choose another --store"
+            ) from None
+        if found != mark:
+            raise StoreError(
+                f"store of schema {found.get('schema')!r}, this Ingot reads {SCHEMA_VERSION}",
+                where=store.url,
+                hint="use the Ingot that made it, or a new store",
+            )
+        return store
+
+    def _claim(self, mark: dict[str, Any]) -> None:
+        if self.backend.files("") and not self.backend.exists("artifacts"):
+            raise StoreError(
+                "the folder holds other files",
+                where=self.url,
+                hint="choose an empty folder as --store",
+            )
+        try:
+            self.backend.put_if_absent(layout.FORMAT, json.dumps(mark).encode())
+        except (NotADirectoryError, FileExistsError, FileNotFoundError) as error:
+            raise StoreError(
+                f"cannot make a store: {error}", where=self.url, hint="choose another --store"
+            ) from None
+
+    # Artifacts -----------------------------------------------------------------------------------
+
+    def manifest(self, stage: str, key: str) -> Manifest | None:
+        """The manifest of an artifact, or None if nothing was committed under this key."""
+        path = layout.manifest(stage, key)
+        try:
+            manifest = Manifest.load(self.backend.read(path), where=path)
+        except FileNotFoundError:
+            return None
+        if (manifest.stage, manifest.key) != (stage, key):
+            raise CorruptArtifact(
+                f"the manifest names {manifest.stage} {short(manifest.key)}",
+                where=path,
+                hint="it was moved; remove the file and run the step again",
+            )
+        return manifest
+
+    def keys(self, stage: str | None = None) -> list[tuple[str, str]]:
+        """(stage, key) of every artifact, sorted."""
+        names = self.backend.files(f"artifacts/{stage}" if stage else "artifacts")
+        found = []
+        for name in names:
+            path = f"{stage}/{name}" if stage else name
+            if path.endswith(".json") and path.count("/") == 1 and "/." not in path:
+                owner, key = path.removesuffix(".json").split("/")
+                found.append((owner, key))
+        return sorted(found)
+
+    def manifests(self, stage: str | None = None) -> Iterator[Manifest]:
+        """Every artifact, by stage, then key."""
+        for owner, key in self.keys(stage):
+            manifest = self.manifest(owner, key)
+            if manifest is not None:
+                yield manifest
+
+    def find(self, prefix: str) -> Manifest:
+        """The artifact whose key, or an output's digest, begins with `prefix` (6 digits or more)."""
+        if not _HEX.fullmatch(prefix):
+            raise UsageError(f"'{prefix}' is neither a ref nor a key of at least 6 hex digits")
+        by_key = [pair for pair in self.keys() if pair[1].startswith(prefix)]
+        found = [m for pair in by_key if (m := self.manifest(*pair)) is not None] or [
+            m
+            for m in self.manifests()
+            if any(output.digest.startswith(prefix) for output in m.outputs.values())
+        ]
+        if not found:
+            raise UsageError(f"no artifact '{prefix}'", where=self.url, hint="see `ingot ls`")
+        if len(found) > 1:
+            names = ", ".join(f"{m.stage} {short(m.key)}" for m in found[:5])
+            raise UsageError(f"'{prefix}' is ambiguous: {names}", hint="give more digits")
+        return found[0]
+
+    def payload(self, manifest: Manifest, output: str, path: str = "") -> str:
+        """Where a payload file, or an output's folder, lies in the store."""
+        folder = layout.payload(manifest.stage, manifest.key, manifest.attempt, output)
+        return f"{folder}/{path}" if path else folder
+
+    # Names ---------------------------------------------------------------------------------------
+
+    def set_ref(self, name: str, stage: str, key: str) -> None:
+        """Point `name` at an artifact, wherever it pointed before."""
+        if not _REF.fullmatch(name):
+            raise UsageError(f"'{name}' cannot be a ref: use letters, digits, . _ - @ [ ] and /")
+        self.backend.replace(layout.ref(name), json.dumps({"stage": stage, "key": key}).encode())
+
+    def ref(self, name: str) -> Ref | None:
+        """What `name` points at, or None."""
+        if not _REF.fullmatch(name):
+            return None
+        try:
+            found = json.loads(self.backend.read(layout.ref(name)))
+            return Ref(found["stage"], found["key"])
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError):
+            raise CorruptArtifact(
+                "not a ref", where=layout.ref(name), hint="remove the file"
+            ) from None
+
+    def refs(self, prefix: str = "") -> dict[str, Ref]:
+        """All refs whose name begins with `prefix`, by name."""
+        names = [n.removesuffix(".json") for n in self.backend.files("refs") if n.endswith(".json")]
+        return {
+            name: ref
+            for name in names
+            if name.startswith(prefix) and not name.startswith(".") and (ref := self.ref(name))
+        }
+
+    def resolve(self, text: str) -> tuple[Manifest, str | None]:
+        """The artifact, and the output if one is named, that `REF[:output]` or `KEY[:output]` means."""
+        name, _, output = text.removeprefix("@").partition(":")
+        ref = self.ref(name)
+        if ref is not None:
+            manifest = self.manifest(ref.stage, ref.key)
+            if manifest is None:
+                raise UsageError(
+                    f"ref '{name}' points at {ref.stage} {short(ref.key)}, which is gone",
+                    where=self.url,
+                    hint="run its recipe again",
+                )
+        elif _HEX.fullmatch(name):
+            manifest = self.find(name)
+        else:
+            raise UsageError(f"no ref '{name}'{did_you_mean(name, self.refs())}", where=self.url)
+        if output and output not in manifest.outputs:
+            raise UsageError(
+                f"{manifest.stage} has no output '{output}'{did_you_mean(output, manifest.outputs)}"
+            )
+        return manifest, output or None
+
+    def reference(self, manifest: Manifest, output: str) -> InputRef:
+        """`output` of an artifact in the form that a role takes."""
+        found = manifest.output(output)
+        return InputRef(
+            stage=manifest.stage,
+            key=manifest.key,
+            output=output,
+            kind=found.kind,
+            digest=found.digest,
+        )
+
+    # Snapshots' places ---------------------------------------------------------------------------
+
+    def write_locations(self, digest: str, locations: dict[str, str]) -> None:
+        """Note where a snapshot's files lie: file name → path or URL."""
+        self.backend.replace(
+            layout.locations(digest), json.dumps(locations, sort_keys=True).encode()
+        )
+
+    def locations(self, digest: str) -> dict[str, str]:
+        """Where a snapshot's files lie; empty if they lie in the snapshot itself."""
+        try:
+            return dict(json.loads(self.backend.read(layout.locations(digest))))
+        except FileNotFoundError:
+            return {}
+
+    # Running work --------------------------------------------------------------------------------
+
+    def work_state(self, key: str) -> WorkState:
+        """What lies in the work folder of `key`."""
+        from artifacts_schema.store.lease import is_held
+
+        files = self.backend.files(layout.work(key))
+        shards = sum(1 for name in files if name.startswith("done/") and name.endswith(".json"))
+        kept = any(not name.startswith(("lease/", "log", "events", "spec")) for name in files)
+        return WorkState(kept, shards, is_held(self.backend, key))

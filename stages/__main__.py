@@ -1,0 +1,72 @@
+"""`python -P -m stages NAME --store URL --spec URI [--key K]`: run one stage, here, now.
+
+The entry that a child process, a Slurm job or a pod runs. It needs neither flows nor Prefect. Exit
+codes: 0 done or reused, 1 failed, 2 wrong spec or input, 75 stopped on request (run again to go on).
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+import traceback
+
+from artifacts_schema.errors import EXIT_FAILED, EXIT_OK, IngotError, InputError, UsageError
+from artifacts_schema.identity import short
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Parse, run, report; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -P -m stages", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("name", help="the stage")
+    parser.add_argument("--store", required=True, help="URL of the store")
+    parser.add_argument("--spec", required=True, help="path or URL of the stage spec (JSON)")
+    parser.add_argument("--key", help="the key that the spec must have here")
+    parser.add_argument("--force", action="store_true", help="run even if the artifact stands")
+    given = parser.parse_args(arguments)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR2):
+        signal.signal(number, lambda _number, _frame: stop.set())
+    try:
+        return _run(given, stop)
+    except IngotError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    except Exception as error:
+        traceback.print_exc()
+        print(f"error: {given.name} failed: {type(error).__name__}: {error}", file=sys.stderr)
+        return EXIT_FAILED
+
+
+def _run(given: argparse.Namespace, stop: threading.Event) -> int:
+    from artifacts_schema.store import Store
+    from stages.engine.runner import run_stage
+    from stages.engine.spec import StageSpec
+
+    spec = StageSpec.from_json(_read(given.spec), where=given.spec)
+    if spec.stage != given.name:
+        raise UsageError(
+            f"the spec is for stage '{spec.stage}', not '{given.name}'", where=given.spec
+        )
+    store = Store.open(given.store)
+    outcome = run_stage(store, spec, expected_key=given.key, force=given.force, stop=stop.is_set)
+    verb = "reused" if outcome.reused else "made"
+    print(f"{verb} {spec.stage} {short(outcome.manifest.key)}")
+    return EXIT_OK
+
+
+def _read(uri: str) -> bytes:
+    import fsspec
+
+    try:
+        with fsspec.open(uri, "rb") as file:
+            return bytes(file.read())
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read the spec: {error}", where=uri) from None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

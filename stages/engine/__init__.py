@@ -1,0 +1,21 @@
+"""What every stage rests on: protocol, context, runner, resumable shard map, launch."""
+
+from stages.engine.bad_records import check_bad_share
+from stages.engine.context import Context
+from stages.engine.inputs import Input, Shard
+from stages.engine.outputs import ShardOutput, ShardResult
+from stages.engine.protocol import Many, Maybe, One, Role, Stage
+
+__all__ = [
+    "Context",
+    "Input",
+    "Many",
+    "Maybe",
+    "One",
+    "Role",
+    "Shard",
+    "ShardOutput",
+    "ShardResult",
+    "Stage",
+    "check_bad_share",
+]

@@ -1,0 +1,18 @@
+"""Bad records never stop a stage and never vanish, up to a share that its Config states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from artifacts_schema.errors import InputError
+
+
+def check_bad_share(bad: int, total: int, limit: float, samples: Sequence[str], where: str) -> None:
+    """Raise InputError if more than `limit` of `total` records are bad; a few samples are shown."""
+    if total and bad / total > limit:
+        shown = "; ".join(sample[:120] for sample in samples[:3])
+        raise InputError(
+            f"{bad:,} of {total:,} records are bad ({bad / total:.1%}, allowed {limit:.1%}): {shown}",
+            where=where,
+            hint="repair the source, or raise max_bad_share if this is expected",
+        )

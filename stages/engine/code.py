@@ -1,0 +1,90 @@
+"""Which program made an artifact: a digest of the stage's modules, and versions of what they rest on."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.metadata
+import inspect
+import platform
+import re
+from functools import cache
+from pathlib import Path
+
+from stages.engine.protocol import Stage
+
+SHARED_ROOMS = ("text", "model", "training", "scoring")
+_USES = re.compile(r"\bstages\.(" + "|".join(SHARED_ROOMS) + r")\b")
+
+
+def code_digest(stage: type[Stage]) -> str:
+    """sha256 over the syntax of the stage's room and of the shared rooms it uses.
+
+    Comments, formatting and docstrings do not count; the engine does not either, since it only moves
+    bytes. A stage outside `stages/` counts its own module, or its package if it has one to itself.
+    """
+    home = Path(inspect.getfile(stage)).resolve()
+    room = home.parent if home.name == "stage.py" else home
+    digest = hashlib.sha256()
+    for part in _closure(room):
+        digest.update(_room_digest(part).encode())
+    return digest.hexdigest()
+
+
+def library_versions(stage: type[Stage]) -> dict[str, str]:
+    """Python's version and those of the distributions that bear on the stage's bytes."""
+    return {
+        "python": platform.python_version(),
+        **{name: _version(name) for name in sorted(stage.libraries)},
+    }
+
+
+def _version(distribution: str) -> str:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return "absent"
+
+
+def _closure(room: Path) -> list[Path]:
+    shared = Path(__file__).resolve().parent.parent
+    found, waiting = [room], [room]
+    while waiting:
+        for name in sorted(_uses(waiting.pop())):
+            part = shared / name
+            if part not in found and part.is_dir():
+                found.append(part)
+                waiting.append(part)
+    return [room, *sorted(found[1:])]
+
+
+def _sources(room: Path) -> list[Path]:
+    return [room] if room.is_file() else sorted(room.rglob("*.py"))
+
+
+@cache
+def _uses(room: Path) -> frozenset[str]:
+    text = "\n".join(path.read_text(encoding="utf-8") for path in _sources(room))
+    return frozenset(_USES.findall(text))
+
+
+@cache
+def _room_digest(room: Path) -> str:
+    digest = hashlib.sha256()
+    for path in _sources(room):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        _drop_docstrings(tree)
+        name = path.name if room.is_file() else path.relative_to(room).as_posix()
+        digest.update(f"{name}\n{ast.dump(tree)}\n".encode())
+    return digest.hexdigest()
+
+
+def _drop_docstrings(tree: ast.AST) -> None:
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if not isinstance(body, list) or not body:
+            continue
+        first = body[0]
+        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+            if isinstance(first.value.value, str):
+                node.body = body[1:]  # type: ignore[attr-defined]

@@ -1,0 +1,161 @@
+"""What a stage is given: inputs, writers, the shard map, and a way to tell how it goes."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from artifacts_schema import config as settings
+from artifacts_schema.errors import NotConserved, Stopped
+from artifacts_schema.manifest import Conservation
+from artifacts_schema.store.backend import Backend
+from artifacts_schema.store.commit import Attempt
+from stages.engine.events import EventWriter
+from stages.engine.inputs import Input
+from stages.engine.outputs import AttemptWriters, ShardResult
+from stages.engine.shards import Item, ShardMap
+
+SAMPLES = 5
+SAMPLE_CHARACTERS = 200
+
+
+class Context(AttemptWriters):
+    """One run of one stage, seen from inside. Writes straight into the attempt as well."""
+
+    def __init__(
+        self,
+        *,
+        config: settings.Config,
+        execution: settings.Execution,
+        inputs: Mapping[str, Sequence[Input]],
+        attempt: Attempt,
+        backend: Backend,
+        code: str,
+        work: Path,
+        events: EventWriter,
+        log: logging.Logger,
+        stop: Callable[[], bool],
+    ) -> None:
+        super().__init__(attempt)
+        self.config: Any = config
+        self.execution: Any = execution
+        self.log = log
+        self.work = work
+        self.counts: dict[str, int | float] = {}
+        self.samples: dict[str, list[str]] = {}
+        self.conservation: Conservation | None = None
+        self.notes: dict[str, Any] = {}
+        self.layout_notes: dict[str, Any] = {}
+        self._inputs, self._backend, self._code = inputs, backend, code
+        self._events, self._stop, self._maps = events, stop, set[str]()
+
+    # Inputs --------------------------------------------------------------------------------------
+
+    def one(self, role: str) -> Input:
+        """The output given to a role that takes exactly one."""
+        (only,) = self._inputs[role]
+        return only
+
+    def maybe(self, role: str) -> Input | None:
+        """The output given to a role that takes one or none."""
+        given = self._inputs.get(role, ())
+        return given[0] if given else None
+
+    def many(self, role: str) -> list[Input]:
+        """The outputs given to a role, in order."""
+        return list(self._inputs.get(role, ()))
+
+    # Work ----------------------------------------------------------------------------------------
+
+    @property
+    def workers(self) -> int:
+        """Worker processes to use."""
+        return int(self.execution.workers or len(os.sched_getaffinity(0)))
+
+    def map(
+        self,
+        function: Callable[..., Any],
+        items: Iterable[Item],
+        *,
+        name: str | None = None,
+        **shared: Any,
+    ) -> list[ShardResult]:
+        """Call `function(item, output, **shared)` for each item, in worker processes.
+
+        What `function` returns (a JSON-able dict) and writes is kept across kills; results come in the
+        order of `items`. Raises Stopped when the stage is asked to stop.
+        """
+        name = name or function.__name__.strip("_")
+        if name in self._maps:
+            raise ValueError(f"two maps called '{name}' in one stage")
+        self._maps.add(name)
+        shards = ShardMap(
+            backend=self._backend,
+            key=self.attempt.key,
+            name=name,
+            kinds=self.attempt.kinds,
+            code=self._code,
+            workers=self.workers,
+            stopping=self._stop,
+            progress=lambda done, total: self._events.progress(done, total, "shards", name),
+        )
+        results, written = shards.run(function, list(items), shared)
+        for item in written:
+            self.attempt.adopt(str(item.output), item.file, item.place)
+        return results
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the stage was asked to stop."""
+        return self._stop()
+
+    def check_stop(self) -> None:
+        """Raise Stopped if the stage was asked to stop; what it saved in `work` stays."""
+        if self._stop():
+            raise Stopped("stopped on request", hint="run the same command to continue")
+
+    # What is told --------------------------------------------------------------------------------
+
+    def count(self, **numbers: int | float) -> None:
+        """Add to the manifest's counters."""
+        for name, number in numbers.items():
+            self.counts[name] = self.counts.get(name, 0) + number
+
+    def sample(self, reason: str, text: str) -> None:
+        """Keep a short example for a reason, up to five."""
+        kept = self.samples.setdefault(reason, [])
+        if len(kept) < SAMPLES:
+            kept.append(text[:SAMPLE_CHARACTERS].encode("utf-8", "replace").decode())
+
+    def conserve(
+        self, *, records_in: int, out: int, dropped: Mapping[str, int] | None = None
+    ) -> None:
+        """State where every record went. NotConserved if `records_in` is not the sum of the rest."""
+        lost = {reason: count for reason, count in sorted((dropped or {}).items()) if count}
+        if records_in != out + sum(lost.values()):
+            parts = " + ".join(f"{count:,} {reason}" for reason, count in lost.items())
+            raise NotConserved(
+                f"{records_in:,} records in, but {out:,} out + {parts or 'none dropped'}",
+                where=self.attempt.stage,
+                hint="this is a bug in the stage; nothing was committed",
+            )
+        self.conservation = Conservation(records_in=records_in, out=out, dropped=lost)
+
+    def progress(self, done: float, total: float, unit: str = "") -> None:
+        """Tell how far the work is; cheap to call often."""
+        self._events.progress(done, total, unit, self.attempt.stage)
+
+    def metric(self, **numbers: Any) -> None:
+        """Tell numbers worth watching. Not hashed, not needed for any result."""
+        self._events.write("metric", **numbers)
+
+    def telemetry(self, **values: Any) -> None:
+        """Record speed, memory and the like in the manifest, unhashed."""
+        self.notes.update(values)
+
+    def layout(self, **values: Any) -> None:
+        """Record what `numerics` output depends on beside its key: device, threads, dtype, …"""
+        self.layout_notes.update(values)

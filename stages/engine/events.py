@@ -1,0 +1,67 @@
+"""What a run tells while it works: one JSON object a line, beside its work."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from pathlib import Path
+from typing import Any, TextIO
+
+EVENTS_FILE = "events.jsonl"
+PROGRESS_SECONDS = 0.5
+
+
+class EventWriter:
+    """Appends events; progress is thinned to two a second, the last of each series always kept."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = open(path, "a", encoding="utf-8", buffering=1)  # noqa: SIM115
+        self._lock = threading.Lock()
+        self._last = 0.0
+
+    def write(self, type: str, **values: Any) -> None:
+        """Append one event now."""
+        line = json.dumps({"type": type, "time": round(time.time(), 3), **values}, default=str)
+        with self._lock:
+            self._file.write(line + "\n")
+
+    def progress(self, done: float, total: float, unit: str, label: str) -> None:
+        """Append a progress event, unless one was written a moment ago and this is not the end."""
+        now = time.monotonic()
+        if done < total and now - self._last < PROGRESS_SECONDS:
+            return
+        self._last = now
+        self.write("progress", done=done, total=total, unit=unit, label=label)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class EventReader:
+    """Reads what was appended since the last call, also from a file that comes, or goes, meanwhile."""
+
+    def __init__(self, path: Path, *, from_end: bool = False) -> None:
+        self.path, self._rest = path, ""
+        self._file: TextIO | None = None
+        self._from_end = from_end
+
+    def read(self) -> list[dict[str, Any]]:
+        """New events, oldest first."""
+        if self._file is None:
+            try:
+                self._file = open(self.path, encoding="utf-8")  # noqa: SIM115
+            except FileNotFoundError:
+                return []
+            if self._from_end:
+                self._file.seek(0, 2)
+        lines = (self._rest + self._file.read()).split("\n")
+        self._rest = lines.pop()
+        return [json.loads(line) for line in lines if line.strip()]
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()

@@ -1,0 +1,159 @@
+"""What a stage reads: committed outputs, each file checked against its manifest before use."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from artifacts_schema.errors import InputError
+from artifacts_schema.identity import short
+from artifacts_schema.kinds import kind_named
+from artifacts_schema.manifest import File, InputRef, Manifest
+from artifacts_schema.store import Store
+from artifacts_schema.store.backend import Backend
+from artifacts_schema.store.verify import check_file
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Input:
+    """One output of an earlier artifact. Picklable; opens nothing until asked."""
+
+    backend: Backend
+    folder: str
+    stage: str
+    key: str
+    output: str
+    kind: str
+    digest: str
+    files: tuple[File, ...]
+    full_check: bool = True
+    _checked: set[str] = field(default_factory=set, compare=False, repr=False)
+
+    @classmethod
+    def load(cls, store: Store, reference: InputRef, *, full_check: bool = True) -> Input:
+        """The output that `reference` names; InputError if it was collected or changed since."""
+        manifest = store.manifest(reference.stage, reference.key)
+        if manifest is None or reference.output not in manifest.outputs:
+            raise InputError(
+                f"{reference.stage} {short(reference.key)} is not in the store any more",
+                where=store.url,
+                hint="run its recipe again",
+            )
+        found = cls.of(store, manifest, reference.output, full_check=full_check)
+        if found.digest != reference.digest:
+            raise InputError(
+                f"output '{reference.output}' of {reference.stage} {short(reference.key)} has digest "
+                f"{short(found.digest)}, the run expects {short(reference.digest)}",
+                hint="plan again: the artifact was made anew",
+            )
+        return found
+
+    @classmethod
+    def of(cls, store: Store, manifest: Manifest, output: str, *, full_check: bool = True) -> Input:
+        """An output of a manifest at hand."""
+        found = manifest.output(output)
+        return cls(
+            backend=store.backend,
+            folder=store.payload(manifest, output),
+            stage=manifest.stage,
+            key=manifest.key,
+            output=output,
+            kind=found.kind,
+            digest=found.digest,
+            files=found.files,
+            full_check=full_check,
+        )
+
+    @property
+    def rows(self) -> int:
+        """Rows of all tables."""
+        return sum(file.rows or 0 for file in self.files)
+
+    @property
+    def size(self) -> int:
+        """Size of all files in bytes."""
+        return sum(file.bytes for file in self.files)
+
+    def paths(self, pattern: str = "*") -> list[str]:
+        """Files that match an fnmatch pattern, sorted."""
+        return sorted(file.path for file in self.files if fnmatchcase(file.path, pattern))
+
+    def shards(self, pattern: str = "*.parquet") -> list[Shard]:
+        """One shard for each table that matches, sorted by path."""
+        rows = {file.path: file.rows or 0 for file in self.files}
+        return [Shard(self, path, rows[path]) for path in self.paths(pattern)]
+
+    def has(self, path: str) -> bool:
+        """Whether the output holds this file."""
+        return any(file.path == path for file in self.files)
+
+    def open(self, path: str) -> IO[bytes]:
+        """Open a file for reading, once its bytes have been checked."""
+        self._check(path)
+        return self.backend.open(f"{self.folder}/{path}")
+
+    def local_path(self, path: str) -> Path:
+        """A checked file on this machine's own file system, for mmap and libraries that want a path."""
+        self._check(path)
+        return self.backend.local_path(f"{self.folder}/{path}")
+
+    def read_bytes(self, path: str) -> bytes:
+        """A whole file."""
+        with self.open(path) as file:
+            return file.read()
+
+    def read_json(self, path: str) -> Any:
+        """A whole JSON file."""
+        return json.loads(self.read_bytes(path))
+
+    def read_table(self, path: str, columns: list[str] | None = None) -> pa.Table:
+        """A whole table, or some of its columns; its schema is checked against the kind."""
+        import pyarrow.parquet as pq
+
+        with self.open(path) as file:
+            parquet = pq.ParquetFile(file)
+            table = kind_named(self.kind).table_for(path)
+            if table is not None:
+                table.check(parquet.schema_arrow, where=f"{self.folder}/{path}")
+            return parquet.read(columns=columns, use_threads=False)
+
+    def _check(self, path: str) -> None:
+        if path in self._checked:
+            return
+        file = next((file for file in self.files if file.path == path), None)
+        if file is None:
+            raise InputError(
+                f"output '{self.output}' of {self.stage} {short(self.key)} has no file '{path}'"
+            )
+        check_file(
+            self.backend,
+            f"{self.folder}/{path}",
+            file,
+            full=self.full_check,
+            owner=f"{self.stage} {self.key}",
+        )
+        self._checked.add(path)
+
+
+@dataclass(frozen=True)
+class Shard:
+    """One table of an input: the unit of parallel work and of restart."""
+
+    input: Input
+    path: str
+    rows: int
+
+    @property
+    def id(self) -> str:
+        """The path without its ending, '/' as '-': unique within the input."""
+        return self.path.rsplit(".", 1)[0].replace("/", "-")
+
+    def read(self, columns: list[str] | None = None) -> pa.Table:
+        """The table, or some of its columns."""
+        return self.input.read_table(self.path, columns)

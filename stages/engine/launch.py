@@ -1,0 +1,102 @@
+"""A stage as a child process: the same entry that a node of a cluster runs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from artifacts_schema.identity import short
+from artifacts_schema.store import Store, layout
+from stages.engine.events import EVENTS_FILE, EventReader
+from stages.engine.spec import StageSpec
+
+OUTPUT_FILE = "output.txt"
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "RAYON_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+)
+
+
+class Child:
+    """A running stage. It outlives its parent; the next run of the key waits for it."""
+
+    def __init__(
+        self, store: Store, spec: StageSpec, process: subprocess.Popen[bytes], output: Path
+    ) -> None:
+        self.spec, self.process, self.output = spec, process, output
+        work = store.backend.local_path(layout.work(spec.key))
+        self._reader = EventReader(work / EVENTS_FILE, from_end=(work / EVENTS_FILE).exists())
+
+    def events(self) -> list[dict[str, Any]]:
+        """What it told since the last call."""
+        return self._reader.read()
+
+    def poll(self) -> int | None:
+        """Its exit code, or None while it runs."""
+        return self.process.poll()
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its exit code."""
+        return self.process.wait(timeout)
+
+    def stop(self, grace: float = 60.0) -> int:
+        """Ask it to save and end (exit 75); end it by force after `grace` seconds."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(grace)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+        return self.process.wait()
+
+    def last_words(self) -> str:
+        """The last line that it printed: its error, if it failed."""
+        try:
+            lines = self.output.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        except OSError:
+            return ""
+        return lines[-1] if lines else ""
+
+
+def start_child(store: Store, spec: StageSpec, *, force: bool = False) -> Child:
+    """Start `python -P -m stages` for `spec` in a session of its own."""
+    work = store.backend.local_path(layout.work(spec.key))
+    work.mkdir(parents=True, exist_ok=True)
+    name = f"{os.getpid()}-{time.monotonic_ns()}"
+    spec_path = store.backend.local_path(f"work/launch/{short(spec.key)}-{name}.json")
+    output = spec_path.with_suffix(".txt")
+    store.backend.replace(f"work/launch/{spec_path.name}", spec.to_json())
+    command = [
+        sys.executable, "-P", "-m", "stages", spec.stage,
+        "--store", store.url, "--spec", str(spec_path), "--key", spec.key,
+    ]  # fmt: skip
+    with open(output, "wb") as sink:
+        process = subprocess.Popen(
+            command + (["--force"] if force else []),
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env=child_environment(spec),
+        )
+    return Child(store, spec, process, output)
+
+
+def child_environment(spec: StageSpec) -> dict[str, str]:
+    """This process's environment with the thread counts that the stage's Execution states."""
+    threads = str(spec.execution.get("threads", 1))
+    return {
+        **os.environ,
+        **dict.fromkeys(THREAD_VARIABLES, threads),
+        "TOKENIZERS_PARALLELISM": "true" if threads != "1" else "false",
+        "PYTHONHASHSEED": "0",
+    }

@@ -1,0 +1,74 @@
+"""What a stage is: a program that makes one artifact of given ones."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from artifacts_schema import config as settings
+from artifacts_schema.kinds import kind_named
+from artifacts_schema.manifest import Reproducible
+
+if TYPE_CHECKING:
+    from stages.engine.context import Context
+
+
+@dataclass(frozen=True)
+class Role:
+    """What a stage takes under one name: a kind, and how many outputs of that kind."""
+
+    kind: str
+    least: int
+    most: int | None
+
+
+def One(kind: str) -> Role:
+    """Exactly one output of `kind`."""
+    return Role(kind, 1, 1)
+
+
+def Maybe(kind: str) -> Role:
+    """One output of `kind`, or none."""
+    return Role(kind, 0, 1)
+
+
+def Many(kind: str, at_least: int = 0) -> Role:
+    """Any number of outputs of `kind`, in an order that bears identity."""
+    return Role(kind, at_least, None)
+
+
+class Stage(ABC):
+    """A program with declared inputs, outputs and config; `run` is its story.
+
+    A stage never prints, reads no environment variable and touches nothing outside what the context
+    gives it. `version` changes when equal config and inputs give other output.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int]
+    reproducible: ClassVar[Reproducible]
+    inputs: ClassVar[Mapping[str, Role]] = {}
+    outputs: ClassVar[Mapping[str, str]]
+    """Output name → kind."""
+    libraries: ClassVar[tuple[str, ...]] = ()
+    """Distributions whose version bears on the output's bytes."""
+    handles_documents: ClassVar[bool] = False
+    """Whether `context.conserve` must account for every record before the commit."""
+    Config: ClassVar[type[settings.Config]] = settings.Config
+    Execution: ClassVar[type[settings.Execution]] = settings.Execution
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for kind in (*cls.outputs.values(), *(role.kind for role in cls.inputs.values())):
+            kind_named(kind)
+
+    @classmethod
+    def complete(cls, config: settings.Config) -> settings.Config:
+        """Fill in what only the moment of planning knows; by default nothing."""
+        return config
+
+    @abstractmethod
+    def run(self, context: Context) -> None:
+        """Make the outputs."""

@@ -1,0 +1,315 @@
+"""Rows of data files: JSON lines, JSON and Parquet, plain or compressed; faults are rows as well.
+
+What is wrong with a line is told beside it and never raised, so that a stage can count it and go on.
+Memory is bounded by the row limit and, for JSON that is one array, by the file limit.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, Any, Protocol
+
+GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+PARQUET = b"PAR1"
+FREE_EXPANSION = 64 << 20
+"""Decompressed bytes that any file may have, however small it is."""
+_CHUNK = 1 << 20
+_ZSTD_SLICE = 1 << 10  # A block of 4 bytes can hold 128 KiB, so one slice gives 32 MiB at most.
+_ESCAPED = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+class Readable(Protocol):
+    """What rows are read from: `stages.engine.sources.SourceFile`, or a stand-in in a test."""
+
+    @property
+    def name(self) -> str:
+        """Name of the file; its ending tells the format."""
+
+    @property
+    def bytes(self) -> int:
+        """Size of the file."""
+
+    def open(self) -> IO[bytes]:
+        """Open for reading, seekable."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowLimits:
+    """Budgets in bytes, so that the same file gives the same rows on every machine."""
+
+    row: int = 10 << 20
+    """Longest line that is read."""
+    file: int = 512 << 20
+    """Longest JSON text that is one value (an array of rows)."""
+    expansion: int = 200
+    """Decompressed over compressed bytes above which a file is refused as a bomb."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row or one fault.
+
+    `record` is the byte offset of the line in the decompressed file; for a JSON array and for Parquet
+    the ordinal of the row. `length` is the line's length in bytes (0 where rows have none).
+    """
+
+    record: int
+    length: int
+    value: dict[str, Any] | None
+    reason: str | None = None
+    detail: str | None = None
+
+
+class Damage(Exception):
+    """Bytes that cannot be decompressed any further: a reason and a detail."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        self.reason, self.detail = reason, detail
+        super().__init__(reason, detail)
+
+
+def row_format(name: str) -> str | None:
+    """`jsonl`, `json` or `parquet` by the file's name, compression endings aside; else None."""
+    stem = re.sub(r"\.(gz|zst|zstd)$", "", name.lower())
+    for ending, form in ((".jsonl", "jsonl"), (".ndjson", "jsonl"), (".json", "json")):
+        if stem.endswith(ending):
+            return form
+    return "parquet" if stem.endswith(".parquet") else None
+
+
+def stem(name: str) -> str:
+    """The file's name without folders, compression and format endings: `a/b.jsonl.zst` → `b`."""
+    return re.sub(r"(\.(jsonl|ndjson|json|parquet|gz|zst|zstd))+$", "", name.rsplit("/", 1)[-1])
+
+
+def read_rows(source: Readable, limits: RowLimits | None = None) -> Iterator[Row]:
+    """Every row of a file in order; a name that tells no format is read as JSON lines.
+
+    Reasons: too_large, truncated, expansion, malformed_record, undecodable, malformed_json,
+    not_an_object. Strings of values hold no NUL and no lone surrogate.
+    """
+    limits = limits or RowLimits()
+    form = row_format(source.name) or "jsonl"
+    with source.open() as stream:
+        if form == "parquet":
+            yield from _parquet_rows(stream)
+        elif form == "json":
+            yield from _json_rows(stream, limits)
+        else:
+            yield from _lines_as_rows(decompressed(stream, limits.expansion), limits.row)
+
+
+def scrub(text: str) -> tuple[str, int]:
+    """`text` without NUL (dropped) and lone surrogates (replaced by U+FFFD), and how many there were.
+
+    Neither can be stored as UTF-8 that every reader takes.
+    """
+    if not _UNSTORABLE.search(text):
+        return text, 0
+    return _UNSTORABLE.subn(lambda found: "" if found[0] == "\0" else "\ufffd", text)
+
+
+def scrub_value(value: Any) -> Any:
+    """`scrub` for every string inside a JSON value, keys included."""
+    if isinstance(value, str):
+        return scrub(value)[0]
+    if isinstance(value, list):
+        return [scrub_value(item) for item in value]
+    if isinstance(value, dict):
+        return {scrub(key)[0]: scrub_value(item) for key, item in value.items()}
+    return value
+
+
+def metadata_json(value: dict[str, Any]) -> str:
+    """A JSON object for a `metadata` column: sorted keys, other types as text, no NaN."""
+    try:
+        return json.dumps(
+            value, sort_keys=True, ensure_ascii=False, allow_nan=False, default=_plain
+        )
+    except ValueError:
+        cleaned = json.loads(json.dumps(value, default=_plain), parse_constant=lambda _: None)
+        return json.dumps(cleaned, sort_keys=True, ensure_ascii=False)
+
+
+def decompressed(stream: IO[bytes], expansion: int = RowLimits.expansion) -> Iterator[bytes]:
+    """The stream's bytes in chunks, gzip or zstd taken off by magic number.
+
+    Raises Damage with `truncated`, `malformed_record`, or `expansion` once the output exceeds
+    `expansion` times what was read plus FREE_EXPANSION.
+    """
+    head = stream.read(4)
+    stream.seek(0)
+    if head[:2] == GZIP:
+        chunks = _gunzip(stream)
+    elif head == ZSTD:
+        chunks = _unzstd(stream)
+    else:
+        while chunk := stream.read(_CHUNK):
+            yield chunk
+        return
+    total = 0
+    for chunk, read in chunks:
+        total += len(chunk)
+        if total > expansion * read + FREE_EXPANSION:
+            raise Damage("expansion", f"more than {expansion} times its compressed size")
+        yield chunk
+
+
+def _gunzip(stream: IO[bytes]) -> Iterator[tuple[bytes, int]]:
+    """Chunks of all members, each with the compressed bytes read so far."""
+    read, member, fed = 0, zlib.decompressobj(31), False
+    try:
+        while data := stream.read(_CHUNK):
+            read += len(data)
+            while data := data if fed else data.lstrip(b"\0"):  # Padding, as gzip itself allows.
+                chunk, fed = member.decompress(data, _CHUNK), True
+                if chunk:
+                    yield chunk, read
+                data = member.unconsumed_tail
+                if member.eof:
+                    data, fed = member.unused_data, False
+                    member = zlib.decompressobj(31)
+        while fed and (chunk := member.decompress(b"", _CHUNK)):
+            yield chunk, read
+    except zlib.error as error:
+        raise Damage("malformed_record", str(error)) from None
+    if fed and not member.eof:
+        raise Damage("truncated", "gzip data ends early")
+
+
+def _unzstd(stream: IO[bytes]) -> Iterator[tuple[bytes, int]]:
+    """Chunks of all frames, each with the compressed bytes read so far."""
+    import zstandard
+
+    read, frame, fed = 0, zstandard.ZstdDecompressor().decompressobj(), False
+    while data := stream.read(_ZSTD_SLICE):
+        read += len(data)
+        while data:
+            try:
+                chunk, fed = frame.decompress(data), True
+            except zstandard.ZstdError as error:
+                raise Damage("malformed_record", str(error)) from None
+            if chunk:
+                yield chunk, read
+            data = b""
+            if frame.eof:
+                data, fed = frame.unused_data, False
+                frame = zstandard.ZstdDecompressor().decompressobj()
+    if fed:
+        raise Damage("truncated", "zstd data ends early")
+
+
+def _lines_as_rows(chunks: Iterator[bytes], limit: int) -> Iterator[Row]:
+    for offset, length, line, damage in _lines(chunks, limit):
+        if damage is not None:
+            yield Row(offset, length, None, damage.reason, damage.detail)
+        elif line is None:
+            yield Row(offset, length, None, "too_large", f"{length} bytes")
+        elif line.strip():
+            yield _parsed(offset, line)
+
+
+def _lines(
+    chunks: Iterator[bytes], limit: int
+) -> Iterator[tuple[int, int, bytes | None, Damage | None]]:
+    """(offset, length, line or None if longer than `limit`, damage) of every line."""
+    start, length, parts = 0, 0, []
+    try:
+        for chunk in chunks:
+            *ended, rest = chunk.split(b"\n")
+            for piece in ended:
+                length += len(piece)
+                parts.append(piece)
+                yield start, length, b"".join(parts) if length <= limit else None, None
+                start, length, parts = start + length + 1, 0, []
+            length += len(rest)
+            parts = [*parts, rest] if length <= limit else []
+    except Damage as damage:
+        yield start, length, None, damage
+        return
+    if length:
+        yield start, length, b"".join(parts) if length <= limit else None, None
+
+
+def _parsed(offset: int, line: bytes) -> Row:
+    """The row of one line of JSON."""
+    length = len(line)
+    if offset == 0:
+        line = line.removeprefix(b"\xef\xbb\xbf")
+    try:
+        value = json.loads(line)
+    except UnicodeDecodeError as error:
+        return Row(offset, length, None, "undecodable", str(error)[:200])
+    except (ValueError, RecursionError) as error:
+        return Row(offset, length, None, "malformed_json", str(error)[:200])
+    if not isinstance(value, dict):
+        return Row(offset, length, None, "not_an_object", type(value).__name__)
+    return Row(offset, length, scrub_value(value) if _ESCAPED.search(line) else value)
+
+
+def _json_rows(stream: IO[bytes], limits: RowLimits) -> Iterator[Row]:
+    """Rows of a file that is one JSON value; if it holds several values, it is read as JSON lines."""
+    parts, total = [], 0
+    try:
+        for chunk in decompressed(stream, limits.expansion):
+            total += len(chunk)
+            if total > limits.file:
+                yield Row(0, total, None, "too_large", f"more than {limits.file} bytes of JSON")
+                return
+            parts.append(chunk)
+    except Damage as damage:
+        yield Row(0, total, None, damage.reason, damage.detail)
+        return
+    text = b"".join(parts)
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        yield from _lines_as_rows(iter([text]), limits.row)
+        return
+    for ordinal, item in enumerate(_listed(value)):
+        if isinstance(item, dict):
+            yield Row(ordinal, 0, scrub_value(item))
+        else:
+            yield Row(ordinal, 0, None, "not_an_object", type(item).__name__)
+
+
+def _listed(value: Any) -> list[Any]:
+    """The rows of a JSON value: its items, those of its only list of objects, or itself."""
+    if isinstance(value, list):
+        return value
+    if isinstance(value, dict):
+        lists = [item for item in value.values() if _is_table(item)]
+        scalars = all(not isinstance(item, dict | list) or _is_table(item) for item in value.values())
+        if len(lists) == 1 and scalars and "messages" not in value and "conversations" not in value:
+            return list(lists[0])
+    return [value]
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
+
+
+def _parquet_rows(stream: IO[bytes]) -> Iterator[Row]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    ordinal = 0
+    try:
+        for batch in pq.ParquetFile(stream).iter_batches(batch_size=1_000, use_threads=False):
+            for value in batch.to_pylist():
+                yield Row(ordinal, 0, scrub_value(value))
+                ordinal += 1
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        yield Row(ordinal, 0, None, "malformed_record", str(error)[:200])
+
+
+def _plain(value: Any) -> Any:
+    """Types of Parquet that JSON lacks."""
+    if isinstance(value, bytes):
+        return value.hex()
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)

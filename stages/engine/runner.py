@@ -1,0 +1,247 @@
+"""One run of a stage: look up, lease, work, commit. Kill it anywhere and start it again."""
+
+from __future__ import annotations
+
+import logging
+import resource
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from artifacts_schema.errors import IngotError, NotConserved, UsageError
+from artifacts_schema.identity import short
+from artifacts_schema.manifest import Code, Manifest
+from artifacts_schema.store import Store, layout
+from artifacts_schema.store.commit import Attempt, commit
+from artifacts_schema.store.gc import remove_artifact
+from artifacts_schema.store.lease import Lease, Record
+from artifacts_schema.store.points import reached
+from artifacts_schema.store.verify import verify
+from stages.engine.code import code_digest, library_versions
+from stages.engine.context import Context
+from stages.engine.events import EVENTS_FILE, EventWriter
+from stages.engine.inputs import Input
+from stages.engine.protocol import Stage
+from stages.engine.registry import stage_named
+from stages.engine.spec import StageSpec
+
+LOG_FILE = "log.txt"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The artifact that stands under the key, and whether it stood there before."""
+
+    manifest: Manifest
+    reused: bool
+
+
+def run_stage(
+    store: Store,
+    spec: StageSpec,
+    *,
+    expected_key: str | None = None,
+    force: bool = False,
+    stop: Callable[[], bool] = lambda: False,
+) -> Outcome:
+    """Make the artifact of `spec`, or return the one that stands.
+
+    `force` runs even so, and compares. A standing artifact with a missing or cut file is removed and
+    made again. Raises UsageError if `expected_key` is not the key of `spec` here.
+    """
+    key = spec.key
+    if expected_key is not None and expected_key != key:
+        raise UsageError(
+            f"the key here is {short(key)}, expected {short(expected_key)}",
+            where=spec.stage,
+            hint="this machine has another version of the stage; install the same Ingot everywhere",
+        )
+    standing = None if force else _standing(store, spec)
+    if standing is not None:
+        return Outcome(standing, reused=True)
+    folder = store.backend.local_path(layout.work(key))
+    folder.mkdir(parents=True, exist_ok=True)
+    log, close_log = _logger(spec, folder / LOG_FILE)
+    try:
+        lease = Lease.take(
+            store.backend,
+            key,
+            on_wait=lambda holder: _tell_wait(log, holder),
+            give_up=stop,
+            settled=lambda: not force and store.manifest(spec.stage, key) is not None,
+        )
+        standing = None if force else _standing(store, spec)
+        if lease is None or standing is not None:
+            found = standing or store.manifest(spec.stage, key)
+            assert found is not None, "settled without a manifest"
+            if lease is not None:
+                _remove_work(store, key)
+            return Outcome(found, reused=True)
+        return _run_leased(store, spec, lease, folder, log, stop)
+    finally:
+        close_log()
+
+
+def _run_leased(
+    store: Store,
+    spec: StageSpec,
+    lease: Lease,
+    folder: Path,
+    log: logging.Logger,
+    stop: Callable[[], bool],
+) -> Outcome:
+    store.backend.replace(layout.work(spec.key, "spec.json"), spec.to_json())
+    reached("lease taken")
+    lease.start_beating()
+    stage = stage_named(spec.stage)
+    attempt = Attempt(store.backend, spec.stage, spec.key, dict(stage.outputs))
+    events = EventWriter(folder / EVENTS_FILE)
+    events.write("started", stage=spec.stage, key=spec.key)
+    finished = False
+    try:
+        started = time.monotonic()
+        context = _context(store, spec, stage, attempt, events, log, stop)
+        stage().run(context)
+        log.info("%s %s made in %.1f s", spec.stage, short(spec.key), time.monotonic() - started)
+        manifest = _manifest(spec, stage, attempt, context, time.monotonic() - started)
+        _copy_telemetry(attempt, folder)
+        reached("payload written")
+        lease.check()
+        standing = commit(store, manifest)
+        finished = True
+        events.write("finished", key=spec.key)
+        if standing.attempt != attempt.name:
+            attempt.discard()
+        return Outcome(standing, reused=standing.attempt != attempt.name)
+    except IngotError as error:
+        log.error("%s", error)
+        raise
+    except Exception:
+        log.exception("%s failed", spec.stage)
+        raise
+    finally:
+        events.close()
+        lease.stop_beating()
+        if finished:
+            _remove_work(store, spec.key)
+            reached("work removed")
+        else:
+            attempt.discard()
+            lease.release()
+
+
+def _standing(store: Store, spec: StageSpec) -> Manifest | None:
+    """The committed artifact, if its files are all there; one with damaged files is removed."""
+    manifest = store.manifest(spec.stage, spec.key)
+    if manifest is None:
+        return None
+    problems = verify(store, manifest, full=False)
+    if problems:
+        logging.getLogger(__name__).warning(
+            "%s %s: %s: %s; making it again",
+            spec.stage,
+            short(spec.key),
+            problems[0].path,
+            problems[0].what,
+        )
+        remove_artifact(store, manifest)
+        return None
+    return manifest
+
+
+def _context(
+    store: Store,
+    spec: StageSpec,
+    stage: type[Stage],
+    attempt: Attempt,
+    events: EventWriter,
+    log: logging.Logger,
+    stop: Callable[[], bool],
+) -> Context:
+    execution = stage.Execution.parse(spec.execution, where=f"{spec.stage}.execution")
+    full_check = execution.verify_inputs
+    scratch = store.backend.local_path(layout.work(spec.key, "state"))
+    scratch.mkdir(parents=True, exist_ok=True)
+    return Context(
+        config=stage.Config.parse(spec.config, where=f"{spec.stage}.config"),
+        execution=execution,
+        inputs={
+            role: [Input.load(store, reference, full_check=full_check) for reference in given]
+            for role, given in spec.inputs.items()
+        },
+        attempt=attempt,
+        backend=store.backend,
+        code=code_digest(stage),
+        work=scratch,
+        events=events,
+        log=log,
+        stop=stop,
+    )
+
+
+def _manifest(
+    spec: StageSpec, stage: type[Stage], attempt: Attempt, context: Context, seconds: float
+) -> Manifest:
+    if stage.handles_documents and context.conservation is None:
+        raise NotConserved("the stage did not account for its records", where=spec.stage)
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return Manifest(
+        stage=spec.stage,
+        version=spec.version,
+        key=spec.key,
+        reproducible=stage.reproducible,
+        config=spec.config,
+        identity=spec.identity,
+        inputs=spec.inputs,
+        outputs=attempt.outputs(),
+        attempt=attempt.name,
+        code=Code(digest=code_digest(stage), libraries=library_versions(stage)),
+        layout=context.layout_notes,
+        counts=dict(sorted(context.counts.items())),
+        conservation=context.conservation,
+        samples=dict(sorted(context.samples.items())),
+        telemetry={
+            **context.notes,
+            "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "seconds": round(seconds, 3),
+            "cpu_seconds": round(
+                usage.ru_utime + usage.ru_stime + children.ru_utime + children.ru_stime, 3
+            ),
+            "peak_memory_bytes": max(usage.ru_maxrss, children.ru_maxrss)
+            * (1 if sys.platform == "darwin" else 1024),
+            "workers": context.workers,
+        },
+    )
+
+
+def _copy_telemetry(attempt: Attempt, folder: Path) -> None:
+    """Keep log and events beside the payload, once the work folder goes; listed nowhere, never hashed."""
+    for name in (LOG_FILE, EVENTS_FILE):
+        if (folder / name).exists():
+            place = layout.payload(attempt.stage, attempt.key, attempt.name) + f"/telemetry/{name}"
+            attempt.backend.replace(place, (folder / name).read_bytes())
+
+
+def _remove_work(store: Store, key: str) -> None:
+    store.backend.remove(layout.work(key))
+
+
+def _logger(spec: StageSpec, path: Path) -> tuple[logging.Logger, Callable[[], None]]:
+    log = logging.getLogger(f"ingot.{spec.stage}.{short(spec.key)}")
+    log.setLevel(logging.INFO)
+    handler = logging.FileHandler(path, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    log.addHandler(handler)
+
+    def close() -> None:
+        log.removeHandler(handler)
+        handler.close()
+
+    return log, close
+
+
+def _tell_wait(log: logging.Logger, holder: Record) -> None:
+    log.info("another run (process %d) holds this key; waiting for it", holder.process)

@@ -1,0 +1,98 @@
+"""A stage as a child process: exit codes, attach, stop, and what is left after a kill."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from artifacts_schema.errors import EXIT_OK, EXIT_RESUME, EXIT_USAGE
+from artifacts_schema.store import Store, layout
+from artifacts_schema.store.lease import Lease
+from stages.engine.launch import start_child
+from stages.engine.registry import register
+from stages.engine.runner import run_stage as run_spec
+from stages.engine.spec import StageSpec
+
+sys.path.insert(0, str(Path(__file__).parent))
+from toy import Make  # noqa: E402
+
+
+@pytest.fixture
+def toys(monkeypatch, tmp_path):
+    """Make the toy stages known to child processes by an entry point of their own."""
+    register(Make)
+    info = tmp_path / "site" / "toys-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toys\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[ingot.stages]\ntoy_make = toy:Make\n")
+    path = os.pathsep.join([str(info.parent), str(Path(__file__).parent)])
+    monkeypatch.setenv("PYTHONPATH", path)
+
+
+def test_a_child_commits_and_its_events_reach_the_parent(store, toys):
+    spec = StageSpec.make(Make, {"shards": 2}, {}, {"workers": 1})
+    child = start_child(store, spec)
+    assert child.wait(60) == EXIT_OK, child.output.read_text()
+    assert child.last_words() == f"made toy_make {spec.key[:12]}"
+    assert store.manifest("toy_make", spec.key) is not None
+
+
+def test_another_key_on_the_node_is_refused(store, toys, tmp_path):
+    spec = tmp_path / "spec.json"
+    spec.write_bytes(StageSpec.make(Make, {}, {}).to_json())
+    ran = subprocess.run(
+        [sys.executable, "-P", "-m", "stages", "toy_make", "--store", store.url,
+         "--spec", str(spec), "--key", "0" * 64],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert ran.returncode == EXIT_USAGE
+    assert ran.stderr.startswith("error: toy_make: the key here is")
+
+
+def test_a_spec_that_is_not_one_is_a_usage_error(store, toys, tmp_path):
+    spec = tmp_path / "spec.json"
+    spec.write_text('{"stage": "toy_make", "config": {"shard": 2}}')
+    ran = subprocess.run(
+        [sys.executable, "-P", "-m", "stages", "toy_make", "--store", store.url, "--spec", str(spec)],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert ran.returncode == EXIT_USAGE
+    assert "unknown key 'shard', did you mean 'shards'?" in ran.stderr
+
+
+def test_a_child_waits_for_a_living_run_and_ends_kindly_when_told(store, toys):
+    spec = StageSpec.make(Make, {}, {}, {"workers": 1})
+    held = Lease.take(store.backend, spec.key)
+    child = start_child(store, spec)
+    log = store.backend.local_path(layout.work(spec.key, "log.txt"))
+    waited = threading.Event()
+    for _ in range(600):
+        if log.exists() and "waiting for it" in log.read_text():
+            waited.set()
+            break
+        waited.wait(0.1)
+    assert waited.is_set(), child.output.read_text()
+    assert child.stop() == EXIT_RESUME
+    held.release()
+    assert run_spec(store, spec).manifest.key == spec.key
+
+
+def test_a_killed_run_is_taken_over_at_once(store, toys):
+    """The dead process is on this machine, so nobody waits for a heartbeat to go stale."""
+    spec = StageSpec.make(Make, {}, {}, {"workers": 1})
+    program = (
+        "import os, sys, signal; from artifacts_schema.store import Store;"
+        "from artifacts_schema.store.lease import Lease;"
+        "Lease.take(Store.open(sys.argv[1]).backend, sys.argv[2]);"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    killed = subprocess.run([sys.executable, "-c", program, store.url, spec.key], timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    assert not store.work_state(spec.key).running
+    assert not run_spec(Store.open(store.url), spec).reused

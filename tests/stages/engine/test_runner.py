@@ -1,0 +1,167 @@
+"""One run of a stage: identity, reuse, conservation, the same bytes for any workers."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from artifacts_schema.errors import CorruptArtifact, NotConserved, Stopped, UsageError
+from artifacts_schema.store import Store, layout
+from stages.engine import Context
+from stages.engine.registry import register
+from stages.engine.runner import run_stage as run_spec
+from stages.engine.spec import StageSpec
+
+sys.path.insert(0, str(Path(__file__).parent))
+from toy import Double, Join, Make  # noqa: E402
+
+
+def test_a_stage_commits_its_tables_and_counts(run_stage, read_table):
+    made = run_stage(Make, {"shards": 3, "rows": 4})
+    assert made.counts["sum"] == sum(range(12))
+    assert made.conservation.records_in == made.conservation.out == 12
+    assert [f.rows for f in made.outputs["exclusions"].files] == [4, 4, 4]
+    assert read_table(made, "exclusions")["reason"].to_pylist() == [str(i) for i in range(12)]
+
+
+def test_the_second_run_of_a_key_is_reused(store, run_stage):
+    first = run_stage(Make)
+    spec = StageSpec.make(Make, {}, {})
+    outcome = run_spec(store, spec)
+    assert outcome.reused
+    assert outcome.manifest.attempt == first.attempt
+    assert store.backend.folders("work") == []
+
+
+def test_a_field_at_its_default_does_not_enter_the_key(run_stage):
+    assert run_stage(Make).key == run_stage(Make, {"shards": 3, "rows": 4, "offset": 0}).key
+    assert run_stage(Make).key != run_stage(Make, {"offset": 1}).key
+
+
+def test_execution_does_not_enter_the_key_or_the_bytes(tmp_path, run_stage):
+    one = run_stage(Make, {"shards": 5}, execution={"workers": 1})
+    other = Store.open(str(tmp_path / "other"))
+    spec = StageSpec.make(Make, {"shards": 5}, {}, {"workers": 2})
+    two = run_spec(other, spec).manifest
+    assert (one.key, one.outputs) == (two.key, two.outputs)
+
+
+def test_equal_output_of_another_config_stops_the_cascade(store, run_stage):
+    """Double(2)∘Make and Double(1)∘Double(2)∘Make hold equal bytes, so their digests agree."""
+    made = run_stage(Make)
+    double = run_stage(Double, {}, {"exclusions": [(made, "exclusions")]})
+    same = run_stage(Double, {"factor": 1}, {"exclusions": [(double, "exclusions")]})
+    assert double.key != same.key
+    assert double.outputs["exclusions"].digest == same.outputs["exclusions"].digest
+    joined = run_stage(Join, {}, {"exclusions": [(double, "exclusions")]})
+    assert joined.key == run_stage(Join, {}, {"exclusions": [(same, "exclusions")]}).key
+
+
+def test_the_order_of_inputs_bears_identity(run_stage):
+    a, b = run_stage(Make), run_stage(Make, {"offset": 5})
+    ab = run_stage(Join, {}, {"exclusions": [(a, "exclusions"), (b, "exclusions")]})
+    ba = run_stage(Join, {}, {"exclusions": [(b, "exclusions"), (a, "exclusions")]})
+    assert ab.key != ba.key
+
+
+def test_a_stage_that_loses_records_does_not_commit(store, run_stage):
+    class Lossy(Make):
+        name = "toy_lossy"
+
+        def run(self, context: Context) -> None:
+            context.conserve(records_in=10, out=7, dropped={"short": 2})
+
+    with pytest.raises(NotConserved, match="10 records in, but 7 out \\+ 2 short"):
+        run_stage(Lossy)
+    assert list(store.manifests()) == []
+
+
+def test_a_stage_that_never_accounts_does_not_commit(run_stage):
+    class Silent(Make):
+        name = "toy_silent"
+
+        def run(self, context: Context) -> None:
+            context.count(rows=1)
+
+    with pytest.raises(NotConserved, match="did not account"):
+        run_stage(Silent)
+
+
+def test_a_stop_keeps_finished_shards_and_the_next_run_continues(store, run_stage):
+    calls: list[int] = []
+
+    def stop() -> bool:
+        calls.append(1)
+        return len(calls) > 3
+
+    register(Make)
+    spec = StageSpec.make(Make, {"shards": 6}, {}, {"workers": 1})
+    with pytest.raises(Stopped):
+        run_spec(store, spec, stop=stop)
+    state = store.work_state(spec.key)
+    assert state.exists and not state.running and 0 < state.finished_shards < 6
+    resumed = run_spec(store, spec).manifest
+    fresh = run_spec(Store.open(store.url + "-fresh"), spec).manifest
+    assert resumed.outputs == fresh.outputs
+
+
+def test_shards_of_another_program_are_not_resumed(store, run_stage, monkeypatch):
+    register(Make)
+    spec = StageSpec.make(Make, {"shards": 4}, {}, {"workers": 1})
+    calls = iter([False, False, False, True])
+    with pytest.raises(Stopped):
+        run_spec(store, spec, stop=lambda: next(calls, True))
+    before = store.work_state(spec.key).finished_shards
+    assert before > 0
+    monkeypatch.setattr("stages.engine.runner.code_digest", lambda stage: "f" * 64)
+    seen: list[int] = []
+    from stages.engine import shards
+
+    record = shards.ShardMap._record
+    monkeypatch.setattr(
+        shards.ShardMap, "_record", lambda self, *a: (seen.append(1), record(self, *a))[1]
+    )
+    run_spec(store, spec)
+    assert len(seen) == 4
+
+
+def test_a_changed_input_byte_is_refused_by_name(store, run_stage):
+    made = run_stage(Make)
+    path = store.backend.local_path(store.payload(made, "exclusions", "00001.parquet"))
+    data = bytearray(path.read_bytes())
+    data[50] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(CorruptArtifact, match=r"00001\.parquet: the file's bytes changed"):
+        run_stage(Double, {}, {"exclusions": [(made, "exclusions")]})
+
+
+def test_a_cut_artifact_is_made_again(store, run_stage):
+    made = run_stage(Make)
+    path = store.backend.local_path(store.payload(made, "exclusions", "00001.parquet"))
+    path.write_bytes(path.read_bytes()[:-10])
+    again = run_stage(Make)
+    assert again.attempt != made.attempt
+    assert again.outputs == made.outputs
+
+
+def test_a_key_computed_elsewhere_must_agree(store):
+    register(Make)
+    spec = StageSpec.make(Make, {}, {})
+    with pytest.raises(UsageError, match="expected 0000"):
+        run_spec(store, spec, expected_key="0" * 64)
+
+
+def test_force_runs_again_and_equal_bytes_are_dropped(store, run_stage):
+    first = run_stage(Make)
+    again = run_stage(Make, force=True)
+    assert again.attempt == first.attempt
+    assert store.backend.folders(layout.payload(first.stage, first.key)) == [first.attempt]
+
+
+def test_log_and_events_stay_beside_the_payload(store, run_stage):
+    made = run_stage(Make)
+    folder = layout.payload(made.stage, made.key, made.attempt) + "/telemetry"
+    assert store.backend.files(folder) == ["events.jsonl", "log.txt"]
+    assert b"started" in store.backend.read(folder + "/events.jsonl")
