@@ -1,0 +1,30 @@
+# Two commands do everything; each sets up what it needs in .venv.
+.PHONY: help setup quickstart test test-full lint clean
+
+help:
+	@echo "make quickstart   raw pages to a released language model, in minutes, on this machine"
+	@echo "make test         lint, types, imports, and every test of the first tier (15 minutes on 2 cores)"
+	@echo "make test-full    the long tier as well: peers as oracles, many kills, the whole quickstart"
+	@echo "make lint         ruff, mypy, import-linter"
+
+setup:
+	@sh deploy/local/setup.sh dev
+
+quickstart:
+	@sh deploy/local/setup.sh dev
+	@.venv/bin/ingot run flows/recipes/quickstart.yaml
+
+lint: setup
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check .
+	@.venv/bin/mypy
+	@.venv/bin/lint-imports --no-cache
+
+test: lint
+	@.venv/bin/python -m pytest -m "not full"
+
+test-full: lint
+	@.venv/bin/python -m pytest
+
+clean:
+	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

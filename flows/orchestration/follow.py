@@ -1,0 +1,115 @@
+"""A step as a Prefect task: it shows what the step's child process does, and ends as that ends.
+
+The loop in `flows.recipe.execute` owns the child. The task only looks on, so a server that goes away
+takes nothing with it but the picture.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+from prefect import task
+from prefect.artifacts import create_progress_artifact, update_progress_artifact
+from prefect.cache_policies import NO_CACHE
+from prefect.exceptions import PrefectException
+from prefect.logging import get_run_logger
+
+from artifacts_schema.errors import IngotError
+
+PROGRESS_SECONDS = 2.0
+METRIC_SECONDS = 10.0
+AWAY = (httpx.HTTPError, PrefectException, RuntimeError, OSError)
+"""What a call to an API that went away raises."""
+
+
+@dataclass
+class Ended:
+    """The last message of a step."""
+
+    error: IngotError | None = None
+    counts: Mapping[str, Any] = field(default_factory=dict)
+
+
+Messages = queue.Queue[dict[str, Any] | Ended]
+
+
+@task(
+    name="step", task_run_name="{instance}", cache_policy=NO_CACHE, persist_result=False, retries=0
+)
+def follow_step(instance: str, stage: str, key: str, cause: str, messages: Any) -> dict[str, Any]:
+    """Show the events of one step until it ends; raise its error if it fails."""
+    log = get_run_logger()
+    log.info("%s %s: %s", stage, key[:12], cause or "missing")
+    shown = Progress(instance)
+    last_metric = 0.0
+    while True:
+        message = messages.get()
+        if isinstance(message, Ended):
+            if message.error is not None:
+                raise message.error
+            shown.finish()
+            log.info("made %s", _line(message.counts))
+            return {"key": key, **dict(message.counts)}
+        if message["type"] == "progress":
+            shown.show(message)
+        elif message["type"] == "metric" and time.monotonic() - last_metric > METRIC_SECONDS:
+            last_metric = time.monotonic()
+            log.info("%s", _line({k: v for k, v in message.items() if k not in ("type", "time")}))
+
+
+class Progress:
+    """One progress artifact for a step, updated at a bounded rate; silent when the API is away."""
+
+    def __init__(self, instance: str) -> None:
+        self.key = artifact_key(f"progress-{instance}")
+        self._id: Any = None
+        self._last = 0.0
+
+    def show(self, event: Mapping[str, Any]) -> None:
+        """Show a progress event, unless one was shown a moment ago."""
+        now = time.monotonic()
+        if now - self._last < PROGRESS_SECONDS or not event.get("total"):
+            return
+        self._last = now
+        share = 100.0 * float(event["done"]) / float(event["total"])
+        self._put(
+            share, f"{event['label']}: {event['done']:,} of {event['total']:,} {event['unit']}"
+        )
+
+    def finish(self) -> None:
+        """Show that it is done."""
+        if self._id is not None:
+            self._put(100.0, "done")
+
+    def _put(self, share: float, description: str) -> None:
+        try:
+            if self._id is None:
+                self._id = create_progress_artifact(share, key=self.key, description=description)
+            else:
+                update_progress_artifact(self._id, share, description=description)
+        except AWAY as error:
+            logging.getLogger(__name__).debug("progress not shown: %s", error)
+
+
+def artifact_key(name: str) -> str:
+    """A name in the form that Prefect allows: lowercase letters, digits and dashes."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def _line(values: Mapping[str, Any]) -> str:
+    parts = (
+        f"{k} {v:,.4g}"
+        if isinstance(v, float)
+        else f"{k} {v:,}"
+        if isinstance(v, int)
+        else f"{k} {v}"
+        for k, v in values.items()
+    )
+    return ", ".join(parts)

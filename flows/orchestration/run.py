@@ -1,0 +1,75 @@
+"""From the command line into a flow run, and back with the same errors and exit codes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from artifacts_schema.errors import IngotError, Stopped
+from flows.orchestration.server import Server, ensure_server, server_environment
+from flows.recipe.execute import Observer
+from flows.recipe.pipeline import Pipeline, Request
+from flows.recipe.plan import Plan
+
+
+def run_pipeline(
+    bound: Pipeline,
+    request: Request,
+    *,
+    observer: Observer | None = None,
+    jobs: int | None = None,
+    tell: Callable[[str], None] = lambda line: None,
+) -> Plan:
+    """Run a recipe as a flow run on the configured Prefect API, or on a local server.
+
+    Raises what the run raises. If the server goes away, running children go on; the error says so,
+    and the same command continues, with or without Prefect.
+    """
+    server = ensure_server(tell)
+    _configure(server)
+
+    from flows.orchestration import flow
+    from flows.orchestration.follow import AWAY
+
+    try:
+        with flow.told_also(observer, jobs):
+            flow.pipeline(**_parameters(request))
+    except IngotError:
+        raise
+    except KeyboardInterrupt:
+        raise Stopped("stopped", hint="the same command continues") from None
+    except AWAY as error:
+        plan = bound.plan()
+        if not plan.is_done:
+            raise IngotError(
+                f"the Prefect API went away ({type(error).__name__})",
+                where=server.api,
+                hint="what was finished is kept; the same command continues, --no-prefect without it",
+            ) from error
+        tell(f"the Prefect API at {server.api} went away, but every step is done")
+        return plan
+    return bound.plan()
+
+
+def _parameters(request: Request) -> dict[str, object]:
+    values = request.to_json()
+    values["store"] = (
+        os.path.abspath(request.store) if "://" not in request.store else request.store
+    )
+    if os.path.exists(request.recipe):
+        values["recipe"] = os.path.abspath(request.recipe)
+    return values
+
+
+def _configure(server: Server) -> None:
+    """Settings of the client, before Prefect is imported: our terminal shows the run, not Prefect's."""
+    os.environ["PREFECT_API_URL"] = server.api
+    defaults = {
+        "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "ERROR",
+        "PREFECT_CLIENT_MAX_RETRIES": "2",
+        "DO_NOT_TRACK": "1",
+    }
+    if server.process is not None:
+        defaults["PREFECT_HOME"] = server_environment()["PREFECT_HOME"]
+    for name, value in defaults.items():
+        os.environ.setdefault(name, value)

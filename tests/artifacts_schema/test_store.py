@@ -1,0 +1,186 @@
+"""The store: what counts as committed, what a name means, and what is said when something is off."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+
+from artifacts_schema.errors import CorruptArtifact, NotDeterministic, StoreError, UsageError
+from artifacts_schema.manifest import Code, Manifest
+from artifacts_schema.store import Store, layout
+from artifacts_schema.store.commit import Attempt, commit
+from artifacts_schema.store.gc import collect, plan_gc, remove_artifact
+from artifacts_schema.store.lease import Lease
+from artifacts_schema.store.lineage import ancestors, descendants
+from artifacts_schema.store.verify import verify
+
+
+def make(store, key, data=b"{}", *, inputs=None, libraries=None, reproducible="bytes", stage="s"):
+    attempt = Attempt(store.backend, stage, key, {"snapshot": "snapshot"})
+    with attempt.create("snapshot", "snapshot.json") as file:
+        file.write(data)
+    return commit(
+        store,
+        Manifest(
+            stage=stage, version=1, key=key, reproducible=reproducible, config={}, identity={},
+            inputs=inputs or {}, outputs=attempt.outputs(), attempt=attempt.name,
+            code=Code(digest="0" * 64, libraries=libraries or {}),
+        ),
+    )  # fmt: skip
+
+
+def test_payload_without_a_manifest_is_no_artifact(store):
+    attempt = Attempt(store.backend, "s", "a" * 64, {"snapshot": "snapshot"})
+    with attempt.create("snapshot", "snapshot.json") as file:
+        file.write(b"{}")
+    assert store.manifest("s", "a" * 64) is None
+    assert list(store.manifests()) == []
+    assert plan_gc(store, min_age_seconds=0).attempts == [layout.payload("s", "a" * 64, attempt.name)]
+
+
+def test_of_two_writers_with_equal_bytes_the_first_stays(store):
+    first, second = make(store, "a" * 64), make(store, "a" * 64)
+    assert second.attempt == first.attempt
+
+
+def test_different_bytes_at_equal_libraries_are_an_error_for_a_bytes_stage(store):
+    make(store, "a" * 64, b"1")
+    with pytest.raises(NotDeterministic, match="output snapshot differs"):
+        make(store, "a" * 64, b"2")
+
+
+def test_different_bytes_at_other_libraries_keep_the_first_and_name_the_difference(store, caplog):
+    first = make(store, "a" * 64, b"1", libraries={"pyarrow": "1"})
+    second = make(store, "a" * 64, b"2", libraries={"pyarrow": "2"})
+    assert second.attempt == first.attempt
+    assert "pyarrow 1 → 2" in caplog.text
+
+
+def test_many_writers_at_once_leave_one_manifest(store):
+    found, threads = [], []
+    for _ in range(8):
+        threads.append(threading.Thread(target=lambda: found.append(make(store, "b" * 64).attempt)))
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 8
+    assert len(set(found)) == 1
+
+
+def test_a_manifest_that_was_edited_is_refused(store):
+    made = make(store, "a" * 64)
+    path = layout.manifest("s", made.key)
+    raw = json.loads(store.backend.read(path))
+    raw["outputs"]["snapshot"]["files"][0]["sha256"] = "0" * 64
+    store.backend.replace(path, json.dumps(raw).encode())
+    with pytest.raises(CorruptArtifact, match="does not match its file list"):
+        store.manifest("s", made.key)
+
+
+def test_verify_names_the_file_and_what_happened_to_it(store):
+    made = make(store, "a" * 64, b"hello")
+    path = store.backend.local_path(store.payload(made, "snapshot", "snapshot.json"))
+    assert verify(store, made) == []
+    path.write_bytes(b"hellO")
+    assert [p.what for p in verify(store, made)] == ["the file's bytes changed"]
+    assert verify(store, made, full=False) == []
+    path.write_bytes(b"hell")
+    assert [p.what for p in verify(store, made, full=False)] == ["the file changed from 5 to 4 bytes"]
+    path.unlink()
+    assert [p.what for p in verify(store, made)] == ["the file is gone"]
+
+
+def test_refs_move_and_keys_are_found_by_prefix(store):
+    a, b = make(store, "a" * 64), make(store, "ab" * 32, b"2")
+    store.set_ref("recipe/step[x]", "s", a.key)
+    assert store.resolve("recipe/step[x]")[0].key == a.key
+    store.set_ref("recipe/step[x]", "s", b.key)
+    assert store.resolve("recipe/step[x]:snapshot") == (b, "snapshot")
+    assert store.find("ababab").key == b.key
+    assert store.find(a.outputs["snapshot"].digest[:12]).key == a.key
+    with pytest.raises(UsageError, match="did you mean 'recipe/step"):
+        store.resolve("recipe/stp[x]")
+    with pytest.raises(UsageError, match="no artifact"):
+        store.find("cccccc")
+
+
+@pytest.mark.parametrize("name", ["../x", "/x", "a//b", "a/../b", "", ".hidden", "a b"])
+def test_a_ref_cannot_leave_its_folder(store, name):
+    with pytest.raises(UsageError, match="cannot be a ref"):
+        store.set_ref(name, "s", "a" * 64)
+    assert store.ref(name) is None
+
+
+@pytest.mark.parametrize("path", ["../x.json", "/etc/x", "a/../../x", "files/../../x"])
+def test_a_payload_path_cannot_leave_its_output(store, path):
+    attempt = Attempt(store.backend, "s", "a" * 64, {"snapshot": "snapshot"})
+    with pytest.raises(ValueError, match="path"), attempt.create("snapshot", path) as file:
+        file.write(b"")
+
+
+def test_a_folder_with_other_files_is_not_taken_for_a_store(tmp_path):
+    (tmp_path / "thesis.tex").write_text("…")
+    with pytest.raises(StoreError, match="holds other files"):
+        Store.open(str(tmp_path))
+
+
+def test_a_store_of_another_schema_is_refused(tmp_path):
+    (tmp_path / layout.FORMAT).write_text('{"format": "ingot-store", "schema": 99}')
+    with pytest.raises(StoreError, match="store of schema 99"):
+        Store.open(str(tmp_path))
+
+
+def test_a_file_in_place_of_a_store_is_refused(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StoreError):
+        Store.open(str(tmp_path / "file"))
+
+
+def lineage(store):
+    a = make(store, "a" * 64, b"1")
+    b = make(store, "b" * 64, b"2", inputs={"documents": (store.reference(a, "snapshot"),)})
+    c = make(store, "c" * 64, b"3", inputs={"x": (store.reference(b, "snapshot"),)})
+    lone = make(store, "d" * 64, b"4")
+    return a, b, c, lone
+
+
+def test_lineage_runs_both_ways(store):
+    a, b, c, _ = lineage(store)
+    up = [(edge.parent[1], edge.role) for edge in ancestors(store, c)]
+    assert up == [(b.key, "x"), (a.key, "documents")]
+    down = [edge.child[1] for edge in descendants(store, a)]
+    assert down == [b.key, c.key]
+
+
+def test_gc_keeps_what_a_ref_reaches_and_a_second_run_finds_nothing(store):
+    a, b, c, lone = lineage(store)
+    store.set_ref("r/b", "s", b.key)
+    garbage = plan_gc(store, min_age_seconds=0)
+    assert {m.key for m in garbage.artifacts} == {c.key, lone.key}
+    assert garbage.bytes == 2
+    collect(store, garbage)
+    assert {m.key for m in store.manifests()} == {a.key, b.key}
+    assert plan_gc(store, min_age_seconds=0).artifacts == []
+    assert verify(store, a) == verify(store, b) == []
+
+
+def test_gc_spares_young_artifacts_and_inputs_of_running_work(store):
+    a, b, *_ = lineage(store)
+    assert plan_gc(store, min_age_seconds=3600).artifacts == []
+    lease = Lease.take(store.backend, "e" * 64)
+    spec = {"inputs": {"x": [{"stage": "s", "key": b.key}]}}
+    store.backend.replace(layout.work("e" * 64, "spec.json"), json.dumps(spec).encode())
+    assert {m.key for m in plan_gc(store, min_age_seconds=0).artifacts} == {"c" * 64, "d" * 64}
+    lease.release()
+    assert len(plan_gc(store, min_age_seconds=0).artifacts) == 4
+
+
+def test_a_killed_collection_leaves_nothing_readable(store):
+    made = make(store, "a" * 64)
+    store.backend.remove(layout.manifest("s", made.key))
+    assert plan_gc(store, min_age_seconds=0).attempts == [layout.payload("s", made.key, made.attempt)]
+    remove_artifact(store, made)
+    assert store.backend.files("data") == []
