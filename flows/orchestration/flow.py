@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from prefect import flow, get_run_logger
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
@@ -38,7 +38,7 @@ def _pipeline_name() -> str:
 @flow(
     name="pipeline",
     flow_run_name=_pipeline_name,
-    task_runner=ThreadPoolTaskRunner(max_workers=64),
+    task_runner=cast(Any, ThreadPoolTaskRunner(max_workers=64)),
     persist_result=False,
     retries=0,
 )

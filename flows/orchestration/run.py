@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from typing import Any
 
 from artifacts_schema.errors import IngotError, Stopped
-from flows.orchestration.server import Server, ensure_server, server_environment
+from flows.orchestration.server import Server, ensure_server, use
 from flows.recipe.execute import Observer
 from flows.recipe.pipeline import Pipeline, Request
 from flows.recipe.plan import Plan
@@ -51,7 +52,7 @@ def run_pipeline(
     return bound.plan()
 
 
-def _parameters(request: Request) -> dict[str, object]:
+def _parameters(request: Request) -> dict[str, Any]:
     values = request.to_json()
     values["store"] = (
         os.path.abspath(request.store) if "://" not in request.store else request.store
@@ -63,13 +64,11 @@ def _parameters(request: Request) -> dict[str, object]:
 
 def _configure(server: Server) -> None:
     """Settings of the client, before Prefect is imported: our terminal shows the run, not Prefect's."""
-    os.environ["PREFECT_API_URL"] = server.api
+    use(server)
     defaults = {
-        "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "ERROR",
-        "PREFECT_CLIENT_MAX_RETRIES": "2",
+        "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
+        "PREFECT_CLIENT_MAX_RETRIES": "1",
         "DO_NOT_TRACK": "1",
     }
-    if server.process is not None:
-        defaults["PREFECT_HOME"] = server_environment()["PREFECT_HOME"]
     for name, value in defaults.items():
         os.environ.setdefault(name, value)

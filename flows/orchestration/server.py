@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import time
+import tomllib
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -27,6 +28,8 @@ HOST = "127.0.0.1"
 PORT = 4200
 START_SECONDS = 120.0
 STOP_SECONDS = 10.0
+_chosen: set[str] = set()
+"""APIs of our own that `use` has put into the environment: nobody configured those."""
 
 
 @dataclass(frozen=True)
@@ -57,33 +60,52 @@ def home() -> Path:
 
 def find_server() -> Server | None:
     """The server that a run would use now: configured, or ours if it answers."""
-    configured = os.environ.get("PREFECT_API_URL")
-    if configured:
+    standing, configured = _remembered(), _configured()
+    if configured and (standing is None or standing.api != configured):
         return Server(configured)
-    server = _remembered()
-    return server if server is not None and answers(server) else None
+    return standing if standing is not None and answers(standing) else None
 
 
 def ensure_server(tell: Callable[[str], None] = lambda line: None) -> Server:
     """The configured server, which must answer; else ours, started in the background if need be."""
-    configured = os.environ.get("PREFECT_API_URL")
-    if configured:
-        server = Server(configured)
-        if not answers(server):
+    with _one_at_a_time():
+        standing, configured = _remembered(), _configured()
+        if configured and (standing is None or standing.api != configured):
+            if answers(Server(configured)):
+                return Server(configured)
             raise IngotError(
                 "the Prefect API does not answer",
                 where=configured,
                 hint="start it, unset PREFECT_API_URL to use a local one, or add --no-prefect",
             )
-        return server
-    with _one_at_a_time():
-        standing = _remembered()
         if standing is not None and answers(standing):
             return standing
         tell("starting a Prefect server in the background (some seconds the first time)")
         server = _start()
         tell(f"Prefect UI: {server.ui}")
         return server
+
+
+def use(server: Server) -> None:
+    """Point this process and its children at `server`; must come before Prefect is imported."""
+    os.environ["PREFECT_API_URL"] = server.api
+    if server.process is not None:
+        _chosen.add(server.api)
+        os.environ.setdefault("PREFECT_HOME", server_environment()["PREFECT_HOME"])
+
+
+def _configured() -> str | None:
+    """The API that the person has set up: by variable, or in Prefect's active profile."""
+    url = os.environ.get("PREFECT_API_URL")
+    if url and url not in _chosen:
+        return url
+    folder = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser()
+    try:
+        profiles = tomllib.loads((folder / "profiles.toml").read_text())
+        active = os.environ.get("PREFECT_PROFILE", profiles["active"])
+        return str(profiles["profiles"][active]["PREFECT_API_URL"])
+    except (OSError, KeyError, ValueError):
+        return None
 
 
 def stop_server() -> Server | None:

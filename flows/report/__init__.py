@@ -1,0 +1,1 @@
+"""Assembles what the stages' pages tell; knows no stage."""
