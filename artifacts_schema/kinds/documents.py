@@ -103,7 +103,8 @@ DUPLICATES = Kind(
                 Column(
                     "partners",
                     "list<struct<doc_id: string, similarity: float32, band: int32>>",
-                    "Verified pairs of the exact class's first document, by similarity falling.",
+                    "Verified pairs of the exact class's first document, by similarity falling; empty for "
+                    "the other members of the class.",
                 ),
             )
         )

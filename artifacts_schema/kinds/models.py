@@ -30,7 +30,7 @@ TOKEN_SHARDS = Kind(
         )
     },
     files={
-        "shards.json": "dtype, sequence_length, vocabulary_size, tokenizer (digest), padding id, "
+        "shards.json": "dtype, sequence_length, vocabulary_size, tokenizer (digest), padding_id, end_id, "
         "and by source: shards [{file, sequences}], sequences, tokens, documents, bytes.",
         "token_bytes.bin": "uint16 little-endian [vocabulary_size]: UTF-8 bytes of each token, "
         "0 for special tokens.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -18,6 +19,7 @@ from artifacts_schema.store.verify import check_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 
 @dataclass(frozen=True)
@@ -114,14 +116,24 @@ class Input:
 
     def read_table(self, path: str, columns: list[str] | None = None) -> pa.Table:
         """A whole table, or some of its columns; its schema is checked against the kind."""
+        with self.open(path) as file:
+            return self._parquet(file, path).read(columns=columns, use_threads=False)
+
+    def row_groups(self, path: str, columns: list[str] | None = None) -> Iterator[pa.Table]:
+        """A table one row group at a time, so that its text need not fit into memory."""
+        with self.open(path) as file:
+            parquet = self._parquet(file, path)
+            for number in range(parquet.num_row_groups):
+                yield parquet.read_row_group(number, columns=columns, use_threads=False)
+
+    def _parquet(self, file: IO[bytes], path: str) -> pq.ParquetFile:
         import pyarrow.parquet as pq
 
-        with self.open(path) as file:
-            parquet = pq.ParquetFile(file)
-            table = kind_named(self.kind).table_for(path)
-            if table is not None:
-                table.check(parquet.schema_arrow, where=f"{self.folder}/{path}")
-            return parquet.read(columns=columns, use_threads=False)
+        parquet = pq.ParquetFile(file)
+        table = kind_named(self.kind).table_for(path)
+        if table is not None:
+            table.check(parquet.schema_arrow, where=f"{self.folder}/{path}")
+        return parquet
 
     def _check(self, path: str) -> None:
         if path in self._checked:
@@ -157,3 +169,7 @@ class Shard:
     def read(self, columns: list[str] | None = None) -> pa.Table:
         """The table, or some of its columns."""
         return self.input.read_table(self.path, columns)
+
+    def row_groups(self, columns: list[str] | None = None) -> Iterator[pa.Table]:
+        """The table one row group at a time."""
+        return self.input.row_groups(self.path, columns)

@@ -1,6 +1,6 @@
 """Rows of data files: JSON lines, JSON and Parquet, plain or compressed; faults are rows as well.
 
-What is wrong with a line is told beside it and never raised, so that a stage can count it and go on.
+What is wrong with a line is told beside it, never raised, so that a stage can count it and go on.
 Memory is bounded by the row limit and, for JSON that is one array, by the file limit.
 """
 
@@ -17,6 +17,7 @@ GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 PARQUET = b"PAR1"
 FREE_EXPANSION = 64 << 20
 """Decompressed bytes that any file may have, however small it is."""
+MAX_EXPANSION = 200
 _CHUNK = 1 << 20
 _ZSTD_SLICE = 1 << 10  # A block of 4 bytes can hold 128 KiB, so one slice gives 32 MiB at most.
 _ESCAPED = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
@@ -30,12 +31,12 @@ class Readable(Protocol):
     def name(self) -> str:
         """Name of the file; its ending tells the format."""
 
+    def open(self) -> IO[bytes]:
+        """Open for reading, seekable."""
+
     @property
     def bytes(self) -> int:
         """Size of the file."""
-
-    def open(self) -> IO[bytes]:
-        """Open for reading, seekable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class RowLimits:
     """Longest line that is read."""
     file: int = 512 << 20
     """Longest JSON text that is one value (an array of rows)."""
-    expansion: int = 200
+    expansion: int = MAX_EXPANSION
     """Decompressed over compressed bytes above which a file is refused as a bomb."""
 
 
@@ -54,8 +55,8 @@ class RowLimits:
 class Row:
     """One row or one fault.
 
-    `record` is the byte offset of the line in the decompressed file; for a JSON array and for Parquet
-    the ordinal of the row. `length` is the line's length in bytes (0 where rows have none).
+    `record` is the byte offset of the line in the decompressed file; for a JSON array and for
+    Parquet the ordinal of the row. `length` is the line's length in bytes (0 where rows have none).
     """
 
     record: int
@@ -105,12 +106,16 @@ def read_rows(source: Readable, limits: RowLimits | None = None) -> Iterator[Row
 
 
 def scrub(text: str) -> tuple[str, int]:
-    """`text` without NUL (dropped) and lone surrogates (replaced by U+FFFD), and how many there were.
+    """`text` without NUL (dropped) and lone surrogates (U+FFFD for each), and how many there were.
 
     Neither can be stored as UTF-8 that every reader takes.
     """
-    if not _UNSTORABLE.search(text):
-        return text, 0
+    try:
+        text.encode()  # Many times faster than the search below.
+        if "\0" not in text:
+            return text, 0
+    except UnicodeEncodeError:
+        pass
     return _UNSTORABLE.subn(lambda found: "" if found[0] == "\0" else "\ufffd", text)
 
 
@@ -136,7 +141,7 @@ def metadata_json(value: dict[str, Any]) -> str:
         return json.dumps(cleaned, sort_keys=True, ensure_ascii=False)
 
 
-def decompressed(stream: IO[bytes], expansion: int = RowLimits.expansion) -> Iterator[bytes]:
+def decompressed(stream: IO[bytes], expansion: int = MAX_EXPANSION) -> Iterator[bytes]:
     """The stream's bytes in chunks, gzip or zstd taken off by magic number.
 
     Raises Damage with `truncated`, `malformed_record`, or `expansion` once the output exceeds
@@ -253,7 +258,7 @@ def _parsed(offset: int, line: bytes) -> Row:
 
 
 def _json_rows(stream: IO[bytes], limits: RowLimits) -> Iterator[Row]:
-    """Rows of a file that is one JSON value; if it holds several values, it is read as JSON lines."""
+    """Rows of a file that is one JSON value; one with several values is read as JSON lines."""
     parts, total = [], 0
     try:
         for chunk in decompressed(stream, limits.expansion):
@@ -284,7 +289,9 @@ def _listed(value: Any) -> list[Any]:
         return value
     if isinstance(value, dict):
         lists = [item for item in value.values() if _is_table(item)]
-        scalars = all(not isinstance(item, dict | list) or _is_table(item) for item in value.values())
+        scalars = all(
+            not isinstance(item, dict | list) or _is_table(item) for item in value.values()
+        )
         if len(lists) == 1 and scalars and "messages" not in value and "conversations" not in value:
             return list(lists[0])
     return [value]

@@ -1,0 +1,1 @@
+"""Finding equal and nearly equal documents: measured pairs, no decisions."""

@@ -1,0 +1,227 @@
+"""Stages that turn rows of data files into a table of examples: one map, one account of the bad.
+
+`conversations`, `preferences` and `benchmarks` differ only in what a row becomes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from artifacts_schema.config import Config
+from artifacts_schema.errors import InputError
+from artifacts_schema.identity import document_id
+
+if TYPE_CHECKING:
+    from stages.engine.context import Context
+    from stages.engine.outputs import ShardOutput, ShardResult
+    from stages.engine.rows import Row
+    from stages.engine.sources import SourceFile
+
+SAMPLES = 5
+_BATCH = 1_000
+_NAMES = "names.parquet"
+
+
+class ExamplesConfig(Config):
+    """What is read, and how much of it may be bad."""
+
+    source: str | None = Field(
+        default=None, min_length=1, description="Name of the data set; by default the file's stem."
+    )
+    rename: dict[str, str] = Field(
+        default_factory=dict,
+        description="Field of the data → the name under which Ingot knows it, where they differ.",
+    )
+    max_items: int | None = Field(
+        default=None, ge=1, description="Only the first rows of each file, for a small run."
+    )
+    max_row_bytes: int = Field(
+        default=10_000_000, ge=1, description="Longest row in bytes; longer ones are bad."
+    )
+    max_expansion: int = Field(
+        default=200,
+        ge=1,
+        description="Decompressed over compressed bytes above which a file is refused as a bomb.",
+    )
+    max_bad_share: float = Field(
+        default=0.10, ge=0, le=1, description="Share of bad rows above which the stage fails."
+    )
+
+
+class BadExample(Exception):
+    """A row that cannot become an example: a reason as one word, and the value behind it."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        self.reason, self.detail = reason, detail
+        super().__init__(reason, detail)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a row comes from: its id (hash of snapshot, file, row), file and data set."""
+
+    id: str
+    file: str
+    source: str
+
+
+Convert = Callable[[dict[str, Any], Origin], dict[str, Any]]
+"""The fields of a row, which it may change, and its origin → a row of the table, or BadExample."""
+
+
+@dataclass
+class Examples:
+    """What became of the rows of a file."""
+
+    rows_in: int = 0
+    rows_out: int = 0
+    bad: dict[str, int] = field(default_factory=dict)
+    samples: dict[str, list[str]] = field(default_factory=dict)
+
+    def refuse(self, reason: str, sample: str) -> None:
+        """Count a bad row."""
+        from stages.engine.rows import scrub
+
+        self.bad[reason] = self.bad.get(reason, 0) + 1
+        kept = self.samples.setdefault(reason, [])
+        if len(kept) < SAMPLES:
+            kept.append(scrub(sample)[0][:200])
+
+
+def make_examples(
+    context: Context, output: str, convert: Convert, unique: tuple[str, ...] = ()
+) -> None:
+    """Read every file of the `snapshot` role, write `output`, and account for every row.
+
+    `convert` must be importable by name (it runs in worker processes). The columns `unique` name an
+    example: a second one of a name is bad (`duplicate_id`), in another file an InputError. Raises
+    InputError as well above `max_bad_share`, and if no row became an example.
+    """
+    from stages.engine.bad_records import check_bad_share
+    from stages.engine.sources import snapshot_name, source_files
+
+    config: ExamplesConfig = context.config
+    snapshot = context.one("snapshot")
+    name = snapshot_name(snapshot)
+    files = source_files(snapshot)
+    results = context.map(
+        _convert_file,
+        files,
+        snapshot=name,
+        config=config,
+        output=output,
+        convert=convert,
+        unique=unique,
+    )
+    total = Examples()
+    for result in results:
+        total.rows_in += result.value["rows_in"]
+        total.rows_out += result.value["rows_out"]
+        for reason, number in result.value["bad"].items():
+            total.bad[reason] = total.bad.get(reason, 0) + number
+        for reason, texts in result.value["samples"].items():
+            total.samples.setdefault(reason, []).extend(texts)
+            for text in texts:
+                context.sample(reason, text)
+    context.count(rows_in=total.rows_in, rows_out=total.rows_out, files=len(files))
+    context.count(**{f"bad_{reason}": number for reason, number in sorted(total.bad.items())})
+    shown = [f"{reason}: {texts[0]}" for reason, texts in sorted(total.samples.items())]
+    where = f"snapshot '{name}'"
+    bad = sum(total.bad.values())
+    check_bad_share(bad, total.rows_in, config.max_bad_share, shown, where)
+    if not total.rows_out:
+        told = "; ".join(shown[:3]) or "the files are empty"
+        raise InputError(f"no row became one of {output}: {told}", where=where)
+    if unique:
+        _check_unique([(file.name, r) for file, r in zip(files, results, strict=True)], unique)
+    context.conserve(records_in=total.rows_in, out=total.rows_out, dropped=total.bad)
+
+
+def _convert_file(
+    file: SourceFile,
+    out: ShardOutput,
+    *,
+    snapshot: str,
+    config: ExamplesConfig,
+    output: str,
+    convert: Convert,
+    unique: tuple[str, ...],
+) -> dict[str, Any]:
+    """Write the examples of one file as one shard."""
+    import pyarrow as pa
+
+    from artifacts_schema.kinds import kind_named
+
+    schema = kind_named(out.kind_of(output)).tables["*.parquet"].arrow()
+    told, batch, names = Examples(), [], dict[tuple[str, ...], None]()
+    with out.table_writer(output, f"{file.id}.parquet", schema) as writer:
+        for row in converted(file, snapshot, config, convert, told):
+            example = tuple(row[column] for column in unique)
+            if unique and example in names:
+                told.rows_out -= 1
+                told.refuse("duplicate_id", f"{file.name}: {' '.join(example)}")
+                continue
+            names[example] = None
+            batch.append(row)
+            if len(batch) >= _BATCH:
+                writer.write(pa.Table.from_pylist(batch, schema=schema))
+                batch = []
+        if batch:
+            writer.write(pa.Table.from_pylist(batch, schema=schema))
+    if unique:
+        out.write_scratch(
+            _NAMES, pa.table({c: [n[i] for n in names] for i, c in enumerate(unique)})
+        )
+    return vars(told)
+
+
+def _check_unique(results: list[tuple[str, ShardResult]], unique: tuple[str, ...]) -> None:
+    """Raise InputError if examples of two files bear one name."""
+    first: dict[tuple[str, ...], str] = {}
+    for file, result in results:
+        table = result.read_scratch(_NAMES)
+        for name in zip(*(table.column(column).to_pylist() for column in unique), strict=True):
+            if name in first:
+                raise InputError(
+                    f"'{' '.join(name)}' is both in {first[name]} and in {file}",
+                    hint="give each file its own `source`, or remove one of them",
+                )
+            first[name] = file
+
+
+def converted(
+    file: SourceFile, snapshot: str, config: ExamplesConfig, convert: Convert, told: Examples
+) -> Iterator[dict[str, Any]]:
+    """The examples of a file; `told` counts its rows and what was bad about them."""
+    from itertools import islice
+
+    from stages.engine.rows import RowLimits, read_rows, stem
+
+    limits = RowLimits(row=config.max_row_bytes, expansion=config.max_expansion)
+    for row in islice(read_rows(file, limits), config.max_items):
+        told.rows_in += 1
+        origin = Origin(
+            document_id(snapshot, file.name, row.record),
+            file.name,
+            config.source or stem(file.name),
+        )
+        try:
+            example = convert(_fields(row, config.rename), origin)
+        except BadExample as bad:
+            told.refuse(bad.reason, f"{file.name} at {row.record} {bad.detail}".rstrip())
+            continue
+        told.rows_out += 1
+        yield example
+
+
+def _fields(row: Row, rename: dict[str, str]) -> dict[str, Any]:
+    """The row's fields under Ingot's names."""
+    if row.value is None:
+        raise BadExample(row.reason or "malformed_record", row.detail or "")
+    fields = {k: v for k, v in row.value.items() if k not in rename and v is not None}
+    named = {ours: row.value[k] for k, ours in rename.items() if row.value.get(k) is not None}
+    return fields | named

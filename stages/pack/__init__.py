@@ -1,0 +1,1 @@
+"""Documents to packed sequences of token ids."""

@@ -1,0 +1,189 @@
+"""Decontamination through the engine, both ways, with counts by arithmetic."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from artifacts_schema.errors import UsageError
+from artifacts_schema.kinds import beside
+from artifacts_schema.manifest import Manifest
+from stages.decontaminate.stage import Decontaminate
+
+Make = Callable[..., Manifest]
+Read = Callable[..., Any]
+
+LONG = "Which of these four rivers flows through the old capital before it meets the northern sea?"
+SHORT = "Name the largest moon of the planet Saturn now"
+TINY = "What is rust?"
+ITEMS = [
+    ("long", LONG, ["The Elbe", "The Rhine"], 0),  # 16 + 2 words: 6 13-grams
+    ("short", SHORT, ["Titan", "Rhea"], 0),  # 9 + 1 words: one 10-gram
+    ("tiny", TINY, ["Iron oxide", "A fish"], 0),  # 3 + 2 words: too short
+    ("clean", "a question that no document holds " * 3, [], None),
+]
+OTHER = "Nothing of the sort is found in this plain sentence about bread and butter and jam."
+LEAK = f"{OTHER} {LONG.upper()} the elbe! {OTHER}"
+WRONG = f"{OTHER} {LONG} The Rhine."
+WHOLE = f"quiz: {SHORT}, titan"
+SHARDS = [[OTHER, LEAK], [WRONG, WHOLE, TINY + " Iron oxide"]]
+
+
+def run(
+    run_stage: Make, documents: list[Manifest], benchmarks: Manifest, config: Any = None, **kw: Any
+) -> Manifest:
+    inputs = {
+        "documents": [(manifest, "documents") for manifest in documents],
+        "benchmarks": [(benchmarks, "benchmarks")],
+    }
+    return run_stage(Decontaminate, config or {}, inputs, **kw)
+
+
+@pytest.fixture
+def documents(make_documents: Make) -> Manifest:
+    return make_documents(SHARDS)
+
+
+@pytest.fixture
+def benchmarks(make_benchmarks: Make) -> Manifest:
+    return make_benchmarks(ITEMS)
+
+
+def rows(read_table: Read, made: Manifest, documents: Manifest) -> list[dict[str, Any]]:
+    folder = beside(documents.output("documents").digest)
+    return [
+        row
+        for path in ("00000.parquet", "00001.parquet")
+        for row in read_table(made, "contamination", f"{folder}/{path}").to_pylist()
+    ]
+
+
+def test_documents_name_the_items_they_hold(
+    documents: Manifest, benchmarks: Manifest, run_stage: Make, read_table: Read
+) -> None:
+    made = run(run_stage, [documents], benchmarks)
+    found = rows(read_table, made, documents)
+    ids = read_table(documents, "documents")["doc_id"].to_pylist()
+    assert [row["doc_id"] for row in found] == ids
+    other, leak, wrong, whole, tiny = found
+
+    assert other["hits"] == tiny["hits"] == []
+    assert other["ngrams"] == 16 - 13 + 1
+    assert leak["ngrams"] == 16 + 18 + 16 - 13 + 1
+    assert leak["ngrams_hit"] == 6
+    (hit,) = leak["hits"]
+    assert (hit["benchmark"], hit["item_id"], hit["ngrams"]) == ("exam", "long", 6)
+    thirteen = " ".join(LONG.upper().split()[:13])
+    assert LEAK[hit["start"] : hit["end"]] == thirteen
+
+    # The prompt alone shares the n-grams that do not reach the answer: all but the last two, and
+    # one more, for both answers begin with "the".
+    assert wrong["ngrams_hit"] == wrong["hits"][0]["ngrams"] == 5
+    assert (whole["ngrams"], whole["ngrams_hit"]) == (1, 1)
+    assert WHOLE[whole["hits"][0]["start"] : whole["hits"][0]["end"]] == f"{SHORT}, titan"
+
+
+def test_items_tell_how_much_of_them_is_held(
+    documents: Manifest, benchmarks: Manifest, run_stage: Make, read_table: Read
+) -> None:
+    made = run(run_stage, [documents], benchmarks)
+    assert read_table(made, "contamination", "items.parquet").to_pylist() == [
+        {"benchmark": "exam", "item_id": "long", "documents": 2, "ngrams": 6, "ngrams_hit": 6},
+        {"benchmark": "exam", "item_id": "short", "documents": 1, "ngrams": 1, "ngrams_hit": 1},
+    ]
+    assert made.counts == {
+        "documents": 5,
+        "documents_hit": 3,
+        "items": 4,
+        "items_hit": 2,
+        "items_too_short": 1,
+        "common_ngrams": 0,
+    }
+    assert made.conservation is not None
+    assert (made.conservation.records_in, made.conservation.out) == (5, 5)
+
+
+def test_shorter_wholes_match_on_request(
+    documents: Manifest, benchmarks: Manifest, run_stage: Make, read_table: Read
+) -> None:
+    made = run(run_stage, [documents], benchmarks, {"min_words": 5})
+    items = read_table(made, "contamination", "items.parquet")["item_id"].to_pylist()
+    assert items == ["long", "short", "tiny"]
+
+
+def test_common_ngrams_are_ignored_on_request(
+    documents: Manifest, benchmarks: Manifest, run_stage: Make, read_table: Read
+) -> None:
+    # Two documents hold five of the long item's n-grams; only the leak holds the sixth.
+    made = run(run_stage, [documents], benchmarks, {"common_documents": 1})
+    assert made.counts["common_ngrams"] == 5
+    assert [row["ngrams_hit"] for row in rows(read_table, made, documents)] == [0, 1, 0, 1, 0]
+    items = read_table(made, "contamination", "items.parquet").to_pylist()
+    assert [(i["item_id"], i["documents"], i["ngrams_hit"]) for i in items] == [
+        ("long", 1, 1),
+        ("short", 1, 1),
+    ]
+
+
+def test_each_documents_input_has_its_folder(
+    documents: Manifest, benchmarks: Manifest, make_documents: Make, run_stage: Make, store: Any
+) -> None:
+    more = make_documents([[LEAK]], name="more_documents")
+    made = run(run_stage, [documents, more], benchmarks)
+    folders = {file.path.split("/")[0] for file in made.output("contamination").files}
+    digests = [m.output("documents").digest for m in (documents, more)]
+    assert folders == {"items.parquet", *map(beside, digests)}
+    assert made.counts["documents"] == 6
+
+
+def test_two_workers_give_the_same_bytes(
+    documents: Manifest, benchmarks: Manifest, run_stage: Make
+) -> None:
+    one = run(run_stage, [documents], benchmarks)
+    two = run(run_stage, [documents], benchmarks, execution={"workers": 2}, force=True)
+    assert one.output("contamination").digest == two.output("contamination").digest
+
+
+def test_a_whole_longer_than_the_ngram_is_refused(
+    documents: Manifest, benchmarks: Manifest, run_stage: Make
+) -> None:
+    with pytest.raises(UsageError, match="min_words"):
+        run(run_stage, [documents], benchmarks, {"ngram": 5})
+
+
+def test_planted_real_items_are_found_and_nothing_else(
+    make_documents: Make,
+    make_benchmarks: Make,
+    run_stage: Make,
+    read_table: Read,
+    shared_data: Path,
+) -> None:
+    import zstandard
+
+    def read(path: str, count: int) -> list[dict[str, Any]]:
+        with zstandard.open(shared_data / path, "rt") as lines:
+            return [json.loads(line) for line, _ in zip(lines, range(count), strict=False)]
+
+    pages = [row["text"] for row in read("text/en-web-c4-demo.jsonl.zst", 100)]
+    items = [row["question"] for row in read("bench/gsm8k-test.jsonl.zst", 200)]
+    planted = {7: 3, 42: 11}  # page: item
+    leaky = [
+        f"{page}\n{items[planted[i]]}\nmore" if i in planted else page
+        for i, page in enumerate(pages)
+    ]
+    made = run(
+        run_stage,
+        [make_documents([leaky])],
+        make_benchmarks([(str(i), text, [], None) for i, text in enumerate(items)]),
+    )
+    table = read_table(made, "contamination", made.output("contamination").files[0].path)
+    hits = {
+        i: [h["item_id"] for h in row] for i, row in enumerate(table["hits"].to_pylist()) if row
+    }
+    assert hits == {page: [str(item)] for page, item in planted.items()}
+    held = read_table(made, "contamination", "items.parquet").to_pylist()
+    assert all(item["ngrams"] == item["ngrams_hit"] for item in held)

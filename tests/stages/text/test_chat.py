@@ -1,0 +1,102 @@
+"""`segments` against the Jinja template as `transformers` renders and masks it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+from stages.text import chat
+
+CONVERSATION = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "  What is 2 + 2?\n"},
+    {"role": "assistant", "content": "\nIt is 4.\n\n```python\n2 + 2\n```"},
+    {"role": "tool", "content": '{"ok": true}'},
+    {"role": "user", "content": "Und 3 × 3? <b>😀</b>"},
+    {"role": "assistant", "content": "Neun."},
+]
+
+MESSAGES = st.lists(
+    st.fixed_dictionaries(
+        {
+            "role": st.sampled_from(chat.ROLES),
+            "content": st.text(st.characters(exclude_categories=["Cs"]), max_size=12).filter(
+                lambda text: "<|" not in text
+            ),
+        }
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+def byte_tokenizer() -> Tokenizer:
+    """A byte-level tokenizer without a single merge: 5 special tokens, then the 256 bytes."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {token: i for i, token in enumerate((*chat.SPECIAL_TOKENS, *alphabet))}
+    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens(list(chat.SPECIAL_TOKENS))
+    return tokenizer
+
+
+@pytest.fixture(scope="module")
+def transformers_tokenizer():
+    from transformers import PreTrainedTokenizerFast
+
+    return PreTrainedTokenizerFast(
+        tokenizer_object=byte_tokenizer(),
+        bos_token=chat.BEGIN_OF_TEXT,
+        eos_token=chat.END_OF_TEXT,
+        pad_token=chat.PADDING,
+        chat_template=chat.CHAT_TEMPLATE,
+    )
+
+
+def check_same(tokenizer, messages, add_generation_prompt):
+    parts = chat.segments(messages, add_generation_prompt)
+    rendered = tokenizer.apply_chat_template(
+        messages, tokenize=False, add_generation_prompt=add_generation_prompt
+    )
+    assert "".join(part.text for part in parts) == rendered
+    oracle = tokenizer.apply_chat_template(
+        messages,
+        tokenize=True,
+        add_generation_prompt=add_generation_prompt,
+        return_assistant_tokens_mask=True,
+        return_dict=True,
+    )
+    ids, trained = chat.encode(tokenizer.backend_tokenizer, parts)
+    assert ids == oracle["input_ids"]
+    assert [int(flag) for flag in trained] == oracle["assistant_masks"]
+
+
+@pytest.mark.parametrize("add_generation_prompt", [False, True])
+def test_segments_render_and_mask_as_transformers_does(
+    transformers_tokenizer, add_generation_prompt
+):
+    check_same(transformers_tokenizer, CONVERSATION, add_generation_prompt)
+
+
+@settings(max_examples=60, deadline=None)
+@given(messages=MESSAGES, add_generation_prompt=st.booleans())
+def test_any_conversation_renders_and_masks_as_transformers_does(
+    transformers_tokenizer, messages, add_generation_prompt
+):
+    check_same(transformers_tokenizer, messages, add_generation_prompt)
+
+
+def test_only_answers_and_their_ends_are_trained():
+    trained = [part.text for part in chat.segments(CONVERSATION, True) if part.trained]
+    assert trained == ["It is 4.\n\n```python\n2 + 2\n```<|im_end|>", "Neun.<|im_end|>"]
+
+
+def test_a_generation_prompt_ends_open():
+    assert chat.segments([{"role": "user", "content": "Hi"}], True) == [
+        chat.Segment(
+            "<|begin_of_text|><|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n", False
+        )
+    ]

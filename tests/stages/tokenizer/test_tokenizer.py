@@ -1,0 +1,302 @@
+"""The tokenizer: exact round trips, the same bytes every time, what `transformers` loads."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer
+
+from artifacts_schema.errors import InputError, Stopped, UsageError
+from artifacts_schema.kinds import KINDS
+from stages.engine import Context, Stage
+from stages.text.chat import SPECIAL_TOKENS, encode, segments
+from stages.text.token_bytes import token_byte_lengths
+from stages.tokenizer.stage import TokenizerStage
+from stages.tokenizer.training import train, transformers_config
+
+WORDS = [
+    "the",
+    "a",
+    "cat",
+    "sat",
+    "on",
+    "mat",
+    "and",
+    "dog",
+    "ran",
+    "far",
+    "away",
+    "naïve",
+    "你好",
+    "Привет",
+    "12",
+    "345",
+    "def",
+    "return",
+    "self",
+]
+PRE_TOKENIZERS = ["gpt-2", "smollm", "llama-bpe", "qwen2"]
+
+
+def texts(seed: int = 0, documents: int = 200) -> list[str]:
+    draw = random.Random(seed)
+    return [
+        f"{' '.join(draw.choices(WORDS, k=draw.randint(3, 40)))}.\n\n\tx = {draw.randint(0, 99)}"
+        for _ in range(documents)
+    ]
+
+
+def trained(pre_tokenizer: str = "llama-bpe", size: int = 380) -> Tokenizer:
+    return train(iter(texts()), vocabulary_size=size, pre_tokenizer=pre_tokenizer, min_frequency=2)
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return trained()
+
+
+@pytest.fixture(scope="module", params=PRE_TOKENIZERS)
+def each_tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
+    return trained(request.param)
+
+
+@settings(max_examples=150, deadline=None)
+@given(text=st.text(st.characters(exclude_categories=["Cs"])))
+def test_any_text_survives_encoding_and_decoding(each_tokenizer, text):
+    each_tokenizer.encode_special_tokens = True
+    ids = each_tokenizer.encode(text, add_special_tokens=False).ids
+    lengths = token_byte_lengths(each_tokenizer)
+    assert each_tokenizer.decode(ids, skip_special_tokens=False) == text
+    assert sum(int(lengths[i]) for i in ids) == len(text.encode())
+
+
+def test_a_text_that_spells_special_tokens_survives_as_text(tokenizer):
+    text = "".join(SPECIAL_TOKENS)
+    tokenizer.encode_special_tokens = True
+    ids = tokenizer.encode(text, add_special_tokens=False).ids
+    tokenizer.encode_special_tokens = False
+    assert min(ids) >= len(SPECIAL_TOKENS)
+    assert tokenizer.decode(ids) == text
+
+
+def test_special_tokens_leave_the_spaces_around_them(tokenizer):
+    text = "cat <|im_end|> \n<|im_start|> dog"
+    ids = tokenizer.encode(text, add_special_tokens=False).ids
+    assert [i for i in ids if i < len(SPECIAL_TOKENS)] == [4, 3]
+    assert tokenizer.decode(ids, skip_special_tokens=False) == text
+
+
+def test_special_tokens_are_first_and_stand_for_no_bytes(tokenizer):
+    assert [tokenizer.token_to_id(token) for token in SPECIAL_TOKENS] == [0, 1, 2, 3, 4]
+    lengths = token_byte_lengths(tokenizer)
+    assert lengths[:5].tolist() == [0] * 5
+    assert sorted(lengths[5:261].tolist()) == [1] * 256
+    assert (lengths[261:] >= 2).all()
+    assert lengths.shape == (380,)
+
+
+def test_token_bytes_refuse_a_tokenizer_that_is_not_byte_level():
+    from tokenizers import models
+
+    other = Tokenizer(models.WordLevel({"naïve words": 0}, unk_token="naïve words"))
+    with pytest.raises(InputError, match="byte-level"):
+        token_byte_lengths(other)
+
+
+@pytest.mark.parametrize(
+    ("pre_tokenizer", "expected"),
+    [
+        ("gpt-2", ["a", " 12345", " x", "'ll", " B"]),
+        ("smollm", ["a", " ", "1", "2", "3", "4", "5", " x", "'ll", " B"]),
+        ("llama-bpe", ["a", " ", "123", "45", " x", "'ll", " B"]),
+        ("qwen2", ["a", " ", "1", "2", "3", "4", "5", " x", "'ll", " B"]),
+    ],
+)
+def test_pre_tokenizers_cut_digits_and_words_as_their_namesakes(pre_tokenizer, expected):
+    """Expected by hand from the regexes of GPT-2, SmolLM, Llama 3 and Qwen 2."""
+    from stages.tokenizer.pre_tokenizers import build_pre_tokenizer
+
+    cut = build_pre_tokenizer(pre_tokenizer).pre_tokenize_str("a 12345 x'll B")
+    assert [piece.replace("Ġ", " ") for piece, _ in cut] == expected
+
+
+def test_llama_pattern_is_that_of_llama_3():
+    """From `pre_tokenizer.pretokenizers[0].pattern.Regex` of Meta-Llama-3-8B's tokenizer.json."""
+    from stages.tokenizer.pre_tokenizers import DIGITS, LLAMA3_PATTERN
+
+    assert LLAMA3_PATTERN.replace("DIGITS", DIGITS["llama-bpe"]) == (
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+        r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    )
+
+
+def test_encoding_for_a_reader_begins_with_begin_of_text(tokenizer):
+    assert tokenizer.encode("cat").ids == [
+        0,
+        *tokenizer.encode("cat", add_special_tokens=False).ids,
+    ]
+
+
+def test_order_of_texts_changes_nothing(tokenizer):
+    shuffled = texts()
+    random.Random(5).shuffle(shuffled)
+    again = train(iter(shuffled), vocabulary_size=380, pre_tokenizer="llama-bpe", min_frequency=2)
+    assert again.to_str(pretty=True) == tokenizer.to_str(pretty=True)
+
+
+def test_threads_and_hash_seeds_change_nothing(tokenizer):
+    """Many pairs of equal frequency here, so ties are broken all the time."""
+    program = (
+        "import sys, json; from stages.tokenizer.training import train\n"
+        "settings = dict(vocabulary_size=380, pre_tokenizer='llama-bpe', min_frequency=2)\n"
+        "made = train(iter(json.load(sys.stdin)), **settings)\n"
+        "sys.stdout.write(made.to_str(pretty=True))"
+    )
+    root = Path(__file__).resolve().parents[3]
+    for threads, seed in (("1", "1"), ("3", "2")):
+        made = subprocess.run(
+            [sys.executable, "-c", program],
+            input=json.dumps(texts()),
+            env={
+                "RAYON_NUM_THREADS": threads,
+                "TOKENIZERS_PARALLELISM": "true",
+                "PYTHONHASHSEED": seed,
+                "PYTHONPATH": str(root),
+            },
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert made.stdout == tokenizer.to_str(pretty=True)
+
+
+@pytest.fixture(scope="module")
+def folder(tokenizer, tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("tokenizer")
+    (path / "tokenizer.json").write_text(tokenizer.to_str(pretty=True))
+    (path / "tokenizer_config.json").write_text(json.dumps(transformers_config("llama-bpe")))
+    return path
+
+
+def test_transformers_loads_it_with_equal_ids_and_template(tokenizer, folder):
+    from transformers import AutoTokenizer
+
+    loaded = AutoTokenizer.from_pretrained(folder)
+    assert (loaded.bos_token_id, loaded.eos_token_id, loaded.pad_token_id) == (0, 1, 2)
+    assert len(loaded) == tokenizer.get_vocab_size()
+    for text in (*texts(1, 20), " two  spaces , here .", "don 't\r\n\r\n  ", "😀𝒳\x00"):
+        assert loaded(text)["input_ids"] == tokenizer.encode(text).ids
+        assert loaded.decode(loaded(text)["input_ids"], skip_special_tokens=True) == text
+
+
+def test_chat_ids_and_masks_equal_those_of_transformers(tokenizer, folder):
+    from transformers import AutoTokenizer
+
+    loaded = AutoTokenizer.from_pretrained(folder)
+    messages = [
+        {"role": "system", "content": "\n the cat "},
+        {"role": "user", "content": "\n\nnaïve 12 345?\n\n"},
+        {"role": "assistant", "content": "\n\t def cat\n\n\n"},
+    ]
+    oracle = loaded.apply_chat_template(
+        messages, return_assistant_tokens_mask=True, return_dict=True, tokenize=True
+    )
+    ids, learnt = encode(tokenizer, segments(messages))
+    assert ids == oracle["input_ids"]
+    assert [int(flag) for flag in learnt] == oracle["assistant_masks"]
+
+
+class GivenDocuments(Stage):
+    """Commits the documents of this test."""
+
+    name, version, reproducible = "given-documents", 1, "bytes"
+    outputs = {"documents": "documents"}
+    shards: list[list[dict[str, str | None]]] = []
+
+    def run(self, context: Context) -> None:
+        schema = KINDS["documents"].tables["*.parquet"].arrow()
+        for number, rows in enumerate(self.shards):
+            filled = [{field.name: row.get(field.name) for field in schema} for row in rows]
+            context.write_table(
+                "documents", f"{number:05d}.parquet", pa.Table.from_pylist(filled, schema=schema)
+            )
+
+
+def documents(bodies: list[str], source: str = "web", start: int = 0) -> list[dict]:
+    return [
+        {
+            "doc_id": f"{start + i:032x}",
+            "source": source,
+            "snapshot": "test",
+            "text": body,
+            "metadata": "{}",
+            "origin_file": "f",
+            "origin_offset": 0,
+            "origin_length": 0,
+        }
+        for i, body in enumerate(bodies)
+    ]
+
+
+def run_on(run_stage, shards, config):
+    GivenDocuments.shards = shards
+    given = run_stage(GivenDocuments, {})
+    return run_stage(TokenizerStage, config, {"documents": [(given, "documents")]})
+
+
+def test_stage_writes_what_it_trained_on_and_measured(run_stage, read_input):
+    shards = [documents(texts(0)), documents(texts(1), "code", start=1000)]
+    manifest = run_on(run_stage, shards, {"vocabulary_size": 350, "held_share": 0.2})
+    found = read_input(manifest, "tokenizer")
+    record = found.read_json("training.json")
+    assert record["vocabulary_size"] == 350 == manifest.counts["vocabulary_size"]
+    assert record["pre_tokenizer"] == "llama-bpe"
+    held = sum(source["documents"] for source in record["held"].values())
+    assert 40 < held < 120  # 400 draws at 0.2: mean 80, deviation 8
+    assert record["documents"] + held == 400
+    assert manifest.conservation.dropped == {"held": held}
+    code = record["held"]["code"]
+    assert code["tokens_per_word"] == round(code["tokens"] / code["words"], 4) > 1
+    assert Tokenizer.from_str(found.read_bytes("tokenizer.json").decode()).get_vocab_size() == 350
+
+
+def test_a_cap_on_bytes_draws_documents_evenly(run_stage, read_input):
+    shards = [documents(texts(0, 1000)), documents(texts(1, 1000), "code", start=1000)]
+    size = sum(len(row["text"].encode()) for shard in shards for row in shard)
+    config = {"vocabulary_size": 300, "max_bytes": size // 4, "held_share": 0.0}
+    record = read_input(run_on(run_stage, shards, config), "tokenizer").read_json("training.json")
+    for source in ("web", "code"):
+        assert 200 < record["sources"][source]["documents"] < 300  # mean 250, deviation 14
+    assert record["drawn_share"] == pytest.approx(0.25, abs=1e-4)
+
+
+def test_too_little_text_gives_a_smaller_vocabulary_and_says_so(run_stage):
+    manifest = run_on(run_stage, [documents(["abab abab"])], {"vocabulary_size": 1000})
+    assert 261 < manifest.counts["vocabulary_size"] < 1000
+
+
+def test_a_stop_while_texts_are_read_ends_the_training():
+    def stopping():
+        yield "some text"
+        raise Stopped("stopped on request")
+
+    with pytest.raises(Stopped, match="on request"):
+        train(stopping(), vocabulary_size=300, pre_tokenizer="llama-bpe", min_frequency=2)
+
+
+def test_no_documents_is_an_input_error(run_stage):
+    with pytest.raises(InputError, match="no document to train on"):
+        run_on(run_stage, [[]], {"vocabulary_size": 300})
+
+
+def test_a_vocabulary_without_room_for_the_bytes_is_refused(run_stage):
+    with pytest.raises(UsageError, match="vocabulary_size"):
+        run_on(run_stage, [documents(["x"])], {"vocabulary_size": 260})
