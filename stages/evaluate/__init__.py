@@ -1,0 +1,1 @@
+"""What a checkpoint is worth: benchmarks, held-out text, planted defects, and text it writes."""

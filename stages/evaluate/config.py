@@ -1,0 +1,50 @@
+"""Settings of the evaluate stage."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from artifacts_schema.config import Config, Execution
+
+
+class EvaluateConfig(Config):
+    """What is measured. What the seed decides: which items a cap leaves, and sampled text."""
+
+    max_items: int = Field(
+        default=1000,
+        ge=1,
+        description="Items of each benchmark; a seeded draw where there are more.",
+    )
+    max_held_out_tokens: int = Field(
+        default=1_000_000,
+        ge=1,
+        description="Held-out tokens of each source; evenly spaced sequences where there are more.",
+    )
+    delimiter: str = Field(
+        default=" ",
+        description="Stands between prompt and choice where neither has white space of its own.",
+    )
+    text_prompts: tuple[str, ...] = Field(
+        default=("The first",), description="Beginnings of texts that the model goes on writing."
+    )
+    chat_prompts: tuple[str, ...] = Field(
+        default=("Who are you?",), description="Questions put to the model in the chat format."
+    )
+    max_new_tokens: int = Field(default=64, ge=1, description="Most tokens of one generation.")
+    temperature: float = Field(
+        default=0.7, ge=0, le=10, description="Of sampled text; 0 takes the likeliest token."
+    )
+    seed: int = Field(default=0, ge=0, lt=2**31, description="Of every draw.")
+    max_bad_share: float = Field(
+        default=0.10, ge=0, le=1, description="Share of unusable items above which the stage fails."
+    )
+
+
+class EvaluateExecution(Execution):
+    """How it is measured. Benchmarks and sources are shared out among the workers."""
+
+    batch_tokens: int = Field(
+        default=4096,
+        ge=1,
+        description="Tokens of one forward pass, padding included; bounds memory.",
+    )

@@ -1,0 +1,104 @@
+"""What was measured, item by item, and the scores that follow from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import pyarrow as pa
+
+from artifacts_schema.kinds import KINDS
+from stages.scoring.uncertainty import ratio
+
+ItemName = tuple[str, str]
+"""(benchmark, item_id)."""
+
+_SCHEMA = pa.schema(
+    [
+        ("benchmark", pa.string()),
+        ("item_id", pa.string()),
+        ("metric", pa.string()),
+        ("numerator", pa.float64()),
+        ("denominator", pa.float64()),
+        ("baseline", pa.float64()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One item under one metric: `numerator / denominator` is its value.
+
+    Denominators are 1 for metrics that are means over items, bytes for bits per byte. `baseline` is
+    what chance or the unigram model has in the place of the numerator.
+    """
+
+    benchmark: str
+    item_id: str
+    metric: str
+    numerator: float
+    denominator: float = 1.0
+    baseline: float | None = None
+
+
+def to_table(observations: Iterable[Observation]) -> pa.Table:
+    """Observations as a table, for a worker to hand over."""
+    return pa.Table.from_pylist([asdict(item) for item in observations], schema=_SCHEMA)
+
+
+def from_table(table: pa.Table) -> list[Observation]:
+    """The inverse of `to_table`."""
+    return [Observation(**row) for row in table.to_pylist()]
+
+
+def results_table(
+    observations: Sequence[Observation], contaminated: Mapping[ItemName, bool] | None = None
+) -> pa.Table:
+    """A row for each benchmark and metric, in the order of first appearance.
+
+    Value = Σ numerators / Σ denominators, with the standard error of that ratio over items. Where
+    items are contaminated, a row `<metric>_clean` follows without them.
+    """
+    groups: dict[ItemName, list[Observation]] = {}
+    for item in observations:
+        groups.setdefault((item.benchmark, item.metric), []).append(item)
+    rows = []
+    for (benchmark, metric), group in groups.items():
+        rows.append(_result(benchmark, metric, group))
+        if contaminated is not None:
+            clean = [i for i in group if not contaminated.get((benchmark, i.item_id), False)]
+            if 0 < len(clean) < len(group):
+                rows.append(_result(benchmark, f"{metric}_clean", clean))
+    return pa.Table.from_pylist(rows, schema=KINDS["evaluation"].tables["results.parquet"].arrow())
+
+
+def items_table(
+    observations: Sequence[Observation], contaminated: Mapping[ItemName, bool] | None = None
+) -> pa.Table:
+    """A row for each observation; `contaminated` is null where nothing is known of the item."""
+    rows = [
+        {
+            "benchmark": item.benchmark,
+            "item_id": item.item_id,
+            "metric": item.metric,
+            "value": item.numerator / item.denominator,
+            "contaminated": (contaminated or {}).get((item.benchmark, item.item_id)),
+        }
+        for item in observations
+    ]
+    return pa.Table.from_pylist(rows, schema=KINDS["evaluation"].tables["items.parquet"].arrow())
+
+
+def _result(benchmark: str, metric: str, group: Sequence[Observation]) -> dict[str, object]:
+    denominators = [item.denominator for item in group]
+    estimate = ratio([item.numerator for item in group], denominators)
+    baselines = [item.baseline for item in group if item.baseline is not None]
+    known = len(baselines) == len(group)
+    return {
+        "benchmark": benchmark,
+        "metric": metric,
+        "value": estimate.value,
+        "standard_error": estimate.standard_error,
+        "count": round(sum(denominators)),
+        "baseline": sum(baselines) / sum(denominators) if known else None,
+    }

@@ -1,0 +1,152 @@
+"""The stage that measures a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from artifacts_schema.errors import UsageError
+from stages.engine import Context, Many, Maybe, One, Stage, check_bad_share
+from stages.evaluate.config import EvaluateConfig, EvaluateExecution
+
+if TYPE_CHECKING:
+    from stages.evaluate.items import BadItem, Item
+    from stages.evaluate.observations import ItemName, Observation
+    from stages.evaluate.parts import Part
+
+
+class Evaluate(Stage):
+    """Score a checkpoint on benchmarks and held-out text, and the pipeline on planted defects.
+
+    Every score has a standard error over the items that were drawn and a baseline: chance, or the
+    token-unigram model. Items that the kept corpus holds an n-gram of are flagged, and scores
+    without them stand beside. With a truth list and the ledger, it counts the planted defects that
+    were caught and the sound documents that were lost. A few generations show what numbers cannot.
+    """
+
+    name, version, reproducible = "evaluate", 1, "numerics"
+    inputs = {
+        "checkpoint": One("checkpoint"),
+        "benchmarks": Many("benchmarks"),
+        "held_out": Many("token_shards"),
+        "contamination": Maybe("contamination"),
+        "ledger": Maybe("ledger"),
+        "rejected": Many("rejected"),
+        "truth": Maybe("truth"),
+    }
+    outputs = {"evaluation": "evaluation"}
+    libraries = ("numpy", "pyarrow", "tokenizers", "torch")
+    Config, Execution = EvaluateConfig, EvaluateExecution
+
+    def run(self, context: Context) -> None:
+        from stages.evaluate.contaminated import contaminated_items
+        from stages.evaluate.items import BadItem
+        from stages.evaluate.observations import from_table
+        from stages.evaluate.parts import OBSERVATIONS, measure_part
+        from stages.evaluate.planted import Fate, planted_observations, read_verdicts, rejected_ids
+
+        ledger, truth = context.maybe("ledger"), context.maybe("truth")
+        if truth is not None and ledger is None:
+            raise UsageError(
+                "planted defects cannot be looked up without a ledger",
+                where="evaluate",
+                hint="give the filter step's ledger to role `ledger`",
+            )
+        parts, asked, read, bad = _parts(context)
+        measured = context.map(
+            measure_part,
+            parts,
+            checkpoint=context.one("checkpoint"),
+            held_out=context.many("held_out"),
+            config=context.config,
+            execution=context.execution,
+        )
+        observed, generations = [], []
+        for result in measured:
+            generations += result.value.get("generations", [])
+            if "bad" in result.value:
+                observed += from_table(result.read_scratch(OBSERVATIONS))
+                bad += [BadItem(*item) for item in result.value["bad"]]
+        _account(context, bad, read)
+
+        verdicts = None if ledger is None else read_verdicts(ledger)
+        if truth is not None:
+            rows = [row for shard in truth.shards() for row in shard.read().to_pylist()]
+            fate = Fate(verdicts or {}, rejected_ids(context.many("rejected")))
+            observed += planted_observations(rows, fate)
+        contamination, flags = context.maybe("contamination"), None
+        if contamination is not None:
+            hit = contaminated_items(contamination, verdicts)
+            names = [(item.benchmark, item.item_id) for item in asked]
+            flags = {name: name in hit for name in names}
+        _write(context, observed, flags, generations)
+
+
+def _parts(context: Context) -> tuple[list[Part], list[Item], int, list[BadItem]]:
+    """Parts to measure, the items in them, how many were read, and the unusable ones."""
+    from stages.evaluate.items import by_benchmark, draw, read_items
+    from stages.evaluate.parts import BenchmarkPart, GenerationPart, HeldOutPart
+    from stages.training.data import TokenShards
+
+    config: EvaluateConfig = context.config
+    tables = (shard.read() for given in context.many("benchmarks") for shard in given.shards())
+    items, bad = read_items(row for table in tables for row in table.to_pylist())
+    parts: list[Part] = []
+    asked: list[Item] = []
+    for number, group in enumerate(by_benchmark(items).values()):
+        drawn = draw(group, config.max_items, config.seed)
+        asked += drawn
+        parts.append(BenchmarkPart(f"benchmark-{number:04d}", tuple(drawn)))
+    if held_out := context.many("held_out"):
+        sources = TokenShards(held_out).sources
+        parts += [HeldOutPart(f"held-out-{n:04d}", name) for n, name in enumerate(sources)]
+    if config.text_prompts or config.chat_prompts:
+        parts.append(GenerationPart())
+    if not parts and context.maybe("truth") is None:
+        raise UsageError(
+            "nothing to evaluate", hint="give benchmarks, held_out or truth, or a prompt"
+        )
+    return parts, asked, len(items) + len(bad), bad
+
+
+def _account(context: Context, bad: Sequence[BadItem], read: int) -> None:
+    """Count items and tell of bad ones; InputError where they are too many."""
+    for item in bad:
+        context.count(**{f"bad_items_{item.reason}": 1})
+        context.sample(item.reason, f"{item.benchmark}/{item.item_id}")
+    context.count(items=read, bad_items=len(bad))
+    samples = [f"{item.benchmark}/{item.item_id} {item.reason}" for item in bad]
+    check_bad_share(len(bad), read, context.config.max_bad_share, samples, where="benchmarks")
+
+
+def _write(
+    context: Context,
+    observed: Sequence[Observation],
+    flags: Mapping[ItemName, bool] | None,
+    generations: Sequence[Mapping[str, str]],
+) -> None:
+    import pyarrow as pa
+
+    from artifacts_schema.kinds import KINDS
+    from stages.evaluate.observations import items_table, results_table
+
+    context.write_table("evaluation", "results.parquet", results_table(observed, flags))
+    context.write_table("evaluation", "items.parquet", items_table(observed, flags))
+    schema = KINDS["evaluation"].tables["generations.parquet"].arrow()
+    written = pa.Table.from_pylist(generations, schema=schema)
+    context.write_table("evaluation", "generations.parquet", written)
+    context.count(observations=len(observed), generations=len(generations))
+    context.layout(**_layout(context.execution))
+
+
+def _layout(execution: EvaluateExecution) -> dict[str, object]:
+    import torch
+
+    return {
+        "device": "cpu",
+        "dtype": "float32",
+        "threads": execution.threads,
+        "batch_tokens": execution.batch_tokens,
+        "torch": str(torch.__version__),
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+    }

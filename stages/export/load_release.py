@@ -1,0 +1,58 @@
+"""Run as a script by a fresh, isolated Python: does `transformers` alone read the release alike?
+
+Arguments: the release folder, and a folder with `probe.json` (texts, messages, expected ids and
+rendering) and `expected.safetensors` (ids and logits of Ingot's own model). Prints one JSON object.
+It must import nothing of Ingot: what it proves is that nobody needs Ingot to use the release.
+"""
+
+import json
+import os
+import sys
+from typing import Any
+
+os.environ.update(HF_HUB_OFFLINE="1", HF_HUB_DISABLE_TELEMETRY="1", TOKENIZERS_PARALLELISM="false")
+
+
+def main(release: str, probes: str) -> dict[str, object]:
+    """Load by the Auto classes and compare."""
+    import torch
+    import transformers
+    from safetensors.torch import load_file
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    torch.set_num_threads(1)
+    options = {"trust_remote_code": False, "local_files_only": True}
+    tokenizer = AutoTokenizer.from_pretrained(release, **options)
+    model = AutoModelForCausalLM.from_pretrained(release, **options).eval()
+    with open(os.path.join(probes, "probe.json"), encoding="utf-8") as file:
+        probe = json.load(file)
+    expected = load_file(os.path.join(probes, "expected.safetensors"))
+    with torch.no_grad():
+        logits = model(expected["tokens"]).logits
+    encoded = [tokenizer(text, add_special_tokens=False)["input_ids"] for text in probe["texts"]]
+    rendered = tokenizer.apply_chat_template(
+        probe["messages"], tokenize=False, add_generation_prompt=True
+    )
+    asked: Any = tokenizer.apply_chat_template(
+        probe["messages"], add_generation_prompt=True, return_tensors="pt", return_dict=True
+    )
+    answer = model.generate(**asked, max_new_tokens=4, do_sample=False)
+    return {
+        "model_class": type(model).__name__,
+        "parameters": sum(weight.numel() for weight in model.parameters()),
+        "logit_difference": (logits.float() - expected["logits"]).abs().max().item(),
+        "ids_equal": encoded == probe["ids"],
+        "chat_equal": rendered == probe["rendered"]
+        and asked["input_ids"][0].tolist() == probe["rendered_ids"],
+        "generates": int(answer.shape[1]) > int(asked["input_ids"].shape[1]),
+        "transformers": transformers.__version__,
+        "torch": str(torch.__version__),
+        "ingot_absent": not {"stages", "artifacts_schema", "flows"} & set(sys.modules),
+    }
+
+
+if __name__ == "__main__":
+    try:
+        print(json.dumps(main(sys.argv[1], sys.argv[2])))
+    except Exception as error:
+        print(json.dumps({"failed": f"{type(error).__name__}: {error}"}))

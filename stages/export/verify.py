@@ -1,0 +1,132 @@
+"""Nothing is a release before a fresh process with `transformers` alone has read it alike."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from safetensors.torch import save
+
+from artifacts_schema.errors import IngotError
+from stages.model.count import count_parameters
+from stages.text import chat
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+    from stages.model.decoder import Decoder
+
+TOLERANCE = 1e-4
+"""Largest difference of a logit between Ingot's decoder and `LlamaForCausalLM`, float32."""
+
+TIMEOUT_SECONDS = 1800
+
+PROBE_TEXTS = (
+    "The quick brown fox jumps over the lazy dog.",
+    "def f(x):\n\treturn  x ** 2   # spaces,\ttabs\r\n\n\n",
+    "0 12 345 6789 3.14159 1,000,000 0x1F",
+    "naïve café, Übergröße, Привет, 你好，世界, नमस्ते, مرحبا, 👩‍👩‍👧 é",
+    " leading, trailing ",
+    "",
+)
+PROBE_MESSAGES = (
+    {"role": "system", "content": "Answer in one word."},
+    {"role": "user", "content": "  What is the capital of France? "},
+    {"role": "assistant", "content": "Paris."},
+    {"role": "user", "content": "And of Italy?"},
+)
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What the fresh process found; every check passed."""
+
+    logit_difference: float
+    probe_tokens: int
+    transformers: str
+    torch: str
+
+
+def verify_release(
+    files: Mapping[str, bytes], model: Decoder, tokenizer: Tokenizer, work: Path
+) -> Verification:
+    """Load `files` in a new process and compare; IngotError names what differs."""
+    release, probes = work / "release", work / "probes"
+    for folder in (release, probes):
+        folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (release / name).write_bytes(content)
+    tokens = _write_probes(model, tokenizer, probes)
+    found = _run(release, probes)
+    wanted = {
+        "model_class": "LlamaForCausalLM",
+        "parameters": count_parameters(model.config).total,
+        "ids_equal": True,
+        "chat_equal": True,
+        "generates": True,
+        "ingot_absent": True,
+    }
+    wrong = [f"{name} is {found[name]}" for name in wanted if found[name] != wanted[name]]
+    if not found["logit_difference"] <= TOLERANCE:  # NaN is a difference too
+        wrong.append(f"logits differ by {found['logit_difference']:.2g}, allowed {TOLERANCE:.0e}")
+    if wrong:
+        raise IngotError(
+            f"transformers reads the release otherwise than Ingot: {'; '.join(wrong)}",
+            where="export",
+            hint="nothing was released; report it with the versions of torch and transformers",
+        )
+    return Verification(found["logit_difference"], tokens, found["transformers"], found["torch"])
+
+
+def _write_probes(model: Decoder, tokenizer: Tokenizer, folder: Path) -> int:
+    """What Ingot itself makes of the probes; returns how many tokens the logits are of."""
+    segments = chat.segments(PROBE_MESSAGES, add_generation_prompt=True)
+    ids = [tokenizer.encode(text, add_special_tokens=False).ids for text in PROBE_TEXTS]
+    rendered_ids, _ = chat.encode(tokenizer, segments)
+    row = [*rendered_ids, *(token for text in ids for token in text)][: model.config.context]
+    tokens_BL = torch.tensor([row])
+    with torch.no_grad():
+        logits_BLV = model(tokens_BL)
+    probe = {
+        "texts": PROBE_TEXTS,
+        "ids": ids,
+        "messages": PROBE_MESSAGES,
+        "rendered": "".join(segment.text for segment in segments),
+        "rendered_ids": rendered_ids,
+    }
+    (folder / "probe.json").write_text(json.dumps(probe), encoding="utf-8")
+    (folder / "expected.safetensors").write_bytes(
+        save({"tokens": tokens_BL, "logits": logits_BLV.contiguous()})
+    )
+    return len(row)
+
+
+def _run(release: Path, probes: Path) -> dict[str, Any]:
+    """The script's findings. -I: no environment, user site or working directory on its path."""
+    script = Path(__file__).with_name("load_release.py")
+    command = [sys.executable, "-I", str(script), str(release), str(probes)]
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_SECONDS,
+            cwd=probes,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise IngotError(f"loading took over {TIMEOUT_SECONDS} s", where="export") from None
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise IngotError(f"the process that loads the release died: {last}", where="export")
+    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    if "failed" in found:
+        first = found["failed"].splitlines()[0]
+        raise IngotError(f"transformers cannot load the release: {first}", where="export")
+    return found

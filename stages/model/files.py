@@ -1,0 +1,105 @@
+"""A decoder as files and back: JSON for its config, safetensors for its weights, nothing else.
+
+Equal weights give equal bytes: sorted JSON, tensors in the order that safetensors fixes by type and
+name, and no metadata (several entries would be written in random order).
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+from torch import Tensor
+
+from artifacts_schema.errors import CorruptArtifact, UsageError
+from stages.model.config import ModelConfig
+from stages.model.decoder import Decoder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tokenizers import Tokenizer
+
+    from stages.engine import Input
+
+CONFIG_FILE, WEIGHTS_FILE, TOKENIZER_FILE = "model.json", "model.safetensors", "tokenizer.json"
+
+
+def model_files(model: Decoder) -> dict[str, bytes]:
+    """The files of `model` by name: `model.json` and `model.safetensors`."""
+    state = model.state_dict()
+    weights = {name: weight.detach().cpu().contiguous() for name, weight in state.items()}
+    config = json.dumps(model.config.plain(), indent=2, sort_keys=True) + "\n"
+    return {CONFIG_FILE: config.encode("utf-8"), WEIGHTS_FILE: save(weights)}
+
+
+def read_model(checkpoint: Input, *, attention: str = "sdpa") -> Decoder:
+    """The decoder of a checkpoint, on CPU, in float32.
+
+    CorruptArtifact names the config field or the tensors that do not fit.
+    """
+    where = f"checkpoint {checkpoint.key[:12]}"
+    config = parse_config(checkpoint.read_json(CONFIG_FILE), where=f"{where}/{CONFIG_FILE}")
+    weights = read_weights(checkpoint.local_path(WEIGHTS_FILE), where=f"{where}/{WEIGHTS_FILE}")
+    return build(config, weights, attention=attention, where=f"{where}/{WEIGHTS_FILE}")
+
+
+def read_tokenizer(checkpoint: Input) -> Tokenizer:
+    """The tokenizer that a checkpoint (or a tokenizer artifact) carries."""
+    from tokenizers import Tokenizer
+
+    raw = checkpoint.read_bytes(TOKENIZER_FILE)
+    try:
+        return Tokenizer.from_str(raw.decode("utf-8"))
+    except Exception as error:  # `tokenizers` raises bare Exception for anything it cannot parse
+        where = f"{checkpoint.kind} {checkpoint.key[:12]}/{TOKENIZER_FILE}"
+        raise CorruptArtifact(f"not a tokenizer: {error}", where=where) from None
+
+
+def parse_config(values: Any, *, where: str) -> ModelConfig:
+    """The config in `model.json`; CorruptArtifact names the fields that are wrong."""
+    if not isinstance(values, dict):
+        raise CorruptArtifact(f"expected an object, found {type(values).__name__}", where=where)
+    try:
+        return ModelConfig.parse(values, where=where)
+    except UsageError as error:
+        raise CorruptArtifact(error.what, where=where) from None
+
+
+def read_weights(path: Path, *, where: str) -> dict[str, Tensor]:
+    """Tensors by name from a safetensors file; CorruptArtifact if it is not one."""
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise CorruptArtifact(f"not a safetensors file: {error}", where=where) from None
+
+
+def build(
+    config: ModelConfig, weights: Mapping[str, Tensor], *, where: str, attention: str = "sdpa"
+) -> Decoder:
+    """A decoder with exactly these weights; CorruptArtifact names those that do not fit."""
+    with torch.device("meta"):
+        model = Decoder(config, attention=attention)
+    expected = model.state_dict()
+    problems = [f"'{name}' is missing" for name in expected if name not in weights]
+    for name, weight in sorted(weights.items()):
+        if name not in expected:
+            problems.append(f"'{name}' is unknown")
+        elif weight.shape != expected[name].shape:
+            problems.append(
+                f"'{name}' is {list(weight.shape)}, expected {list(expected[name].shape)}"
+            )
+        elif not weight.is_floating_point():
+            problems.append(f"'{name}' holds {weight.dtype}")
+    if problems:
+        more = f" and {len(problems) - 3} more" if len(problems) > 3 else ""
+        raise CorruptArtifact(
+            "weights do not fit the architecture: " + "; ".join(problems[:3]) + more, where=where
+        )
+    own = {name: weights[name].to(torch.float32, copy=True) for name in expected}
+    model.load_state_dict(own, assign=True)
+    return model

@@ -1,0 +1,86 @@
+import math
+
+import numpy as np
+import pytest
+
+from stages.evaluate.benchmarks import Scorer, delimited, measure_choices, measure_texts
+from stages.evaluate.items import Item
+from stages.scoring.likelihood import choice_scores
+from stages.scoring.requests import encode_text
+
+
+class Preset(Scorer):
+    """A scorer whose model finds the choices as likely as the test says."""
+
+    def sums(self, groups):
+        return [np.array(self.unigram_nll[: len(group)]) for group in groups]
+
+
+def measured(scorer, item):
+    observed, bad = measure_choices(scorer, [item], " ")
+    assert bad == []
+    return {one.metric: one for one in observed}
+
+
+@pytest.mark.parametrize(
+    ("sums", "answer", "accuracy", "by_bytes"),
+    [
+        # The choices have 3, 5, 14 and 9 UTF-8 bytes; per byte -2.0, -1.08, -1.5, -1.7.
+        ([-6.0, -5.4, -21.0, -15.3], 2, 0.0, 0.0),
+        ([-6.0, -5.4, -21.0, -15.3], 1, 1.0, 1.0),
+        # per byte -2.0, -2.0, -0.5, -1.0: the long one wins by bytes, the short one by sum
+        ([-6.0, -10.0, -7.0, -9.0], 2, 0.0, 1.0),
+        ([-6.0, -10.0, -7.0, -9.0], 0, 1.0, 0.0),
+    ],
+)
+def test_choices_are_ranked_by_sum_and_by_sum_per_byte(
+    model, tokenizer, sums, answer, accuracy, by_bytes
+):
+    choices = ("cat", "été", "a big elephant", "dog house")
+    item = Item("quiz", "1", "multiple_choice", "It is", choices, answer)
+    found = measured(Preset(model, tokenizer, sums, 4096), item)
+    assert found["accuracy"].numerator == accuracy
+    assert found["accuracy_by_bytes"].numerator == by_bytes
+    assert found["accuracy"].baseline == 0.25
+    # the delimiter is part of what is predicted
+    assert found["answer_bits_per_byte"].denominator == len(choices[answer].encode()) + 1
+    assert found["answer_bits_per_byte"].numerator == -sums[answer] / math.log(2)
+
+
+def test_choices_follow_the_prompt_after_the_delimiter(model, tokenizer):
+    item = Item("quiz", "1", "multiple_choice", "The capital is", ("Rome", "Paris"), 1)
+    found = measured(Scorer(model, tokenizer, None, 4096), item)
+    scores = choice_scores(model, tokenizer, "The capital is", [" Rome", " Paris"])
+    assert found["accuracy"].numerator == float(scores.argmax() == 1)
+    expected = -scores[1] / math.log(2)
+    assert found["answer_bits_per_byte"].numerator == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "choice", "expected"),
+    [("a", "b", " b"), ("a ", "b", "b"), ("a\n", "b", "b"), ("a", " b", " b"), ("", "b", "b")],
+)
+def test_the_delimiter_never_doubles_white_space(prompt, choice, expected):
+    assert delimited(prompt, choice, " ") == expected
+
+
+def test_a_choice_longer_than_the_context_is_a_bad_item_and_the_others_are_scored(model, tokenizer):
+    long = Item("quiz", "long", "multiple_choice", "It is", ("x y z " * 100, "cat"), 1)
+    short = Item("quiz", "short", "multiple_choice", "It is", ("dog", "cat"), 1)
+    scorer = Scorer(model, tokenizer, None, 4096)
+    observed, bad = measure_choices(scorer, [long, short], " ")
+    assert {one.item_id for one in observed} == {"short"}
+    assert [(one.item_id, one.reason) for one in bad] == [("long", "choice_longer_than_context")]
+
+
+def test_a_text_under_a_uniform_model_costs_the_logarithm_of_the_vocabulary(uniform, tokenizer):
+    text = "Return the first item of a dictionary. " * 8  # several windows of 64 tokens
+    tokens = len(encode_text(tokenizer, text))
+    size = tokenizer.get_vocab_size()
+    assert tokens > 64
+    unigram = np.full(size, 2.0)
+    item = Item("prose", "1", "text", text, (), 0)
+    (found,) = measure_texts(Scorer(uniform, tokenizer, unigram, 256), [item])
+    assert found.numerator == pytest.approx(tokens * math.log2(size), rel=1e-5)
+    assert found.denominator == len(text.encode())
+    assert found.baseline == pytest.approx(tokens * 2.0 / math.log(2))

@@ -1,0 +1,56 @@
+import math
+
+import pytest
+
+from stages.evaluate.observations import (
+    Observation,
+    from_table,
+    items_table,
+    results_table,
+    to_table,
+)
+
+
+def accuracy(item_id, value):
+    return Observation("quiz", item_id, "accuracy", value, baseline=0.25)
+
+
+def test_accuracy_is_the_mean_with_the_standard_error_of_the_mean():
+    observed = [accuracy(str(i), v) for i, v in enumerate([1, 0, 1, 1, 0])]
+    (row,) = results_table(observed).to_pylist()
+    assert (row["value"], row["count"], row["baseline"]) == (0.6, 5, 0.25)
+    assert row["standard_error"] == pytest.approx(math.sqrt(0.3 / 5))
+
+
+def test_bits_per_byte_weighs_documents_by_their_bytes():
+    observed = [
+        Observation("held_out/web", "a", "bits_per_byte", 200.0, 100.0, baseline=400.0),
+        Observation("held_out/web", "b", "bits_per_byte", 30.0, 10.0, baseline=40.0),
+    ]
+    (row,) = results_table(observed).to_pylist()
+    assert (row["value"], row["count"], row["baseline"]) == (230 / 110, 110, 4.0)
+    assert [item["value"] for item in items_table(observed).to_pylist()] == [2.0, 3.0]
+
+
+def test_contaminated_items_are_flagged_and_the_score_without_them_stands_beside():
+    observed = [accuracy("a", 1), accuracy("b", 0), accuracy("c", 0)]
+    flags = {("quiz", "a"): True, ("quiz", "b"): False, ("quiz", "c"): False}
+    rows = {row["metric"]: row for row in results_table(observed, flags).to_pylist()}
+    assert rows["accuracy"]["value"] == pytest.approx(1 / 3)
+    assert (rows["accuracy_clean"]["value"], rows["accuracy_clean"]["count"]) == (0.0, 2)
+    assert [r["contaminated"] for r in items_table(observed, flags).to_pylist()] == [
+        True,
+        False,
+        False,
+    ]
+
+
+def test_nothing_is_claimed_of_items_that_were_not_checked():
+    observed = [accuracy("a", 1), accuracy("b", 0)]
+    assert [row["metric"] for row in results_table(observed, None).to_pylist()] == ["accuracy"]
+    assert [row["contaminated"] for row in items_table(observed).to_pylist()] == [None, None]
+
+
+def test_observations_survive_the_way_through_a_table():
+    observed = [accuracy("a", 1.0), Observation("text", "b", "bits_per_byte", 3.5, 2.0)]
+    assert from_table(to_table(observed)) == observed
