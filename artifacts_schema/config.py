@@ -1,4 +1,4 @@
-"""Bases of what a stage is told: `Config` is what (bears identity), `Execution` is how (does not)."""
+"""What a stage is told: `Config` is what (bears identity), `Execution` is how (does not)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class _Settings(BaseModel):
 
     @classmethod
     def parse(cls, values: Mapping[str, Any] | None, *, where: str) -> Self:
-        """Validate plain values; a UsageError names every wrong field, and the nearest right one."""
+        """Validate plain values; a UsageError names every wrong field and the nearest right one."""
         try:
             return cls.model_validate(dict(values or {}))
         except ValidationError as error:

@@ -1,7 +1,7 @@
 """The few kinds of error that a person sees, each with the exit code that a scheduler sees.
 
-Every message says what was wrong, where, and what to do. Anything else that escapes is a bug in Ingot
-and keeps its traceback.
+Every message says what was wrong, where, and what to do. Anything else that escapes is a bug in
+Ingot and keeps its traceback.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Names that follow from content: canonical JSON, artifact keys and output digests.
 
-A key says what an artifact *is* (stage, version, config, inputs); a digest says what its bytes *are*.
-No path, host, time, worker count or device enters either.
+A key says what an artifact *is* (stage, version, config, inputs); a digest says what its bytes
+*are*. No path, host, time, worker count or device enters either.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def artifact_key(
 ) -> str:
     """The key of what `stage` makes of `inputs` under `config`, 64 hex digits.
 
-    `config` holds only the fields that differ from their default (`Config.identity()`); `inputs` maps
-    each role to the digests given to it, in order. An empty role is the same as an absent one.
+    `config` holds only the fields that differ from their default (`Config.identity()`); `inputs`
+    maps each role to the digests given to it, in order. An empty role is the same as an absent one.
     """
     return sha256_of(
         {
@@ -73,7 +73,7 @@ def artifact_key(
 
 
 def files_digest(files: Iterable[tuple[str, int, str]]) -> str:
-    """The digest of an output: sha256 over the sorted (relative path, bytes, sha256) of its files."""
+    """The digest of an output: sha256 over the sorted (path, bytes, sha256) of its files."""
     return sha256_of(sorted([path, size, sha] for path, size, sha in files))
 
 

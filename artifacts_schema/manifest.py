@@ -17,7 +17,7 @@ class _Record(BaseModel):
 
 
 class File(_Record):
-    """One payload file: path relative to its output, size in bytes, sha256, rows if it is a table."""
+    """One payload file: path within its output, size in bytes, sha256, rows of a table."""
 
     path: str
     bytes: int
@@ -55,7 +55,7 @@ class InputRef(_Record):
 
 
 class Code(_Record):
-    """Which program made it: digest of the stage's modules, versions of the libraries that matter."""
+    """Which program made it: digest of the stage's modules, versions of what matters to it."""
 
     digest: str
     libraries: dict[str, str]
@@ -70,7 +70,7 @@ class Conservation(_Record):
 
 
 class Manifest(_Record):
-    """Everything about one artifact; `telemetry` is the only part that two equal runs may differ in."""
+    """Everything about one artifact; equal runs differ in `telemetry` and `attempt` alone."""
 
     schema_version: int = SCHEMA_VERSION
     stage: str
@@ -95,7 +95,7 @@ class Manifest(_Record):
 
     @classmethod
     def load(cls, raw: bytes, *, where: str) -> Manifest:
-        """Parse and check a stored manifest: shape, schema version and every digest over its files."""
+        """Parse and check a stored manifest: shape, schema version, every digest over its files."""
         try:
             manifest = cls.model_validate_json(raw)
         except ValidationError as error:
@@ -108,7 +108,7 @@ class Manifest(_Record):
             ) from None
         if manifest.schema_version != SCHEMA_VERSION:
             raise CorruptArtifact(
-                f"written by store schema {manifest.schema_version}, this Ingot reads {SCHEMA_VERSION}",
+                f"of store schema {manifest.schema_version}, this Ingot reads {SCHEMA_VERSION}",
                 where=where,
                 hint="use the Ingot version that wrote it, or a new store",
             )

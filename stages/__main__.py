@@ -1,7 +1,8 @@
 """`python -P -m stages NAME --store URL --spec URI [--key K]`: run one stage, here, now.
 
 The entry that a child process, a Slurm job or a pod runs. It needs neither flows nor Prefect. Exit
-codes: 0 done or reused, 1 failed, 2 wrong spec or input, 75 stopped on request (run again to go on).
+codes: 0 done or reused, 1 failed, 2 wrong spec or input, 75 stopped on request (run again to go
+on).
 """
 
 from __future__ import annotations

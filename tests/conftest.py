@@ -1,4 +1,4 @@
-"""What every test may use: a store, a way to run a stage in it, and the shared data if it is there."""
+"""What every test may use: a store, a way to run a stage in it, real data if it is there."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def read_input(store: Store) -> Callable[[Manifest, str], Input]:
 
 @pytest.fixture
 def read_table(store: Store) -> Callable[..., Any]:
-    """`read_table(manifest, output, path=None)` → one table, or all of the output's tables joined."""
+    """`read_table(manifest, output, path=None)` → one table, or all of the output's joined."""
 
     def read(manifest: Manifest, output: str, path: str | None = None) -> Any:
         import pyarrow as pa

@@ -17,7 +17,7 @@ ORIGIN = (
 DOCUMENTS = Kind(
     name="documents",
     version=1,
-    description="Documents with their text, in a stable order; shards are the unit of parallel work.",
+    description="Documents with their text, in a stable order; shards are the unit of work.",
     tables={
         "*.parquet": Table(
             (
@@ -103,8 +103,8 @@ DUPLICATES = Kind(
                 Column(
                     "partners",
                     "list<struct<doc_id: string, similarity: float32, band: int32>>",
-                    "Verified pairs of the exact class's first document, by similarity falling; empty for "
-                    "the other members of the class.",
+                    "Verified pairs of the exact class's first document, similarity falling; "
+                    "empty for the other members of the class.",
                 ),
             )
         )
@@ -136,7 +136,7 @@ CONTAMINATION = Kind(
                     "hits",
                     "list<struct<benchmark: string, item_id: string, ngrams: int32, "
                     "start: int32, end: int32>>",
-                    "Items hit: shared n-grams, and characters [start, end) of the first in the text.",
+                    "Items hit: shared n-grams; characters [start, end) of the first in the text.",
                 ),
             )
         ),

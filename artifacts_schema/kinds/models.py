@@ -30,13 +30,14 @@ TOKEN_SHARDS = Kind(
         )
     },
     files={
-        "shards.json": "dtype, sequence_length, vocabulary_size, tokenizer (digest), padding_id, end_id, "
+        "shards.json": "dtype, sequence_length, vocabulary_size, tokenizer (digest), padding_id, "
+        "end_id, "
         "and by source: shards [{file, sequences}], sequences, tokens, documents, bytes.",
         "token_bytes.bin": "uint16 little-endian [vocabulary_size]: UTF-8 bytes of each token, "
         "0 for special tokens.",
-        "train_counts.bin": "int64 little-endian [vocabulary_size]: occurrences in the train split.",
-        "*/*.tokens": "[sequences, sequence_length] token ids, uint16 or uint32 little-endian; pieces "
-        "from the left, then padding.",
+        "train_counts.bin": "int64 little-endian [vocabulary_size]: uses in the train split.",
+        "*/*.tokens": "[sequences, sequence_length] token ids, uint16 or uint32 little-endian; "
+        "pieces from the left, then padding.",
     },
 )
 
@@ -126,7 +127,7 @@ EVALUATION = Kind(
 RELEASE = Kind(
     name="release",
     version=1,
-    description="A model folder that `transformers` loads by its Auto classes, with card and lineage.",
+    description="A model folder that `transformers` loads by its Auto classes, card and lineage.",
     files={
         "model.safetensors": "Weights under Hugging Face's names.",
         "*.safetensors": "Weights in several files, where they are large.",

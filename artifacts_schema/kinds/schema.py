@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Column:
-    """A column: name, type (see `arrow_type`), one sentence; a trailing '?' on the type allows null."""
+    """A column: name, type (see `arrow_type`), one sentence; '?' behind the type allows null."""
 
     name: str
     type: str
@@ -34,7 +34,7 @@ class Table:
     open: bool = False
 
     def arrow(self, extra: Sequence[Column] = ()) -> pa.Schema:
-        """The Arrow schema, descriptions as field metadata; `extra` columns follow in an open table."""
+        """The Arrow schema with descriptions as metadata; `extra` follow in an open table."""
         import pyarrow as pa
 
         if extra and not self.open:
@@ -68,8 +68,9 @@ class Table:
 class Kind:
     """The type of an output.
 
-    `tables` maps a file pattern (fnmatch, relative to the output) to the table that such files hold;
-    `files` maps the other file patterns to one sentence each. Every file must match one of them.
+    `tables` maps a file pattern (fnmatch, relative to the output) to the table that such files
+    hold; `files` maps the other file patterns to one sentence each. Every file must match one of
+    them.
     """
 
     name: str

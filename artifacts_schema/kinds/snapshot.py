@@ -5,7 +5,7 @@ from artifacts_schema.kinds.schema import Kind
 SNAPSHOT = Kind(
     name="snapshot",
     version=1,
-    description="Files from outside: name, size and checksum of each; where they lie is not hashed.",
+    description="Files from outside: name, size, checksum of each; where they lie is not hashed.",
     files={
         "snapshot.json": '{"name", "files": [{"name", "bytes", "sha256"}]}, sorted by file name.',
         "files/*": "The files themselves, where the snapshot carries them (made by `sample`).",

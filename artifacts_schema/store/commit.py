@@ -54,7 +54,7 @@ class Attempt:
         self.files[output][path] = self.files[output][path].model_copy(update={"rows": rows})
 
     def outputs(self) -> dict[str, Output]:
-        """Every declared output with its files and digest; one without files is empty, not absent."""
+        """Every declared output with files and digest; one without files is empty, not absent."""
         found = {}
         for name, kind in self.kinds.items():
             files = tuple(self.files.get(name, {})[p] for p in sorted(self.files.get(name, {})))
@@ -84,8 +84,8 @@ class Attempt:
 def commit(store: Store, manifest: Manifest) -> Manifest:
     """Put the manifest; returns the one that stands, which may be an earlier writer's.
 
-    Raises NotDeterministic if an earlier writer's bytes differ where the stage promises equal bytes at
-    equal libraries; elsewhere the earlier artifact stays and a warning names what differs.
+    Raises NotDeterministic if an earlier writer's bytes differ where the stage promises equal
+    bytes at equal libraries; elsewhere the earlier artifact stays and a warning names what differs.
     """
     path = layout.manifest(manifest.stage, manifest.key)
     reached("before manifest")

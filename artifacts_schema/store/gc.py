@@ -1,8 +1,8 @@
 """What nothing refers to any more, and how to be rid of it.
 
-Roots are the refs, the inputs of running work, and whatever is younger than a given age. From them the
-manifests are followed upwards. A manifest is removed before its payload, so an interrupted collection
-leaves only payload that nobody can read, and the next one takes it.
+Roots are the refs, the inputs of running work, and whatever is younger than a given age. From them
+the manifests are followed upwards. A manifest is removed before its payload, so an interrupted
+collection leaves only payload that nobody can read, and the next one takes it.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def plan_gc(
 ) -> Garbage:
     """List what is unreachable.
 
-    `min_age_seconds` protects fresh artifacts that no ref names yet (by the time of their manifest);
-    `idle_work` also takes resume state that no run holds.
+    `min_age_seconds` protects fresh artifacts that no ref names yet (by the time of their
+    manifest); `idle_work` also takes resume state that no run holds.
     """
     manifests = {(m.stage, m.key): m for m in store.manifests()}
     cutoff = (time.time() if now is None else now) - min_age_seconds

@@ -27,7 +27,7 @@ def ref(name: str) -> str:
 
 
 def locations(digest: str) -> str:
-    """Where the files of the snapshot with this digest lie; moves with them, so it is not hashed."""
+    """Where the files of the snapshot with this digest lie: moves with them, never hashed."""
     return f"refs/.locations/{digest}.json"
 
 

@@ -65,8 +65,8 @@ class Lease:
     ) -> Self | None:
         """Take the lease, waiting while another run holds it and lives.
 
-        Returns None if `settled()` becomes true in the meantime (the other run has committed); raises
-        Stopped if `give_up()` does. `on_wait` is called once with the holder.
+        Returns None if `settled()` becomes true in the meantime (the other run has committed);
+        raises Stopped if `give_up()` does. `on_wait` is called once with the holder.
         """
         seen: tuple[int, int] | None = None
         since = clock()

@@ -1,7 +1,7 @@
 """Named moments of a run, so that a test can stop it exactly there.
 
-In production `reached` does nothing. A fault test sets `on_reach` in the process under test and kills
-it, or raises "disk full", at the point it wants.
+In production `reached` does nothing. A fault test sets `on_reach` in the process under test and
+kills it, or raises "disk full", at the point it wants.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ class Store:
                 yield manifest
 
     def find(self, prefix: str) -> Manifest:
-        """The artifact whose key, or an output's digest, begins with `prefix` (6 digits or more)."""
+        """The artifact whose key or output digest begins with `prefix` (6 digits or more)."""
         if not _HEX.fullmatch(prefix):
             raise UsageError(f"'{prefix}' is neither a ref nor a key of at least 6 hex digits")
         by_key = [pair for pair in self.keys() if pair[1].startswith(prefix)]
@@ -178,7 +178,7 @@ class Store:
         }
 
     def resolve(self, text: str) -> tuple[Manifest, str | None]:
-        """The artifact, and the output if one is named, that `REF[:output]` or `KEY[:output]` means."""
+        """The artifact, and the output if named, that `REF[:output]` or `KEY[:output]` means."""
         name, _, output = text.removeprefix("@").partition(":")
         ref = self.ref(name)
         if ref is not None:

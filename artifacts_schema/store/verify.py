@@ -6,7 +6,6 @@ import hashlib
 from dataclasses import dataclass
 
 from artifacts_schema.errors import CorruptArtifact
-from artifacts_schema.identity import short
 from artifacts_schema.manifest import File, Manifest
 from artifacts_schema.store.backend import Backend
 from artifacts_schema.store.store import Store
@@ -41,7 +40,8 @@ def check_file(backend: Backend, path: str, file: File, *, full: bool, owner: st
         raise CorruptArtifact(
             f"{what} since it was committed by {owner}",
             where=backend.full(path),
-            hint=f"restore the file, or remove the artifact with `ingot gc --artifact {short(owner.split()[-1])}` and run again",
+            hint="restore it, or remove the artifact and run again: "
+            f"ingot gc --artifact {short(owner.split()[-1])} --delete",
         )
 
 

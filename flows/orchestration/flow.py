@@ -20,7 +20,7 @@ from artifacts_schema.identity import short
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
 from flows.orchestration.follow import AWAY, Ended, Messages, artifact_key, follow_step
-from flows.recipe.execute import Job, Observer, execute, start_here
+from flows.recipe.execute import Job, Observer, execute, run_step, start_here
 from flows.recipe.pipeline import Pipeline, Request
 from flows.recipe.plan import Plan, PlannedStep
 
@@ -104,32 +104,8 @@ def single_stage(stage: str, store: str, spec_uri: str, expected_key: str) -> di
     opened = Store.open(store)
     step = PlannedStep(stage, stage, stage, "run", "asked for", spec.key, spec)
     shown = Shown(None)
-    job = shown.dispatch(opened, step)
-    manifest = _attend(job, opened, step, shown)
+    manifest = run_step(opened, step, dispatch=shown.dispatch, observer=shown)
     return {output: short(found.digest) for output, found in manifest.outputs.items()}
-
-
-def _attend(job: Job, store: Store, step: PlannedStep, shown: Shown) -> Manifest:
-    """Follow one job to its end."""
-    import time
-
-    try:
-        while (code := job.poll()) is None:
-            for event in job.events():
-                shown.event(step, event)
-            time.sleep(0.2)
-    except BaseException:
-        job.stop()
-        raise
-    manifest = store.manifest(step.stage, step.key or "") if code == 0 else None
-    if manifest is None:
-        error = IngotError(
-            job.last_words().removeprefix("error: ") or f"exit code {code}", where=step.stage
-        )
-        shown.failed(step, error)
-        raise error
-    shown.finished(step, manifest, 0.0)
-    return manifest
 
 
 @contextmanager
@@ -216,9 +192,8 @@ class Shown(Observer):
                 lost = ", ".join(
                     f"{reason} {count:,}" for reason, count in conservation.dropped.items()
                 )
-                lines.append(
-                    f"| {step.instance} | {conservation.records_in:,} | {conservation.out:,} | {lost} |"
-                )
+                kept = f"{conservation.records_in:,} | {conservation.out:,}"
+                lines.append(f"| {step.instance} | {kept} | {lost} |")
         key = artifact_key(f"funnel-{bound.name}")
         _publish(
             lambda: create_markdown_artifact(

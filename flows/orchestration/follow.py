@@ -1,7 +1,7 @@
 """A step as a Prefect task: it shows what the step's child process does, and ends as that ends.
 
-The loop in `flows.recipe.execute` owns the child. The task only looks on, so a server that goes away
-takes nothing with it but the picture.
+The loop in `flows.recipe.execute` owns the child. The task only looks on, so a server that goes
+away takes nothing with it but the picture.
 """
 
 from __future__ import annotations

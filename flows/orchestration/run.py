@@ -45,7 +45,7 @@ def run_pipeline(
             raise IngotError(
                 f"the Prefect API went away ({type(error).__name__})",
                 where=server.api,
-                hint="what was finished is kept; the same command continues, --no-prefect without it",
+                hint="finished parts are kept; the same command continues, or with --no-prefect",
             ) from error
         tell(f"the Prefect API at {server.api} went away, but every step is done")
         return plan
@@ -63,7 +63,7 @@ def _parameters(request: Request) -> dict[str, Any]:
 
 
 def _configure(server: Server) -> None:
-    """Settings of the client, before Prefect is imported: our terminal shows the run, not Prefect's."""
+    """Settings of the client, before its import: our terminal shows the run, not Prefect's."""
     use(server)
     defaults = {
         "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",

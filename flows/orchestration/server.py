@@ -1,7 +1,7 @@
 """The Prefect API that a run talks to: the one that is configured, or one of our own on loopback.
 
-The local server is started in the background, kept, and found again by a small state file, so that a
-finished run can still be looked at. `ingot up` and `ingot down` start and stop it by hand.
+The local server is started in the background, kept, and found again by a small state file, so that
+a finished run can still be looked at. `ingot up` and `ingot down` start and stop it by hand.
 """
 
 from __future__ import annotations

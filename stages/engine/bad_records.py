@@ -12,7 +12,8 @@ def check_bad_share(bad: int, total: int, limit: float, samples: Sequence[str], 
     if total and bad / total > limit:
         shown = "; ".join(sample[:120] for sample in samples[:3])
         raise InputError(
-            f"{bad:,} of {total:,} records are bad ({bad / total:.1%}, allowed {limit:.1%}): {shown}",
+            f"{bad:,} of {total:,} records are bad "
+            f"({bad / total:.1%}, allowed {limit:.1%}): {shown}",
             where=where,
             hint="repair the source, or raise max_bad_share if this is expected",
         )

@@ -1,4 +1,4 @@
-"""Which program made an artifact: a digest of the stage's modules, and versions of what they rest on."""
+"""Which program made an artifact: digest of the stage's modules, versions of its libraries."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from pathlib import Path
 
 from stages.engine.protocol import Stage
 
-SHARED_ROOMS = ("text", "model", "training", "scoring")
+SHARED_ROOMS = ("reading", "text", "model", "training", "scoring")
 _USES = re.compile(r"\bstages\.(" + "|".join(SHARED_ROOMS) + r")\b")
 
 
 def code_digest(stage: type[Stage]) -> str:
     """sha256 over the syntax of the stage's room and of the shared rooms it uses.
 
-    Comments, formatting and docstrings do not count; the engine does not either, since it only moves
-    bytes. A stage outside `stages/` counts its own module, or its package if it has one to itself.
+    Comments, formatting and docstrings do not count; the engine does not either, since it only
+    moves bytes. A stage outside `stages/` counts its own module, or its package if it has one to
+    itself.
     """
     home = Path(inspect.getfile(stage)).resolve()
     room = home.parent if home.name == "stage.py" else home
@@ -85,6 +86,5 @@ def _drop_docstrings(tree: ast.AST) -> None:
         if not isinstance(body, list) or not body:
             continue
         first = body[0]
-        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-            if isinstance(first.value.value, str):
-                node.body = body[1:]  # type: ignore[attr-defined]
+        if isinstance(first, ast.Expr) and isinstance(getattr(first.value, "value", None), str):
+            node.body = body[1:]  # type: ignore[attr-defined]

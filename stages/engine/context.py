@@ -85,8 +85,8 @@ class Context(AttemptWriters):
     ) -> list[ShardResult]:
         """Call `function(item, output, **shared)` for each item, in worker processes.
 
-        What `function` returns (a JSON-able dict) and writes is kept across kills; results come in the
-        order of `items`. Raises Stopped when the stage is asked to stop.
+        What `function` returns (a JSON-able dict) and writes is kept across kills; results come in
+        the order of `items`. Raises Stopped when the stage is asked to stop.
         """
         name = name or function.__name__.strip("_")
         if name in self._maps:
@@ -133,7 +133,7 @@ class Context(AttemptWriters):
     def conserve(
         self, *, records_in: int, out: int, dropped: Mapping[str, int] | None = None
     ) -> None:
-        """State where every record went. NotConserved if `records_in` is not the sum of the rest."""
+        """State where every record went. NotConserved if `records_in` is not the sum."""
         lost = {reason: count for reason, count in sorted((dropped or {}).items()) if count}
         if records_in != out + sum(lost.values()):
             parts = " + ".join(f"{count:,} {reason}" for reason, count in lost.items())

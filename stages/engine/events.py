@@ -41,7 +41,7 @@ class EventWriter:
 
 
 class EventReader:
-    """Reads what was appended since the last call, also from a file that comes, or goes, meanwhile."""
+    """Reads what was appended since the last call; the file may come or go meanwhile."""
 
     def __init__(self, path: Path, *, from_end: bool = False) -> None:
         self.path, self._rest = path, ""

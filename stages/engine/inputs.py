@@ -50,7 +50,7 @@ class Input:
         found = cls.of(store, manifest, reference.output, full_check=full_check)
         if found.digest != reference.digest:
             raise InputError(
-                f"output '{reference.output}' of {reference.stage} {short(reference.key)} has digest "
+                f"'{reference.output}' of {reference.stage} {short(reference.key)} has digest "
                 f"{short(found.digest)}, the run expects {short(reference.digest)}",
                 hint="plan again: the artifact was made anew",
             )
@@ -101,7 +101,7 @@ class Input:
         return self.backend.open(f"{self.folder}/{path}")
 
     def local_path(self, path: str) -> Path:
-        """A checked file on this machine's own file system, for mmap and libraries that want a path."""
+        """A checked file on this machine, for mmap and libraries that want a path."""
         self._check(path)
         return self.backend.local_path(f"{self.folder}/{path}")
 

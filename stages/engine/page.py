@@ -1,8 +1,8 @@
 """What a stage's room contributes to a report: figures in plain form, drawn by whoever shows them.
 
-A room may hold `page.py` with `summary(artifact) -> list[Figure]`: the few figures worth a glance when
-a run ends. It reads manifests and tables only, so a page can be made on any machine that sees the
-store.
+A room may hold `page.py` with `summary(artifact) -> list[Figure]`: the few figures worth a glance
+when a run ends. It reads manifests and tables only, so a page can be made on any machine that sees
+the store.
 """
 
 from __future__ import annotations

@@ -48,8 +48,8 @@ def run_stage(
 ) -> Outcome:
     """Make the artifact of `spec`, or return the one that stands.
 
-    `force` runs even so, and compares. A standing artifact with a missing or cut file is removed and
-    made again. Raises UsageError if `expected_key` is not the key of `spec` here.
+    `force` runs even so, and compares. A standing artifact with a missing or cut file is removed
+    and made again. Raises UsageError if `expected_key` is not the key of `spec` here.
     """
     key = spec.key
     if expected_key is not None and expected_key != key:
@@ -218,7 +218,7 @@ def _manifest(
 
 
 def _copy_telemetry(attempt: Attempt, folder: Path) -> None:
-    """Keep log and events beside the payload, once the work folder goes; listed nowhere, never hashed."""
+    """Keep log and events beside the payload when the work folder goes; never hashed."""
     for name in (LOG_FILE, EVENTS_FILE):
         if (folder / name).exists():
             place = layout.payload(attempt.stage, attempt.key, attempt.name) + f"/telemetry/{name}"

@@ -1,8 +1,8 @@
 """The resumable map over shards: same bytes for any number of workers and any kills.
 
 A finished shard is a record under the work folder that names its files; a shard without a record
-is done again, into new files. Only the stage's own process writes records, so a worker that outlives
-its parent changes nothing.
+is done again, into new files. Only the stage's own process writes records, so a worker that
+outlives its parent changes nothing.
 """
 
 from __future__ import annotations

@@ -47,12 +47,18 @@ def test_a_default_that_differs_from_the_nested_class_is_told_apart():
     ("values", "message"),
     [
         ({"wrods": 3}, "unknown key 'wrods', did you mean 'words'?"),
-        ({"duplicates": {"treshold": 1}}, "unknown key 'duplicates.treshold', did you mean 'threshold'?"),
-        ({"duplicates": {"threshold": 1.5}}, "duplicates.threshold: input should be less than or equal to 1"),
+        (
+            {"duplicates": {"treshold": 1}},
+            "unknown key 'duplicates.treshold', did you mean 'threshold'?",
+        ),
+        (
+            {"duplicates": {"threshold": 1.5}},
+            "duplicates.threshold: input should be less than or equal to 1",
+        ),
         ({"words": "many"}, "words: input should be a valid integer"),
         ({"duplicates": {"threshold": float("nan")}}, "duplicates.threshold"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_value_is_named_with_its_place(values, message):
     with pytest.raises(UsageError) as caught:
         Outer.parse(values, where="filter")

@@ -1,4 +1,4 @@
-"""Canonical JSON, keys and digests: equal meaning gives equal bytes, unstable values are refused."""
+"""Canonical JSON, keys, digests: equal meaning gives equal bytes, the unstable is refused."""
 
 from __future__ import annotations
 
@@ -12,12 +12,19 @@ from hypothesis import strategies as st
 from artifacts_schema.identity import artifact_key, canonical_json, document_id, files_digest
 
 plain = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters(exclude_categories=["Cs"])),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), max_size=5), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.text(st.characters(exclude_categories=["Cs"]), max_size=5), inner, max_size=3
+        )
+    ),
     max_leaves=8,
-)  # fmt: skip
+)
 
 
 @given(plain)
@@ -47,7 +54,9 @@ def test_what_has_no_stable_form_is_refused(value):
 
 
 def test_a_key_is_the_sha256_of_its_payload():
-    payload = b'{"config":{"n":2},"inputs":{"documents":["d1","d2"]},"schema":1,"stage":"s","version":3}'
+    payload = (
+        b'{"config":{"n":2},"inputs":{"documents":["d1","d2"]},"schema":1,"stage":"s","version":3}'
+    )
     found = artifact_key("s", 3, {"n": 2}, {"documents": ["d1", "d2"], "absent": []})
     assert found == hashlib.sha256(payload).hexdigest()
 

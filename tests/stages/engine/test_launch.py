@@ -20,7 +20,7 @@ from stages.engine.runner import run_stage as run_spec
 from stages.engine.spec import StageSpec
 
 sys.path.insert(0, str(Path(__file__).parent))
-from toy import Make  # noqa: E402
+from toy import Make
 
 
 @pytest.fixture
@@ -47,10 +47,23 @@ def test_another_key_on_the_node_is_refused(store, toys, tmp_path):
     spec = tmp_path / "spec.json"
     spec.write_bytes(StageSpec.make(Make, {}, {}).to_json())
     ran = subprocess.run(
-        [sys.executable, "-P", "-m", "stages", "toy_make", "--store", store.url,
-         "--spec", str(spec), "--key", "0" * 64],
-        capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-P",
+            "-m",
+            "stages",
+            "toy_make",
+            "--store",
+            store.url,
+            "--spec",
+            str(spec),
+            "--key",
+            "0" * 64,
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert ran.returncode == EXIT_USAGE
     assert ran.stderr.startswith("error: toy_make: the key here is")
 
@@ -59,9 +72,21 @@ def test_a_spec_that_is_not_one_is_a_usage_error(store, toys, tmp_path):
     spec = tmp_path / "spec.json"
     spec.write_text('{"stage": "toy_make", "config": {"shard": 2}}')
     ran = subprocess.run(
-        [sys.executable, "-P", "-m", "stages", "toy_make", "--store", store.url, "--spec", str(spec)],
-        capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-P",
+            "-m",
+            "stages",
+            "toy_make",
+            "--store",
+            store.url,
+            "--spec",
+            str(spec),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert ran.returncode == EXIT_USAGE
     assert "unknown key 'shard', did you mean 'shards'?" in ran.stderr
 

@@ -15,7 +15,7 @@ from stages.engine.runner import run_stage as run_spec
 from stages.engine.spec import StageSpec
 
 sys.path.insert(0, str(Path(__file__).parent))
-from toy import Double, Join, Make  # noqa: E402
+from toy import Double, Join, Make
 
 
 def test_a_stage_commits_its_tables_and_counts(run_stage, read_table):
@@ -101,7 +101,9 @@ def test_a_stop_keeps_finished_shards_and_the_next_run_continues(store, run_stag
     with pytest.raises(Stopped):
         run_spec(store, spec, stop=stop)
     state = store.work_state(spec.key)
-    assert state.exists and not state.running and 0 < state.finished_shards < 6
+    assert state.exists
+    assert not state.running
+    assert 0 < state.finished_shards < 6
     resumed = run_spec(store, spec).manifest
     fresh = run_spec(Store.open(store.url + "-fresh"), spec).manifest
     assert resumed.outputs == fresh.outputs

@@ -85,7 +85,8 @@ class Scaled:
 
 def scale(item: Scaled, out: ShardOutput, factor: int) -> dict[str, int]:
     """Second map: read the scratch, write the output."""
-    values = [int(v) * factor for v in item.measured.read_scratch("values.parquet")["reason"].to_pylist()]
+    kept = item.measured.read_scratch("values.parquet")["reason"].to_pylist()
+    values = [int(v) * factor for v in kept]
     out.write_table("exclusions", f"{item.id}.parquet", exclusions_table(values))
     return {"sum": sum(values)}
 

@@ -1,4 +1,4 @@
-"""Makes the toy stages known to child processes, as an installed package of a user's own would be."""
+"""Makes the toy stages known to child processes, as a package of a user's own would be."""
 
 from __future__ import annotations
 

@@ -1,0 +1,93 @@
+"""Artifacts as people name and see them: by ref or key, with their other names beside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from artifacts_schema.errors import UsageError
+from artifacts_schema.identity import short
+from artifacts_schema.manifest import Manifest
+from artifacts_schema.store import Store
+from artifacts_schema.store.lineage import ancestors
+
+Name = tuple[str, str]
+"""(stage, key)."""
+
+
+def open_store(url: str) -> Store:
+    """The store at `url`, which must be there already."""
+    return Store.open(url, create=False)
+
+
+def names_of(store: Store) -> dict[Name, list[str]]:
+    """Refs by what they point at, sorted."""
+    names: dict[Name, list[str]] = {}
+    for name, ref in sorted(store.refs().items()):
+        names.setdefault((ref.stage, ref.key), []).append(name)
+    return names
+
+
+def title(manifest: Manifest, names: dict[Name, list[str]]) -> str:
+    """`filter 3fa4bc90d1e2 (quickstart/filter)`."""
+    own = names.get((manifest.stage, manifest.key), [])
+    shown = f" ({', '.join(own[:3])}{' …' if len(own) > 3 else ''})" if own else ""
+    return f"{manifest.stage} {short(manifest.key)}{shown}"
+
+
+def in_scope(store: Store, prefix: str | None, *, everything: bool = False) -> list[Manifest]:
+    """Artifacts that names lead to: those of refs beginning with `prefix`, and their ancestors.
+
+    Without any ref, or with `everything`, all artifacts. UsageError if no ref begins with `prefix`.
+    """
+    refs = store.refs(prefix or "")
+    if prefix and not refs:
+        raise UsageError(f"no ref begins with '{prefix}'", where=store.url, hint="see `ingot ls`")
+    if everything or not refs:
+        return list(store.manifests())
+    found: dict[Name, Manifest] = {}
+    for ref in refs.values():
+        manifest = store.manifest(ref.stage, ref.key)
+        if manifest is not None:
+            found.update(with_ancestors(store, manifest, found))
+    return [found[name] for name in sorted(found)]
+
+
+def with_ancestors(
+    store: Store, manifest: Manifest, known: dict[Name, Manifest] | None = None
+) -> dict[Name, Manifest]:
+    """An artifact and everything it was made of, sources first; collected ones are left out."""
+    found: dict[Name, Manifest] = {}
+
+    def visit(current: Manifest) -> None:
+        name = (current.stage, current.key)
+        if name in found or (known is not None and name in known):
+            return
+        for references in current.inputs.values():
+            for reference in references:
+                parent = store.manifest(reference.stage, reference.key)
+                if parent is not None:
+                    visit(parent)
+        found[name] = current
+
+    visit(manifest)
+    return found
+
+
+def edges_json(store: Store, edges: Iterable[Any]) -> list[dict[str, Any]]:
+    """Lineage edges as plain values."""
+    return [
+        {
+            "parent": {"stage": edge.parent[0], "key": edge.parent[1]},
+            "output": edge.output,
+            "role": edge.role,
+            "child": {"stage": edge.child[0], "key": edge.child[1]},
+        }
+        for edge in edges
+    ]
+
+
+def collected_parents(store: Store, manifest: Manifest) -> list[Name]:
+    """Ancestors that are named by manifests but no longer in the store."""
+    parents = dict.fromkeys(edge.parent for edge in ancestors(store, manifest))
+    return [name for name in parents if store.manifest(*name) is None]

@@ -1,0 +1,118 @@
+"""`ingot`: the group of all commands. It imports a command's module only when that command runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, NoReturn
+
+import click
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "run": ("flows.cli.run", "Bring a recipe up to date."),
+    "plan": ("flows.cli.plan", "Say what a run would do, step by step, and why."),
+    "stage": ("flows.cli.stage", "Run one stage by itself, or list the stages."),
+    "snapshot": ("flows.cli.snapshot", "Pin files from outside under a name."),
+    "ls": ("flows.cli.ls", "List artifacts and their names."),
+    "show": ("flows.cli.show", "Show everything an artifact says about itself."),
+    "lineage": ("flows.cli.lineage", "Show what an artifact was made of, or what was made of it."),
+    "trace": ("flows.cli.trace", "Follow an artifact, or a training step, back to its records."),
+    "why": ("flows.cli.why", "Follow a document from its record to its verdict and tokens."),
+    "verify": ("flows.cli.verify", "Check that bytes in the store are what was committed."),
+    "gc": ("flows.cli.gc", "Remove what nothing refers to."),
+    "up": ("flows.cli.up", "Start the local Prefect server and keep it."),
+    "down": ("flows.cli.down", "Stop the local Prefect server."),
+}
+"""Command → the module that holds it as `command`, and its line in the help."""
+
+
+class Commands(click.Group):
+    """A group that knows its commands by table, and turns every error into one line and a code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All commands, in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Import the module of a command."""
+        if name not in COMMANDS:
+            return None
+        command = import_module(COMMANDS[name][0]).command
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Name the nearest command when there is none of that name."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from artifacts_schema.config import did_you_mean
+
+            raise click.UsageError(f"no command '{args[0]}'{did_you_mean(args[0], COMMANDS)}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the table, importing nothing."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> NoReturn:
+        """Run, and leave with the exit code that the outcome has."""
+        given = list(sys.argv[1:] if args is None else args)
+        extra["standalone_mode"] = False
+        try:
+            code = super().main(given, *rest, **extra)
+        except BaseException as error:
+            if isinstance(error, SystemExit):
+                raise
+            code = _report(error, debug="--debug" in given)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _report(error: BaseException, *, debug: bool) -> int:
+    """Print an error in one line (its traceback too with `--debug`); returns the exit code."""
+    from artifacts_schema.errors import EXIT_FAILED, EXIT_RESUME, EXIT_USAGE, IngotError
+
+    if debug and not isinstance(error, click.ClickException | click.exceptions.Exit):
+        traceback.print_exception(error)
+    if isinstance(error, IngotError):
+        click.echo(f"error: {error}", err=True)
+        return error.exit_code
+    if isinstance(error, click.exceptions.Exit):
+        return error.exit_code
+    if isinstance(error, click.ClickException):
+        usage = getattr(error, "ctx", None)
+        hint = f" (see `{usage.command_path} --help`)" if usage is not None else ""
+        click.echo(f"error: {error.format_message().rstrip('.')}{hint}", err=True)
+        return EXIT_USAGE
+    if isinstance(error, KeyboardInterrupt | click.Abort):
+        click.echo("stopped; the same command continues", err=True)
+        return EXIT_RESUME
+    if isinstance(error, BrokenPipeError):
+        # The reader went away (`ingot ls | head`); nothing is wrong, and nothing more can be said.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    more = "" if debug else " (--debug shows where; this is a bug in Ingot, please report it)"
+    click.echo(f"error: {type(error).__name__}: {error}{more}", err=True)
+    return EXIT_FAILED
+
+
+def _version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        click.echo(f"ingot {version('ingot')}")
+        ctx.exit()
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version,
+    help="Show the version.",
+)  # fmt: skip
+def main() -> None:
+    """From a raw web crawl to a released language model.
+
+    Every command takes --store (or INGOT_STORE) and --debug; every command that reads takes --json.
+    """

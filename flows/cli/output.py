@@ -1,0 +1,110 @@
+"""What commands print: aligned tables, sizes, JSON; colour and lines only on a terminal."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table; numbers stand on the right, `wraps` may be broken over lines."""
+
+    title: str
+    right: bool = False
+    wraps: bool = False
+
+
+def print_json(value: Any) -> None:
+    """One JSON value on stdout."""
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def print_table(columns: Sequence[Column | str], rows: Sequence[Sequence[Any]]) -> None:
+    """A table on stdout: drawn on a terminal, aligned plain text elsewhere."""
+    heads = [column if isinstance(column, Column) else Column(column) for column in columns]
+    cells = [[clean("" if cell is None else str(cell)) for cell in row] for row in rows]
+    if sys.stdout.isatty():
+        _draw(heads, cells)
+    else:
+        for line in plain_table(heads, cells):
+            click.echo(line)
+
+
+def plain_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of an aligned table, two spaces between columns, none at the ends of lines."""
+    from rich.cells import cell_len
+
+    titles = [[column.title for column in columns]] if any(c.title for c in columns) else []
+    lines = [*titles, *rows]
+    widths = [max((cell_len(line[i]) for line in lines), default=0) for i in range(len(columns))]
+
+    def padded(text: str, i: int) -> str:
+        space = " " * (widths[i] - cell_len(text))
+        return space + text if columns[i].right else text + space
+
+    return ["  ".join(padded(text, i) for i, text in enumerate(line)).rstrip() for line in lines]
+
+
+def _draw(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    titled = any(column.title for column in columns)
+    table = Table(box=SIMPLE_HEAD if titled else None, show_header=titled, pad_edge=False)
+    for column in columns:
+        justify: Any = "right" if column.right else "left"
+        table.add_column(column.title, justify=justify, no_wrap=not column.wraps, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    Console().print(table)
+
+
+def print_fields(fields: Sequence[tuple[str, Any]]) -> None:
+    """Names and values, one a line, values aligned; empty ones are left out."""
+    shown = [(name, str(value)) for name, value in fields if value not in (None, "", [], {}, ())]
+    width = max((len(name) for name, _ in shown), default=0)
+    for name, value in shown:
+        first, *rest = value.splitlines() or [""]
+        click.echo(f"{name.ljust(width)}  {clean(first)}")
+        for line in rest:
+            click.echo(f"{' ' * width}  {clean(line)}")
+
+
+def clean(text: str) -> str:
+    """Text from documents without what a terminal would obey: control characters become `·`."""
+    return "".join(char if char.isprintable() else "·" for char in text)
+
+
+def excerpt(text: str, most: int = 80) -> str:
+    """The beginning of a text on one line."""
+    line = clean(" ".join(text.split()))
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def size(count: float) -> str:
+    """Bytes for people: `1.2 MB`."""
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if count < 1000 or unit == "TB":
+            return f"{count:,.0f} {unit}" if unit == "B" else f"{count:,.1f} {unit}"
+        count /= 1000
+    raise AssertionError("unreachable")
+
+
+def duration(seconds: float) -> str:
+    """Seconds for people: `4.2 s`, `3 min 05 s`, `2 h 10 min`."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return (
+        f"{minutes} min {rest:02d} s"
+        if minutes < 60
+        else f"{minutes // 60} h {minutes % 60:02d} min"
+    )

@@ -1,0 +1,178 @@
+"""How a run is shown while it goes on: bars on a terminal, lines elsewhere; always on stderr."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from artifacts_schema.errors import IngotError
+from artifacts_schema.identity import short
+from artifacts_schema.manifest import Manifest
+from flows.cli.output import clean, duration, size
+from flows.recipe.execute import Observer
+from flows.recipe.plan import PlannedStep
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+LINE_SECONDS = 15.0
+"""Time between two progress lines of one step where there is no terminal."""
+
+
+def tell(line: str) -> None:
+    """One line on stderr."""
+    click.echo(line, err=True)
+
+
+@contextmanager
+def shown() -> Iterator[Observer]:
+    """An observer that shows a run for as long as this lasts."""
+    if not sys.stderr.isatty():
+        yield Lines()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    with Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[told]}"),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    ) as progress:
+        yield Bars(progress)
+
+
+class Lines(Observer):
+    """A line when a step starts and ends, and a few between."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._last: dict[str, float] = {}
+
+    def started(self, step: PlannedStep) -> None:
+        """Say which step starts, and why."""
+        self._last[step.instance] = self._now()
+        tell(f"{step.instance}: {step.action} {short(step.key or '')} ({step.cause})")
+
+    def event(self, step: PlannedStep, event: dict[str, Any]) -> None:
+        """Say how far a step is, every few seconds."""
+        if event.get("type") != "progress":
+            return
+        if self._now() - self._last.get(step.instance, 0.0) >= LINE_SECONDS:
+            self._last[step.instance] = self._now()
+            tell(f"{step.instance}: {progress_text(event)}")
+
+    def finished(self, step: PlannedStep, manifest: Manifest, seconds: float) -> None:
+        """Say what was made."""
+        tell(finished_line(step, manifest, seconds))
+
+    def failed(self, step: PlannedStep, error: IngotError) -> None:
+        """Say that it failed; the error itself is the command's last line."""
+        tell(f"{step.instance}: {'stopped' if error.exit_code == 75 else 'failed'}")
+
+
+class Bars(Observer):
+    """A bar for each running step; finished ones become lines above."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._tasks: dict[str, TaskID] = {}
+
+    def started(self, step: PlannedStep) -> None:
+        """Add a bar."""
+        task = self._progress.add_task(step.instance, total=None, told=clean(step.cause))
+        self._tasks[step.instance] = task
+
+    def event(self, step: PlannedStep, event: dict[str, Any]) -> None:
+        """Move the bar."""
+        if event.get("type") == "progress" and step.instance in self._tasks:
+            self._progress.update(
+                self._tasks[step.instance],
+                completed=event["done"],
+                total=event["total"],
+                told=progress_text(event),
+            )
+
+    def finished(self, step: PlannedStep, manifest: Manifest, seconds: float) -> None:
+        """Turn the bar into a line."""
+        self._end(step, finished_line(step, manifest, seconds))
+
+    def failed(self, step: PlannedStep, error: IngotError) -> None:
+        """Take the bar away."""
+        self._end(step, f"{step.instance}: {'stopped' if error.exit_code == 75 else 'failed'}")
+
+    def _end(self, step: PlannedStep, line: str) -> None:
+        if step.instance in self._tasks:
+            self._progress.remove_task(self._tasks.pop(step.instance))
+        self._progress.console.print(line, markup=False, highlight=False)
+
+
+def progress_text(event: dict[str, Any]) -> str:
+    """`12 of 40 shards`, from a progress event."""
+    unit, label = event.get("unit", ""), event.get("label", "")
+    text = f"{event['done']:,.0f} of {event['total']:,.0f} {unit}".rstrip()
+    return clean(f"{label}: {text}" if label and label != unit else text)
+
+
+def finished_line(step: PlannedStep, manifest: Manifest, seconds: float) -> str:
+    """What a step made, in a line."""
+    parts = [f"{step.instance}: made {short(manifest.key)} in {duration(seconds)}"]
+    if manifest.conservation is not None:
+        account = manifest.conservation
+        parts.append(f"{account.records_in:,} in, {account.out:,} out")
+    parts.append(size(sum(output.bytes for output in manifest.outputs.values())))
+    return ", ".join(parts)
+
+
+@contextmanager
+def hashing() -> Iterator[Callable[[int, int], None]]:
+    """Shows the hashing of sources: a bar on a terminal, one line elsewhere when it takes long."""
+    if not sys.stderr.isatty():
+        since, told = time.monotonic(), False
+
+        def line(done: int, total: int) -> None:
+            nonlocal told
+            if not told and time.monotonic() - since > 2.0:
+                tell(f"hashing {size(total)} of source files")
+                told = True
+
+        yield line
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("hashing sources", total=None, visible=False)
+        yield lambda done, total: progress.update(task, completed=done, total=total, visible=True)
+
+
+@contextmanager
+def stop_on_signals() -> Iterator[Callable[[], bool]]:
+    """SIGINT and SIGTERM ask for a stop; a second one interrupts at once."""
+    asked = threading.Event()
+
+    def ask(_number: int, _frame: Any) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+        tell("stopping: running steps save what they have; once more to leave at once")
+
+    if threading.current_thread() is not threading.main_thread():
+        yield asked.is_set
+        return
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked.is_set
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,171 @@
+"""`ingot why DOC_OR_URL`: what became of a document, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from flows.cli.options import json_option, store_option
+
+SIGNALS_SHOWN = 5
+PIECES_SHOWN = 5
+
+
+@click.command("why")
+@click.argument("document", metavar="DOC_OR_URL")
+@store_option
+@click.option("--in", "prefix", metavar="REF", help="Search only what refs of this beginning name.")
+@click.option("--all", "everything", is_flag=True, help="Search artifacts without a name too.")
+@click.option("--signals", "all_signals", is_flag=True, help="Show every signal.")
+@json_option
+def command(
+    document: str,
+    store: str,
+    prefix: str | None,
+    everything: bool,
+    all_signals: bool,
+    as_json: bool,
+) -> None:
+    """Follow a document from its record to its verdict and its tokens.
+
+    DOC_OR_URL is a document's id, 6 or more digits of it, or its address (or a part of it).
+    """
+    from flows.cli.artifacts import in_scope, names_of, open_store, title
+    from flows.cli.document_chain import document_chains
+    from flows.cli.output import print_fields, print_json
+
+    opened = open_store(store)
+    chains = document_chains(opened, in_scope(opened, prefix, everything=everything), document)
+    if as_json:
+        print_json({"documents": [chain.to_json() for chain in chains]})
+        return
+    names = names_of(opened)
+    for number, chain in enumerate(chains):
+        if number:
+            click.echo()
+        click.echo(f"document {chain.doc_id}")
+        told = _Telling(chain, all_signals, lambda manifest: title(manifest, names))
+        print_fields([(f"  {name}", text) for name, text in told.lines()])
+
+
+class _Telling:
+    """A chain as names and sentences."""
+
+    def __init__(self, chain: Any, all_signals: bool, title: Callable[[Any], str]) -> None:
+        self.chain, self.all_signals, self.title = chain, all_signals, title
+
+    def lines(self) -> list[tuple[str, str]]:
+        """What is told, in the order of the pipeline."""
+        tell = {
+            "documents": self._documents,
+            "rejected": self._rejected,
+            "signals": self._signals,
+            "views": self._views,
+            "duplicates": self._duplicates,
+            "contamination": self._contamination,
+            "ledger": self._ledger,
+            "corpus": self._corpus,
+            "token_shards": self._tokens,
+        }
+        lines: list[tuple[str, str]] = list(self._origin())
+        for sighting in self.chain.sightings:
+            for name, text in tell[sighting.kind](sighting.values, sighting):
+                lines.append((name, f"{self.title(sighting.manifest)}: {text}"))
+        pieces = len(self.chain.of("token_shards"))
+        if pieces > PIECES_SHOWN:
+            lines.append(("", f"and {pieces - PIECES_SHOWN} more pieces (--json lists all)"))
+        return lines
+
+    def _origin(self) -> list[tuple[str, str]]:
+        """Address, title and record, as the first table that knows the document tells them."""
+        from flows.cli.output import excerpt
+
+        values = self.chain.sightings[0].values
+        end = values["origin_offset"] + values["origin_length"]
+        record = (
+            f"{values['snapshot']}: {values['origin_file']}, "
+            f"bytes {values['origin_offset']:,} to {end:,}"
+        )
+        told = [("address", values.get("url")), ("title", excerpt(values.get("title") or ""))]
+        told += [("date", values.get("date")), ("language", values.get("language"))]
+        told += [("record", record), ("begins", excerpt(values.get("excerpt") or ""))]
+        return [(name, text) for name, text in told if text]
+
+    def _documents(self, values: dict[str, Any], seen: Any) -> list[tuple[str, str]]:
+        return [("read", f"{seen.path} row {seen.row}, {values['characters']:,} characters")]
+
+    def _rejected(self, values: dict[str, Any], seen: Any) -> list[tuple[str, str]]:
+        detail = f" ({values['detail']})" if values["detail"] else ""
+        return [("turned away", f"{values['reason']}{detail}")]
+
+    def _signals(self, values: dict[str, Any], seen: Any) -> list[tuple[str, str]]:
+        decisive = {s.values["value"] for s in self.chain.of("ledger")} - {None}
+        known = [(name, value) for name, value in values.items() if value is not None]
+        chosen = [
+            (name, value)
+            for place, (name, value) in enumerate(known)
+            if self.all_signals or place < SIGNALS_SHOWN or value in decisive
+        ]
+        rest = f" and {len(known) - len(chosen)} more" if len(chosen) < len(known) else ""
+        return [("signals", ", ".join(f"{name} {_shown(v)}" for name, v in chosen) + rest)]
+
+    def _views(self, values: dict[str, Any], seen: Any) -> list[tuple[str, str]]:
+        spans = values["spans"]
+        if not spans:
+            return []
+        labels = sorted({span["label"] for span in spans})
+        return [("edits", f"{len(spans)} spans to replace ({', '.join(labels)})")]
+
+    def _duplicates(self, values: dict[str, Any], seen: Any) -> list[tuple[str, str]]:
+        exact = values["exact_class"]
+        same = "" if exact == self.chain.doc_id else f"same text as {exact}; "
+        pairs = [f"{p['doc_id']} {p['similarity']:.2f}" for p in values["partners"][:5]]
+        near = f"{len(values['partners'])} near: {', '.join(pairs)}" if pairs else "no near copy"
+        return [("copies", f"{same}{near}")]
+
+    def _contamination(self, values: dict[str, Any], seen: Any) -> list[tuple[str, str]]:
+        if not values["hits"]:
+            return [("benchmarks", "no n-gram shared")]
+        hits = [f"{h['benchmark']} {h['item_id']} ({h['ngrams']})" for h in values["hits"][:5]]
+        shared = f"{values['ngrams_hit']:,} of {values['ngrams']:,} n-grams shared"
+        return [("benchmarks", f"{shared}: {', '.join(hits)}")]
+
+    def _ledger(self, values: dict[str, Any], seen: Any) -> list[tuple[str, str]]:
+        if values["verdict"] == "kept":
+            return [("verdict", f"kept, {values['edits']} edits")]
+        text = f"dropped by {values['reason']}"
+        if values["value"] is not None:
+            text += f": {_shown(values['value'])}, threshold {_shown(values['threshold'])}"
+        if values["partner"]:
+            text += f", kept partner {values['partner']}"
+        others = [rule for rule in values["failing"] if rule != values["reason"]]
+        return [("verdict", text + (f"; also failing: {', '.join(others)}" if others else ""))]
+
+    def _corpus(self, values: dict[str, Any], seen: Any) -> list[tuple[str, str]]:
+        return [("corpus", f"{seen.path} row {seen.row}, {values['characters']:,} characters")]
+
+    def _tokens(self, values: dict[str, Any], seen: Any) -> list[tuple[str, str]]:
+        if seen in self.chain.of("token_shards")[PIECES_SHOWN:]:
+            return []
+        shard = seen.path.removesuffix(".index.parquet")
+        start, length = values["start"], values["length"]
+        within = values["document_start"]
+        return [
+            (
+                "tokens",
+                f"{seen.output} {shard} sequence {values['sequence']}, tokens {start} to "
+                f"{start + length} (the document's {within} to {within + length})",
+            )
+        ]
+
+
+def _shown(value: Any) -> str:
+    return (
+        f"{value:,.4g}"
+        if isinstance(value, float)
+        else f"{value:,}"
+        if isinstance(value, int)
+        else str(value)
+    )

@@ -1,0 +1,265 @@
+"""Run a plan: start what is ready, follow it, name what it made, plan again, until all stands.
+
+Where a step runs is `dispatch`'s business (a child process here; a deployment under Prefect), and
+who is told is the observer's. This loop knows neither.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from artifacts_schema.errors import EXIT_RESUME, EXIT_USAGE, IngotError, Stopped, UsageError
+from artifacts_schema.manifest import Manifest
+from artifacts_schema.store import Store, layout
+from flows.recipe.pipeline import Pipeline
+from flows.recipe.plan import Plan, PlannedStep
+
+POLL_SECONDS = 0.2
+
+
+class Job(Protocol):
+    """A step that was started somewhere. `stages.engine.launch.Child` is one."""
+
+    def events(self) -> Sequence[dict[str, Any]]:
+        """What it told since the last call."""
+
+    def poll(self) -> int | None:
+        """Its exit code, or None while it runs."""
+
+    def stop(self) -> Any:
+        """Ask it to save and end, and wait until it has ended."""
+
+    def last_words(self) -> str:
+        """Its error in one line, once it failed."""
+
+
+Dispatch = Callable[[Store, PlannedStep], Job]
+"""Start a ready step."""
+
+
+class Observer:
+    """Told what happens, in order, from one thread. Every method does nothing here."""
+
+    def planned(self, plan: Plan) -> None:
+        """A plan was made: at the start, and after each commit."""
+
+    def started(self, step: PlannedStep) -> None:
+        """A step was started."""
+
+    def event(self, step: PlannedStep, event: dict[str, Any]) -> None:
+        """A running step told something: `type` is started, progress, metric, finished, …"""
+
+    def finished(self, step: PlannedStep, manifest: Manifest, seconds: float) -> None:
+        """A step committed."""
+
+    def failed(self, step: PlannedStep, error: IngotError) -> None:
+        """A step failed or was stopped."""
+
+
+def start_here(store: Store, step: PlannedStep) -> Job:
+    """Dispatch to a child process on this machine."""
+    from stages.engine.launch import start_child
+
+    assert step.spec is not None, "a ready step has a spec"
+    return start_child(store, step.spec, force=step.force)
+
+
+def execute(
+    pipeline: Pipeline,
+    *,
+    dispatch: Dispatch = start_here,
+    observer: Observer | None = None,
+    jobs: int | None = None,
+    stopping: Callable[[], bool] = lambda: False,
+    wait: Callable[[float], None] = time.sleep,
+) -> Plan:
+    """Bring every selected step up to date; returns the last plan, in which all are reused.
+
+    At most `jobs` steps run at the same time (the profile's number by default). When a step fails,
+    those that run are let to their end and nothing new is started; then its error is raised. When
+    `stopping` turns true, running steps save and end, and Stopped is raised: run again to go on.
+    """
+    run = _Run(pipeline, dispatch, observer or Observer(), jobs or pipeline.profile.jobs)
+    _name_snapshots(pipeline)
+    try:
+        while True:
+            plan = run.start_ready()
+            if not run.running:
+                break
+            while not run.collect():
+                if stopping():
+                    raise Stopped("stopped on request", hint="the same command continues")
+                wait(POLL_SECONDS)
+    except BaseException:
+        run.stop_all()
+        raise
+    if run.failure is not None:
+        raise run.failure
+    assert plan.is_done, f"no step is ready, yet {plan.summary()}"
+    return plan
+
+
+@dataclass
+class _Running:
+    step: PlannedStep
+    job: Job
+    since: float
+
+
+@dataclass
+class _Run:
+    pipeline: Pipeline
+    dispatch: Dispatch
+    observer: Observer
+    jobs: int
+    running: dict[str, _Running] = field(default_factory=dict)
+    settled: set[str] = field(default_factory=set)
+    failure: IngotError | None = None
+    named: dict[str, str] = field(default_factory=dict)
+
+    def start_ready(self) -> Plan:
+        """Plan, name what stands, and start what is ready while there is room and no failure."""
+        plan = self.pipeline.plan(frozenset(self.settled))
+        self.observer.planned(plan)
+        for step in plan.steps:
+            if step.action == "reuse" and step.manifest is not None:
+                self._name(step.instance, step.manifest)
+        for step in self._startable(plan):
+            self._clear_unreadable(step)
+            job = self.dispatch(self.pipeline.store, step)
+            self.running[step.instance] = _Running(step, job, time.monotonic())
+            self.observer.started(step)
+        return plan
+
+    def collect(self) -> bool:
+        """Pass on events and take in what ended; whether anything did."""
+        ended = []
+        for name, running in self.running.items():
+            code = running.job.poll()
+            for event in running.job.events():
+                self.observer.event(running.step, event)
+            if code is not None:
+                ended.append((name, code))
+        for name, code in ended:
+            self._end(self.running.pop(name), code)
+        return bool(ended)
+
+    def stop_all(self) -> None:
+        """Ask every running step to save and end, and wait for all."""
+        if not self.running:
+            return
+        with ThreadPoolExecutor(len(self.running)) as pool:
+            list(pool.map(lambda running: running.job.stop(), self.running.values()))
+        with suppress(IngotError):
+            self.collect()
+
+    def _startable(self, plan: Plan) -> Iterator[PlannedStep]:
+        if self.failure is not None:
+            return
+        keys = {running.step.key for running in self.running.values()}
+        for step in plan.steps:
+            if len(self.running) >= self.jobs:
+                return
+            # Two instances may come to one key (equal inputs): the second finds it made.
+            if step.is_ready and step.instance not in self.running and step.key not in keys:
+                if step.instance in self.settled:
+                    raise IngotError(
+                        f"made, yet it does not stand: {step.cause}", where=step.instance
+                    )
+                keys.add(step.key)
+                yield step
+
+    def _clear_unreadable(self, step: PlannedStep) -> None:
+        """Remove a manifest that cannot be read, so that the step can be made again."""
+        if step.unreadable and step.key is not None:
+            self.pipeline.store.backend.remove(layout.manifest(step.stage, step.key))
+
+    def _end(self, running: _Running, code: int) -> None:
+        step = running.step
+        try:
+            manifest = outcome(self.pipeline.store, step, running.job, code)
+        except IngotError as error:
+            self.observer.failed(step, error)
+            self.failure = self.failure or error
+            return
+        self.settled.add(step.instance)
+        self._name(step.instance, manifest)
+        self.observer.finished(step, manifest, time.monotonic() - running.since)
+
+    def _name(self, instance: str, manifest: Manifest) -> None:
+        """Point `<recipe>/<instance>` at what it made."""
+        if self.named.get(instance) != manifest.key:
+            _set_ref(self.pipeline, instance, manifest)
+            self.named[instance] = manifest.key
+
+
+def run_step(
+    store: Store,
+    step: PlannedStep,
+    *,
+    dispatch: Dispatch = start_here,
+    observer: Observer | None = None,
+    stopping: Callable[[], bool] = lambda: False,
+    wait: Callable[[float], None] = time.sleep,
+) -> Manifest:
+    """Run one step that is ready, and nothing else; returns what it committed.
+
+    Raises the step's own error; Stopped when `stopping` turns true.
+    """
+    told = observer or Observer()
+    since = time.monotonic()
+    job = dispatch(store, step)
+    told.started(step)
+    try:
+        while (code := job.poll()) is None:
+            for event in job.events():
+                told.event(step, event)
+            if stopping():
+                raise Stopped("stopped on request", hint="the same command continues")
+            wait(POLL_SECONDS)
+    except BaseException:
+        job.stop()
+        raise
+    for event in job.events():
+        told.event(step, event)
+    try:
+        manifest = outcome(store, step, job, code)
+    except IngotError as error:
+        told.failed(step, error)
+        raise
+    told.finished(step, manifest, time.monotonic() - since)
+    return manifest
+
+
+def outcome(store: Store, step: PlannedStep, job: Job, code: int) -> Manifest:
+    """What a job that ended with `code` committed; raises its own line, and where its log lies."""
+    manifest = store.manifest(step.stage, step.key or "") if code == 0 else None
+    if manifest is not None:
+        return manifest
+    said = job.last_words().removeprefix("error: ").strip()
+    if code == EXIT_RESUME:
+        raise Stopped(said or "stopped", where=step.instance, hint="the same command continues")
+    if code == 0:
+        said = "it ended well but committed nothing"
+    elif code < 0:
+        said = f"killed by signal {-code}" + (f" ({said})" if said else "")
+    kind = UsageError if code == EXIT_USAGE else IngotError
+    log = store.backend.full(layout.work(step.key or "", "log.txt"))
+    raise kind(said or f"exit code {code}", where=step.instance, hint=f"log: {log}")
+
+
+def _name_snapshots(pipeline: Pipeline) -> None:
+    for name, manifest in pipeline.snapshots.items():
+        _set_ref(pipeline, name, manifest)
+
+
+def _set_ref(pipeline: Pipeline, node: str, manifest: Manifest) -> None:
+    name = pipeline.ref(node)
+    standing = pipeline.store.ref(name)
+    if standing is None or (standing.stage, standing.key) != (manifest.stage, manifest.key):
+        pipeline.store.set_ref(name, manifest.stage, manifest.key)

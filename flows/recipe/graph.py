@@ -1,0 +1,376 @@
+"""A recipe whose parts fit: every step instance with its stage, checked config and inputs.
+
+`build_graph` looks at the whole and reports everything that is wrong at once: unknown stages,
+roles, outputs and references, kinds that do not match, missing inputs, values out of range, cycles.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+from artifacts_schema.config import did_you_mean
+from artifacts_schema.errors import UsageError
+from artifacts_schema.manifest import Manifest
+from artifacts_schema.store import Store
+from flows.recipe.profile import Profile
+from flows.recipe.recipe import Problems, Recipe, Step
+from flows.recipe.reference import Reference, parse_reference
+from stages.engine.protocol import Stage
+from stages.engine.registry import stage_named
+
+SNAPSHOT_OUTPUTS = {"snapshot": "snapshot"}
+
+
+@dataclass(frozen=True)
+class Source:
+    """One output given to a role: of a step instance or snapshot here, or of a stored artifact."""
+
+    node: str | None
+    output: str
+    kind: str
+    manifest: Manifest | None = None
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A step, or one of its repetitions, ready to be planned."""
+
+    name: str
+    step: str
+    label: str | None
+    stage: type[Stage]
+    config: dict[str, Any]
+    execution: dict[str, Any]
+    inputs: dict[str, tuple[Source, ...]]
+    where: str
+
+    @property
+    def waits_for(self) -> list[str]:
+        """Names of the instances that it reads from here, each once, in order of roles."""
+        names = (s.node for sources in self.inputs.values() for s in sources if s.node is not None)
+        return list(dict.fromkeys(names))
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Instances by name, each after all that it reads."""
+
+    recipe: Recipe
+    instances: dict[str, Instance]
+    steps: dict[str, list[str]] = field(default_factory=dict)
+
+    def upstream(self, names: set[str]) -> set[str]:
+        """`names` and every instance that they read, directly or not."""
+        found = set(names)
+        for name in reversed(self.instances):
+            if name in found:
+                found.update(n for n in self.instances[name].waits_for if n in self.instances)
+        return found
+
+    def downstream(self, names: set[str]) -> set[str]:
+        """`names` and every instance that reads them, directly or not."""
+        found = set(names)
+        for name, instance in self.instances.items():
+            if found.intersection(instance.waits_for):
+                found.add(name)
+        return found
+
+    def select(self, name: str, flag: str) -> set[str]:
+        """The instances that `name` means: of a step, or one by its own name."""
+        if name in self.instances:
+            return {name}
+        if name in self.steps:
+            return set(self.steps[name])
+        known = [*self.steps, *self.instances]
+        raise UsageError(f"no step '{name}'{did_you_mean(name, known)}", where=flag)
+
+
+def build_graph(recipe: Recipe, store: Store, profile: Profile | None = None) -> Graph:
+    """Check the whole recipe against the stages and the store; UsageError lists every problem."""
+    problems = Problems(str(recipe.path))
+    builder = _Builder(recipe, store, profile or Profile(), problems)
+    instances = builder.instances()
+    ordered = _in_order(instances, recipe, problems)
+    problems.raise_any()
+    steps: dict[str, list[str]] = {}
+    for instance in ordered.values():
+        steps.setdefault(instance.step, []).append(instance.name)
+    return Graph(recipe, ordered, steps)
+
+
+@dataclass(frozen=True)
+class _Item:
+    """One turn of a `for_each`: its label and what `each` means in it."""
+
+    label: str
+    reference: str
+
+
+class _UnknownStage(Exception):
+    """A reference to a step whose stage is unknown, which is told as a problem of its own."""
+
+
+class _Builder:
+    def __init__(self, recipe: Recipe, store: Store, profile: Profile, problems: Problems) -> None:
+        self.recipe, self.store, self.profile, self.problems = recipe, store, profile, problems
+        self.stages = {n: s for n, step in recipe.steps.items() if (s := self._stage(step))}
+        self.items = {name: self._items(step) for name, step in recipe.steps.items()}
+        self._check_profile()
+
+    def instances(self) -> list[Instance]:
+        found = []
+        for name, step in self.recipe.steps.items():
+            stage = self.stages.get(name)
+            if stage is None or (step.for_each is not None and not self.items[name]):
+                continue  # Told as a problem of its own.
+            config, execution = self._settings(step, stage)
+            for index, item in enumerate(self.items[name] or [None]):  # type: ignore[list-item]
+                found.append(
+                    Instance(
+                        name if item is None else f"{name}[{item.label}]",
+                        name,
+                        item.label if item else None,
+                        stage,
+                        config,
+                        execution,
+                        self._inputs(step, stage, index),
+                        self.recipe.place("steps", name),
+                    )
+                )
+        return found
+
+    # Stage, config, repetition -------------------------------------------------------------------
+
+    def _stage(self, step: Step) -> type[Stage] | None:
+        if not step.stage:
+            return None
+        try:
+            return stage_named(step.stage)
+        except UsageError as error:
+            where = self.recipe.place("steps", step.name, "stage")
+            self.problems.add(error.what, where=where, hint=error.hint)
+            return None
+
+    def _settings(self, step: Step, stage: type[Stage]) -> tuple[dict[str, Any], dict[str, Any]]:
+        place = self.recipe.place("steps", step.name, "config")
+        typed = [f"--set {o.text}" for o in self.recipe.overrides if o.step == step.name]
+        where = f"{place}, with {', '.join(typed)}" if typed else place
+        execution = self.profile.execution(step.stage, step.execution)
+        for parse, values, at in (
+            (stage.Config.parse, step.config, where),
+            (stage.Execution.parse, execution, self.recipe.place("steps", step.name, "execution")),
+        ):
+            try:
+                parse(values, where=at)
+            except UsageError as error:
+                self.problems.add(error.what, where=error.where or at, hint=error.hint)
+        return step.config, execution
+
+    def _check_profile(self) -> None:
+        used = {step.stage for step in self.recipe.steps.values()}
+        for name in self.profile.stages:
+            if name in used:
+                continue
+            try:
+                stage_named(name)
+            except UsageError as error:
+                self.problems.add(error.what, where=f"profile {self.profile.name}", hint=error.hint)
+
+    def _items(self, step: Step) -> list[_Item]:
+        """The turns of a step's `for_each`; empty for a step that does not repeat."""
+        if step.for_each is None:
+            return []
+        names = list(self.recipe.snapshots) if step.for_each == "snapshots" else list(step.for_each)
+        if not names:
+            reason = (
+                "the recipe has no snapshots" if step.for_each == "snapshots" else "it is empty"
+            )
+            self._problem(f"for_each has nothing to repeat over: {reason}", step, "for_each")
+        items = [item for name in names if (item := self._item(step, name)) is not None]
+        labels = [item.label for item in items]
+        for label in sorted({label for label in labels if labels.count(label) > 1}):
+            self._problem(f"for_each has two items labelled '{label}'", step, "for_each")
+        return items
+
+    def _item(self, step: Step, text: str) -> _Item | None:
+        try:
+            reference = parse_reference(text)
+        except UsageError as error:
+            self._problem(error.what, step, "for_each", hint=error.hint)
+            return None
+        name = reference.name
+        known = [*self.recipe.steps, *self.recipe.snapshots]
+        if reference.stored or reference.index or name not in known:
+            hint = "`for_each: snapshots`, or a list of steps and snapshots"
+            self._problem(
+                f"no step or snapshot '{text}'{did_you_mean(name, known)}", step, "for_each", hint
+            )
+            return None
+        if name in self.recipe.steps and self.recipe.steps[name].for_each is not None:
+            hint = f"write the same for_each as {name} has; references then meet one to one"
+            self._problem(f"'{name}' itself repeats", step, "for_each", hint=hint)
+            return None
+        return _Item(reference.output or name, text)
+
+    # Inputs --------------------------------------------------------------------------------------
+
+    def _inputs(self, step: Step, stage: type[Stage], index: int) -> dict[str, tuple[Source, ...]]:
+        given: dict[str, tuple[Source, ...]] = {}
+        for role, texts in step.inputs.items():
+            if role not in stage.inputs:
+                known = did_you_mean(role, stage.inputs) or f"; {step.stage} takes no inputs"
+                self._problem(f"{step.stage} has no input '{role}'{known}", step, "inputs", role)
+                continue
+            sources: list[Source] = []
+            whole = True
+            for text in texts:
+                try:
+                    sources += self._sources(step, index, text, role, stage.inputs[role].kind)
+                except _UnknownStage:
+                    whole = False
+                except UsageError as error:
+                    self._problem(error.what, step, "inputs", role, hint=error.hint)
+                    whole = False
+            given[role] = tuple(sources)
+            if whole:
+                self._check_number(step, stage, role, given[role])
+        for role in stage.inputs:
+            if role not in step.inputs:
+                self._check_number(step, stage, role, ())
+        return given
+
+    def _check_number(
+        self, step: Step, stage: type[Stage], role: str, sources: tuple[Source, ...]
+    ) -> None:
+        wanted = stage.inputs[role]
+        if len(sources) < wanted.least:
+            number = f" {wanted.least} times" if wanted.least > 1 else ""
+            given = f", given {len(sources)}" if sources else ""
+            what = f"{stage.name} needs input '{role}' ({wanted.kind}){number}{given}"
+            self._problem(what, step, "inputs", *([role] if role in step.inputs else []))
+        elif wanted.most is not None and len(sources) > wanted.most:
+            names = ", ".join(source.node or "@" for source in sources)
+            hint = "a step that repeats alike is met one to one; or name one, as in step[label]"
+            self._problem(
+                f"'{role}' takes one, given {len(sources)}: {names}",
+                step,
+                "inputs",
+                role,
+                hint=hint,
+            )
+
+    def _sources(self, step: Step, index: int, text: str, role: str, kind: str) -> list[Source]:
+        reference = parse_reference(text)
+        items = self.items[step.name]
+        if reference.name == "each" and not reference.stored:
+            if not items:
+                raise UsageError("'each' has a meaning only in a step with for_each")
+            each = parse_reference(items[index].reference)
+            reference = Reference(text, each.name, None, reference.output or each.output)
+        if reference.name in self.recipe.snapshots and not reference.stored:
+            nodes = [reference.name]
+            outputs = dict(SNAPSHOT_OUTPUTS)
+        elif reference.name in self.recipe.steps and not reference.stored:
+            nodes = self._nodes(step, index, reference)
+            if reference.name not in self.stages:
+                raise _UnknownStage
+            outputs = dict(self.stages[reference.name].outputs)
+        elif reference.is_key:
+            manifest, _ = self.store.resolve(reference.name)
+            outputs = {name: output.kind for name, output in manifest.outputs.items()}
+            output = output_for(kind, role, outputs, reference, manifest.stage)
+            return [Source(None, output, kind, manifest)]
+        else:
+            known = [*self.recipe.steps, *self.recipe.snapshots]
+            raise UsageError(f"no step or snapshot '{text}'{did_you_mean(reference.name, known)}")
+        output = output_for(kind, role, outputs, reference, reference.name)
+        return [Source(node, output, kind) for node in nodes]
+
+    def _nodes(self, step: Step, index: int, reference: Reference) -> list[str]:
+        """The instances of a step that a reference from turn `index` of `step` means."""
+        name, wanted = reference.name, reference.index
+        labels = [item.label for item in self.items[name]]
+        all_nodes = [f"{name}[{label}]" for label in labels] or [name]
+        items = self.items[step.name]
+        if wanted is None:
+            return [all_nodes[index]] if items and items == self.items[name] else all_nodes
+        if not labels:
+            raise UsageError(f"'{name}' does not repeat, so '{reference.text}' names nothing")
+        if wanted in ("each", "previous", "earlier"):
+            if not items:
+                raise UsageError(f"'[{wanted}]' has a meaning only in a step with for_each")
+            label = items[index].label
+            if label not in labels:
+                raise UsageError(f"'{name}' has no instance '{label}'; it has {', '.join(labels)}")
+            at = labels.index(label)
+            chosen = {
+                "each": slice(at, at + 1),
+                "previous": slice(max(at - 1, 0), at),
+                "earlier": slice(at),
+            }
+            return all_nodes[chosen[wanted]]
+        if wanted not in labels:
+            raise UsageError(f"'{name}' has no instance '{wanted}'{did_you_mean(wanted, labels)}")
+        return [f"{name}[{wanted}]"]
+
+    def _problem(self, what: str, step: Step, *where: str, hint: str | None = None) -> None:
+        self.problems.add(what, where=self.recipe.place("steps", step.name, *where), hint=hint)
+
+
+def output_for(
+    kind: str, role: str, outputs: dict[str, str], reference: Reference, owner: str
+) -> str:
+    """The output that a role of `kind` takes; UsageError if none or several would fit."""
+    if reference.output is not None:
+        if reference.output not in outputs:
+            near = did_you_mean(reference.output, outputs)
+            raise UsageError(f"'{owner}' has no output '{reference.output}'{near}")
+        found = outputs[reference.output]
+        if found != kind:
+            raise UsageError(f"role '{role}' takes {kind}, '{reference.text}' is {found}")
+        return reference.output
+    fitting = [name for name, found in outputs.items() if found == kind]
+    if len(fitting) == 1:
+        return fitting[0]
+    if not fitting:
+        made = ", ".join(sorted(set(outputs.values())))
+        raise UsageError(f"role '{role}' takes {kind}, '{reference.text}' makes {made}")
+    raise UsageError(
+        f"'{reference.text}' makes several outputs of kind {kind}: {', '.join(fitting)}",
+        hint=f"write {reference.text}:{fitting[0]}",
+    )
+
+
+def _in_order(instances: list[Instance], recipe: Recipe, problems: Problems) -> dict[str, Instance]:
+    """Instances after all they read, otherwise as written; a cycle is a problem that names it."""
+    here = {instance.name: i for i, instance in enumerate(instances)}
+    reads = {i.name: [n for n in i.waits_for if n in here] for i in instances}
+    try:
+        TopologicalSorter(reads).prepare()
+    except CycleError as error:
+        # graphlib lists each before what reads it; told the other way round it is "reads".
+        problems.add(
+            f"steps read each other in a circle: {' → '.join(error.args[1])}",
+            where=str(recipe.path),
+            hint="an input of one of them must come from elsewhere",
+        )
+        return {}
+    missing = {name: len(reads[name]) for name in here}
+    readers: dict[str, list[str]] = {name: [] for name in here}
+    for name, sources in reads.items():
+        for source in sources:
+            readers[source].append(name)
+    ready = [here[name] for name in here if not missing[name]]
+    heapq.heapify(ready)
+    ordered: dict[str, Instance] = {}
+    while ready:
+        instance = instances[heapq.heappop(ready)]
+        ordered[instance.name] = instance
+        for reader in readers[instance.name]:
+            missing[reader] -= 1
+            if not missing[reader]:
+                heapq.heappush(ready, here[reader])
+    return ordered

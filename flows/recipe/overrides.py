@@ -1,0 +1,121 @@
+"""`--set STEP.path=value`: change one value of a recipe from the command line or a form.
+
+`filter.duplicates.threshold=0.7` sets a field of a step's config, `snapshots.crawl-A.files=[…]` a
+snapshot's files. Whether the field exists and the value fits is checked with the whole recipe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from artifacts_schema.config import did_you_mean
+from artifacts_schema.errors import UsageError
+from flows.recipe.reading import Document, Place, Where, parse_value
+
+Report = Callable[..., None]
+"""Called with what is wrong, `where=` and `hint=`."""
+
+
+@dataclass(frozen=True)
+class Override:
+    """One `--set`: the text as typed, the step, and the path within its config."""
+
+    text: str
+    step: str
+    path: tuple[str, ...]
+
+
+def apply_overrides(document: Document, texts: Sequence[str], report: Report) -> list[Override]:
+    """Write every `--set` into `document`; what cannot be applied is reported and left out."""
+    applied = []
+    for text in texts:
+        source = f"--set {text}"
+        try:
+            where, value = _split(document, text, source)
+            _set(document.values, where, value, source)
+        except UsageError as error:
+            report(error.what, where=error.where, hint=error.hint)
+            continue
+        for path in [p for p in document.places if p[: len(where)] == where]:
+            del document.places[path]
+        document.places[where] = Place(source)
+        if where[0] == "steps":
+            applied.append(Override(text, str(where[1]), tuple(str(p) for p in where[3:])))
+    return applied
+
+
+def split_setting(text: str) -> tuple[tuple[str, ...], Any]:
+    """`a.b=value` as (("a", "b"), value); UsageError if it has another form."""
+    path, equals, value = text.partition("=")
+    parts = tuple(path.strip().split("."))
+    if not equals or not all(parts):
+        raise UsageError("expected path=value", where=f"--set {text}")
+    return parts, parse_value(value, f"--set {text}")
+
+
+def set_value(values: dict[str, Any], text: str) -> tuple[str, ...]:
+    """Write `a.b=value` into a plain config; returns the path. UsageError if it cannot be."""
+    path, value = split_setting(text)
+    _set(values, path, value, f"--set {text}")
+    return path
+
+
+def _split(document: Document, text: str, source: str) -> tuple[Where, Any]:
+    parts, value = split_setting(text)
+    steps = _section(document, "steps")
+    if parts[0] == "snapshots":
+        return _snapshot_path(document, parts[1:], source), value
+    if parts[0] not in steps:
+        raise UsageError(
+            f"no step '{parts[0]}'{did_you_mean(parts[0], [*steps, 'snapshots'])}", where=source
+        )
+    if len(parts) == 1:
+        raise UsageError(f"name a config value: {parts[0]}.field=value", where=source)
+    return ("steps", parts[0], "config", *parts[1:]), value
+
+
+def _snapshot_path(document: Document, parts: tuple[str, ...], source: str) -> Where:
+    """Names of snapshots may hold dots, so the field is what follows the last one."""
+    snapshots = _section(document, "snapshots")
+    name, field = ".".join(parts[:-1]), parts[-1] if parts else ""
+    if name not in snapshots:
+        raise UsageError(f"no snapshot '{name}'{did_you_mean(name, snapshots)}", where=source)
+    if field not in ("files", "root"):
+        raise UsageError(
+            f"a snapshot has no '{field}'{did_you_mean(field, ('files', 'root'))}", where=source
+        )
+    return "snapshots", name, field
+
+
+def _section(document: Document, name: str) -> dict[str, Any]:
+    section = document.values.get(name)
+    return section if isinstance(section, dict) else {}
+
+
+def _set(values: dict[str, Any], where: Where, value: Any, source: str) -> None:
+    """Follow `where` through mappings and list positions and put `value` at its end."""
+    here: Any = values
+    for depth, part in enumerate(where[:-1]):
+        key = _position(here, part, where, depth, source)
+        child = here[key] if isinstance(here, list) else here.get(key)
+        if child is None:
+            child = {}
+            here[key] = child
+        here = child
+    here[_position(here, where[-1], where, len(where) - 1, source)] = value
+
+
+def _position(here: Any, part: str | int, where: Where, depth: int, source: str) -> Any:
+    shown = ".".join(str(p) for p in where[:depth])
+    if isinstance(here, dict):
+        return part
+    if isinstance(here, list):
+        if not str(part).isdecimal() or int(part) >= len(here):
+            raise UsageError(
+                f"{shown} is a list of {len(here)}, '{part}' is no position in it (from 0)",
+                where=source,
+            )
+        return int(part)
+    raise UsageError(f"{shown} is {here!r} and has no '{part}'", where=source)

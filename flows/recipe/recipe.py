@@ -1,0 +1,265 @@
+"""A recipe as it is written: what a person put in the YAML, merged and given its shape.
+
+    name: demo
+    description: One sentence.
+    extends: base.yaml                 # deep merge; a null removes a step, snapshot or role
+    snapshots:
+      crawl-A: {root: ../data, files: ["warc/*.warc.gz"]}
+    steps:
+      ingest:   {stage: ingest, for_each: snapshots, inputs: {snapshot: each}}
+      dedup:    {stage: dedup, config: {preset: …}, inputs: {documents: ingest}}
+
+Whether stages, roles and values fit together is `graph`'s question; here it is only the shape.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from artifacts_schema.config import did_you_mean
+from artifacts_schema.errors import UsageError
+from flows.recipe.overrides import Override, apply_overrides
+from flows.recipe.reading import Document, merge, read_yaml
+
+RECIPE_KEYS = ("name", "description", "extends", "snapshots", "steps")
+STEP_KEYS = ("stage", "config", "inputs", "for_each", "execution")
+SNAPSHOT_KEYS = ("files", "root")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+SNAPSHOT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+RESERVED = ("each", "previous", "earlier", "snapshots")
+
+BUNDLED = Path(__file__).parent.parent / "recipes"
+"""Recipes that come with Ingot; `ingot run quickstart` finds them by name."""
+
+
+@dataclass(frozen=True)
+class SnapshotFiles:
+    """Files from outside under a name. Patterns are relative to `root` where there is one, else to
+    `base`, the folder of the file that names them."""
+
+    name: str
+    files: tuple[str, ...]
+    root: str | None
+    base: Path
+    where: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """A stage placed in a recipe, as written."""
+
+    name: str
+    stage: str
+    config: dict[str, Any] = field(default_factory=dict)
+    inputs: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    for_each: str | tuple[str, ...] | None = None
+    execution: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Steps and snapshots by name, in the order in which they were written."""
+
+    name: str
+    description: str
+    path: Path
+    snapshots: dict[str, SnapshotFiles]
+    steps: dict[str, Step]
+    document: Document
+    overrides: tuple[Override, ...] = ()
+
+    def place(self, *where: str | int) -> str:
+        """`file:line: steps.filter.config`, for an error about the value at `where`."""
+        return f"{self.document.place(*where)}: {'.'.join(str(part) for part in where)}"
+
+
+class Problems:
+    """Everything wrong with a recipe, told at once."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self.found: list[str] = []
+
+    def add(self, what: str, *, where: str, hint: str | None = None) -> None:
+        """Note a problem once."""
+        text = str(UsageError(what, where=where, hint=hint))
+        if text not in self.found:
+            self.found.append(text)
+
+    def raise_any(self) -> None:
+        """Raise one UsageError that lists every problem, if there is any."""
+        if len(self.found) == 1:
+            raise UsageError(self.found[0])
+        if self.found:
+            lines = "".join(f"\n  {text}" for text in self.found)
+            raise UsageError(f"{len(self.found)} problems:{lines}", where=self.where)
+
+
+def find_recipe(name: str) -> Path:
+    """The file of a recipe given by path, or by the name of one that comes with Ingot."""
+    path = Path(name)
+    if path.exists() or path.suffix in (".yaml", ".yml") or "/" in name:
+        return path
+    bundled = BUNDLED / f"{name}.yaml"
+    if not bundled.exists():
+        known = [found.stem for found in BUNDLED.glob("*.yaml")]
+        raise UsageError(f"no recipe '{name}'{did_you_mean(name, known)}", hint="or give a path")
+    return bundled
+
+
+def load_recipe(path: Path, overrides: tuple[str, ...] = ()) -> Recipe:
+    """Read the recipe at `path` with all that it extends, and apply `--set` texts.
+
+    Raises InputError if a file cannot be read, UsageError listing every problem of its shape.
+    """
+    document = _read_with_bases(path, ())
+    problems = Problems(str(path))
+    applied = apply_overrides(document, overrides, problems.add)
+    recipe = _shape(document, path, tuple(applied), problems)
+    problems.raise_any()
+    return recipe
+
+
+def _read_with_bases(path: Path, above: tuple[Path, ...]) -> Document:
+    here = path.resolve()
+    if here in above:
+        chain = " → ".join(step.name for step in (*above[above.index(here) :], here))
+        raise UsageError(f"recipes extend each other: {chain}", where=str(path))
+    document = read_yaml(path)
+    base = document.values.get("extends")
+    if base is None:
+        return document
+    if not isinstance(base, str):
+        where = f"{document.place('extends')}: extends"
+        raise UsageError("expected the path of a recipe", where=where)
+    below = _read_with_bases(path.parent / base, (*above, here))
+    for own in ("name", "description"):  # Refs begin with the name, so it is never inherited.
+        below.values.pop(own, None)
+    return merge(below, document)
+
+
+def _shape(
+    document: Document, path: Path, overrides: tuple[Override, ...], problems: Problems
+) -> Recipe:
+    values = document.values
+    check = _Check(document, problems)
+    check.keys(values, RECIPE_KEYS)
+    name = check.text(values, "name", default=path.stem)
+    if not _NAME.fullmatch(name):
+        check.problem("a name is letters, digits, _ and -, a letter first", "name")
+    snapshots = {
+        key: _snapshot(check, key, value)
+        for key, value in check.mapping(values, "snapshots").items()
+        if value is not None
+    }
+    steps = {
+        key: _step(check, key, value)
+        for key, value in check.mapping(values, "steps").items()
+        if value is not None
+    }
+    for key in steps:
+        check.name(key, _NAME, "steps")
+        if key in snapshots:
+            check.problem(f"'{key}' is both a step and a snapshot", "steps", key)
+    for key in snapshots:
+        check.name(key, SNAPSHOT_NAME, "snapshots")
+    if not steps:
+        check.problem("a recipe needs steps", "steps")
+    description = check.text(values, "description", default="")
+    return Recipe(name, description, path, snapshots, steps, document, overrides)
+
+
+def _snapshot(check: _Check, name: str, value: Any) -> SnapshotFiles:
+    values = check.as_mapping(value, "snapshots", name)
+    check.keys(values, SNAPSHOT_KEYS, "snapshots", name)
+    files = check.texts(values, "files", "snapshots", name)
+    if not files and "files" in values:
+        check.problem("names no files", "snapshots", name, "files")
+    elif "files" not in values:
+        check.problem("needs files: a list of paths or patterns", "snapshots", name)
+    root = values.get("root")
+    if root is not None and not isinstance(root, str):
+        check.problem("expected a path", "snapshots", name, "root")
+        root = None
+    place = check.document.place("snapshots", name, "root" if root else "files")
+    base = Path(place.source).parent if place.line is not None else Path()
+    where = f"{place}: snapshots.{name}"
+    return SnapshotFiles(name, files, root, base, where)
+
+
+def _step(check: _Check, name: str, value: Any) -> Step:
+    values = check.as_mapping(value, "steps", name)
+    check.keys(values, STEP_KEYS, "steps", name)
+    stage = check.text(values, "stage", "steps", name, default="")
+    if "stage" not in values:
+        check.problem("needs a stage", "steps", name)
+    inputs = check.mapping(values, "inputs", "steps", name)
+    for_each = values.get("for_each")
+    if for_each is not None and for_each != "snapshots":
+        for_each = check.texts(values, "for_each", "steps", name)
+    return Step(
+        name,
+        stage,
+        check.mapping(values, "config", "steps", name),
+        {
+            role: check.texts(inputs, role, "steps", name, "inputs")
+            for role in inputs
+            if inputs[role] is not None
+        },
+        for_each,
+        check.mapping(values, "execution", "steps", name),
+    )
+
+
+class _Check:
+    """Reads a value of the expected type, or notes a problem and gives an empty one."""
+
+    def __init__(self, document: Document, problems: Problems) -> None:
+        self.document, self.problems = document, problems
+
+    def problem(self, what: str, *where: str, hint: str | None = None) -> None:
+        path = ".".join(where)
+        place = str(self.document.place(*where))
+        self.problems.add(what, where=f"{place}: {path}" if path else place, hint=hint)
+
+    def keys(self, values: Mapping[str, Any], known: tuple[str, ...], *where: str) -> None:
+        for key in values:
+            if key not in known:
+                self.problem(f"unknown key '{key}'{did_you_mean(key, known)}", *where, key)
+
+    def name(self, name: str, pattern: re.Pattern[str], *where: str) -> None:
+        if not pattern.fullmatch(name):
+            self.problem(f"'{name}' cannot be a name: letters, digits, _ and -", *where, name)
+        elif name in RESERVED:
+            self.problem(f"'{name}' has a meaning of its own and cannot be a name", *where, name)
+
+    def as_mapping(self, value: Any, *where: str) -> dict[str, Any]:
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            self.problem(f"expected keys and values, got {value!r}", *where)
+            return {}
+        return value
+
+    def mapping(self, values: Mapping[str, Any], key: str, *where: str) -> dict[str, Any]:
+        return self.as_mapping(values.get(key), *where, key)
+
+    def text(self, values: Mapping[str, Any], key: str, *where: str, default: str) -> str:
+        value = values.get(key, default)
+        if not isinstance(value, str):
+            self.problem(f"expected text, got {value!r}", *where, key)
+            return default
+        return value
+
+    def texts(self, values: Mapping[str, Any], key: str, *where: str) -> tuple[str, ...]:
+        """One text or a list of texts."""
+        value = values.get(key)
+        items = value if isinstance(value, list) else [] if value is None else [value]
+        if not all(isinstance(item, str) for item in items):
+            self.problem(f"expected a name or a list of names, got {value!r}", *where, key)
+            return ()
+        return tuple(items)

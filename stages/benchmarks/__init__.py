@@ -1,0 +1,1 @@
+"""From snapshots of evaluation data to benchmark items."""

@@ -1,0 +1,1 @@
+"""From snapshots of instruction data to conversations."""

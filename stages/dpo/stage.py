@@ -1,0 +1,56 @@
+"""The stage that teaches a model which of two answers is better."""
+
+from __future__ import annotations
+
+from stages.dpo.config import DpoConfig
+from stages.engine import Context, Many, One, Stage
+from stages.training.config import TrainingExecution
+
+
+class Dpo(Stage):
+    """Direct preference optimization (Rafailov et al. 2023) of a checkpoint on preference pairs.
+
+    The reference is the checkpoint itself: its log-probabilities of all answers are computed once
+    and kept for the run. Only the answer and the token that closes it count; both answers of a pair
+    lie in one micro-batch, packed with attention kept inside each.
+    """
+
+    name, version, reproducible = "dpo", 1, "numerics"
+    inputs = {
+        "checkpoint": One("checkpoint"),
+        "preferences": Many("preferences", at_least=1),
+    }
+    outputs = {"checkpoint": "checkpoint", "training_run": "training_run"}
+    libraries = ("torch", "tokenizers", "safetensors", "numpy", "pyarrow")
+    Config, Execution = DpoConfig, TrainingExecution
+
+    def run(self, context: Context) -> None:
+        from stages.dpo.pairs import read_pairs
+        from stages.dpo.reference import reference_log_probabilities
+        from stages.dpo.task import DpoTask
+        from stages.model.files import read_model, read_tokenizer
+        from stages.training.examples import ExampleClock
+        from stages.training.fit import fit, write_checkpoint, write_run
+        from stages.training.runtime import runtime
+        from stages.training.schedule import schedule
+
+        config, start = context.config, context.one("checkpoint")
+        model = read_model(start)
+        data = read_pairs(
+            context, read_tokenizer(start), model.config.context, model.config.vocabulary_size
+        )
+        clock = ExampleClock(len(data.train), config.pairs_per_batch, config.epochs, config.seed)
+        with runtime(context.execution, config.precision, config.seed) as how:
+            reference = reference_log_probabilities(context, model.to(how.device), data, how)
+            fitted = fit(
+                context,
+                model=model,
+                task=DpoTask(data, reference, clock, how, model.config.context, config.beta),
+                schedule=schedule([(clock.steps, config.learning_rate)], where="dpo"),
+                settings=config.optimizer,
+                runtime=how,
+                held_out_every=config.held_out_every,
+            )
+        write_checkpoint(context, fitted, start, keep_optimizer=False)
+        account = {"epochs": config.epochs, "beta": config.beta, "pairs": data.account()}
+        write_run(context, fitted, account)

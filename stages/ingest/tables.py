@@ -1,0 +1,56 @@
+"""Documents from rows of JSON lines and Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+from typing import Any
+
+from stages.ingest.records import Document, Place, Record, Rejected
+from stages.reading.rows import Readable, Row, RowLimits, read_rows, scrub
+
+_NAMES = {
+    "url": ("url", "uri", "source_url", "path"),
+    "date": ("date", "timestamp", "published", "created"),
+    "title": ("title",),
+    "language": ("language", "lang"),
+}
+"""Column of a document → names under which data sets keep it, the first that is there wins."""
+
+
+def read_table(
+    source: Readable, limits: RowLimits, text_field: str, min_characters: int
+) -> Iterator[Record]:
+    """One record for each row of the file."""
+    for row in read_rows(source, limits):
+        yield document_of(row, text_field, min_characters)
+
+
+def document_of(row: Row, text_field: str, min_characters: int = 1) -> Record:
+    """The document that a row holds; fields that are no columns go to its metadata."""
+    place = Place(row.record, row.record, row.length)
+    if row.value is None:
+        return Rejected(place, row.reason or "malformed_record", row.detail)
+    fields = dict(row.value)
+    text = fields.pop(text_field, None)
+    told = {column: _first(fields, names) for column, names in _NAMES.items()}
+    if not isinstance(text, str):
+        kind = type(text).__name__
+        return Rejected(place, "missing_text", f"'{text_field}' is {kind}", told["url"])
+    text, repaired = scrub(text)
+    if len(text.strip()) < max(1, min_characters):
+        return Rejected(place, "no_text", f"{len(text)} characters", told["url"])
+    fields = {name: value for name, value in fields.items() if value is not None}
+    return Document(place, text, metadata=fields, repaired=repaired, **told)
+
+
+def _first(fields: dict[str, Any], names: tuple[str, ...]) -> str | None:
+    """Take the first field that is a non-empty text (a date may be a date) out of `fields`."""
+    for name in names:
+        value = fields.get(name)
+        if isinstance(value, date):
+            value = value.isoformat()
+        if isinstance(value, str) and value.strip():
+            del fields[name]
+            return value
+    return None

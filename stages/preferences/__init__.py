@@ -1,0 +1,1 @@
+"""From snapshots of preference data to preference pairs."""

@@ -1,0 +1,85 @@
+"""The model that training starts from: new, or that of a checkpoint."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from safetensors.torch import load_file
+
+from artifacts_schema.errors import InputError, UsageError
+from stages.engine import Input
+from stages.model.decoder import Decoder
+from stages.model.files import read_model
+from stages.pretrain.config import PretrainConfig
+from stages.training.checkpointing import OPTIMIZER
+from stages.training.data import TokenShards
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def starting_model(
+    config: PretrainConfig, shards: TokenShards, start: Input | None, tokenizer: Input
+) -> Decoder:
+    """A new model, or that of `start`, which then decides the architecture.
+
+    Raises UsageError or InputError when the shards' sequences, the vocabulary, the tokenizer or the
+    configured architecture do not fit it.
+    """
+    if start is None:
+        model = Decoder(config.model.with_vocabulary(shards.vocabulary_size), seed=config.seed)
+    else:
+        model = read_model(start)
+        _check_start(config, model, start, tokenizer)
+    if shards.sequence_length > model.config.context:
+        raise UsageError(
+            f"sequences of {shards.sequence_length} tokens, model context {model.config.context}",
+            where="model.context",
+            hint="raise model.context, or pack shorter sequences",
+        )
+    if shards.vocabulary_size > model.config.vocabulary_size:
+        raise InputError(
+            f"the token shards have a vocabulary of {shards.vocabulary_size}, "
+            f"the model one of {model.config.vocabulary_size}",
+            where="checkpoint",
+            hint="pack with the tokenizer of the checkpoint",
+        )
+    return model
+
+
+def starting_optimizer(config: PretrainConfig, start: Input | None) -> dict[str, Tensor] | None:
+    """The optimizer state of `start` where it is to be kept."""
+    if config.optimizer_state == "fresh":
+        return None
+    if start is None:
+        raise UsageError("there is no input checkpoint to keep it from", where="optimizer_state")
+    if not start.has(OPTIMIZER):
+        raise UsageError(
+            "the input checkpoint carries no optimizer state",
+            where="optimizer_state",
+            hint="use fresh",
+        )
+    return load_file(start.local_path(OPTIMIZER))
+
+
+def _check_start(config: PretrainConfig, model: Decoder, start: Input, tokenizer: Input) -> None:
+    """Refuse an architecture that is not that of the checkpoint, and another tokenizer."""
+    wanted = config.model.identity()
+    odd = [name for name, value in wanted.items() if getattr(model.config, name) != value]
+    if odd:
+        name = odd[0]
+        raise UsageError(
+            f"{name} is {wanted[name]}, that of the input checkpoint {getattr(model.config, name)}",
+            where=f"model.{name}",
+            hint="leave model out: the checkpoint decides it",
+        )
+    own, given = (
+        hashlib.sha256(one.read_bytes("tokenizer.json")).digest() for one in (start, tokenizer)
+    )
+    if own != given:
+        raise InputError(
+            "the input checkpoint was trained with another tokenizer",
+            where="checkpoint",
+            hint="pack with the tokenizer that the checkpoint carries",
+        )

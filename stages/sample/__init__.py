@@ -1,0 +1,1 @@
+"""A sample of everything the pipeline reads, made of the running Python's own documentation."""

@@ -1,0 +1,104 @@
+"""Which standard modules the sample is made of: stored lists, reviewed, and disjoint.
+
+A module enters the crawl or the code, or it is held out for what models are taught or for what
+they are asked; so no page repeats the docstrings of a source file, and no benchmark item was in
+training.
+
+Criteria for `CRAWL`, `CONVERSATIONS` and `BENCHMARKS`, whose modules are imported: written in
+Python; importable without a display, network or side effect; what they define does not depend on
+the platform or on optional libraries (OpenSSL, bz2, lzma, sqlite, curses, tk), so that Linux and
+macOS document the same; present in Python 3.11 to 3.14. `CODE` is only read, so these do not bind
+it, but no module that distributors are known to patch (site, sysconfig, locale, …) is in it.
+"""
+
+from __future__ import annotations
+
+
+def _names(listed: str) -> tuple[str, ...]:
+    return tuple(listed.split())
+
+
+CRAWL = _names(
+    """
+    __future__ abc argparse ast bdb bisect cmd code codecs codeop collections colorsys
+    compileall contextlib contextvars copy csv dis doctest enum filecmp fileinput fnmatch getopt
+    graphlib heapq keyword linecache logging.config logging.handlers numbers operator pdb pickle
+    pkgutil posixpath profile pstats py_compile pyclbr queue re reprlib sched shelve timeit
+    token tokenize tomllib traceback tracemalloc types typing warnings wave weakref
+    xmlrpc.client
+
+    asyncio.base_subprocess asyncio.constants asyncio.coroutines asyncio.events
+    asyncio.exceptions asyncio.futures asyncio.locks asyncio.protocols asyncio.queues
+    asyncio.runners asyncio.staggered asyncio.streams asyncio.taskgroups asyncio.tasks
+    asyncio.threads asyncio.timeouts asyncio.transports asyncio.trsock concurrent.futures._base
+    concurrent.futures.thread
+
+    email.base64mime email.charset email.encoders email.errors email.generator email.header
+    email.headerregistry email.iterators email.message email.mime.application email.mime.audio
+    email.mime.base email.mime.image email.mime.message email.mime.multipart email.mime.text
+    email.parser email.policy email.quoprimime email.utils email._encoded_words
+    email._header_value_parser encodings.idna encodings.punycode
+
+    html html.parser http http.cookies http.server importlib.abc importlib.machinery
+    importlib.metadata importlib.resources importlib.util json json.decoder json.encoder
+    json.scanner json.tool multiprocessing.process urllib.error urllib.parse urllib.response
+    urllib.robotparser
+
+    unittest.async_case unittest.loader unittest.main unittest.result unittest.runner
+    unittest.signals unittest.util wsgiref.headers wsgiref.simple_server wsgiref.util
+    wsgiref.validate
+
+    xml.dom.domreg xml.dom.expatbuilder xml.dom.minicompat xml.dom.minidom xml.dom.pulldom
+    xml.etree.ElementInclude xml.etree.ElementPath xml.sax.expatreader xml.sax.handler
+    xml.sax.saxutils xml.sax.xmlreader
+
+    pydoc_data.topics
+    """
+)
+"""On the pages of the crawl; the last is the language reference, a page for each topic."""
+
+CODE = _names(
+    """
+    _collections_abc _markupbase _strptime copyreg dataclasses ftplib functools getpass gettext
+    glob gzip hmac http.client http.cookiejar imaplib modulefinder netrc opcode os pathlib
+    pickletools plistlib poplib pprint pydoc quopri rlcompleter runpy secrets selectors shlex
+    shutil smtplib socket socketserver ssl stat stringprep subprocess tabnanny tarfile tempfile
+    trace urllib.request uuid zipapp zipfile zipimport
+
+    asyncio.base_events asyncio.proactor_events asyncio.selector_events asyncio.sslproto
+    asyncio.subprocess asyncio.unix_events concurrent.futures.process email._parseaddr
+    email.contentmanager email.feedparser importlib._bootstrap importlib._bootstrap_external
+
+    multiprocessing.connection multiprocessing.context multiprocessing.heap
+    multiprocessing.managers multiprocessing.pool multiprocessing.queues
+    multiprocessing.reduction multiprocessing.shared_memory multiprocessing.synchronize
+    multiprocessing.util re._compiler re._parser tomllib._parser unittest.mock unittest.suite
+    wsgiref.handlers xmlrpc.server xml.dom.xmlbuilder xml.etree.ElementTree
+    """
+)
+"""Whose source files are the code snapshot."""
+
+CONVERSATIONS = (
+    "optparse",
+    "threading",
+    "inspect",
+    "logging",
+    "mailbox",
+    "unittest.case",
+)
+"""Held out: their docstrings become conversations and preferences."""
+
+BENCHMARKS = (
+    "base64",
+    "calendar",
+    "configparser",
+    "difflib",
+    "fractions",
+    "ipaddress",
+    "random",
+    "statistics",
+    "string",
+    "symtable",
+    "textwrap",
+)
+"""Held out: their docstrings become benchmark items."""

@@ -1,0 +1,55 @@
+"""The stage that teaches a pretrained model to answer."""
+
+from __future__ import annotations
+
+from stages.engine import Context, Many, One, Stage
+from stages.sft.config import SftConfig
+from stages.training.config import TrainingExecution
+
+
+class Sft(Stage):
+    """Fine-tune a checkpoint on conversations; only what the assistant says is learnt.
+
+    Conversations are rendered by the chat format that the release carries, packed whole into rows
+    of the model's context with attention kept inside each, and seen in a seeded order. The loss of
+    a step is the mean over its assistant tokens, however they fell into rows and micro-batches.
+    """
+
+    name, version, reproducible = "sft", 1, "numerics"
+    inputs = {
+        "checkpoint": One("checkpoint"),
+        "conversations": Many("conversations", at_least=1),
+    }
+    outputs = {"checkpoint": "checkpoint", "training_run": "training_run"}
+    libraries = ("torch", "tokenizers", "safetensors", "numpy", "pyarrow")
+    Config, Execution = SftConfig, TrainingExecution
+
+    def run(self, context: Context) -> None:
+        from stages.model.files import read_model, read_tokenizer
+        from stages.sft.conversations import read_conversations
+        from stages.sft.task import SftTask
+        from stages.training.examples import ExampleClock
+        from stages.training.fit import fit, write_checkpoint, write_run
+        from stages.training.runtime import runtime
+        from stages.training.schedule import schedule
+
+        config, start = context.config, context.one("checkpoint")
+        model = read_model(start)
+        data = read_conversations(
+            context, read_tokenizer(start), model.config.context, model.config.vocabulary_size
+        )
+        clock = ExampleClock(
+            len(data.train), config.conversations_per_batch, config.epochs, config.seed
+        )
+        with runtime(context.execution, config.precision, config.seed) as how:
+            fitted = fit(
+                context,
+                model=model,
+                task=SftTask(data, clock, how, model.config.context),
+                schedule=schedule([(clock.steps, config.learning_rate)], where="sft"),
+                settings=config.optimizer,
+                runtime=how,
+                held_out_every=config.held_out_every,
+            )
+        write_checkpoint(context, fitted, start, keep_optimizer=False)
+        write_run(context, fitted, {"epochs": config.epochs, "conversations": data.account()})

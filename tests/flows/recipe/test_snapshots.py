@@ -1,0 +1,151 @@
+"""What pins files from outside: names, checksums, and what is told when something is missing."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from artifacts_schema.errors import InputError, UsageError
+from flows.recipe import snapshots
+from flows.recipe.recipe import SnapshotFiles
+from flows.recipe.snapshots import find_files, take_snapshot
+from stages.engine import Input
+from stages.engine.sources import snapshot_name, source_files
+
+
+@pytest.fixture
+def given(project):
+    """`given(*patterns, root=None, name="crawl")`: files below the demo project."""
+
+    def files(*patterns, root=None, name="crawl"):
+        return SnapshotFiles(name, patterns, root, project, "demo.yaml:3: snapshots.crawl")
+
+    return files
+
+
+def names(source):
+    return [file.name for file in find_files(source)]
+
+
+def test_names_begin_where_the_pattern_does(given, project):
+    assert names(given("data/a/*.txt")) == ["one.txt", "two.txt"]
+    assert names(given("data/a/one.txt")) == ["one.txt"]
+    assert names(given("data")) == ["a/one.txt", "a/two.txt", "b/three.txt"]
+    assert names(given("data/**/t*.txt")) == ["a/two.txt", "b/three.txt"]
+    assert names(given(str(project / "data/a/*.txt"))) == ["one.txt", "two.txt"]
+
+
+def test_with_a_root_patterns_and_names_begin_there(given):
+    assert names(given("a/*.txt", "b/*.txt", root="data")) == [
+        "a/one.txt",
+        "a/two.txt",
+        "b/three.txt",
+    ]
+
+
+def test_hidden_files_are_left_out(given, project):
+    (project / "data/a/.hidden").write_text("x")
+    (project / "data/.git").mkdir()
+    (project / "data/.git/config").write_text("x")
+    assert names(given("data")) == ["a/one.txt", "a/two.txt", "b/three.txt"]
+
+
+def test_two_files_of_one_name_need_a_root(given, project):
+    (project / "data/b/one.txt").write_text("other")
+    with pytest.raises(
+        UsageError, match=r"two files would both be named 'one\.txt'.*give the snapshot a root"
+    ):
+        find_files(given("data/a/*.txt", "data/b/*.txt"))
+    assert names(given("data/a/one.txt", "data/a/*.txt")) == ["one.txt", "two.txt"]
+
+
+def test_what_is_missing_is_told_with_the_pattern_and_the_place(given, project):
+    with pytest.raises(
+        InputError, match=r"snapshots\.crawl: no file matches 'data/c/\*' \(looked in "
+    ):
+        find_files(given("data/a/*", "data/c/*"))
+    with pytest.raises(InputError, match=r"no file matches 'none\.warc'"):
+        find_files(given("none.warc"))
+    (project / "empty").mkdir()
+    with pytest.raises(InputError, match="no file matches 'empty'"):
+        find_files(given("empty"))
+    (project / "empty/zero.txt").touch()
+    with pytest.raises(InputError, match=r"every file of empty is empty"):
+        find_files(given("empty"))
+    with pytest.raises(UsageError, match="lies outside the root"):
+        find_files(given("../b/*.txt", root="data/a"))
+    with pytest.raises(UsageError, match="behind a URL"):
+        find_files(given("https://example.org/x.warc.gz"))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_an_unreadable_file_is_told(given, project, store):
+    (project / "data/a/one.txt").chmod(0)
+    with pytest.raises(InputError, match=r"one\.txt: cannot be read: Permission denied"):
+        take_snapshot(store, given("data/a"))
+
+
+def test_a_stage_reads_what_was_pinned(given, store):
+    manifest = take_snapshot(store, given("data/a"))
+    pinned = Input.of(store, manifest, "snapshot")
+    assert snapshot_name(pinned) == "crawl"
+    first, second = source_files(pinned)
+    assert (first.id, first.name, second.name) == ("00000", "one.txt", "two.txt")
+    with first.open() as file:
+        assert hashlib.sha256(file.read()).hexdigest() == first.sha256
+    assert manifest.counts == {"files": 2, "bytes": len("alpha\nbeta\n\npi\n") + len("gamma\n")}
+
+
+def test_the_same_files_elsewhere_are_the_same_snapshot_at_a_new_place(given, store, project):
+    before = take_snapshot(store, given("data/a"))
+    (project / "data/a").rename(project / "moved")
+    after = take_snapshot(store, given("moved"))
+    assert after.key == before.key
+    places = store.locations(after.output("snapshot").digest)
+    assert Path(places["one.txt"]) == project / "moved" / "one.txt"
+
+
+def test_another_name_or_byte_is_another_snapshot(given, store, project):
+    keys = {take_snapshot(store, given("data/a")).key}
+    keys.add(take_snapshot(store, given("data/a", name="other")).key)
+    (project / "data/a/two.txt").write_text("gamme\n")
+    keys.add(take_snapshot(store, given("data/a")).key)
+    assert len(keys) == 3
+
+
+def test_a_file_is_hashed_once_until_its_size_or_time_changes(given, store, project, monkeypatch):
+    hashed: list[int] = []
+    take_snapshot(store, given("data/a"), progress=lambda done, total: hashed.append(total))
+    assert hashed[-1] == len("alpha\nbeta\n\npi\n") + len("gamma\n")
+    hashed.clear()
+    take_snapshot(store, given("data/a"), progress=lambda done, total: hashed.append(total))
+    assert hashed == []
+    (project / "data/a/two.txt").write_text("gamma and more\n")
+    take_snapshot(store, given("data/a"), progress=lambda done, total: hashed.append(total))
+    assert hashed == [len("gamma and more\n")]
+
+
+def test_a_broken_checksum_cache_is_read_anew(given, store):
+    from artifacts_schema.store import layout
+
+    before = take_snapshot(store, given("data/a"))
+    store.backend.replace(layout.checksums(), b"{not json")
+    assert take_snapshot(store, given("data/a")).key == before.key
+
+
+def test_a_file_that_vanishes_while_it_is_hashed_is_told(given, store, monkeypatch):
+    found = [*find_files(given("data/a")), snapshots.FoundFile("gone", "/nonexistent/gone", 3, 0)]
+    with pytest.raises(InputError, match="/nonexistent/gone: cannot be read: No such file"):
+        snapshots.checksums(store, found)
+
+
+def test_a_damaged_listing_is_written_again(given, store):
+    manifest = take_snapshot(store, given("data/a"))
+    listing = Path(store.backend.full(store.payload(manifest, "snapshot", "snapshot.json")))
+    listing.write_text("{}")
+    again = take_snapshot(store, given("data/a"))
+    assert again.key == manifest.key
+    assert len(source_files(Input.of(store, again, "snapshot"))) == 2

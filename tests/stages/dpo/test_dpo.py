@@ -1,0 +1,159 @@
+"""The dpo stage: loss and margins against arithmetic, the kept reference, kills."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from artifacts_schema.errors import InputError
+from artifacts_schema.store import points
+from stages.dpo.pairs import answer_segments
+from stages.dpo.stage import Dpo
+from stages.model.files import read_model
+from stages.text.chat import segments
+from stages.training.examples import encoded
+
+QUICK = {"device": "cpu", "threads": 1, "micro_batch": 2, "checkpoint_every": 2}
+TINY = {
+    "epochs": 2,
+    "pairs_per_batch": 4,
+    "learning_rate": {"peak": 1e-3, "decay": "linear"},
+    "precision": "fp32",
+    "held_out_share": 0.2,
+    "held_out_every": 3,
+}
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL."""
+
+
+def preference(number, chosen="yes", rejected="no", question=None):
+    return {
+        "preference_id": f"{number:032x}",
+        "source": "made",
+        "prompt": [{"role": "user", "content": question or f"say yes or no to {number}"}],
+        "chosen": chosen,
+        "rejected": rejected,
+        "metadata": "{}",
+    }
+
+
+@pytest.fixture
+def dpo(run_stage, checkpoint, given):
+    def run(rows, execution=None, **config):
+        inputs = {
+            "checkpoint": [checkpoint],
+            "preferences": [given("preferences", {"00000.parquet": rows})],
+        }
+        return run_stage(Dpo, {**TINY, **config}, inputs, {**QUICK, **(execution or {})})
+
+    return run
+
+
+def log_probability(model, tokenizer, row, side):
+    """Of the answer and its closing token, from one plain forward pass."""
+    example = encoded(tokenizer, answer_segments(row["prompt"], row[side]))
+    with torch.no_grad():
+        logits = model(torch.from_numpy(example.ids[None, :-1]))[0].double()
+    scores = torch.log_softmax(logits, -1)
+    places = np.flatnonzero(example.trained[1:]).tolist()
+    return sum(scores[place, example.ids[place + 1]].item() for place in places)
+
+
+def test_only_the_answer_counts_even_after_earlier_answers(tokenizer):
+    prompt = [
+        {"role": "user", "content": "say blue"},
+        {"role": "assistant", "content": "blue"},
+        {"role": "user", "content": "say yes"},
+    ]
+    example = encoded(tokenizer, answer_segments(prompt, " yes \n"))
+    learnt = tokenizer.decode(example.ids[example.trained].tolist(), skip_special_tokens=False)
+    assert learnt == "yes<|im_end|>"
+    whole = encoded(tokenizer, segments([*prompt, {"role": "assistant", "content": "yes"}]))
+    assert example.ids.tolist() == whole.ids[: len(example.ids)].tolist()
+
+
+def test_before_the_first_update_loss_is_ln_2_and_later_the_chosen_win(dpo, read_table):
+    manifest = dpo([preference(i) for i in range(24)], epochs=4)
+    metrics = read_table(manifest, "training_run", "metrics.parquet").to_pylist()
+    assert metrics[0]["loss"] == pytest.approx(math.log(2), abs=1e-5)
+    assert metrics[0]["reward_margin"] == pytest.approx(0, abs=1e-4)
+    assert metrics[-1]["reward_accuracy"] == 1.0
+    assert metrics[-1]["reward_margin"] > 0.1
+    held_out = read_table(manifest, "training_run", "held_out.parquet").to_pylist()
+    assert held_out[0]["loss"] == pytest.approx(math.log(2), abs=1e-5)
+    assert held_out[-1]["loss"] < held_out[0]["loss"] - 0.1
+
+
+def test_held_out_loss_of_the_result_is_equation_7_by_plain_forward_passes(
+    dpo, checkpoint, tokenizer, read_input, read_table
+):
+    rows = [
+        preference(i, chosen="yes " * (i % 3 + 1), rejected="no " * (i % 2 + 1)) for i in range(24)
+    ]
+    manifest = dpo(rows, beta=0.3)
+    account = read_input(manifest, "training_run").read_json("run.json")["pairs"]
+    last = read_table(manifest, "training_run", "held_out.parquet").to_pylist()[-1]
+
+    from stages.training.examples import held_out_split
+
+    _, held_out = held_out_split([row["preference_id"] for row in rows], 0.2, seed=0)
+    assert len(held_out) == account["held_out"] > 0
+    reference = read_model(read_input(*checkpoint))
+    policy = read_model(read_input(manifest, "checkpoint"))
+    losses = []
+    for row in (rows[i] for i in held_out.tolist()):
+        ratios = [
+            log_probability(policy, tokenizer, row, side)
+            - log_probability(reference, tokenizer, row, side)
+            for side in ("chosen", "rejected")
+        ]
+        losses.append(math.log1p(math.exp(-0.3 * (ratios[0] - ratios[1]))))
+    assert last["loss"] == pytest.approx(sum(losses) / len(losses), rel=1e-4)
+
+
+def test_reference_is_computed_once_and_survives_a_kill(dpo, store, monkeypatch):
+    rows = [preference(i) for i in range(20)]
+    whole = dpo(rows)
+    store.backend.remove(f"artifacts/dpo/{whole.key}.json")
+    visits = []
+
+    def die(reached):
+        visits.append(reached)
+        if reached == "checkpoint written":
+            raise Killed
+
+    monkeypatch.setattr(points, "on_reach", die)
+    with pytest.raises(Killed):
+        dpo(rows)
+    import stages.dpo.reference as reference
+
+    def never(*arguments):
+        raise AssertionError("computed again")
+
+    monkeypatch.setattr(points, "on_reach", None)
+    monkeypatch.setattr(reference, "_computed", never)
+    assert {n: o.digest for n, o in dpo(rows).outputs.items()} == {
+        n: o.digest for n, o in whole.outputs.items()
+    }
+
+
+def test_pairs_of_equal_answers_are_left_out_and_counted(dpo):
+    rows = [preference(i) for i in range(20)] + [preference(99, "yes", " yes ")]
+    manifest = dpo(rows)
+    assert manifest.counts["equal_answers"] == 1
+    assert manifest.counts["pairs"] == 21
+
+
+def test_answers_that_differ_beyond_the_context_are_left_out(dpo):
+    same = "the sky is blue " * 30
+    rows = [preference(i) for i in range(20)] + [preference(99, same + "yes", same + "no")]
+    assert dpo(rows).counts["equal_answers"] == 1
+
+
+def test_prompts_without_room_for_an_answer_stop_the_stage(dpo):
+    rows = [preference(i, question="say yes or no " * 60) for i in range(5)]
+    with pytest.raises(InputError, match="5 of 5 records are bad"):
+        dpo(rows)

@@ -1,0 +1,79 @@
+"""Preference data in its common shapes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from artifacts_schema.manifest import Manifest
+from stages.preferences.shapes import preference_of
+from stages.preferences.stage import Preferences
+from stages.reading.examples import BadExample, Origin
+
+ORIGIN = Origin("0" * 32, "x.jsonl", "x")
+USER, GOOD, BAD = (
+    {"role": "user", "content": "q"},
+    {"role": "assistant", "content": "yes"},
+    {"role": "assistant", "content": "no"},
+)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"prompt": "q", "chosen": "yes", "rejected": "no"},
+        {"prompt": [USER], "chosen": "yes", "rejected": "no"},
+        {"prompt": [USER], "chosen": [GOOD], "rejected": [BAD]},
+        {"prompt": "q", "chosen": [USER, GOOD], "rejected": [USER, BAD]},
+        {"chosen": [USER, GOOD], "rejected": [USER, BAD]},
+        {
+            "conversations": [{"from": "human", "value": "q"}],
+            "chosen": {"from": "gpt", "value": "yes"},
+            "rejected": {"from": "gpt", "value": "no"},
+        },
+        {"instruction": "q", "input": "", "chosen": "yes", "rejected": "no"},
+    ],
+)
+def test_shapes_of_data_sets(fields: dict[str, Any]) -> None:
+    made = preference_of({**fields, "margin": 2}, ORIGIN)
+    assert (made["prompt"], made["chosen"], made["rejected"]) == ([USER], "yes", "no")
+    assert json.loads(made["metadata"]) == {"margin": 2}
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"prompt": "q", "chosen": "yes"}, "missing_field"),
+        ({"chosen": "yes", "rejected": "no"}, "missing_field"),
+        ({"prompt": "q", "chosen": "yes", "rejected": " yes\n"}, "same_answer"),
+        ({"prompt": "q", "chosen": "", "rejected": "no"}, "empty_answer"),
+        ({"prompt": " ", "chosen": "yes", "rejected": "no"}, "empty_message"),
+        ({"prompt": [USER, GOOD], "chosen": "yes", "rejected": "no"}, "wrong_last_role"),
+        ({"chosen": [USER, GOOD], "rejected": [{**USER, "content": "p"}, BAD]}, "prompts_differ"),
+        ({"prompt": "q", "chosen": 5, "rejected": "no"}, "not_messages"),
+    ],
+)
+def test_bad_rows_have_reasons(fields: dict[str, Any], reason: str) -> None:
+    with pytest.raises(BadExample) as found:
+        preference_of(fields, ORIGIN)
+    assert found.value.reason == reason
+
+
+def test_public_preference_sets_are_read(
+    shared_data: Path,
+    snapshot: Callable[..., list[tuple[Manifest, str]]],
+    run_stage: Callable[..., Manifest],
+    read_table: Callable[..., Any],
+) -> None:
+    files = {path.name: path.read_bytes() for path in (shared_data / "preference").glob("*.zst")}
+    made = run_stage(Preferences, {}, {"snapshot": snapshot(files)})
+    # Three dialogues of hh-rlhf hold an empty turn, so that one speaker stands twice in a row.
+    assert made.counts["bad_role_order"] == 3
+    rows = read_table(made, "preferences").to_pylist()
+    assert len(rows) == 221 + 196 + 1618 - 3
+    assert len({row["preference_id"] for row in rows}) == len(rows)
+    assert all(row["prompt"][-1]["role"] == "user" for row in rows)

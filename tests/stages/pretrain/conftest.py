@@ -1,0 +1,114 @@
+"""Real token shards of a made corpus, and a tiny pretraining run on them."""
+
+import random
+
+import pyarrow as pa
+import pytest
+
+from artifacts_schema.config import Config
+from artifacts_schema.kinds import KINDS
+from stages.engine import Stage
+from stages.pack.stage import Pack
+from stages.pretrain.stage import Pretrain
+from stages.tokenizer.stage import TokenizerStage
+
+WORDS = {
+    "web": ["the", "cat", "sat", "on", "a", "mat", "and", "dog", "ran", "far", "away", "from"],
+    "code": ["def", "return", "self", "import", "value", "None", "for", "in", "range", "print"],
+}
+
+TINY = {
+    "model": {"width": 32, "layers": 2, "heads": 2, "kv_heads": 1, "context": 32},
+    "phases": [
+        {
+            "tokens": 32 * 4 * 6,
+            "sequences_per_batch": 4,
+            "learning_rate": {"peak": 1e-2, "warmup_share": 0.34},
+        },
+        {
+            "tokens": 32 * 4 * 3,
+            "sequences_per_batch": 4,
+            "mixture": {"web": 0.25, "code": 0.75},
+            "learning_rate": {"decay": "linear"},
+        },
+    ],
+    "precision": "fp32",
+    "held_out_every": 4,
+    "max_held_out_sequences": 12,
+    "optimizer": {"skip_limit": 0},
+}
+"""Nine training steps of four sequences."""
+
+QUICK = {"device": "cpu", "micro_batch": 3, "checkpoint_every": 2, "threads": 1}
+
+
+class CorpusConfig(Config):
+    documents: int = 240
+    seed: int = 0
+
+
+class Corpus(Stage):
+    """Sentences and code-like lines, drawn from few words."""
+
+    name, version, reproducible = "corpus_for_pretrain", 1, "bytes"
+    outputs = {"documents": "documents"}
+    Config = CorpusConfig
+
+    def run(self, context):
+        draw = random.Random(context.config.seed)
+        schema = KINDS["documents"].tables["*.parquet"].arrow()
+        rows = []
+        for number in range(context.config.documents):
+            source = draw.choice(["web", "web", "code"])
+            rows.append(
+                {
+                    "doc_id": f"{number:032x}",
+                    "source": source,
+                    "snapshot": "made",
+                    "text": " ".join(draw.choices(WORDS[source], k=draw.randint(5, 40))),
+                    "metadata": "{}",
+                    "origin_file": "made",
+                    "origin_offset": number,
+                    "origin_length": 1,
+                }
+            )
+        context.write_table("documents", "00000.parquet", pa.Table.from_pylist(rows, schema=schema))
+
+
+@pytest.fixture
+def packed(run_stage):
+    """`packed(vocabulary_size=300, seed=0)` → inputs of the pretrain stage."""
+
+    def make(vocabulary_size=300, seed=0, sequence_length=32, held_out_share=0.1):
+        documents = [(run_stage(Corpus, {"seed": seed}), "documents")]
+        settings = {"vocabulary_size": vocabulary_size, "held_share": 0.0}
+        tokenizer = [(run_stage(TokenizerStage, settings, {"documents": documents}), "tokenizer")]
+        shards = run_stage(
+            Pack,
+            {"sequence_length": sequence_length, "held_out_share": held_out_share},
+            {"documents": documents, "tokenizer": tokenizer},
+        )
+        return {
+            "train": [(shards, "train")],
+            "held_out": [(shards, "held_out")],
+            "tokenizer": tokenizer,
+        }
+
+    return make
+
+
+@pytest.fixture
+def tiny():
+    """The config that `pretrain` runs with."""
+    return TINY
+
+
+@pytest.fixture
+def pretrain(run_stage):
+    """`pretrain(inputs, **config)` with the tiny settings."""
+
+    def run(inputs, execution=None, stop=lambda: False, **config):
+        how = {**QUICK, **(execution or {})}
+        return run_stage(Pretrain, {**TINY, **config}, inputs, how, stop=stop)
+
+    return run
