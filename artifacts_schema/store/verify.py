@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass
 
 from artifacts_schema.errors import CorruptArtifact
+from artifacts_schema.identity import short
 from artifacts_schema.manifest import File, Manifest
 from artifacts_schema.store.backend import Backend
 from artifacts_schema.store.store import Store

@@ -1,0 +1,54 @@
+"""What an evaluation contributes to a report."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stages.engine.page import Artifact, Column, Figure, TableFigure, TextFigure, number
+
+PLANTED = "planted/"
+
+
+def summary(artifact: Artifact) -> list[Figure]:
+    """Planted defects caught and missed, scores with standard errors, a generated sample."""
+    found = artifact.output("evaluation")
+    results = found.read_table("results.parquet").to_pylist()
+    planted = [row for row in results if row["benchmark"].startswith(PLANTED)]
+    scores = [row for row in results if not row["benchmark"].startswith(PLANTED)]
+    figures: list[Figure] = [_planted(planted)] if planted else []
+    figures.append(_scores(scores))
+    generations = found.read_table("generations.parquet").to_pylist()
+    figures += [
+        TextFigure(f"A {row['form']} sample", f"{row['prompt']}▸{row['completion']}")
+        for row in generations[:1]
+    ]
+    return figures
+
+
+def _planted(rows: list[dict[str, Any]]) -> TableFigure:
+    """Caught and missed by defect; of clean documents, how many were removed wrongly."""
+    columns = (Column("planted"), number("records"), number("caught"), number("missed"))
+    cells = []
+    for row in rows:
+        caught = round(row["value"] * row["count"])
+        name = row["benchmark"].removeprefix(PLANTED)
+        if row["metric"] == "kept":
+            cells.append(
+                ("nothing (caught = dropped)", row["count"], row["count"] - caught, caught)
+            )
+        else:
+            cells.append((name, row["count"], caught, row["count"] - caught))
+    return TableFigure("Planted defects", columns, tuple(cells))
+
+
+def _scores(rows: list[dict[str, Any]]) -> TableFigure:
+    columns = (
+        Column("benchmark"),
+        Column("metric"),
+        number("score", ".3f"),
+        number("± s.e.", ".3f"),
+        number("baseline", ".3f"),
+        number("n"),
+    )
+    names = ("benchmark", "metric", "value", "standard_error", "baseline", "count")
+    return TableFigure("Evaluation", columns, tuple(tuple(row[n] for n in names) for row in rows))

@@ -1,0 +1,19 @@
+"""What a release contributes to a report."""
+
+from __future__ import annotations
+
+from stages.engine.page import Artifact, Figure, TextFigure
+
+
+def summary(artifact: Artifact) -> list[Figure]:
+    """Where the released folder lies, and how to load it."""
+    place = artifact.place("release")
+    return [
+        TextFigure("Release", place),
+        TextFigure(
+            "Load it",
+            "from transformers import AutoModelForCausalLM, AutoTokenizer\n"
+            f'model = AutoModelForCausalLM.from_pretrained("{place}")\n'
+            f'tokenizer = AutoTokenizer.from_pretrained("{place}")',
+        ),
+    ]
