@@ -1,8 +1,9 @@
 """Which standard modules the sample is made of: stored lists, reviewed, and disjoint.
 
-A module enters the crawl or the code, or it is held out for what models are taught or for what
-they are asked; so no page repeats the docstrings of a source file, and no benchmark item was in
-training.
+A module enters the corpus, or it is held out for what models are taught or for what they are
+asked; so no benchmark item was in training. The source files of the crawl's modules are code too: a
+page and a source file share docstrings but neither signatures nor bodies, far from any threshold of
+near-duplicates. Whoever wants text that training has not seen asks the held-out modules.
 
 Criteria for `CRAWL`, `CONVERSATIONS` and `BENCHMARKS`, whose modules are imported: written in
 Python; importable without a display, network or side effect; what they define does not depend on
@@ -74,9 +75,16 @@ CODE = _names(
     multiprocessing.reduction multiprocessing.shared_memory multiprocessing.synchronize
     multiprocessing.util re._compiler re._parser tomllib._parser unittest.mock unittest.suite
     wsgiref.handlers xmlrpc.server xml.dom.xmlbuilder xml.etree.ElementTree
+
+    _compat_pickle _pydecimal _pyio email._policybase multiprocessing.forkserver
+    multiprocessing.resource_sharer multiprocessing.resource_tracker multiprocessing.sharedctypes
+    multiprocessing.spawn ntpath zoneinfo._zoneinfo
     """
 )
-"""Whose source files are the code snapshot."""
+"""Whose source files are in the code snapshot, beside those of the crawl's modules."""
+
+TOPICS = "pydoc_data.topics"
+"""The language reference: pages of the crawl, but no code."""
 
 CONVERSATIONS = (
     "optparse",

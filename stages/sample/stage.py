@@ -68,7 +68,7 @@ class Sample(Stage):
     """Write everything the pipeline reads, from the documentation that every Python carries.
 
     Pages of documentation become a crawl of WARC files, with defects planted and told in `truth`;
-    source files of other modules become code; docstrings of modules that are in neither become
+    source files become code; docstrings of modules that are in neither become
     conversations and preference pairs, and those of still others benchmark items. Nothing hangs on
     the machine: modules are documented in fresh interpreters with a fixed hash seed and an empty
     environment, and addresses of objects and folders are scrubbed, so that one version of Python
@@ -107,7 +107,8 @@ class Sample(Stage):
         taught = [documented[name] for name in lessons if name in documented]
         asked = [documented[name] for name in questions if name in documented]
         pages = [page for name in crawl if name in documented for page in documented[name].pages]
-        code = _read_code(context, _first(modules.CODE, config.share))
+        sources = [*_first(modules.CODE, config.share), *crawl]
+        code = _read_code(context, [name for name in sources if name != modules.TOPICS])
 
         items = _write_benchmarks(context, python, asked, [page.html for page in pages], code)
         located = _write_crawl(context, python, pages, items)

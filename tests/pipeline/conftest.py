@@ -1,0 +1,73 @@
+"""The whole pipeline, cut small, run once for all tests of this folder; tests work on copies."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from artifacts_schema.manifest import Manifest
+from artifacts_schema.store import Store
+from flows.recipe.execute import execute
+from flows.recipe.pipeline import Pipeline, Request
+from flows.recipe.plan import PlannedStep
+
+TINY = Path(__file__).parent / "tiny.yaml"
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A store in which the tiny recipe has been run to its end."""
+
+    folder: Path
+
+    def pipeline(self, *overrides: str, **more: object) -> Pipeline:
+        """The recipe bound to the store."""
+        return Pipeline.open(Request(str(TINY), str(self.folder), overrides=overrides, **more))  # type: ignore[arg-type]
+
+    @property
+    def store(self) -> Store:
+        """The store."""
+        return Store.open(str(self.folder))
+
+    def step(self, instance: str) -> PlannedStep:
+        """A step that stands."""
+        return self.pipeline().plan().step(instance)
+
+    def made(self, instance: str) -> Manifest:
+        """What a step made."""
+        manifest = self.step(instance).manifest
+        assert manifest is not None
+        return manifest
+
+
+@pytest.fixture(scope="session")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """The tiny recipe, run by child processes as `ingot run` does. Not to be changed by a test."""
+    ran = Ran(tmp_path_factory.mktemp("pipeline") / "store")
+    assert execute(ran.pipeline(), jobs=2).is_done
+    return ran
+
+
+@pytest.fixture
+def copy(ran: Ran, tmp_path: Path) -> Ran:
+    """A copy of that store, to be changed freely."""
+    shutil.copytree(ran.folder, tmp_path / "store")
+    return Ran(tmp_path / "store")
+
+
+@pytest.fixture
+def without(copy: Ran) -> Callable[[str], tuple[PlannedStep, Manifest]]:
+    """`without(instance)`: forget what a step made; returns the step to run, and what it had made."""
+    from artifacts_schema.store.gc import remove_artifact
+
+    def forget(instance: str) -> tuple[PlannedStep, Manifest]:
+        step = copy.step(instance)
+        assert step.manifest is not None
+        remove_artifact(copy.store, step.manifest)
+        return step, step.manifest
+
+    return forget

@@ -1,0 +1,99 @@
+"""Ways to disturb a run in a forked copy of this process, where everything is imported already."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+
+from artifacts_schema.store import Store, backend, points
+from stages.engine.runner import run_stage
+from stages.engine.spec import StageSpec
+
+KILLED = -signal.SIGKILL
+
+
+def in_fork(action: Callable[[], None]) -> int:
+    """Run `action` in a forked child; its exit code, negative for a signal, 3 for an exception."""
+    child = os.fork()
+    if child == 0:
+        code = 3
+        try:
+            action()
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
+def die() -> None:
+    """End this process as `kill -9` does."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def run_counting(store: Store, spec: StageSpec) -> list[str]:
+    """Run undisturbed in a fork; the named points that it passed, in order."""
+    read, write = os.pipe()
+
+    def action() -> None:
+        points.on_reach = lambda point: os.write(write, f"{point}\n".encode()) and None
+        run_stage(store, spec)
+
+    code = in_fork(action)
+    os.close(write)
+    with os.fdopen(read) as file:
+        passed = file.read().splitlines()
+    assert code == 0
+    return passed
+
+
+def run_killed_at(store: Store, spec: StageSpec, point: str) -> int:
+    """Run in a fork that dies when it first passes the named point."""
+
+    def action() -> None:
+        points.on_reach = lambda passed: die() if passed == point else None
+        run_stage(store, spec)
+
+    return in_fork(action)
+
+
+def run_killed_after(store: Store, spec: StageSpec, seconds: float) -> int:
+    """Run in a fork that dies after some time, wherever it is then, native code included."""
+
+    def action() -> None:
+        timer = threading.Timer(seconds, die)
+        timer.daemon = True
+        timer.start()
+        run_stage(store, spec)
+
+    return in_fork(action)
+
+
+def fill_disk_after(monkeypatch: object, bytes_left: int) -> None:
+    """From now on this process can write so many payload bytes, then the disk is full."""
+    left = [bytes_left]
+    write = backend.HashingWriter.write
+
+    def limited(self: backend.HashingWriter, data: object) -> int:
+        left[0] -= len(memoryview(data).cast("B"))  # type: ignore[arg-type]
+        if left[0] < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(self, data)
+
+    monkeypatch.setattr(backend.HashingWriter, "write", limited)  # type: ignore[attr-defined]
+
+
+def seeded(*names: object) -> random.Random:
+    """A generator whose draws are named in a failure by its seed."""
+    seed = "/".join(str(name) for name in names)
+    print(f"seed: {seed!r}")
+    return random.Random(seed)

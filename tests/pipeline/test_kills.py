@@ -1,0 +1,167 @@
+"""Kill every stage anywhere, run it again, and get the same artifact, once, with nothing lost.
+
+`make test` visits every named point that a stage passes once, and two seeded moments; the full tier
+twenty. A killed run may have committed already (a late moment): then the next one reuses.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from artifacts_schema.errors import StoreError
+from artifacts_schema.store import layout
+from artifacts_schema.store.verify import verify
+from stages.engine.runner import run_stage
+
+spec = importlib.util.spec_from_file_location("faults", Path(__file__).parent / "faults.py")
+faults = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(faults)
+
+pytestmark = pytest.mark.faults
+
+STEPS = (
+    "sample web conversations preferences benchmarks signals[web] dedup decontaminate filter "
+    "tokenizer pack pretrain sft dpo evaluate export"
+).split()
+"""One step of each stage."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def imported():
+    """Forked runs find everything imported, so a kill costs no start-up."""
+    import torch
+    import transformers  # noqa: F401
+
+    torch.set_num_threads(1)
+
+
+def is_same_artifact(store, step, before):
+    """The committed artifact equals the undisturbed one, whole, and nothing else is left."""
+    manifest = store.manifest(step.stage, step.key)
+    assert manifest is not None
+    digests = {name: output.digest for name, output in manifest.outputs.items()}
+    assert digests == {name: output.digest for name, output in before.outputs.items()}
+    assert verify(store, manifest) == []
+    assert manifest.counts == before.counts
+    assert manifest.conservation == before.conservation
+    attempts = store.backend.folders(layout.payload(step.stage, step.key))
+    assert manifest.attempt in attempts
+    return attempts
+
+
+def finish(store, step, before):
+    """Run again, undisturbed, and compare; a collection then leaves exactly one payload."""
+    run_stage(store, step.spec)
+    is_same_artifact(store, step, before)
+    from artifacts_schema.store.gc import collect, plan_gc
+
+    garbage = plan_gc(store)
+    assert garbage.artifacts == []
+    collect(store, garbage)
+    assert len(is_same_artifact(store, step, before)) == 1
+    assert not store.work_state(step.key).exists
+
+
+@pytest.mark.parametrize("instance", STEPS)
+def test_killed_at_every_named_point(copy, without, instance):
+    """Each kill strikes the run that goes on from the one before, a point further."""
+    step, before = without(instance)
+    store = copy.store
+    points = list(dict.fromkeys(faults.run_counting(store, step.spec)))
+    is_same_artifact(store, step, before)
+    assert points[0] == "lease taken"
+    assert points[-4:] == ["payload written", "before manifest", "manifest linked", "work removed"]
+    without(instance)
+    for point in points[:-1]:
+        assert faults.run_killed_at(store, step.spec, point) == faults.KILLED
+        committed = point == "manifest linked"
+        assert (store.manifest(step.stage, step.key) is not None) == committed
+    finish(store, step, before)
+    without(instance)
+    assert faults.run_killed_at(store, step.spec, points[-1]) == faults.KILLED
+    finish(store, step, before)
+
+
+@pytest.mark.parametrize(
+    "kills", [2, pytest.param(20, marks=pytest.mark.full)], ids=["two", "twenty"]
+)
+@pytest.mark.parametrize("instance", STEPS)
+def test_killed_at_seeded_moments(copy, without, instance, kills):
+    """Kills one after another without a clean run between: work may go on from work."""
+    step, before = without(instance)
+    store = copy.store
+    began = time.monotonic()
+    faults.run_counting(store, step.spec)
+    duration = time.monotonic() - began
+    without(instance)
+    draw = faults.seeded(instance, kills)
+    for _ in range(kills):
+        seconds = draw.uniform(0.0, duration)
+        code = faults.run_killed_after(store, step.spec, seconds)
+        assert code in (0, faults.KILLED)
+    finish(store, step, before)
+
+
+@pytest.mark.parametrize("instance", STEPS)
+def test_a_full_disk_is_one_clear_error_and_costs_nothing(copy, without, instance, monkeypatch):
+    step, before = without(instance)
+    store = copy.store
+    total = sum(output.bytes for output in before.outputs.values())
+    with monkeypatch.context() as patch:
+        faults.fill_disk_after(patch, total // 2)
+        with pytest.raises(StoreError, match="no space left on the device") as caught:
+            run_stage(store, step.spec)
+    assert "free space and run again" in str(caught.value)
+    assert store.manifest(step.stage, step.key) is None
+    finish(store, step, before)
+
+
+@pytest.mark.parametrize("instance", ["signals[web]", "pretrain"])
+def test_two_processes_on_one_key_make_one_artifact(copy, without, instance):
+    step, before = without(instance)
+    store = copy.store
+    codes = []
+
+    def run():
+        codes.append(faults.in_fork(lambda: run_stage(store, step.spec)))
+
+    threads = [threading.Thread(target=run) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert codes == [0, 0]
+    assert len(is_same_artifact(store, step, before)) == 1
+
+
+def test_a_worker_process_that_is_killed_costs_only_its_shard(copy, without):
+    """Two workers; one is killed from outside while it works; the next run finishes the rest."""
+    from artifacts_schema.errors import IngotError
+    from stages.engine import shards
+
+    step, before = without("signals[web]")
+    store = copy.store
+    spec = type(step.spec)(**{**step.spec.__dict__, "execution": {"workers": 2}})
+    record = shards.ShardMap._record
+
+    def kill_a_worker(self, name, made, done, total):
+        record(self, name, made, done, total)
+        import multiprocessing
+
+        for worker in multiprocessing.active_children():
+            os.kill(worker.pid, 9)
+
+    shards.ShardMap._record = kill_a_worker
+    try:
+        with pytest.raises(IngotError, match="a worker process of map .* died"):
+            run_stage(store, spec)
+    finally:
+        shards.ShardMap._record = record
+    assert store.work_state(step.key).finished_shards > 0
+    finish(store, step, before)
