@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -14,9 +16,10 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import pytest  # noqa: E402
 
+from artifacts_schema.config import Config  # noqa: E402
 from artifacts_schema.manifest import Manifest  # noqa: E402
 from artifacts_schema.store import Store  # noqa: E402
-from stages.engine import Input  # noqa: E402
+from stages.engine import Context, Input, Stage  # noqa: E402
 from stages.engine.registry import register  # noqa: E402
 from stages.engine.runner import run_stage as run_spec  # noqa: E402
 from stages.engine.spec import StageSpec  # noqa: E402
@@ -79,3 +82,36 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip("needs the shared data folder beside the project")
     return folder
+
+
+class _FilesConfig(Config):
+    name: str
+    files: dict[str, str]
+
+
+class _Files(Stage):
+    """Writes a snapshot that carries its files, as `sample` does."""
+
+    name, version, reproducible = "files_for_test", 1, "bytes"
+    outputs = {"files": "snapshot"}
+    Config = _FilesConfig
+
+    def run(self, context: Context) -> None:
+        listed = []
+        for name, encoded in sorted(context.config.files.items()):
+            data = base64.b64decode(encoded)
+            context.write_bytes("files", f"files/{name}", data)
+            sha256 = hashlib.sha256(data).hexdigest()
+            listed.append({"name": name, "bytes": len(data), "sha256": sha256})
+        context.write_json("files", "snapshot.json", {"name": context.config.name, "files": listed})
+
+
+@pytest.fixture
+def snapshot(run_stage: Callable[..., Manifest]) -> Callable[..., list[tuple[Manifest, str]]]:
+    """`snapshot({"a.jsonl": b"…"}, name="trial")` → what a snapshot role of `run_stage` takes."""
+
+    def make(files: dict[str, bytes], name: str = "trial") -> list[tuple[Manifest, str]]:
+        encoded: dict[str, Any] = {n: base64.b64encode(data).decode() for n, data in files.items()}
+        return [(run_stage(_Files, {"name": name, "files": encoded}), "files")]
+
+    return make

@@ -61,7 +61,7 @@ def copy(ran: Ran, tmp_path: Path) -> Ran:
 
 @pytest.fixture
 def without(copy: Ran) -> Callable[[str], tuple[PlannedStep, Manifest]]:
-    """`without(instance)`: forget what a step made; returns the step to run, and what it had made."""
+    """`without(instance)`: forget what a step made; the step to run, and what it had made."""
     from artifacts_schema.store.gc import remove_artifact
 
     def forget(instance: str) -> tuple[PlannedStep, Manifest]:

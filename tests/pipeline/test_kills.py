@@ -25,10 +25,24 @@ spec.loader.exec_module(faults)
 
 pytestmark = pytest.mark.faults
 
-STEPS = (
-    "sample web conversations preferences benchmarks signals[web] dedup decontaminate filter "
-    "tokenizer pack pretrain sft dpo evaluate export"
-).split()
+STEPS = [
+    "sample",
+    "web",
+    "conversations",
+    "preferences",
+    "benchmarks",
+    "signals[web]",
+    "dedup",
+    "decontaminate",
+    "filter",
+    "tokenizer",
+    "pack",
+    "pretrain",
+    "sft",
+    "dpo",
+    "evaluate",
+    "export",
+]
 """One step of each stage."""
 
 
@@ -159,7 +173,7 @@ def test_a_worker_process_that_is_killed_costs_only_its_shard(copy, without):
 
     shards.ShardMap._record = kill_a_worker
     try:
-        with pytest.raises(IngotError, match="a worker process of map .* died"):
+        with pytest.raises(IngotError, match=r"a worker process of map .* died"):
             run_stage(store, spec)
     finally:
         shards.ShardMap._record = record

@@ -17,10 +17,27 @@ from flows.recipe.execute import execute
 from stages.engine import Input
 from stages.engine.page import Artifact
 
-STEPS = (
-    "sample web code conversations preferences benchmarks signals[web] signals[code] dedup "
-    "decontaminate filter tokenizer pack pretrain sft dpo evaluate evaluate_chat export"
-).split()
+STEPS = [
+    "sample",
+    "web",
+    "code",
+    "conversations",
+    "preferences",
+    "benchmarks",
+    "signals[web]",
+    "signals[code]",
+    "dedup",
+    "decontaminate",
+    "filter",
+    "tokenizer",
+    "pack",
+    "pretrain",
+    "sft",
+    "dpo",
+    "evaluate",
+    "evaluate_chat",
+    "export",
+]
 
 
 def ingot(ran, *arguments):
@@ -83,8 +100,10 @@ def test_the_bare_entry_reuses_the_same_key(ran, tmp_path):
     spec = tmp_path / "spec.json"
     spec.write_bytes(step.spec.to_json())
     done = subprocess.run(
-        [sys.executable, "-P", "-X", "importtime", "-m", "stages", "dedup", "--spec", str(spec)]
-        + ["--store", str(ran.folder), "--key", step.key],
+        [
+            *(sys.executable, "-P", "-X", "importtime", "-m", "stages", "dedup"),
+            *("--spec", str(spec), "--store", str(ran.folder), "--key", step.key),
+        ],
         capture_output=True,
         text=True,
         timeout=120,
