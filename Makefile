@@ -12,7 +12,7 @@ setup:
 
 quickstart:
 	@sh deploy/local/setup.sh dev
-	@.venv/bin/ingot run flows/recipes/quickstart.yaml
+	@.venv/bin/ingot run quickstart --jobs 2
 
 lint: setup
 	@.venv/bin/ruff check .

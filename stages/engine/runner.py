@@ -162,7 +162,8 @@ def _context(
 ) -> Context:
     execution = stage.Execution.parse(spec.execution, where=f"{spec.stage}.execution")
     full_check = execution.verify_inputs
-    scratch = store.backend.local_path(layout.work(spec.key, "state"))
+    code = code_digest(stage)
+    scratch = store.backend.local_path(layout.work(spec.key, "state", short(code)))
     scratch.mkdir(parents=True, exist_ok=True)
     return Context(
         config=stage.Config.parse(spec.config, where=f"{spec.stage}.config"),
@@ -173,7 +174,7 @@ def _context(
         },
         attempt=attempt,
         backend=store.backend,
-        code=code_digest(stage),
+        code=code,
         work=scratch,
         events=events,
         log=log,

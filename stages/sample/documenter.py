@@ -30,7 +30,6 @@ REPEATS = ("compound", "else", "execmodel", "specialnames")
 ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]{4,}")
 CLASS_RULE = "<hr>\n"
 """`pydoc` puts this between the parts of a class: defined here, inherited from, …"""
-TEXT_RULE = "\n |  " + "-" * 70 + "\n"
 BOOKKEEPING = ("__dict__", "__weakref__", "__hash__", "__annotations__", "__abstractmethods__")
 
 
@@ -164,24 +163,6 @@ class Pages(pydoc.HTMLDoc):
         return f'<p>{name} is documented on <a href="{url}">a page of its own</a>.</p>\n'
 
 
-class Text(pydoc.TextDoc):
-    """`pydoc`'s plain text, without addresses of other documentation."""
-
-    def getdocloc(self, object: Any, basedir: str = "") -> None:
-        """No link to other documentation."""
-
-    def docclass(self, object: Any, name: Any = None, mod: Any = None, *rest: Any) -> str:
-        """A class without what it inherits."""
-        first, *parts = super().docclass(object, name, mod, *rest).split(TEXT_RULE)
-        return TEXT_RULE.join([first, *(p for p in parts if " inherited from " not in p[:80])])
-
-
-def plain_text(module: types.ModuleType) -> str:
-    """What `pydoc` prints of a module, without the file it was read from."""
-    text = pydoc.plain(Text().docmodule(module))
-    return scrub(re.sub(r"\nFILE\n.*\n*", "\n", text)).strip() + "\n"
-
-
 def _told_everywhere(object: Any, name: Any, cl: Any) -> bool:
     """Whether a method is of those that read the same in every class that has them."""
     real = getattr(object, "__name__", "")
@@ -275,7 +256,7 @@ def document_topics() -> dict[str, Any]:
     from pydoc_data.topics import topics
 
     pages = [topic_page(name, topics[name]) for name in sorted(topics) if name not in REPEATS]
-    return {"module": TOPICS, "text": "", "pages": pages, "entries": []}
+    return {"module": TOPICS, "pages": pages, "entries": []}
 
 
 def document(name: str, class_page: int) -> dict[str, Any]:
@@ -295,7 +276,6 @@ def document(name: str, class_page: int) -> dict[str, Any]:
         pages.append({"path": f"library/{title}", "title": title, "html": page(heading + part)})
     return {
         "module": name,
-        "text": plain_text(module),
         "pages": pages,
         "entries": list(entries(module)),
     }

@@ -57,10 +57,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class Module:
-    """What `pydoc` tells of a module: plain text, pages, entries."""
+    """What `pydoc` tells of a module: pages and entries."""
 
     name: str
-    text: str
     pages: tuple[DocPage, ...]
     entries: tuple[Entry, ...]
 
@@ -105,7 +104,6 @@ def module_of(row: dict[str, Any]) -> Module:
     name = row["module"]
     return Module(
         name=name,
-        text=row["text"],
         pages=tuple(DocPage(**page) for page in row["pages"]),
         entries=tuple(Entry(module=name, **entry) for entry in row["entries"]),
     )

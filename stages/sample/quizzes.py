@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from stages.sample.harvest import Entry, Module
+from stages.sample.site import page_text
 
 CHOICES = 4
 PIECE, PIECES = 2000, 3
@@ -54,7 +55,7 @@ def _item(n: int, entry: Entry, entries: Sequence[Entry], seed: int) -> dict[str
 
 
 def text_items(modules: Sequence[Module]) -> list[dict[str, Any]]:
-    """Plain text for bits per byte: the first pieces of each module's documentation."""
+    """Text for bits per byte: the first pieces of each module's pages, as the crawl's are read."""
     return [
         {
             "benchmark": "held_out_modules",
@@ -65,14 +66,19 @@ def text_items(modules: Sequence[Module]) -> list[dict[str, Any]]:
             "answer": None,
         }
         for module in modules
-        for n, piece in zip(range(PIECES), pieces(module.text), strict=False)
+        for n, piece in zip(range(PIECES), pieces(module_text(module)), strict=False)
     ]
+
+
+def module_text(module: Module) -> str:
+    """The text of a module's pages, one after the other."""
+    return "\n\n".join(page_text(page.html) for page in module.pages)
 
 
 def pieces(text: str) -> Iterator[str]:
     """A module's text cut at paragraphs into pieces of at least `PIECE` characters; no rest."""
     piece = ""
-    for paragraph in re.split(r"\n\s*\n", re.sub(r"(?m)^ +\|(?:  )?", "", text)):
+    for paragraph in re.split(r"\n\s*\n", text):
         piece += paragraph.rstrip() + "\n\n"
         if len(piece) >= PIECE:
             yield piece.strip("\n") + "\n"

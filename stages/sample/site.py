@@ -84,6 +84,18 @@ def visible_text(content: str) -> str:
     return html.unescape(TAG.sub(" ", content))
 
 
+def page_text(content: str) -> str:
+    """Text as an extractor gives it: blocks apart, lines of `pre` kept, other space squeezed."""
+    parts = re.split(r"(?s)<pre>(.*?)</pre>", content)
+    for i in range(0, len(parts), 2):
+        line = re.sub(r"\s+", " ", parts[i])
+        line = re.sub(r"</(?:p|h[1-6]|section|dl)> ?", "\n\n", line)
+        line = re.sub(r"(?:</(?:dt|dd|li|div)>|<br ?/?>) ?", "\n", line)
+        parts[i] = re.sub(r"(?m)^ +| +$", "", line)
+    text = html.unescape(TAG.sub("", "\n".join(parts)))
+    return re.sub(r"\n{3,}", "\n\n", text).strip()
+
+
 def words(content: str) -> list[str]:
     """Lower-case words between white space of a piece of HTML."""
     return visible_text(content).lower().split()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
-from stages.sample.harvest import Entry, Module
+from stages.sample.harvest import DocPage, Entry, Module
 from stages.sample.lessons import conversations, preferences
 from stages.sample.quizzes import docstring_items, pieces, summary, text_items, unshared
+from stages.sample.site import page_text
 
 
-def module(name: str, count: int, text: str = "") -> Module:
+def module(name: str, count: int, html: str = "") -> Module:
     entries = tuple(
         Entry(
             name,
@@ -20,7 +21,7 @@ def module(name: str, count: int, text: str = "") -> Module:
         )
         for n in range(count)
     )
-    return Module(name, text, (), entries)
+    return Module(name, (DocPage(name, name, html),), entries)
 
 
 MODULES = [module("shelf", 40), module("crate", 40)]
@@ -48,18 +49,16 @@ def test_the_place_of_the_right_choice_tells_nothing() -> None:
 
 def test_entries_with_the_same_summary_are_asked_once() -> None:
     twin = Entry("crate", "function", "same", "()", MODULES[0].entries[0].doc)
-    items = docstring_items([*MODULES, Module("crate", "", (), (twin,))], seed=0)
+    items = docstring_items([*MODULES, Module("crate", (), (twin,))], seed=0)
     assert len(items) == 80
 
 
-def test_text_items_are_whole_paragraphs_without_the_margin_of_classes() -> None:
-    line = "    |  This line stands in a class and is told at some length.\n"
-    text = "NAME\n    crate\n\n" + (line * 8 + "    |\n\n") * 20
-    made = list(pieces(text))
+def test_text_items_are_whole_paragraphs() -> None:
+    line = "This line stands on a page and is told at some length.\n"
+    made = list(pieces((line * 8 + "\n") * 20))
     assert made
     assert all(len(piece) >= 2000 for piece in made)
-    assert not any("|" in piece for piece in made)
-    items = text_items([module("crate", 0, text)])
+    items = text_items([module("crate", 0, f"<p>{line * 8}</p>\n" * 20)])
     assert [item["item_id"] for item in items] == ["crate-0", "crate-1", "crate-2"]
     assert all(item["form"] == "text" and item["choices"] == [] for item in items)
 
@@ -105,3 +104,16 @@ def test_a_rejected_answer_is_never_the_chosen_one() -> None:
     assert wrong["rejected"] in {p["chosen"] for p in pairs}
     assert cut["chosen"].startswith(cut["rejected"])
     assert repeating["rejected"] == " ".join([repeating["chosen"]] * 3)
+
+
+def test_the_text_of_a_page_is_what_an_extractor_reads_from_it() -> None:
+    from resiliparse.extract.html2text import extract_plain_text
+
+    page = (
+        "<h1>crate</h1>\n<p>Make a <b>crate</b> of\nany size,\n or none.</p>\n"
+        "<dl><dt>make(size)</dt><dd>Make it &amp; return it.</dd></dl>\n"
+        "<pre>make(1)\n    # one</pre>\n<p>The end.</p>"
+    )
+    assert page_text(page).split("\n\n")[:2] == ["crate", "Make a crate of any size, or none."]
+    assert "make(1)\n    # one" in page_text(page)
+    assert page_text(page).split() == extract_plain_text(page).split()
