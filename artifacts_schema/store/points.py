@@ -18,6 +18,7 @@ POINTS = (
     "before manifest",
     "manifest linked",
     "work removed",
+    "checkpoint files written",
     "checkpoint written",
 )
 """The moments between which a run's state on disk differs; the kill campaign visits each."""

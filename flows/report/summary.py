@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
@@ -17,8 +18,9 @@ def summarise(store: Store, made: Iterable[Made]) -> list[Figure]:
     """The figures of a run, in the order of its steps."""
     steps = list(made)
     figures: list[Figure] = [funnel(steps)]
-    for _, manifest in steps:
-        figures += summary_of(stage_named(manifest.stage), Artifact(store, manifest))
+    for instance, manifest in steps:
+        for figure in summary_of(stage_named(manifest.stage), Artifact(store, manifest)):
+            figures.append(replace(figure, title=f"{instance}: {figure.title}"))
     return figures
 
 
@@ -63,7 +65,7 @@ def print_figures(figures: Iterable[Figure]) -> None:
         console.print()
         console.print(Text(figure.title, style="bold"))
         if isinstance(figure, TextFigure):
-            console.print(Text(figure.text))
+            console.print(Text(figure.text), soft_wrap=True)
             continue
         table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
         for column in figure.columns:

@@ -19,7 +19,7 @@ def summary(artifact: Artifact) -> list[Figure]:
     figures.append(_scores(scores))
     generations = found.read_table("generations.parquet").to_pylist()
     figures += [
-        TextFigure(f"A {row['form']} sample", f"{row['prompt']}▸{row['completion']}")
+        TextFigure(f"a {row['form']} sample", f"{row['prompt']}▸{row['completion']}")
         for row in generations[:1]
     ]
     return figures
@@ -28,17 +28,15 @@ def summary(artifact: Artifact) -> list[Figure]:
 def _planted(rows: list[dict[str, Any]]) -> TableFigure:
     """Caught and missed by defect; of clean documents, how many were removed wrongly."""
     columns = (Column("planted"), number("records"), number("caught"), number("missed"))
-    cells = []
+    cells: list[tuple[Any, ...]] = []
     for row in rows:
         caught = round(row["value"] * row["count"])
         name = row["benchmark"].removeprefix(PLANTED)
         if row["metric"] == "kept":
-            cells.append(
-                ("nothing (caught = dropped)", row["count"], row["count"] - caught, caught)
-            )
+            cells.append(("(clean ones dropped)", row["count"], row["count"] - caught, None))
         else:
             cells.append((name, row["count"], caught, row["count"] - caught))
-    return TableFigure("Planted defects", columns, tuple(cells))
+    return TableFigure("planted defects caught and missed", columns, tuple(cells))
 
 
 def _scores(rows: list[dict[str, Any]]) -> TableFigure:
@@ -48,7 +46,16 @@ def _scores(rows: list[dict[str, Any]]) -> TableFigure:
         number("score", ".3f"),
         number("± s.e.", ".3f"),
         number("baseline", ".3f"),
+        number("better by", ".1%"),
         number("n"),
     )
-    names = ("benchmark", "metric", "value", "standard_error", "baseline", "count")
-    return TableFigure("Evaluation", columns, tuple(tuple(row[n] for n in names) for row in rows))
+    names = ("benchmark", "metric", "value", "standard_error", "baseline")
+    cells = tuple((*(row[n] for n in names), _better(row), row["count"]) for row in rows)
+    return TableFigure("scores", columns, cells)
+
+
+def _better(row: dict[str, Any]) -> float | None:
+    """Bits saved against the baseline, as a share of it; None for other metrics."""
+    if row["metric"] != "bits_per_byte" or not row["baseline"]:
+        return None
+    return float(1 - row["value"] / row["baseline"])

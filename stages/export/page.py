@@ -9,9 +9,9 @@ def summary(artifact: Artifact) -> list[Figure]:
     """Where the released folder lies, and how to load it."""
     place = artifact.place("release")
     return [
-        TextFigure("Release", place),
+        TextFigure("release", place),
         TextFigure(
-            "Load it",
+            "load it",
             "from transformers import AutoModelForCausalLM, AutoTokenizer\n"
             f'model = AutoModelForCausalLM.from_pretrained("{place}")\n'
             f'tokenizer = AutoTokenizer.from_pretrained("{place}")',

@@ -16,7 +16,7 @@ def summary(artifact: Artifact) -> list[Figure]:
             measured.setdefault(row["source"], []).append(row["bits_per_byte"])
     return [
         TableFigure(
-            f"Held-out bits per byte over {artifact.manifest.counts['tokens']:,} tokens",
+            f"held-out bits per byte over {artifact.manifest.counts['tokens']:,} tokens",
             (
                 Column("source"),
                 number("unigram", ".3f"),

@@ -50,10 +50,15 @@ CHAT_TEMPLATE = (
 
 @dataclass(frozen=True)
 class Segment:
-    """A run of characters that is learnt as a whole, or not at all."""
+    """A run of characters that is learnt as a whole, or not at all.
+
+    `content` is what somebody wrote, in which a special token's spelling is plain text: nobody can
+    end a turn, or speak as another role, by writing `<|im_end|>`.
+    """
 
     text: str
     trained: bool
+    content: bool = False
 
 
 def segments(
@@ -67,10 +72,10 @@ def segments(
     """
     parts = [Segment(BEGIN_OF_TEXT, False)]
     for message in messages:
-        content = message["content"].strip() + TURN_END
         trained = message["role"] == "assistant"
         parts.append(Segment(f"{TURN_START}{message['role']}\n", False))
-        parts.append(Segment(content, trained))
+        parts.append(Segment(message["content"].strip(), trained, content=True))
+        parts.append(Segment(TURN_END, trained))
         parts.append(Segment("\n", False))
     if add_generation_prompt:
         parts.append(Segment(f"{TURN_START}assistant\n", False))
@@ -84,19 +89,27 @@ def encode(tokenizer: Tokenizer, parts: Iterable[Segment]) -> tuple[list[int], l
     """
     ids: list[int] = []
     trained: list[bool] = []
-    for part in parts:
-        piece = tokenizer.encode(part.text, add_special_tokens=False).ids
-        ids += piece
-        trained += [part.trained] * len(piece)
+    before = tokenizer.encode_special_tokens
+    try:
+        for part in parts:
+            tokenizer.encode_special_tokens = part.content
+            piece = tokenizer.encode(part.text, add_special_tokens=False).ids
+            ids += piece
+            trained += [part.trained] * len(piece)
+    finally:
+        tokenizer.encode_special_tokens = before
     return ids, trained
 
 
 def _merged(parts: list[Segment]) -> list[Segment]:
-    """Neighbours that are both trained or both not, joined."""
+    """Neighbours of one sort joined, empty ones left out."""
     merged: list[Segment] = []
     for part in parts:
-        if merged and merged[-1].trained == part.trained:
-            merged[-1] = Segment(merged[-1].text + part.text, part.trained)
+        if not part.text:
+            continue
+        last = merged[-1] if merged else None
+        if last and (last.trained, last.content) == (part.trained, part.content):
+            merged[-1] = Segment(last.text + part.text, part.trained, part.content)
         else:
             merged.append(part)
     return merged

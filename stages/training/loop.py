@@ -217,7 +217,7 @@ class _Total:
     def add(self, share: Share) -> None:
         self.tokens += share.tokens
         for name, value in {"loss": share.loss, **share.sums}.items():
-            value = value.detach().double().flatten()
+            value = value.detach().to(share.loss.device, torch.float64).flatten()
             self.sums[name] = self.sums[name] + value if name in self.sums else value
 
     def floats(self, grad_norm: Tensor) -> dict[str, list[float]]:

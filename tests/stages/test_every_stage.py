@@ -1,8 +1,8 @@
 """What holds for every installed stage: light to import, described, and stable in its identity.
 
-`defaults.json` stores, for each stage and version, a digest of the defaults of its Config. A changed
-default changes what an unchanged recipe means, so it needs a new version: then add the new line with
-`python tests/stages/test_every_stage.py`.
+`defaults.json` stores, for each stage and version, a digest of the defaults of its Config. A
+changed default changes what an unchanged recipe means, so it needs a new version: then add the new
+line with `python tests/stages/test_every_stage.py`.
 """
 
 from __future__ import annotations
