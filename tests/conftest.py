@@ -1,11 +1,11 @@
-"""What every test may use: a store, a way to run a stage in it, real data if it is there."""
+"""What every test may use: a store, a way to run a stage in it, artifacts made of what is given."""
 
 from __future__ import annotations
 
-import base64
 import hashlib
+import itertools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 import pytest  # noqa: E402
 
 from artifacts_schema.config import Config  # noqa: E402
+from artifacts_schema.identity import document_id  # noqa: E402
+from artifacts_schema.kinds import KINDS, Column  # noqa: E402
 from artifacts_schema.manifest import Manifest  # noqa: E402
 from artifacts_schema.store import Store  # noqa: E402
 from stages.engine import Context, Input, Stage  # noqa: E402
@@ -24,7 +26,8 @@ from stages.engine.registry import register  # noqa: E402
 from stages.engine.runner import run_stage as run_spec  # noqa: E402
 from stages.engine.spec import StageSpec  # noqa: E402
 
-Inputs = dict[str, list[tuple[Manifest, str]]]
+Reference = tuple[Manifest, str]
+Inputs = dict[str, list[Reference]]
 
 
 @pytest.fixture
@@ -84,34 +87,97 @@ def shared_data() -> Path:
     return folder
 
 
-class _FilesConfig(Config):
-    name: str
-    files: dict[str, str]
-
-
-class _Files(Stage):
-    """Writes a snapshot that carries its files, as `sample` does."""
-
-    name, version, reproducible = "files_for_test", 1, "bytes"
-    outputs = {"files": "snapshot"}
-    Config = _FilesConfig
-
-    def run(self, context: Context) -> None:
-        listed = []
-        for name, encoded in sorted(context.config.files.items()):
-            data = base64.b64decode(encoded)
-            context.write_bytes("files", f"files/{name}", data)
-            sha256 = hashlib.sha256(data).hexdigest()
-            listed.append({"name": name, "bytes": len(data), "sha256": sha256})
-        context.write_json("files", "snapshot.json", {"name": context.config.name, "files": listed})
+class _GivenConfig(Config):
+    content: str
 
 
 @pytest.fixture
-def snapshot(run_stage: Callable[..., Manifest]) -> Callable[..., list[tuple[Manifest, str]]]:
-    """`snapshot({"a.jsonl": b"…"}, name="trial")` → what a snapshot role of `run_stage` takes."""
+def given(run_stage: Callable[..., Manifest]) -> Callable[..., Reference]:
+    """`given(kind, {path: rows, JSON or bytes})` → (manifest, output) of an artifact that holds it.
 
-    def make(files: dict[str, bytes], name: str = "trial") -> list[tuple[Manifest, str]]:
-        encoded: dict[str, Any] = {n: base64.b64encode(data).decode() for n, data in files.items()}
-        return [(run_stage(_Files, {"name": name, "files": encoded}), "files")]
+    Columns that an open table leaves to its writer are numbers, named as in the first row.
+    """
+
+    def commit(kind: str, files: Mapping[str, Any]) -> Reference:
+        import pyarrow as pa
+
+        tables = {path: KINDS[kind].table_for(path) for path in files}
+
+        def run(self: Stage, context: Context) -> None:
+            for path, value in files.items():
+                table = tables[path]
+                if isinstance(value, bytes):
+                    context.write_bytes(kind, path, value)
+                elif table is None:
+                    context.write_json(kind, path, value)
+                else:
+                    known = {column.name for column in table.columns}
+                    more = [n for n in (value[0] if value else {}) if table.open and n not in known]
+                    schema = table.arrow([Column(name, "float64?", "") for name in more])
+                    context.write_table(kind, path, pa.Table.from_pylist(value, schema=schema))
+
+        members = {
+            "name": f"given_{kind}",
+            "version": 1,
+            "reproducible": "bytes",
+            "outputs": {kind: kind},
+            "Config": _GivenConfig,
+            "run": run,
+        }
+        content = hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest()
+        return run_stage(type("Given", (Stage,), members), {"content": content}), kind
+
+    return commit
+
+
+@pytest.fixture
+def make_documents(given: Callable[..., Reference]) -> Callable[..., Reference]:
+    """`make_documents([[text, …], …], snapshot="given")` → documents, a shard for each inner list.
+
+    Instead of a text, a mapping sets any columns of its row. Document n of all the shards has the
+    id `document_id(snapshot, "file", n)` where none is set.
+    """
+
+    def make(
+        shards: Sequence[Sequence[str | Mapping[str, Any]]], snapshot: str = "given"
+    ) -> Reference:
+        number = itertools.count()
+
+        def row(value: str | Mapping[str, Any]) -> dict[str, Any]:
+            offset = next(number)
+            return {
+                "doc_id": document_id(snapshot, "file", offset),
+                "source": "web",
+                "snapshot": snapshot,
+                "metadata": "{}",
+                "origin_file": "file",
+                "origin_offset": offset,
+                "origin_length": 1,
+                **({"text": value} if isinstance(value, str) else value),
+            }
+
+        tables = {
+            f"{index:05d}.parquet": [row(value) for value in shard]
+            for index, shard in enumerate(shards)
+        }
+        return given("documents", tables)
+
+    return make
+
+
+@pytest.fixture
+def snapshot(given: Callable[..., Reference]) -> Callable[..., list[Reference]]:
+    """`snapshot({"a.jsonl": b"…"}, name="trial")`: files carried along, as `sample` does it.
+
+    It returns what a snapshot role of `run_stage` takes.
+    """
+
+    def make(files: dict[str, bytes], name: str = "trial") -> list[Reference]:
+        listed = [
+            {"name": file, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+            for file, data in sorted(files.items())
+        ]
+        carried = {f"files/{file}": data for file, data in files.items()}
+        return [given("snapshot", {**carried, "snapshot.json": {"name": name, "files": listed}})]
 
     return make

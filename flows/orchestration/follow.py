@@ -79,9 +79,8 @@ class Progress:
             return
         self._last = now
         share = 100.0 * float(event["done"]) / float(event["total"])
-        self._put(
-            share, f"{event['label']}: {event['done']:,} of {event['total']:,} {event['unit']}"
-        )
+        label = f"{event['label']}: " if event.get("label") else ""
+        self._put(share, f"{label}{event['done']:,} of {event['total']:,} {event['unit']}")
 
     def finish(self) -> None:
         """Show that it is done."""

@@ -10,6 +10,9 @@ from artifacts_schema.store import Store
 from stages.engine.page import Artifact, Column, Figure, TableFigure, TextFigure, number, summary_of
 from stages.engine.registry import stage_named
 
+WIDTH = 110
+"""Columns of text that goes to a file or a pipe."""
+
 Made = tuple[str, Manifest]
 """A step's instance and what it made."""
 
@@ -61,6 +64,8 @@ def print_figures(figures: Iterable[Figure]) -> None:
     from rich.text import Text
 
     console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = WIDTH
     for figure in figures:
         console.print()
         console.print(Text(figure.title, style="bold"))

@@ -146,7 +146,7 @@ class Context(AttemptWriters):
 
     def progress(self, done: float, total: float, unit: str = "") -> None:
         """Tell how far the work is; cheap to call often."""
-        self._events.progress(done, total, unit, self.attempt.stage)
+        self._events.progress(done, total, unit, "")
 
     def metric(self, **numbers: Any) -> None:
         """Tell numbers worth watching. Not hashed, not needed for any result."""

@@ -41,8 +41,12 @@ class Child:
         return self._reader.read()
 
     def poll(self) -> int | None:
-        """Its exit code, or None while it runs."""
-        return self.process.poll()
+        """Its exit code, or None while it runs. What it printed is kept only if it failed."""
+        code = self.process.poll()
+        if code == 0:
+            self.output.unlink(missing_ok=True)
+            self.output.with_suffix(".json").unlink(missing_ok=True)
+        return code
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait for its exit code."""

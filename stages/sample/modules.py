@@ -53,6 +53,12 @@ CRAWL = _names(
     xml.etree.ElementInclude xml.etree.ElementPath xml.sax.expatreader xml.sax.handler
     xml.sax.saxutils xml.sax.xmlreader
 
+    _markupbase _strptime copyreg dataclasses email._parseaddr email._policybase
+    email.contentmanager email.feedparser functools gettext glob http.cookiejar modulefinder
+    netrc pickletools plistlib pprint quopri re._compiler re._parser rlcompleter runpy shlex
+    stringprep tabnanny tomllib._parser trace unittest.mock unittest.suite wsgiref.handlers
+    xml.dom.xmlbuilder xml.etree.ElementTree zipapp zoneinfo._zoneinfo
+
     pydoc_data.topics
     """
 )
@@ -60,25 +66,17 @@ CRAWL = _names(
 
 CODE = _names(
     """
-    _collections_abc _markupbase _strptime copyreg dataclasses ftplib functools getpass gettext
-    glob gzip hmac http.client http.cookiejar imaplib modulefinder netrc opcode os pathlib
-    pickletools plistlib poplib pprint pydoc quopri rlcompleter runpy secrets selectors shlex
-    shutil smtplib socket socketserver ssl stat stringprep subprocess tabnanny tarfile tempfile
-    trace urllib.request uuid zipapp zipfile zipimport
-
-    asyncio.base_events asyncio.proactor_events asyncio.selector_events asyncio.sslproto
-    asyncio.subprocess asyncio.unix_events concurrent.futures.process email._parseaddr
-    email.contentmanager email.feedparser importlib._bootstrap importlib._bootstrap_external
-
-    multiprocessing.connection multiprocessing.context multiprocessing.heap
-    multiprocessing.managers multiprocessing.pool multiprocessing.queues
-    multiprocessing.reduction multiprocessing.shared_memory multiprocessing.synchronize
-    multiprocessing.util re._compiler re._parser tomllib._parser unittest.mock unittest.suite
-    wsgiref.handlers xmlrpc.server xml.dom.xmlbuilder xml.etree.ElementTree
-
-    _compat_pickle _pydecimal _pyio email._policybase multiprocessing.forkserver
-    multiprocessing.resource_sharer multiprocessing.resource_tracker multiprocessing.sharedctypes
-    multiprocessing.spawn ntpath zoneinfo._zoneinfo
+    _collections_abc _compat_pickle _pydecimal _pyio asyncio.base_events asyncio.proactor_events
+    asyncio.selector_events asyncio.sslproto asyncio.subprocess asyncio.unix_events
+    concurrent.futures.process ftplib getpass gzip hmac http.client imaplib importlib._bootstrap
+    importlib._bootstrap_external multiprocessing.connection multiprocessing.context
+    multiprocessing.forkserver multiprocessing.heap multiprocessing.managers
+    multiprocessing.pool multiprocessing.queues multiprocessing.reduction
+    multiprocessing.resource_sharer multiprocessing.resource_tracker
+    multiprocessing.shared_memory multiprocessing.sharedctypes multiprocessing.spawn
+    multiprocessing.synchronize multiprocessing.util ntpath opcode os pathlib poplib pydoc
+    secrets selectors shutil smtplib socket socketserver ssl stat subprocess tarfile tempfile
+    urllib.request uuid xmlrpc.server zipfile zipimport
     """
 )
 """Whose source files are in the code snapshot, beside those of the crawl's modules."""

@@ -14,7 +14,8 @@ from artifacts_schema.kinds import beside
 from artifacts_schema.manifest import Manifest
 from stages.decontaminate.stage import Decontaminate
 
-Make = Callable[..., Manifest]
+Given = tuple[Manifest, str]
+Make = Callable[..., Any]
 Read = Callable[..., Any]
 
 LONG = "Which of these four rivers flows through the old capital before it meets the northern sea?"
@@ -34,40 +35,41 @@ SHARDS = [[OTHER, LEAK], [WRONG, WHOLE, TINY + " Iron oxide"]]
 
 
 def run(
-    run_stage: Make, documents: list[Manifest], benchmarks: Manifest, config: Any = None, **kw: Any
+    run_stage: Make, documents: list[Given], benchmarks: Given, config: Any = None, **kw: Any
 ) -> Manifest:
-    inputs = {
-        "documents": [(manifest, "documents") for manifest in documents],
-        "benchmarks": [(benchmarks, "benchmarks")],
-    }
+    inputs = {"documents": documents, "benchmarks": [benchmarks]}
     return run_stage(Decontaminate, config or {}, inputs, **kw)
 
 
+def folder(documents: Given) -> str:
+    manifest, output = documents
+    return beside(manifest.output(output).digest)
+
+
 @pytest.fixture
-def documents(make_documents: Make) -> Manifest:
+def documents(make_documents: Make) -> Given:
     return make_documents(SHARDS)
 
 
 @pytest.fixture
-def benchmarks(make_benchmarks: Make) -> Manifest:
+def benchmarks(make_benchmarks: Make) -> Given:
     return make_benchmarks(ITEMS)
 
 
-def rows(read_table: Read, made: Manifest, documents: Manifest) -> list[dict[str, Any]]:
-    folder = beside(documents.output("documents").digest)
+def rows(read_table: Read, made: Manifest, documents: Given) -> list[dict[str, Any]]:
     return [
         row
         for path in ("00000.parquet", "00001.parquet")
-        for row in read_table(made, "contamination", f"{folder}/{path}").to_pylist()
+        for row in read_table(made, "contamination", f"{folder(documents)}/{path}").to_pylist()
     ]
 
 
 def test_documents_name_the_items_they_hold(
-    documents: Manifest, benchmarks: Manifest, run_stage: Make, read_table: Read
+    documents: Given, benchmarks: Given, run_stage: Make, read_table: Read
 ) -> None:
     made = run(run_stage, [documents], benchmarks)
     found = rows(read_table, made, documents)
-    ids = read_table(documents, "documents")["doc_id"].to_pylist()
+    ids = read_table(*documents)["doc_id"].to_pylist()
     assert [row["doc_id"] for row in found] == ids
     other, leak, wrong, whole, tiny = found
 
@@ -88,7 +90,7 @@ def test_documents_name_the_items_they_hold(
 
 
 def test_items_tell_how_much_of_them_is_held(
-    documents: Manifest, benchmarks: Manifest, run_stage: Make, read_table: Read
+    documents: Given, benchmarks: Given, run_stage: Make, read_table: Read
 ) -> None:
     made = run(run_stage, [documents], benchmarks)
     assert read_table(made, "contamination", "items.parquet").to_pylist() == [
@@ -108,7 +110,7 @@ def test_items_tell_how_much_of_them_is_held(
 
 
 def test_shorter_wholes_match_on_request(
-    documents: Manifest, benchmarks: Manifest, run_stage: Make, read_table: Read
+    documents: Given, benchmarks: Given, run_stage: Make, read_table: Read
 ) -> None:
     made = run(run_stage, [documents], benchmarks, {"min_words": 5})
     items = read_table(made, "contamination", "items.parquet")["item_id"].to_pylist()
@@ -116,7 +118,7 @@ def test_shorter_wholes_match_on_request(
 
 
 def test_common_ngrams_are_ignored_on_request(
-    documents: Manifest, benchmarks: Manifest, run_stage: Make, read_table: Read
+    documents: Given, benchmarks: Given, run_stage: Make, read_table: Read
 ) -> None:
     # Two documents hold five of the long item's n-grams; only the leak holds the sixth.
     made = run(run_stage, [documents], benchmarks, {"common_documents": 1})
@@ -130,18 +132,17 @@ def test_common_ngrams_are_ignored_on_request(
 
 
 def test_each_documents_input_has_its_folder(
-    documents: Manifest, benchmarks: Manifest, make_documents: Make, run_stage: Make, store: Any
+    documents: Given, benchmarks: Given, make_documents: Make, run_stage: Make, store: Any
 ) -> None:
-    more = make_documents([[LEAK]], name="more_documents")
+    more = make_documents([[LEAK]], snapshot="more")
     made = run(run_stage, [documents, more], benchmarks)
     folders = {file.path.split("/")[0] for file in made.output("contamination").files}
-    digests = [m.output("documents").digest for m in (documents, more)]
-    assert folders == {"items.parquet", *map(beside, digests)}
+    assert folders == {"items.parquet", folder(documents), folder(more)}
     assert made.counts["documents"] == 6
 
 
 def test_two_workers_give_the_same_bytes(
-    documents: Manifest, benchmarks: Manifest, run_stage: Make
+    documents: Given, benchmarks: Given, run_stage: Make
 ) -> None:
     one = run(run_stage, [documents], benchmarks)
     two = run(run_stage, [documents], benchmarks, execution={"workers": 2}, force=True)
@@ -149,7 +150,7 @@ def test_two_workers_give_the_same_bytes(
 
 
 def test_a_whole_longer_than_the_ngram_is_refused(
-    documents: Manifest, benchmarks: Manifest, run_stage: Make
+    documents: Given, benchmarks: Given, run_stage: Make
 ) -> None:
     with pytest.raises(UsageError, match="min_words"):
         run(run_stage, [documents], benchmarks, {"ngram": 5})

@@ -17,7 +17,7 @@ from stages.dedup.stage import Dedup
 from stages.text.normalise import normalise
 from stages.text.words import words
 
-Make = Callable[..., Manifest]
+Make = Callable[..., Any]
 
 
 def ident(number: int, snapshot: str = "given") -> str:
@@ -79,12 +79,12 @@ def found_pairs(table: pa.Table) -> dict[tuple[str, str], float]:
 
 
 def test_pairs_are_exact_and_nearly_all_found(
-    run_stage: Make, given_documents: Make, read_table: Callable[..., pa.Table]
+    run_stage: Make, make_documents: Make, read_table: Callable[..., pa.Table]
 ) -> None:
     texts = corpus()
-    documents = given_documents([texts[:100], texts[100:110], texts[110:]])
-    manifest = run_stage(Dedup, {}, {"documents": [(documents, "documents")]})
-    folder = beside(documents.outputs["documents"].digest)
+    documents = make_documents([texts[:100], texts[100:110], texts[110:]])
+    manifest = run_stage(Dedup, {}, {"documents": [documents]})
+    folder = beside(documents[0].outputs["documents"].digest)
     paths = [f"{folder}/{shard:05d}.parquet" for shard in range(3)]
     table = pa.concat_tables([read_table(manifest, "duplicates", path) for path in paths])
     assert table.column("doc_id").to_pylist() == [ident(i) for i in range(len(texts))]
@@ -107,17 +107,17 @@ def test_pairs_are_exact_and_nearly_all_found(
 
 
 def test_the_same_bytes_for_any_workers_and_the_same_pairs_for_any_order(
-    run_stage: Make, given_documents: Make, read_table: Callable[..., pa.Table]
+    run_stage: Make, make_documents: Make, read_table: Callable[..., pa.Table]
 ) -> None:
     texts = corpus()[:120]
-    one = given_documents([texts[:50], texts[50:]])
-    roles = {"documents": [(one, "documents")]}
+    one = make_documents([texts[:50], texts[50:]])
+    roles = {"documents": [one]}
     alone = run_stage(Dedup, {}, roles)
     two = run_stage(Dedup, {}, roles, {"workers": 2}, force=True)
     assert two.outputs == alone.outputs
 
-    other = given_documents([texts[::-1]])
-    backwards = run_stage(Dedup, {}, {"documents": [(other, "documents")]})
+    other = make_documents([texts[::-1]])
+    backwards = run_stage(Dedup, {}, {"documents": [other]})
 
     def by_text(manifest: Manifest, order: list[str]) -> set[tuple[str, str]]:
         names = {ident(i): normalise(text) for i, text in enumerate(order)}
@@ -131,27 +131,27 @@ def test_the_same_bytes_for_any_workers_and_the_same_pairs_for_any_order(
 
 
 def test_documents_of_two_inputs_meet_and_each_has_its_folder(
-    run_stage: Make, given_documents: Make, read_table: Callable[..., pa.Table]
+    run_stage: Make, make_documents: Make, read_table: Callable[..., pa.Table]
 ) -> None:
     text = prose(1)
-    one = given_documents([[" ".join(text)]], "A")
-    two = given_documents([[" ".join(edited(text, 2, 1)), " ".join(text)]], "B")
-    roles = {"documents": [(one, "documents"), (two, "documents")]}
+    one = make_documents([[" ".join(text)]], "A")
+    two = make_documents([[" ".join(edited(text, 2, 1)), " ".join(text)]], "B")
+    roles = {"documents": [one, two]}
     manifest = run_stage(Dedup, {}, roles)
-    folder = beside(two.outputs["documents"].digest)
+    folder = beside(two[0].outputs["documents"].digest)
     near, copy = read_table(manifest, "duplicates", f"{folder}/00000.parquet").to_pylist()
     assert [p["doc_id"] for p in near["partners"]] == [ident(0, "A")]
     assert copy == {"doc_id": ident(1, "B"), "exact_class": ident(0, "A"), "partners": []}
 
 
 def test_empty_tiny_and_equal_documents(
-    run_stage: Make, given_documents: Make, read_table: Callable[..., pa.Table], store: Any
+    run_stage: Make, make_documents: Make, read_table: Callable[..., pa.Table], store: Any
 ) -> None:
     texts = ["", "  ", "***", "hello", "Hello!", "hello world", "42", "43 "] + [
         "same old text"
     ] * 500
-    documents = given_documents([texts, []])
-    manifest = run_stage(Dedup, {}, {"documents": [(documents, "documents")]})
+    documents = make_documents([texts, []])
+    manifest = run_stage(Dedup, {}, {"documents": [documents]})
     table = read_table(manifest, "duplicates", f"{next(iter(folders(manifest)))}/00000.parquet")
     classes = table.column("exact_class").to_pylist()
     # A number is a number to normalisation; blank texts are equal only where their bytes are.
@@ -172,19 +172,19 @@ def folders(manifest: Manifest) -> set[str]:
     return {path.split("/")[0] for path in paths if "/" in path}
 
 
-def test_a_crowd_of_near_copies_stays_linear(run_stage: Make, given_documents: Make) -> None:
+def test_a_crowd_of_near_copies_stays_linear(run_stage: Make, make_documents: Make) -> None:
     text = prose(5, 120)
     texts = [" ".join([*text, letters(number)]) for number in range(300)]
-    documents = given_documents([texts])
+    documents = make_documents([texts])
     config = {"max_bucket": 4, "max_partners": 6}
-    manifest = run_stage(Dedup, config, {"documents": [(documents, "documents")]})
+    manifest = run_stage(Dedup, config, {"documents": [documents]})
     # Every band holds nearly all: each document meets the first four, not the other 299.
     assert 4 * 290 < manifest.counts["verified_pairs"] < 10 * 300
     assert manifest.counts["capped_documents"] >= 4
 
 
-def test_the_same_documents_twice_are_refused_by_id(run_stage: Make, given_documents: Make) -> None:
-    one = given_documents([["a text"]])
-    two = given_documents([["another text"]])
+def test_the_same_documents_twice_are_refused_by_id(run_stage: Make, make_documents: Make) -> None:
+    one = make_documents([["a text"]])
+    two = make_documents([["another text"]])
     with pytest.raises(InputError, match=ident(0)):
-        run_stage(Dedup, {}, {"documents": [(one, "documents"), (two, "documents")]})
+        run_stage(Dedup, {}, {"documents": [one, two]})

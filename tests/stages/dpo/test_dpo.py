@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from artifacts_schema.errors import InputError
-from artifacts_schema.store import points
 from stages.dpo.pairs import answer_segments
 from stages.dpo.stage import Dpo
 from stages.model.files import read_model
@@ -23,10 +22,6 @@ TINY = {
     "held_out_share": 0.2,
     "held_out_every": 3,
 }
-
-
-class Killed(BaseException):
-    """Stands for SIGKILL."""
 
 
 def preference(number, chosen="yes", rejected="no", question=None):
@@ -114,26 +109,17 @@ def test_held_out_loss_of_the_result_is_equation_7_by_plain_forward_passes(
     assert last["loss"] == pytest.approx(sum(losses) / len(losses), rel=1e-4)
 
 
-def test_reference_is_computed_once_and_survives_a_kill(dpo, store, monkeypatch):
+def test_reference_is_computed_once_and_survives_a_kill(dpo, store, killed_at, monkeypatch):
     rows = [preference(i) for i in range(20)]
     whole = dpo(rows)
     store.backend.remove(f"artifacts/dpo/{whole.key}.json")
-    visits = []
-
-    def die(reached):
-        visits.append(reached)
-        if reached == "checkpoint written":
-            raise Killed
-
-    monkeypatch.setattr(points, "on_reach", die)
-    with pytest.raises(Killed):
+    with killed_at("checkpoint written"):
         dpo(rows)
     import stages.dpo.reference as reference
 
     def never(*arguments):
         raise AssertionError("computed again")
 
-    monkeypatch.setattr(points, "on_reach", None)
     monkeypatch.setattr(reference, "_computed", never)
     assert {n: o.digest for n, o in dpo(rows).outputs.items()} == {
         n: o.digest for n, o in whole.outputs.items()

@@ -35,6 +35,17 @@ def toys(monkeypatch, tmp_path):
     monkeypatch.setenv("PYTHONPATH", path)
 
 
+def run_toy(store, spec, *options):
+    """`python -m stages toy_make` on a spec file, to its end."""
+    command = [sys.executable, "-P", "-m", "stages", "toy_make"]
+    return subprocess.run(
+        [*command, "--store", store.url, "--spec", str(spec), *options],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
 def test_a_child_commits_and_its_events_reach_the_parent(store, toys):
     spec = StageSpec.make(Make, {"shards": 2}, {}, {"workers": 1})
     child = start_child(store, spec)
@@ -46,24 +57,7 @@ def test_a_child_commits_and_its_events_reach_the_parent(store, toys):
 def test_another_key_on_the_node_is_refused(store, toys, tmp_path):
     spec = tmp_path / "spec.json"
     spec.write_bytes(StageSpec.make(Make, {}, {}).to_json())
-    ran = subprocess.run(
-        [
-            sys.executable,
-            "-P",
-            "-m",
-            "stages",
-            "toy_make",
-            "--store",
-            store.url,
-            "--spec",
-            str(spec),
-            "--key",
-            "0" * 64,
-        ],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    ran = run_toy(store, spec, "--key", "0" * 64)
     assert ran.returncode == EXIT_USAGE
     assert ran.stderr.startswith("error: toy_make: the key here is")
 
@@ -71,22 +65,7 @@ def test_another_key_on_the_node_is_refused(store, toys, tmp_path):
 def test_a_spec_that_is_not_one_is_a_usage_error(store, toys, tmp_path):
     spec = tmp_path / "spec.json"
     spec.write_text('{"stage": "toy_make", "config": {"shard": 2}}')
-    ran = subprocess.run(
-        [
-            sys.executable,
-            "-P",
-            "-m",
-            "stages",
-            "toy_make",
-            "--store",
-            store.url,
-            "--spec",
-            str(spec),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    ran = run_toy(store, spec)
     assert ran.returncode == EXIT_USAGE
     assert "unknown key 'shard', did you mean 'shards'?" in ran.stderr
 

@@ -42,25 +42,10 @@ def texts():
 
 
 @pytest.fixture
-def packed(given, run_stage, tokenizer, texts):
-    documents = given(
-        "documents",
-        {
-            "00000.parquet": [
-                {
-                    "doc_id": document_id("made", "file", number),
-                    "source": "even" if number % 2 == 0 else "odd",
-                    "snapshot": "made",
-                    "text": text,
-                    "metadata": "{}",
-                    "origin_file": "file",
-                    "origin_offset": number,
-                    "origin_length": 1,
-                }
-                for number, text in enumerate(texts)
-            ]
-        },
-    )
+def packed(given, make_documents, run_stage, tokenizer, texts):
+    sources = ["even", "odd"] * 20
+    rows = [{"text": text, "source": source} for text, source in zip(texts, sources, strict=True)]
+    documents = make_documents([rows], snapshot="made")
     made = given(
         "tokenizer",
         {"tokenizer.json": tokenizer.to_str().encode(), "tokenizer_config.json": b"{}"},

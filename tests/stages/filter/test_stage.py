@@ -11,13 +11,20 @@ from artifacts_schema.kinds import beside
 from artifacts_schema.manifest import Manifest
 from stages.filter.stage import Filter
 
-Make = Callable[..., Manifest]
+Given = tuple[Manifest, str]
+Make = Callable[..., Given]
 NO_RULES: dict[str, Any] = {"rules": []}
 QUALITY = {"rules": ["gopher_quality@datatrove"]}
 
 
-def folder(documents: Manifest) -> str:
-    return beside(documents.outputs["given"].digest)
+def folder(documents: Given) -> str:
+    manifest, output = documents
+    return beside(manifest.output(output).digest)
+
+
+def document(doc_id: str, text: str = "some text", source: str = "web") -> dict[str, Any]:
+    url = f"https://example.org/{doc_id}"
+    return {"doc_id": doc_id, "source": source, "url": url, "text": text}
 
 
 def quality(doc_id: str, **changed: float | None) -> dict[str, Any]:
@@ -35,9 +42,7 @@ def quality(doc_id: str, **changed: float | None) -> dict[str, Any]:
     return {"doc_id": doc_id, **fine, **changed}
 
 
-def copies(
-    given: Make, tables: dict[str, list[tuple[str, str, list[tuple[str, float]]]]]
-) -> Manifest:
+def copies(given: Make, tables: dict[str, list[tuple[str, str, list[tuple[str, float]]]]]) -> Given:
     """A duplicates artifact of (doc_id, exact class, partners) by path."""
     rows = {
         path: [
@@ -50,7 +55,7 @@ def copies(
         ]
         for path, table in tables.items()
     }
-    return given("duplicates", rows, {"statistics.json": {"parameters": {"floor": 0.5}}})
+    return given("duplicates", {**rows, "statistics.json": {"parameters": {"floor": 0.5}}})
 
 
 def ledger(table: pa.Table) -> dict[str, dict[str, Any]]:
@@ -58,13 +63,12 @@ def ledger(table: pa.Table) -> dict[str, dict[str, Any]]:
 
 
 @pytest.fixture
-def decide(run_stage: Make, read_table: Any) -> Callable[..., Any]:
-    """Run the filter on manifests by role; return its manifest, documents rows and ledger by id."""
+def decide(run_stage: Any, read_table: Any) -> Callable[..., Any]:
+    """Run the filter on artifacts by role; return its manifest, documents rows and ledger by id."""
 
     def run(config: dict[str, Any], **roles: Any) -> Any:
         inputs = {
-            role: [(m, "given") for m in (found if isinstance(found, list) else [found])]
-            for role, found in roles.items()
+            role: found if isinstance(found, list) else [found] for role, found in roles.items()
         }
         manifest = run_stage(Filter, config, inputs)
         documents = read_table(manifest, "documents").to_pylist()
@@ -73,8 +77,10 @@ def decide(run_stage: Make, read_table: Any) -> Callable[..., Any]:
     return run
 
 
-def test_rules_say_the_first_and_all_failures(given: Make, document: Any, decide: Any) -> None:
-    documents = given("documents", {"00000.parquet": [document(d) for d in "abcd"]})
+def test_rules_say_the_first_and_all_failures(
+    given: Make, make_documents: Make, decide: Any
+) -> None:
+    documents = make_documents([[document(d) for d in "abcd"]])
     rows = [
         quality("a"),
         quality("b", words=12.0, stop_words=0.0),
@@ -109,10 +115,10 @@ def test_rules_say_the_first_and_all_failures(given: Make, document: Any, decide
 
 
 def test_thresholds_and_sources_change_what_rules_drop(
-    given: Make, document: Any, decide: Any
+    given: Make, make_documents: Make, decide: Any
 ) -> None:
     rows = [document("a"), document("b", source="code")]
-    documents = given("documents", {"00000.parquet": rows})
+    documents = make_documents([rows])
     signals = given("signals", {"00000.parquet": [quality("a", words=40), quality("b", words=3)]})
     roles = {"documents": documents, "signals": signals}
     _, kept, _ = decide(QUALITY, **roles)
@@ -122,9 +128,11 @@ def test_thresholds_and_sources_change_what_rules_drop(
     assert [row["doc_id"] for row in kept] == ["a", "b"]
 
 
-def test_copies_go_in_priority_order_over_inputs(given: Make, document: Any, decide: Any) -> None:
-    old = given("documents", {"00000.parquet": [document("a", "A"), document("b", "B")]})
-    new = given("documents", {"00000.parquet": [document("c", "C"), document("d", "D")]})
+def test_copies_go_in_priority_order_over_inputs(
+    given: Make, make_documents: Make, decide: Any
+) -> None:
+    old = make_documents([[document("a", "A"), document("b", "B")]])
+    new = make_documents([[document("c", "C"), document("d", "D")]])
     tables = {
         f"{folder(old)}/00000.parquet": [
             ("a", "a", [("c", 0.9)]),
@@ -161,9 +169,9 @@ def test_copies_go_in_priority_order_over_inputs(given: Make, document: Any, dec
 
 
 def test_rules_come_before_contamination_exclusions_and_copies(
-    given: Make, document: Any, decide: Any
+    given: Make, make_documents: Make, decide: Any
 ) -> None:
-    documents = given("documents", {"00000.parquet": [document(d) for d in "abcde"]})
+    documents = make_documents([[document(d) for d in "abcde"]])
     signals = given(
         "signals",
         {"00000.parquet": [quality(d, words=1 if d == "b" else 99) for d in "abcde"]},
@@ -208,11 +216,11 @@ def test_rules_come_before_contamination_exclusions_and_copies(
 
 
 def test_kept_text_is_redacted_and_edits_are_counted(
-    given: Make, document: Any, decide: Any
+    given: Make, make_documents: Make, decide: Any
 ) -> None:
     texts = ["write to ada@example.net or ada@example.net", "nothing here", "  cut  "]
     rows = [document(d, text) for d, text in zip("abc", texts, strict=True)]
-    documents = given("documents", {"00000.parquet": rows})
+    documents = make_documents([rows])
 
     def span(view: str, start: int, end: int, replacement: str) -> dict[str, Any]:
         return {"view": view, "start": start, "end": end, "label": "", "replacement": replacement}
@@ -247,7 +255,7 @@ def test_kept_text_is_redacted_and_edits_are_counted(
 
 
 def test_shards_and_workers_change_no_decision(
-    given: Make, document: Any, decide: Any, run_stage: Make, read_table: Any
+    given: Make, make_documents: Make, decide: Any, run_stage: Any, read_table: Any
 ) -> None:
     ids = [f"{i:02d}" for i in range(12)]
     pairs = {"03": [("00", 0.9)], "07": [("03", 0.95)], "08": [("07", 0.85), ("01", 0.8)]}
@@ -255,9 +263,7 @@ def test_shards_and_workers_change_no_decision(
     for sizes in ([12], [5, 7], [1, 3, 8]):
         starts = [sum(sizes[:k]) for k in range(len(sizes) + 1)]
         parts = {f"{k:05d}.parquet": ids[starts[k] : starts[k + 1]] for k in range(len(sizes))}
-        documents = given(
-            "documents", {p: [document(d) for d in part] for p, part in parts.items()}
-        )
+        documents = make_documents([[document(d) for d in part] for part in parts.values()])
         signals = given(
             "signals",
             {
@@ -275,7 +281,7 @@ def test_shards_and_workers_change_no_decision(
         roles = {"documents": documents, "signals": signals, "duplicates": duplicates}
         manifest, kept, told = decide(QUALITY, **roles)
         outcomes.append((kept, told))
-    inputs = {role: [(found, "given")] for role, found in roles.items()}
+    inputs = {role: [found] for role, found in roles.items()}
     assert (
         run_stage(Filter, QUALITY, inputs, {"workers": 2}, force=True).outputs == manifest.outputs
     )
@@ -288,10 +294,10 @@ def test_shards_and_workers_change_no_decision(
 
 
 def test_side_tables_of_other_documents_are_refused(
-    given: Make, document: Any, decide: Any
+    given: Make, make_documents: Make, decide: Any
 ) -> None:
-    one = given("documents", {"00000.parquet": [document("a")]})
-    two = given("documents", {"00000.parquet": [document("b")]})
+    one = make_documents([[document("a")]])
+    two = make_documents([[document("b")]])
     signals = given("signals", {"00000.parquet": [quality("b")]})
     with pytest.raises(InputError, match="describes other documents"):
         decide(QUALITY, documents=one, signals=signals)
@@ -304,8 +310,10 @@ def test_side_tables_of_other_documents_are_refused(
         decide(NO_RULES, documents=[one, one])
 
 
-def test_what_was_not_measured_cannot_be_asked_for(given: Make, document: Any, decide: Any) -> None:
-    documents = given("documents", {"00000.parquet": [document("a")]})
+def test_what_was_not_measured_cannot_be_asked_for(
+    given: Make, make_documents: Make, decide: Any
+) -> None:
+    documents = make_documents([[document("a")]])
     signals = given("signals", {"00000.parquet": [{"doc_id": "a", "words": 99.0}]})
     with pytest.raises(UsageError, match="signal 'mean_word_length'"):
         decide(QUALITY, documents=documents, signals=signals)
@@ -318,9 +326,9 @@ def test_what_was_not_measured_cannot_be_asked_for(given: Make, document: Any, d
 
 
 def test_documents_without_rows_and_without_side_tables_pass_through(
-    given: Make, document: Any, decide: Any
+    given: Make, make_documents: Make, decide: Any
 ) -> None:
-    documents = given("documents", {"00000.parquet": [], "00001.parquet": [document("a")]})
+    documents = make_documents([[], [document("a")]])
     manifest, kept, _ = decide(NO_RULES, documents=documents)
     assert [row["doc_id"] for row in kept] == ["a"]
     assert kept[0]["duplicate_class"] == "a"

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import io
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import IO
 
 import pytest
 import zstandard
@@ -69,24 +66,3 @@ def article() -> str:
         "</p><p>It was seen again in the evening, when the light had gone.</p></article>"
         "<footer>All rights reserved</footer></body></html>"
     )
-
-
-@dataclass(frozen=True)
-class _InMemory:
-    """A source file whose bytes are at hand."""
-
-    name: str
-    data: bytes
-
-    def open(self) -> IO[bytes]:
-        return io.BytesIO(self.data)
-
-    @property
-    def bytes(self) -> int:
-        return len(self.data)
-
-
-@pytest.fixture(scope="session")
-def read_bytes() -> Callable[[str, bytes], _InMemory]:
-    """`read_bytes(name, data)` → something to read rows and records from."""
-    return _InMemory

@@ -6,66 +6,16 @@ import json
 import random
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import zstandard
 from tokenizers import Tokenizer
 
 from artifacts_schema.errors import InputError
-from artifacts_schema.kinds import KINDS
-from stages.engine import Context, Stage
 from stages.pack.stage import Pack
 from stages.tokenizer.training import train
 
-WORDS = [
-    "the",
-    "a",
-    "cat",
-    "sat",
-    "on",
-    "mat",
-    "and",
-    "dog",
-    "ran",
-    "far",
-    "away",
-    "naïve",
-    "你好",
-    "Привет",
-    "12",
-    "345",
-    "def",
-    "return",
-    "self",
-]
+WORDS = ["the", "a", "cat", "sat", "dog", "ran", "naïve", "你好", "Привет", "12", "345", "def"]
 LENGTH = 64
-
-
-class PackDocuments(Stage):
-    """Commits the documents of this test."""
-
-    name, version, reproducible = "pack-documents", 1, "bytes"
-    outputs = {"documents": "documents"}
-    shards: list[list[dict]] = []
-
-    def run(self, context: Context) -> None:
-        schema = KINDS["documents"].tables["*.parquet"].arrow()
-        for number, rows in enumerate(self.shards):
-            filled = [{field.name: row.get(field.name) for field in schema} for row in rows]
-            context.write_table(
-                "documents", f"{number:05d}.parquet", pa.Table.from_pylist(filled, schema=schema)
-            )
-
-
-class PackTokenizer(Stage):
-    """Commits a tokenizer as `description` tells it."""
-
-    name, version, reproducible = "pack-tokenizer", 1, "bytes"
-    outputs = {"tokenizer": "tokenizer"}
-    description = ""
-
-    def run(self, context: Context) -> None:
-        context.write_bytes("tokenizer", "tokenizer.json", self.description.encode())
 
 
 def corpus(documents: int = 300, seed: int = 0) -> list[list[dict]]:
@@ -74,13 +24,8 @@ def corpus(documents: int = 300, seed: int = 0) -> list[list[dict]]:
         {
             "doc_id": f"{i:032x}",
             "source": draw.choice(["web", "code/python"]),
-            "snapshot": "test",
             "language": draw.choice(["en", None]),
             "text": " ".join(draw.choices(WORDS, k=int(draw.lognormvariate(3, 1)) + 1)),
-            "metadata": "{}",
-            "origin_file": "f",
-            "origin_offset": i,
-            "origin_length": 1,
         }
         for i in range(documents)
     ]
@@ -94,13 +39,13 @@ def tokenizer() -> Tokenizer:
 
 
 @pytest.fixture
-def pack(run_stage, tokenizer):
+def pack(run_stage, given, make_documents, tokenizer):
+    """`pack(shards of rows, execution, force, **config)` → the stage's manifest."""
+
     def run(shards, execution=None, force=False, **config):
-        PackDocuments.shards = shards
-        PackTokenizer.description = tokenizer.to_str()
         inputs = {
-            "documents": [(run_stage(PackDocuments, {}), "documents")],
-            "tokenizer": [(run_stage(PackTokenizer, {}), "tokenizer")],
+            "documents": [make_documents(shards)],
+            "tokenizer": [given("tokenizer", {"tokenizer.json": tokenizer.to_str().encode()})],
         }
         config = {"sequence_length": LENGTH, "held_out_share": 0.1, **config}
         return run_stage(Pack, config, inputs, execution, force=force)
@@ -238,11 +183,7 @@ def test_a_tokenizer_without_the_special_tokens_is_refused(pack, tokenizer, monk
 def test_real_text_fills_sequences(pack, read_input, shared_data):
     with (shared_data / "text" / "en-docs.jsonl.zst").open("rb") as file:
         lines = zstandard.ZstdDecompressor().stream_reader(file).read(3_000_000).split(b"\n")[:-1]
-    template = corpus(2)[0][0]
-    rows = [
-        {**template, "doc_id": f"{i:032x}", "source": "web", "text": json.loads(line)["text"]}
-        for i, line in enumerate(lines)
-    ]
-    manifest = pack([rows], sequence_length=256, held_out_share=0.02)
+    texts = [json.loads(line)["text"] for line in lines]
+    manifest = pack([texts], sequence_length=256, held_out_share=0.02)
     table = read_input(manifest, "train").read_json("shards.json")["sources"]["web"]
     assert table["tokens"] / (table["sequences"] * 256) > 0.99

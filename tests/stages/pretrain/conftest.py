@@ -2,12 +2,8 @@
 
 import random
 
-import pyarrow as pa
 import pytest
 
-from artifacts_schema.config import Config
-from artifacts_schema.kinds import KINDS
-from stages.engine import Stage
 from stages.pack.stage import Pack
 from stages.pretrain.stage import Pretrain
 from stages.tokenizer.stage import TokenizerStage
@@ -42,45 +38,23 @@ TINY = {
 QUICK = {"device": "cpu", "micro_batch": 3, "checkpoint_every": 2, "threads": 1}
 
 
-class CorpusConfig(Config):
-    documents: int = 240
-    seed: int = 0
-
-
-class Corpus(Stage):
-    """Sentences and code-like lines, drawn from few words."""
-
-    name, version, reproducible = "corpus_for_pretrain", 1, "bytes"
-    outputs = {"documents": "documents"}
-    Config = CorpusConfig
-
-    def run(self, context):
-        draw = random.Random(context.config.seed)
-        schema = KINDS["documents"].tables["*.parquet"].arrow()
-        rows = []
-        for number in range(context.config.documents):
-            source = draw.choice(["web", "web", "code"])
-            rows.append(
-                {
-                    "doc_id": f"{number:032x}",
-                    "source": source,
-                    "snapshot": "made",
-                    "text": " ".join(draw.choices(WORDS[source], k=draw.randint(5, 40))),
-                    "metadata": "{}",
-                    "origin_file": "made",
-                    "origin_offset": number,
-                    "origin_length": 1,
-                }
-            )
-        context.write_table("documents", "00000.parquet", pa.Table.from_pylist(rows, schema=schema))
+def corpus(seed):
+    """240 sentences and code-like lines, drawn from few words."""
+    draw = random.Random(seed)
+    rows = []
+    for _ in range(240):
+        source = draw.choice(["web", "web", "code"])
+        text = " ".join(draw.choices(WORDS[source], k=draw.randint(5, 40)))
+        rows.append({"source": source, "text": text})
+    return rows
 
 
 @pytest.fixture
-def packed(run_stage):
+def packed(run_stage, make_documents):
     """`packed(vocabulary_size=300, seed=0)` → inputs of the pretrain stage."""
 
     def make(vocabulary_size=300, seed=0, sequence_length=32, held_out_share=0.1):
-        documents = [(run_stage(Corpus, {"seed": seed}), "documents")]
+        documents = [make_documents([corpus(seed)])]
         settings = {"vocabulary_size": vocabulary_size, "held_share": 0.0}
         tokenizer = [(run_stage(TokenizerStage, settings, {"documents": documents}), "tokenizer")]
         shards = run_stage(

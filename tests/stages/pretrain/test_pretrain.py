@@ -8,16 +8,11 @@ import torch
 from safetensors.torch import load_file
 
 from artifacts_schema.errors import InputError, Stopped, UsageError
-from artifacts_schema.store import points
 from stages.model.files import read_model
 from stages.pretrain.config import PretrainConfig
 from stages.pretrain.held_out import quotas, spread
 from stages.pretrain.plan import make_plan
 from stages.training.data import IGNORED, TokenShards, clock_batch
-
-
-class Killed(BaseException):
-    """Stands for SIGKILL."""
 
 
 @pytest.fixture
@@ -135,22 +130,13 @@ def test_unigram_baseline_is_the_smoothed_share_of_each_token(inputs, pretrain, 
 @pytest.mark.parametrize("visit", [1, 2, 4])
 @pytest.mark.parametrize("point", ["checkpoint files written", "checkpoint written"])
 def test_killed_and_started_again_it_commits_the_same_bytes(
-    inputs, pretrain, store, monkeypatch, point, visit
+    inputs, pretrain, store, killed_at, point, visit
 ):
     whole = digests(pretrain(inputs))
     manifest = pretrain(inputs)
     store.backend.remove(f"artifacts/pretrain/{manifest.key}.json")
-    visits = []
-
-    def die(reached):
-        visits.append(reached)
-        if visits.count(point) == visit:
-            raise Killed
-
-    monkeypatch.setattr(points, "on_reach", die)
-    with pytest.raises(Killed):
+    with killed_at(point, visit):
         pretrain(inputs)
-    monkeypatch.setattr(points, "on_reach", None)
     assert digests(pretrain(inputs)) == whole
 
 

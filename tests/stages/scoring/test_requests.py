@@ -26,7 +26,7 @@ def test_an_empty_prompt_is_scored_after_begin_of_text(tokenizer):
 
 
 def test_a_token_across_the_border_leaves_the_continuation_its_own_tokens(tokenizer):
-    # "dictionary" is one token here, so "diction" + "ary" is not a prefix of its tokens.
+    # Tokens are "dict" + "ionary" here, and "dict" + "ion": not a prefix of them.
     joined = encode_text(tokenizer, "dictionary")
     assert joined[: len(encode_text(tokenizer, "diction"))] != encode_text(tokenizer, "diction")
     request = continuation_request(tokenizer, "diction", "ary")

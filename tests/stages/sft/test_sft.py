@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from artifacts_schema.errors import InputError
-from artifacts_schema.store import points
 from stages.model.files import read_model
 from stages.sft.stage import Sft
 from stages.text.chat import segments
@@ -20,10 +19,6 @@ TINY = {
     "held_out_every": 3,
 }
 COLOURS = ["blue", "green", "red", "grey"]
-
-
-class Killed(BaseException):
-    """Stands for SIGKILL."""
 
 
 def conversation(number, answer=None, question=None, source="made"):
@@ -100,21 +95,12 @@ def test_first_loss_is_the_mean_over_assistant_tokens_of_each_conversation_alone
 
 
 @pytest.mark.parametrize("visit", [1, 3])
-def test_killed_and_started_again_it_commits_the_same_bytes(sft, store, monkeypatch, visit):
+def test_killed_and_started_again_it_commits_the_same_bytes(sft, store, killed_at, visit):
     rows = [conversation(i) for i in range(24)]
     whole = sft(rows)
     store.backend.remove(f"artifacts/sft/{whole.key}.json")
-    visits = []
-
-    def die(reached):
-        visits.append(reached)
-        if visits.count("checkpoint files written") == visit:
-            raise Killed
-
-    monkeypatch.setattr(points, "on_reach", die)
-    with pytest.raises(Killed):
+    with killed_at("checkpoint files written", visit):
         sft(rows)
-    monkeypatch.setattr(points, "on_reach", None)
     assert {n: o.digest for n, o in sft(rows).outputs.items()} == {
         n: o.digest for n, o in whole.outputs.items()
     }

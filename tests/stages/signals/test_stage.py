@@ -17,25 +17,26 @@ SHARDS = [
     ["another\nanother\nanother", " "],
 ]
 
+Documents = tuple[Manifest, str]
 Make = Callable[..., Manifest]
 Read = Callable[..., Any]
 
 
 @pytest.fixture
-def documents(make_documents: Make) -> Manifest:
+def documents(make_documents: Callable[..., Documents]) -> Documents:
     return make_documents(SHARDS)
 
 
-def run(run_stage: Make, documents: Manifest, config: Any = None, **options: Any) -> Manifest:
-    return run_stage(Signals, config or {}, {"documents": [(documents, "documents")]}, **options)
+def run(run_stage: Make, documents: Documents, config: Any = None, **options: Any) -> Manifest:
+    return run_stage(Signals, config or {}, {"documents": [documents]}, **options)
 
 
 def test_rows_and_shards_are_those_of_the_documents(
-    documents: Manifest, run_stage: Make, read_table: Read
+    documents: Documents, run_stage: Make, read_table: Read
 ) -> None:
     made = run(run_stage, documents)
     for path, texts in zip(("00000.parquet", "00001.parquet"), SHARDS, strict=True):
-        ids = read_table(documents, "documents", path)["doc_id"].to_pylist()
+        ids = read_table(*documents, path)["doc_id"].to_pylist()
         signals = read_table(made, "signals", path)
         assert signals["doc_id"].to_pylist() == ids
         assert read_table(made, "views", path)["doc_id"].to_pylist() == ids
@@ -46,7 +47,7 @@ def test_rows_and_shards_are_those_of_the_documents(
 
 
 def test_every_column_is_described(
-    documents: Manifest, run_stage: Make, read_table: Read, read_input: Read
+    documents: Documents, run_stage: Make, read_table: Read, read_input: Read
 ) -> None:
     made = run(run_stage, documents)
     described = read_input(made, "signals").read_json("signals.json")
@@ -61,7 +62,7 @@ def test_every_column_is_described(
     assert schema.field("words").metadata[b"description"]
 
 
-def test_personal_data_is_a_view(documents: Manifest, run_stage: Make, read_table: Read) -> None:
+def test_personal_data_is_a_view(documents: Documents, run_stage: Make, read_table: Read) -> None:
     views = read_table(run(run_stage, documents), "views")["spans"].to_pylist()
     text = SHARDS[0][0]
     assert [
@@ -74,7 +75,7 @@ def test_personal_data_is_a_view(documents: Manifest, run_stage: Make, read_tabl
 
 
 def test_a_sort_that_is_not_redacted_is_counted_all_the_same(
-    documents: Manifest, run_stage: Make, read_table: Read
+    documents: Documents, run_stage: Make, read_table: Read
 ) -> None:
     made = run(run_stage, documents, {"redact": ["email"]})
     assert [s["label"] for s in read_table(made, "views")["spans"].to_pylist()[0]] == ["email"]
@@ -82,13 +83,13 @@ def test_a_sort_that_is_not_redacted_is_counted_all_the_same(
 
 
 def test_stop_words_are_configurable(
-    documents: Manifest, run_stage: Make, read_table: Read
+    documents: Documents, run_stage: Make, read_table: Read
 ) -> None:
     made = run(run_stage, documents, {"stop_words": ["zweiter", "Text", "kein"]})
     assert read_table(made, "signals")["stop_words"].to_pylist() == [0, 2, 0, 0, 0]
 
 
-def test_two_workers_give_the_same_bytes(documents: Manifest, run_stage: Make, store: Any) -> None:
+def test_two_workers_give_the_same_bytes(documents: Documents, run_stage: Make, store: Any) -> None:
     one = run(run_stage, documents)
     two = run(run_stage, documents, execution={"workers": 2}, force=True)
     assert [out.digest for out in one.outputs.values()] == [
@@ -96,6 +97,6 @@ def test_two_workers_give_the_same_bytes(documents: Manifest, run_stage: Make, s
     ]
 
 
-def test_an_unknown_sort_of_personal_data_is_refused(documents: Manifest, run_stage: Make) -> None:
+def test_an_unknown_sort_of_personal_data_is_refused(documents: Documents, run_stage: Make) -> None:
     with pytest.raises(UsageError, match="redact"):
         run(run_stage, documents, {"redact": ["phone"]})

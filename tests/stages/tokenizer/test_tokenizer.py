@@ -8,15 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from artifacts_schema.errors import InputError, Stopped, UsageError
-from artifacts_schema.kinds import KINDS
-from stages.engine import Context, Stage
 from stages.text.chat import SPECIAL_TOKENS, encode, segments
 from stages.text.token_bytes import token_byte_lengths
 from stages.tokenizer.stage import TokenizerStage
@@ -214,47 +211,21 @@ def test_chat_ids_and_masks_equal_those_of_transformers(tokenizer, folder):
     assert [int(flag) for flag in learnt] == oracle["assistant_masks"]
 
 
-class GivenDocuments(Stage):
-    """Commits the documents of this test."""
-
-    name, version, reproducible = "given-documents", 1, "bytes"
-    outputs = {"documents": "documents"}
-    shards: list[list[dict[str, str | None]]] = []
-
-    def run(self, context: Context) -> None:
-        schema = KINDS["documents"].tables["*.parquet"].arrow()
-        for number, rows in enumerate(self.shards):
-            filled = [{field.name: row.get(field.name) for field in schema} for row in rows]
-            context.write_table(
-                "documents", f"{number:05d}.parquet", pa.Table.from_pylist(filled, schema=schema)
-            )
+def rows(bodies: list[str], source: str) -> list[dict[str, str]]:
+    return [{"text": body, "source": source} for body in bodies]
 
 
-def documents(bodies: list[str], source: str = "web", start: int = 0) -> list[dict]:
-    return [
-        {
-            "doc_id": f"{start + i:032x}",
-            "source": source,
-            "snapshot": "test",
-            "text": body,
-            "metadata": "{}",
-            "origin_file": "f",
-            "origin_offset": 0,
-            "origin_length": 0,
-        }
-        for i, body in enumerate(bodies)
-    ]
+@pytest.fixture
+def train_stage(run_stage, make_documents):
+    """`train_stage(shards, **config)` → the manifest of the stage on documents in those shards."""
+    return lambda shards, **config: run_stage(
+        TokenizerStage, config, {"documents": [make_documents(shards)]}
+    )
 
 
-def run_on(run_stage, shards, config):
-    GivenDocuments.shards = shards
-    given = run_stage(GivenDocuments, {})
-    return run_stage(TokenizerStage, config, {"documents": [(given, "documents")]})
-
-
-def test_stage_writes_what_it_trained_on_and_measured(run_stage, read_input):
-    shards = [documents(texts(0)), documents(texts(1), "code", start=1000)]
-    manifest = run_on(run_stage, shards, {"vocabulary_size": 350, "held_share": 0.2})
+def test_stage_writes_what_it_trained_on_and_measured(train_stage, read_input):
+    shards = [texts(0), rows(texts(1), "code")]
+    manifest = train_stage(shards, vocabulary_size=350, held_share=0.2)
     found = read_input(manifest, "tokenizer")
     record = found.read_json("training.json")
     assert record["vocabulary_size"] == 350 == manifest.counts["vocabulary_size"]
@@ -268,18 +239,19 @@ def test_stage_writes_what_it_trained_on_and_measured(run_stage, read_input):
     assert Tokenizer.from_str(found.read_bytes("tokenizer.json").decode()).get_vocab_size() == 350
 
 
-def test_a_cap_on_bytes_draws_documents_evenly(run_stage, read_input):
-    shards = [documents(texts(0, 1000)), documents(texts(1, 1000), "code", start=1000)]
-    size = sum(len(row["text"].encode()) for shard in shards for row in shard)
-    config = {"vocabulary_size": 300, "max_bytes": size // 4, "held_share": 0.0}
-    record = read_input(run_on(run_stage, shards, config), "tokenizer").read_json("training.json")
+def test_a_cap_on_bytes_draws_documents_evenly(train_stage, read_input):
+    web, code = texts(0, 1000), texts(1, 1000)
+    quarter = sum(len(text.encode()) for text in web + code) // 4
+    shards = [web, rows(code, "code")]
+    manifest = train_stage(shards, vocabulary_size=300, max_bytes=quarter, held_share=0.0)
+    record = read_input(manifest, "tokenizer").read_json("training.json")
     for source in ("web", "code"):
         assert 200 < record["sources"][source]["documents"] < 300  # mean 250, deviation 14
     assert record["drawn_share"] == pytest.approx(0.25, abs=1e-4)
 
 
-def test_too_little_text_gives_a_smaller_vocabulary_and_says_so(run_stage):
-    manifest = run_on(run_stage, [documents(["abab abab"])], {"vocabulary_size": 1000})
+def test_too_little_text_gives_a_smaller_vocabulary_and_says_so(train_stage):
+    manifest = train_stage([["abab abab"]], vocabulary_size=1000)
     assert 261 < manifest.counts["vocabulary_size"] < 1000
 
 
@@ -292,11 +264,11 @@ def test_a_stop_while_texts_are_read_ends_the_training():
         train(stopping(), vocabulary_size=300, pre_tokenizer="llama-bpe", min_frequency=2)
 
 
-def test_no_documents_is_an_input_error(run_stage):
+def test_no_documents_is_an_input_error(train_stage):
     with pytest.raises(InputError, match="no document to train on"):
-        run_on(run_stage, [[]], {"vocabulary_size": 300})
+        train_stage([[]], vocabulary_size=300)
 
 
-def test_a_vocabulary_without_room_for_the_bytes_is_refused(run_stage):
+def test_a_vocabulary_without_room_for_the_bytes_is_refused(train_stage):
     with pytest.raises(UsageError, match="vocabulary_size"):
-        run_on(run_stage, [documents(["x"])], {"vocabulary_size": 260})
+        train_stage([["x"]], vocabulary_size=260)

@@ -181,19 +181,9 @@ def test_how_often_checkpoints_are_saved_changes_nothing(tmp_path, every, undist
 
 
 @pytest.mark.parametrize("point", ["checkpoint files written", "checkpoint written"])
-def test_killed_inside_a_save_is_bit_equal(tmp_path, monkeypatch, undisturbed, point):
-    visits = []
-
-    def die(reached):
-        if reached == point:
-            visits.append(reached)
-            if len(visits) == 2:
-                raise Killed
-
-    monkeypatch.setattr(points, "on_reach", die)
-    with pytest.raises(Killed):
+def test_killed_inside_a_save_is_bit_equal(tmp_path, killed_at, undisturbed, point):
+    with killed_at(point, visit=2):
         train(tmp_path)
-    monkeypatch.setattr(points, "on_reach", None)
     assert_bit_equal(train(tmp_path), undisturbed)
 
 
