@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from artifacts_schema.kinds import kind_named
 
@@ -34,6 +34,13 @@ class TableWriter:
         self._writer.write_table(table.cast(self.schema), row_group_size=ROW_GROUP)
         self.rows += table.num_rows
 
-    def close(self) -> None:
-        """Write the footer."""
-        self._writer.close()
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Write the footer; after an error nothing more is written, now or by the collector."""
+        try:
+            if kind is None:
+                self._writer.close()
+        finally:
+            self._writer.is_open = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -61,13 +61,18 @@ def copy(ran: Ran, tmp_path: Path) -> Ran:
 
 @pytest.fixture
 def without(copy: Ran) -> Callable[[str], tuple[PlannedStep, Manifest]]:
-    """`without(instance)`: forget what a step made; the step to run, and what it had made."""
+    """`without(instance)`: forget what a step made; the step to run, and what it had made.
+
+    The step runs its shards in its own process, where faults can strike them.
+    """
     from artifacts_schema.store.gc import remove_artifact
 
     def forget(instance: str) -> tuple[PlannedStep, Manifest]:
         step = copy.step(instance)
         assert step.manifest is not None
         remove_artifact(copy.store, step.manifest)
-        return step, step.manifest
+        assert step.spec is not None
+        spec = replace(step.spec, execution={**step.spec.execution, "workers": 1})
+        return replace(step, spec=spec), step.manifest
 
     return forget

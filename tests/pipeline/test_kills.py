@@ -6,6 +6,7 @@ twenty. A killed run may have committed already (a late moment): then the next o
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import os
 import threading
@@ -161,7 +162,7 @@ def test_a_worker_process_that_is_killed_costs_only_its_shard(copy, without):
 
     step, before = without("signals[web]")
     store = copy.store
-    spec = type(step.spec)(**{**step.spec.__dict__, "execution": {"workers": 2}})
+    spec = dataclasses.replace(step.spec, execution={**step.spec.execution, "workers": 2})
     record = shards.ShardMap._record
 
     def kill_a_worker(self, name, made, done, total):
