@@ -40,9 +40,12 @@ class Writers(ABC):
     @contextmanager
     def table_writer(self, output: str, path: str, schema: pa.Schema) -> Iterator[TableWriter]:
         """Write a table batch by batch."""
-        with self.open(output, path) as file:
-            with TableWriter(file, schema, kind=self.kind_of(output), path=path) as writer:
-                yield writer
+        kind = self.kind_of(output)
+        with (
+            self.open(output, path) as file,
+            TableWriter(file, schema, kind=kind, path=path) as writer,
+        ):
+            yield writer
         self.note_rows(output, path, writer.rows)
 
     def write_table(self, output: str, path: str, table: pa.Table) -> None:
@@ -148,9 +151,11 @@ class ShardOutput(Writers):
 
     def write_scratch(self, name: str, table: pa.Table) -> None:
         """Write a table for a later map of the same stage; any schema."""
-        with self.open_scratch(name) as file:
-            with TableWriter(file, table.schema, kind=None, path=name) as writer:
-                writer.write(table)
+        with (
+            self.open_scratch(name) as file,
+            TableWriter(file, table.schema, kind=None, path=name) as writer,
+        ):
+            writer.write(table)
 
     @contextmanager
     def _create(self, output: str | None, path: str) -> Iterator[HashingWriter]:
