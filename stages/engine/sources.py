@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, field
 from typing import Any, BinaryIO, cast
 
 from artifacts_schema.errors import InputError
 from artifacts_schema.store import Store
 from stages.engine.inputs import Input
+
+_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -20,9 +23,10 @@ class SourceFile:
     sha256: str
     snapshot: Input
     location: str | None
+    _checked: list[bool] = field(default_factory=list, compare=False, repr=False)
 
     def open(self) -> BinaryIO:
-        """Open for reading, seekable. InputError if it is missing or not of the pinned size."""
+        """Open for reading, seekable. InputError if it is missing or not what was pinned."""
         if self.location is None:
             return cast(BinaryIO, self.snapshot.open(f"files/{self.name}"))
         import fsspec
@@ -36,6 +40,7 @@ class SourceFile:
                     where=self.location,
                     hint="plan again to take the changed file as a new snapshot",
                 )
+            self._check(fs, path)
             return cast(BinaryIO, fs.open(path, "rb"))
         except FileNotFoundError:
             raise InputError(
@@ -47,6 +52,22 @@ class SourceFile:
             raise InputError(
                 "permission denied", where=self.location, hint="make it readable"
             ) from None
+
+    def _check(self, fs: Any, path: str) -> None:
+        """Hash the file once: a key must not stand for bytes that were never pinned."""
+        if self._checked or not self.snapshot.full_check:
+            return
+        digest = hashlib.sha256()
+        with fs.open(path, "rb") as file:
+            while block := file.read(_BLOCK):
+                digest.update(block)
+        if digest.hexdigest() != self.sha256:
+            raise InputError(
+                "the file's bytes changed since the snapshot pinned them",
+                where=self.location,
+                hint="plan again to take the changed file as a new snapshot",
+            )
+        self._checked.append(True)
 
 
 def source_files(snapshot: Input) -> list[SourceFile]:

@@ -1,0 +1,56 @@
+"""Files from outside are what the snapshot pinned, or they are not read."""
+
+from __future__ import annotations
+
+import pytest
+
+from artifacts_schema.errors import InputError
+from flows.recipe.pipeline import Pipeline, Request
+from stages.engine import Input
+from stages.engine.sources import snapshot_name, source_files
+
+RECIPE = """
+name: outside
+snapshots:
+  notes: {files: ["notes/*.txt"]}
+steps:
+  read: {stage: ingest, inputs: {snapshot: notes}}
+"""
+
+
+@pytest.fixture
+def pinned(tmp_path, store):
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "b.txt").write_text("second")
+    (folder / "a.txt").write_text("first")
+    recipe = tmp_path / "outside.yaml"
+    recipe.write_text(RECIPE)
+    bound = Pipeline.open(Request(str(recipe), store.url))
+    return folder, Input.of(bound.store, bound.snapshots["notes"], "snapshot")
+
+
+def test_files_come_in_the_order_of_their_names(pinned):
+    _, snapshot = pinned
+    files = source_files(snapshot)
+    assert snapshot_name(snapshot) == "notes"
+    assert [(f.id, f.name, f.open().read()) for f in files] == [
+        ("00000", "a.txt", b"first"),
+        ("00001", "b.txt", b"second"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda path: path.write_text("FIRST"), "the file's bytes changed since"),
+        (lambda path: path.write_text("longer"), "has 6 bytes, the snapshot pinned 5"),
+        (lambda path: path.unlink(), "a file of the snapshot is missing"),
+    ],
+)
+def test_a_file_that_is_not_what_was_pinned_is_refused_by_name(pinned, change, message):
+    folder, snapshot = pinned
+    change(folder / "a.txt")
+    with pytest.raises(InputError, match=message) as caught:
+        source_files(snapshot)[0].open()
+    assert str(folder / "a.txt") in str(caught.value)
