@@ -112,6 +112,23 @@ def test_a_failing_step_fails_the_run_with_its_own_line(prefect, request_, tmp_p
     assert runs[0]["state"]["type"] == "FAILED"
 
 
+def test_a_single_stage_runs_from_a_spec_and_checks_the_key(prefect, request_, tmp_path):
+    from flows.orchestration import run as orchestration
+
+    orchestration._configure(prefect)
+    from flows.orchestration.flow import single_stage
+
+    bound = Pipeline.open(request_)
+    spec = bound.plan().step("make").spec
+    path = tmp_path / "spec.json"
+    path.write_bytes(spec.to_json())
+    with pytest.raises(IngotError, match="the key here is"):
+        single_stage("toy_make", bound.store.url, str(path), "0" * 64)
+    made = single_stage("toy_make", bound.store.url, str(path), spec.key)
+    manifest = bound.store.manifest("toy_make", spec.key)
+    assert made == {"exclusions": manifest.outputs["exclusions"].digest[:12]}
+
+
 def test_a_second_server_is_not_started_and_ours_can_be_stopped(prefect, tmp_path, monkeypatch):
     assert servers.ensure_server() == prefect
     monkeypatch.setenv("INGOT_HOME", str(tmp_path))
