@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -21,6 +22,8 @@ from flows.recipe.plan import PlannedStep
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
+
+STOPPING = "stopping: running steps save what they have; once more to leave at once\n"
 
 LINE_SECONDS = 15.0
 """Time between two progress lines of one step where there is no terminal."""
@@ -165,7 +168,8 @@ def stop_on_signals() -> Iterator[Callable[[], bool]]:
         if asked.is_set():
             raise KeyboardInterrupt
         asked.set()
-        tell("stopping: running steps save what they have; once more to leave at once")
+        # Not by `tell`: this may interrupt a write to the same buffer, which Python refuses.
+        os.write(sys.stderr.fileno(), STOPPING.encode())
 
     if threading.current_thread() is not threading.main_thread():
         yield asked.is_set

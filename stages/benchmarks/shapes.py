@@ -5,8 +5,8 @@ from __future__ import annotations
 import os.path
 from typing import Any
 
-from stages.reading.examples import BadExample, Origin
-from stages.reading.rows import metadata_json
+from stages.engine.reading.examples import BadExample, Origin
+from stages.engine.reading.rows import metadata_json
 
 _QUESTIONS = ("prompt", "question", "context", "ctx", "goal", "problem", "input", "query")
 _GOLD = ("answer", "gold", "label", "answerKey", "target")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from artifacts_schema.config import Execution
 from stages.engine import Context, One, Stage
-from stages.reading.examples import ExamplesConfig
+from stages.engine.reading.examples import ExamplesConfig
 
 
 class Benchmarks(Stage):
@@ -25,6 +25,6 @@ class Benchmarks(Stage):
     def run(self, context: Context) -> None:
         """Convert every file; an item's name must be its own within its benchmark."""
         from stages.benchmarks.shapes import item_of
-        from stages.reading.examples import make_examples
+        from stages.engine.reading.examples import make_examples
 
         make_examples(context, "benchmarks", item_of, unique=("benchmark", "item_id"))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from stages.reading.examples import BadExample, Origin
-from stages.reading.messages import Message, check_order, messages_of
-from stages.reading.rows import metadata_json
+from stages.engine.reading.examples import BadExample, Origin
+from stages.engine.reading.messages import Message, check_order, messages_of
+from stages.engine.reading.rows import metadata_json
 
 ANSWERS = ("completion", "response", "output", "answer")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from artifacts_schema.config import Execution
 from stages.engine import Context, One, Stage
-from stages.reading.examples import ExamplesConfig
+from stages.engine.reading.examples import ExamplesConfig
 
 
 class Conversations(Stage):
@@ -24,6 +24,6 @@ class Conversations(Stage):
     def run(self, context: Context) -> None:
         """Convert every file."""
         from stages.conversations.shapes import conversation_of
-        from stages.reading.examples import make_examples
+        from stages.engine.reading.examples import make_examples
 
         make_examples(context, "conversations", conversation_of)

@@ -13,16 +13,16 @@ from pathlib import Path
 
 from stages.engine.protocol import Stage
 
-SHARED_ROOMS = ("reading", "text", "model", "training", "scoring")
-_USES = re.compile(r"\bstages\.(" + "|".join(SHARED_ROOMS) + r")\b")
+SHARED_ROOMS = ("engine.reading", "text", "model", "training", "scoring")
+_USES = re.compile(r"\bstages\.(" + "|".join(map(re.escape, SHARED_ROOMS)) + r")\b")
 
 
 def code_digest(stage: type[Stage]) -> str:
     """sha256 over the syntax of the stage's room and of the shared rooms it uses.
 
-    Comments, formatting and docstrings do not count; the engine does not either, since it only
-    moves bytes. A stage outside `stages/` counts its own module, or its package if it has one to
-    itself.
+    Comments, formatting and docstrings do not count. Of the engine only what reads files from
+    outside does, since the rest moves bytes. A stage outside `stages/` counts its own module, or
+    its package if it has one to itself.
     """
     home = Path(inspect.getfile(stage)).resolve()
     room = home.parent if home.name == "stage.py" else home
@@ -52,7 +52,7 @@ def _closure(room: Path) -> list[Path]:
     found, waiting = [room], [room]
     while waiting:
         for name in sorted(_uses(waiting.pop())):
-            part = shared / name
+            part = shared / name.replace(".", "/")
             if part not in found and part.is_dir():
                 found.append(part)
                 waiting.append(part)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from stages.engine.reading.rows import Damage, Readable, decompressed, scrub
 from stages.ingest.charset import decode
 from stages.ingest.formats import Format, programming_language
 from stages.ingest.pages import PageRules, binary_type, page_record
 from stages.ingest.records import Document, Place, Record, Rejected
-from stages.reading.rows import Damage, Readable, decompressed, scrub
 
 
 def read_file(source: Readable, form: Format, rules: PageRules, expansion: int) -> Record:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from stages.reading.rows import PARQUET, Damage, Readable, decompressed, row_format
+from stages.engine.reading.rows import PARQUET, Damage, Readable, decompressed, row_format
 
 Format = Literal["warc", "jsonl", "html", "text", "code", "unsupported"]
 """jsonl: everything with rows, that is JSON lines, JSON and Parquet."""

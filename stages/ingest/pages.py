@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from stages.engine.reading.rows import scrub
 from stages.ingest.archive import Capture
 from stages.ingest.charset import decode
 from stages.ingest.extract import Extractor, extract
 from stages.ingest.http import MalformedBody, Response, decoded_body, media_type, parse_response
 from stages.ingest.records import Document, Ignored, Place, Record, Rejected
-from stages.reading.rows import scrub
 
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
 _UNTOLD = frozenset(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from artifacts_schema.identity import document_id
 from artifacts_schema.kinds import KINDS
 from stages.engine import ShardOutput
+from stages.engine.reading.rows import Readable, RowLimits, metadata_json, scrub
 from stages.engine.sources import SourceFile
 from stages.engine.tables import TableWriter
 from stages.ingest.archive import read_archive
@@ -17,7 +18,6 @@ from stages.ingest.formats import Format, format_by_content, format_by_name
 from stages.ingest.pages import PageRules, record_of
 from stages.ingest.records import DETAIL, Document, Ignored, Place, Record, Rejected
 from stages.ingest.tables import read_table
-from stages.reading.rows import Readable, RowLimits, metadata_json, scrub
 
 if TYPE_CHECKING:
     from stages.ingest.stage import IngestConfig

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Any
 
+from stages.engine.reading.rows import Readable, Row, RowLimits, read_rows, scrub
 from stages.ingest.records import Document, Place, Record, Rejected
-from stages.reading.rows import Readable, Row, RowLimits, read_rows, scrub
 
 _NAMES = {
     "url": ("url", "uri", "source_url", "path"),

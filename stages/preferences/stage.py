@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from artifacts_schema.config import Execution
 from stages.engine import Context, One, Stage
-from stages.reading.examples import ExamplesConfig
+from stages.engine.reading.examples import ExamplesConfig
 
 
 class Preferences(Stage):
@@ -23,7 +23,7 @@ class Preferences(Stage):
 
     def run(self, context: Context) -> None:
         """Convert every file."""
+        from stages.engine.reading.examples import make_examples
         from stages.preferences.shapes import preference_of
-        from stages.reading.examples import make_examples
 
         make_examples(context, "preferences", preference_of)

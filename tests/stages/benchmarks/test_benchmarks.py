@@ -13,7 +13,7 @@ from artifacts_schema.errors import InputError
 from artifacts_schema.manifest import Manifest
 from stages.benchmarks.shapes import item_of
 from stages.benchmarks.stage import Benchmarks
-from stages.reading.examples import BadExample, Origin
+from stages.engine.reading.examples import BadExample, Origin
 
 Snapshot = Callable[..., list[tuple[Manifest, str]]]
 Run = Callable[..., Manifest]

@@ -14,7 +14,7 @@ from artifacts_schema.identity import document_id
 from artifacts_schema.manifest import Manifest
 from stages.conversations.shapes import conversation_of
 from stages.conversations.stage import Conversations
-from stages.reading.examples import BadExample, Origin
+from stages.engine.reading.examples import BadExample, Origin
 
 Snapshot = Callable[..., list[tuple[Manifest, str]]]
 ORIGIN = Origin("0" * 32, "x.jsonl", "x")

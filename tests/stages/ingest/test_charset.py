@@ -82,4 +82,5 @@ def test_a_declared_encoding_that_does_not_fit_gives_way_to_one_that_does() -> N
 @settings(max_examples=100, deadline=None)
 @given(body=st.binary(max_size=300), label=st.sampled_from([None, "utf-8", "gbk", "utf-16", "x"]))
 def test_any_bytes_decode_to_text_that_can_be_stored(body: bytes, label: str | None) -> None:
-    decode(body, label).text.encode("utf-8")
+    text = decode(body, label).text
+    assert text.encode("utf-8").decode("utf-8") == text

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from artifacts_schema.manifest import Manifest
+from stages.engine.reading.examples import BadExample, Origin
 from stages.preferences.shapes import preference_of
 from stages.preferences.stage import Preferences
-from stages.reading.examples import BadExample, Origin
 
 ORIGIN = Origin("0" * 32, "x.jsonl", "x")
 USER, GOOD, BAD = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from stages.reading.examples import BadExample
+from stages.engine.reading.examples import BadExample
 
 Message = dict[str, str]
 

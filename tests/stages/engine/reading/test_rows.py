@@ -15,7 +15,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.reading.rows import Row, RowLimits, metadata_json, read_rows, scrub, stem
+from stages.engine.reading.rows import Row, RowLimits, metadata_json, read_rows, scrub, stem
 
 Rows = Callable[..., list[Row]]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from stages.reading.examples import BadExample
-from stages.reading.messages import check_order, messages_of
+from stages.engine.reading.examples import BadExample
+from stages.engine.reading.messages import check_order, messages_of
 
 USER, REPLY = {"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}
 

@@ -18,8 +18,8 @@ from artifacts_schema.identity import document_id
 if TYPE_CHECKING:
     from stages.engine.context import Context
     from stages.engine.outputs import ShardOutput, ShardResult
+    from stages.engine.reading.rows import Row
     from stages.engine.sources import SourceFile
-    from stages.reading.rows import Row
 
 SAMPLES = 5
 _BATCH = 1_000
@@ -84,7 +84,7 @@ class Examples:
 
     def refuse(self, reason: str, sample: str) -> None:
         """Count a bad row."""
-        from stages.reading.rows import scrub
+        from stages.engine.reading.rows import scrub
 
         self.bad[reason] = self.bad.get(reason, 0) + 1
         kept = self.samples.setdefault(reason, [])
@@ -199,7 +199,7 @@ def converted(
     """The examples of a file; `told` counts its rows and what was bad about them."""
     from itertools import islice
 
-    from stages.reading.rows import RowLimits, read_rows, stem
+    from stages.engine.reading.rows import RowLimits, read_rows, stem
 
     limits = RowLimits(row=config.max_row_bytes, expansion=config.max_expansion)
     for row in islice(read_rows(file, limits), config.max_items):
