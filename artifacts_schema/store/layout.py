@@ -26,6 +26,11 @@ def ref(name: str) -> str:
     return f"refs/{name}.json"
 
 
+def run(recipe: str, run_id: str) -> str:
+    """The record of one run of a recipe."""
+    return f"runs/{recipe}/{run_id}.json"
+
+
 def locations(digest: str) -> str:
     """Where the files of the snapshot with this digest lie: moves with them, never hashed."""
     return f"refs/.locations/{digest}.json"

@@ -75,8 +75,8 @@ class Lease:
             if settled():
                 return None
             number, holder = _latest(backend, key)
-            if holder is None or holder.released or _process_is_gone(holder):
-                mine = _own_record()
+            if holder is None or holder.released or process_is_gone(holder):
+                mine = this_process()
                 if backend.put_if_absent(_path(key, number + 1), json.dumps(asdict(mine)).encode()):
                     return cls(backend, key, number + 1, mine)
                 continue
@@ -147,7 +147,7 @@ class Lease:
 def is_held(backend: Backend, key: str) -> bool:
     """Whether a run holds `key` and is not known to be dead."""
     _, record = _latest(backend, key)
-    return record is not None and not record.released and not _process_is_gone(record)
+    return record is not None and not record.released and not process_is_gone(record)
 
 
 def _path(key: str, number: int) -> str:
@@ -188,10 +188,12 @@ def _started(process: int) -> str | None:
     return None if fields[0] in "ZX" else fields[19]
 
 
-def _own_record() -> Record:
+def this_process() -> Record:
+    """A fresh record of this process: machine, process id, and its start, which tells reuse."""
     process = os.getpid()
     return Record(secrets.token_hex(8), _machine(), process, _started(process) or "")
 
 
-def _process_is_gone(record: Record) -> bool:
+def process_is_gone(record: Record) -> bool:
+    """Whether the process ran on this machine and is there no more; False where nobody can know."""
     return record.machine == _machine() and _started(record.process) != record.started

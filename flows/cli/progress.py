@@ -17,7 +17,7 @@ from artifacts_schema.errors import IngotError
 from artifacts_schema.identity import short
 from artifacts_schema.manifest import Manifest
 from flows.cli.output import clean, duration, size
-from flows.recipe.execute import Observer
+from flows.recipe.observer import Observer
 from flows.recipe.plan import PlannedStep
 
 if TYPE_CHECKING:

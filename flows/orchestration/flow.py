@@ -20,7 +20,8 @@ from artifacts_schema.identity import short
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
 from flows.orchestration.follow import AWAY, Ended, Messages, artifact_key, follow_step
-from flows.recipe.execute import Job, Observer, execute, run_step, start_here
+from flows.recipe.execute import Job, execute, run_step, start_here
+from flows.recipe.observer import Observer
 from flows.recipe.pipeline import Pipeline, Request
 from flows.recipe.plan import Plan, PlannedStep
 

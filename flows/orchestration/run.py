@@ -8,7 +8,7 @@ from typing import Any
 
 from artifacts_schema.errors import IngotError, Stopped
 from flows.orchestration.server import Server, ensure_server, use
-from flows.recipe.execute import Observer
+from flows.recipe.observer import Observer
 from flows.recipe.pipeline import Pipeline, Request
 from flows.recipe.plan import Plan
 

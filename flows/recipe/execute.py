@@ -16,8 +16,10 @@ from typing import Any, Protocol
 from artifacts_schema.errors import EXIT_RESUME, EXIT_USAGE, IngotError, Stopped, UsageError
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store, layout
+from flows.recipe.observer import Observer, Several
 from flows.recipe.pipeline import Pipeline
 from flows.recipe.plan import Plan, PlannedStep
+from flows.recipe.record import Recorder
 
 POLL_SECONDS = 0.2
 
@@ -40,25 +42,6 @@ class Job(Protocol):
 
 Dispatch = Callable[[Store, PlannedStep], Job]
 """Start a ready step."""
-
-
-class Observer:
-    """Told what happens, in order, from one thread. Every method does nothing here."""
-
-    def planned(self, plan: Plan) -> None:
-        """A plan was made: at the start, and after each commit."""
-
-    def started(self, step: PlannedStep) -> None:
-        """A step was started."""
-
-    def event(self, step: PlannedStep, event: dict[str, Any]) -> None:
-        """A running step told something: `type` is started, progress, metric, finished, …"""
-
-    def finished(self, step: PlannedStep, manifest: Manifest, seconds: float) -> None:
-        """A step committed."""
-
-    def failed(self, step: PlannedStep, error: IngotError) -> None:
-        """A step failed or was stopped."""
 
 
 def start_here(store: Store, step: PlannedStep) -> Job:
@@ -84,8 +67,20 @@ def execute(
     those that run are let to their end and nothing new is started; then its error is raised. When
     `stopping` turns true, running steps save and end, and Stopped is raised: run again to go on.
     """
-    run = _Run(pipeline, dispatch, observer or Observer(), jobs or pipeline.profile.jobs)
+    recorder = Recorder(pipeline)
+    told = Several((recorder, observer)) if observer else recorder
+    run = _Run(pipeline, dispatch, told, jobs or pipeline.profile.jobs)
     _name_snapshots(pipeline)
+    try:
+        plan = _until_done(run, stopping, wait)
+    except BaseException as error:
+        recorder.ended(error)
+        raise
+    recorder.ended(None)
+    return plan
+
+
+def _until_done(run: _Run, stopping: Callable[[], bool], wait: Callable[[float], None]) -> Plan:
     try:
         while True:
             plan = run.start_ready()

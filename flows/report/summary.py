@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
-from stages.engine.page import Artifact, Column, Figure, TableFigure, TextFigure, number, summary_of
+from stages.engine.figures import (
+    Column,
+    Figure,
+    PairsFigure,
+    SamplesFigure,
+    TableFigure,
+    TextFigure,
+    number,
+)
+from stages.engine.page import Artifact, summary_of
 from stages.engine.registry import stage_named
 
 WIDTH = 110
@@ -43,10 +52,22 @@ def _reasons(dropped: dict[str, int]) -> str:
     return ", ".join(f"{reason} {count:,}" for reason, count in by_count)
 
 
+def flat(figures: Iterable[Figure]) -> Iterator[TableFigure | TextFigure]:
+    """Figures as a terminal shows them: a plot as its table, samples as texts, no pairs."""
+    for figure in figures:
+        if isinstance(figure, TableFigure | TextFigure):
+            yield figure
+        elif isinstance(figure, SamplesFigure):
+            for sample in figure.samples:
+                yield TextFigure(f"{figure.title}: {sample.heading}", sample.text)
+        elif not isinstance(figure, PairsFigure):
+            yield figure.table()
+
+
 def as_plain(figures: Iterable[Figure]) -> list[dict[str, object]]:
     """Figures as JSON-ready values."""
     plain: list[dict[str, object]] = []
-    for figure in figures:
+    for figure in flat(figures):
         if isinstance(figure, TextFigure):
             plain.append({"title": figure.title, "text": figure.text})
         else:
@@ -66,7 +87,7 @@ def print_figures(figures: Iterable[Figure]) -> None:
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = WIDTH
-    for figure in figures:
+    for figure in flat(figures):
         console.print()
         console.print(Text(figure.title, style="bold"))
         if isinstance(figure, TextFigure):

@@ -14,15 +14,16 @@ from pathlib import Path
 from stages.engine.protocol import Stage
 
 SHARED_ROOMS = ("engine.reading", "text", "model", "training", "scoring")
+UNCOUNTED = ("page.py", "figures.py")
 _USES = re.compile(r"\bstages\.(" + "|".join(map(re.escape, SHARED_ROOMS)) + r")\b")
 
 
 def code_digest(stage: type[Stage]) -> str:
     """sha256 over the syntax of the stage's room and of the shared rooms it uses.
 
-    Comments, formatting and docstrings do not count. Of the engine only what reads files from
-    outside does, since the rest moves bytes. A stage outside `stages/` counts its own module, or
-    its package if it has one to itself.
+    Comments, formatting, docstrings and the stage's page do not count. Of the engine only what
+    reads files from outside does, since the rest moves bytes. A stage outside `stages/` counts its
+    own module, or its package if it has one to itself.
     """
     home = Path(inspect.getfile(stage)).resolve()
     room = home.parent if home.name == "stage.py" else home
@@ -60,7 +61,10 @@ def _closure(room: Path) -> list[Path]:
 
 
 def _sources(room: Path) -> list[Path]:
-    return [room] if room.is_file() else sorted(room.rglob("*.py"))
+    """The modules of a room that can bear on its output: its page only shows what was made."""
+    if room.is_file():
+        return [room]
+    return sorted(path for path in room.rglob("*.py") if path.name not in UNCOUNTED)
 
 
 @cache

@@ -1,8 +1,9 @@
-"""What a stage's room contributes to a report: figures in plain form, drawn by whoever shows them.
+"""What a stage's room contributes to a report.
 
-A room may hold `page.py` with `summary(artifact) -> list[Figure]`: the few figures worth a glance
-when a run ends. It reads manifests and tables only, so a page can be made on any machine that sees
-the store.
+A room may hold `page.py` with `page(artifact) -> list[Figure]`: what its artifact holds, and
+`summary(artifact) -> list[Figure]`: the few figures worth a glance when a run ends. Both read
+manifests and tables only, so a page can be made on any machine that sees the store, long after the
+run. They bear no identity: a changed page leaves every key and every resume state as it is.
 """
 
 from __future__ import annotations
@@ -11,47 +12,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Literal, cast
+from types import ModuleType
+from typing import cast
 
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
+from stages.engine.figures import Figure
 from stages.engine.inputs import Input
 from stages.engine.protocol import Stage
 
-Cell = str | int | float | None
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a figure: its heading, how its cells are shown, and to which side they align."""
-
-    heading: str
-    format: str = ""
-    align: Literal["left", "right"] = "left"
-
-    def show(self, cell: Cell) -> str:
-        """A cell as text; nothing for None."""
-        return "" if cell is None else format(cell, self.format)
-
-
-@dataclass(frozen=True)
-class TableFigure:
-    """A table with a title; cells are values, not text."""
-
-    title: str
-    columns: tuple[Column, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-
-
-@dataclass(frozen=True)
-class TextFigure:
-    """A short text with a title, such as a generated sample or a path."""
-
-    title: str
-    text: str
-
-
-Figure = TableFigure | TextFigure
+PAGE_FILE = "page.py"
 
 
 @dataclass(frozen=True)
@@ -65,19 +35,34 @@ class Artifact:
         """One of its outputs, readable like a stage's input."""
         return Input.of(self.store, self.manifest, name, full_check=False)
 
+    def input(self, role: str) -> list[Input]:
+        """What was given to a role; InputError if one was collected since."""
+        given = self.manifest.inputs.get(role, ())
+        return [Input.load(self.store, reference, full_check=False) for reference in given]
+
     def place(self, output: str) -> str:
         """Path or URL of an output's folder, for people."""
         return self.store.backend.full(self.store.payload(self.manifest, output))
 
 
-def number(heading: str, format: str = ",") -> Column:
-    """A column of numbers, aligned right."""
-    return Column(heading, format, "right")
-
-
 def summary_of(stage: type[Stage], artifact: Artifact) -> Sequence[Figure]:
-    """The figures of a stage's `page.py`; none if its room has no page."""
+    """The few figures of a stage's `page.py` for the end of a run; none if it has none."""
+    return _figures(stage, "summary", artifact)
+
+
+def page_of(stage: type[Stage], artifact: Artifact) -> Sequence[Figure]:
+    """All figures of a stage's `page.py`; none if its room has no page."""
+    return _figures(stage, "page", artifact)
+
+
+def _figures(stage: type[Stage], function: str, artifact: Artifact) -> Sequence[Figure]:
+    module = _module(stage)
+    make = getattr(module, function, None) if module is not None else None
+    return cast(Sequence[Figure], make(artifact)) if make is not None else ()
+
+
+def _module(stage: type[Stage]) -> ModuleType | None:
     package, _, module = stage.__module__.rpartition(".")
     if module != "stage" or find_spec(f"{package}.page") is None:
-        return ()
-    return cast(Sequence[Figure], import_module(f"{package}.page").summary(artifact))
+        return None
+    return import_module(f"{package}.page")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from stages.engine.page import Artifact, Column, Figure, TableFigure, TextFigure, number
+from stages.engine.figures import Column, Figure, TableFigure, TextFigure, number
+from stages.engine.page import Artifact
 
 PLANTED = "planted/"
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from stages.engine.page import Artifact, Figure, TextFigure
+from stages.engine.figures import Figure, TextFigure
+from stages.engine.page import Artifact
 
 
 def summary(artifact: Artifact) -> list[Figure]:

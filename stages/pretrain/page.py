@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from stages.engine.page import Artifact, Column, Figure, TableFigure, number
+from stages.engine.figures import Column, Figure, TableFigure, number
+from stages.engine.page import Artifact
 
 
 def summary(artifact: Artifact) -> list[Figure]:

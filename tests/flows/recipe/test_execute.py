@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from artifacts_schema.errors import IngotError, Stopped, UsageError
-from flows.recipe.execute import Observer, execute
+from flows.recipe.execute import execute
+from flows.recipe.observer import Observer
 
 
 class Recorder(Observer):

@@ -6,7 +6,7 @@ import pytest
 
 from artifacts_schema.manifest import Code, Conservation, Manifest
 from flows.report.summary import as_plain, funnel, print_figures, summarise
-from stages.engine.page import Column, TableFigure, TextFigure, number
+from stages.engine.figures import Column, TableFigure, TextFigure, number
 
 
 def made(stage: str, conservation: Conservation | None) -> Manifest:

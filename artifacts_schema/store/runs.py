@@ -1,0 +1,66 @@
+"""Run records in a store: `runs/<recipe>/<id>.json`, newest last by name."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections.abc import Iterator
+
+from artifacts_schema.config import did_you_mean
+from artifacts_schema.errors import UsageError
+from artifacts_schema.run import Run
+from artifacts_schema.store import layout
+from artifacts_schema.store.store import Store
+
+_ID = re.compile(r"\d{8}T\d{9}-[0-9a-f]{4}")
+
+
+def new_id() -> str:
+    """An id that sorts by time, to the millisecond: `20261121T175223042-3fa9`."""
+    now = time.time_ns() // 1_000_000
+    second = time.strftime("%Y%m%dT%H%M%S", time.gmtime(now // 1000))
+    return f"{second}{now % 1000:03d}-{secrets.token_hex(2)}"
+
+
+def write_run(store: Store, run: Run) -> None:
+    """Write the record over its earlier state."""
+    store.backend.replace(layout.run(run.recipe, run.id), run.model_dump_json(indent=1).encode())
+
+
+def recipes_run(store: Store) -> list[str]:
+    """Names of recipes that ran in this store."""
+    return store.backend.folders("runs")
+
+
+def run_ids(store: Store, recipe: str) -> list[str]:
+    """Ids of a recipe's runs, oldest first."""
+    names = (name.removesuffix(".json") for name in store.backend.files(f"runs/{recipe}"))
+    return sorted(name for name in names if _ID.fullmatch(name))
+
+
+def runs(store: Store, recipe: str) -> Iterator[Run]:
+    """A recipe's runs, newest first."""
+    for name in reversed(run_ids(store, recipe)):
+        path = layout.run(recipe, name)
+        yield Run.load(store.backend.read(path), where=path)
+
+
+def find_run(store: Store, text: str) -> Run | None:
+    """The run that `RECIPE` (its newest) or `RECIPE@ID` means; None if `text` names no recipe here.
+
+    Raises UsageError for an id that the recipe has no run of; a beginning of an id is enough.
+    """
+    recipe, at, wanted = text.partition("@")
+    if recipe not in recipes_run(store):
+        return None
+    ids = run_ids(store, recipe)
+    matching = [name for name in ids if name.startswith(wanted)]
+    if not matching or (at and len(matching) > 1 and wanted not in matching):
+        raise UsageError(
+            f"no run '{text}'{did_you_mean(wanted, ids)}" if not matching else
+            f"'{text}' may be any of {', '.join(matching[:5])}",
+            where=store.url,
+        )  # fmt: skip
+    path = layout.run(recipe, wanted if wanted in matching else matching[-1])
+    return Run.load(store.backend.read(path), where=path)
