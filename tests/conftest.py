@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import itertools
 import os
-from collections.abc import Callable, Mapping, Sequence
+import secrets
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +92,70 @@ def shared_data() -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[str]:
+    """`http://127.0.0.1:PORT` of a local S3 server in a process of its own."""
+    for library in ("moto", "s3fs"):
+        if importlib.util.find_spec(library) is None:
+            pytest.skip(f"needs {library}: pip install 'ingot[dev]'")
+    server = subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("s3_server.py"))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={k: v for k, v in os.environ.items() if not k.startswith("AWS_")},
+    )
+    assert server.stdin is not None
+    assert server.stdout is not None
+    port = server.stdout.readline().decode().strip()
+    assert port, "the S3 server did not start"
+    yield f"http://127.0.0.1:{port}"
+    server.stdin.close()
+    server.wait(10)
+
+
+@pytest.fixture
+def s3_url(s3_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """`s3://BUCKET` of a fresh bucket; the environment leads there, child processes included.
+
+    The node's cache is a folder of this test.
+    """
+    import s3fs
+
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    for name, value in {
+        "AWS_ENDPOINT_URL": s3_server,
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing-secret",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        "FSSPEC_CONFIG_DIR": str(tmp_path / "no-fsspec-config"),
+        "INGOT_CACHE": str(tmp_path / "node-cache"),
+    }.items():
+        monkeypatch.setenv(name, value)
+    bucket = f"test-{secrets.token_hex(6)}"
+    request = urllib.request.Request(f"{s3_server}/{bucket}", method="PUT")
+    urllib.request.urlopen(request, timeout=10).close()
+    s3fs.S3FileSystem.clear_instance_cache()
+    yield f"s3://{bucket}"
+    s3fs.S3FileSystem.clear_instance_cache()
+
+
+@pytest.fixture
+def file_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A web server on loopback (`file_server.py`); the node's cache is a folder of this test."""
+    monkeypatch.setenv("INGOT_CACHE", str(tmp_path / "node-cache"))
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    from file_server import FileServer
+
+    server = FileServer()
+    yield server
+    server.close()
+
+
 class _GivenConfig(Config):
     content: str
 
@@ -113,7 +182,9 @@ def given(run_stage: Callable[..., Manifest]) -> Callable[..., Reference]:
                 else:
                     known = {column.name for column in table.columns}
                     more = [n for n in (value[0] if value else {}) if table.open and n not in known]
-                    schema = table.arrow([Column(name, "float64?", "") for name in more])
+                    texts = {n for n in more if any(isinstance(row[n], str) for row in value)}
+                    types = {n: "string?" if n in texts else "float64?" for n in more}
+                    schema = table.arrow([Column(name, types[name], "") for name in more])
                     context.write_table(kind, path, pa.Table.from_pylist(value, schema=schema))
 
         members = {

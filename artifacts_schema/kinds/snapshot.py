@@ -7,7 +7,8 @@ SNAPSHOT = Kind(
     version=1,
     description="Files from outside: name, size, checksum of each; where they lie is not hashed.",
     files={
-        "snapshot.json": '{"name", "files": [{"name", "bytes", "sha256"}]}, sorted by file name.',
+        "snapshot.json": '{"name", "files": [{"name", "bytes", "sha256"}]}, sorted by file name; '
+        'a file behind a URL has its server\'s "etag" instead of "sha256".',
         "files/*": "The files themselves, where the snapshot carries them (made by `sample`).",
     },
 )

@@ -1,162 +1,115 @@
-"""Bytes at a URL: the few operations that the store needs of a file system, over fsspec.
+"""Bytes at a URL: the few operations that the store needs of a file system.
 
 Every write of a small record is whole or absent, and `put_if_absent` lets exactly one of several
-writers win: locally by a hard link of a finished temporary file, remotely by a conditional put.
+writers win: locally by a hard link of a finished temporary file, remotely by a conditional put
+(`remote.py`).
 """
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import io
 import os
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, NamedTuple
 
-from artifacts_schema.errors import StoreError
+from artifacts_schema.errors import UsageError
+from artifacts_schema.store.refusals import explained
+
+_BLOCK = 1 << 20
 
 
-class Backend:
-    """One place for files, addressed by paths relative to `url`."""
+class Entry(NamedTuple):
+    """A file in a listing: its size in bytes, and when it was written by the store's own clock."""
+
+    bytes: int
+    modified: float
+
+
+class Backend(ABC):
+    """One place for files, addressed by paths relative to `url`. Picklable."""
+
+    local: bool
+    """Whether the files are files of this machine's file system."""
 
     def __init__(self, url: str) -> None:
-        import fsspec
-
-        self.fs, self.root = fsspec.core.url_to_fs(str(url))
-        self.root = self.root.rstrip("/")
-        self.local = "file" in (
-            self.fs.protocol if not isinstance(self.fs.protocol, str) else [self.fs.protocol]
-        )
-        self.url = self.root if self.local else str(url).rstrip("/")
+        self.url = url
 
     def full(self, path: str) -> str:
-        """The file system's own name for `path`."""
-        return f"{self.root}/{path}" if path else self.root
+        """The whole name of `path`: a file's path, or a URL."""
+        return f"{self.url}/{path}" if path else self.url
 
+    @abstractmethod
     def local_path(self, path: str) -> Path:
         """`path` as a file on this machine; StoreError on a remote store."""
-        if not self.local:
-            raise StoreError("this needs a store on a local file system", where=self.url)
-        return Path(self.full(path))
 
-    def read(self, path: str) -> bytes:
-        """The bytes of a file; FileNotFoundError if there is none."""
-        with _explained(self.full(path)):
-            return cast(bytes, self.fs.cat_file(self.full(path)))
+    @abstractmethod
+    def read(self, path: str, start: int = 0) -> bytes:
+        """The bytes of a file from `start` on; FileNotFoundError if there is none."""
 
-    def open(self, path: str) -> IO[bytes]:
-        """Open a file for reading."""
-        with _explained(self.full(path)):
-            return cast(IO[bytes], self.fs.open(self.full(path), "rb"))
+    @abstractmethod
+    def read_many(self, paths: Iterable[str]) -> dict[str, bytes]:
+        """Several small files at once, without those that are not there."""
 
+    @abstractmethod
+    def blocks(self, path: str, size: int) -> Iterator[bytes]:
+        """The `size` bytes of a file, a block at a time; a lost connection is taken up again."""
+
+    @abstractmethod
     def size(self, path: str) -> int | None:
         """Bytes of a file, or None if there is none."""
-        try:
-            return (
-                int(self.fs.size(self.full(path)) or 0) if self.fs.exists(self.full(path)) else None
-            )
-        except FileNotFoundError:
-            return None
 
-    def exists(self, path: str) -> bool:
-        """Whether a file or folder is there."""
-        return bool(self.fs.exists(self.full(path)))
-
+    @abstractmethod
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Create a file whole, unless it exists; True for the one writer that created it."""
-        with _explained(self.full(path)):
-            if not self.local:
-                return self._conditional_put(path, data)
-            target = self.local_path(path)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            temporary = _write_temporary(target, data)
-            try:
-                os.link(temporary, target)
-            except FileExistsError:
-                return False
-            finally:
-                temporary.unlink()
-            fsync_folder(target.parent)
-            return True
+        """Create a file whole, unless it exists; True for the one writer that created it.
 
+        Writers that may meet write different bytes: a remote answer can be lost, and a writer that
+        tries again knows its own by them.
+        """
+
+    @abstractmethod
     def replace(self, path: str, data: bytes) -> None:
         """Write a file whole, over whatever stood there."""
-        with _explained(self.full(path)):
-            if not self.local:
-                self.fs.pipe_file(self.full(path), data)
-                return
-            target = self.local_path(path)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            temporary = _write_temporary(target, data)
-            os.replace(temporary, target)
-            fsync_folder(target.parent)
 
-    @contextmanager
-    def create(self, path: str) -> Iterator[HashingWriter]:
+    @abstractmethod
+    def create(self, path: str) -> AbstractContextManager[HashingWriter]:
         """Write a payload file; size and sha256 are the writer's when the block ends."""
-        with _explained(self.full(path)):
-            self.fs.makedirs(self.fs._parent(self.full(path)), exist_ok=True)
-            with self.fs.open(self.full(path), "wb") as raw:
-                writer = HashingWriter(raw)
-                yield writer
-                raw.flush()
-                if self.local:
-                    os.fsync(raw.fileno())
 
-    def link(self, source: str, target: str) -> None:
-        """Give the bytes at `source` a second name; nothing is copied where links exist."""
-        with _explained(self.full(target)):
-            if not self.local:
-                self.fs.copy(self.full(source), self.full(target))
-                return
-            path = self.local_path(target)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                os.link(self.local_path(source), path)
-            except FileExistsError:
-                path.unlink()
-                os.link(self.local_path(source), path)
+    @abstractmethod
+    def link(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Give the bytes at each first path a second name; nothing is copied where links exist."""
+
+    @abstractmethod
+    def listing(self, folder: str) -> dict[str, Entry]:
+        """All files below `folder`, by their path relative to it."""
 
     def files(self, folder: str) -> list[str]:
-        """All files below `folder`, relative to it, sorted."""
-        start = self.full(folder)
-        try:
-            found = self.fs.find(start)
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-        return sorted(name[len(start) + 1 :] for name in found if name.startswith(start + "/"))
+        """The paths in `listing`, sorted."""
+        return sorted(self.listing(folder))
 
+    @abstractmethod
     def folders(self, folder: str) -> list[str]:
         """Names of the folders directly inside `folder`, sorted."""
-        try:
-            entries = self.fs.ls(self.full(folder), detail=True)
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-        return sorted(
-            e["name"].rstrip("/").rsplit("/", 1)[-1] for e in entries if e["type"] == "directory"
-        )
 
+    @abstractmethod
+    def is_empty(self) -> bool:
+        """Whether no file lies anywhere here."""
+
+    @abstractmethod
     def remove(self, path: str) -> None:
         """Remove a file or a folder with all it holds; nothing there is fine."""
-        with suppress(FileNotFoundError), _explained(self.full(path)):
-            self.fs.rm(self.full(path), recursive=True)
 
-    def _conditional_put(self, path: str, data: bytes) -> bool:
-        try:
-            self.fs.pipe_file(self.full(path), data, mode="create")
-        except FileExistsError:
-            return False
-        except OSError as error:
-            if "PreconditionFailed" in str(error) or "412" in str(error):
-                return False
-            raise
-        return True
+    @abstractmethod
+    def now(self) -> float:
+        """The time by the clock that dates the files, in seconds since 1970."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Backend, (self.url,)
+        return backend_at, (self.url,)
 
 
 class HashingWriter(io.RawIOBase):
@@ -188,6 +141,152 @@ class HashingWriter(io.RawIOBase):
         return self._hash.hexdigest()
 
 
+class LocalBackend(Backend):
+    """A folder of this machine, or of a network file system that it mounts."""
+
+    local = True
+
+    def local_path(self, path: str) -> Path:
+        """`path` as a file."""
+        return Path(self.full(path))
+
+    def read(self, path: str, start: int = 0) -> bytes:
+        """The bytes of a file from `start` on."""
+        with explained(self.full(path)), open(self.full(path), "rb") as file:
+            file.seek(start)
+            return file.read()
+
+    def read_many(self, paths: Iterable[str]) -> dict[str, bytes]:
+        """Several small files."""
+        found = {}
+        for path in paths:
+            with suppress(FileNotFoundError):
+                found[path] = self.read(path)
+        return found
+
+    def blocks(self, path: str, size: int) -> Iterator[bytes]:
+        """The bytes of a file; `size` is not needed here."""
+        with explained(self.full(path)), open(self.full(path), "rb") as file:
+            while block := file.read(_BLOCK):
+                yield block
+
+    def size(self, path: str) -> int | None:
+        """Bytes of a file."""
+        try:
+            return self.local_path(path).stat().st_size
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """Create by a hard link of a temporary file that is on the disk already."""
+        with explained(self.full(path)):
+            target = self.local_path(path)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            temporary = _write_temporary(target, data)
+            try:
+                os.link(temporary, target)
+            except FileExistsError:
+                return False
+            finally:
+                temporary.unlink()
+            fsync_folder(target.parent)
+            return True
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Write by renaming a temporary file that is on the disk already."""
+        with explained(self.full(path)):
+            target = self.local_path(path)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            temporary = _write_temporary(target, data)
+            os.replace(temporary, target)
+            fsync_folder(target.parent)
+
+    @contextmanager
+    def create(self, path: str) -> Iterator[HashingWriter]:
+        """Write a payload file; it is on the disk when the block ends."""
+        with explained(self.full(path)):
+            target = self.local_path(path)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with open(target, "wb") as raw:
+                yield HashingWriter(raw)
+                raw.flush()
+                os.fsync(raw.fileno())
+
+    def link(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Hard links."""
+        for source, target in pairs:
+            with explained(self.full(target)):
+                path = self.local_path(target)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                try:
+                    os.link(self.local_path(source), path)
+                except FileExistsError:
+                    path.unlink()
+                    os.link(self.local_path(source), path)
+
+    def listing(self, folder: str) -> dict[str, Entry]:
+        """All files below `folder`; what vanishes meanwhile is left out."""
+        start, found = self.full(folder), {}
+        for place, _, names in os.walk(start):
+            for name in names:
+                path = os.path.join(place, name)
+                with suppress(FileNotFoundError):
+                    status = os.stat(path)
+                    found[path[len(start) + 1 :]] = Entry(status.st_size, status.st_mtime)
+        return found
+
+    def folders(self, folder: str) -> list[str]:
+        """Names of the folders directly inside `folder`, sorted."""
+        try:
+            with os.scandir(self.full(folder)) as entries:
+                return sorted(entry.name for entry in entries if entry.is_dir())
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def is_empty(self) -> bool:
+        """Whether no file lies anywhere here."""
+        return not any(names for _, _, names in os.walk(self.url))
+
+    def remove(self, path: str) -> None:
+        """Remove a file or a folder with all it holds."""
+        import shutil
+
+        with explained(self.full(path)), suppress(FileNotFoundError):
+            target = self.local_path(path)
+            if target.is_dir() and not target.is_symlink():
+                shutil.rmtree(target)
+            else:
+                target.unlink()
+
+    def now(self) -> float:
+        """This machine's time, which dates its files."""
+        return time.time()
+
+
+def backend_at(url: str) -> Backend:
+    """The backend for a folder's path, `s3://BUCKET/…` or `gs://BUCKET/…`; UsageError otherwise."""
+    protocol, separator, rest = str(url).partition("://")
+    if not separator or protocol == "file":
+        return LocalBackend(os.path.abspath(os.path.expanduser(rest if separator else str(url))))
+    if protocol not in ("s3", "gs"):
+        raise UsageError(
+            f"no store can lie at {protocol}://",
+            where="--store",
+            hint="give a folder, s3://BUCKET/… or gs://BUCKET/…",
+        )
+    if "@" in rest.split("/")[0]:
+        raise UsageError(
+            "the URL holds credentials",
+            where=f"{protocol}://…",
+            hint="leave them out of the URL, and set them in the environment",
+        )
+    if not rest.strip("/"):
+        raise UsageError("the URL names no bucket", where=f"{protocol}://")
+    from artifacts_schema.store.remote import RemoteBackend
+
+    return RemoteBackend(f"{protocol}://{rest.strip('/')}")
+
+
 def fsync_folder(folder: Path) -> None:
     """Make a new name in `folder` survive a power cut."""
     descriptor = os.open(folder, os.O_RDONLY)
@@ -208,31 +307,3 @@ def _write_temporary(target: Path, data: bytes) -> Path:
         temporary.unlink(missing_ok=True)
         raise
     return temporary
-
-
-@contextmanager
-def _explained(path: str) -> Iterator[None]:
-    """Turn the operating system's refusals into one line that says what to do."""
-    try:
-        yield
-    except PermissionError as error:
-        raise StoreError(
-            "permission denied",
-            where=path,
-            hint="give this user the right to write there, or choose another --store",
-        ) from error
-    except OSError as error:
-        advice = {
-            errno.ENOSPC: (
-                "no space left on the device",
-                "free space and run again; finished parts are kept",
-            ),
-            errno.EDQUOT: (
-                "disk quota exceeded",
-                "free space and run again; finished parts are kept",
-            ),
-            errno.EROFS: ("the file system is read-only", "choose another --store"),
-        }.get(error.errno or 0)
-        if advice is None:
-            raise
-        raise StoreError(advice[0], where=path, hint=advice[1]) from error

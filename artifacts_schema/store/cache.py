@@ -1,17 +1,182 @@
-"""Where this machine keeps verified copies of what lies elsewhere. Safe to remove at any time."""
+"""Where this machine keeps verified copies of what lies elsewhere. Safe to remove while idle.
+
+A copy is named by its sha256 and was hashed when it was made, so it never goes stale; it comes into
+view whole, by a rename. The least recently used ones go when the cache is full.
+"""
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import hashlib
 import os
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-from artifacts_schema.errors import StoreError
+from artifacts_schema.errors import CorruptArtifact, StoreError, UsageError
+from artifacts_schema.manifest import File
+from artifacts_schema.store.backend import Backend
+
+IN_USE_SECONDS = 600.0
+"""A copy that was asked for so short ago is not removed: its reader may not have opened it yet."""
+ABANDONED_SECONDS = 86_400.0
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_BLOCK = 1 << 20
 
 
 def cache_folder() -> Path:
     """`$INGOT_CACHE`, else `ingot` in the user's cache folder; made if it is not there."""
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    folder = Path(os.environ.get("INGOT_CACHE") or f"{base}/ingot").expanduser()
+    return _made(Path(os.environ.get("INGOT_CACHE") or f"{base}/ingot").expanduser())
+
+
+def cached(backend: Backend, path: str, file: File, *, full: bool) -> Path:
+    """The copy of a committed file on this machine; made now if there is none.
+
+    Its size is checked every time, its sha256 when it is made and where `full`; a copy that is not
+    `file` is made anew. Raises FileNotFoundError if the store has none, CorruptArtifact if the
+    store's bytes are not those of `file`, StoreError if it cannot be read or finds no room.
+    """
+    folder = cache_folder() / "files"
+    copy = folder / file.sha256[:2] / file.sha256
+    if _is_whole(copy, file, full=full):
+        return copy
+    _made(copy.parent)
+    with _only_here(copy):
+        if not _is_whole(copy, file, full=full):
+            Room(folder).make(file.bytes)
+            try:
+                download(backend, path, file, copy)
+            except NoRoom:
+                Room(folder).clear()
+                download(backend, path, file, copy)
+    return copy
+
+
+def download(backend: Backend, path: str, file: File, target: Path) -> None:
+    """Copy a file of the store to `target`, which appears whole and verified, or not at all."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f"{target.name}.{secrets.token_hex(4)}.partial")
+    try:
+        for _ in range(2):  # Bytes may be hurt on the way; twice in a row they are so in the store.
+            if _fill(backend, path, file, partial) == file.sha256:
+                os.replace(partial, target)
+                return
+        raise CorruptArtifact("the file's bytes changed", where=backend.full(path))
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def size_limit(folder: Path, used: int) -> int:
+    """Bytes that the cache may take: `$INGOT_CACHE_SIZE`, else half of what it could have."""
+    text = os.environ.get("INGOT_CACHE_SIZE", "").strip()
+    if not text:
+        return (shutil.disk_usage(folder).free + used) // 2
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)b?", text.lower())
+    if match is None:
+        raise UsageError(f"'{text}' is no size", where="INGOT_CACHE_SIZE", hint="say 200GB")
+    return int(float(match[1]) * _UNITS[match[2]])
+
+
+@dataclass(frozen=True)
+class _Copy:
+    path: Path
+    bytes: int
+    used: float
+
+
+class Room:
+    """What lies in the cache, and how to make room in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.copies = sorted(self._found(), key=lambda copy: copy.used)
+
+    @property
+    def used(self) -> int:
+        """Bytes of all copies."""
+        return sum(copy.bytes for copy in self.copies)
+
+    def make(self, size: int) -> None:
+        """Remove the least recently used copies until `size` more bytes keep within the limit."""
+        limit = size_limit(self.folder, self.used)
+        if size > limit:
+            raise StoreError(
+                f"a file of {size:,} bytes does not go into a cache of {limit:,}",
+                where=str(self.folder),
+                hint="raise INGOT_CACHE_SIZE, or set INGOT_CACHE to a folder on a larger disk",
+            )
+        self._remove_until(limit - size)
+
+    def clear(self) -> None:
+        """Remove every copy that nobody is about to open."""
+        self._remove_until(0)
+
+    def _remove_until(self, most: int) -> None:
+        left, now = self.used, time.time()
+        for copy in self.copies:
+            if left <= most:
+                return
+            if now - copy.used > IN_USE_SECONDS:
+                copy.path.unlink(missing_ok=True)
+                left -= copy.bytes
+
+    def _found(self) -> Iterator[_Copy]:
+        for path in self.folder.glob("??/*"):
+            with suppress(FileNotFoundError):
+                status = path.stat()
+                if path.suffix == ".partial" and time.time() - status.st_mtime > ABANDONED_SECONDS:
+                    path.unlink()
+                elif path.suffix != ".lock":
+                    yield _Copy(path, status.st_size, status.st_mtime)
+
+
+class NoRoom(StoreError):
+    """The disk of the cache is full."""
+
+
+def _is_whole(copy: Path, file: File, *, full: bool) -> bool:
+    """Whether the copy is `file`; it counts as used now."""
+    try:
+        if copy.stat().st_size != file.bytes:
+            return False
+        if full:
+            with open(copy, "rb") as content:
+                if hashlib.file_digest(content, "sha256").hexdigest() != file.sha256:
+                    return False
+        os.utime(copy)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _fill(backend: Backend, path: str, file: File, partial: Path) -> str:
+    """Write the store's bytes to `partial`; their sha256."""
+    digest = hashlib.sha256()
+    try:
+        with open(partial, "wb") as target:
+            for block in backend.blocks(path, file.bytes):
+                digest.update(block)
+                target.write(block)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise NoRoom(
+                f"no space left for a copy of {file.bytes:,} bytes",
+                where=str(partial.parent),
+                hint="free space, or set INGOT_CACHE to a folder on a larger disk; "
+                "finished parts are kept",
+            ) from None
+        raise
+    return digest.hexdigest()
+
+
+def _made(folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -21,3 +186,12 @@ def cache_folder() -> Path:
             hint="set INGOT_CACHE to a folder that can be written",
         ) from None
     return folder
+
+
+@contextmanager
+def _only_here(copy: Path) -> Iterator[None]:
+    """One process of this machine at a time makes a copy; a dead one leaves no lock."""
+    with open(copy.with_name("fill.lock"), "wb") as lock:
+        with suppress(OSError):  # A file system without locks: both make it, and one rename wins.
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

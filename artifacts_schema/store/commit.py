@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -39,11 +39,17 @@ class Attempt:
             yield writer
         self.register(output, File(path=path, bytes=writer.bytes, sha256=writer.sha256))
 
-    def adopt(self, output: str, file: File, source: str) -> None:
-        """Take over a file that lies elsewhere in the store (a finished shard), without copying."""
-        self._check(output, file.path)
-        self.backend.link(source, self._place(output, file.path))
-        self.register(output, file)
+    def adopt(self, files: Iterable[tuple[str, File, str]]) -> None:
+        """Take over files that lie elsewhere in the store (finished shards): output, file, place.
+
+        Nothing is copied where links exist; in a bucket the server copies.
+        """
+        pairs = []
+        for output, file, source in files:
+            self._check(output, file.path)
+            pairs.append((source, self._place(output, file.path)))
+            self.register(output, file)
+        self.backend.link(pairs)
 
     def register(self, output: str, file: File) -> None:
         """Note a file that has been written."""

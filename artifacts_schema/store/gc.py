@@ -3,18 +3,23 @@
 Roots are the refs, the inputs of running work, and whatever is younger than a given age. From them
 the manifests are followed upwards. A manifest is removed before its payload, so an interrupted
 collection leaves only payload that nobody can read, and the next one takes it.
+
+Ages are by the clock of the store alone. Payload is listed before leases and leases before
+manifests: payload that no run holds any more was committed before, or never will be.
 """
 
 from __future__ import annotations
 
 import json
-import time
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import layout
-from artifacts_schema.store.lease import is_held
+from artifacts_schema.store.backend import Backend, Entry
+from artifacts_schema.store.lease import held_keys, is_held
 from artifacts_schema.store.store import Store
+from artifacts_schema.store.work import remove_work
 
 Name = tuple[str, str]
 
@@ -42,20 +47,34 @@ def plan_gc(
     `min_age_seconds` protects fresh artifacts that no ref names yet (by the time of their
     manifest); `idle_work` also takes resume state that no run holds.
     """
+    backend = store.backend
+    payloads = _sizes(backend, "data", backend.listing("data"), depth=3)
+    work = _sizes(backend, "work", running := backend.listing("work"), depth=1)
+    held = held_keys(backend, [f"work/{name}" for name in running])
+    dated = {
+        _manifest_name(path): entry.modified for path, entry in backend.listing("artifacts").items()
+    }
     manifests = {(m.stage, m.key): m for m in store.manifests()}
-    cutoff = (time.time() if now is None else now) - min_age_seconds
-    alive = _reachable(store, manifests, cutoff)
+    cutoff = (backend.now() if now is None else now) - min_age_seconds
+    young = [name for name in manifests if dated.get(name, cutoff + 1) > cutoff]
+    alive = _reachable(store, manifests, young, held)
     garbage = Garbage(kept=len(alive))
     for name, manifest in manifests.items():
         if name not in alive:
             garbage.artifacts.append(manifest)
             garbage.bytes += sum(output.bytes for output in manifest.outputs.values())
-    _stray_attempts(store, manifests, garbage)
-    for key in store.backend.folders("work"):
-        committed = any(name[1] == key for name in manifests)
-        if not is_held(store.backend, key) and (committed or idle_work):
+    for path, size in payloads.items():
+        _, stage, key, attempt = path.split("/")
+        standing = manifests.get((stage, key))
+        if key not in held and (standing is None or standing.attempt != attempt):
+            garbage.attempts.append(path)
+            garbage.bytes += size
+    committed = {key for _, key in manifests}
+    for path, size in work.items():
+        key = path.split("/")[1]
+        if key not in held and (key in committed or idle_work):
             garbage.work.append(key)
-            garbage.bytes += _size(store, layout.work(key))
+            garbage.bytes += size
     return garbage
 
 
@@ -66,7 +85,8 @@ def collect(store: Store, garbage: Garbage) -> None:
     for path in garbage.attempts:
         store.backend.remove(path)
     for key in garbage.work:
-        store.backend.remove(layout.work(key))
+        if not is_held(store.backend, key):
+            remove_work(store.backend, key)
 
 
 def remove_artifact(store: Store, manifest: Manifest) -> None:
@@ -75,12 +95,14 @@ def remove_artifact(store: Store, manifest: Manifest) -> None:
     store.backend.remove(layout.payload(manifest.stage, manifest.key))
 
 
-def _reachable(store: Store, manifests: dict[Name, Manifest], cutoff: float) -> set[Name]:
+def _reachable(
+    store: Store, manifests: dict[Name, Manifest], young: Iterable[Name], held: Collection[str]
+) -> set[Name]:
     waiting = [(ref.stage, ref.key) for ref in store.refs().values()]
-    waiting += [name for name in manifests if _modified(store, name) > cutoff]
-    for key in store.backend.folders("work"):
-        if is_held(store.backend, key):
-            waiting += _inputs_of_work(store, key)
+    waiting += young
+    specs = store.backend.read_many(layout.work(key, "spec.json") for key in held)
+    for raw in specs.values():
+        waiting += _inputs_of(raw)
     alive: set[Name] = set()
     while waiting:
         name = waiting.pop()
@@ -92,34 +114,32 @@ def _reachable(store: Store, manifests: dict[Name, Manifest], cutoff: float) -> 
     return alive
 
 
-def _inputs_of_work(store: Store, key: str) -> list[Name]:
+def _inputs_of(spec: bytes) -> list[Name]:
     try:
-        spec = json.loads(store.backend.read(layout.work(key, "spec.json")))
-    except (FileNotFoundError, ValueError):
+        inputs = json.loads(spec)["inputs"].values()
+    except ValueError:
         return []
-    return [(r["stage"], r["key"]) for references in spec["inputs"].values() for r in references]
+    return [(r["stage"], r["key"]) for references in inputs for r in references]
 
 
-def _stray_attempts(store: Store, manifests: dict[Name, Manifest], garbage: Garbage) -> None:
-    for stage in store.backend.folders("data"):
-        for key in store.backend.folders(f"data/{stage}"):
-            manifest = manifests.get((stage, key))
-            if is_held(store.backend, key):
-                continue
-            for attempt in store.backend.folders(f"data/{stage}/{key}"):
-                if manifest is None or attempt != manifest.attempt:
-                    path = layout.payload(stage, key, attempt)
-                    garbage.attempts.append(path)
-                    garbage.bytes += _size(store, path)
+def _manifest_name(path: str) -> Name:
+    stage, _, name = path.partition("/")
+    return stage, name.removesuffix(".json")
 
 
-def _modified(store: Store, name: Name) -> float:
-    path = store.backend.full(layout.manifest(*name))
-    try:
-        return float(store.backend.fs.modified(path).timestamp())
-    except FileNotFoundError:
-        return 0.0
+def _sizes(backend: Backend, root: str, files: Mapping[str, Entry], depth: int) -> dict[str, int]:
+    """Bytes in each folder `depth` levels below `root`, by its path; a bucket has no empty ones."""
+    found = dict.fromkeys(_folders(backend, root, depth) if backend.local else (), 0)
+    for name, entry in files.items():
+        parts = name.split("/")
+        if len(parts) > depth:
+            folder = "/".join((root, *parts[:depth]))
+            found[folder] = found.get(folder, 0) + entry.bytes
+    return dict(sorted(found.items()))
 
 
-def _size(store: Store, folder: str) -> int:
-    return sum(store.backend.size(f"{folder}/{name}") or 0 for name in store.backend.files(folder))
+def _folders(backend: Backend, root: str, depth: int) -> list[str]:
+    if depth == 0:
+        return [root]
+    below = (f"{root}/{name}" for name in backend.folders(root))
+    return [folder for place in below for folder in _folders(backend, place, depth - 1)]

@@ -5,6 +5,9 @@ from __future__ import annotations
 FORMAT = "ingot-store.json"
 """Marks a folder as a store and names its schema version."""
 
+CLOCK = "refs/.clock"
+"""Where an object is written to learn the store's time, and removed at once."""
+
 
 def manifest(stage: str, key: str) -> str:
     """The manifest of an artifact: its presence is the commit."""

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -28,6 +29,8 @@ from artifacts_schema.store.backend import Backend
 HEARTBEAT_SECONDS = 5.0
 DEAD_SECONDS = 30.0
 POLL_SECONDS = 0.2
+REMOTE_POLL_SECONDS = 2.0
+_LEASE = re.compile(r"work/([^/]+)/lease/\d+\.json")
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ class Lease:
                 told = True
             if give_up():
                 raise Stopped("stopped while another run holds the key", where=short(key))
-            wait(POLL_SECONDS)
+            wait(POLL_SECONDS if backend.local else REMOTE_POLL_SECONDS)
 
     def beat(self) -> None:
         """Raise the counter, so that waiters see that this run lives."""
@@ -136,7 +139,7 @@ class Lease:
     def release(self) -> None:
         """Let the next run have the key at once."""
         self.stop_beating()
-        if self.backend.exists(_path(self.key, self.number)):
+        if self.backend.size(_path(self.key, self.number)) is not None:
             self.record = replace(self.record, released=True)
             self._write()
 
@@ -146,8 +149,29 @@ class Lease:
 
 def is_held(backend: Backend, key: str) -> bool:
     """Whether a run holds `key` and is not known to be dead."""
-    _, record = _latest(backend, key)
+    return bool(held_keys(backend, _lease_files(backend, key)))
+
+
+def held_keys(backend: Backend, files: Iterable[str]) -> set[str]:
+    """Keys that a run holds and is not known to be dead, by the leases among `files`."""
+    newest: dict[str, str] = {}
+    for path in sorted(files):
+        match = _LEASE.fullmatch(path)
+        if match is not None:
+            newest[match[1]] = path
+    keys = {path: key for key, path in newest.items()}
+    found = backend.read_many(keys)
+    records = {keys[path]: _parsed(raw) for path, raw in found.items()}
+    return {key for key, record in records.items() if _holds(record)}
+
+
+def _holds(record: Record | None) -> bool:
     return record is not None and not record.released and not process_is_gone(record)
+
+
+def _lease_files(backend: Backend, key: str) -> list[str]:
+    folder = layout.work(key, "lease")
+    return [f"{folder}/{name}" for name in backend.files(folder)]
 
 
 def _path(key: str, number: int) -> str:
@@ -155,18 +179,22 @@ def _path(key: str, number: int) -> str:
 
 
 def _latest(backend: Backend, key: str) -> tuple[int, Record | None]:
-    names = [
-        n for n in backend.files(layout.work(key, "lease")) if n.endswith(".json") and n[0] != "."
-    ]
-    if not names:
+    paths = [path for path in _lease_files(backend, key) if _LEASE.fullmatch(path)]
+    if not paths:
         return 0, None
-    number = int(names[-1].removesuffix(".json"))
+    number = int(Path(paths[-1]).stem)
     try:
-        return number, Record(**json.loads(backend.read(_path(key, number))))
+        return number, _parsed(backend.read(paths[-1]))
     except FileNotFoundError:
         return 0, None  # The holder committed and removed its work folder meanwhile.
+
+
+def _parsed(raw: bytes) -> Record | None:
+    """None for what is not a lease any more: whoever takes the next number goes on."""
+    try:
+        return Record(**json.loads(raw))
     except (ValueError, TypeError):
-        return number, None  # Not a lease any more: whoever takes the next number goes on.
+        return None
 
 
 @cache

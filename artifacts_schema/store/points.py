@@ -20,6 +20,8 @@ POINTS = (
     "work removed",
     "checkpoint files written",
     "checkpoint written",
+    "state files published",
+    "state published",
 )
 """The moments between which a run's state on disk differs; the kill campaign visits each."""
 

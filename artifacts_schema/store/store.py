@@ -13,10 +13,13 @@ from artifacts_schema.errors import CorruptArtifact, StoreError, UsageError
 from artifacts_schema.identity import SCHEMA_VERSION, short
 from artifacts_schema.manifest import InputRef, Manifest
 from artifacts_schema.store import layout
-from artifacts_schema.store.backend import Backend
+from artifacts_schema.store.backend import backend_at
 
 _HEX = re.compile(r"[0-9a-f]{6,64}")
 _REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@\[\]-]*(/[A-Za-z0-9][A-Za-z0-9._@\[\]-]*)*")
+
+_AT_ONCE = 64
+"""Manifests read together."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ class Store:
     """All artifacts under one URL. Reading needs no lock: what has a manifest never changes."""
 
     def __init__(self, url: str) -> None:
-        self.backend = Backend(url)
+        self.backend = backend_at(url)
 
     @property
     def url(self) -> str:
@@ -76,7 +79,7 @@ class Store:
         return store
 
     def _claim(self, mark: dict[str, Any]) -> None:
-        if self.backend.files("") and not self.backend.exists("artifacts"):
+        if not self.backend.is_empty() and "artifacts" not in self.backend.folders(""):
             raise StoreError(
                 "the folder holds other files",
                 where=self.url,
@@ -84,6 +87,13 @@ class Store:
             )
         try:
             self.backend.put_if_absent(layout.FORMAT, json.dumps(mark).encode())
+            if self.backend.put_if_absent(layout.FORMAT, b"{}"):
+                self.backend.remove(layout.FORMAT)
+                raise StoreError(
+                    "this server ignores conditional writes (If-None-Match)",
+                    where=self.url,
+                    hint="two runs could overwrite each other there; choose another --store",
+                )
         except (NotADirectoryError, FileExistsError, FileNotFoundError) as error:
             raise StoreError(
                 f"cannot make a store: {error}", where=self.url, hint="choose another --store"
@@ -95,9 +105,13 @@ class Store:
         """The manifest of an artifact, or None if nothing was committed under this key."""
         path = layout.manifest(stage, key)
         try:
-            manifest = Manifest.load(self.backend.read(path), where=path)
+            return self._manifest(stage, key, self.backend.read(path))
         except FileNotFoundError:
             return None
+
+    def _manifest(self, stage: str, key: str, raw: bytes) -> Manifest:
+        path = layout.manifest(stage, key)
+        manifest = Manifest.load(raw, where=path)
         if (manifest.stage, manifest.key) != (stage, key):
             raise CorruptArtifact(
                 f"the manifest names {manifest.stage} {short(manifest.key)}",
@@ -119,10 +133,13 @@ class Store:
 
     def manifests(self, stage: str | None = None) -> Iterator[Manifest]:
         """Every artifact, by stage, then key."""
-        for owner, key in self.keys(stage):
-            manifest = self.manifest(owner, key)
-            if manifest is not None:
-                yield manifest
+        names = self.keys(stage)
+        for start in range(0, len(names), _AT_ONCE):
+            paths = {layout.manifest(*name): name for name in names[start : start + _AT_ONCE]}
+            found = self.backend.read_many(paths)
+            yield from (
+                self._manifest(*paths[path], found[path]) for path in paths if path in found
+            )
 
     def find(self, prefix: str) -> Manifest:
         """The artifact whose key or output digest begins with `prefix` (6 digits or more)."""
@@ -159,23 +176,20 @@ class Store:
         if not _REF.fullmatch(name):
             return None
         try:
-            found = json.loads(self.backend.read(layout.ref(name)))
-            return Ref(found["stage"], found["key"])
+            return _ref(name, self.backend.read(layout.ref(name)))
         except FileNotFoundError:
             return None
-        except (ValueError, KeyError, TypeError):
-            raise CorruptArtifact(
-                "not a ref", where=layout.ref(name), hint="remove the file"
-            ) from None
 
     def refs(self, prefix: str = "") -> dict[str, Ref]:
         """All refs whose name begins with `prefix`, by name."""
         names = [n.removesuffix(".json") for n in self.backend.files("refs") if n.endswith(".json")]
-        return {
-            name: ref
+        paths = {
+            layout.ref(name): name
             for name in names
-            if name.startswith(prefix) and not name.startswith(".") and (ref := self.ref(name))
+            if name.startswith(prefix) and _REF.fullmatch(name)
         }
+        found = self.backend.read_many(paths)
+        return {paths[path]: _ref(paths[path], found[path]) for path in paths if path in found}
 
     def resolve(self, text: str) -> tuple[Manifest, str | None]:
         """The artifact, and the output if named, that `REF[:output]` or `KEY[:output]` means."""
@@ -229,9 +243,18 @@ class Store:
 
     def work_state(self, key: str) -> WorkState:
         """What lies in the work folder of `key`."""
-        from artifacts_schema.store.lease import is_held
+        from artifacts_schema.store.lease import held_keys
 
         files = self.backend.files(layout.work(key))
         shards = sum(1 for name in files if name.startswith("done/") and name.endswith(".json"))
         kept = any(not name.startswith(("lease/", "log", "events", "spec")) for name in files)
-        return WorkState(kept, shards, is_held(self.backend, key))
+        running = held_keys(self.backend, [layout.work(key, name) for name in files])
+        return WorkState(kept, shards, key in running)
+
+
+def _ref(name: str, raw: bytes) -> Ref:
+    try:
+        found = json.loads(raw)
+        return Ref(found["stage"], found["key"])
+    except (ValueError, KeyError, TypeError):
+        raise CorruptArtifact("not a ref", where=layout.ref(name), hint="remove the file") from None

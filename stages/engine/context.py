@@ -17,6 +17,7 @@ from stages.engine.events import EventWriter
 from stages.engine.inputs import Input
 from stages.engine.outputs import AttemptWriters, ShardResult
 from stages.engine.shards import Item, ShardMap
+from stages.engine.state import State
 
 SAMPLES = 5
 SAMPLE_CHARACTERS = 200
@@ -34,7 +35,7 @@ class Context(AttemptWriters):
         attempt: Attempt,
         backend: Backend,
         code: str,
-        work: Path,
+        state: State,
         events: EventWriter,
         log: logging.Logger,
         stop: Callable[[], bool],
@@ -43,7 +44,7 @@ class Context(AttemptWriters):
         self.config: Any = config
         self.execution: Any = execution
         self.log = log
-        self.work = work
+        self.state = state
         self.counts: dict[str, int | float] = {}
         self.samples: dict[str, list[str]] = {}
         self.conservation: Conservation | None = None
@@ -69,6 +70,11 @@ class Context(AttemptWriters):
         return list(self._inputs.get(role, ()))
 
     # Work ----------------------------------------------------------------------------------------
+
+    @property
+    def work(self) -> Path:
+        """A folder of this machine that outlives kills; `state` can publish what lies in it."""
+        return self.state.folder
 
     @property
     def workers(self) -> int:
@@ -103,8 +109,7 @@ class Context(AttemptWriters):
             progress=lambda done, total: self._events.progress(done, total, "shards", name),
         )
         results, written = shards.run(function, list(items), shared)
-        for item in written:
-            self.attempt.adopt(str(item.output), item.file, item.place)
+        self.attempt.adopt((str(item.output), item.file, item.place) for item in written)
         return results
 
     @property

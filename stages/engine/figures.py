@@ -64,11 +64,12 @@ class Axis:
 
 @dataclass(frozen=True)
 class Series:
-    """Points of one name; None in `y` is a gap."""
+    """Points of one name; None in `y` is a gap. A `faint` one stays behind the others."""
 
     name: str
     x: tuple[float, ...]
     y: tuple[float | None, ...]
+    faint: bool = False
 
 
 @dataclass(frozen=True)

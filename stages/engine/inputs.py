@@ -15,7 +15,7 @@ from artifacts_schema.kinds import kind_named
 from artifacts_schema.manifest import File, InputRef, Manifest
 from artifacts_schema.store import Store
 from artifacts_schema.store.backend import Backend
-from artifacts_schema.store.verify import check_file
+from artifacts_schema.store.verify import checked_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -97,13 +97,27 @@ class Input:
 
     def open(self, path: str) -> IO[bytes]:
         """Open a file for reading, once its bytes have been checked."""
-        self._check(path)
-        return self.backend.open(f"{self.folder}/{path}")
+        return open(self.local_path(path), "rb")
 
     def local_path(self, path: str) -> Path:
-        """A checked file on this machine, for mmap and libraries that want a path."""
-        self._check(path)
-        return self.backend.local_path(f"{self.folder}/{path}")
+        """A checked file on this machine, to be opened soon: of a remote store, the cache's copy.
+
+        Its bytes are hashed once, where `full_check` asks; its size is looked at every time.
+        """
+        file = next((file for file in self.files if file.path == path), None)
+        if file is None:
+            raise InputError(
+                f"output '{self.output}' of {self.stage} {short(self.key)} has no file '{path}'"
+            )
+        found = checked_path(
+            self.backend,
+            f"{self.folder}/{path}",
+            file,
+            full=self.full_check and path not in self._checked,
+            owner=f"{self.stage} {self.key}",
+        )
+        self._checked.add(path)
+        return found
 
     def read_bytes(self, path: str) -> bytes:
         """A whole file."""
@@ -134,23 +148,6 @@ class Input:
         if table is not None:
             table.check(parquet.schema_arrow, where=f"{self.folder}/{path}")
         return parquet
-
-    def _check(self, path: str) -> None:
-        if path in self._checked:
-            return
-        file = next((file for file in self.files if file.path == path), None)
-        if file is None:
-            raise InputError(
-                f"output '{self.output}' of {self.stage} {short(self.key)} has no file '{path}'"
-            )
-        check_file(
-            self.backend,
-            f"{self.folder}/{path}",
-            file,
-            full=self.full_check,
-            owner=f"{self.stage} {self.key}",
-        )
-        self._checked.add(path)
 
 
 @dataclass(frozen=True)

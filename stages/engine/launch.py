@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from artifacts_schema.identity import short
-from artifacts_schema.store import Store, layout
+from artifacts_schema.store import Store
+from artifacts_schema.store.refusals import explained
+from artifacts_schema.store.work import local_work
 from stages.engine.events import EVENTS_FILE, EventReader
 from stages.engine.spec import StageSpec
 
@@ -33,8 +35,8 @@ class Child:
         self, store: Store, spec: StageSpec, process: subprocess.Popen[bytes], output: Path
     ) -> None:
         self.spec, self.process, self.output = spec, process, output
-        work = store.backend.local_path(layout.work(spec.key))
-        self._reader = EventReader(work / EVENTS_FILE, from_end=(work / EVENTS_FILE).exists())
+        events = local_work(store.backend, spec.key, EVENTS_FILE)
+        self._reader = EventReader(events, from_end=events.exists())
 
     def events(self) -> list[dict[str, Any]]:
         """What it told since the last call."""
@@ -73,12 +75,12 @@ class Child:
 
 def start_child(store: Store, spec: StageSpec, *, force: bool = False) -> Child:
     """Start `python -P -m stages` for `spec` in a session of its own."""
-    work = store.backend.local_path(layout.work(spec.key))
-    work.mkdir(parents=True, exist_ok=True)
-    name = f"{os.getpid()}-{time.monotonic_ns()}"
-    spec_path = store.backend.local_path(f"work/launch/{short(spec.key)}-{name}.json")
+    name = f"{short(spec.key)}-{os.getpid()}-{time.monotonic_ns()}"
+    spec_path = local_work(store.backend, "launch", f"{name}.json")
     output = spec_path.with_suffix(".txt")
-    store.backend.replace(f"work/launch/{spec_path.name}", spec.to_json())
+    with explained(str(spec_path)):
+        spec_path.parent.mkdir(parents=True, exist_ok=True)
+        spec_path.write_bytes(spec.to_json())
     command = [
         sys.executable, "-P", "-m", "stages", spec.stage,
         "--store", store.url, "--spec", str(spec_path), "--key", spec.key,

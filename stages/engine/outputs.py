@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 from artifacts_schema.kinds import kind_named
 from artifacts_schema.manifest import File
 from artifacts_schema.store.backend import Backend, HashingWriter
+from artifacts_schema.store.cache import download
 from artifacts_schema.store.commit import Attempt
 from artifacts_schema.store.points import reached
+from artifacts_schema.store.work import local_work
 from stages.engine.tables import TableWriter
 
 if TYPE_CHECKING:
@@ -174,17 +176,24 @@ class ShardResult:
     id: str
     value: dict[str, Any]
     backend: Backend
-    scratch: dict[str, str]
+    scratch: dict[str, Written]
 
     def scratch_path(self, name: str) -> Path:
-        """A scratch file on this machine."""
-        return self.backend.local_path(self.scratch[name])
+        """A scratch file on this machine, there until the stage commits."""
+        written = self.scratch[name]
+        if self.backend.local:
+            return self.backend.local_path(written.place)
+        _, key, *parts = written.place.split("/")
+        path = local_work(self.backend, key, *parts)
+        if not path.exists():
+            download(self.backend, written.place, written.file, path)
+        return path
 
     def read_scratch(self, name: str) -> pa.Table:
         """A scratch table."""
         import pyarrow.parquet as pq
 
-        with self.backend.open(self.scratch[name]) as file:
+        with open(self.scratch_path(name), "rb") as file:
             return pq.read_table(file, use_threads=False)
 
 

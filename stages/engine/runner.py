@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from artifacts_schema.errors import IngotError, NotConserved, UsageError
+from artifacts_schema.errors import IngotError, NotConserved, StoreError, UsageError
 from artifacts_schema.identity import short
 from artifacts_schema.manifest import Code, Manifest
 from artifacts_schema.store import Store, layout
@@ -19,13 +19,16 @@ from artifacts_schema.store.gc import remove_artifact
 from artifacts_schema.store.lease import Lease, Record
 from artifacts_schema.store.points import reached
 from artifacts_schema.store.verify import verify
+from artifacts_schema.store.work import local_work, remove_work
 from stages.engine.code import code_digest, library_versions
 from stages.engine.context import Context
 from stages.engine.events import EVENTS_FILE, EventWriter
 from stages.engine.inputs import Input
+from stages.engine.mirror import Mirror
 from stages.engine.protocol import Stage
 from stages.engine.registry import stage_named
 from stages.engine.spec import StageSpec
+from stages.engine.state import State
 
 LOG_FILE = "log.txt"
 
@@ -61,7 +64,7 @@ def run_stage(
     standing = None if force else _standing(store, spec)
     if standing is not None:
         return Outcome(standing, reused=True)
-    folder = store.backend.local_path(layout.work(key))
+    folder = local_work(store.backend, key)
     folder.mkdir(parents=True, exist_ok=True)
     log, close_log = _logger(spec, folder / LOG_FILE)
     try:
@@ -77,7 +80,7 @@ def run_stage(
             found = standing or store.manifest(spec.stage, key)
             assert found is not None, "settled without a manifest"
             if lease is not None:
-                _remove_work(store, key)
+                remove_work(store.backend, key)
             return Outcome(found, reused=True)
         return _run_leased(store, spec, lease, folder, log, stop)
     finally:
@@ -99,6 +102,8 @@ def _run_leased(
     attempt = Attempt(store.backend, spec.stage, spec.key, dict(stage.outputs))
     events = EventWriter(folder / EVENTS_FILE)
     events.write("started", stage=spec.stage, key=spec.key)
+    mirror = Mirror(store.backend, spec.key, folder, (LOG_FILE, EVENTS_FILE))
+    mirror.start()
     finished = False
     try:
         started = time.monotonic()
@@ -124,12 +129,21 @@ def _run_leased(
     finally:
         events.close()
         lease.stop_beating()
+        mirror.stop(last=not finished)
         if finished:
-            _remove_work(store, spec.key)
+            remove_work(store.backend, spec.key)
             reached("work removed")
         else:
-            attempt.discard()
-            lease.release()
+            _let_go(attempt, lease)
+
+
+def _let_go(attempt: Attempt, lease: Lease) -> None:
+    """After a failure; one more of the store must not hide it."""
+    for action in (attempt.discard, lease.release):
+        try:
+            action()
+        except (OSError, StoreError) as error:
+            logging.getLogger(__name__).warning("%s", error)
 
 
 def _standing(store: Store, spec: StageSpec) -> Manifest | None:
@@ -163,7 +177,7 @@ def _context(
     execution = stage.Execution.parse(spec.execution, where=f"{spec.stage}.execution")
     full_check = execution.verify_inputs
     code = code_digest(stage)
-    scratch = store.backend.local_path(layout.work(spec.key, "state", short(code)))
+    scratch = local_work(store.backend, spec.key, "state", short(code))
     scratch.mkdir(parents=True, exist_ok=True)
     return Context(
         config=stage.Config.parse(spec.config, where=f"{spec.stage}.config"),
@@ -175,7 +189,7 @@ def _context(
         attempt=attempt,
         backend=store.backend,
         code=code,
-        work=scratch,
+        state=State(store.backend, spec.key, short(code), scratch, log),
         events=events,
         log=log,
         stop=stop,
@@ -224,10 +238,6 @@ def _copy_telemetry(attempt: Attempt, folder: Path) -> None:
         if (folder / name).exists():
             place = layout.payload(attempt.stage, attempt.key, attempt.name) + f"/telemetry/{name}"
             attempt.backend.replace(place, (folder / name).read_bytes())
-
-
-def _remove_work(store: Store, key: str) -> None:
-    store.backend.remove(layout.work(key))
 
 
 def _logger(spec: StageSpec, path: Path) -> tuple[logging.Logger, Callable[[], None]]:

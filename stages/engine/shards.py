@@ -53,9 +53,7 @@ class ShardMap:
         ids = [item.id for item in items]
         if len(set(ids)) != len(ids):
             raise ValueError(f"map '{self.name}': ids of items are not unique")
-        done = {
-            item.id: record for item in items if (record := self._finished(item.id)) is not None
-        }
+        done = self._finished(ids)
         waiting = [item for item in items if item.id not in done]
         self.progress(len(done), len(ids))
         run = self._run_inline if min(self.workers, len(waiting)) <= 1 else self._run_pool
@@ -124,17 +122,25 @@ class ShardMap:
         done[name] = json.loads(record)
         self.progress(len(done), total)
 
-    def _finished(self, name: str) -> dict[str, Any] | None:
-        """The record of a shard that this same program finished and whose files are still whole."""
-        try:
-            record = json.loads(self.backend.read(self._path(name)))
-        except (FileNotFoundError, ValueError):
-            return None
-        if record.get("code") != self.code:
-            return None
-        files = [Written.from_plain(item) for item in record["files"]]
-        whole = all(self.backend.size(item.place) == item.file.bytes for item in files)
-        return record if whole else None
+    def _finished(self, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Records of shards that this same program finished and whose files are still whole."""
+        folder = layout.work(self.key, "shards", self.name)
+        there = {f"{folder}/{n}": e.bytes for n, e in self.backend.listing(folder).items()}
+        paths = {self._path(name): name for name in ids}
+        begun = layout.work(self.key, "done", self.name)
+        recorded = {f"{begun}/{name}" for name in self.backend.files(begun)} & paths.keys()
+        found = {}
+        for path, raw in self.backend.read_many(sorted(recorded)).items():
+            try:
+                record = json.loads(raw)
+            except ValueError:
+                continue
+            if record.get("code") != self.code:
+                continue
+            files = [Written.from_plain(item) for item in record["files"]]
+            if all(there.get(item.place) == item.file.bytes for item in files):
+                found[paths[path]] = record
+        return found
 
     def _check_stop(self, done: dict[str, Any], total: int) -> None:
         if self.stopping():
@@ -144,7 +150,8 @@ class ShardMap:
             )
 
     def _result(self, name: str, record: dict[str, Any]) -> ShardResult:
-        scratch = {f["file"]["path"]: f["place"] for f in record["files"] if f["output"] is None}
+        written = [Written.from_plain(item) for item in record["files"]]
+        scratch = {item.file.path: item for item in written if item.output is None}
         return ShardResult(name, record["value"], self.backend, scratch)
 
     def _output(self, name: str) -> ShardOutput:

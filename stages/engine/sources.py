@@ -3,71 +3,95 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, cast
 
 from artifacts_schema.errors import InputError
 from artifacts_schema.store import Store
 from stages.engine.inputs import Input
+from stages.engine.urls import is_url
 
-_BLOCK = 1 << 20
+_AGAIN = "plan again to take the changed file as a new snapshot"
 
 
 @dataclass(frozen=True)
 class SourceFile:
-    """One file of a snapshot. Picklable; opens nothing until asked."""
+    """One file of a snapshot. Picklable; opens nothing until asked.
+
+    `sha256` is known of files of this machine, `etag` of those behind a URL.
+    """
 
     id: str
     name: str
     bytes: int
-    sha256: str
+    sha256: str | None
+    etag: str | None
     snapshot: Input
     location: str | None
     _checked: list[bool] = field(default_factory=list, compare=False, repr=False)
 
     def open(self) -> BinaryIO:
-        """Open for reading, seekable. InputError if it is missing or not what was pinned."""
+        """Open for reading, seekable. InputError if it is missing or not what was pinned.
+
+        A file behind a URL is fetched to this machine first.
+        """
         if self.location is None:
             return cast(BinaryIO, self.snapshot.open(f"files/{self.name}"))
-        import fsspec
+        if is_url(self.location):
+            return self._open_copy(self.location)
+        return self._open_local(self.location)
 
-        fs, path = fsspec.core.url_to_fs(self.location)
+    def _open_copy(self, url: str) -> BinaryIO:
+        from stages.engine.fetch import open_copy
+        from stages.engine.known_files import forget
+        from stages.engine.remote import Identity, SourceChanged
+
+        assert self.etag is not None, "a URL is pinned by its ETag"
         try:
-            size = fs.size(path)
+            file = open_copy(url, Identity(self.bytes, self.etag), check=self._is_to_check)
+        except SourceChanged:
+            forget(_store(self.snapshot), url)
+            raise
+        self._checked.append(True)
+        return file
+
+    def _open_local(self, path: str) -> BinaryIO:
+        try:
+            size = os.path.getsize(path)
             if size != self.bytes:
                 raise InputError(
                     f"the file has {size:,} bytes, the snapshot pinned {self.bytes:,}",
-                    where=self.location,
-                    hint="plan again to take the changed file as a new snapshot",
+                    where=path,
+                    hint=_AGAIN,
                 )
-            self._check(fs, path)
-            return cast(BinaryIO, fs.open(path, "rb"))
+            self._check(path)
+            return open(path, "rb")
         except FileNotFoundError:
             raise InputError(
                 "a file of the snapshot is missing",
-                where=self.location,
+                where=path,
                 hint="restore it, or run `ingot snapshot add` where it lies now",
             ) from None
         except PermissionError:
-            raise InputError(
-                "permission denied", where=self.location, hint="make it readable"
-            ) from None
+            raise InputError("permission denied", where=path, hint="make it readable") from None
 
-    def _check(self, fs: Any, path: str) -> None:
+    def _check(self, path: str) -> None:
         """Hash the file once: a key must not stand for bytes that were never pinned."""
-        if self._checked or not self.snapshot.full_check:
+        if not self._is_to_check:
             return
-        digest = hashlib.sha256()
-        with fs.open(path, "rb") as file:
-            while block := file.read(_BLOCK):
-                digest.update(block)
-        if digest.hexdigest() != self.sha256:
-            raise InputError(
-                "the file's bytes changed since the snapshot pinned them",
-                where=self.location,
-                hint="plan again to take the changed file as a new snapshot",
-            )
+        with open(path, "rb") as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() != self.sha256:
+                raise InputError(
+                    "the file's bytes changed since the snapshot pinned them",
+                    where=path,
+                    hint=_AGAIN,
+                )
         self._checked.append(True)
+
+    @property
+    def _is_to_check(self) -> bool:
+        return self.snapshot.full_check and not self._checked
 
 
 def source_files(snapshot: Input) -> list[SourceFile]:
@@ -77,17 +101,14 @@ def source_files(snapshot: Input) -> list[SourceFile]:
         raise InputError(
             f"snapshot '{snapshot_name(snapshot)}' is empty", hint="check its patterns"
         )
-    locations = (
-        Store(snapshot.backend.full("")).locations(snapshot.digest)
-        if snapshot.backend.local
-        else {}
-    )
+    locations = _store(snapshot).locations(snapshot.digest)
     return [
         SourceFile(
             id=f"{number:05d}",
             name=file["name"],
             bytes=file["bytes"],
-            sha256=file["sha256"],
+            sha256=file.get("sha256"),
+            etag=file.get("etag"),
             snapshot=snapshot,
             location=None
             if snapshot.has(f"files/{file['name']}")
@@ -104,6 +125,10 @@ def snapshot_name(snapshot: Input) -> str:
 
 def _listing(snapshot: Input) -> dict[str, Any]:
     return cast(dict[str, Any], snapshot.read_json("snapshot.json"))
+
+
+def _store(snapshot: Input) -> Store:
+    return Store(snapshot.backend.url)
 
 
 def _place(name: str, locations: dict[str, str]) -> str:

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors.torch import load_file, save_file
@@ -22,6 +22,9 @@ from artifacts_schema.errors import StoreError
 from artifacts_schema.store.points import reached
 from stages.training import sealed
 from stages.training.monitor import Position, RunLog
+
+if TYPE_CHECKING:
+    from stages.engine.state import State
 
 WEIGHTS, OPTIMIZER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"
 _PREFIX = "training-step-"
@@ -37,13 +40,31 @@ class Saved:
     position: Position
 
 
+def fetch_newest(state: State, folder: Path) -> None:
+    """Lay the newest published checkpoint in `folder`, with the log of measurements beside it.
+
+    Nothing is done where one that lies here is as new: another machine went no further.
+    """
+    here = max((one.name for one in folder.glob(f"{_PREFIX}*") if _is_sealed(one)), default="")
+    for name in reversed(state.published()):
+        if name.startswith(_PREFIX) and (name <= here or state.fetch(name)):
+            return
+
+
 class RollingCheckpoints:
-    """The last `keep` checkpoints under `folder`."""
+    """The last `keep` checkpoints under `folder`, and the same in `state` where that publishes."""
 
     def __init__(
-        self, folder: Path, run_log: RunLog, log: logging.Logger, *, keep: int = 2
+        self,
+        folder: Path,
+        run_log: RunLog,
+        log: logging.Logger,
+        *,
+        state: State | None = None,
+        keep: int = 2,
     ) -> None:
         self.folder, self.run_log, self.log, self.keep = folder, run_log, log, keep
+        self.state = state
 
     def save(
         self,
@@ -78,11 +99,13 @@ class RollingCheckpoints:
                 where=str(target),
                 hint="free space or fix permissions; the same command goes on from the one before",
             ) from None
+        self._publish(target)
 
     def newest(self) -> Saved | None:
         """The newest whole checkpoint; None without one.
 
-        Newer ones that were never finished or are damaged are named in a warning and removed.
+        Newer ones that were never finished or are damaged are named in a warning and removed. Where
+        `state` publishes, and a kill came before, it is published now.
         """
         for folder in self._newest_first():
             try:
@@ -93,6 +116,8 @@ class RollingCheckpoints:
                 self.log.warning("checkpoint %s is not used: it %s", folder.name, problem)
                 sealed.remove(folder)
                 continue
+            if self.state is not None and folder.name not in self.state.published():
+                self._publish(folder)
             return Saved(
                 weights=load_file(folder / WEIGHTS),
                 optimizer=load_file(folder / OPTIMIZER),
@@ -101,8 +126,25 @@ class RollingCheckpoints:
             )
         return None
 
+    def _publish(self, folder: Path) -> None:
+        """Keep a whole checkpoint and the log of measurements up to it for other machines."""
+        if self.state is None:
+            return
+        self.state.publish(folder.name, folder, self.run_log.path)
+        names = [name for name in self.state.published() if name.startswith(_PREFIX)]
+        for name in names[: -self.keep]:
+            self.state.withdraw(name)
+
     def _newest_first(self) -> list[Path]:
         return sorted(self.folder.glob(f"{_PREFIX}*"), reverse=True)
+
+
+def _is_sealed(folder: Path) -> bool:
+    try:
+        sealed.unseal(folder)
+    except sealed.Unsealed:
+        return False
+    return True
 
 
 def random_state() -> dict[str, Any]:

@@ -11,7 +11,7 @@ from safetensors.torch import save
 
 from stages.model.decoder import Decoder
 from stages.model.files import model_files
-from stages.training.checkpointing import OPTIMIZER, STATE, RollingCheckpoints
+from stages.training.checkpointing import OPTIMIZER, STATE, RollingCheckpoints, fetch_newest
 from stages.training.config import AdamWConfig, TrainingExecution
 from stages.training.loop import Progress, Task, Trainer
 from stages.training.monitor import RunLog, held_out_table, metrics_table
@@ -57,6 +57,8 @@ def fit(
     optimizer = adamw(model, settings)
     if optimizer_state:
         load_optimizer(optimizer, optimizer_state, where="optimizer state of the checkpoint")
+    folder = context.work / "checkpoints"
+    fetch_newest(context.state, folder)
     log = RunLog(context.work / "measurements.jsonl")
     trainer = Trainer(
         model=model,
@@ -65,7 +67,7 @@ def fit(
         task=task,
         schedule=schedule,
         runtime=runtime,
-        checkpoints=RollingCheckpoints(context.work / "checkpoints", log, context.log),
+        checkpoints=RollingCheckpoints(folder, log, context.log, state=context.state),
         context=context,
         checkpoint_every=execution.checkpoint_every,
         held_out_every=held_out_every,

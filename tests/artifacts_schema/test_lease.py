@@ -74,8 +74,8 @@ def test_a_released_lease_is_free_at_once_and_numbers_only_rise(store):
 
 
 def test_one_of_two_takers_of_the_same_number_wins(store):
-    assert store.backend.put_if_absent(_path(KEY, 1), b"{}")
-    assert not store.backend.put_if_absent(_path(KEY, 1), b"{}")
+    assert store.backend.put_if_absent(_path(KEY, 1), b'{"owner": "one"}')
+    assert not store.backend.put_if_absent(_path(KEY, 1), b'{"owner": "two"}')
 
 
 def test_a_waiter_leaves_when_the_work_is_settled(store):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
+import time
 
 import pytest
 
@@ -90,15 +92,15 @@ def test_a_manifest_that_was_edited_is_refused(store):
 
 def test_verify_names_the_file_and_what_happened_to_it(store):
     made = make(store, "a" * 64, b"hello")
-    path = store.backend.local_path(store.payload(made, "snapshot", "snapshot.json"))
+    path = store.payload(made, "snapshot", "snapshot.json")
     assert verify(store, made) == []
-    path.write_bytes(b"hellO")
+    store.backend.replace(path, b"hellO")
     assert [p.what for p in verify(store, made)] == ["the file's bytes changed"]
     assert verify(store, made, full=False) == []
-    path.write_bytes(b"hell")
+    store.backend.replace(path, b"hell")
     (problem,) = verify(store, made, full=False)
     assert problem.what == "the file changed from 5 to 4 bytes"
-    path.unlink()
+    store.backend.remove(path)
     assert [p.what for p in verify(store, made)] == ["the file is gone"]
 
 
@@ -185,6 +187,52 @@ def test_gc_spares_young_artifacts_and_inputs_of_running_work(store):
     assert {m.key for m in plan_gc(store, min_age_seconds=0).artifacts} == {"c" * 64, "d" * 64}
     lease.release()
     assert len(plan_gc(store, min_age_seconds=0).artifacts) == 4
+
+
+def test_a_clock_that_is_ahead_by_an_hour_collects_nothing_fresh(store, monkeypatch):
+    """Ages are by the store's clock: in a bucket the server's; a folder's files bear this one's."""
+    lone = make(store, "d" * 64)
+    if store.backend.local:
+        path = store.backend.local_path(layout.manifest("s", lone.key))
+        os.utime(path, (time.time() + 3600, time.time() + 3600))
+    monkeypatch.setattr(time, "time", lambda now=time.time: now() + 3600)
+    assert plan_gc(store, min_age_seconds=1800).artifacts == []
+    monkeypatch.undo()
+    assert plan_gc(store, min_age_seconds=0, now=time.time() + 7200).artifacts == [lone]
+
+
+def test_payload_of_a_run_that_goes_on_is_no_garbage(store):
+    lease = Lease.take(store.backend, "a" * 64)
+    attempt = Attempt(store.backend, "s", "a" * 64, {"snapshot": "snapshot"})
+    with attempt.create("snapshot", "snapshot.json") as file:
+        file.write(b"{}")
+    garbage = plan_gc(store, min_age_seconds=0, idle_work=True)
+    assert (garbage.attempts, garbage.work) == ([], [])
+    lease.release()
+    garbage = plan_gc(store, min_age_seconds=0, idle_work=True)
+    assert (len(garbage.attempts), garbage.work) == (1, ["a" * 64])
+
+
+def test_a_run_that_commits_while_garbage_is_sought_loses_nothing(store, monkeypatch):
+    """Its payload was listed without a manifest; the manifest came before its lease went."""
+    key, made = "a" * 64, []
+    lease = Lease.take(store.backend, key)
+    attempt = Attempt(store.backend, "s", key, {"snapshot": "snapshot"})
+    with attempt.create("snapshot", "snapshot.json") as file:
+        file.write(b"{}")
+    listing = type(store.backend).listing
+
+    def commit_after(self, folder):
+        found = listing(self, folder)
+        if folder == "data" and not made:
+            made.append(make(store, key))
+            lease.release()
+        return found
+
+    monkeypatch.setattr(type(store.backend), "listing", commit_after)
+    garbage = plan_gc(store, min_age_seconds=3600)
+    collect(store, garbage)
+    assert verify(store, made[0]) == []
 
 
 def test_a_killed_collection_leaves_nothing_readable(store):

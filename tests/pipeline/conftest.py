@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,9 +21,9 @@ TINY = Path(__file__).parent / "tiny.yaml"
 
 @dataclass(frozen=True)
 class Ran:
-    """A store in which the tiny recipe has been run to its end."""
+    """A store in which the tiny recipe has been run to its end: a folder, or a URL."""
 
-    folder: Path
+    folder: Path | str
 
     def pipeline(self, *overrides: str, **more: object) -> Pipeline:
         """The recipe bound to the store."""
@@ -53,10 +54,22 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 
 
 @pytest.fixture
-def copy(ran: Ran, tmp_path: Path) -> Ran:
-    """A copy of that store, to be changed freely."""
-    shutil.copytree(ran.folder, tmp_path / "store")
-    return Ran(tmp_path / "store")
+def place() -> str:
+    """Where copies lie: `local`, or `s3` where a test is parametrized so."""
+    return "local"
+
+
+@pytest.fixture
+def copy(ran: Ran, place: str, tmp_path: Path, request: pytest.FixtureRequest) -> Ran:
+    """A copy of that store, to be changed freely. A store is its files: a bucket takes them too."""
+    if place == "local":
+        shutil.copytree(ran.folder, tmp_path / "store")
+        return Ran(tmp_path / "store")
+    copied = Ran(request.getfixturevalue("s3_url") + "/store")
+    source, target = ran.store.backend, copied.store.backend
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda name: target.replace(name, source.read(name)), source.files("")))
+    return copied
 
 
 @pytest.fixture

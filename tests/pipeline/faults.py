@@ -56,11 +56,17 @@ def run_counting(store: Store, spec: StageSpec) -> list[str]:
     return passed
 
 
-def run_killed_at(store: Store, spec: StageSpec, point: str) -> int:
-    """Run in a fork that dies when it first passes the named point."""
+def run_killed_at(store: Store, spec: StageSpec, point: str, *, times: int = 1) -> int:
+    """Run in a fork that dies when it has passed the named point so many times."""
+    left = [times]
+
+    def strike(passed: str) -> None:
+        left[0] -= passed == point
+        if left[0] == 0:
+            die()
 
     def action() -> None:
-        points.on_reach = lambda passed: die() if passed == point else None
+        points.on_reach = strike
         run_stage(store, spec)
 
     return in_fork(action)

@@ -1,13 +1,15 @@
 """Kill every stage anywhere, run it again, and get the same artifact, once, with nothing lost.
 
 `make test` visits every named point that a stage passes once, and two seeded moments; the full tier
-twenty. A killed run may have committed already (a late moment): then the next one reuses.
+twenty. A killed run may have committed already (a late moment): then the next one reuses. On a
+store in a bucket, `make test` takes one stage of each shape, the full tier all.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import logging
 import os
 import threading
 import time
@@ -46,6 +48,18 @@ STEPS = [
 ]
 """One step of each stage."""
 
+SHAPES = ["signals[web]", "filter", "pack", "pretrain"]
+"""On a bucket: maps over one input and several, token shards, and rolling checkpoints."""
+
+
+def on_bucket(instance: str, *, shapes: list[str] = SHAPES) -> object:
+    """A step on a bucket; only those of `shapes` are for `make test`."""
+    marks = [] if instance in shapes else [pytest.mark.full]
+    return pytest.param(instance, "s3", marks=marks, id=f"{instance}-s3")
+
+
+BOTH = [*((instance, "local") for instance in STEPS), *map(on_bucket, STEPS)]
+
 
 @pytest.fixture(autouse=True, scope="module")
 def imported():
@@ -83,7 +97,7 @@ def finish(store, step, before):
     assert not store.work_state(step.key).exists
 
 
-@pytest.mark.parametrize("instance", STEPS)
+@pytest.mark.parametrize(("instance", "place"), BOTH)
 def test_killed_at_every_named_point(copy, without, instance):
     """Each kill strikes the run that goes on from the one before, a point further."""
     step, before = without(instance)
@@ -104,7 +118,12 @@ def test_killed_at_every_named_point(copy, without, instance):
 
 
 @pytest.mark.parametrize(
-    "kills", [2, pytest.param(20, marks=pytest.mark.full)], ids=["two", "twenty"]
+    ("kills", "place"),
+    [
+        pytest.param(2, "local", id="two"),
+        pytest.param(20, "local", id="twenty", marks=pytest.mark.full),
+        pytest.param(4, "s3", id="four-s3", marks=pytest.mark.full),
+    ],
 )
 @pytest.mark.parametrize("instance", STEPS)
 def test_killed_at_seeded_moments(copy, without, instance, kills):
@@ -137,7 +156,10 @@ def test_a_full_disk_is_one_clear_error_and_costs_nothing(copy, without, instanc
     finish(store, step, before)
 
 
-@pytest.mark.parametrize("instance", ["signals[web]", "pretrain"])
+@pytest.mark.parametrize(
+    ("instance", "place"),
+    [("signals[web]", "local"), ("pretrain", "local"), ("signals[web]", "s3")],
+)
 def test_two_processes_on_one_key_make_one_artifact(copy, without, instance):
     step, before = without(instance)
     store = copy.store
@@ -153,6 +175,27 @@ def test_two_processes_on_one_key_make_one_artifact(copy, without, instance):
         thread.join()
     assert codes == [0, 0]
     assert len(is_same_artifact(store, step, before)) == 1
+
+
+@pytest.mark.parametrize("place", ["s3"])
+@pytest.mark.parametrize("point", ["state published", "state files published"])
+def test_another_machine_goes_on_from_the_published_checkpoint(
+    copy, without, tmp_path, monkeypatch, point
+):
+    """Killed at its second checkpoint; the next run has none of this machine's files.
+
+    The second counts only if it was published whole.
+    """
+    step, before = without("pretrain")
+    store = copy.store
+    assert faults.run_killed_at(store, step.spec, point, times=2) == faults.KILLED
+    every = step.spec.execution["checkpoint_every"]
+    monkeypatch.setenv("INGOT_CACHE", str(tmp_path / "another-machine"))
+    logged = []
+    monkeypatch.setattr(logging.Logger, "info", lambda self, *a: logged.append(a[0] % a[1:]))
+    finish(store, step, before)
+    reached = 2 * every if point == "state published" else every
+    assert f"resumed at training step {reached}" in logged
 
 
 def test_a_worker_process_that_is_killed_costs_only_its_shard(copy, without):

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from artifacts_schema.errors import EXIT_OK, EXIT_RESUME, EXIT_USAGE
-from artifacts_schema.store import Store, layout
+from artifacts_schema.store import Store
 from artifacts_schema.store.lease import Lease
+from artifacts_schema.store.work import local_work
 from stages.engine.launch import start_child
 from stages.engine.registry import register
 from stages.engine.runner import run_stage as run_spec
@@ -74,7 +75,7 @@ def test_a_child_waits_for_a_living_run_and_ends_kindly_when_told(store, toys):
     spec = StageSpec.make(Make, {}, {}, {"workers": 1})
     held = Lease.take(store.backend, spec.key)
     child = start_child(store, spec)
-    log = store.backend.local_path(layout.work(spec.key, "log.txt"))
+    log = local_work(store.backend, spec.key, "log.txt")
     waited = threading.Event()
     for _ in range(600):
         if log.exists() and "waiting for it" in log.read_text():

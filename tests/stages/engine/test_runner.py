@@ -131,18 +131,18 @@ def test_shards_of_another_program_are_not_resumed(store, run_stage, monkeypatch
 
 def test_a_changed_input_byte_is_refused_by_name(store, run_stage):
     made = run_stage(Make)
-    path = store.backend.local_path(store.payload(made, "exclusions", "00001.parquet"))
-    data = bytearray(path.read_bytes())
+    path = store.payload(made, "exclusions", "00001.parquet")
+    data = bytearray(store.backend.read(path))
     data[50] ^= 1
-    path.write_bytes(data)
+    store.backend.replace(path, bytes(data))
     with pytest.raises(CorruptArtifact, match=r"00001\.parquet: the file's bytes changed"):
         run_stage(Double, {}, {"exclusions": [(made, "exclusions")]})
 
 
 def test_a_cut_artifact_is_made_again(store, run_stage):
     made = run_stage(Make)
-    path = store.backend.local_path(store.payload(made, "exclusions", "00001.parquet"))
-    path.write_bytes(path.read_bytes()[:-10])
+    path = store.payload(made, "exclusions", "00001.parquet")
+    store.backend.replace(path, store.backend.read(path)[:-10])
     again = run_stage(Make)
     assert again.attempt != made.attempt
     assert again.outputs == made.outputs

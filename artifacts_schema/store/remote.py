@@ -1,0 +1,271 @@
+"""A store in a bucket, `s3://` or `gs://`, over fsspec.
+
+Single requests are tried again by the libraries themselves, with growing random delays; what is
+longer than a request, a download, goes on here from where the connection broke. No listing is kept:
+what one node writes, the next one sees.
+
+`s3://` is proven by tests against a local server. `gs://` is written to the contract of `gcsfs`,
+where a create is a write at generation 0, and has not met a server.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from artifacts_schema.errors import CorruptArtifact, StoreError
+from artifacts_schema.store import layout
+from artifacts_schema.store.backend import Backend, Entry, HashingWriter
+from artifacts_schema.store.refusals import Conflict, Unreachable, explained, refusal
+
+BLOCK = 16 << 20
+"""Bytes of a part of an upload and of a range of a download; S3 takes 10,000 parts a file."""
+BLOCKS_AT_ONCE = 4
+REQUESTS_AT_ONCE = 16
+TRIES = 5
+"""How often a request, or the next range of a download, is tried before it is an error."""
+LONGEST_WAIT_SECONDS = 20.0
+
+sleep = time.sleep
+
+
+class RemoteBackend(Backend):
+    """A bucket, or a folder of it. Opens no connection before it is used; survives a fork."""
+
+    local = False
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.protocol, _, self.root = url.partition("://")
+        self._fs: Any = None
+        self._process = 0
+
+    @property
+    def fs(self) -> Any:
+        """The file system of this process: its event loop does not outlive a fork."""
+        if self._fs is None or self._process != os.getpid():
+            with explained(self.url):
+                self._fs, self._process = _file_system(self.protocol), os.getpid()
+        return self._fs
+
+    def local_path(self, path: str) -> Path:
+        """There is none."""
+        raise StoreError("this needs a store on a local file system", where=self.url)
+
+    def read(self, path: str, start: int = 0) -> bytes:
+        """The bytes of a file from `start` on, in one request."""
+        with explained(self.full(path)):
+            if start:
+                return self._tail(path, start)
+            once = {"max_concurrency": 1} if self.protocol == "s3" else {}
+            return bytes(self.fs.cat_file(self._place(path), **once))
+
+    def _tail(self, path: str, start: int) -> bytes:
+        try:
+            return bytes(self.fs.cat_file(self._place(path), start=start))
+        except OSError:
+            size = self.size(path)
+            if size is None or size > start:
+                raise
+            return b""  # A range behind the end is refused.
+
+    def read_many(self, paths: Iterable[str]) -> dict[str, bytes]:
+        """Several small files, many requests at once."""
+
+        def read(path: str) -> tuple[str, bytes | None]:
+            try:
+                return path, self.read(path)
+            except FileNotFoundError:
+                return path, None
+
+        return {path: data for path, data in self._at_once(read, paths) if data is not None}
+
+    def blocks(self, path: str, size: int) -> Iterator[bytes]:
+        """Ranges of a file, a few at once, in order; a lost one is asked for again."""
+        start, failures = 0, 0
+        while start < size:
+            starts = range(start, min(size, start + BLOCKS_AT_ONCE * BLOCK), BLOCK)
+            ends = [min(size, begin + BLOCK) for begin in starts]
+            with explained(self.full(path)):
+                found = self.fs.cat_ranges([self._place(path)] * len(ends), list(starts), ends)
+            for block, begin, end in zip(found, starts, ends, strict=True):
+                if isinstance(block, Exception) or len(block) != end - begin:
+                    failures += 1
+                    self._judge(block, path, size, failures)
+                    break
+                yield bytes(block)
+                start, failures = end, 0
+
+    def _judge(self, block: Exception | bytes, path: str, size: int, failures: int) -> None:
+        """Wait before another try, or raise what stopped the download."""
+        error = block if isinstance(block, Exception) else ConnectionError("the answer was cut")
+        found = refusal(error, self.full(path))
+        if isinstance(found, Unreachable) and failures < TRIES:
+            sleep(backoff(failures))
+            return
+        there = None if isinstance(error, FileNotFoundError) else self.size(path)
+        if there not in (None, size):
+            what = f"the file changed from {size:,} to {there:,} bytes"
+            raise CorruptArtifact(what, where=self.full(path)) from error
+        raise (found or error) from error
+
+    def size(self, path: str) -> int | None:
+        """Bytes of a file."""
+        with explained(self.full(path)):
+            try:
+                return int(self.fs.info(self._place(path))["size"])
+            except FileNotFoundError:
+                return None
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """A conditional put. The answer to it may be lost, so bytes that stand may be our own."""
+        for attempt in range(1, TRIES + 1):
+            try:
+                with explained(self.full(path)):
+                    self.fs.pipe_file(self._place(path), data, mode="create")
+                return True
+            except FileExistsError:
+                return self._stands(path, data)
+            except Conflict:
+                if attempt == TRIES:
+                    raise
+                sleep(backoff(attempt))
+        raise AssertionError("unreachable")
+
+    def _stands(self, path: str, data: bytes) -> bool:
+        try:
+            return self.read(path) == data
+        except FileNotFoundError:
+            return False
+
+    def replace(self, path: str, data: bytes) -> None:
+        """One put: whole, or not at all."""
+        with explained(self.full(path)):
+            self.fs.pipe_file(self._place(path), data)
+
+    @contextmanager
+    def create(self, path: str) -> Iterator[HashingWriter]:
+        """Upload in parts while it is written; nothing is visible before the block ends well."""
+        with explained(self.full(path)):
+            raw = self.fs.open(self._place(path), "wb", block_size=BLOCK)
+            try:
+                yield HashingWriter(raw)
+                raw.close()
+            except BaseException:
+                with suppress(Exception):
+                    raw.discard()
+                raw.closed = True  # Its end as an object must not try once more.
+                raise
+
+    def link(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Copies made by the server, many at once."""
+
+        def copy(pair: tuple[str, str]) -> None:
+            with explained(self.full(pair[1])):
+                self.fs.cp_file(self._place(pair[0]), self._place(pair[1]))
+
+        self._at_once(copy, pairs)
+
+    def listing(self, folder: str) -> dict[str, Entry]:
+        """All files below `folder`, by one listing."""
+        start = self._place(folder) + "/"
+        above, _, name = self._place(folder).rpartition("/")
+        with explained(self.full(folder)):
+            try:
+                found = self.fs.find(above or name, prefix=f"{name}/" if above else "", detail=True)
+            except FileNotFoundError:
+                return {}
+        return {
+            name[len(start) :]: Entry(int(entry["size"]), _modified(entry))
+            for name, entry in found.items()
+            if name.startswith(start) and entry["type"] == "file"
+        }
+
+    def folders(self, folder: str) -> list[str]:
+        """Names of the folders directly inside `folder`, sorted."""
+        return sorted(
+            entry["name"].rstrip("/").rsplit("/", 1)[-1]
+            for entry in self._entries(folder)
+            if entry["type"] == "directory"
+        )
+
+    def is_empty(self) -> bool:
+        """Whether no object lies here."""
+        return not self._entries("")
+
+    def remove(self, path: str) -> None:
+        """Remove an object, or all below it, many at once."""
+
+        def remove(name: str) -> None:
+            with explained(self.full(name)), suppress(FileNotFoundError):
+                self.fs.rm_file(self._place(name))
+
+        self._at_once(remove, [f"{path}/{name}" for name in self.listing(path)] or [path])
+
+    def now(self) -> float:
+        """The store's time: the date that it gives to an object written now."""
+        path = f"{layout.CLOCK}/{secrets.token_hex(6)}"
+        self.replace(path, b"now")
+        try:
+            return self.listing(layout.CLOCK)[path.rsplit("/", 1)[1]].modified
+        finally:
+            self.remove(path)
+
+    def _place(self, path: str) -> str:
+        """The file system's own name for `path`."""
+        return f"{self.root}/{path}" if path else self.root
+
+    def _entries(self, folder: str) -> list[dict[str, Any]]:
+        with explained(self.full(folder)):
+            try:
+                return list(self.fs.ls(self._place(folder), detail=True))
+            except FileNotFoundError:
+                return []
+
+    def _at_once(self, function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+        items = list(items)
+        if len(items) < 2:
+            return [function(item) for item in items]
+        _ = self.fs  # Opened once, before the threads ask for it.
+        with ThreadPoolExecutor(min(REQUESTS_AT_ONCE, len(items))) as pool:
+            return list(pool.map(function, items))
+
+
+def backoff(failures: int) -> float:
+    """Seconds to wait after so many failures in a row: doubling, at random up to the full delay."""
+    return random.uniform(0.5, 1.0) * min(LONGEST_WAIT_SECONDS, 0.5 * 2.0**failures)
+
+
+def _file_system(protocol: str) -> Any:
+    """The fsspec file system. Its library finds credentials as it always does."""
+    import fsspec
+
+    options: dict[str, Any] = {"use_listings_cache": False}
+    if protocol == "s3":
+        retries = {"mode": "standard", "max_attempts": TRIES}
+        options["config_kwargs"] = {"retries": retries, "max_pool_connections": 32}
+    try:
+        found = fsspec.filesystem(protocol, **options)
+    except ImportError:
+        raise StoreError(
+            f"{protocol}:// needs a library that is not installed",
+            hint=f'pip install "ingot[{protocol}]"',
+        ) from None
+    if protocol == "s3":
+        found.retries = 2  # On top of botocore's own: for a connection that breaks in a body.
+    return found
+
+
+def _modified(entry: dict[str, Any]) -> float:
+    found = entry.get("LastModified") or entry.get("updated") or entry.get("mtime")
+    if isinstance(found, str):
+        found = datetime.fromisoformat(found)
+    return found.timestamp() if isinstance(found, datetime) else 0.0

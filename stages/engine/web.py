@@ -1,0 +1,237 @@
+"""Files behind `https://`, and `http://` on this machine: HEAD for identity, ranges for bytes.
+
+RFC 9110: `If-Range` makes a server send the rest of the same file, or the whole of another one;
+what it sent is told by `Content-Range` and by the ETag, which are checked either way.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from email.utils import parsedate_to_datetime
+from functools import cache
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urljoin, urlsplit
+
+from artifacts_schema.errors import InputError
+from stages.engine.remote import BLOCK, Identity, Interrupted, SourceChanged, no_such_file
+from stages.engine.urls import WEB, is_loopback, without_secrets
+
+if TYPE_CHECKING:
+    from urllib3 import BaseHTTPResponse, PoolManager
+
+CONNECT_SECONDS, READ_SECONDS = 15.0, 60.0
+CONNECTIONS = 16
+"""Connections kept open to one server."""
+MAX_REDIRECTS = 5
+_PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
+_CONNECTION = re.compile(r"^(<[^>]*>|\w+\([^)]*\)): ")
+_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+)")
+
+
+def identity(url: str) -> Identity:
+    """Length and ETag (or Last-Modified) of a file; InputError if its server tells neither."""
+    with _answer("HEAD", url, {}, also=(405, 501)) as response:
+        told = _length(response) is not None and response.status == 200
+        length, etag = _length(response), _validator(response)
+    if not told:  # Not every server knows HEAD, or the length before it sends.
+        with _answer("GET", url, {"Range": "bytes=0-0"}) as response:
+            length, etag = _length(response), _validator(response)
+    missing = [] if length is not None else ["Content-Length"]
+    missing += [] if etag is not None else ["strong ETag", "Last-Modified"]
+    if length is None or etag is None:
+        raise InputError(
+            f"the server tells no {' and no '.join(missing)}, so a change would pass unseen",
+            where=without_secrets(url),
+            hint="download the file and name the copy",
+        )
+    return Identity(length, etag)
+
+
+def blocks(url: str, pinned: Identity, start: int) -> Iterator[bytes]:
+    """The bytes from `start` on; see `remote.blocks`.
+
+    A server that cannot send a part is read from the beginning, without what is already there.
+    """
+    headers = {"Range": f"bytes={start}-", "If-Range": pinned.etag} if start else {}
+    with _answer("GET", url, headers) as response:
+        passed = start - _check(response, url, pinned, start)
+        while block := response.read(BLOCK, decode_content=False):
+            if passed < len(block):
+                yield block[passed:]
+            passed -= min(passed, len(block))
+
+
+def _check(response: BaseHTTPResponse, url: str, pinned: Identity, start: int) -> int:
+    """The position at which the answer begins; SourceChanged if it is of another file."""
+    etag = _validator(response, like=pinned.etag)
+    partial = response.status == 206
+    if etag != pinned.etag and not (partial and etag is None):
+        raise SourceChanged(where=url)
+    length = _length(response)
+    if length is not None and length != pinned.bytes:
+        raise SourceChanged(
+            f"the file has {length:,} bytes, the snapshot pinned {pinned.bytes:,}", where=url
+        )
+    if not partial:
+        return 0
+    found = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
+    if found is None or int(found[1]) != start:
+        raise InputError(
+            "the server sent another range than it was asked for", where=without_secrets(url)
+        )
+    return start
+
+
+def _length(response: BaseHTTPResponse) -> int | None:
+    """Bytes of the whole file, where the answer tells."""
+    if response.status == 206:
+        found = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
+        return int(found[2]) if found else None
+    text = response.headers.get("Content-Length", "")
+    return int(text) if text.isdecimal() else None
+
+
+def _validator(response: BaseHTTPResponse, like: str | None = None) -> str | None:
+    """The strong ETag, else Last-Modified; with `like`, the one that has its form."""
+    etag, modified = (response.headers.get(name, "").strip() for name in ("ETag", "Last-Modified"))
+    usable = [
+        value
+        for value in ("" if etag.startswith("W/") else etag, modified)
+        if value and value.isascii() and value.isprintable() and len(value) <= 256
+    ]
+    if like is not None and like in usable:
+        return like
+    return usable[0] if usable else None
+
+
+@contextmanager
+def _answer(
+    method: str, url: str, headers: dict[str, str], also: tuple[int, ...] = ()
+) -> Iterator[BaseHTTPResponse]:
+    """The last answer behind `url`, its body unread. Faults are told by their kind."""
+    from urllib3.exceptions import HTTPError, SSLError
+
+    response: BaseHTTPResponse | None = None
+    try:
+        response = _follow(method, url, headers)
+        if response.status not in (200, 206, *also):
+            raise _refusal(response, url)
+        yield response
+    except SSLError as error:
+        raise InputError(
+            f"no secure connection: {_cause(error)}",
+            where=without_secrets(url),
+            hint="the server's certificate must be valid for its name and known to this machine",
+        ) from None
+    except HTTPError as error:
+        raise Interrupted(f"the connection failed: {_cause(error)}") from None
+    finally:
+        if response is not None:
+            response.close() if method == "GET" else response.drain_conn()
+
+
+def _follow(method: str, url: str, headers: dict[str, str]) -> BaseHTTPResponse:
+    from urllib3 import Timeout
+
+    here = url
+    for _ in range(MAX_REDIRECTS + 1):
+        response = _pool(_proxy(here)).request(
+            method,
+            here,
+            headers=headers,
+            redirect=False,
+            retries=False,
+            preload_content=False,
+            timeout=Timeout(connect=CONNECT_SECONDS, read=READ_SECONDS),
+        )
+        target = response.get_redirect_location()
+        if not target:
+            return response
+        response.close()
+        here = _next(url, here, target)
+    raise InputError(
+        f"more than {MAX_REDIRECTS} redirects", where=without_secrets(url), hint="name the last URL"
+    )
+
+
+def _next(url: str, here: str, target: str) -> str:
+    """Where a redirect leads; InputError if that is less safe than where it came from."""
+    there = urljoin(here, target)
+    try:
+        old, new = urlsplit(here), urlsplit(there)
+        safe = new.scheme == "https" or (
+            new.scheme == old.scheme == "http" and is_loopback(new.hostname)
+        )
+        safe = safe and new.scheme in WEB and "@" not in new.netloc
+    except ValueError:
+        safe = False
+    if not safe:
+        raise InputError(
+            f"the server redirects to {without_secrets(there)[:200]!r}",
+            where=without_secrets(url),
+            hint="only https is followed",
+        )
+    return there
+
+
+def _refusal(response: BaseHTTPResponse, url: str) -> Exception:
+    """What an answer without a file means."""
+    status = response.status
+    if status in _PASSING:
+        wait = _retry_after(response.headers.get("Retry-After", ""))
+        return Interrupted(f"the server answered {status}", wait)
+    if status in (404, 410):
+        return no_such_file(url)
+    if status in (412, 416):
+        return SourceChanged(where=url)
+    hint = "check the URL"
+    if status in (401, 403):
+        hint = "https is read without a login: use s3:// or gs:// with credentials, or download it"
+    return InputError(f"the server answered {status}", where=without_secrets(url), hint=hint)
+
+
+def _retry_after(text: str) -> float | None:
+    """Seconds until the time that a server names, as seconds or as a date."""
+    if text.strip().isdecimal():
+        return float(text)
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
+    except (ValueError, TypeError):
+        return None
+
+
+def _cause(error: Exception) -> str:
+    """urllib3's sentence, without the connection that it names first."""
+    return without_secrets(_CONNECTION.sub("", str(error)))[:200]
+
+
+def _proxy(url: str) -> str | None:
+    """The proxy that HTTPS_PROXY names for `url`, unless NO_PROXY takes its host out."""
+    from urllib.request import getproxies, proxy_bypass
+
+    parts = urlsplit(url)
+    if parts.scheme == "http" or proxy_bypass(parts.netloc):
+        return None  # Plain http never leaves this machine.
+    return getproxies().get("https")
+
+
+@cache
+def _pool(proxy: str | None) -> PoolManager:
+    """Connections of this process, kept for the next request. Certificates are always verified."""
+    import urllib3
+
+    headers = {"User-Agent": f"ingot/{version('ingot')}", "Accept-Encoding": "identity"}
+    if proxy is None:
+        return urllib3.PoolManager(maxsize=CONNECTIONS, headers=headers)
+    parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+    login = f"{unquote(parts.username)}:{unquote(parts.password or '')}" if parts.username else None
+    return urllib3.ProxyManager(
+        f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}",
+        maxsize=CONNECTIONS,
+        headers=headers,
+        proxy_headers=urllib3.make_headers(proxy_basic_auth=login),
+    )

@@ -1,0 +1,20 @@
+"""The store's promises hold for a folder and for a bucket."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from artifacts_schema.store import Store
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+
+@pytest.fixture(params=["local", "s3"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    """An empty store, in a folder and in a bucket."""
+    if request.param == "s3":
+        return Store.open(request.getfixturevalue("s3_url") + "/below/store")
+    return Store.open(str(tmp_path / "store"))

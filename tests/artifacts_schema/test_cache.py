@@ -1,0 +1,220 @@
+"""The node's cache: what it serves is what the manifest names, and it stays within its bounds."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import threading
+import time
+from dataclasses import dataclass, field
+
+import pytest
+
+from artifacts_schema.errors import CorruptArtifact, StoreError, UsageError
+from artifacts_schema.manifest import File
+from artifacts_schema.store.cache import cache_folder, cached, size_limit
+from artifacts_schema.store.verify import checked_path
+
+
+@dataclass
+class FakeBucket:
+    """A remote backend of which only downloads are asked; counts them."""
+
+    content: dict[str, bytes]
+    fetched: list[str] = field(default_factory=list)
+    full_disk: int = 0
+    local = False
+
+    def full(self, path):
+        return f"s3://bucket/{path}"
+
+    def blocks(self, path, size):
+        self.fetched.append(path)
+        if path not in self.content:
+            raise FileNotFoundError(path)
+        if self.full_disk:
+            self.full_disk -= 1
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        yield from (self.content[path][i : i + 10] for i in range(0, size, 10))
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """The cache of this test, without a bound unless it sets one."""
+    monkeypatch.setenv("INGOT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("INGOT_CACHE_SIZE", raising=False)
+    return tmp_path / "cache"
+
+
+def file_of(data):
+    return File(path="x", bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
+
+
+def copies(folder):
+    return {p.name for p in (folder / "files").glob("??/*") if not p.suffix}
+
+
+def age(path, seconds):
+    os.utime(path, (time.time() - seconds, time.time() - seconds))
+
+
+def test_a_file_is_fetched_once_whatever_asks_for_its_bytes():
+    data = b"some bytes" * 3
+    bucket = FakeBucket({"a": data, "b": data})
+    one = cached(bucket, "a", file_of(data), full=True)
+    assert one.read_bytes() == data
+    assert cached(bucket, "b", file_of(data), full=True) == one
+    assert bucket.fetched == ["a"]
+
+
+def test_a_cut_copy_is_never_served():
+    data = b"0123456789abcdef"
+    bucket = FakeBucket({"a": data})
+    copy = cached(bucket, "a", file_of(data), full=False)
+    copy.write_bytes(data[:-1])
+    assert cached(bucket, "a", file_of(data), full=False).read_bytes() == data
+    assert len(bucket.fetched) == 2
+
+
+def test_a_copy_with_a_changed_byte_is_never_served_to_a_full_check():
+    data = b"0123456789abcdef"
+    bucket = FakeBucket({"a": data})
+    copy = cached(bucket, "a", file_of(data), full=True)
+    copy.write_bytes(b"X" + data[1:])
+    assert cached(bucket, "a", file_of(data), full=True).read_bytes() == data
+
+
+def test_bytes_hurt_on_the_way_are_fetched_again():
+    data = b"0123456789abcdef"
+    bucket = FakeBucket({"a": b"X" + data[1:]})
+    blocks = bucket.blocks
+
+    def heal(path, size):
+        yield from blocks(path, size)
+        bucket.content["a"] = data
+
+    bucket.blocks = heal
+    assert cached(bucket, "a", file_of(data), full=False).read_bytes() == data
+    assert len(bucket.fetched) == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        ({"a": b"X123456789"}, "the file's bytes changed since it was committed by s "),
+        ({"a": b"0123"}, "the file's bytes changed since it was committed by s "),
+        ({}, "the file is gone since it was committed by s "),
+    ],
+)
+def test_damage_in_the_store_is_named_and_nothing_is_kept(folder, content, what):
+    bucket = FakeBucket(content)
+    with pytest.raises(CorruptArtifact, match=what) as caught:
+        checked_path(bucket, "a", file_of(b"0123456789"), full=False, owner=f"s {'f' * 64}")
+    assert "s3://bucket/a" in str(caught.value)
+    assert copies(folder) == set()
+    assert list((folder / "files").glob("??/*.partial")) == []
+
+
+def test_of_many_who_ask_at_once_one_fetches():
+    data = os.urandom(1000)
+    bucket, found = FakeBucket({"a": data}), []
+    threads = [
+        threading.Thread(
+            target=lambda: found.append(cached(bucket, "a", file_of(data), full=True).read_bytes())
+        )
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [data] * 8
+    assert bucket.fetched == ["a"]
+
+
+def test_the_least_recently_used_copy_goes_first(folder, monkeypatch):
+    """Three copies of 100 bytes in room for 250: of two old ones, the one used later stays."""
+    monkeypatch.setenv("INGOT_CACHE_SIZE", "250")
+    contents = {name: name.encode() * 100 for name in "abc"}
+    bucket = FakeBucket(contents)
+    files = {name: file_of(data) for name, data in contents.items()}
+    for name, seconds in (("a", 3600), ("b", 7200)):
+        age(cached(bucket, name, files[name], full=False), seconds)
+    cached(bucket, "c", files["c"], full=False)
+    assert copies(folder) == {files["a"].sha256, files["c"].sha256}
+
+
+def test_asking_for_a_copy_makes_it_the_youngest(folder, monkeypatch):
+    monkeypatch.setenv("INGOT_CACHE_SIZE", "250")
+    contents = {name: name.encode() * 100 for name in "abc"}
+    bucket = FakeBucket(contents)
+    files = {name: file_of(data) for name, data in contents.items()}
+    for name, seconds in (("a", 3600), ("b", 7200)):
+        age(cached(bucket, name, files[name], full=False), seconds)
+    cached(bucket, "b", files["b"], full=False)
+    cached(bucket, "c", files["c"], full=False)
+    assert copies(folder) == {files["b"].sha256, files["c"].sha256}
+
+
+def test_a_copy_that_was_just_handed_out_is_not_removed(folder, monkeypatch):
+    monkeypatch.setenv("INGOT_CACHE_SIZE", "150")
+    bucket = FakeBucket({"a": b"a" * 100, "b": b"b" * 100})
+    one = cached(bucket, "a", file_of(b"a" * 100), full=False)
+    cached(bucket, "b", file_of(b"b" * 100), full=False)
+    assert one.exists()
+
+
+def test_a_file_larger_than_the_cache_says_what_to_set(monkeypatch):
+    monkeypatch.setenv("INGOT_CACHE_SIZE", "99")
+    bucket = FakeBucket({"a": b"a" * 100})
+    with pytest.raises(StoreError, match="100 bytes does not go into a cache of 99") as caught:
+        cached(bucket, "a", file_of(b"a" * 100), full=False)
+    assert "INGOT_CACHE_SIZE" in caught.value.hint
+
+
+def test_a_full_disk_costs_idle_copies_before_it_is_an_error(folder):
+    bucket = FakeBucket({"old": b"o" * 50, "new": b"n" * 50})
+    age(cached(bucket, "old", file_of(b"o" * 50), full=False), 3600)
+    bucket.full_disk = 1
+    cached(bucket, "new", file_of(b"n" * 50), full=False)
+    assert copies(folder) == {file_of(b"n" * 50).sha256}
+
+
+def test_a_disk_that_stays_full_is_one_clear_error():
+    bucket = FakeBucket({"a": b"a" * 50}, full_disk=9)
+    with pytest.raises(StoreError, match="no space left for a copy of 50 bytes") as caught:
+        cached(bucket, "a", file_of(b"a" * 50), full=False)
+    assert "INGOT_CACHE" in caught.value.hint
+    assert len(bucket.fetched) == 2
+
+
+def test_a_killed_fill_leaves_nothing_that_stays(folder):
+    data = b"0123456789"
+    left = folder / "files" / file_of(data).sha256[:2] / f"{file_of(data).sha256}.12ab.partial"
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"0123")
+    age(left, 100_000)
+    assert cached(FakeBucket({"a": data}), "a", file_of(data), full=False).read_bytes() == data
+    assert not left.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("1000", 1000), ("2kB", 2000), ("1.5 GB", 1_500_000_000), ("3T", 3 * 10**12)]
+)
+def test_the_bound_is_a_size(monkeypatch, tmp_path, text, size):
+    monkeypatch.setenv("INGOT_CACHE_SIZE", text)
+    assert size_limit(tmp_path, 0) == size
+
+
+def test_a_bound_that_is_no_size_is_refused(monkeypatch, tmp_path):
+    monkeypatch.setenv("INGOT_CACHE_SIZE", "much")
+    with pytest.raises(UsageError, match="'much' is no size"):
+        size_limit(tmp_path, 0)
+
+
+def test_a_cache_that_cannot_be_made_names_the_variable(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("INGOT_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.raises(StoreError, match="INGOT_CACHE"):
+        cache_folder()

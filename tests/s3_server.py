@@ -1,0 +1,46 @@
+"""A local S3 server for tests: moto behind one lock. Prints its port, serves until stdin closes.
+
+Moto checks `If-None-Match` and stores in two moves; S3 does both in one. The lock gives back what
+S3 promises, so that racing writers can be tested.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+from moto.moto_server.werkzeug_app import (
+    DomainDispatcherApplication,
+    MotoRequestHandler,
+    create_backend_app,
+)
+from werkzeug.serving import make_server
+
+
+class OneAtATime:
+    """A WSGI application that answers one request at a time."""
+
+    def __init__(self, application: Any) -> None:
+        self._application, self._lock = application, threading.Lock()
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        """Answer one request."""
+        with self._lock:
+            return list(self._application(environ, start_response))
+
+
+def main() -> None:
+    """Serve on a free loopback port."""
+    application = OneAtATime(DomainDispatcherApplication(create_backend_app))
+    server = make_server(
+        "127.0.0.1", 0, application, threaded=True, request_handler=MotoRequestHandler
+    )
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    print(server.server_port, flush=True)
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()
