@@ -14,6 +14,9 @@ import click
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("flows.cli.run", "Bring a recipe up to date."),
     "plan": ("flows.cli.plan", "Say what a run would do, step by step, and why."),
+    "watch": ("flows.cli.watch", "Follow a run that goes on, here or elsewhere."),
+    "runs": ("flows.cli.runs", "List the runs of a store."),
+    "report": ("flows.cli.report", "Write a run as one HTML page to show to a colleague."),
     "stage": ("flows.cli.stage", "Run one stage by itself, or list the stages."),
     "snapshot": ("flows.cli.snapshot", "Pin files from outside under a name."),
     "ls": ("flows.cli.ls", "List artifacts and their names."),
@@ -23,8 +26,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "why": ("flows.cli.why", "Follow a document from its record to its verdict and tokens."),
     "verify": ("flows.cli.verify", "Check that bytes in the store are what was committed."),
     "gc": ("flows.cli.gc", "Remove what nothing refers to."),
-    "up": ("flows.cli.up", "Start the local Prefect server and keep it."),
-    "down": ("flows.cli.down", "Stop the local Prefect server."),
+    "schedule": ("flows.cli.schedule", "Run a recipe by the clock."),
+    "up": ("flows.cli.up", "Start the local Prefect server, worker and forms, and keep them."),
+    "down": ("flows.cli.down", "Stop what `ingot up` started."),
 }
 """Command → the module that holds it as `command`, and its line in the help."""
 

@@ -21,14 +21,17 @@ def command(as_json: bool, **flags: Any) -> None:
     from flows.cli.output import print_json
     from flows.cli.progress import hashing
     from flows.recipe.pipeline import Pipeline
+    from flows.recipe.snapshots import provisional, provisional_note
 
     with hashing() as progress:
         pipeline = Pipeline.open(request_of(**flags), progress=progress)
     plan = pipeline.plan()
     if as_json:
-        print_json(plan.to_json())
+        print_json({**plan.to_json(), "provisional": provisional(pipeline.snapshots)})
         return
     show_plan(plan)
+    if note := provisional_note(pipeline.snapshots):
+        click.echo(note)
 
 
 def show_plan(plan: Any) -> None:

@@ -138,16 +138,22 @@ def finished_line(step: PlannedStep, manifest: Manifest, seconds: float) -> str:
 
 
 @contextmanager
-def hashing() -> Iterator[Callable[[int, int], None]]:
-    """Shows the hashing of sources: a bar on a terminal, one line elsewhere when it takes long."""
-    if not sys.stderr.isatty():
-        since, told = time.monotonic(), False
+def hashing() -> Iterator[Callable[..., None]]:
+    """Shows how sources are pinned: a bar on a terminal, a line elsewhere when it takes long.
 
-        def line(done: int, total: int) -> None:
-            nonlocal told
-            if not told and time.monotonic() - since > 2.0:
-                tell(f"hashing {size(total)} of source files")
-                told = True
+    Told bytes that were hashed, or `files` whose servers were asked.
+    """
+    if not sys.stderr.isatty():
+        since, told = time.monotonic(), set[str]()
+
+        def line(done: int, total: int, unit: str = "bytes") -> None:
+            if unit not in told and time.monotonic() - since > 2.0:
+                tell(
+                    f"hashing {size(total)} of source files"
+                    if unit == "bytes"
+                    else f"asking servers about {total:,} source files"
+                )
+                told.add(unit)
 
         yield line
         return
@@ -155,8 +161,13 @@ def hashing() -> Iterator[Callable[[int, int], None]]:
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("hashing sources", total=None, visible=False)
-        yield lambda done, total: progress.update(task, completed=done, total=total, visible=True)
+        words = {"bytes": "hashing sources", "files": "asking servers about sources"}
+        tasks = {
+            unit: progress.add_task(text, total=None, visible=False) for unit, text in words.items()
+        }
+        yield lambda done, total, unit="bytes": progress.update(
+            tasks[unit], completed=done, total=total, visible=True
+        )
 
 
 @contextmanager

@@ -22,12 +22,15 @@ def command(jobs: int | None, no_prefect: bool, **flags: Any) -> None:
     from flows.cli.progress import hashing, shown, tell
     from flows.recipe.execute import execute
     from flows.recipe.pipeline import Pipeline
+    from flows.recipe.snapshots import provisional_note
 
     request = request_of(**flags)
     with hashing() as progress:
         pipeline = Pipeline.open(request, progress=progress)
     plan = pipeline.plan()
     tell(f"{plan.recipe} in {plan.store}: {plan.summary()}")
+    if note := provisional_note(pipeline.snapshots):
+        tell(note)
     if plan.is_done:
         execute(pipeline)  # Starts nothing; the recipe's names may stand elsewhere still.
     else:

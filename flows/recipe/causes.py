@@ -74,7 +74,8 @@ def changes_since(
     parts = []
     if previous.version != asked.version:
         parts.append(f"version {previous.version} → {asked.version}")
-    parts += [f"config {change}" for change in config_changes(previous.config, asked.config)]
+    known = _known(previous.config, asked.config, asked.identity)
+    parts += [f"config {change}" for change in config_changes(previous.config, known)]
     if inputs is not None:
         parts += input_changes(previous.inputs, inputs, names)
     return "; ".join(parts) or MISSING
@@ -84,6 +85,18 @@ def some(names: Sequence[str], most: int = 3) -> str:
     """The first few names, and how many more there are."""
     rest = len(names) - most
     return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _known(before: Mapping[str, Any], after: Any, identity: Any) -> Any:
+    """`after` without fields that are new since and stand at their default: they change no key."""
+    if not isinstance(after, Mapping) or not isinstance(before, Mapping):
+        return after
+    told = identity if isinstance(identity, Mapping) else {}
+    return {
+        name: _known(before.get(name, {}), value, told.get(name))
+        for name, value in after.items()
+        if name in before or name in told
+    }
 
 
 def _differences(path: str, before: Any, after: Any) -> list[tuple[str, Any, Any]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
@@ -183,17 +184,22 @@ class _Builder:
         """The turns of a step's `for_each`; empty for a step that does not repeat."""
         if step.for_each is None:
             return []
-        names = list(self.recipe.snapshots) if step.for_each == "snapshots" else list(step.for_each)
+        wanted = ("*",) if step.for_each == "snapshots" else step.for_each
+        names = [name for text in wanted for name in self._matching(text)]
         if not names:
-            reason = (
-                "the recipe has no snapshots" if step.for_each == "snapshots" else "it is empty"
-            )
+            reason = f"no snapshot matches {', '.join(wanted)}" if wanted else "it is empty"
             self._problem(f"for_each has nothing to repeat over: {reason}", step, "for_each")
         items = [item for name in names if (item := self._item(step, name)) is not None]
         labels = [item.label for item in items]
         for label in sorted({label for label in labels if labels.count(label) > 1}):
             self._problem(f"for_each has two items labelled '{label}'", step, "for_each")
         return items
+
+    def _matching(self, text: str) -> list[str]:
+        """The snapshots that a pattern such as `crawl-*` means, in order; else the name itself."""
+        if not set(text) & set("*?["):
+            return [text]
+        return [name for name in self.recipe.snapshots if fnmatchcase(name, text)]
 
     def _item(self, step: Step, text: str) -> _Item | None:
         try:

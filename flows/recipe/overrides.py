@@ -2,6 +2,9 @@
 
 `filter.duplicates.threshold=0.7` sets a field of a step's config, `snapshots.crawl-A.files=[…]` a
 snapshot's files. Whether the field exists and the value fits is checked with the whole recipe.
+
+`files` and `paths` say both where a snapshot's files lie, so setting one takes back the other and
+the `root` that belonged to it, unless that is set too or the new files are relative to it.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from typing import Any
 from artifacts_schema.config import did_you_mean
 from artifacts_schema.errors import UsageError
 from flows.recipe.reading import Document, Place, Where, parse_value
+from flows.recipe.snapshot_entry import SNAPSHOT_KEYS, is_relative
 
 Report = Callable[..., None]
 """Called with what is wrong, `where=` and `hint=`."""
@@ -29,7 +33,7 @@ class Override:
 
 def apply_overrides(document: Document, texts: Sequence[str], report: Report) -> list[Override]:
     """Write every `--set` into `document`; what cannot be applied is reported and left out."""
-    applied = []
+    applied, placed = [], set[Where]()
     for text in texts:
         source = f"--set {text}"
         try:
@@ -41,9 +45,26 @@ def apply_overrides(document: Document, texts: Sequence[str], report: Report) ->
         for path in [p for p in document.places if p[: len(where)] == where]:
             del document.places[path]
         document.places[where] = Place(source)
+        placed.add(where)
         if where[0] == "steps":
             applied.append(Override(text, str(where[1]), tuple(str(p) for p in where[3:])))
+    for where in placed:
+        if where[0] == "snapshots":
+            _take_back(_section(document, "snapshots")[str(where[1])], where, placed)
     return applied
+
+
+def _take_back(entry: dict[str, Any], where: Where, placed: set[Where]) -> None:
+    """Remove what the recipe says of where a snapshot's files lie, now that `--set` says it."""
+    field = where[-1]
+    if field not in ("files", "paths") or entry[field] is None:
+        return
+    other = "files" if field == "paths" else "paths"
+    if (*where[:-1], other) not in placed:
+        entry.pop(other, None)
+    keeps_root = field == "files" and is_relative(entry["files"])
+    if (*where[:-1], "root") not in placed and not keeps_root:
+        entry.pop("root", None)
 
 
 def split_setting(text: str) -> tuple[tuple[str, ...], Any]:
@@ -82,9 +103,9 @@ def _snapshot_path(document: Document, parts: tuple[str, ...], source: str) -> W
     name, field = ".".join(parts[:-1]), parts[-1] if parts else ""
     if name not in snapshots:
         raise UsageError(f"no snapshot '{name}'{did_you_mean(name, snapshots)}", where=source)
-    if field not in ("files", "root"):
+    if field not in SNAPSHOT_KEYS:
         raise UsageError(
-            f"a snapshot has no '{field}'{did_you_mean(field, ('files', 'root'))}", where=source
+            f"a snapshot has no '{field}'{did_you_mean(field, SNAPSHOT_KEYS)}", where=source
         )
     return "snapshots", name, field
 

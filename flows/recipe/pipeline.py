@@ -9,10 +9,11 @@ from typing import Any
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
 from flows.recipe.graph import Graph, build_graph
+from flows.recipe.local_files import Progress
 from flows.recipe.plan import Plan, Selection, make_plan
 from flows.recipe.profile import Profile, load_profile
 from flows.recipe.recipe import find_recipe, load_recipe
-from flows.recipe.snapshots import Progress, take_snapshot
+from flows.recipe.snapshots import take_snapshot
 
 
 @dataclass(frozen=True)
@@ -49,11 +50,11 @@ class Pipeline:
         return self.graph.recipe.name
 
     @classmethod
-    def open(cls, request: Request, *, progress: Progress | None = None) -> Pipeline:
-        """Read, validate and pin everything that a plan needs.
+    def bind(cls, request: Request) -> Pipeline:
+        """Read and validate everything but the files of snapshots, which are not looked at.
 
-        Raises UsageError with every problem of the recipe, InputError for a source that is missing,
-        StoreError for a store that cannot be used. `progress` is told the bytes of sources hashed.
+        Raises UsageError with every problem of the recipe, StoreError for a store that cannot be
+        used.
         """
         path = find_recipe(request.recipe)
         recipe = load_recipe(path, request.overrides)
@@ -63,11 +64,20 @@ class Pipeline:
         selection = Selection(
             request.start, request.through, frozenset(request.force), request.strict_code
         )
-        pipeline = cls(graph, store, profile, selection)
+        return cls(graph, store, profile, selection)
+
+    @classmethod
+    def open(cls, request: Request, *, progress: Progress | None = None) -> Pipeline:
+        """`bind`, and pin what a plan needs: the snapshots that some step reads.
+
+        Raises InputError for a source that is missing. `progress` is told the bytes of sources
+        hashed.
+        """
+        pipeline = cls.bind(request)
         needed = pipeline.needed_snapshots()
-        for name, source in recipe.snapshots.items():
+        for name, source in pipeline.graph.recipe.snapshots.items():
             if name in needed:
-                pipeline.snapshots[name] = take_snapshot(store, source, progress)
+                pipeline.snapshots[name] = take_snapshot(pipeline.store, source, progress)
         return pipeline
 
     def needed_snapshots(self) -> set[str]:

@@ -16,36 +16,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from artifacts_schema.config import did_you_mean
 from artifacts_schema.errors import UsageError
 from flows.recipe.overrides import Override, apply_overrides
-from flows.recipe.reading import Document, merge, read_yaml
+from flows.recipe.reading import Document, Place, merge, read_yaml
+from flows.recipe.snapshot_entry import SNAPSHOT_KEYS, SnapshotFiles, located, problems_of
+from stages.engine.urls import without_secrets
 
 RECIPE_KEYS = ("name", "description", "extends", "snapshots", "steps")
 STEP_KEYS = ("stage", "config", "inputs", "for_each", "execution")
-SNAPSHOT_KEYS = ("files", "root")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 SNAPSHOT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 RESERVED = ("each", "previous", "earlier", "snapshots")
 
 BUNDLED = Path(__file__).parent.parent / "recipes"
 """Recipes that come with Ingot; `ingot run quickstart` finds them by name."""
-
-
-@dataclass(frozen=True)
-class SnapshotFiles:
-    """Files from outside under a name. Patterns are relative to `root` where there is one, else to
-    `base`, the folder of the file that names them."""
-
-    name: str
-    files: tuple[str, ...]
-    root: str | None
-    base: Path
-    where: str
 
 
 @dataclass(frozen=True)
@@ -173,22 +162,42 @@ def _shape(
     return Recipe(name, description, path, snapshots, steps, document, overrides)
 
 
+def snapshot_entry(name: str, values: dict[str, Any], source: str) -> SnapshotFiles:
+    """An entry of `snapshots:` that a command line gives; UsageError if it is wrong."""
+    document = Document({"snapshots": {name: values}}, {(): Place(source)})
+    problems = Problems(source)
+    entry = _snapshot(_Check(document, problems), name, values)
+    problems.raise_any()
+    return replace(entry, where=source)
+
+
 def _snapshot(check: _Check, name: str, value: Any) -> SnapshotFiles:
-    values = check.as_mapping(value, "snapshots", name)
-    check.keys(values, SNAPSHOT_KEYS, "snapshots", name)
-    files = check.texts(values, "files", "snapshots", name)
-    if not files and "files" in values:
-        check.problem("names no files", "snapshots", name, "files")
-    elif "files" not in values:
-        check.problem("needs files: a list of paths or patterns", "snapshots", name)
-    root = values.get("root")
-    if root is not None and not isinstance(root, str):
-        check.problem("expected a path", "snapshots", name, "root")
-        root = None
-    place = check.document.place("snapshots", name, "root" if root else "files")
-    base = Path(place.source).parent if place.line is not None else Path()
-    where = f"{place}: snapshots.{name}"
-    return SnapshotFiles(name, files, root, base, where)
+    where = ("snapshots", name)
+    written = check.as_mapping(value, *where)
+    check.keys(written, SNAPSHOT_KEYS, *where)
+    values = {key: item for key, item in written.items() if item is not None}
+    found = problems_of(values)
+    for key, what, hint in found:
+        check.problem(what, *where, *([key] if key else []), hint=hint)
+    if found:
+        values = {}
+    bases = {}
+    for key in ("files", "root", "paths"):
+        place = check.document.place(*where, key)
+        bases[key] = Path(place.source).parent if place.line is not None else Path()
+    files = values.get("files", [])
+    anchor = "root" if "root" in values else "files"
+    place = check.document.place(*where, "paths" if "paths" in values else anchor)
+    return SnapshotFiles(
+        name,
+        tuple(files if isinstance(files, list) else [files]),
+        values.get("root"),
+        bases[anchor],
+        f"{place}: snapshots.{name}",
+        paths=located(values["paths"], bases["paths"]) if "paths" in values else None,
+        first=values.get("first"),
+        share=values.get("share"),
+    )
 
 
 def _step(check: _Check, name: str, value: Any) -> Step:
@@ -223,7 +232,7 @@ class _Check:
 
     def problem(self, what: str, *where: str, hint: str | None = None) -> None:
         path = ".".join(where)
-        place = str(self.document.place(*where))
+        place = without_secrets(str(self.document.place(*where)))
         self.problems.add(what, where=f"{place}: {path}" if path else place, hint=hint)
 
     def keys(self, values: Mapping[str, Any], known: tuple[str, ...], *where: str) -> None:

@@ -2,49 +2,44 @@
 
 What a snapshot is follows from its name and its files alone, so a changed file is a new snapshot
 and a moved folder is not. Where the files lie is written beside the store's refs, unhashed.
-Checksums are cached in the store by (path, size, time of change), so planning again costs one
-`stat` a file.
+Checksums are remembered by (path, size, time of change), so planning again costs one `stat` a
+file. A file behind a URL is pinned by what its server calls it, its ETag: a provisional identity,
+since nobody has seen its bytes yet.
 """
 
 from __future__ import annotations
 
-import glob
 import hashlib
-import json
-import os
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from artifacts_schema.errors import InputError, UsageError
 from artifacts_schema.identity import artifact_key, canonical_json, sha256_of
 from artifacts_schema.manifest import Code, Manifest
-from artifacts_schema.store import Store, layout
+from artifacts_schema.store import Store
 from artifacts_schema.store.commit import Attempt, commit
 from artifacts_schema.store.gc import remove_artifact
 from artifacts_schema.store.verify import verify
-from flows.recipe.recipe import SnapshotFiles
+from flows.recipe.local_files import Progress, anchor_of, checksums, match_files
+from flows.recipe.snapshot_entry import SnapshotFiles
+from stages.engine.known_files import KnownFiles
+from stages.engine.remote import Identity
+from stages.engine.urls import is_url
 
 STAGE = "snapshot"
 """Stage name under which snapshots lie in the store; no program of that name exists."""
 VERSION = 1
 OUTPUT = "snapshot"
-_BLOCK = 1 << 20
-_MAGIC = set("*?[")
-
-Progress = Callable[[int, int], None]
-"""Called with bytes hashed and bytes to hash."""
 
 
 @dataclass(frozen=True)
 class FoundFile:
-    """A file on this machine and the name it gets in the snapshot."""
+    """The name that a file gets, its path or URL, and what a bucket's listing tells of it."""
 
     name: str
-    path: str
-    bytes: int
-    mtime_ns: int
+    location: str
+    listed: Identity | None = None
 
 
 def take_snapshot(
@@ -55,131 +50,118 @@ def take_snapshot(
     Raises InputError if a pattern matches nothing, a file cannot be read, or all files are empty.
     """
     found = find_files(source)
-    sums = checksums(store, found, progress)
-    files: list[dict[str, Any]] = [
-        {"name": f.name, "bytes": f.bytes, "sha256": sums[f.path]} for f in found
-    ]
+    files = pinned(store, found, progress)
+    if not any(file["bytes"] for file in files):
+        told = source.paths or ", ".join(source.files)
+        raise InputError(f"every file of {told} is empty", where=source.where)
     identity: dict[str, Any] = {"name": source.name, "files": sha256_of(files)}
     key = artifact_key(STAGE, VERSION, identity, {})
     manifest = _standing(store, key) or _commit(store, key, identity, source.name, files)
     digest = manifest.output(OUTPUT).digest
-    locations = {f.name: f.path for f in found}
+    locations = {file.name: file.location for file in found}
     if store.locations(digest) != locations:
         store.write_locations(digest, locations)
     return manifest
 
 
+def provisional(snapshots: Mapping[str, Manifest]) -> dict[str, int]:
+    """Snapshot → how many of its files are pinned by their server's word alone, where any are."""
+    counts = {name: manifest.counts.get("provisional", 0) for name, manifest in snapshots.items()}
+    return {name: int(count) for name, count in counts.items() if count}
+
+
+def provisional_note(snapshots: Mapping[str, Manifest]) -> str | None:
+    """The line that says so under a plan, or None."""
+    counts = provisional(snapshots)
+    if not counts:
+        return None
+    told = ", ".join(f"{count:,} of {name}" for name, count in counts.items())
+    return f"provisional: files known by their server's ETag, not by a checksum: {told}"
+
+
 def find_files(source: SnapshotFiles) -> list[FoundFile]:
-    """The files that the patterns of `source` match, sorted by the name they get."""
+    """The files that `source` means and takes, sorted by the name they get."""
     found: dict[str, FoundFile] = {}
+    for file in _all_files(source):
+        if found.setdefault(file.name, file).location != file.location:
+            raise UsageError(
+                f"two files would both be named '{file.name}': {found[file.name].location} "
+                f"and {file.location}",
+                where=source.where,
+                hint="give the snapshot a root, so that names begin there",
+            )
+    taken = [file for file in found.values() if _is_in_share(file.name, source.share)]
+    if not taken:
+        raise InputError(
+            f"share {source.share} takes none of {len(found):,} files",
+            where=source.where,
+            hint="raise it, or set `first` alone",
+        )
+    return sorted(taken[: source.first], key=lambda file: file.name)
+
+
+def pinned(
+    store: Store, files: list[FoundFile], progress: Progress | None = None
+) -> list[dict[str, Any]]:
+    """Name, size and sha256 of each file; for those behind a URL the ETag instead."""
+    known = KnownFiles(store)
+    remote = {f.location: f.listed for f in files if f.listed is not None}
+    asked = [f.location for f in files if is_url(f.location) and f.listed is None]
+    try:
+        sums = checksums(known, [f.location for f in files if not is_url(f.location)], progress)
+        if asked:
+            from flows.recipe.remote_files import identities
+
+            remote |= identities(known, asked, progress)
+    finally:
+        known.save()
+    rows: list[dict[str, Any]] = []
+    for file in files:
+        if (seen := remote.get(file.location)) is not None:
+            rows.append({"name": file.name, "bytes": seen.bytes, "etag": seen.etag})
+        else:
+            size, sha256 = sums[file.location]
+            rows.append({"name": file.name, "bytes": size, "sha256": sha256})
+    return rows
+
+
+def _all_files(source: SnapshotFiles) -> list[FoundFile]:
+    """Every file that the entry names, in the order of the list, or of patterns, then names."""
+    if source.paths is not None:
+        from flows.recipe.path_list import listed_files
+
+        return [FoundFile(name, place) for name, place in listed_files(source)]
+    found = []
     for pattern in source.files:
-        matched = list(_matches(source, pattern))
+        matched = _matched(source, pattern)
         if not matched:
+            remote = is_url(pattern) or (source.root is not None and is_url(source.root))
+            place = source.root if remote else anchor_of(source).resolve()
             raise InputError(
                 f"no file matches '{pattern}'",
                 where=source.where,
-                hint=f"looked in {_anchor(source).resolve()}",
+                hint=f"looked in {place}" if place else "check the bucket and the prefix",
             )
-        for name, path in matched:
-            try:
-                status = os.stat(path)
-            except OSError as error:
-                raise InputError(
-                    f"cannot be read: {error.strerror}", where=f"{source.where}: {path}"
-                ) from None
-            file = FoundFile(name, path, status.st_size, status.st_mtime_ns)
-            if name in found and found[name].path != path:
-                raise UsageError(
-                    f"two files would both be named '{name}': {found[name].path} and {path}",
-                    where=source.where,
-                    hint="give the snapshot a root, so that names begin there",
-                )
-            found[name] = file
-    if not any(file.bytes for file in found.values()):
-        raise InputError(f"every file of {', '.join(source.files)} is empty", where=source.where)
-    return [found[name] for name in sorted(found)]
-
-
-def checksums(
-    store: Store, files: list[FoundFile], progress: Progress | None = None
-) -> dict[str, str]:
-    """sha256 by path; only files that the store has not seen in this size and time are read."""
-    cache = _read_cache(store)
-    known = {f.path: cache[f.path][2] for f in files if _is_current(cache.get(f.path), f)}
-    missing = [f for f in files if f.path not in known]
-    total, done = sum(f.bytes for f in missing), 0
-    for file in missing:
-        digest = hashlib.sha256()
-        try:
-            with open(file.path, "rb") as raw:
-                while block := raw.read(_BLOCK):
-                    digest.update(block)
-                    done += len(block)
-                    if progress is not None:
-                        progress(done, total)
-        except OSError as error:
-            raise InputError(
-                f"cannot be read: {error.strerror}", where=file.path, hint="make it readable"
-            ) from None
-        known[file.path] = digest.hexdigest()
-        cache[file.path] = [file.bytes, file.mtime_ns, known[file.path]]
-    if missing:
-        store.backend.replace(layout.checksums(), json.dumps(cache, sort_keys=True).encode())
-    return known
-
-
-def _matches(source: SnapshotFiles, pattern: str) -> list[tuple[str, str]]:
-    """(name, absolute path) of every file that `pattern` means, hidden ones left out."""
-    if "://" in pattern:
-        raise UsageError(
-            f"'{pattern}': sources behind a URL cannot be read yet",
-            where=source.where,
-            hint="copy the files to this machine first",
-        )
-    anchor = _anchor(source).resolve()
-    full = os.path.normpath(anchor / os.path.expanduser(pattern))
-    start = anchor if source.root is not None else Path(_fixed_part(full))
-    hits = sorted(glob.glob(full, recursive=True)) if _MAGIC & set(pattern) else [full]
-    files = [path for hit in hits for path in _files_at(hit)]
-    for path in files:
-        if not Path(path).is_relative_to(start):
-            raise UsageError(f"'{path}' lies outside the root {start}", where=source.where)
-    return [(Path(path).relative_to(start).as_posix(), path) for path in files]
-
-
-def _anchor(source: SnapshotFiles) -> Path:
-    return source.base / Path(source.root).expanduser() if source.root is not None else source.base
-
-
-def _fixed_part(pattern: str) -> str:
-    """The folder below which names begin: a folder itself, or the fixed folder of a pattern."""
-    if os.path.isdir(pattern):
-        return pattern
-    parts = pattern.split(os.sep)
-    first = next((i for i, part in enumerate(parts) if _MAGIC & set(part)), len(parts) - 1)
-    return os.sep.join(parts[:first]) or os.sep
-
-
-def _files_at(path: str) -> list[str]:
-    if os.path.isfile(path):
-        return [path]
-    found = []
-    for folder, folders, names in os.walk(path):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        found += [os.path.join(folder, name) for name in sorted(names) if name[0] != "."]
+        found += matched
     return found
 
 
-def _read_cache(store: Store) -> dict[str, list[Any]]:
-    try:
-        cache = json.loads(store.backend.read(layout.checksums()))
-    except (FileNotFoundError, ValueError):
-        return {}  # Only a cache: a lost or broken one is read anew.
-    return cache if isinstance(cache, dict) else {}
+def _matched(source: SnapshotFiles, pattern: str) -> list[FoundFile]:
+    if is_url(pattern) or (source.root is not None and is_url(source.root)):
+        from flows.recipe.remote_files import match_urls
+
+        matched = match_urls(source, pattern)
+        return [FoundFile(name, url, listed) for url, (name, listed) in matched.items()]
+    return [FoundFile(name, path) for name, path in match_files(source, pattern)]
 
 
-def _is_current(entry: Any, file: FoundFile) -> bool:
-    return isinstance(entry, list) and entry[:2] == [file.bytes, file.mtime_ns]
+def _is_in_share(name: str, share: float | None) -> bool:
+    """Whether the name's hash, as a number from 0 to 1, is below `share`: a larger share holds a
+    smaller one, and a longer list the part of a shorter one."""
+    if share is None:
+        return True
+    number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
+    return number < share * 2**64
 
 
 def _standing(store: Store, key: str) -> Manifest | None:
@@ -197,6 +179,8 @@ def _commit(
     attempt = Attempt(store.backend, STAGE, key, {OUTPUT: "snapshot"})
     with attempt.create(OUTPUT, "snapshot.json") as file:
         file.write(canonical_json({"name": name, "files": files}) + b"\n")
+    counts = {"files": len(files), "bytes": sum(f["bytes"] for f in files)}
+    etags = sum("etag" in f for f in files)
     manifest = Manifest(
         stage=STAGE,
         version=VERSION,
@@ -208,7 +192,7 @@ def _commit(
         outputs=attempt.outputs(),
         attempt=attempt.name,
         code=Code(digest="", libraries={}),
-        counts={"files": len(files), "bytes": sum(f["bytes"] for f in files)},
+        counts={**counts, **({"provisional": etags} if etags else {})},
     )
     standing = commit(store, manifest)
     if standing.attempt != attempt.name:

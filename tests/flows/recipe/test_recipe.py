@@ -187,6 +187,13 @@ def test_steps_that_repeat_alike_meet_one_to_one_and_others_get_all(bind):
     assert nodes(pipeline, "one") == ["read[C]", "read[A]"]
 
 
+def test_a_pattern_in_for_each_means_the_snapshots_that_match_in_order(bind):
+    pipeline = bind(REPEAT.replace("for_each: snapshots", "for_each: '[CB]'"))
+    assert list(pipeline.graph.instances) == ["read[B]", "read[C]"]
+    with pytest.raises(UsageError, match=r"nothing to repeat over: no snapshot matches crawl-\*"):
+        bind(REPEAT.replace("for_each: snapshots", "for_each: crawl-*"))
+
+
 def test_previous_and_earlier_are_those_before_in_the_order_of_for_each(bind):
     pipeline = bind(
         REPEAT

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -62,7 +63,7 @@ def test_two_files_of_one_name_need_a_root(given, project):
     assert names(given("data/a/one.txt", "data/a/*.txt")) == ["one.txt", "two.txt"]
 
 
-def test_what_is_missing_is_told_with_the_pattern_and_the_place(given, project):
+def test_what_is_missing_is_told_with_the_pattern_and_the_place(given, project, store):
     with pytest.raises(
         InputError, match=r"snapshots\.crawl: no file matches 'data/c/\*' \(looked in "
     ):
@@ -74,11 +75,9 @@ def test_what_is_missing_is_told_with_the_pattern_and_the_place(given, project):
         find_files(given("empty"))
     (project / "empty/zero.txt").touch()
     with pytest.raises(InputError, match=r"every file of empty is empty"):
-        find_files(given("empty"))
+        take_snapshot(store, given("empty"))
     with pytest.raises(UsageError, match="lies outside the root"):
         find_files(given("../b/*.txt", root="data/a"))
-    with pytest.raises(UsageError, match="behind a URL"):
-        find_files(given("https://example.org/x.warc.gz"))
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
@@ -136,10 +135,37 @@ def test_a_broken_checksum_cache_is_read_anew(given, store):
     assert take_snapshot(store, given("data/a")).key == before.key
 
 
-def test_a_file_that_vanishes_while_it_is_hashed_is_told(given, store, monkeypatch):
-    found = [*find_files(given("data/a")), snapshots.FoundFile("gone", "/nonexistent/gone", 3, 0)]
+def test_a_file_that_vanishes_before_it_is_hashed_is_told(given, store):
+    found = [*find_files(given("data/a")), snapshots.FoundFile("gone", "/nonexistent/gone")]
     with pytest.raises(InputError, match="/nonexistent/gone: cannot be read: No such file"):
-        snapshots.checksums(store, found)
+        snapshots.pinned(store, found)
+
+
+def test_first_takes_the_first_by_pattern_and_share_by_the_hash_of_the_name(given, project):
+    assert names(replace(given("data/b/*", "data/a/*"), first=2)) == ["one.txt", "three.txt"]
+    many = project / "many"
+    many.mkdir()
+    for number in range(2_000):
+        (many / f"{number}.txt").write_text("x")
+    part = names(replace(given("many"), share=0.1))
+    # sha256 is uniform: 200 of 2,000 are expected, with a deviation of sqrt(2000 · 0.1 · 0.9) = 13.
+    assert 200 - 4 * 13 < len(part) < 200 + 4 * 13
+    assert set(part) < set(names(replace(given("many"), share=0.2)))
+    assert part[:3] == names(replace(given("many"), share=0.1, first=2_000))[:3]
+    # `printf 0.txt | sha256sum` begins with f79bdd: 0xf79bdd / 0x1000000 = 0.96722.
+    assert "0.txt" in names(replace(given("many"), share=0.96723))
+    assert "0.txt" not in names(replace(given("many"), share=0.96722))
+    with pytest.raises(InputError, match=r"share 1e-09 takes none of 3 files"):
+        find_files(replace(given("data"), share=1e-9))
+
+
+def test_a_local_listing_is_what_it_always_was(given, store):
+    manifest = take_snapshot(store, given("data/b"))
+    listing = store.backend.read(store.payload(manifest, "snapshot", "snapshot.json"))
+    digest = hashlib.sha256(b"delta epsilon\nmu\n").hexdigest()
+    assert listing.decode() == (
+        f'{{"files":[{{"bytes":17,"name":"three.txt","sha256":"{digest}"}}],"name":"crawl"}}\n'
+    )
 
 
 def test_a_damaged_listing_is_written_again(given, store):
