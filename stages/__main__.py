@@ -60,12 +60,12 @@ def _run(given: argparse.Namespace, stop: threading.Event) -> int:
 
 
 def _read(uri: str) -> bytes:
-    import fsspec
+    from artifacts_schema.store.backend import backend_at
 
+    folder, _, name = uri.rpartition("/")
     try:
-        with fsspec.open(uri, "rb") as file:
-            return bytes(file.read())
-    except (OSError, ValueError) as error:
+        return backend_at(folder or ".").read(name)
+    except OSError as error:
         raise InputError(f"cannot read the spec: {error}", where=uri) from None
 
 

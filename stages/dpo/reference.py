@@ -56,10 +56,12 @@ def reference_log_probabilities(
     try:
         sealed.unseal(folder)
     except sealed.Unsealed:
-        computed = _computed(context, model, data, runtime)
-        tensors = {"chosen": computed.chosen_P, "rejected": computed.rejected_P}
-        sealed.seal(folder, {_FILE: lambda path: save_file(tensors, path)}, {})
-        return computed
+        if not context.state.fetch(folder.name):
+            computed = _computed(context, model, data, runtime)
+            tensors = {"chosen": computed.chosen_P, "rejected": computed.rejected_P}
+            sealed.seal(folder, {_FILE: lambda path: save_file(tensors, path)}, {})
+            context.state.publish(folder.name, folder)
+            return computed
     tensors = load_file(folder / _FILE)
     return AnswerLogProbabilities(tensors["chosen"], tensors["rejected"])
 

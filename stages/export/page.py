@@ -2,19 +2,107 @@
 
 from __future__ import annotations
 
-from stages.engine.figures import Figure, TextFigure
+from typing import Any
+
+from artifacts_schema.identity import short
+from stages.engine.figures import Cell, Column, Figure, TableFigure, TextFigure, number
 from stages.engine.page import Artifact
+
+CARD_CHARACTERS = 4_000
 
 
 def summary(artifact: Artifact) -> list[Figure]:
     """Where the released folder lies, and how to load it."""
-    place = artifact.place("release")
+    return [TextFigure("release", artifact.place("release")), _loading(artifact, "load it")]
+
+
+def page(artifact: Artifact) -> list[Figure]:
+    """Files, how to load them, what was verified, the card's head, the way back to the sources."""
+    release = artifact.output("release")
     return [
-        TextFigure("release", place),
-        TextFigure(
-            "load it",
-            "from transformers import AutoModelForCausalLM, AutoTokenizer\n"
-            f'model = AutoModelForCausalLM.from_pretrained("{place}")\n'
-            f'tokenizer = AutoTokenizer.from_pretrained("{place}")',
-        ),
+        TextFigure("Released folder", artifact.place("release")),
+        _loading(artifact, "How to load it"),
+        files(artifact),
+        verified(artifact),
+        TextFigure("Model card", card_head(release.read_bytes("README.md").decode("utf-8"))),
+        came_from(release.read_json("ingot.json")),
+        lineage(artifact),
     ]
+
+
+def files(artifact: Artifact) -> TableFigure:
+    """Every released file with its size and the beginning of its sha256."""
+    given = artifact.manifest.output("release").files
+    rows: list[tuple[Cell, ...]] = [
+        (file.path, file.bytes, short(file.sha256)) for file in sorted(given, key=lambda f: f.path)
+    ]
+    rows.append(("all", sum(file.bytes for file in given), None))
+    columns = (Column("file"), number("bytes"), Column("sha256"))
+    return TableFigure("Released files", columns, tuple(rows))
+
+
+def verified(artifact: Artifact) -> TableFigure:
+    """What a fresh process with `transformers` alone found; a release that fails is not made."""
+    counts, libraries = artifact.manifest.counts, artifact.manifest.code.libraries
+    difference = counts.get("logit_difference")
+    rows: tuple[tuple[Cell, ...], ...] = (
+        ("largest difference of a logit", None if difference is None else f"{difference:.1e}"),
+        ("tokens compared", counts.get("probe_tokens")),
+        ("token ids and rendered chat", "equal"),
+        ("generates, without Ingot and remote code", "yes"),
+        ("transformers", libraries.get("transformers")),
+        ("torch", libraries.get("torch")),
+        ("tokenizers", libraries.get("tokenizers")),
+    )
+    note = "Logits of the training model beside those of the loaded release, both in float32."
+    shown = tuple(row for row in rows if row[1] is not None)
+    return TableFigure("Verified before release", (Column(""), number("value")), shown, note)
+
+
+def card_head(card: str) -> str:
+    """The model card from its title up to its evaluation, whose numbers have their own page."""
+    body = card.split("\n---\n", 1)[-1] if card.startswith("---\n") else card
+    head = body.split("\n## Evaluation", 1)[0].strip()
+    return head if len(head) <= CARD_CHARACTERS else f"{head[:CARD_CHARACTERS]} …"
+
+
+def came_from(ingot: dict[str, Any]) -> TableFigure:
+    """The checkpoint and the evaluations, as the release's `ingot.json` names them."""
+    given = [("checkpoint", ingot["checkpoint"])]
+    given += [("evaluation", evaluation) for evaluation in ingot["evaluations"]]
+    rows = tuple(
+        (role, one["stage"], short(one["key"]), one["output"], short(one["digest"]))
+        for role, one in given
+    )
+    headings = ("role", "stage", "key", "output", "digest")
+    note = "As `ingot.json` in the release says it, in full there."
+    return TableFigure("Made of", tuple(map(Column, headings)), rows, note)
+
+
+def lineage(artifact: Artifact) -> TableFigure:
+    """Every artifact above the release, nearest first."""
+    from artifacts_schema.store.lineage import ancestors
+
+    used: dict[tuple[str, str], set[str]] = {}
+    for edge in ancestors(artifact.store, artifact.manifest):
+        used.setdefault(edge.parent, set()).add(f"{edge.child[0]} ({edge.role})")
+    rows: list[tuple[Cell, ...]] = []
+    for (stage, key), children in used.items():
+        found = artifact.store.manifest(stage, key)
+        size = sum(output.bytes for output in found.outputs.values()) if found else None
+        rows.append(
+            (stage, short(key), size if found else "collected", ", ".join(sorted(children)))
+        )
+    columns = (Column("stage"), Column("key"), number("bytes"), Column("went into"))
+    note = "Nearest first. Of what was collected, the store does not know what it was made of."
+    return TableFigure("Lineage of the release", columns, tuple(rows), note)
+
+
+def _loading(artifact: Artifact, title: str) -> TextFigure:
+    place = artifact.place("release")
+    return TextFigure(
+        title,
+        "from transformers import AutoModelForCausalLM, AutoTokenizer\n"
+        f'model = AutoModelForCausalLM.from_pretrained("{place}")\n'
+        f'tokenizer = AutoTokenizer.from_pretrained("{place}")',
+    )

@@ -19,11 +19,13 @@ from stages.filter.checks import (
     EMPTY_AFTER_EDITS,
     EXACT_DUPLICATE,
     EXCLUSION,
+    LANGUAGE,
     NEAR_DUPLICATE,
     Check,
     Findings,
     contamination_check,
     findings,
+    language_check,
     plain_check,
     rule_checks,
 )
@@ -48,7 +50,9 @@ class Beside:
 def check_names(config: FilterConfig) -> list[str]:
     """Every reason that the ledger may name, in the order of decision."""
     rules = [rule.name for rule in config.rule_order()]
-    return [*rules, EMPTY_AFTER_EDITS, CONTAMINATION, EXCLUSION, EXACT_DUPLICATE, NEAR_DUPLICATE]
+    first = [LANGUAGE] if config.languages else []
+    edits = [*first, *rules, EMPTY_AFTER_EDITS]
+    return [*edits, CONTAMINATION, EXCLUSION, EXACT_DUPLICATE, NEAR_DUPLICATE]
 
 
 def line_up(
@@ -154,7 +158,7 @@ def _rules(item: Beside, documents: pa.Table, config: FilterConfig) -> list[Chec
     rules = config.rule_order()
     signals = None
     if item.signals is not None:
-        wanted = {"doc_id", *(rule.signal for rule in rules)}
+        wanted = {"doc_id", LANGUAGE, *(rule.signal for rule in rules)}
         with item.signals.input.open(item.signals.path) as file:
             present = [name for name in pq.read_schema(file).names if name in wanted]
         signals = _read(item.signals, documents["doc_id"], present)
@@ -163,7 +167,11 @@ def _rules(item: Beside, documents: pa.Table, config: FilterConfig) -> list[Chec
         source: {rule.name for rule in config.rules_for(source)}
         for source in pc.unique(sources).to_pylist()
     }
-    return rule_checks(signals, sources, rules, rules_of_source)
+    checks = rule_checks(signals, sources, rules, rules_of_source)
+    if config.languages:
+        own = sorted(config.rules_by_source)
+        checks.insert(0, language_check(signals, sources, sorted(config.languages), own))
+    return checks
 
 
 def _read(

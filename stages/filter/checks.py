@@ -14,6 +14,7 @@ from artifacts_schema.config import did_you_mean
 from artifacts_schema.errors import UsageError
 from stages.filter.presets import Rule
 
+LANGUAGE = "language"
 EMPTY_AFTER_EDITS = "empty_after_edits"
 CONTAMINATION = "contamination"
 EXCLUSION = "exclusion"
@@ -67,6 +68,28 @@ def rule_checks(
             failing &= pc.is_in(sources, value_set=pa.array(having)).to_numpy()
         checks.append(Check(rule.name, failing, values, rule.threshold))
     return checks
+
+
+def language_check(
+    signals: pa.Table | None,
+    sources: pa.ChunkedArray,
+    languages: Collection[str],
+    exempt: Collection[str],
+) -> Check:
+    """Documents in no language of `languages`, those without any included; `exempt` sources pass.
+
+    UsageError if the language was not measured.
+    """
+    if signals is None or LANGUAGE not in signals.column_names:
+        raise UsageError(
+            "`languages` needs the language of each document, which was not measured",
+            where="filter",
+            hint="give `signals` a language_model, a snapshot of one fastText file",
+        )
+    failing = ~pc.is_in(signals[LANGUAGE], value_set=pa.array(languages)).to_numpy()
+    if exempt:
+        failing &= ~pc.is_in(sources, value_set=pa.array(exempt)).to_numpy()
+    return plain_check(LANGUAGE, failing)
 
 
 def signal_values(signals: pa.Table | None, rule: Rule) -> NDArray[np.float64]:

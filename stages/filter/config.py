@@ -47,6 +47,11 @@ class FilterConfig(Config):
         default={},
         description="Presets for one source in place of `rules`: prose rules would drop code.",
     )
+    languages: tuple[str, ...] = Field(
+        default=(),
+        description="Languages that stay, as `signals` names them; sources with rules of their own "
+        "are not asked. Empty: all stay.",
+    )
     thresholds: dict[str, float] = Field(
         default={}, description="Other thresholds, by rule name, e.g. gopher_few_words: 30."
     )

@@ -46,6 +46,7 @@ class Rule:
 _QUALITY = "Rae et al. 2021 (arXiv 2112.11446), appendix A.1.1; datatrove gopher_quality_filter.py"
 _REPETITION = "Rae et al. 2021, table A1; datatrove gopher_repetition_filter.py"
 _FINEWEB = "Penedo et al. 2024 (arXiv 2406.17557), section 3.5; datatrove fineweb_quality_filter.py"
+_FINEWEB_LANGUAGE = "Penedo et al. 2024 (arXiv 2406.17557), section 3.1: fastText score of English"
 _OWN = "Ingot: a page decoded with the wrong character set keeps the marks of it"
 
 PRESETS: dict[str, tuple[Rule, ...]] = {
@@ -100,6 +101,9 @@ PRESETS: dict[str, tuple[Rule, ...]] = {
             maximum=0.01,
         ),
         Rule("fineweb_newlines", "newline_to_word_ratio", _FINEWEB, maximum=0.3),
+    ),
+    "language_score@fineweb": (
+        Rule("fineweb_language_score", "language_score", _FINEWEB_LANGUAGE, minimum=0.65),
     ),
     "garbled": (
         Rule("garbled_replacement_characters", "replacement_character_share", _OWN, maximum=0.001),

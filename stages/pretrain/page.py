@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
-from stages.engine.figures import Column, Figure, TableFigure, number
+from stages.engine.figures import Figure
 from stages.engine.page import Artifact
+from stages.pretrain.figures import held_out_table
 
 
 def summary(artifact: Artifact) -> list[Figure]:
     """Held-out bits per byte by source: token-unigram model, untrained model, last checkpoint."""
-    run = artifact.output("training_run")
-    baseline: dict[str, float] = run.read_json("run.json")["unigram_bits_per_byte"]
-    rows = run.read_table("held_out.parquet").sort_by("training_step").to_pylist()
-    measured: dict[str, list[float]] = {}
-    for row in rows:
-        if row["bits_per_byte"] is not None:
-            measured.setdefault(row["source"], []).append(row["bits_per_byte"])
+    tokens = artifact.manifest.counts["tokens"]
+    return [held_out_table(artifact, f"held-out bits per byte over {tokens:,} tokens")]
+
+
+def page(artifact: Artifact) -> list[Figure]:
+    """Run and model, curves over tokens, mixture and token account, planned beside realised."""
+    from stages.pretrain import figures as own
+    from stages.training import figures as shared
+
+    run = shared.TrainingRun(artifact, "tokens")
+    mixed = own.mixtures(run)
+    held_out = own.held_out_curves(run)
+    loss_note = (
+        "Mean cross-entropy of a step's targets; held-out loss is over all held-out sources, "
+        "whose shares are not those of the mixture."
+    )
     return [
-        TableFigure(
-            f"held-out bits per byte over {artifact.manifest.counts['tokens']:,} tokens",
-            (
-                Column("source"),
-                number("unigram", ".3f"),
-                number("first", ".3f"),
-                number("last", ".3f"),
-                number("below unigram", ".1%"),
-            ),
-            tuple(
-                (source, baseline[source], values[0], values[-1], 1 - values[-1] / baseline[source])
-                for source, values in sorted(measured.items())
-                if source in baseline
-            ),
-        )
+        shared.run_facts(run),
+        own.model_facts(run),
+        own.phases_table(run),
+        *held_out,
+        *([held_out_table(artifact, "Held-out bits per byte, first and last")] if held_out else []),
+        *shared.loss(run, "Training loss, nats", loss_note),
+        *shared.loss_by_source(run),
+        *shared.learning_rate(run),
+        *shared.gradient_norm(run),
+        *shared.throughput(run),
+        own.mixture_bars(mixed),
+        own.mixture_table(mixed),
+        own.token_account(run),
     ]

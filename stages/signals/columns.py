@@ -9,6 +9,7 @@ from artifacts_schema.kinds import Column
 
 GOPHER = "Rae et al. 2021 (arXiv 2112.11446), as datatrove computes it"
 FINEWEB = "Penedo et al. 2024 (FineWeb), as datatrove computes it"
+FASTTEXT = "Joulin et al. 2017 (arXiv 1607.01759)"
 C4 = "Raffel et al. 2020 (C4)"
 OWN = "Ingot"
 
@@ -99,6 +100,21 @@ SIGNALS: tuple[Signal, ...] = (
 )
 
 
-def description_of_columns(stop_words: Sequence[str]) -> dict[str, object]:
+LANGUAGE_SIGNALS: tuple[Signal, ...] = (
+    Signal("language", "string?", "label", FASTTEXT, "Most probable language; null without text."),
+    Signal("language_score", "float64?", "probability", FASTTEXT, "Its probability."),
+)
+"""What a language model measures; there only if one is given."""
+
+
+def signals_of(*, with_language: bool) -> tuple[Signal, ...]:
+    """The columns of a run, in order."""
+    return SIGNALS + LANGUAGE_SIGNALS if with_language else SIGNALS
+
+
+def description_of_columns(
+    stop_words: Sequence[str], *, with_language: bool = False
+) -> dict[str, object]:
     """Content of `signals.json`: the columns in order, and the settings that bear on them."""
-    return {"columns": [asdict(signal) for signal in SIGNALS], "stop_words": list(stop_words)}
+    columns = [asdict(signal) for signal in signals_of(with_language=with_language)]
+    return {"columns": columns, "stop_words": list(stop_words)}

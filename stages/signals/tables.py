@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from artifacts_schema.kinds import KINDS
-from stages.signals.columns import SIGNALS
+from stages.signals.columns import signals_of
+from stages.signals.language import languages
 from stages.signals.measure import measure
 
 if TYPE_CHECKING:
@@ -19,12 +21,23 @@ VIEW = "personal_data"
 
 
 def measure_shard(
-    shard: Shard, out: ShardOutput, *, stop_words: Sequence[str], redact: Sequence[str]
+    shard: Shard,
+    out: ShardOutput,
+    *,
+    stop_words: Sequence[str],
+    redact: Sequence[str],
+    model: Path | None = None,
+    language_characters: int = 0,
 ) -> dict[str, int]:
     """Write the signals and views of a shard beside it; return what it counted."""
     documents = shard.read(["doc_id", "text"])
-    columns, spans = measure(documents["text"].to_pylist(), stop_words)
-    schema = KINDS["signals"].tables["*.parquet"].arrow([signal.column for signal in SIGNALS])
+    texts = documents["text"].to_pylist()
+    columns, spans = measure(texts, stop_words)
+    if model is not None:
+        named = languages(texts, model, language_characters)
+        columns["language"], columns["language_score"] = named
+    wanted = [signal.column for signal in signals_of(with_language=model is not None)]
+    schema = KINDS["signals"].tables["*.parquet"].arrow(wanted)
     out.write_table(
         "signals", shard.path, pa.table({"doc_id": documents["doc_id"], **columns}, schema=schema)
     )

@@ -5,7 +5,7 @@ import pytest
 from artifacts_schema.errors import UsageError
 from stages.filter.config import FilterConfig
 from stages.filter.presets import PRESETS, rules_of
-from stages.signals.columns import SIGNALS
+from stages.signals.columns import signals_of
 
 
 def bounds(preset: str) -> dict[str, list[float]]:
@@ -52,7 +52,9 @@ def test_gopher_repetition_has_the_published_thresholds() -> None:
 def test_every_rule_has_its_own_name_and_a_signal_that_is_measured() -> None:
     rules = [rule for preset in PRESETS.values() for rule in preset]
     assert len({rule.name for rule in rules}) == len(rules)
-    assert {rule.signal for rule in rules} <= {signal.name for signal in SIGNALS}
+    assert {rule.signal for rule in rules} <= {
+        signal.name for signal in signals_of(with_language=True)
+    }
     assert all(rule.source for rule in rules)
 
 

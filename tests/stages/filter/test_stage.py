@@ -333,3 +333,31 @@ def test_documents_without_rows_and_without_side_tables_pass_through(
     assert [row["doc_id"] for row in kept] == ["a"]
     assert kept[0]["duplicate_class"] == "a"
     assert manifest.conservation.records_in == 1
+
+
+def test_languages_that_were_not_asked_for_go_first_and_sources_with_rules_of_their_own_stay(
+    given: Make, make_documents: Make, decide: Any
+) -> None:
+    names = {"a": "en", "b": "de", "c": None, "d": "fr"}
+    rows = [document("a"), document("b"), document("c"), document("d", source="code")]
+    signals = [
+        {"doc_id": doc_id, "words": 9.0, "language": language} for doc_id, language in names.items()
+    ]
+    config = {"rules": [], "rules_by_source": {"code": []}, "languages": ["en", "es"]}
+    manifest, kept, why = decide(
+        config,
+        documents=make_documents([rows]),
+        signals=given("signals", {"00000.parquet": signals}),
+    )
+    assert [row["doc_id"] for row in kept] == ["a", "d"]
+    assert manifest.conservation.dropped == {"language": 2}
+    assert why["b"]["reason"] == why["c"]["reason"] == "language"
+
+
+def test_languages_without_a_measured_language_say_what_to_do(
+    given: Make, make_documents: Make, decide: Any
+) -> None:
+    documents = make_documents([[document("a")]])
+    signals = given("signals", {"00000.parquet": [{"doc_id": "a"}]})
+    with pytest.raises(UsageError, match=r"not measured \(give `signals` a language_model"):
+        decide({"rules": [], "languages": ["en"]}, documents=documents, signals=signals)

@@ -1,0 +1,248 @@
+"""What measured contamination contributes to a report."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stages.engine.excerpts import CONTEXT, Row, compared, rows_of
+from stages.engine.figures import (
+    Axis,
+    Bars,
+    Cell,
+    Column,
+    Figure,
+    HistogramFigure,
+    Pair,
+    PairsFigure,
+    TableFigure,
+    TextFigure,
+    number,
+)
+from stages.engine.inputs import Input
+from stages.engine.page import Artifact
+from stages.engine.tally import LABEL, at_hand, ranked
+from stages.text.normalise import normalise, normalised_words
+from stages.text.words import word_spans
+
+BENCHMARKS = 20
+STRONGEST = 10
+PAIRS = 6
+BINS = 10
+RUN = 4
+"""Words in a row from which on two texts are shown to agree: fewer agree by chance."""
+
+Item = tuple[str, str]
+"""Benchmark and item id."""
+
+
+def page(artifact: Artifact) -> list[Figure]:
+    """Which benchmarks the documents hold, how much of their items, and the strongest hits."""
+    items = artifact.output("contamination").read_table("items.parquet")
+    if not len(items):
+        return [_counts(artifact), TextFigure("Benchmark items found", "None in any document.")]
+    strongest = _strongest_documents(artifact)
+    return [
+        _counts(artifact),
+        _by_benchmark(artifact, items),
+        _held(items),
+        *_documents(artifact, strongest),
+        *_pairs(artifact, strongest),
+    ]
+
+
+def summary(artifact: Artifact) -> list[Figure]:
+    """Items found by benchmark, where there are any."""
+    items = artifact.output("contamination").read_table("items.parquet")
+    return [_by_benchmark(artifact, items)] if len(items) else []
+
+
+def _counts(artifact: Artifact) -> TableFigure:
+    counts, config = artifact.manifest.counts, artifact.manifest.config
+    rows = (
+        ("documents searched", counts["documents"]),
+        ("… that hold an n-gram of a benchmark", counts["documents_hit"]),
+        ("benchmark items", counts["items"]),
+        ("… found in some document", counts["items_hit"]),
+        ("… too short to be looked for", counts["items_too_short"]),
+        ("n-grams ignored as common phrases", counts["common_ngrams"]),
+    )
+    note = (
+        f"An n-gram is {config['ngram']} normalised words, or a whole passage of "
+        f"{config['min_words']} to {config['ngram']}."
+    )
+    columns = (Column("what"), number("number"))
+    return TableFigure("Documents searched for benchmark items", columns, rows, note)
+
+
+def _by_benchmark(artifact: Artifact, items: pa.Table) -> TableFigure:
+    sizes = _sizes(artifact)
+    found = items.group_by("benchmark").aggregate([([], "count_all"), ("documents", "sum")])
+    hits = {row["benchmark"]: row for row in found.to_pylist()}
+    totals = {name: sizes.get(name, 0) for name in hits} | sizes
+    rows: list[tuple[Cell, ...]] = []
+    for name, _ in ranked({n: hits[n]["count_all"] if n in hits else 0 for n in totals}):
+        hit = hits[name]["count_all"] if name in hits else 0
+        documents = hits[name]["documents_sum"] if name in hits else 0
+        known = totals[name] or None
+        rows.append((name, known, hit, hit / known if known else None, documents))
+    columns = (
+        Column("benchmark"),
+        number("items"),
+        number("found"),
+        number("share", ".1%"),
+        number("hits in documents"),
+    )
+    left = len(rows) - BENCHMARKS
+    note = f"{left:,} with fewer found are not shown." if left > 0 else ""
+    return TableFigure(
+        "Benchmark items found in the documents", columns, tuple(rows[:BENCHMARKS]), note
+    )
+
+
+def _sizes(artifact: Artifact) -> Counter[str]:
+    """Items of each benchmark, as far as the benchmarks are at hand."""
+    sizes: Counter[str] = Counter()
+    for given in at_hand(artifact, "benchmarks"):
+        for shard in given.shards():
+            for group in shard.row_groups(["benchmark"]):
+                for row in pc.value_counts(group["benchmark"]).to_pylist():
+                    sizes[row["values"]] += row["counts"]
+    return sizes
+
+
+def _held(items: pa.Table) -> HistogramFigure:
+    share = items["ngrams_hit"].to_numpy() / np.maximum(items["ngrams"].to_numpy(), 1)
+    edges = np.linspace(0, 1, BINS + 1)
+    counts = tuple(np.histogram(share, edges)[0].tolist())
+    return HistogramFigure(
+        "How much of a found item the documents hold",
+        Axis("share of its n-grams", format=".1f"),
+        tuple(edges.tolist()),
+        (Bars("items", counts),),
+        "items",
+        "At 1 every n-gram of the item stands in some document: it is leaked as a whole.",
+    )
+
+
+def _strongest_documents(artifact: Artifact) -> list[Row]:
+    """The documents with the most n-grams of benchmarks, and their hits."""
+    kept: list[Row] = []
+    output = artifact.output("contamination")
+    for shard in output.shards("*/*.parquet"):
+        for group in shard.row_groups():
+            hit = group.filter(pc.greater(group["ngrams_hit"], 0))
+            if len(hit):
+                keys = [("ngrams_hit", "descending"), ("doc_id", "ascending")]
+                most = pc.select_k_unstable(hit, k=STRONGEST, sort_keys=keys)
+                kept += hit.take(most).to_pylist()
+                kept = sorted(kept, key=lambda row: (-row["ngrams_hit"], row["doc_id"]))[:STRONGEST]
+    return kept
+
+
+def _documents(artifact: Artifact, strongest: list[Row]) -> list[Figure]:
+    """The strongest hits as a table."""
+    known = rows_of(at_hand(artifact, "documents"), [row["doc_id"] for row in strongest], ["url"])
+    rows = tuple(
+        (
+            (known.get(row["doc_id"], {}).get("url") or row["doc_id"])[: 2 * LABEL],
+            row["ngrams_hit"],
+            row["ngrams_hit"] / max(row["ngrams"], 1),
+            len(row["hits"]),
+            ", ".join(f"{hit['benchmark']} {hit['item_id']}" for hit in row["hits"][:2])[:LABEL],
+        )
+        for row in strongest
+    )
+    columns = (
+        Column("document"),
+        number("n-grams of benchmarks"),
+        number("share of its n-grams", ".1%"),
+        number("items"),
+        Column("first of them"),
+    )
+    return [TableFigure("Documents with the most benchmark text", columns, rows)]
+
+
+def _pairs(artifact: Artifact, strongest: list[Row]) -> list[Figure]:
+    """Documents and the item that each shares most with, from the first shared n-gram on."""
+    chosen = [row for row in strongest[:PAIRS] if row["hits"]]
+    documents = rows_of(
+        at_hand(artifact, "documents"), [row["doc_id"] for row in chosen], ["text", "url"]
+    )
+    best = {
+        row["doc_id"]: max(row["hits"], key=lambda hit: (hit["ngrams"], hit["item_id"]))
+        for row in chosen
+    }
+    wanted = {(hit["benchmark"], hit["item_id"]) for hit in best.values()}
+    items = _items(at_hand(artifact, "benchmarks"), wanted)
+    pairs = []
+    for row in chosen:
+        hit = best[row["doc_id"]]
+        item = items.get((hit["benchmark"], hit["item_id"]))
+        document = documents.get(row["doc_id"])
+        if item is not None and document is not None:
+            pairs.append(_pair(row, hit, document, item))
+    if not pairs:
+        text = "Not shown: the documents or the benchmarks have been collected since."
+        return [TextFigure("Hits side by side", text)]
+    note = "Around the first shared n-gram; what is not marked stands on both sides."
+    return [PairsFigure("Hits side by side", tuple(pairs), note)]
+
+
+def _items(benchmarks: list[Input], wanted: set[Item]) -> dict[Item, str]:
+    """The text of each wanted item: its prompt and its right answer (or all its choices)."""
+    found: dict[Item, str] = {}
+    names = pa.array(sorted({item for _, item in wanted}), pa.string())
+    for given in benchmarks:
+        for shard in given.shards():
+            for group in shard.row_groups(["benchmark", "item_id", "prompt", "choices", "answer"]):
+                rows = group.filter(pc.is_in(group["item_id"], value_set=names))
+                for row in rows.to_pylist():
+                    key = (row["benchmark"], row["item_id"])
+                    if key in wanted:
+                        found[key] = _text(row)
+    return found
+
+
+def _text(item: dict[str, Any]) -> str:
+    choices = item["choices"]
+    shown = choices if item["answer"] is None else [choices[item["answer"]]]
+    return " ".join([item["prompt"], *shown])
+
+
+def _pair(row: Row, hit: Row, document: Row, item: str) -> Pair:
+    start = max(0, hit["start"] - CONTEXT)
+    place = _place(item, document["text"][hit["start"] : hit["end"]])
+    left, right = compared(
+        document["text"], item, start, max(0, place - CONTEXT), _normal_form, RUN
+    )
+    return Pair(
+        f"{hit['benchmark']}, {hit['item_id']}: {hit['ngrams']:,} n-grams shared",
+        document["url"] or row["doc_id"],
+        f"{hit['benchmark']}, {hit['item_id']}",
+        left,
+        right,
+        (("n-grams of the document", row["ngrams"]), ("items it holds", len(row["hits"]))),
+    )
+
+
+def _normal_form(word: str) -> str:
+    """A word as it is compared; punctuation, which has none, as itself."""
+    return normalise(word) or word
+
+
+def _place(item: str, shared: str) -> int:
+    """Where in an item's text the words of `shared` begin; 0 if they stand elsewhere in it."""
+    wanted = normalised_words(shared)
+    spans = word_spans(item)
+    forms = [normalise(item[start:end]) for start, end in spans]
+    filled = [(form, start) for form, (start, _) in zip(forms, spans, strict=True) if form]
+    words = [form for form, _ in filled]
+    for place in range(len(words) - len(wanted) + 1):
+        if words[place : place + len(wanted)] == wanted:
+            return filled[place][1]
+    return 0

@@ -1,0 +1,303 @@
+"""Scores with intervals, contaminated beside clean items, the hardest and easiest items."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from artifacts_schema.errors import InputError
+from stages.engine.figures import (
+    Axis,
+    Bars,
+    Cell,
+    Column,
+    Estimate,
+    Figure,
+    HistogramFigure,
+    IntervalFigure,
+    Sample,
+    SamplesFigure,
+    TableFigure,
+    number,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from stages.engine.page import Artifact
+
+Row = Mapping[str, Any]
+
+PLANTED, HELD_OUT = "planted/", "held_out/"
+CLEAN = "_clean"
+
+NORMAL_95 = 1.96
+"""Standard errors on either side of a value that hold 95 % of a normal distribution."""
+
+ENDS, END_CHARACTERS = 4, 600
+"""Items shown of either end of a metric, and characters of each."""
+
+LEAST_FOR_BINS, BINS, GROUPS = 30, 24, 8
+"""Items that a group needs to be drawn, bins, and groups drawn at most."""
+
+
+def score_figures(scores: Sequence[Row]) -> list[Figure]:
+    """Estimates with their intervals: a figure for accuracies, one for bits, one for each other."""
+    groups: dict[str, list[Row]] = {}
+    for row in scores:
+        groups.setdefault(family(row["metric"]), []).append(row)
+    return [figure for name, rows in groups.items() for figure in _intervals(name, rows)]
+
+
+def family(metric: str) -> str:
+    """What a metric is measured in: metrics of one family share an axis."""
+    metric = metric.removesuffix(CLEAN)
+    if metric.startswith("accuracy"):
+        return "accuracy"
+    return "bits per byte" if metric.endswith("bits_per_byte") else metric.replace("_", " ")
+
+
+def interval(row: Row) -> tuple[float | None, float | None]:
+    """The 95 % interval of a score, cut at 0, for accuracies at 1 too; None without an error."""
+    error = row["standard_error"]
+    if error is None or not math.isfinite(error):
+        return None, None
+    low, high = row["value"] - NORMAL_95 * error, row["value"] + NORMAL_95 * error
+    return max(0.0, low), min(1.0, high) if family(row["metric"]) == "accuracy" else high
+
+
+def _intervals(name: str, rows: Sequence[Row]) -> list[Figure]:
+    usual = name.replace(" ", "_")
+    estimates, broken = [], []
+    for row in rows:
+        label = _label(row, usual)
+        if not math.isfinite(row["value"]):
+            broken.append(label)
+            continue
+        low, high = interval(row)
+        baseline = _finite(row["baseline"])
+        estimates.append(Estimate(label, row["value"], low, high, baseline, row["count"]))
+    if not estimates:
+        return []
+    note = {
+        "accuracy": "Value ± 1.96 standard errors (95 %), cut at 0 and 1; the baseline is chance.",
+        "bits per byte": "Value ± 1.96 standard errors (95 %), lower is better; the baseline is "
+        "the token-unigram model, n counts bytes.",
+    }.get(name, "Value ± 1.96 standard errors (95 %).")
+    if any(row["metric"].endswith(CLEAN) for row in rows):
+        note += f" `{CLEAN}`: without items that the kept corpus holds an n-gram of."
+    if broken:
+        note += f" Not finite and not drawn: {', '.join(broken)}."
+    title = f"{name[:1].upper()}{name[1:]} with 95 % intervals"
+    return [IntervalFigure(title, Axis(name, format=".3f"), tuple(estimates), note)]
+
+
+def contamination(items: pa.Table) -> list[Figure]:
+    """Contaminated beside clean items by benchmark and metric; nothing where nobody looked."""
+    import pyarrow.compute as pc
+
+    known = items.filter(pc.is_valid(items["contaminated"]))
+    if not known.num_rows:
+        return []
+    keys = ["benchmark", "metric", "contaminated"]
+    groups = known.group_by(keys).aggregate([("value", "mean"), ("value", "count")]).to_pylist()
+    found: dict[tuple[str, str], dict[bool, Row]] = {}
+    for group in groups:
+        found.setdefault((group["benchmark"], group["metric"]), {})[group["contaminated"]] = group
+    rows: list[tuple[Cell, ...]] = []
+    for (benchmark, metric), both in sorted(found.items()):
+        clean, dirty = both.get(False), both.get(True)
+        rows.append(
+            (
+                benchmark,
+                metric,
+                clean["value_count"] if clean else 0,
+                dirty["value_count"] if dirty else 0,
+                cell(clean["value_mean"]) if clean else None,
+                cell(dirty["value_mean"]) if dirty else None,
+            )
+        )
+    columns = (
+        Column("benchmark"),
+        Column("metric"),
+        number("clean n"),
+        number("contaminated n"),
+        number("clean", ".3f"),
+        number("contaminated", ".3f"),
+    )
+    note = (
+        "An item is contaminated if the kept corpus holds an n-gram of it. Means over items, each "
+        "counting alike; scores above weigh bits per byte by bytes."
+    )
+    return [TableFigure("Contaminated and clean items", columns, tuple(rows), note)]
+
+
+def spread(items: pa.Table) -> list[Figure]:
+    """Bits per byte item by item, of the groups that are large enough for a picture."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    bits = _bits(items)
+    sizes = bits.group_by(["benchmark", "metric"]).aggregate([([], "count_all")])
+    ranked = sizes.sort_by([("count_all", "descending"), ("benchmark", "ascending")]).to_pylist()
+    large = [group for group in ranked if group["count_all"] >= LEAST_FOR_BINS][:GROUPS]
+    if not large:
+        return []
+    values = {
+        _label(group, "bits_per_byte"): bits.filter(
+            pc.and_(
+                pc.equal(bits["benchmark"], group["benchmark"]),
+                pc.equal(bits["metric"], group["metric"]),
+            )
+        )["value"].to_numpy()
+        for group in large
+    }
+    together = np.concatenate(list(values.values()))
+    edges = np.histogram_bin_edges(together, BINS)
+    note = f"Of {', '.join(values)}: the largest groups, of at least {LEAST_FOR_BINS} items each."
+    return [
+        HistogramFigure(
+            "Bits per byte, item by item",
+            Axis("bits per byte", format=".2f"),
+            tuple(edges.tolist()),
+            tuple(Bars(n, tuple(np.histogram(v, edges)[0].tolist())) for n, v in values.items()),
+            count="items",
+            note=note,
+        )
+    ]
+
+
+def item_ends(artifact: Artifact, items: pa.Table) -> list[Figure]:
+    """The benchmark items that the model predicts worst and best, with their texts."""
+    import pyarrow.compute as pc
+
+    bits = _bits(items)
+    bits = bits.filter(pc.invert(pc.starts_with(bits["benchmark"], HELD_OUT)))
+    rows = [
+        (f"{end}, {metric.replace('_', ' ')}", row)
+        for metric in sorted(bits["metric"].unique().to_pylist())
+        for end, row in _ends(bits.filter(pc.equal(bits["metric"], metric)))
+    ]
+    if not rows:
+        return []
+    texts = _texts(artifact, {(row["benchmark"], row["item_id"]) for _, row in rows})
+    samples = tuple(
+        Sample(
+            group,
+            f"{row['benchmark']} / {row['item_id']}",
+            texts.get((row["benchmark"], row["item_id"]), ""),
+            (("bits per byte", round(row["value"], 3)), ("contaminated", _known(row))),
+        )
+        for group, row in rows
+    )
+    note = "By bits per byte of the text, or of the right answer (marked ●)."
+    if len(texts) < len(rows):
+        note += " Where a text is missing, its benchmark was removed from the store."
+    return [SamplesFigure("Items predicted worst and best", samples, note)]
+
+
+def document_ends(items: pa.Table) -> list[Figure]:
+    """The held-out documents that the model predicts worst and best, by id."""
+    import pyarrow.compute as pc
+
+    bits = _bits(items)
+    rows = tuple(
+        (end, row["benchmark"].removeprefix(HELD_OUT), row["item_id"], row["value"])
+        for end, row in _ends(bits.filter(pc.starts_with(bits["benchmark"], HELD_OUT)))
+    )
+    if not rows:
+        return []
+    columns = (Column(""), Column("source"), Column("document"), number("bits per byte", ".3f"))
+    note = "`ingot why DOCUMENT` tells where one comes from."
+    return [TableFigure("Held-out documents predicted worst and best", columns, rows, note)]
+
+
+def generations(rows: Iterable[Row], temperature: float) -> list[Figure]:
+    """What the model wrote, prompt first."""
+    samples = tuple(
+        Sample(
+            row["form"],
+            f"{row['form']} {place}",
+            f"{row['prompt']}▸{row['completion']}",
+            (("characters written", len(row["completion"])),),
+        )
+        for place, row in enumerate(rows, start=1)
+    )
+    if not samples:
+        return []
+    note = f"Drawn at temperature {temperature:g}; ▸ stands where the model took over."
+    return [SamplesFigure("Generated texts", samples, note)]
+
+
+def _texts(artifact: Artifact, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """Texts of benchmark items by name; what is gone from the store is missing."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        given = artifact.input("benchmarks")
+    except InputError:
+        return {}
+    names = pa.array(sorted({item_id for _, item_id in wanted}), pa.string())
+    columns = ["benchmark", "item_id", "prompt", "choices", "answer"]
+    found = {}
+    for shard in (shard for one in given for shard in one.shards()):
+        for table in shard.row_groups(columns):
+            for row in table.filter(pc.is_in(table["item_id"], names)).to_pylist():
+                name = (row["benchmark"], row["item_id"])
+                if name in wanted:
+                    found[name] = item_text(row)
+    return found
+
+
+def item_text(row: Row) -> str:
+    """An item as it reads: the prompt, then its choices, the right one marked."""
+    text = str(row["prompt"])
+    if len(text) > END_CHARACTERS:  # a question stands at the end of its prompt
+        text = f"… {text[-END_CHARACTERS:]}" if row["choices"] else f"{text[:END_CHARACTERS]} …"
+    return "\n".join([text, *_choices(row)])
+
+
+def _choices(row: Row) -> Iterator[str]:
+    for index, choice in enumerate(row["choices"]):
+        mark = "●" if index == row["answer"] else "○"
+        yield f"{mark} {choice[: END_CHARACTERS // 4]}"
+
+
+def _bits(items: pa.Table) -> pa.Table:
+    """Rows in bits per byte whose value is finite."""
+    import pyarrow.compute as pc
+
+    finite = pc.is_finite(items["value"])
+    return items.filter(pc.and_(finite, pc.ends_with(items["metric"], "bits_per_byte")))
+
+
+def _ends(rows: pa.Table) -> list[tuple[str, Row]]:
+    """("worst", row) and ("best", row) of either end by value; no row is in both."""
+    order = [("value", "descending"), ("benchmark", "ascending"), ("item_id", "ascending")]
+    ranked = rows.sort_by(order)
+    count = min(ENDS, ranked.num_rows // 2)
+    worst, best = ranked.slice(0, count), ranked.slice(ranked.num_rows - count)
+    return [("worst", row) for row in worst.to_pylist()] + [
+        ("best", row) for row in reversed(best.to_pylist())
+    ]
+
+
+def _label(row: Row, usual: str) -> str:
+    """Benchmark, and metric where it is not the usual one of a figure."""
+    name: str = row["benchmark"]
+    return name if row["metric"] == usual else f"{name} · {row['metric']}"
+
+
+def _known(row: Row) -> str:
+    return {True: "yes", False: "no"}.get(row["contaminated"], "not known")
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def cell(value: float | None) -> Cell:
+    """A number as a table shows it, one that is not finite in words."""
+    return value if value is None or math.isfinite(value) else "not finite"

@@ -1,0 +1,177 @@
+"""The ledger as figures need it: counted in one pass, with a few documents of each verdict."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations_with_replacement
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from artifacts_schema.kinds import beside
+from stages.engine.excerpts import LeastIds, Row, rows_of
+from stages.engine.inputs import Input
+from stages.engine.page import Artifact
+from stages.engine.tally import LogHistogram, at_hand, by_place, cut_alike, languages
+from stages.filter.edits import Edit, apply, joined
+
+KEPT = "kept"
+COLLECTED = "(collected)"
+SAMPLES_BY_VERDICT = 3
+_LEDGER = (
+    "doc_id",
+    "reason",
+    "failing",
+    "value",
+    "threshold",
+    "partner",
+    "edits",
+    "characters",
+)
+
+
+class Group(NamedTuple):
+    """Documents that are counted together; `reason` is `kept`, or the first failing rule."""
+
+    source: str
+    snapshot: str
+    language: str
+    reason: str
+
+
+@dataclass
+class Decisions:
+    """What a filter decided."""
+
+    groups: Counter[Group] = field(default_factory=Counter)
+    characters: Counter[Group] = field(default_factory=Counter)
+    failing: Counter[tuple[str, ...]] = field(default_factory=Counter)
+    """Documents by all the rules that they fail."""
+    lengths: dict[str, LogHistogram] = field(
+        default_factory=lambda: {KEPT: LogHistogram(), "dropped": LogHistogram()}
+    )
+    samples: LeastIds = field(default_factory=lambda: LeastIds(SAMPLES_BY_VERDICT))
+    with_documents: bool = False
+    """Whether any of the documents inputs is in the store still."""
+    measured_language: bool = False
+    """Whether a language model named the languages; else the sources declared them."""
+
+    def by(self, *fields: str) -> Counter[tuple[str, ...]]:
+        """Documents by some fields of their group."""
+        counts: Counter[tuple[str, ...]] = Counter()
+        for group, number in self.groups.items():
+            counts[tuple(getattr(group, name) for name in fields)] += number
+        return counts
+
+    def failures(self) -> Counter[str]:
+        """Documents by each rule that they fail."""
+        counts: Counter[str] = Counter()
+        for names, number in self.failing.items():
+            counts.update(dict.fromkeys(names, number))
+        return counts
+
+    def add(self, rows: pa.Table) -> None:
+        """Count rows of the ledger with the columns of `Group` beside them."""
+        sums = rows.group_by(list(Group._fields)).aggregate(
+            [([], "count_all"), ("characters", "sum")]
+        )
+        for row in sums.to_pylist():
+            group = Group(*(row[name] for name in Group._fields))
+            self.groups[group] += row["count_all"]
+            self.characters[group] += row["characters_sum"]
+        named = pc.binary_join(rows["failing"].cast(pa.list_(pa.string())), "\n")
+        for row in pc.value_counts(named).to_pylist():
+            self.failing[tuple(filter(None, row["values"].split("\n")))] += row["counts"]
+        kept = pc.equal(rows["reason"], KEPT).to_numpy()
+        characters = rows["characters"].to_numpy()
+        self.lengths[KEPT].add(characters[kept])
+        self.lengths["dropped"].add(characters[~kept])
+        for reason in pc.unique(rows["reason"]).to_pylist():
+            self.samples.offer(reason, rows.filter(pc.equal(rows["reason"], reason)))
+
+
+def read_decisions(artifact: Artifact) -> Decisions:
+    """Count the ledger beside what is still known of the documents it decides on."""
+    decisions = Decisions()
+    documents, signals = (by_place(artifact, role) for role in ("documents", "signals"))
+    signals = [given if given and _names_language(given) else None for given in signals]
+    decisions.with_documents = any(given is not None for given in documents)
+    decisions.measured_language = any(given is not None for given in signals)
+    ledger = artifact.output("ledger")
+    for place, reference in enumerate(artifact.manifest.inputs["documents"]):
+        folder = f"{beside(reference.digest)}/"
+        named = signals[place] if place < len(signals) else None
+        for path in ledger.paths(f"{folder}*.parquet"):
+            own = path.removeprefix(folder)
+            streams = [
+                ledger.row_groups(path, list(_LEDGER)),
+                _groups(documents[place], own, ["source", "snapshot", "language"]),
+                _groups(named, own, ["language"]),
+            ]
+            for rows, told, measured in cut_alike(*streams):
+                decisions.add(_joined(rows, told, measured))
+    return decisions
+
+
+def _names_language(signals: Input) -> bool:
+    described = signals.read_json("signals.json")["columns"]
+    return any(signal["name"] == "language" for signal in described)
+
+
+def _groups(given: Input | None, path: str, columns: list[str]) -> Iterator[pa.Table]:
+    """Row groups of one table; where the input is not at hand, one of nulls without end."""
+    if given is not None:
+        yield from given.row_groups(path, columns)
+        return
+    while True:
+        yield pa.table({name: pa.nulls(_NULLS, pa.string()) for name in columns})
+
+
+_NULLS = 8_192
+
+
+def _joined(rows: pa.Table, told: pa.Table, measured: pa.Table) -> pa.Table:
+    """The ledger's rows with `kept` as a reason, source, snapshot and language."""
+    rows = rows.set_column(1, "reason", pc.fill_null(rows["reason"], KEPT))
+    for name in ("source", "snapshot"):
+        rows = rows.append_column(name, pc.fill_null(told[name], COLLECTED))
+    language = languages(pc.coalesce(measured["language"], told["language"]))
+    return rows.append_column("language", language)
+
+
+def overlap(
+    failing: Counter[tuple[str, ...]], rules: Sequence[str], rest: str
+) -> dict[tuple[str, str], int]:
+    """Documents that fail both of two rules, by the rules in the order of `rules`.
+
+    Rules that are not named there count together as `rest`.
+    """
+    place = {rule: number for number, rule in enumerate(rules)}
+    counts: Counter[tuple[str, str]] = Counter()
+    for names, number in failing.items():
+        known = sorted({place.get(name, len(rules)) for name in names})
+        labels = [rules[at] if at < len(rules) else rest for at in known]
+        counts.update(dict.fromkeys(combinations_with_replacement(labels, 2), number))
+    return dict(counts)
+
+
+def texts_of(artifact: Artifact, rows: Sequence[Row]) -> dict[str, Row]:
+    """Text and address of ledger rows by doc_id, with the filter's edits made.
+
+    Kept documents stand in the output; dropped ones in the inputs, as far as these are at hand.
+    """
+    kept = [row["doc_id"] for row in rows if row["reason"] == KEPT]
+    dropped = [row["doc_id"] for row in rows if row["reason"] != KEPT]
+    columns = ["text", "url", "source"]
+    found = rows_of([artifact.output("documents")], kept, columns)
+    read = rows_of(at_hand(artifact, "documents"), dropped, columns)
+    views = rows_of(at_hand(artifact, "views"), dropped, ["spans"])
+    redact = set(artifact.manifest.config["redact"])
+    for doc_id, row in read.items():
+        spans = [span for span in views.get(doc_id, {}).get("spans", ()) if span["view"] in redact]
+        edits = [Edit(span["start"], span["end"], span["replacement"]) for span in spans]
+        found[doc_id] = {**row, "text": apply(row["text"], joined(edits))}
+    return found

@@ -1,0 +1,239 @@
+"""What an ingested snapshot contributes to a report."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stages.engine.excerpts import LeastIds, excerpt
+from stages.engine.figures import (
+    Axis,
+    BarFigure,
+    Bars,
+    Cell,
+    Column,
+    Figure,
+    TableFigure,
+    number,
+)
+from stages.engine.inputs import Input
+from stages.engine.page import Artifact
+from stages.engine.tally import (
+    LABEL,
+    NONE,
+    LogHistogram,
+    add_counts,
+    bars,
+    hosts,
+    languages,
+    log_histogram,
+    most_common,
+    of_sample,
+    sampled_groups,
+    sentences,
+)
+
+FIELDS = {
+    "content_type": "declared type",
+    "charset": "character set",
+    "charset_told_by": "character set told by",
+    "language": "programming language",
+    "http_status": "HTTP status",
+}
+"""Metadata that the readers keep and values behind a reason, where they are few."""
+
+VALUES = 8
+SAMPLES_BY_REASON = 3
+MONTHS = 24
+_MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
+
+
+@dataclass
+class Documents:
+    """What was counted of the documents."""
+
+    rows: int = 0
+    characters: LogHistogram = field(default_factory=LogHistogram)
+    languages: dict[str, int] = field(default_factory=dict)
+    hosts: dict[str, int] = field(default_factory=dict)
+    months: Counter[str] = field(default_factory=Counter)
+    metadata: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def add(self, group: pa.Table) -> None:
+        """Count a row group."""
+        self.rows += len(group)
+        self.characters.add(pc.utf8_length(group["text"]).to_numpy())
+        add_counts(self.languages, languages(group["language"]))
+        add_counts(self.hosts, hosts(group["url"]).drop_null())
+        for row in pc.value_counts(pc.utf8_slice_codeunits(group["date"], 0, 7)).to_pylist():
+            if row["values"] is not None and _MONTH.fullmatch(row["values"]):
+                self.months[row["values"]] += row["counts"]
+        for text in group["metadata"].to_pylist():
+            kept = json.loads(text)
+            for name in FIELDS.keys() & kept.keys():
+                if isinstance(kept[name], str):
+                    self.metadata[name, kept[name][:LABEL]] += 1
+
+
+def page(artifact: Artifact) -> list[Figure]:
+    """Records in and out, what was turned away, and what the documents are."""
+    columns = ["url", "date", "language", "text", "metadata"]
+    counted = Documents()
+    for group in sampled_groups([artifact.output("documents")], columns):
+        counted.add(group)
+    return [
+        _records(artifact),
+        *_rejected(artifact),
+        *_documents(counted, artifact.output("documents").rows),
+        *_files(artifact),
+    ]
+
+
+def _records(artifact: Artifact) -> TableFigure:
+    counts = artifact.manifest.counts
+    ignored = {n.removeprefix("ignored_"): c for n, c in counts.items() if n.startswith("ignored_")}
+    rows: list[tuple[Cell, ...]] = [
+        ("files", counts["files"]),
+        ("records read", counts["records_in"]),
+        ("… became documents", counts["documents"]),
+        ("… were turned away", counts["records_in"] - counts["documents"]),
+        *((f"of type {name}, not counted", count) for name, count in sorted(ignored.items())),
+        ("characters of text", counts["characters"]),
+        ("characters repaired in decoding", counts["characters_repaired"]),
+    ]
+    columns = (Column("what"), number("number"))
+    return TableFigure("Records read and documents made", columns, tuple(rows))
+
+
+def _rejected(artifact: Artifact) -> list[Figure]:
+    conservation = artifact.manifest.conservation
+    assert conservation is not None, "ingest always accounts for its records"
+    share = 1 - conservation.out / conservation.records_in
+    figures = bars(
+        "Records turned away, by reason",
+        conservation.dropped,
+        value="records",
+        label="reason",
+        note=f"{share:.1%} of {conservation.records_in:,} records did not become documents.",
+    )
+    rejected = artifact.output("rejected")
+    values: Counter[tuple[str, str]] = Counter()
+    least = LeastIds(SAMPLES_BY_REASON)
+    names = ["doc_id", "reason", "detail", "url", "origin_file", "origin_offset"]
+    for group in sampled_groups([rejected], names):
+        for reason in pc.unique(group["reason"]).to_pylist():
+            rows = group.filter(pc.equal(group["reason"], reason))
+            least.offer(reason, rows)
+            if reason in ("http_status", "content_type"):
+                for told in pc.value_counts(rows["detail"]).to_pylist():
+                    values[reason, (told["values"] or NONE)[:LABEL]] += told["counts"]
+    if values:
+        figures.append(_values("Records turned away, by status and type", "records", values))
+    if least.groups:
+        figures.append(_samples(least))
+    return figures
+
+
+def _values(title: str, counted: str, values: Counter[tuple[str, str]]) -> TableFigure:
+    """The most common values of each field."""
+    rows: list[tuple[Cell, ...]] = []
+    for name in sorted({name for name, _ in values}):
+        own = {value: count for (of, value), count in values.items() if of == name}
+        rows += [(FIELDS.get(name, name), *row) for row in most_common(own, VALUES)]
+    return TableFigure(title, (Column("field"), Column("value"), number(counted)), tuple(rows))
+
+
+def _samples(least: LeastIds) -> TableFigure:
+    columns = (
+        Column("reason"),
+        Column("address"),
+        Column("value behind it"),
+        Column("file"),
+        number("at byte"),
+    )
+    rows = tuple(
+        (
+            reason,
+            excerpt(row["url"] or "", LABEL),
+            excerpt(row["detail"] or "", LABEL),
+            row["origin_file"],
+            row["origin_offset"],
+        )
+        for reason, rows in sorted(least.groups.items())
+        for row in rows
+    )
+    return TableFigure("Samples of records turned away", columns, rows)
+
+
+def _documents(counted: Documents, total: int) -> list[Figure]:
+    sample = of_sample(counted.rows, total)
+    by = counted.months
+    if len(by) > MONTHS:
+        by = Counter()
+        for month, count in counted.months.items():
+            by[month[:4]] += count
+    dates = dict(sorted(by.items()))
+    figures = log_histogram(
+        "Characters a document", "characters", {"documents": counted.characters}, note=sample
+    )
+    if counted.languages.keys() != {NONE}:
+        figures += bars(
+            "Documents by declared language",
+            counted.languages,
+            label="language",
+            note=sentences("As the source declares it, without region.", sample),
+        )
+    if len(counted.hosts) > 1:
+        figures += bars(
+            "Documents by web domain",
+            counted.hosts,
+            label="domain",
+            note=sentences(f"{len(counted.hosts):,} domains.", sample),
+        )
+    if len(dates) > 1:
+        figures.append(_by_date(dates, sample))
+    if counted.metadata:
+        title = "Documents by type, character set and programming language"
+        figures.append(_values(title, "documents", counted.metadata))
+    return figures
+
+
+def _by_date(dates: dict[str, int], sample: str) -> BarFigure:
+    return BarFigure(
+        "Documents by date",
+        tuple(dates),
+        Axis("documents", format=","),
+        (Bars("documents", tuple(dates.values())),),
+        label="date",
+        note=sentences("Of capture or publication, as declared.", sample),
+    )
+
+
+def _files(artifact: Artifact) -> list[Figure]:
+    """Documents and rejected records of each file, where files hold many records."""
+    if 2 * artifact.manifest.counts["files"] > artifact.manifest.counts["records_in"]:
+        return []
+    documents, rejected = (_by_file(artifact.output(n)) for n in ("documents", "rejected"))
+    records = {n: documents.get(n, 0) + rejected.get(n, 0) for n in documents | rejected}
+    rows: list[tuple[Cell, ...]] = []
+    for name, count in most_common(records):
+        if name in records:
+            rows.append((name, documents.get(name, 0), rejected.get(name, 0)))
+        else:
+            left = sum(documents.values()) - sum(int(row[1] or 0) for row in rows)
+            rows.append((name, left, count - left))
+    columns = (Column("file"), number("documents"), number("turned away"))
+    return [TableFigure("Records by file", columns, tuple(rows))]
+
+
+def _by_file(output: Input) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for shard in output.shards():
+        for group in shard.row_groups(["origin_file"]):
+            add_counts(counts, group["origin_file"])
+    return counts

@@ -1,0 +1,72 @@
+"""What the made sample contributes to a report."""
+
+from __future__ import annotations
+
+import pyarrow.compute as pc
+
+from stages.engine.excerpts import LeastIds
+from stages.engine.figures import Cell, Column, Figure, TableFigure, number
+from stages.engine.page import Artifact
+
+TRUTH = "truth"
+EXAMPLES = 2
+DETAIL = 160
+
+
+def page(artifact: Artifact) -> list[Figure]:
+    """What was made, and which defects were planted in the crawl."""
+    return [_snapshots(artifact), *_planted(artifact)]
+
+
+def _snapshots(artifact: Artifact) -> TableFigure:
+    rows = tuple(
+        (
+            name,
+            len(output.files) - 1,
+            sum(f.bytes for f in output.files if f.path != "snapshot.json"),
+        )
+        for name, output in artifact.manifest.outputs.items()
+        if name != TRUTH
+    )
+    version = artifact.manifest.config.get("python_version")
+    return TableFigure(
+        "Snapshots made (bytes)",
+        (Column("snapshot"), number("files"), number("bytes")),
+        rows,
+        f"All of it is the documentation and source code that Python {version} carries.",
+    )
+
+
+def _planted(artifact: Artifact) -> list[Figure]:
+    """The truth by defect, and a few rows of it."""
+    table = artifact.output(TRUTH).read_table("truth.parquet")
+    if not len(table):
+        return []
+    planted: list[tuple[Cell, ...]] = sorted(
+        (row["defect"], row["doc_id_count"], row["count_sum"])
+        for row in table.group_by("defect")
+        .aggregate([("doc_id", "count"), ("count", "sum")])
+        .to_pylist()
+    )
+    least = LeastIds(EXAMPLES)
+    for defect, *_ in planted:
+        least.offer(str(defect), table.filter(pc.equal(table["defect"], defect)))
+    examples = tuple(
+        (defect, row["url"], row["detail"][:DETAIL], row["partner"])
+        for defect, rows in least.groups.items()
+        for row in rows
+    )
+    return [
+        TableFigure(
+            "Defects planted in the crawl (records)",
+            (Column("defect"), number("records"), number("occurrences")),
+            tuple(planted),
+            f"Of {artifact.manifest.counts['records']:,} records. An evaluation counts which of "
+            "them the pipeline caught.",
+        ),
+        TableFigure(
+            "Examples of planted defects",
+            (Column("defect"), Column("address"), Column("what"), Column("copy or leak of")),
+            examples,
+        ),
+    ]

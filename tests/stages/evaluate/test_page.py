@@ -1,0 +1,226 @@
+"""The page of an evaluation, from hand-made results and items."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from artifacts_schema.store.gc import remove_artifact
+from stages.engine.figures import HistogramFigure, IntervalFigure, SamplesFigure, TableFigure
+from stages.engine.page import Artifact
+from stages.evaluate import figures
+from stages.evaluate.page import page, summary
+
+
+def result(benchmark, metric, value, error=None, count=10, baseline=None):
+    return {
+        "benchmark": benchmark,
+        "metric": metric,
+        "value": value,
+        "standard_error": error,
+        "count": count,
+        "baseline": baseline,
+    }
+
+
+def item(benchmark, item_id, metric, value, contaminated=None):
+    return {
+        "benchmark": benchmark,
+        "item_id": item_id,
+        "metric": metric,
+        "value": value,
+        "contaminated": contaminated,
+    }
+
+
+@pytest.fixture
+def evaluated(given, store):
+    def make(results, items=(), generations=()):
+        manifest, _ = given(
+            "evaluation",
+            {
+                "results.parquet": list(results),
+                "items.parquet": list(items),
+                "generations.parquet": list(generations),
+            },
+        )
+        return Artifact(store, manifest)
+
+    return make
+
+
+def of(found, title):
+    (figure,) = [figure for figure in found if figure.title == title]
+    return figure
+
+
+def test_accuracies_and_bits_stand_in_figures_of_their_own(evaluated):
+    found = page(
+        evaluated(
+            [
+                result("quiz", "accuracy", 0.5, 0.1, baseline=0.25),
+                result("quiz", "accuracy_clean", 0.4, 0.1, baseline=0.25),
+                result("quiz", "accuracy_by_bytes", 0.6, 0.05, baseline=0.25),
+                result("quiz", "answer_bits_per_byte", 2.0, 0.5),
+                result("held_out/web", "bits_per_byte", 1.5, 0.1, baseline=2.5),
+                result("chess", "elo", 900.0),
+            ]
+        )
+    )
+    accuracy = of(found, "Accuracy with 95 % intervals")
+    assert isinstance(accuracy, IntervalFigure)
+    assert [one.name for one in accuracy.estimates] == [
+        "quiz",
+        "quiz · accuracy_clean",
+        "quiz · accuracy_by_bytes",
+    ]
+    first = accuracy.estimates[0]
+    assert (first.low, first.high) == (pytest.approx(0.304), pytest.approx(0.696))
+    assert (first.baseline, first.count) == (0.25, 10)
+    assert "1.96 standard errors" in accuracy.note
+    assert "_clean" in accuracy.note
+    bits = of(found, "Bits per byte with 95 % intervals")
+    assert [one.name for one in bits.estimates] == ["quiz · answer_bits_per_byte", "held_out/web"]
+    (elo,) = of(found, "Elo with 95 % intervals").estimates
+    assert (elo.name, elo.low, elo.high) == ("chess", None, None)
+
+
+def test_intervals_of_shares_end_at_zero_and_one_and_of_bits_at_zero():
+    assert figures.interval(result("q", "accuracy", 0.95, 0.1)) == (pytest.approx(0.754), 1.0)
+    assert figures.interval(result("q", "accuracy_clean", 0.05, 0.1))[0] == 0.0
+    low, high = figures.interval(result("q", "bits_per_byte", 1.0, 1.0))
+    assert (low, high) == (0.0, pytest.approx(2.96))
+    assert figures.interval(result("q", "accuracy", 1.0, math.nan)) == (None, None)
+
+
+def test_a_score_that_is_not_finite_is_named_and_not_drawn(evaluated):
+    artifact = evaluated(
+        [result("a", "bits_per_byte", math.nan), result("b", "bits_per_byte", 1.0, baseline=2.0)]
+    )
+    found = page(artifact)
+    bits = of(found, "Bits per byte with 95 % intervals")
+    assert [one.name for one in bits.estimates] == ["b"]
+    assert bits.note.endswith("Not finite and not drawn: a.")
+    assert of(found, "Scores and baselines").rows[0][2] == "not finite"
+    assert of(found, "Scores and baselines").rows[1][5] == 0.5
+
+
+def test_planted_defects_alone_make_a_page_without_scores(evaluated):
+    rows = [
+        result("planted/garbled", "recall", 0.75, count=8),
+        result("planted/none", "kept", 0.9, count=100),
+    ]
+    (table,) = page(evaluated(rows))
+    assert table.rows == (("garbled", 8, 6, 2), ("(clean ones dropped)", 100, 10, None))
+
+
+def test_contaminated_items_stand_beside_clean_ones(evaluated):
+    items = [
+        item("quiz", "1", "accuracy", 1.0, True),
+        item("quiz", "2", "accuracy", 0.0, False),
+        item("quiz", "3", "accuracy", 1.0, False),
+        item("sound", "1", "accuracy", 1.0, False),
+        item("held_out/web", "d", "accuracy", 1.0, None),
+    ]
+    found = page(evaluated([], items))
+    assert of(found, "Contaminated and clean items").rows == (
+        ("quiz", "accuracy", 2, 1, 0.5, 1.0),
+        ("sound", "accuracy", 1, 0, 1.0, None),
+    )
+    unknown = page(evaluated([], [item("quiz", "1", "accuracy", 1.0)]))
+    assert unknown == []
+
+
+def test_items_are_spread_over_bins_where_there_are_enough(evaluated):
+    many = [item("texts", str(n), "bits_per_byte", n / 10) for n in range(40)]
+    few = [item("few", str(n), "bits_per_byte", 1.0) for n in range(29)]
+    spread = of(page(evaluated([], [*many, *few])), "Bits per byte, item by item")
+    assert isinstance(spread, HistogramFigure)
+    assert [series.name for series in spread.series] == ["texts"]
+    assert spread.note.startswith("Of texts: ")
+    assert sum(spread.series[0].values) == 40
+    assert (spread.edges[0], spread.edges[-1]) == (0.0, pytest.approx(3.9))
+
+
+def test_items_of_one_value_are_one_bar(evaluated):
+    same = [item("texts", str(n), "bits_per_byte", 2.0) for n in range(30)]
+    spread = of(page(evaluated([], same)), "Bits per byte, item by item")
+    assert max(spread.series[0].values) == 30
+
+
+@pytest.fixture
+def asked(evaluated, given, store):
+    """Ten questions of rising difficulty, question 3 without a finite value."""
+    questions = [
+        {
+            "benchmark": "quiz",
+            "item_id": f"{n}",
+            "form": "multiple_choice",
+            "prompt": f"{'x' * 700} question {n}?",
+            "choices": ["<b>no</b>", "yes"],
+            "answer": 1,
+            "metadata": "{}",
+        }
+        for n in range(10)
+    ]
+    benchmarks = given("benchmarks", {"00000.parquet": questions})
+    items = [
+        item("quiz", f"{n}", "answer_bits_per_byte", math.nan if n == 3 else float(n))
+        for n in range(10)
+    ]
+    items += [item("held_out/web", f"d{n}", "bits_per_byte", float(n)) for n in range(3)]
+    artifact = evaluated([], items)
+    inputs = {"benchmarks": (store.reference(*benchmarks),)}
+    manifest = artifact.manifest.model_copy(update={"inputs": inputs})
+    return Artifact(store, manifest), benchmarks[0]
+
+
+def test_the_worst_and_best_items_are_shown_with_their_texts(asked):
+    samples = of(page(asked[0]), "Items predicted worst and best")
+    assert isinstance(samples, SamplesFigure)
+    named = [(sample.group, sample.heading) for sample in samples.samples]
+    worst = [("worst, answer bits per byte", f"quiz / {n}") for n in (9, 8, 7, 6)]
+    best = [("best, answer bits per byte", f"quiz / {n}") for n in (0, 1, 2, 4)]
+    assert named == worst + best
+    lines = samples.samples[0].text.splitlines()
+    assert lines[0].startswith("… x")
+    assert lines[0].endswith("question 9?")
+    assert len(lines[0]) == figures.END_CHARACTERS + 2
+    # Hostile text is passed on as it is: whoever draws it escapes it.
+    assert lines[1:] == ["○ <b>no</b>", "● yes"]
+    assert dict(samples.samples[0].facts) == {"bits per byte": 9.0, "contaminated": "not known"}
+
+
+def test_items_of_a_collected_benchmark_are_named_without_texts(asked, store):
+    artifact, benchmarks = asked
+    remove_artifact(store, benchmarks)
+    samples = of(page(artifact), "Items predicted worst and best")
+    assert {sample.text for sample in samples.samples} == {""}
+    assert "removed from the store" in samples.note
+
+
+def test_held_out_documents_are_named_by_id(asked):
+    table = of(page(asked[0]), "Held-out documents predicted worst and best")
+    assert table.rows == (("worst", "web", "d2", 2.0), ("best", "web", "d0", 0.0))
+
+
+def test_generations_are_shown_as_they_were_written(evaluated):
+    hostile = "<script>alert(1)</script>\x1b[31m"
+    rows = [
+        {"prompt": "Once", "completion": hostile, "form": "text"},
+        {"prompt": "Hi", "completion": "", "form": "chat"},
+    ]
+    artifact = evaluated([result("quiz", "accuracy", 0.5)], generations=rows)
+    manifest = artifact.manifest.model_copy(update={"config": {"temperature": 0.7}})
+    samples = of(page(Artifact(artifact.store, manifest)), "Generated texts")
+    assert [sample.text for sample in samples.samples] == [f"Once▸{hostile}", "Hi▸"]
+    assert [sample.group for sample in samples.samples] == ["text", "chat"]
+    assert samples.note.startswith("Drawn at temperature 0.7;")
+    (scores, sample) = summary(artifact)
+    assert isinstance(scores, TableFigure)
+    assert (sample.title, sample.text) == ("a text sample", f"Once▸{hostile}")
+
+
+def test_an_evaluation_of_nothing_has_an_empty_page(evaluated):
+    assert page(evaluated([])) == []

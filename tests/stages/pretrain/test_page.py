@@ -1,0 +1,186 @@
+"""Pages of pretraining: a real tiny run, and the mixture and account of hand-made ones."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from stages.engine.figures import BarFigure, CurveFigure, TableFigure
+from stages.engine.page import Artifact
+from stages.pretrain import figures
+from stages.pretrain.page import page, summary
+from stages.training.figures import TrainingRun
+
+
+def titled(found, title):
+    (figure,) = [figure for figure in found if figure.title == title]
+    return figure
+
+
+def step(number, phase, web, code):
+    return {
+        "training_step": number,
+        "tokens": 100 * number,
+        "phase": phase,
+        "loss": 1.0,
+        "grad_norm": 1.0,
+        "learning_rate": 0.1,
+        "skipped": 0.0,
+        "tokens/code": float(code),
+        "tokens/web": float(web),
+    }
+
+
+def source(by_phase, available):
+    planned = sum(by_phase)
+    return {
+        "available_sequences": available,
+        "planned_sequences": planned,
+        "planned_tokens": 10 * planned,
+        "epochs": planned / available,
+        "unseen_sequences": max(0, available - planned),
+        "planned_sequences_by_phase": by_phase,
+        "available_tokens": 9 * available,
+        "realised_tokens": 9 * planned,
+    }
+
+
+@pytest.fixture
+def two_phases(given, store):
+    """Sequences of 10 tokens: 4 + 4 by size (web 30, code 10), then all web."""
+    phase = {
+        "training_steps": 2,
+        "tokens": 80,
+        "sequences_per_batch": 4,
+        "sequence_length": 10,
+        "learning_rate": {"peak": 0.1, "warmup_share": 0.5, "decay": "none"},
+    }
+    account = {
+        "training_steps": 3,
+        "tokens": 300,
+        "skipped_updates": 0,
+        "phases": [
+            {**phase, "mixture": {}},
+            {
+                **phase,
+                "mixture": {"web": 1.0},
+                "learning_rate": {"peak": None, "warmup_share": 0.0, "decay": "linear"},
+            },
+        ],
+        "sources": {"web": source([6, 4], 30), "code": source([2, 0], 10)},
+        "unigram_bits_per_byte": {"all": 2.0, "web": 2.5},
+    }
+
+    def make(held_out=()):
+        rows = [step(1, 0, 45, 5), step(2, 0, 15, 15), step(3, 1, 40, 0)]
+        files = {
+            "metrics.parquet": rows,
+            "held_out.parquet": list(held_out),
+            "run.json": account,
+        }
+        return Artifact(store, given("training_run", files)[0])
+
+    return make
+
+
+def held(number, name, bits):
+    return {
+        "training_step": number,
+        "tokens": 100 * number,
+        "source": name,
+        "loss": 1.0,
+        "bits_per_byte": bits,
+    }
+
+
+def test_a_real_run_fills_every_figure(packed, pretrain, store):
+    artifact = Artifact(store, pretrain(packed()))
+    found = page(artifact)
+    assert len({figure.title for figure in found}) == len(found)
+    for figure in found:
+        assert (figure if isinstance(figure, TableFigure) else figure.table()).rows
+    loss = titled(found, "Training loss, nats")
+    assert len(loss.series[0].x) == 9
+    # The second phase begins with step 7, whose tokens are the seventh point.
+    assert [(mark.x, mark.label) for mark in loss.marks] == [(loss.series[0].x[6], "phase 2")]
+    mixture = titled(found, "Mixture planned and realised")
+    assert mixture.labels[2:] == ("phase 2, planned", "phase 2, realised")
+    (planned,) = [bars.values[2] for bars in mixture.series if bars.name == "code"]
+    assert planned == 0.75
+    assert {name for name, _ in titled(found, "Model").rows} >= {"parameters", "layers"}
+    account = titled(found, "Token account by source")
+    assert sum(row[3] for row in account.rows[:-1]) == artifact.manifest.counts["tokens"]
+    assert titled(found, "Throughput, tokens per second").series[0].y
+
+
+def test_the_summary_is_one_table_of_first_and_last(packed, pretrain, store):
+    artifact = Artifact(store, pretrain(packed()))
+    (table,) = summary(artifact)
+    tokens = artifact.manifest.counts["tokens"]
+    assert table.title == f"held-out bits per byte over {tokens:,} tokens"
+    assert [row[0] for row in table.rows] == ["all", "code", "web"]
+
+
+def test_a_run_without_held_out_shards_has_a_page(packed, pretrain, store):
+    found = page(Artifact(store, pretrain({**packed(), "held_out": []})))
+    assert not [figure for figure in found if figure.title.startswith("Held-out")]
+    assert [s.name for s in titled(found, "Training loss, nats").series] == ["loss of a step"]
+
+
+def test_shares_are_planned_by_weight_or_size_and_realised_by_tokens(two_phases):
+    bars = figures.mixture_bars(figures.mixtures(TrainingRun(two_phases(), "tokens")))
+    assert isinstance(bars, BarFigure)
+    assert {one.name: one.values for one in bars.series} == {
+        "web": (0.75, 60 / 80, 1.0, 1.0),
+        "code": (0.25, 20 / 80, 0.0, 0.0),
+    }
+
+
+def test_positions_planned_stand_beside_tokens_read(two_phases):
+    table = figures.mixture_table(figures.mixtures(TrainingRun(two_phases(), "tokens")))
+    assert table.rows == (
+        (1, "code", 0.25, 20, 20, 0.25),
+        (1, "web", 0.75, 60, 60, 0.75),
+        (2, "code", 0.0, 0, 0, 0.0),
+        (2, "web", 1.0, 40, 40, 1.0),
+    )
+
+
+def test_a_phase_that_read_nothing_has_no_realised_share():
+    mixed = figures.Mixed({"web": 1.0}, {"web": 40}, {"web": 0})
+    assert mixed.shares("web") == (1.0, None)
+
+
+def test_the_account_sums_sources_and_leaves_epochs_apart(two_phases):
+    table = figures.token_account(TrainingRun(two_phases(), "tokens"))
+    assert table.rows == (
+        ("code", 90, 20, 18, 0.2, 10, 8),
+        ("web", 270, 100, 90, 10 / 30, 30, 20),
+        ("all", 360, 120, 108, None, 40, 28),
+    )
+
+
+def test_a_phase_without_a_peak_keeps_that_of_the_one_before(two_phases):
+    rows = figures.phases_table(TrainingRun(two_phases(), "tokens")).rows
+    assert [row[5] for row in rows] == [0.1, 0.1]
+    assert [row[7] for row in rows] == ["none", "linear"]
+
+
+def test_held_out_curves_stand_beside_their_unigram_lines(two_phases):
+    measured = [held(0, "all", 3.0), held(0, "web", 3.0), held(0, "new", 3.5)]
+    measured += [held(3, "all", 1.0), held(3, "web", math.nan), held(3, "new", None)]
+    artifact = two_phases(measured)
+    (curves,) = figures.held_out_curves(TrainingRun(artifact, "tokens"))
+    assert isinstance(curves, CurveFigure)
+    drawn = {series.name: (series.x, series.y) for series in curves.series}
+    assert drawn == {
+        "all": ((0.0, 300.0), (3.0, 1.0)),
+        "web": ((0.0, 300.0), (3.0, None)),
+        "new": ((0.0,), (3.5,)),
+        # A source without a baseline has no line.
+        "all: unigram": ((0.0, 300.0), (2.0, 2.0)),
+        "web: unigram": ((0.0, 300.0), (2.5, 2.5)),
+    }
+    table = figures.held_out_table(artifact, "T")
+    assert table.rows[0] == ("all", 2.0, 3.0, 1.0, 0.5)

@@ -1,0 +1,94 @@
+"""Language by a fastText model: a tiny one trained here, and the published one where it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from artifacts_schema.errors import InputError
+from artifacts_schema.manifest import Manifest
+from stages.signals.language import languages
+from stages.signals.stage import Signals
+
+ENGLISH = ["the cat sat on the mat and looked at the dog", "this is the house that they built"]
+GERMAN = ["die Katze saß auf der Matte und sah den Hund an", "das ist das Haus, das sie bauten"]
+
+
+@pytest.fixture(scope="module")
+def model_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of two languages, trained on four sentences."""
+    import fasttext
+
+    folder = tmp_path_factory.mktemp("language")
+    lines = [f"__label__{n} {t}" for n, ts in (("en", ENGLISH), ("de", GERMAN)) for t in ts]
+    (folder / "train.txt").write_text("\n".join(lines * 50) + "\n")
+    model = fasttext.train_supervised(
+        str(folder / "train.txt"), epoch=25, lr=0.1, minn=2, maxn=4, dim=8, bucket=2000, thread=1,
+        verbose=0,
+    )  # fmt: skip
+    model.save_model(str(folder / "model.bin"))
+    return folder / "model.bin"
+
+
+@pytest.fixture
+def measured(
+    run_stage: Any, make_documents: Any, snapshot: Any, read_table: Any
+) -> Callable[..., Any]:
+    """Signals of texts with a model file's bytes: the manifest and its rows."""
+
+    def run(texts: list[str], model: bytes, **config: Any) -> tuple[Manifest, list[dict[str, Any]]]:
+        inputs = {
+            "documents": [make_documents([texts])],
+            "language_model": snapshot({"model.bin": model}, name="lid"),
+        }
+        made = run_stage(Signals, config, inputs)
+        return made, read_table(made, "signals").to_pylist()
+
+    return run
+
+
+def test_language_and_probability_stand_beside_the_other_signals(
+    measured: Any, model_file: Path, read_input: Any
+) -> None:
+    made, rows = measured([ENGLISH[0], GERMAN[1], " \n\t"], model_file.read_bytes())
+    assert [row["language"] for row in rows] == ["en", "de", None]
+    assert all(0.5 < row["language_score"] <= 1.0 for row in rows[:2])
+    assert rows[2]["language_score"] is None
+    described = json.loads(read_input(made, "signals").read_bytes("signals.json"))
+    assert [c["name"] for c in described["columns"][-2:]] == ["language", "language_score"]
+
+
+def test_only_the_beginning_is_judged_and_lines_do_not_matter(model_file: Path) -> None:
+    text = ENGLISH[0].replace(" ", "\n") + "\n" + GERMAN[0] * 20
+    names, _ = languages([text, text], model_file, len(ENGLISH[0]))
+    assert names == ["en", "en"]
+    assert languages([text], model_file, 100_000)[0] == ["de"]
+
+
+def test_what_is_no_model_is_refused_before_fasttext_sees_it(measured: Any) -> None:
+    with pytest.raises(InputError, match="not a fastText model"):
+        measured(["text"], b"\x80\x04pickle")
+
+
+def test_a_cut_model_is_an_error_and_no_crash(measured: Any, model_file: Path) -> None:
+    with pytest.raises(InputError, match="fastText cannot read it"):
+        measured(["text"], model_file.read_bytes()[:200])
+
+
+def test_the_published_model_knows_the_languages_of_a_parallel_text(
+    measured: Any, shared_data: Path
+) -> None:
+    import zstandard
+
+    packed = (shared_data / "text/parallel-xquad.jsonl.zst").read_bytes()
+    plain = zstandard.ZstdDecompressor().stream_reader(packed).read()
+    rows = [json.loads(line) for line in plain.splitlines()][::8]
+    _, found = measured(
+        [row["text"] for row in rows], (shared_data / "models/lid.176.ftz").read_bytes()
+    )
+    right = sum(row["lang"] == one["language"] for row, one in zip(rows, found, strict=True))
+    assert right / len(rows) > 0.99  # Paragraphs of Wikipedia, where lid.176 hardly errs.

@@ -1,0 +1,78 @@
+"""Rolling checkpoints in a remote store: the furthest of all machines goes on."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+import torch
+
+from artifacts_schema.store import Store
+from stages.engine.state import State
+from stages.training.checkpointing import RollingCheckpoints, fetch_newest
+from stages.training.monitor import RunLog
+
+
+@pytest.fixture
+def machine(s3_url, tmp_path):
+    """`machine(name)`: its state folder, and the state as it sees it."""
+    backend = Store.open(s3_url).backend
+    return lambda name: State(backend, "a" * 64, "code", tmp_path / name, logging.getLogger("test"))
+
+
+def train(state, *steps):
+    """Measure and save each of these training steps, from the newest checkpoint on."""
+    folder = state.folder / "checkpoints"
+    fetch_newest(state, folder)
+    log = RunLog(state.folder / "measurements.jsonl")
+    checkpoints = RollingCheckpoints(folder, log, state.log, state=state)
+    saved = checkpoints.newest()
+    log.restore(saved.position if saved else None)
+    for step in steps:
+        log.append("metrics", {"training_step": step})
+        checkpoints.save(step, {"w": torch.full((3,), float(step))}, {}, {"training_step": step})
+    log.close()
+    measured = [row["training_step"] for row in log.rows("metrics")]
+    return (saved.state["training_step"] if saved else None), measured
+
+
+def test_another_machine_goes_on_with_the_same_measurements(machine):
+    assert train(machine("one"), 5, 10) == (None, [5, 10])
+    assert train(machine("two"), 15) == (10, [5, 10, 15])
+
+
+def test_a_machine_that_comes_back_takes_what_another_did_since(machine):
+    train(machine("one"), 5, 10)
+    train(machine("two"), 15, 20)
+    assert train(machine("one")) == (20, [5, 10, 15, 20])
+
+
+def test_a_machine_whose_own_checkpoint_is_newer_uses_it(machine, monkeypatch):
+    one = machine("one")
+    train(one, 5)
+    with monkeypatch.context() as away:
+        away.setattr(State, "publish", lambda *_: None)
+        train(one, 10)
+    with monkeypatch.context() as never:
+        never.setattr(State, "fetch", None)
+        assert train(one) == (10, [5, 10])
+    assert train(machine("two")) == (10, [5, 10])
+
+
+def test_the_last_two_stay_in_the_store(machine):
+    one = machine("one")
+    train(one, 5, 10, 15)
+    assert one.published() == [f"training-step-{step:012d}" for step in (10, 15)]
+
+
+def test_a_damaged_one_in_the_store_costs_one_step_back(machine):
+    one = machine("one")
+    train(one, 5, 10)
+    (weights,) = [
+        name
+        for name in one.backend.files("work")
+        if name.endswith("step-000000000010/model.safetensors")
+    ]
+    one.backend.replace(f"work/{weights}", b"damaged")
+    assert train(machine("two"), 10) == (5, [5, 10])
+    assert train(machine("three")) == (10, [5, 10])
