@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -84,7 +85,7 @@ def print_figures(figures: Iterable[Figure]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, force_jupyter=False, force_terminal=sys.stdout.isatty())
     if not console.is_terminal:
         console.width = WIDTH
     for figure in flat(figures):

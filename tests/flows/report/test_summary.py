@@ -49,7 +49,7 @@ def test_printed_numbers_align_and_text_is_never_markup(capsys):
     assert len(first.rstrip()) == len(second.rstrip())
 
 
-@pytest.mark.parametrize("stage", ["sample", "filter"])
+@pytest.mark.parametrize("stage", ["lines", "choose"])
 def test_a_stage_without_a_page_adds_nothing(store, stage):
     figures = summarise(store, [("step", made(stage, None))])
     assert len(figures) == 1

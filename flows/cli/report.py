@@ -1,0 +1,69 @@
+"""`ingot report REF`: one HTML file that shows what a run, or an artifact, came from and to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from flows.cli.options import json_option, store_option
+
+
+@click.command("report")
+@click.argument("ref")
+@click.option("--against", metavar="REF", help="A second run; what differs from it is marked.")
+@click.option(
+    "--output", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
+    help="Where to write; by default REF-report.html in this folder.",
+)  # fmt: skip
+@click.option("--open", "show", is_flag=True, help="Open it in the browser.")
+@store_option
+@json_option
+def command(
+    ref: str, against: str | None, output: Path | None, show: bool, store: str, as_json: bool
+) -> None:
+    """Write a report of REF: a self-contained HTML file, to be read, printed or sent.
+
+    REF is a recipe (its newest run), RECIPE@ID, a name such as quickstart/export, or a key. A run
+    that is not finished is shown as far as it came. With --json, the figures as plain values on
+    stdout, and no file.
+    """
+    from flows.cli.artifacts import open_store
+
+    opened = open_store(store)
+    if as_json:
+        _print_json(opened, ref, against)
+        return
+    from flows.cli.output import size
+    from flows.report.report import write_report
+
+    path = output or _default(ref)
+    write_report(opened, ref, path, against=against)
+    click.echo(f"{path}  {size(path.stat().st_size)}")
+    if show:
+        click.launch(path.resolve().as_uri())
+
+
+def _default(ref: str) -> Path:
+    """`quickstart-report.html`; UsageError if a file of that name is something else."""
+    from artifacts_schema.errors import UsageError
+    from flows.report.report import is_report
+
+    name = "".join(c if c.isalnum() or c in "._-@" else "-" for c in ref.lstrip("@."))
+    path = Path(f"{name}-report.html")
+    if path.exists() and not is_report(path):
+        raise UsageError(
+            "this file is no report of Ingot's", where=str(path), hint="name another with --output"
+        )
+    return path
+
+
+def _print_json(store: Any, ref: str, against: str | None) -> None:
+    from flows.cli.output import print_json
+    from flows.report.report import plain_report
+
+    plain = plain_report(store, ref)
+    if against is not None:
+        plain = {"A": plain_report(store, against), "B": plain}
+    print_json(plain)

@@ -1,0 +1,263 @@
+"""The graph of a run's steps as a layered drawing, sources on top (Sugiyama et al., 1981)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import pairwise
+
+from flows.report.plain import one_line
+from flows.report.subject import Step
+from stages.engine.figures import Column, TableFigure
+
+WIDTH, HEIGHT, ACROSS, DOWN = 140, 44, 22, 40
+"""Pixels of a box, and between boxes."""
+SWEEPS = 8
+
+
+@dataclass(frozen=True)
+class Point:
+    """Centre of a box, or of a bend where an edge passes a layer."""
+
+    x: float
+    y: float
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where each step stands, the points that each edge passes, and the size of it all."""
+
+    nodes: dict[str, Point]
+    edges: dict[tuple[str, str], list[Point]]
+    width: float
+    height: float
+
+
+def lay_out(parents: Mapping[str, Sequence[str]]) -> Layout:
+    """Place a graph, given as node → its parents; parents that are no nodes are left out."""
+    layer = _layers(parents)
+    links, bends = _with_bends(parents, layer)
+    rows = _ordered(links, layer | bends)
+    x = _across(rows, links)
+    low = min(x.values(), default=0.0)
+    at = {
+        name: Point(x[name] - low + WIDTH / 2 + 4, row * (HEIGHT + DOWN) + HEIGHT / 2 + 4)
+        for row, names in enumerate(rows)
+        for name in names
+    }
+    edges = {}
+    for child, named in parents.items():
+        for parent in named:
+            if parent in layer:
+                middle = [f"{parent}\0{child}\0{i}" for i in range(layer[parent] + 1, layer[child])]
+                edges[parent, child] = [at[parent], *(at[name] for name in middle), at[child]]
+    width = max((point.x for point in at.values()), default=0.0) + WIDTH / 2 + 4
+    height = len(rows) * (HEIGHT + DOWN) - DOWN + 8
+    return Layout({name: at[name] for name in layer}, edges, width, height)
+
+
+def _layers(parents: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """Below the lowest parent, then down to just above the highest child, for short edges."""
+    layer: dict[str, int] = {}
+    while len(layer) < len(parents):
+        for name, named in parents.items():
+            known = [parent for parent in named if parent in parents]
+            if name not in layer and all(parent in layer for parent in known):
+                layer[name] = 1 + max((layer[parent] for parent in known), default=-1)
+    for name in sorted(layer, key=lambda n: -layer[n]):
+        children = [layer[child] for child, named in parents.items() if name in named]
+        layer[name] = min(children, default=layer[name] + 1) - 1
+    return layer
+
+
+def _with_bends(
+    parents: Mapping[str, Sequence[str]], layer: Mapping[str, int]
+) -> tuple[list[tuple[str, str]], dict[str, int]]:
+    """Edges cut at each layer they pass, and the layer of each bend."""
+    links, bends = [], {}
+    for child, named in parents.items():
+        for parent in named:
+            if parent not in layer:
+                continue
+            above = parent
+            for row in range(layer[parent] + 1, layer[child]):
+                bend = f"{parent}\0{child}\0{row}"
+                bends[bend] = row
+                links.append((above, bend))
+                above = bend
+            links.append((above, child))
+    return links, bends
+
+
+def _ordered(links: Sequence[tuple[str, str]], layer: Mapping[str, int]) -> list[list[str]]:
+    """Nodes of each layer from left to right, so that few edges cross.
+
+    Sweeps by the mean place of their neighbours, then swaps of two that stand beside each other.
+    """
+    rows: list[list[str]] = [[] for _ in range(max(layer.values(), default=-1) + 1)]
+    for name, depth in layer.items():
+        rows[depth].append(name)
+    above: dict[str, list[str]] = {name: [] for name in layer}
+    below: dict[str, list[str]] = {name: [] for name in layer}
+    for a, b in links:
+        above[b].append(a)
+        below[a].append(b)
+    best, least = [list(row) for row in rows], _crossings(rows, links)
+    for sweep in range(2 * SWEEPS):
+        near = above if sweep % 2 == 0 else below
+        for row in rows if sweep % 2 == 0 else reversed(rows):
+            place = {name: i for names in rows for i, name in enumerate(names)}
+            means = {
+                name: sum(place[n] for n in near[name]) / len(near[name])
+                if near[name]
+                else place[name]
+                for name in row
+            }
+            row.sort(key=means.__getitem__)
+        for row in rows:
+            _swap(row, {name: i for names in rows for i, name in enumerate(names)}, above, below)
+        crossings = _crossings(rows, links)
+        if crossings < least:
+            best, least = [list(row) for row in rows], crossings
+    return best
+
+
+def _swap(
+    row: list[str],
+    place: Mapping[str, int],
+    above: Mapping[str, Sequence[str]],
+    below: Mapping[str, Sequence[str]],
+) -> None:
+    """Swap neighbours in a row wherever their own edges then cross less often."""
+
+    def crossed(left: str, right: str) -> int:
+        return sum(
+            place[a] > place[b] for near in (above, below) for a in near[left] for b in near[right]
+        )
+
+    for i in range(len(row) - 1):
+        if crossed(row[i], row[i + 1]) > crossed(row[i + 1], row[i]):
+            row[i], row[i + 1] = row[i + 1], row[i]
+
+
+def _crossings(rows: Sequence[Sequence[str]], links: Sequence[tuple[str, str]]) -> int:
+    place = {name: i for row in rows for i, name in enumerate(row)}
+    depth = {name: i for i, row in enumerate(rows) for name in row}
+    by_row: dict[int, list[tuple[int, int]]] = {}
+    for a, b in links:
+        by_row.setdefault(depth[a], []).append((place[a], place[b]))
+    return sum(
+        (first[0] - other[0]) * (first[1] - other[1]) < 0
+        for found in by_row.values()
+        for i, first in enumerate(found)
+        for other in found[i + 1 :]
+    )
+
+
+def _across(rows: Sequence[Sequence[str]], links: Sequence[tuple[str, str]]) -> dict[str, float]:
+    """x of every node: towards its neighbours as far as its row has room, bends most of all.
+
+    Links weigh as in `dot` (Gansner et al., 1993), so that long edges run straight.
+    """
+    x = {
+        name: (i - (len(row) - 1) / 2) * (WIDTH + ACROSS)
+        for row in rows
+        for i, name in enumerate(row)
+    }
+    near: dict[str, list[tuple[str, int]]] = {name: [] for name in x}
+    for a, b in links:
+        weight = (1, 2, 8)[_is_bend(a) + _is_bend(b)]
+        near[a].append((b, weight))
+        near[b].append((a, weight))
+    for sweep in range(6 * SWEEPS):
+        for row in rows if sweep % 2 == 0 else reversed(rows):
+            weights = [sum(weight for _, weight in near[name]) or 1 for name in row]
+            wanted = [
+                sum(x[other] * w for other, w in near[name]) / weight if near[name] else x[name]
+                for name, weight in zip(row, weights, strict=True)
+            ]
+            x.update(zip(row, _spaced(row, wanted, weights), strict=True))
+    return x
+
+
+def _spaced(row: Sequence[str], wanted: Sequence[float], weights: Sequence[int]) -> list[float]:
+    """Places nearest to the wanted ones (weighted least squares) that keep order and distance.
+
+    Isotonic regression by pooling neighbours that would overlap (Kruskal, 1964).
+    """
+    offsets = [0.0]
+    for left, right in pairwise(row):
+        offsets.append(offsets[-1] + _distance(left, right))
+    blocks: list[tuple[float, int, int]] = []
+    for place, offset, weight in zip(wanted, offsets, weights, strict=True):
+        mean, total, count = place - offset, weight, 1
+        while blocks and blocks[-1][0] > mean:
+            before, heavy, size = blocks.pop()
+            mean = (before * heavy + mean * total) / (heavy + total)
+            total, count = total + heavy, count + size
+        blocks.append((mean, total, count))
+    means = [mean for mean, _, count in blocks for _ in range(count)]
+    return [mean + offset for mean, offset in zip(means, offsets, strict=True)]
+
+
+def _is_bend(name: str) -> bool:
+    return "\0" in name
+
+
+def _distance(left: str, right: str) -> float:
+    return (WIDTH + ACROSS, (WIDTH + ACROSS) / 2 + 4, 16.0)[_is_bend(left) + _is_bend(right)]
+
+
+# Drawing -----------------------------------------------------------------------------------------
+
+
+def lineage_svg(steps: Sequence[Step], *, label: str) -> str:
+    """The graph as SVG for inside a report: each box leads to its step's section."""
+    layout = lay_out({step.instance: step.parents for step in steps})
+    lines = "".join(f'<path d="{_curve(points)}"/>' for points in layout.edges.values())
+    boxes = "".join(_box(step, layout.nodes[step.instance]) for step in steps)
+    width, height = round(layout.width), round(layout.height)
+    return (
+        f'<svg class="lineage" xmlns="http://www.w3.org/2000/svg" role="group" '
+        f'aria-label="{escape(label)}" viewBox="0 0 {width} {height}" '
+        f'style="--width:{width}px"><g class="edges" aria-hidden="true">{lines}</g>{boxes}</svg>'
+    )
+
+
+def _curve(points: Sequence[Point]) -> str:
+    """From the foot of the first box to the head of the last, level where it passes a layer."""
+    first, last = points[0], points[-1]
+    stops = [
+        Point(first.x, first.y + HEIGHT / 2),
+        *points[1:-1],
+        Point(last.x, last.y - HEIGHT / 2),
+    ]
+    path = f"M{stops[0].x:.0f} {stops[0].y:.0f}"
+    for a, b in pairwise(stops):
+        middle = (a.y + b.y) / 2
+        path += f"C{a.x:.0f} {middle:.0f} {b.x:.0f} {middle:.0f} {b.x:.0f} {b.y:.0f}"
+    return path
+
+
+def _box(step: Step, at: Point) -> str:
+    name, stage = one_line(step.instance, 19), one_line(step.stage, 22)
+    below = stage if step.state in ("made", "reused") else f"{one_line(stage, 12)} · {step.state}"
+    left, top = at.x - WIDTH / 2, at.y - HEIGHT / 2
+    return (
+        f'<a href="#{step.anchor}" class="state-{step.state}">'
+        f"<title>{escape(one_line(f'{step.instance}: {step.state}', 120))}</title>"
+        f'<rect x="{left:.0f}" y="{top:.0f}" width="{WIDTH}" height="{HEIGHT}" rx="7"/>'
+        f'<text x="{at.x:.0f}" y="{at.y - 3:.0f}" class="name">{escape(name)}</text>'
+        f'<text x="{at.x:.0f}" y="{at.y + 14:.0f}" class="stage">{escape(below)}</text></a>'
+    )
+
+
+def lineage_table(steps: Sequence[Step]) -> TableFigure:
+    """The same graph as a table."""
+    rows = tuple(
+        (step.instance, step.stage, (step.key or "")[:12], step.state, ", ".join(step.parents))
+        for step in steps
+    )
+    columns = ("step", "stage", "key", "state", "made of")
+    return TableFigure("Lineage", tuple(Column(name) for name in columns), rows)

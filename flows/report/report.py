@@ -1,0 +1,393 @@
+"""Assembles one self-contained HTML file: no script, no external request, at most 10 MB."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from artifacts_schema.errors import UsageError
+from artifacts_schema.store import Store
+from flows.report.about import day, facts_of, place, tables_of
+from flows.report.compare import (
+    A,
+    B,
+    FigurePair,
+    StepPair,
+    align,
+    facts_table,
+    merged_table,
+    pair_figures,
+)
+from flows.report.draw import NARROW
+from flows.report.lineage import lineage_svg, lineage_table
+from flows.report.overview import cost, facts, funnel
+from flows.report.pages import Page, pages_of
+from flows.report.palette import DARK, LIGHT
+from flows.report.plain import visible
+from flows.report.subject import Step, Subject, find_subject
+from flows.report.summary import as_plain
+from flows.report.views import (
+    ROWS,
+    CellView,
+    TableView,
+    View,
+    Viewer,
+    plot_table,
+    table_view,
+)
+from stages.engine.figures import (
+    BarFigure,
+    CurveFigure,
+    Figure,
+    HistogramFigure,
+    IntervalFigure,
+    MatrixFigure,
+    TableFigure,
+)
+
+GENERATOR = "Ingot report"
+"""What marks a file as a report of ours, in its `generator` meta."""
+LIMIT = 9_500_000
+"""Bytes of a report; what would go beyond is left out, largest figures first."""
+FIGURES = 60
+"""Figures of a step."""
+_PLOTS = (CurveFigure, BarFigure, HistogramFigure, MatrixFigure, IntervalFigure)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A figure as HTML."""
+
+    html: Markup
+    title: str
+
+    @property
+    def bytes(self) -> int:
+        """Size in the file."""
+        return len(self.html.encode())
+
+
+@dataclass
+class Section:
+    """A step in the page."""
+
+    step: Step
+    lead: str
+    verdict: str = ""
+    changes: tuple[str, ...] = ()
+    problems: list[str] = field(default_factory=list)
+    facts: list[tuple[str, list[tuple[str, str]]]] = field(default_factory=list)
+    tables: list[Block] = field(default_factory=list)
+    blocks: list[Block] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+
+def write_report(store: Store, ref: str, path: Path, *, against: str | None = None) -> Path:
+    """Write the report of `ref` (a recipe, `recipe@id`, a name or a key) to `path`.
+
+    With `against`, both side by side and what changed is marked. UsageError if `ref` or `against`
+    means nothing in `store`, or if `path` cannot be written. Equal stores give equal bytes.
+    """
+    html = report_html(store, ref, against=against)
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
+        ) as file:
+            file.write(html)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(file.name, 0o666 & ~mask)
+        os.replace(file.name, path)
+    except OSError as error:
+        raise UsageError(f"cannot write the report: {error.strerror}", where=str(path)) from None
+    return path
+
+
+def report_html(store: Store, ref: str, *, against: str | None = None) -> str:
+    """The report as text."""
+    subject = find_subject(store, ref)
+    writer = _Writer()
+    if against is None:
+        return writer.single(subject, pages_of(subject))
+    return writer.comparison(find_subject(store, against), subject)
+
+
+def is_report(path: Path) -> bool:
+    """Whether the file at `path` is a report of ours."""
+    with path.open("rb") as file:
+        return f'name="generator" content="{GENERATOR}'.encode() in file.read(2_000)
+
+
+class _Writer:
+    """Turns figures into blocks of HTML, and blocks into a page."""
+
+    def __init__(self) -> None:
+        folder = Path(__file__).parent
+        self.environment = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(folder),
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            finalize=lambda value: _shown(value),
+        )
+        self.macros: Any = self.environment.get_template("figures.html.jinja").module
+        self.css = (folder / "report.css").read_text(encoding="utf-8")
+        self.viewer = Viewer()
+
+    # One run -------------------------------------------------------------------------------------
+
+    def single(self, subject: Subject, pages: Sequence[Page]) -> str:
+        """The page of one run."""
+        sections = [self._section(subject, page) for page in pages]
+        return self._page(
+            subject,
+            sections,
+            against=None,
+            cards=facts(subject, pages),
+            changed=[],
+            unchanged="",
+            funnel=self._blocks(funnel(subject), level=3),
+            cost=self._blocks(cost(subject), level=3),
+        )
+
+    def _section(self, subject: Subject, page: Page) -> Section:
+        section = Section(page.step, page.lead, problems=[page.problem] if page.problem else [])
+        manifest = page.step.manifest
+        if manifest is not None:
+            section.facts = [("", facts_of(manifest))]
+            section.tables = self._blocks(tables_of(subject, manifest))
+            self.viewer.place = place(subject, manifest)
+        section.blocks = self._blocks(page.figures[:FIGURES])
+        section.left_out = [figure.title for figure in page.figures[FIGURES:]]
+        self.viewer.place = ""
+        return section
+
+    def _blocks(self, figures: Iterable[Figure], level: int = 4) -> list[Block]:
+        return [self._block(self.viewer.view(figure), level=level) for figure in figures]
+
+    def _block(self, view: View, badge: str = "", level: int = 4) -> Block:
+        return Block(self.macros.figure(view, badge, level), view.title)
+
+    # Two runs ------------------------------------------------------------------------------------
+
+    def comparison(self, a: Subject, b: Subject) -> str:
+        """The page of run B against run A."""
+        pages_a, pages_b = pages_of(a), pages_of(b)
+        pairs = align(a, b)
+        found = [{page.step.instance: page for page in pages} for pages in (pages_a, pages_b)]
+        sections = []
+        for pair in pairs:
+            page_a = found[0].get(pair.a.instance) if pair.a else None
+            page_b = found[1].get(pair.b.instance) if pair.b else None
+            sections.append(self._compared(b if pair.b else a, pair, page_a, page_b))
+        numbers = facts_table(facts(a, pages_a), facts(b, pages_b))
+        steps = _steps_table([pair for pair in pairs if not pair.same])
+        same = [pair.any.instance for pair in pairs if pair.same]
+        return self._page(
+            b,
+            sections,
+            against=a,
+            cards=[],
+            changed=[self._block(view, level=3) for view in (numbers, steps) if view.rows],
+            unchanged=f"The same in {A} and {B}: {', '.join(same)}." if same else "",
+            funnel=self._pairs(funnel(a), funnel(b), level=3),
+            cost=self._pairs(cost(a), cost(b), level=3),
+        )
+
+    def _compared(
+        self, subject: Subject, pair: StepPair, a: Page | None, b: Page | None
+    ) -> Section:
+        page = b or a
+        assert page is not None, "a pair has a side"
+        if pair.same or a is None or b is None:
+            section = self._section(subject, page)
+        else:
+            section = Section(pair.any, page.lead)
+            for letter, side in ((A, a), (B, b)):
+                if side.problem:
+                    section.problems.append(f"{letter}: {side.problem}")
+                if side.step.manifest is not None:
+                    section.facts.append((letter, facts_of(side.step.manifest)))
+            manifests = [side.step.manifest for side in (a, b)]
+            before, after = (tables_of(subject, m) if m else [] for m in manifests)
+            section.tables = self._pairs(before, after)
+            section.blocks = self._pairs(a.figures[:FIGURES], b.figures[:FIGURES])
+        section.verdict, section.changes = pair.verdict, pair.changes
+        return section
+
+    def _pairs(self, a: Sequence[Figure], b: Sequence[Figure], level: int = 4) -> list[Block]:
+        return [self._paired(pair, level) for pair in pair_figures(a, b)]
+
+    def _paired(self, pair: FigurePair, level: int) -> Block:
+        if pair.a is None or pair.b is None:
+            badge = f"only in {B if pair.a is None else A}"
+            return self._block(self.viewer.view(pair.any), badge, level)
+        if pair.a == pair.b:
+            return self._block(self.viewer.view(pair.any), "same", level)
+        if isinstance(pair.a, TableFigure) and isinstance(pair.b, TableFigure):
+            merged = merged_table(pair.a, pair.b)
+            if merged is not None:
+                return self._block(merged, "changed", level)
+        if pair.overlay is not None:
+            table = self._overlay_table(pair)
+            view = self.viewer.plot(pair.overlay, table, paired=True)
+            return self._block(view, "changed", level)
+        sides = [
+            (letter, self.viewer.view(figure, widths=(NARROW,)))
+            for letter, figure in ((A, pair.a), (B, pair.b))
+        ]
+        return Block(self.macros.sides(sides, level), pair.any.title)
+
+    def _overlay_table(self, pair: FigurePair) -> TableView:
+        assert pair.overlay is not None, "asked only of an overlay"
+        if isinstance(pair.overlay, CurveFigure):
+            return plot_table(pair.overlay, "")
+        assert isinstance(pair.a, _PLOTS), "an overlay is made of plots"
+        assert isinstance(pair.b, _PLOTS), "an overlay is made of plots"
+        merged = merged_table(pair.a.table(), pair.b.table())
+        return merged or plot_table(pair.overlay, "")
+
+    # The page ------------------------------------------------------------------------------------
+
+    def _page(
+        self,
+        subject: Subject,
+        sections: Sequence[Section],
+        *,
+        against: Subject | None,
+        **parts: Any,
+    ) -> str:
+        steps = [section.step for section in sections]
+        states = _counted(subject)
+        values = {
+            **parts,
+            "subject": subject,
+            "against": against,
+            "sections": sections,
+            "states": states,
+            "banner": _banner(subject, states),
+            "lineage": Markup(lineage_svg(steps, label="What each step was made of")),
+            "lineage_table": self.macros.table(table_view(lineage_table(steps), "")),
+            "css": Markup(_colours() + self.css),
+            "generator": f"{GENERATOR} {version('ingot')}",
+            "when": _when(subject),
+            "letters": (A, B),
+        }
+        template = self.environment.get_template("report.html.jinja")
+        html = template.render(values)
+        while len(html.encode()) > LIMIT and _leave_out(sections, len(html.encode()) - LIMIT):
+            html = template.render(values)
+        return html
+
+
+def _leave_out(sections: Sequence[Section], excess: int) -> bool:
+    """Drop the largest figures of steps until `excess` bytes are gone; False if there is none."""
+    found = [(block.bytes, section, block) for section in sections for block in section.blocks]
+    found.sort(key=lambda item: (-item[0], item[1].step.instance, item[2].title))
+    for size, section, block in found:
+        section.blocks.remove(block)
+        section.left_out.append(block.title)
+        excess -= size
+        if excess <= 0:
+            break
+    return bool(found)
+
+
+def _shown(value: Any) -> Any:
+    """Every text that enters the page; what is HTML already was made of shown texts."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _colours() -> str:
+    def block(colours: Mapping[str, str]) -> str:
+        return "".join(f"--{name}:{value};" for name, value in colours.items())
+
+    return (
+        f":root{{color-scheme:light dark;{block(LIGHT)}}}\n"
+        f"@media screen and (prefers-color-scheme:dark){{:root{{{block(DARK)}}}}}\n"
+    )
+
+
+def _counted(subject: Subject) -> dict[str, int]:
+    states: dict[str, int] = {}
+    for step in subject.own:
+        states[step.state] = states.get(step.state, 0) + 1
+    return states
+
+
+def _banner(subject: Subject, states: Mapping[str, int]) -> list[str]:
+    """What a reader must know before the numbers: the run is not whole."""
+    made, total = len(subject.made), len(subject.own)
+    lines = list(subject.remarks)
+    if made < total or subject.state not in ("done",):
+        why = {
+            "interrupted": "This run was interrupted: its process is gone",
+            "running": "This run was still going on when the report was made",
+            "failed": "This run failed",
+            "stopped": "This run was stopped",
+        }.get(subject.state, "This is not whole")
+        rest = ", ".join(f"{n} {s}" for s, n in states.items() if s not in ("made", "reused"))
+        lines.append(f"{why}: {made} of {total} steps stand{f' ({rest})' if rest else ''}.")
+    lines += [f"{s.instance}: {s.error}" for s in subject.own if s.state == "failed"]
+    return lines
+
+
+def _when(subject: Subject) -> str:
+    if subject.run is not None:
+        start, end = subject.run.started, subject.run.updated
+        return f"{day(start)} to {day(end).removeprefix(day(start)[:11])} UTC"
+    ends = sorted(
+        str(s.manifest.telemetry.get("finished", ""))
+        for s in subject.made
+        if s.manifest is not None
+    )
+    return f"made until {day(ends[-1])} UTC" if ends and ends[-1] else ""
+
+
+def _steps_table(pairs: Sequence[StepPair]) -> TableView:
+    rows, only = [], []
+    for pair in pairs[:ROWS]:
+        a = (pair.a.key or pair.a.state)[:12] if pair.a else ""
+        b = (pair.b.key or pair.b.state)[:12] if pair.b else ""
+        why = "; ".join(pair.changes)
+        cells = (pair.any.instance, pair.verdict, why, a, b)
+        rows.append(tuple(CellView(cell) for cell in cells))
+        only.append("" if pair.a and pair.b else B if pair.b else A)
+    columns = tuple((name, "left") for name in ("step", "compared", "why", f"key {A}", f"key {B}"))
+    return TableView("Steps that differ", columns, tuple(rows), only=tuple(only))
+
+
+def plain_report(store: Store, ref: str) -> dict[str, Any]:
+    """What a report of `ref` holds, as JSON-ready values."""
+    subject = find_subject(store, ref)
+    pages = pages_of(subject)
+    return {
+        "name": subject.name,
+        "state": subject.state,
+        "facts": [
+            {"label": f.label, "value": f.value, "detail": f.detail} for f in facts(subject, pages)
+        ],
+        "funnel": as_plain(funnel(subject)),
+        "steps": [
+            {
+                "instance": page.step.instance,
+                "stage": page.step.stage,
+                "key": page.step.key,
+                "state": page.step.state,
+                "parents": list(page.step.parents),
+                "problem": page.problem or None,
+                "figures": as_plain(page.figures),
+            }
+            for page in pages
+        ],
+        "cost": as_plain(cost(subject)),
+    }

@@ -1,0 +1,353 @@
+"""Figures as a page shows them: cut to what a reader can take in, numbers as text, plots drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from markupsafe import Markup
+
+from flows.report.draw import EMPTY, NARROW, WIDE, page_svg
+from flows.report.plain import cut, one_line, visible
+from flows.report.plots import is_empty, not_drawn
+from flows.report.thin import curve_table, evenly
+from stages.engine.figures import (
+    BarFigure,
+    Cell,
+    Column,
+    CurveFigure,
+    Figure,
+    HistogramFigure,
+    MatrixFigure,
+    Pair,
+    PairsFigure,
+    Part,
+    Plot,
+    Sample,
+    SamplesFigure,
+    TableFigure,
+    TextFigure,
+)
+
+ROWS, COLUMNS, CELL = 200, 40, 400
+TEXT = 20_000
+"""Characters of a text; of a sample or one side of a pair, less."""
+EXCERPT = 3_000
+IN_GROUP, SAMPLES, PAIRS = 12, 96, 24
+CHARACTERS = 200_000
+"""Of one table, or of all the samples of one figure."""
+SHORT, LONG = 24, 44
+"""Characters up to which a column holds words, and beyond which it holds sentences."""
+EQUAL = 280
+"""Characters of an equal stretch between two differences that are shown."""
+
+
+@dataclass(frozen=True)
+class CellView:
+    """A cell; `was` and `delta` if it differs between two runs."""
+
+    text: str
+    was: str | None = None
+    delta: str = ""
+
+    @property
+    def changed(self) -> bool:
+        """Whether two runs differ here."""
+        return self.was is not None
+
+    @property
+    def length(self) -> int:
+        """Characters of all that it shows."""
+        return len(self.text) + len(self.was or "") + len(self.delta)
+
+
+@dataclass(frozen=True)
+class TableView:
+    """A table; `only` names the side of a row that stands in one of two runs."""
+
+    title: str
+    columns: tuple[tuple[str, str], ...]
+    rows: tuple[tuple[CellView, ...], ...]
+    note: str = ""
+    cut: str = ""
+    only: tuple[str, ...] = ()
+    half: bool = False
+    kind: str = "table"
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Of each column: its side, and whether it holds words or sentences."""
+        found = []
+        for i, (_, align) in enumerate(self.columns):
+            longest = max((row[i].length for row in self.rows), default=0)
+            size = "short" if longest <= SHORT else "long" if longest > LONG else "middle"
+            found.append(align if align == "right" else f"{align} {size}")
+        return tuple(found)
+
+
+@dataclass(frozen=True)
+class TextView:
+    """A text in its own lines."""
+
+    title: str
+    text: str
+    note: str = ""
+    cut: str = ""
+    half: bool = False
+    kind: str = "text"
+
+
+@dataclass(frozen=True)
+class PlotView:
+    """A plot for two widths, and its numbers. Without pictures, `note` says why."""
+
+    title: str
+    pictures: tuple[tuple[str, Markup], ...]
+    table: TableView
+    note: str = ""
+    cut: str = ""
+    half: bool = False
+    kind: str = "plot"
+
+
+@dataclass(frozen=True)
+class ExcerptView:
+    """A sample: heading, facts, text."""
+
+    heading: str
+    facts: tuple[tuple[str, str], ...]
+    text: str
+    cut: str
+
+
+@dataclass(frozen=True)
+class SamplesView:
+    """Samples by group."""
+
+    title: str
+    groups: tuple[tuple[str, tuple[ExcerptView, ...]], ...]
+    note: str = ""
+    cut: str = ""
+    half: bool = False
+    kind: str = "samples"
+
+
+@dataclass(frozen=True)
+class PairView:
+    """Two texts beside each other, in parts of (text, whether it differs)."""
+
+    heading: str
+    facts: tuple[tuple[str, str], ...]
+    sides: tuple[tuple[str, tuple[tuple[str, bool], ...]], ...]
+
+
+@dataclass(frozen=True)
+class PairsView:
+    """Pairs of texts."""
+
+    title: str
+    pairs: tuple[PairView, ...]
+    note: str = ""
+    cut: str = ""
+    half: bool = False
+    kind: str = "pairs"
+
+
+View = TableView | TextView | PlotView | SamplesView | PairsView
+
+
+@dataclass
+class Viewer:
+    """Makes views; `place` is where all of the data lies. Each picture gets ids of its own."""
+
+    place: str = ""
+    drawn: int = field(default=0)
+
+    def view(self, figure: Figure, *, widths: Sequence[int] = ()) -> View:
+        """`figure` as the page shows it, a plot in `widths` (by default those that suit it)."""
+        if isinstance(figure, TableFigure):
+            return table_view(figure, self.place)
+        if isinstance(figure, TextFigure):
+            text, rest = cut(figure.text, TEXT)
+            return TextView(figure.title, text, figure.note, _left_out(rest))
+        if isinstance(figure, SamplesFigure):
+            return _samples_view(figure)
+        if isinstance(figure, PairsFigure):
+            return _pairs_view(figure)
+        return self.plot(figure, plot_table(figure, self.place), widths=widths)
+
+    def plot(
+        self, figure: Plot, table: TableView, *, widths: Sequence[int] = (), paired: bool = False
+    ) -> PlotView:
+        """A plot with the table that stands behind it."""
+        if is_empty(figure):
+            return PlotView(figure.title, (), table, f"{EMPTY} {figure.note}".strip())
+        half = _is_small_plot(figure)
+        pictures = []
+        widths = widths or ((NARROW,) if half else (WIDE, NARROW))
+        for width in widths:
+            self.drawn += 1
+            svg = page_svg(figure, width=width, prefix=f"p{self.drawn}-", paired=paired)
+            name = "any" if len(widths) == 1 else "wide" if width == max(widths) else "narrow"
+            pictures.append((name, Markup(svg)))
+        cut_note = not_drawn(figure)
+        return PlotView(figure.title, tuple(pictures), table, figure.note, cut_note, half)
+
+
+def plot_table(figure: Plot, place: str) -> TableView:
+    """The numbers behind a plot; of long curves every k-th."""
+    if isinstance(figure, CurveFigure):
+        table, total, step = curve_table(figure, ROWS)
+        note = f"Every {_nth(step)} of {total:,} rows.{_all_in(place)}" if step > 1 else ""
+        events = "; ".join(f"{mark.label} at {mark.x:,.6g}" for mark in figure.marks[:40])
+        return table_view(table, place, note=f"Events: {events}." if events else "", cut_note=note)
+    table = figure.table()
+    shown, step = evenly(table.rows, ROWS)
+    note = f"Every {_nth(step)} of {len(table.rows):,} rows.{_all_in(place)}" if step > 1 else ""
+    if isinstance(figure, MatrixFigure):
+        note = ""
+        shown = table.rows
+    return table_view(
+        TableFigure(table.title, table.columns, tuple(shown)), place, note="", cut_note=note
+    )
+
+
+def table_view(
+    figure: TableFigure, place: str, *, note: str | None = None, cut_note: str = ""
+) -> TableView:
+    """The first rows of a table, as text."""
+    columns = figure.columns[:COLUMNS]
+    rows, used = [], 0
+    for row in figure.rows[:ROWS]:
+        cells = tuple(CellView(show(c, v)) for c, v in zip(columns, row, strict=False))
+        used += sum(len(cell.text) for cell in cells)
+        if used > CHARACTERS:
+            break
+        rows.append(cells)
+    missing = []
+    if len(rows) < len(figure.rows):
+        missing.append(f"The first {len(rows):,} of {len(figure.rows):,} rows.{_all_in(place)}")
+    if len(columns) < len(figure.columns):
+        missing.append(f"The first {COLUMNS} of {len(figure.columns):,} columns.")
+    shown_note = figure.note if note is None else note
+    headings = tuple((one_line(column.heading, CELL), column.align) for column in columns)
+    text = " ".join([cut_note, *missing]).strip()
+    half = is_small_table(headings, rows)
+    return TableView(figure.title, headings, tuple(rows), shown_note, text, half=half)
+
+
+def _is_small_plot(figure: Plot) -> bool:
+    """Whether a plot reads as well at half the width of a page, beside another one."""
+    if isinstance(figure, HistogramFigure):
+        return len(figure.series) <= 4
+    if isinstance(figure, BarFigure):
+        return len(figure.labels) * len(figure.series) <= 10 and not any(
+            len(label) > 22 for label in figure.labels
+        )
+    return isinstance(figure, MatrixFigure) and len(figure.columns) <= 4
+
+
+def is_small_table(headings: Sequence[tuple[str, str]], rows: Sequence[Sequence[CellView]]) -> bool:
+    """Whether a table has room in half the width of a page."""
+    if len(rows) > 14:
+        return False
+    lines = [[len(heading) for heading, _ in headings], *([c.length for c in r] for r in rows)]
+    return sum(max(lengths) + 3 for lengths in zip(*lines, strict=True)) <= 44
+
+
+def show(column: Column, cell: Cell) -> str:
+    """A cell as text, whatever the column's format can not take."""
+    try:
+        text = column.show(cell)
+    except (ValueError, TypeError):
+        text = str(cell)
+    return visible(text if len(text) <= CELL else f"{text[:CELL]}…")
+
+
+def facts_view(facts: Iterable[tuple[str, Cell]]) -> tuple[tuple[str, str], ...]:
+    """Names and values; numbers with thousands set apart."""
+    return tuple(
+        (one_line(name, 80), _fact(value)) for name, value in facts if value not in (None, "")
+    )
+
+
+def _fact(value: Cell) -> str:
+    if isinstance(value, str):
+        return one_line(value, CELL)
+    return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}"
+
+
+def _samples_view(figure: SamplesFigure) -> SamplesView:
+    groups: dict[str, list[Sample]] = {}
+    for sample in figure.samples:
+        groups.setdefault(sample.group, []).append(sample)
+    shown: list[tuple[str, tuple[ExcerptView, ...]]] = []
+    count = used = 0
+    for name, samples in groups.items():
+        taken = []
+        for sample in samples[:IN_GROUP]:
+            text, rest = cut(sample.text, EXCERPT)
+            used += len(text)
+            if count < SAMPLES and used <= CHARACTERS:
+                count += 1
+                heading = one_line(sample.heading, 200)
+                facts = facts_view(sample.facts[:24])
+                taken.append(ExcerptView(heading, facts, text, _left_out(rest)))
+        if taken:
+            shown.append((one_line(name, 120), tuple(taken)))
+    rest = len(figure.samples) - count
+    note = f"{count:,} of {len(figure.samples):,} samples are shown." if rest else ""
+    return SamplesView(figure.title, tuple(shown), figure.note, note)
+
+
+def _pairs_view(figure: PairsFigure) -> PairsView:
+    shown: list[PairView] = []
+    used = 0
+    for pair in figure.pairs[:PAIRS]:
+        view = _pair(pair)
+        used += sum(len(text) for _, parts in view.sides for text, _ in parts)
+        if used > CHARACTERS:
+            break
+        shown.append(view)
+    rest = len(figure.pairs) - len(shown)
+    note = f"{len(shown):,} of {len(figure.pairs):,} pairs are shown." if rest else ""
+    return PairsView(figure.title, tuple(shown), figure.note, note)
+
+
+def _pair(pair: Pair) -> PairView:
+    sides = (
+        (one_line(pair.left_heading, 120), _around_differences(pair.left)),
+        (one_line(pair.right_heading, 120), _around_differences(pair.right)),
+    )
+    return PairView(one_line(pair.heading, 200), facts_view(pair.facts), sides)
+
+
+def _around_differences(parts: Sequence[Part]) -> tuple[tuple[str, bool], ...]:
+    """Parts of a text with long equal stretches cut in their middle, the whole one to a limit."""
+    shown: list[tuple[str, bool]] = []
+    used = 0
+    for part in parts:
+        text = part.text
+        if not part.differs and len(text) > 2 * EQUAL + 80:
+            hidden = len(text) - 2 * EQUAL
+            text = f"{text[:EQUAL]}\n… {hidden:,} equal characters …\n{text[-EQUAL:]}"
+        text, rest = cut(text, EXCERPT - used)
+        used += len(text)
+        shown.append((text, part.differs))
+        if rest or used >= EXCERPT:
+            shown.append((" … (cut)", False))
+            break
+    return tuple(shown)
+
+
+def _left_out(characters: int) -> str:
+    return f"Cut: {characters:,} more characters." if characters else ""
+
+
+def _all_in(place: str) -> str:
+    return f" All of them: {place}" if place else ""
+
+
+def _nth(step: int) -> str:
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(step % 10 if step % 100 not in (11, 12, 13) else 0)
+    return f"{step:,}{ending or 'th'}"
