@@ -1,0 +1,340 @@
+"""Write the tables of docs/ that the code decides: `python docs/generate.py [--check]`.
+
+A page marks the place of a table by two comments, `generated: NAME` and `end`; everything between
+them is written here, everything else by hand. `--check` changes nothing, prints what differs, and
+ends with 1 if anything does.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from artifacts_schema.kinds import KINDS, Kind
+from stages.engine.protocol import Role, Stage
+from stages.engine.registry import names, stage_named
+
+DOCS = Path(__file__).resolve().parent
+NO_BREAK = "\N{NO-BREAK SPACE}"
+_BLOCK = re.compile(r"(<!-- generated: ([a-z_]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table; `|` within a cell is escaped."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "".join(
+        "| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |\n" for line in lines
+    )
+
+
+# Config and Execution ----------------------------------------------------------------------------
+
+
+def settings_table(model: type[BaseModel]) -> str:
+    """Every field of a model, nested ones by their dotted path."""
+    rows = list(_fields(model, None, ""))
+    if not rows:
+        return "It takes none.\n"
+    return table(["field", "type", "default", "range", "meaning"], rows)
+
+
+def _fields(
+    model: type[BaseModel], default: BaseModel | None, prefix: str
+) -> Iterator[tuple[str, ...]]:
+    """`default` is the instance that the parent has as default, if it has one."""
+    for name, field in model.model_fields.items():
+        nested, repeated = _nested(field.annotation)
+        value = getattr(default, name) if default is not None else _default(field)
+        path = f"{prefix}{name}"
+        shown = "see below" if nested and not repeated else _shown(value)
+        yield (
+            f"`{path}`",
+            type_name(field.annotation),
+            shown,
+            _range(field),
+            field.description or "",
+        )
+        if nested and repeated:
+            yield from _fields(nested, None, f"{path}[].")
+        elif nested:
+            below = value if isinstance(value, BaseModel) else None
+            yield from _fields(nested, below, f"{path}.")
+
+
+class _Required:
+    """Stands for the default of a field that has none."""
+
+
+class _OfThisMachine:
+    """Stands for a default that is looked up where the stage runs."""
+
+
+def _default(field: FieldInfo) -> Any:
+    if field.is_required():
+        return _Required
+    factory = field.default_factory
+    if factory is not None and not isinstance(factory, type):
+        return _OfThisMachine
+    return field.get_default(call_default_factory=True)
+
+
+def _shown(value: Any) -> str:
+    """A default as a recipe would write it."""
+    if value is _Required:
+        return "required"
+    if value is _OfThisMachine:
+        return "of the machine"
+    return f"`{json.dumps(_plain(value), ensure_ascii=False)}`"
+
+
+def _plain(value: Any) -> Any:
+    """JSON-ready; of nested settings only what differs from their own defaults."""
+    if isinstance(value, BaseModel):
+        fields = type(value).model_fields.items()
+        usual = {name: field.get_default(call_default_factory=True) for name, field in fields}
+        given = {name: getattr(value, name) for name in usual}
+        return {name: _plain(v) for name, v in given.items() if v != usual[name]}
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def type_name(annotation: Any) -> str:
+    """A type in words: `int or null`, `list of text`, one of `a`, `b`."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if hasattr(annotation, "__metadata__"):
+        return type_name(arguments[0])
+    if origin is Literal:
+        return " or ".join(f"`{choice}`" for choice in arguments)
+    if origin in (Union, UnionType):
+        return " or ".join(type_name(one) for one in arguments)
+    if origin is tuple:
+        return f"list of {type_name(arguments[0])}"
+    if origin is dict:
+        return f"text → {type_name(arguments[1])}"
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return "settings"
+    named = {str: "text", int: "int", float: "float", bool: "bool", NoneType: "null"}
+    return named[annotation]
+
+
+def _nested(annotation: Any) -> tuple[type[BaseModel] | None, bool]:
+    """The settings that a field holds, and whether it holds a list of them."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation, False
+    if get_origin(annotation) is tuple:
+        found, _ = _nested(get_args(annotation)[0])
+        return found, True
+    return None, False
+
+
+def _range(field: FieldInfo) -> str:
+    """Bounds and patterns of a field."""
+    parts = []
+    for bound in field.metadata:
+        for name, sign in (("ge", "≥"), ("gt", ">"), ("le", "≤"), ("lt", "<")):
+            if (value := getattr(bound, name, None)) is not None:
+                parts.append(f"{sign}{NO_BREAK}{_number(value)}")
+        if least := getattr(bound, "min_length", None):
+            parts.append("not empty" if least == 1 else f"at least {least}")
+        if pattern := getattr(bound, "pattern", None):
+            parts.append(f"`{pattern}`")
+    return f",{NO_BREAK}".join(parts)
+
+
+def _number(value: float) -> str:
+    """Bounds that are powers of two are told as such."""
+    if isinstance(value, int) and value >= 2**16 and value & (value - 1) == 0:
+        return f"2^{value.bit_length() - 1}"
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+
+
+# Stages and kinds --------------------------------------------------------------------------------
+
+
+def facts(stage: type[Stage]) -> str:
+    """What the stage declares about itself, in one line."""
+    promise = {
+        "bytes": "same key, same bytes",
+        "numerics": "same bytes at the same layout (device, threads, dtype, libraries)",
+    }[stage.reproducible]
+    parts = [f"Version {stage.version}", f"reproducible: `{stage.reproducible}` ({promise})"]
+    if stage.handles_documents:
+        parts.append("accounts for every record, or commits nothing")
+    if stage.libraries:
+        parts.append(f"libraries on record: {', '.join(stage.libraries)}")
+    return "; ".join(parts) + ".\n"
+
+
+def inputs_table(stage: type[Stage]) -> str:
+    """Roles, kinds, and how many of each."""
+    if not stage.inputs:
+        return "It reads nothing.\n"
+    rows = [
+        (f"`{name}`", f"`{role.kind}`", how_many(role), KINDS[role.kind].description)
+        for name, role in stage.inputs.items()
+    ]
+    return table(["role", "kind", "how many", "what that is"], rows)
+
+
+def how_many(role: Role) -> str:
+    """`one`, `one or none`, `any number`, `one or more`."""
+    least = ("one or none", "one") if role.most == 1 else ("any number", "one or more")
+    return least[min(role.least, 1)]
+
+
+def outputs_tables(stage: type[Stage]) -> str:
+    """The tables and files of every kind that the stage makes; outputs of one kind share them."""
+    by_kind: dict[str, list[str]] = {}
+    for output, kind in stage.outputs.items():
+        by_kind.setdefault(kind, []).append(f"`{output}`")
+    return "\n".join(
+        f"### {', '.join(outputs)}\n\n{_kind(KINDS[kind])}" for kind, outputs in by_kind.items()
+    )
+
+
+def _kind(kind: Kind) -> str:
+    parts = [f"Kind `{kind.name}`, version {kind.version}. {kind.description}\n"]
+    for pattern, found in kind.tables.items():
+        more = ", and a column for each thing measured" if found.open else ""
+        rows = [(f"`{c.name}`", f"`{c.type}`", c.description) for c in found.columns]
+        parts.append(
+            f"`{pattern}` (Parquet{more}):\n\n{table(['column', 'type', 'meaning'], rows)}"
+        )
+    if kind.files:
+        files = [(f"`{pattern}`", told) for pattern, told in kind.files.items()]
+        parts.append(table(["file", "what it holds"], files))
+    return "\n".join(parts)
+
+
+def stages_table(_: type[Stage]) -> str:
+    """All stages of Ingot, in the order of the table in the design."""
+    rows = []
+    for name in own_stages():
+        stage = stage_named(name)
+        reads = ", ".join(f"{role}{_mark(wanted)}" for role, wanted in stage.inputs.items())
+        story = (stage.__doc__ or "").strip().splitlines()[0]
+        rows.append((f"[{name}](stages/{name}.md)", reads or "–", ", ".join(stage.outputs), story))
+    return table(["stage", "reads", "writes", "does"], rows)
+
+
+def _mark(role: Role) -> str:
+    return {"one": "", "one or none": "?", "any number": "*"}.get(how_many(role), "+")
+
+
+def own_stages() -> list[str]:
+    """Names of the stages that come with Ingot, a plugin's left out, in the order of a pipeline."""
+    own = [name for name in names() if stage_named(name).__module__.startswith("stages.")]
+    order = {name: place for place, name in enumerate(_ORDER)}
+    return sorted(own, key=lambda name: (order.get(name, len(order)), name))
+
+
+_ORDER = (
+    "sample", "ingest", "conversations", "preferences", "benchmarks", "signals", "dedup",
+    "decontaminate", "filter", "tokenizer", "pack", "pretrain", "sft", "dpo", "evaluate", "export",
+)  # fmt: skip
+
+
+def rules_table(_: type[Stage]) -> str:
+    """The rules of every preset of `filter`."""
+    from stages.filter.presets import PRESETS
+
+    parts = []
+    for preset, rules in PRESETS.items():
+        rows = [
+            (
+                f"`{rule.name}`",
+                f"`{rule.signal}`",
+                f"{'<' if rule.minimum is not None else '>'} {rule.threshold:g}",
+            )
+            for rule in rules
+        ]
+        sources = "; ".join(dict.fromkeys(rule.source for rule in rules))
+        heads = ["rule", "signal", "drops where it is"]
+        parts.append(f"**`{preset}`** ({sources})\n\n{table(heads, rows)}")
+    return "\n".join(parts)
+
+
+def signals_table(_: type[Stage]) -> str:
+    """Every signal that `signals` measures."""
+    from stages.signals.columns import signals_of
+
+    found = signals_of(with_language=True)
+    rows = [(f"`{s.name}`", f"`{s.type}`", s.unit, s.source, s.description) for s in found]
+    return table(["signal", "type", "unit", "defined by", "meaning"], rows)
+
+
+def commands_table(_: type[Stage]) -> str:
+    """Every command of `ingot`."""
+    from flows.cli.main import COMMANDS
+
+    rows = [(f"`ingot {name}`", told) for name, (_, told) in COMMANDS.items()]
+    return table(["command", "does"], rows)
+
+
+BLOCKS: dict[str, Callable[[type[Stage]], str]] = {
+    "facts": facts,
+    "inputs": inputs_table,
+    "config": lambda stage: settings_table(stage.Config),
+    "execution": lambda stage: settings_table(stage.Execution),
+    "outputs": outputs_tables,
+    "stages": stages_table,
+    "rules": rules_table,
+    "signals": signals_table,
+    "commands": commands_table,
+}
+
+
+def rewritten(text: str, stage: type[Stage]) -> str:
+    """A page with its generated blocks as the code has them now; ValueError for an unknown one."""
+
+    def block(match: re.Match[str]) -> str:
+        if match[2] not in BLOCKS:
+            raise ValueError(f"no generated block '{match[2]}'; known: {', '.join(BLOCKS)}")
+        return f"{match[1]}\n{BLOCKS[match[2]](stage)}\n{match[3]}"
+
+    return _BLOCK.sub(block, text)
+
+
+def pages() -> Iterator[tuple[Path, type[Stage]]]:
+    """Every page, and the stage that it is about (any, for pages about none)."""
+    known = own_stages()
+    for path in sorted(DOCS.rglob("*.md")):
+        about = path.stem if path.parent.name == "stages" and path.stem in known else known[0]
+        yield path, stage_named(about)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Rewrite all pages, or with `--check` only say what differs; returns the exit code."""
+    check, stale = "--check" in arguments, 0
+    for path, stage in pages():
+        old = path.read_text(encoding="utf-8")
+        new = rewritten(old, stage)
+        if new == old:
+            continue
+        stale += 1
+        name = path.relative_to(DOCS.parent).as_posix()
+        if check:
+            lines = difflib.unified_diff(old.splitlines(), new.splitlines(), name, "the code", n=0)
+            print("\n".join(line.rstrip("\n") for line in lines))
+        else:
+            path.write_text(new, encoding="utf-8")
+            print(f"wrote {name}")
+    if check and stale:
+        print(f"{stale} pages are not what the code says: run `python docs/generate.py`")
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

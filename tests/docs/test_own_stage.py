@@ -1,0 +1,136 @@
+"""`own-stage.md` prints a package that works: its files are written, installed and run as told."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from docs_pages import DOCS, blocks, ingot_commands
+
+from flows.cli.main import main
+
+SHARE = "0.05"
+ROWS = [
+    {"text": "email " * 3 + "word " * 37},  # 3 of 40: 7.5 %
+    {"text": "email " + "word " * 39},  # 1 of 40: 2.5 %
+    {"text": "Email me, or send an email"},  # 2 of 6, one in another case
+]
+
+
+@pytest.fixture
+def ingot(plugin, tmp_path, monkeypatch):
+    """`ingot(*arguments)` → its JSON; child processes find the stage by its entry point."""
+    path = [str(plugin), str(plugin / "site"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path))
+    monkeypatch.setenv("INGOT_STORE", str(tmp_path / "store"))
+
+    def run(*arguments):
+        result = CliRunner().invoke(main, list(arguments))
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)
+
+    return run
+
+
+def test_the_stage_runs_by_entry_point_and_filter_drops_what_it_excludes(
+    ingot, own_stage, tmp_path
+):
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    ingot("snapshot", "add", "rows", str(rows), "--json")
+    ingot(
+        "stage", "ingest", "--input", "snapshot=snapshots/rows", "--as", "quickstart/web", "--json"
+    )
+    (shown,) = [
+        arguments
+        for arguments in ingot_commands(DOCS / "how-to" / "own-stage.md")
+        if arguments[:2] == ["stage", "blocklist"]
+    ]
+    assert shown[-1] == f"max_share={SHARE}"
+    made = ingot(*shown, "--as", "blocked", "--json")["manifest"]
+    assert made["counts"] == {"documents": 3, "excluded": 2}
+    assert len(made["samples"]["blocklist"]) == 2
+
+    inputs = ["--input", "documents=quickstart/web", "--input", "exclusions=blocked"]
+    kept = ingot("stage", "filter", *inputs, "--set", "rules=[]", "--json")["manifest"]
+    assert kept["conservation"] == {"records_in": 3, "out": 1, "dropped": {"exclusion": 2}}
+
+
+def test_its_page_shows_what_the_report_needs(own_stage, run_stage, make_documents, store):
+    from stages.engine.page import Artifact, page_of, summary_of
+
+    documents = make_documents([[row["text"] for row in ROWS]])
+    made = run_stage(own_stage, {"words": ["email"], "max_share": 0.05}, {"documents": [documents]})
+    artifact = Artifact(store, made)
+    (summary,) = summary_of(own_stage, artifact)
+    assert summary.rows == ((3, 2),)
+    _, some = page_of(own_stage, artifact)
+    assert len(some.rows) == 2
+
+
+def test_its_own_test_passes(plugin):
+    run = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(plugin / "tests")]
+    done = subprocess.run(run, cwd=plugin, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "2 passed" in done.stdout
+
+
+def test_its_code_is_clean(plugin):
+    flags = ["--isolated", "--line-length=100", "--select=E,F,B,UP", str(plugin)]
+    run = [sys.executable, "-m", "ruff", "check", *flags]
+    found = subprocess.run(run, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stdout
+
+
+@pytest.fixture
+def start_job(tmp_path):
+    """`start_job(shell)` → the job script of `cluster.md`, with stand-ins for stage and Slurm."""
+    (block,) = [b for b in blocks(DOCS / "how-to" / "cluster.md") if b.file == "ingot.sbatch"]
+    script, stand_ins = tmp_path / "ingot.sbatch", tmp_path / "bin"
+    script.write_text(block.text)
+    stand_ins.mkdir()
+
+    def start(stage):
+        for name, text in {"python": stage, "scontrol": 'echo "$@" >> requeued'}.items():
+            (stand_ins / name).write_text(f"#!/bin/sh\n{text}\n")
+            (stand_ins / name).chmod(0o755)
+        names = dict.fromkeys(("STAGE", "STORE", "SPEC", "KEY"), "x") | {"SLURM_JOB_ID": "42"}
+        path = f"{stand_ins}:{os.environ['PATH']}"
+        return subprocess.Popen(["bash", str(script)], cwd=tmp_path, env={"PATH": path, **names})
+
+    return start
+
+
+@pytest.mark.parametrize("code", [0, 1, 75])
+def test_the_job_script_asks_for_another_turn_only_after_75(start_job, tmp_path, code):
+    assert start_job(f"exit {code}").wait(30) == code
+    requeued = tmp_path / "requeued"
+    assert requeued.exists() == (code == 75)
+    assert code != 75 or requeued.read_text() == "requeue 42\n"
+
+
+def test_the_job_script_hands_the_signal_on_and_waits_for_the_stage_to_save(start_job, tmp_path):
+    saves = "trap 'echo saved > saved; exit 75' USR2; echo > started; while :; do sleep 0.05; done"
+    job = start_job(saves)
+    while not (tmp_path / "started").exists():
+        assert job.poll() is None
+        time.sleep(0.02)
+    job.send_signal(signal.SIGUSR2)
+    assert job.wait(30) == 75
+    assert (tmp_path / "saved").exists()
+    assert (tmp_path / "requeued").exists()
+
+
+def test_every_file_that_the_page_names_is_printed(plugin):
+    tree = next(b.text for b in blocks(DOCS / "how-to" / "own-stage.md") if "page.py  " in b.text)
+    named = {line.split()[0] for line in tree.splitlines() if "." in line.split()[0]}
+    written = {path.name for path in plugin.rglob("*") if "site" not in path.parts}
+    assert named <= written
+    assert Path(plugin, "ingot_blocklist", "stage.py").exists()
