@@ -48,8 +48,8 @@ STEPS = [
 ]
 """One step of each stage."""
 
-SHAPES = ["signals[web]", "filter", "pack", "pretrain"]
-"""On a bucket: maps over one input and several, token shards, and rolling checkpoints."""
+SHAPES = ["signals[web]", "pack", "pretrain"]
+"""On a bucket: a map over shards, token shards, and rolling checkpoints."""
 
 
 def on_bucket(instance: str, *, shapes: list[str] = SHAPES) -> object:
