@@ -7,6 +7,7 @@ writers win: locally by a hard link of a finished temporary file, remotely by a 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import os
@@ -22,6 +23,8 @@ from artifacts_schema.errors import UsageError
 from artifacts_schema.store.refusals import explained
 
 _BLOCK = 1 << 20
+REMOVALS = 10
+"""How often a folder is emptied again when somebody writes into it while it is removed."""
 
 
 class Entry(NamedTuple):
@@ -248,13 +251,11 @@ class LocalBackend(Backend):
         return not any(names for _, _, names in os.walk(self.url))
 
     def remove(self, path: str) -> None:
-        """Remove a file or a folder with all it holds."""
-        import shutil
-
+        """Remove a file or a folder with all it holds, and what others put there meanwhile."""
         with explained(self.full(path)), suppress(FileNotFoundError):
             target = self.local_path(path)
             if target.is_dir() and not target.is_symlink():
-                shutil.rmtree(target)
+                _remove_folder(target)
             else:
                 target.unlink()
 
@@ -294,6 +295,21 @@ def fsync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _remove_folder(folder: Path) -> None:
+    """Remove a folder into which another process may write its last file at this moment."""
+    import shutil
+
+    for left in range(REMOVALS, 0, -1):
+        try:
+            shutil.rmtree(folder)
+            return
+        except OSError as error:
+            if not folder.exists():
+                return
+            if left == 1 or error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
+                raise
 
 
 def _write_temporary(target: Path, data: bytes) -> Path:

@@ -131,19 +131,19 @@ def _run_leased(
         lease.stop_beating()
         mirror.stop(last=not finished)
         if finished:
-            remove_work(store.backend, spec.key)
+            _quietly(lambda: remove_work(store.backend, spec.key))
             reached("work removed")
         else:
-            _let_go(attempt, lease)
+            _quietly(attempt.discard)
+            _quietly(lease.release)
 
 
-def _let_go(attempt: Attempt, lease: Lease) -> None:
-    """After a failure; one more of the store must not hide it."""
-    for action in (attempt.discard, lease.release):
-        try:
-            action()
-        except (OSError, StoreError) as error:
-            logging.getLogger(__name__).warning("%s", error)
+def _quietly(tidy: Callable[[], None]) -> None:
+    """Tidy up; a failure of that must hide neither an artifact that stands nor an earlier error."""
+    try:
+        tidy()
+    except (OSError, StoreError) as error:
+        logging.getLogger(__name__).warning("%s", error)
 
 
 def _standing(store: Store, spec: StageSpec) -> Manifest | None:

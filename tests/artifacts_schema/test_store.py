@@ -12,6 +12,7 @@ import pytest
 from artifacts_schema.errors import CorruptArtifact, NotDeterministic, StoreError, UsageError
 from artifacts_schema.manifest import Code, Manifest
 from artifacts_schema.store import Store, layout
+from artifacts_schema.store.backend import backend_at
 from artifacts_schema.store.commit import Attempt, commit
 from artifacts_schema.store.gc import collect, plan_gc, remove_artifact
 from artifacts_schema.store.lease import Lease
@@ -242,3 +243,18 @@ def test_a_killed_collection_leaves_nothing_readable(store):
     assert plan_gc(store, min_age_seconds=0).attempts == [left]
     remove_artifact(store, made)
     assert store.backend.files("data") == []
+
+
+def test_a_folder_is_removed_with_what_others_write_into_it_meanwhile(tmp_path, monkeypatch):
+    backend = backend_at(str(tmp_path / "store"))
+    backend.replace("work/key/log.txt", b"")
+    rmdir, writes = os.rmdir, iter([True, True, False])
+
+    def busy(path, **more):
+        if next(writes, False):
+            (tmp_path / "store/work/key/late.txt").write_text("last words")
+        rmdir(path, **more)
+
+    monkeypatch.setattr(os, "rmdir", busy)
+    backend.remove("work/key")
+    assert not (tmp_path / "store/work/key").exists()
