@@ -1,4 +1,4 @@
-"""`ingot down`: end the local Prefect server."""
+"""`ingot down`: end what `ingot up` started."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ import click
 @click.command("down")
 @click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
 def command() -> None:
-    """Stop the local Prefect server. Its history is kept; runs in progress go on without it."""
-    from flows.orchestration.server import stop_server
+    """Stop the local worker, reports and Prefect server.
 
-    server = stop_server()
-    click.echo(f"stopped {server.ui}" if server else "no local server was running")
+    Runs that the worker started are stopped too: their stages save what they have, and the next run
+    continues there. Runs of `ingot run` go on without the server. The server's history is kept.
+    """
+    from flows.orchestration.standing import bring_down
+
+    stopped = bring_down()
+    click.echo(f"stopped {', '.join(stopped)}" if stopped else "nothing was running")

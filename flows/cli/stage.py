@@ -110,8 +110,7 @@ def make_spec(
 def _input(store: Any, stage: Any, text: str) -> tuple[str, Any]:
     from artifacts_schema.config import did_you_mean
     from artifacts_schema.errors import UsageError
-    from flows.recipe.graph import output_for
-    from flows.recipe.reference import Reference
+    from flows.recipe.reference import stored_input
 
     flag = f"--input {text}"
     role, equals, named = text.partition("=")
@@ -120,14 +119,7 @@ def _input(store: Any, stage: Any, text: str) -> tuple[str, Any]:
     if role not in stage.inputs:
         known = did_you_mean(role, stage.inputs)
         raise UsageError(f"{stage.name} has no input '{role}'{known}", where=flag)
-    manifest, output = store.resolve(named)
-    outputs = {name: found.kind for name, found in manifest.outputs.items()}
-    reference = Reference(named, named, output=output)
-    try:
-        output = output_for(stage.inputs[role].kind, role, outputs, reference, manifest.stage)
-    except UsageError as error:
-        raise UsageError(error.what, where=flag, hint=error.hint) from None
-    return role, store.reference(manifest, output)
+    return role, stored_input(store, stage, role, named, where=flag)
 
 
 def _run(store: Any, spec: Any, force: bool) -> tuple[Any, bool]:

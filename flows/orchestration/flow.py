@@ -1,39 +1,51 @@
-"""The flows that Prefect knows: a whole recipe, and a single stage."""
+"""The flows that Prefect knows: a whole recipe, and a spec that another process wrote.
+
+The flow of a single stage's form is made in `stage_flow`.
+"""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, cast
 
-from prefect import flow, get_run_logger
-from prefect.artifacts import create_markdown_artifact, create_table_artifact
-from prefect.futures import PrefectFuture
+from prefect import flow
 from prefect.runtime import flow_run
 from prefect.task_runners import ThreadPoolTaskRunner
 
 from artifacts_schema.errors import IngotError
 from artifacts_schema.identity import short
-from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
-from flows.orchestration.follow import AWAY, Ended, Messages, artifact_key, follow_step
-from flows.recipe.execute import Job, execute, run_step, start_here
-from flows.recipe.observer import Observer
-from flows.recipe.pipeline import Pipeline, Request
-from flows.recipe.plan import Plan, PlannedStep
+from artifacts_schema.store.runs import runs
+from flows.orchestration.forms import request_of
+from flows.orchestration.pages import made_by
+from flows.orchestration.shown import Shown
+from flows.recipe.execute import execute, run_step
+from flows.recipe.observer import Observer, Several
+from flows.recipe.pipeline import Pipeline
+from flows.recipe.plan import PlannedStep
+from stages.engine.spec import StageSpec
 
-_also_told: ContextVar[Observer | None] = ContextVar("also_told", default=None)
+TAG = "ingot"
+"""On every flow run of ours, so that an automation can mean ours and nobody else's."""
+_also_told: ContextVar[tuple[Observer, ...]] = ContextVar("also_told", default=())
 _jobs: ContextVar[int | None] = ContextVar("jobs", default=None)
+
+
+def run_name(name: str) -> str:
+    """`name #3f2a`: the end of Prefect's own id tells runs of one name apart."""
+    return f"{name} #{str(flow_run.id)[-4:]}" if flow_run.id else name
 
 
 def _pipeline_name() -> str:
     given = flow_run.parameters
-    name = str(given.get("recipe", "recipe")).rsplit("/", 1)[-1].removesuffix(".yaml")
-    through = f" through {given['through']}" if given.get("through") else ""
-    return f"{name}{through} {flow_run.id[:8] if flow_run.id else ''}".strip()
+    name = Path(str(given.get("recipe", "recipe"))).stem
+    for word, field in (("from", "start"), ("through", "through")):
+        if given.get(field):
+            name += f" {word} {given[field]}"
+    return run_name(name)
 
 
 @flow(
@@ -65,25 +77,31 @@ def pipeline(
         force: steps to run although their artifact stands.
         strict_code: run steps anew whose program changed at an equal version.
     """
-    request = Request(
-        recipe,
-        store,
-        profile,
-        tuple(overrides or ()),
-        start,
-        through,
-        tuple(force or ()),
-        strict_code,
-    )
-    bound = Pipeline.open(request)
-    shown = Shown(_also_told.get())
-    final = execute(bound, dispatch=shown.dispatch, observer=shown, jobs=_jobs.get())
-    shown.publish_result(bound, final)
+    asked = {
+        "recipe": recipe,
+        "store": store,
+        "profile": profile,
+        "overrides": overrides or [],
+        "start": start,
+        "through": through,
+        "force": force or [],
+        "strict_code": strict_code,
+    }
+    bound = Pipeline.open(request_of(asked))
+    shown = Shown(bound.name)
+    told = Several((*_also_told.get(), shown))
+    try:
+        final = execute(bound, dispatch=shown.dispatch, observer=told, jobs=_jobs.get())
+    except Exception:
+        _publish(shown, bound)
+        raise
+    _publish(shown, bound)
     return {step.instance: short(step.key or "") for step in final.steps}
 
 
-@flow(name="stage", flow_run_name="{stage} {expected_key}", persist_result=False, retries=0)
-def single_stage(stage: str, store: str, spec_uri: str, expected_key: str) -> dict[str, str]:
+@flow(name="spec", flow_run_name=lambda: run_name(flow_run.parameters["stage"]),
+      persist_result=False, retries=0)  # fmt: skip
+def spec(stage: str, store: str, spec_uri: str, expected_key: str) -> dict[str, str]:
     """Run one stage from a spec; the key is computed again here and must be `expected_key`.
 
     Args:
@@ -94,25 +112,29 @@ def single_stage(stage: str, store: str, spec_uri: str, expected_key: str) -> di
     """
     import fsspec
 
-    from stages.engine.spec import StageSpec
-
     with fsspec.open(spec_uri, "rb") as file:
-        spec = StageSpec.from_json(file.read(), where=spec_uri)
-    if spec.key != expected_key:
+        found = StageSpec.from_json(file.read(), where=spec_uri)
+    if found.key != expected_key:
         raise IngotError(
-            f"the key here is {short(spec.key)}, expected {short(expected_key)}", where=stage
+            f"the key here is {short(found.key)}, expected {short(expected_key)}", where=stage
         )
-    opened = Store.open(store)
-    step = PlannedStep(stage, stage, stage, "run", "asked for", spec.key, spec)
-    shown = Shown(None)
-    manifest = run_step(opened, step, dispatch=shown.dispatch, observer=shown)
+    return run_spec(Store.open(store), found)
+
+
+def run_spec(store: Store, spec: StageSpec) -> dict[str, str]:
+    """Run one stage and show it; returns the digest of each output."""
+    step = PlannedStep(spec.stage, spec.stage, spec.stage, "run", "asked for", spec.key, spec)
+    shown = Shown("stage")
+    shown.publish_plan([step], f"{spec.stage} {short(spec.key)}")
+    manifest = run_step(store, step, dispatch=shown.dispatch, observer=shown)
+    shown.publish_results(store, [(spec.stage, manifest)], manifest.key)
     return {output: short(found.digest) for output, found in manifest.outputs.items()}
 
 
 @contextmanager
 def told_also(observer: Observer | None, jobs: int | None) -> Iterator[None]:
     """While this lasts, `observer` hears what the flow's own observer hears."""
-    tokens = (_also_told.set(observer), _jobs.set(jobs))
+    tokens = (_also_told.set((observer,) if observer else ()), _jobs.set(jobs))
     try:
         yield
     finally:
@@ -120,108 +142,8 @@ def told_also(observer: Observer | None, jobs: int | None) -> Iterator[None]:
         _jobs.reset(tokens[1])
 
 
-@dataclass
-class Shown(Observer):
-    """Shows a run in Prefect: a task for each step, the plan as a table, the funnel as a page."""
-
-    also: Observer | None
-    queues: dict[str, Messages] = field(default_factory=dict)
-    futures: list[PrefectFuture[Any]] = field(default_factory=list)
-    first_plan: bool = True
-
-    def dispatch(self, store: Store, step: PlannedStep) -> Job:
-        """Start the child, and a task that shows it."""
-        job = start_here(store, step)
-        messages: Messages = Messages()
-        self.queues[step.instance] = messages
-        try:
-            self.futures.append(
-                follow_step.submit(
-                    step.instance, step.stage, step.key or "", step.cause, _Opaque(messages)
-                )
-            )
-        except AWAY as error:
-            _log().warning("step %s runs, but is not shown: %s", step.instance, error)
-        return job
-
-    def planned(self, plan: Plan) -> None:
-        """Publish the first plan; later ones follow from what happens."""
-        if self.also:
-            self.also.planned(plan)
-        if self.first_plan:
-            self.first_plan = False
-            rows = [
-                {
-                    "step": s.instance,
-                    "action": s.action,
-                    "cause": s.cause,
-                    "key": short(s.key or ""),
-                }
-                for s in plan.steps
-            ]
-            _publish(lambda: create_table_artifact(rows, key="plan", description=plan.summary()))
-
-    def started(self, step: PlannedStep) -> None:
-        """Pass it on."""
-        if self.also:
-            self.also.started(step)
-
-    def event(self, step: PlannedStep, event: dict[str, Any]) -> None:
-        """Hand an event to the step's task."""
-        if self.also:
-            self.also.event(step, event)
-        self.queues[step.instance].put(event)
-
-    def finished(self, step: PlannedStep, manifest: Manifest, seconds: float) -> None:
-        """End the step's task."""
-        if self.also:
-            self.also.finished(step, manifest, seconds)
-        self.queues[step.instance].put(Ended(counts=manifest.counts))
-
-    def failed(self, step: PlannedStep, error: IngotError) -> None:
-        """Fail the step's task with the step's own error."""
-        if self.also:
-            self.also.failed(step, error)
-        self.queues[step.instance].put(Ended(error))
-
-    def publish_result(self, bound: Pipeline, plan: Plan) -> None:
-        """The funnel of the run, as a page in the UI."""
-        lines = ["| step | in | out | dropped |", "|---|---:|---:|---|"]
-        for step in plan.steps:
-            conservation = step.manifest.conservation if step.manifest else None
-            if conservation is not None:
-                lost = ", ".join(
-                    f"{reason} {count:,}" for reason, count in conservation.dropped.items()
-                )
-                kept = f"{conservation.records_in:,} | {conservation.out:,}"
-                lines.append(f"| {step.instance} | {kept} | {lost} |")
-        key = artifact_key(f"funnel-{bound.name}")
-        _publish(
-            lambda: create_markdown_artifact(
-                "\n".join(lines), key=key, description="Documents by step"
-            )
-        )
-
-
-class _Opaque:
-    """Keeps Prefect from walking into, copying or printing what it carries."""
-
-    def __init__(self, messages: Messages) -> None:
-        self.get = messages.get
-
-    def __repr__(self) -> str:
-        return "events"
-
-
-def _publish(create: Any) -> None:
-    try:
-        create()
-    except AWAY as error:
-        _log().warning("not shown in the UI: %s", error)
-
-
-def _log() -> logging.Logger | logging.LoggerAdapter[Any]:
-    try:
-        return get_run_logger()
-    except RuntimeError:
-        return logging.getLogger(__name__)
+def _publish(shown: Shown, bound: Pipeline) -> None:
+    """What stands now, as artifacts; the report is of the run that was written down last."""
+    newest = next(runs(bound.store, bound.name), None)
+    if newest is not None:
+        shown.publish_results(bound.store, made_by(bound.plan()), newest.name)

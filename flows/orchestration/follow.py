@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import queue
-import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,8 +19,11 @@ from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.exceptions import PrefectException
 from prefect.logging import get_run_logger
+from prefect.states import Cancelled
 
-from artifacts_schema.errors import IngotError
+from artifacts_schema.errors import IngotError, Stopped
+from flows.orchestration.pages import artifact_key, line_of
+from flows.orchestration.pictures import LossPicture
 
 PROGRESS_SECONDS = 2.0
 METRIC_SECONDS = 10.0
@@ -37,38 +39,57 @@ class Ended:
     counts: Mapping[str, Any] = field(default_factory=dict)
 
 
-Messages = queue.Queue[dict[str, Any] | Ended]
+class Messages:
+    """What a step tells its task; Prefect neither walks into it, nor copies or prints it."""
+
+    def __init__(self) -> None:
+        waiting: queue.SimpleQueue[dict[str, Any] | Ended] = queue.SimpleQueue()
+        self.put, self.get = waiting.put, waiting.get
+
+    def __repr__(self) -> str:
+        return "events"
 
 
 @task(
     name="step", task_run_name="{instance}", cache_policy=NO_CACHE, persist_result=False, retries=0
 )
-def follow_step(instance: str, stage: str, key: str, cause: str, messages: Any) -> dict[str, Any]:
+def follow_step(
+    instance: str, stage: str, key: str, cause: str, scope: str, messages: Messages
+) -> Any:
     """Show the events of one step until it ends; raise its error if it fails."""
     log = get_run_logger()
     log.info("%s %s: %s", stage, key[:12], cause or "missing")
-    shown = Progress(instance)
+    progress = Progress(artifact_key(f"progress-{scope}-{instance}"))
+    picture = LossPicture(artifact_key(f"loss-{scope}-{instance}"))
     last_metric = 0.0
     while True:
         message = messages.get()
         if isinstance(message, Ended):
+            picture.show()
+            if isinstance(message.error, Stopped):
+                return Cancelled(message=str(message.error))
             if message.error is not None:
                 raise message.error
-            shown.finish()
-            log.info("made %s", _line(message.counts))
+            progress.finish()
+            log.info("made %s", line_of(message.counts))
             return {"key": key, **dict(message.counts)}
         if message["type"] == "progress":
-            shown.show(message)
-        elif message["type"] == "metric" and time.monotonic() - last_metric > METRIC_SECONDS:
-            last_metric = time.monotonic()
-            log.info("%s", _line({k: v for k, v in message.items() if k not in ("type", "time")}))
+            progress.show(message)
+        elif message["type"] == "metric":
+            picture.take(message)
+            if time.monotonic() - last_metric > METRIC_SECONDS:
+                last_metric = time.monotonic()
+                log.info("%s", line_of({k: message[k] for k in message if k not in _PLUMBING}))
+
+
+_PLUMBING = ("type", "time")
 
 
 class Progress:
     """One progress artifact for a step, updated at a bounded rate; silent when the API is away."""
 
-    def __init__(self, instance: str) -> None:
-        self.key = artifact_key(f"progress-{instance}")
+    def __init__(self, key: str) -> None:
+        self.key = key
         self._id: Any = None
         self._last = 0.0
 
@@ -95,20 +116,3 @@ class Progress:
                 update_progress_artifact(self._id, share, description=description)
         except AWAY as error:
             logging.getLogger(__name__).debug("progress not shown: %s", error)
-
-
-def artifact_key(name: str) -> str:
-    """A name in the form that Prefect allows: lowercase letters, digits and dashes."""
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-
-
-def _line(values: Mapping[str, Any]) -> str:
-    parts = (
-        f"{k} {v:,.4g}"
-        if isinstance(v, float)
-        else f"{k} {v:,}"
-        if isinstance(v, int)
-        else f"{k} {v}"
-        for k, v in values.items()
-    )
-    return ", ".join(parts)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from artifacts_schema.errors import IngotError, Stopped
-from flows.orchestration.server import Server, ensure_server, use
+from flows.orchestration.server import ensure_server, use
 from flows.recipe.observer import Observer
 from flows.recipe.pipeline import Pipeline, Request
 from flows.recipe.plan import Plan
@@ -27,14 +27,16 @@ def run_pipeline(
     and the same command continues, with or without Prefect.
     """
     server = ensure_server(tell)
-    _configure(server)
+    use(server)
+
+    from prefect import tags
 
     from flows.orchestration import flow
     from flows.orchestration.follow import AWAY
 
     try:
-        with flow.told_also(observer, jobs):
-            flow.pipeline(**_parameters(request))
+        with flow.told_also(observer, jobs), tags(flow.TAG):
+            flow.pipeline(**absolute(request))
     except IngotError:
         raise
     except KeyboardInterrupt:
@@ -52,7 +54,8 @@ def run_pipeline(
     return bound.plan()
 
 
-def _parameters(request: Request) -> dict[str, Any]:
+def absolute(request: Request) -> dict[str, Any]:
+    """A request as parameters of the flow, which mean the same from every folder."""
     values = request.to_json()
     values["store"] = (
         os.path.abspath(request.store) if "://" not in request.store else request.store
@@ -60,15 +63,3 @@ def _parameters(request: Request) -> dict[str, Any]:
     if os.path.exists(request.recipe):
         values["recipe"] = os.path.abspath(request.recipe)
     return values
-
-
-def _configure(server: Server) -> None:
-    """Settings of the client, before its import: our terminal shows the run, not Prefect's."""
-    use(server)
-    defaults = {
-        "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
-        "PREFECT_CLIENT_MAX_RETRIES": "1",
-        "DO_NOT_TRACK": "1",
-    }
-    for name, value in defaults.items():
-        os.environ.setdefault(name, value)

@@ -6,30 +6,31 @@ a finished run can still be looked at. `ingot up` and `ingot down` start and sto
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import signal
 import socket
-import subprocess
 import sys
-import time
 import tomllib
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
-from artifacts_schema.errors import IngotError
+from artifacts_schema.errors import IngotError, UsageError
+from flows.orchestration import background
+from flows.orchestration.background import home, log_of, one_at_a_time, wait_until
 
 HOST = "127.0.0.1"
 PORT = 4200
 START_SECONDS = 120.0
 STOP_SECONDS = 10.0
+NAME = "prefect"
 _chosen: set[str] = set()
 """APIs of our own that `use` has put into the environment: nobody configured those."""
+
+Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,6 @@ class Server:
 
     api: str
     process: int | None = None
-    started: str | None = None
 
     @property
     def ui(self) -> str:
@@ -46,43 +46,37 @@ class Server:
         return self.api.removesuffix("/api")
 
 
-def home() -> Path:
-    """Where the local server keeps its database, log and state: `$INGOT_HOME`, or `~/.ingot`."""
-    folder = Path(os.environ.get("INGOT_HOME", "~/.ingot")).expanduser()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise IngotError(
-            f"cannot make the folder: {error.strerror}", where=str(folder), hint="set INGOT_HOME"
-        ) from None
-    return folder
-
-
 def find_server() -> Server | None:
     """The server that a run would use now: configured, or ours if it answers."""
-    standing, configured = _remembered(), _configured()
+    standing, configured = _standing(), _configured()
     if configured and (standing is None or standing.api != configured):
         return Server(configured)
     return standing if standing is not None and answers(standing) else None
 
 
-def ensure_server(tell: Callable[[str], None] = lambda line: None) -> Server:
-    """The configured server, which must answer; else ours, started in the background if need be."""
-    with _one_at_a_time():
-        standing, configured = _remembered(), _configured()
+def ensure_server(tell: Tell = lambda line: None, port: int | None = None) -> Server:
+    """The configured server, which must answer; else ours, started in the background if need be.
+
+    Ours listens on `port`; if None, on 4200 or, where that is taken, on any that is free. Raises
+    UsageError for a port that is taken, and for a server of another version than the client's.
+    """
+    with one_at_a_time():
+        standing, configured = _standing(), _configured()
         if configured and (standing is None or standing.api != configured):
-            if answers(Server(configured)):
-                return Server(configured)
-            raise IngotError(
-                "the Prefect API does not answer",
-                where=configured,
-                hint="start it, unset PREFECT_API_URL to use a local one, or add --no-prefect",
-            )
-        if standing is not None and answers(standing):
-            return standing
-        tell("starting a Prefect server in the background (some seconds the first time)")
-        server = _start()
-        tell(f"Prefect UI: {server.ui}")
+            server = Server(configured)
+            if not answers(server):
+                raise IngotError(
+                    "the Prefect API does not answer",
+                    where=configured,
+                    hint="start it, unset PREFECT_API_URL to use a local one, or add --no-prefect",
+                )
+        elif standing is not None:
+            server = _joined(standing, port)
+        else:
+            tell("starting a Prefect server in the background (some seconds the first time)")
+            server = _start(_free_port(port))
+            tell(f"Prefect UI: {server.ui}")
+        _check_version(server)
         return server
 
 
@@ -92,6 +86,67 @@ def use(server: Server) -> None:
     if server.process is not None:
         _chosen.add(server.api)
         os.environ.setdefault("PREFECT_HOME", server_environment()["PREFECT_HOME"])
+    defaults = {
+        "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
+        "PREFECT_CLIENT_MAX_RETRIES": "1",
+        "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
+        "DO_NOT_TRACK": "1",
+    }
+    for name, value in defaults.items():
+        os.environ.setdefault(name, value)
+
+
+def stop_server() -> Server | None:
+    """Stop our own server; returns it, or None if there was none."""
+    with one_at_a_time():
+        process = background.stop(NAME, STOP_SECONDS)
+        return Server(process.facts["api"], process.process) if process else None
+
+
+def answers(server: Server, timeout: float = 2.0) -> bool:
+    """Whether the API says that it is well."""
+    return _get(f"{server.api}/health", timeout) is True
+
+
+def server_version(server: Server) -> str | None:
+    """Prefect's version there; None if it does not say (another product, or not without a key)."""
+    told = _get(f"{server.api}/admin/version", 5.0)
+    return told if isinstance(told, str) else None
+
+
+def server_environment() -> dict[str, str]:
+    """Settings of our server: its own database, nothing sent anywhere, its UI at any address."""
+    return {
+        "PREFECT_HOME": str(home() / "prefect"),
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "DO_NOT_TRACK": "1",
+        "PREFECT_LOGGING_TO_API_ENABLED": "true",
+        "PREFECT_UI_API_URL": "/api",
+        "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
+    }
+
+
+def is_free(port: int) -> bool:
+    """Whether this machine's loopback has nobody listening on `port`."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+        return True
+
+
+def any_port() -> int:
+    """A port of loopback that is free now."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def _standing() -> Server | None:
+    process = background.find(NAME)
+    return Server(process.facts["api"], process.process) if process else None
 
 
 def _configured() -> str | None:
@@ -108,135 +163,71 @@ def _configured() -> str | None:
         return None
 
 
-def stop_server() -> Server | None:
-    """Stop our own server; returns it, or None if there was none."""
-    with _one_at_a_time():
-        server = _remembered()
-        _state().unlink(missing_ok=True)
-        if server is None or not _is_ours(server):
-            return None
-        assert server.process is not None
-        for number, grace in ((signal.SIGTERM, STOP_SECONDS), (signal.SIGKILL, STOP_SECONDS)):
-            _signal(server.process, number)
-            if _wait(lambda: not _is_ours(server), grace):
-                return server
-        raise IngotError(f"process {server.process} does not end", where=server.api)
-
-
-def answers(server: Server, timeout: float = 2.0) -> bool:
-    """Whether the API says that it is well."""
-    try:
-        with urllib.request.urlopen(f"{server.api}/health", timeout=timeout) as reply:
-            return bool(reply.status == 200)
-    except (urllib.error.URLError, OSError, ValueError):
-        return False
-
-
-def _start() -> Server:
-    port = _free_port()
-    log = home() / "prefect.log"
-    with open(log, "ab") as sink:
-        process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "prefect",
-                "server",
-                "start",
-                "--host",
-                HOST,
-                "--port",
-                str(port),
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=sink,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            env={**os.environ, **server_environment()},
+def _joined(server: Server, port: int | None) -> Server:
+    """Our server that runs already; it is given time to come up."""
+    if port is not None and server.api != f"http://{HOST}:{port}/api":
+        raise UsageError(
+            f"the local server already runs at {server.ui}",
+            where=f"--port {port}",
+            hint="leave --port out, or `ingot down` first",
         )
-    server = Server(f"http://{HOST}:{port}/api", process.pid, _start_time(process.pid))
-    _state().write_text(json.dumps(asdict(server)))
-    if _wait(lambda: answers(server) or process.poll() is not None, START_SECONDS) and answers(
-        server
-    ):
-        return server
-    if process.poll() is None:
-        process.kill()
-    _state().unlink(missing_ok=True)
-    raise IngotError(
-        "the Prefect server did not start", where=str(log), hint="read the log, or add --no-prefect"
+    if not wait_until(lambda: answers(server), START_SECONDS):
+        raise IngotError(
+            "the local server runs but does not answer",
+            where=server.api,
+            hint=f"`ingot down` ends it; its log is {log_of(NAME)}",
+        )
+    return server
+
+
+def _check_version(server: Server) -> None:
+    there, here = server_version(server), version("prefect")
+    if there is None or there.split(".")[:2] == here.split(".")[:2]:
+        return
+    raise UsageError(
+        f"the server is Prefect {there}, this is Prefect {here}",
+        where=server.api,
+        hint="`ingot down` and the same command start one of this version"
+        if server.process is not None
+        else f"install prefect {there}, unset PREFECT_API_URL for a local one, or add --no-prefect",
     )
 
 
-def server_environment() -> dict[str, str]:
-    """Settings of our server: its own database, nothing sent anywhere."""
-    return {
-        "PREFECT_HOME": str(home() / "prefect"),
-        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-        "DO_NOT_TRACK": "1",
-        "PREFECT_LOGGING_TO_API_ENABLED": "true",
-    }
+def _free_port(wanted: int | None) -> int:
+    port = PORT if wanted is None else wanted
+    if is_free(port):
+        return port
+    if wanted is None:
+        return any_port()
+    other = Server(f"http://{HOST}:{port}/api")
+    use_it = f", or use the Prefect server there: PREFECT_API_URL={other.api}"
+    raise UsageError(
+        f"port {port} is taken by another program",
+        hint=f"choose another with --port{use_it if answers(other) else ''}",
+    )
 
 
-@contextmanager
-def _one_at_a_time() -> Iterator[None]:
-    with open(home() / "prefect.lock", "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+def _start(port: int) -> Server:
+    command = [sys.executable, "-P", "-m", "flows.orchestration.serve", str(port)]
+    api = f"http://{HOST}:{port}/api"
+    process = background.start(NAME, command, server_environment(), {"api": api})
+    server = Server(api, process.process)
+    if wait_until(lambda: answers(server) or not process.lives(), START_SECONDS) and answers(
+        server
+    ):
+        return server
+    background.stop(NAME, STOP_SECONDS)
+    raise IngotError(
+        "the Prefect server did not start",
+        where=str(log_of(NAME)),
+        hint="read the log, or add --no-prefect",
+    )
 
 
-def _state() -> Path:
-    return home() / "prefect.json"
-
-
-def _remembered() -> Server | None:
+def _get(url: str, timeout: float) -> object:
+    """The JSON value at a URL; None if nothing sensible comes back."""
     try:
-        return Server(**json.loads(_state().read_text()))
-    except (OSError, ValueError, TypeError):
+        with urllib.request.urlopen(url, timeout=timeout) as reply:
+            return json.loads(reply.read())
+    except (urllib.error.URLError, OSError, ValueError):
         return None
-
-
-def _free_port() -> int:
-    for port in (PORT, 0):
-        with socket.socket() as probe:
-            try:
-                probe.bind((HOST, port))
-            except OSError:
-                continue
-            return int(probe.getsockname()[1])
-    raise IngotError("no free port on loopback")
-
-
-def _is_ours(server: Server) -> bool:
-    """Whether the remembered process still runs and is the same one (ids are given out again)."""
-    if server.process is None:
-        return False
-    now = _start_time(server.process)
-    return now is not None and now == server.started
-
-
-def _start_time(process: int) -> str | None:
-    """Start of a process, as `ps` tells it; None for one that has ended."""
-    import psutil
-
-    try:
-        found = psutil.Process(process)
-        return None if found.status() == psutil.STATUS_ZOMBIE else f"{found.create_time():.2f}"
-    except psutil.Error:
-        return None
-
-
-def _signal(process: int, number: int) -> None:
-    try:
-        os.killpg(process, number)
-    except ProcessLookupError:
-        return
-
-
-def _wait(condition: Callable[[], bool], seconds: float) -> bool:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if condition():
-            return True
-        time.sleep(0.1)
-    return condition()

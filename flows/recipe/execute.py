@@ -238,7 +238,8 @@ def outcome(store: Store, step: PlannedStep, job: Job, code: int) -> Manifest:
         return manifest
     said = job.last_words().removeprefix("error: ").strip()
     if code == EXIT_RESUME:
-        raise Stopped(said or "stopped", where=step.instance, hint="the same command continues")
+        hint = None if "to continue" in said else "the same command continues"
+        raise Stopped(said or "stopped", where=step.instance, hint=hint)
     if code == 0:
         said = "it ended well but committed nothing"
     elif code < 0:

@@ -18,7 +18,7 @@ from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
 from flows.recipe.profile import Profile
 from flows.recipe.recipe import Problems, Recipe, Step
-from flows.recipe.reference import Reference, parse_reference
+from flows.recipe.reference import Reference, output_for, parse_reference
 from stages.engine.protocol import Stage
 from stages.engine.registry import stage_named
 
@@ -324,30 +324,6 @@ class _Builder:
 
     def _problem(self, what: str, step: Step, *where: str, hint: str | None = None) -> None:
         self.problems.add(what, where=self.recipe.place("steps", step.name, *where), hint=hint)
-
-
-def output_for(
-    kind: str, role: str, outputs: dict[str, str], reference: Reference, owner: str
-) -> str:
-    """The output that a role of `kind` takes; UsageError if none or several would fit."""
-    if reference.output is not None:
-        if reference.output not in outputs:
-            near = did_you_mean(reference.output, outputs)
-            raise UsageError(f"'{owner}' has no output '{reference.output}'{near}")
-        found = outputs[reference.output]
-        if found != kind:
-            raise UsageError(f"role '{role}' takes {kind}, '{reference.text}' is {found}")
-        return reference.output
-    fitting = [name for name, found in outputs.items() if found == kind]
-    if len(fitting) == 1:
-        return fitting[0]
-    if not fitting:
-        made = ", ".join(sorted(set(outputs.values())))
-        raise UsageError(f"role '{role}' takes {kind}, '{reference.text}' makes {made}")
-    raise UsageError(
-        f"'{reference.text}' makes several outputs of kind {kind}: {', '.join(fitting)}",
-        hint=f"write {reference.text}:{fitting[0]}",
-    )
 
 
 def _in_order(instances: list[Instance], recipe: Recipe, problems: Problems) -> dict[str, Instance]:

@@ -19,7 +19,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from artifacts_schema.config import did_you_mean
 from artifacts_schema.errors import UsageError
+from artifacts_schema.manifest import InputRef
+from artifacts_schema.store import Store
+from stages.engine.protocol import Stage
 
 _WRITTEN = re.compile(
     r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(\[(?P<index>[^\[\]]+)\])?(:(?P<output>[A-Za-z0-9_-]+))?"
@@ -55,3 +59,39 @@ def parse_reference(text: str) -> Reference:
             hint="step, step:output, step[each], step[previous], a snapshot, @name or a key",
         )
     return Reference(text, match["name"], match["index"], match["output"])
+
+
+def output_for(
+    kind: str, role: str, outputs: dict[str, str], reference: Reference, owner: str
+) -> str:
+    """The output that a role of `kind` takes; UsageError if none or several would fit."""
+    if reference.output is not None:
+        if reference.output not in outputs:
+            near = did_you_mean(reference.output, outputs)
+            raise UsageError(f"'{owner}' has no output '{reference.output}'{near}")
+        found = outputs[reference.output]
+        if found != kind:
+            raise UsageError(f"role '{role}' takes {kind}, '{reference.text}' is {found}")
+        return reference.output
+    fitting = [name for name, found in outputs.items() if found == kind]
+    if len(fitting) == 1:
+        return fitting[0]
+    if not fitting:
+        made = ", ".join(sorted(set(outputs.values())))
+        raise UsageError(f"role '{role}' takes {kind}, '{reference.text}' makes {made}")
+    raise UsageError(
+        f"'{reference.text}' makes several outputs of kind {kind}: {', '.join(fitting)}",
+        hint=f"write {reference.text}:{fitting[0]}",
+    )
+
+
+def stored_input(store: Store, stage: type[Stage], role: str, text: str, *, where: str) -> InputRef:
+    """What `REF` or `REF:output` in the store gives to a role; UsageError at `where` if nothing."""
+    try:
+        manifest, output = store.resolve(text)
+        outputs = {name: found.kind for name, found in manifest.outputs.items()}
+        named = Reference(text, text, output=output)
+        output = output_for(stage.inputs[role].kind, role, outputs, named, manifest.stage)
+    except UsageError as error:
+        raise UsageError(error.what, where=where, hint=error.hint) from None
+    return store.reference(manifest, output)

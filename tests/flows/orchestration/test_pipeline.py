@@ -1,61 +1,28 @@
-"""A recipe as a Prefect flow run: shown step by step, same artifacts, same errors, nothing lost."""
+"""A recipe as a Prefect flow run of `ingot run`: same artifacts, same errors, nothing lost."""
 
 from __future__ import annotations
 
-import importlib.util
+import json
 import os
 import signal
-from contextlib import suppress
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from artifacts_schema.errors import IngotError
+from artifacts_schema.store import Store
 from flows.orchestration import server as servers
-from flows.recipe.execute import Observer, execute
+from flows.recipe.observer import Observer
 from flows.recipe.pipeline import Pipeline, Request
 
 pytestmark = pytest.mark.server
 
-RECIPE = """
-name: toys
-steps:
-  make: {stage: toy_make, config: {shards: 2}}
-  double: {stage: toy_double, inputs: {exclusions: make}}
-  join: {stage: toy_join, inputs: {exclusions: [make, double]}}
-"""
-
-
-def load_toys():
-    path = Path(__file__).parents[2] / "stages" / "engine" / "toys.py"
-    spec = importlib.util.spec_from_file_location("toys", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="module")
-def prefect(tmp_path_factory):
-    """A Prefect server of our own, with its home in a temporary folder."""
-    before = dict(os.environ)
-    os.environ["INGOT_HOME"] = str(tmp_path_factory.mktemp("home"))
-    os.environ.pop("PREFECT_API_URL", None)
-    load_toys().install(tmp_path_factory.mktemp("site"), os.environ)
-    told = []
-    server = servers.ensure_server(told.append)
-    assert told[-1] == f"Prefect UI: {server.ui}"
-    yield server
-    servers.stop_server()
-    assert not servers.answers(server)
-    os.environ.clear()
-    os.environ.update(before)
-
 
 @pytest.fixture
-def request_(tmp_path):
-    recipe = tmp_path / "toys.yaml"
-    recipe.write_text(RECIPE)
-    return Request(str(recipe), str(tmp_path / "store"))
+def request_(here, tmp_path):
+    return Request(str(here.folder / "toys.yaml"), str(tmp_path / "store"))
 
 
 class Told(Observer):
@@ -66,95 +33,78 @@ class Told(Observer):
         self.ended.append(step.instance)
 
 
-def read(client, path, body):
-    import httpx
-
-    reply = httpx.post(f"{client.api}/{path}", json=body, timeout=10)
-    reply.raise_for_status()
-    return reply.json()
+def newest_run(here):
+    tagged = {"flow_runs": {"tags": {"all_": ["ingot"]}}, "sort": "START_TIME_DESC", "limit": 1}
+    return here.post("/flow_runs/filter", tagged)[0]
 
 
-def test_a_run_is_shown_with_its_steps_plan_and_funnel(prefect, request_):
+def test_a_run_from_the_terminal_is_shown_too(here, request_):
     from flows.orchestration.run import run_pipeline
 
     told = Told()
     plan = run_pipeline(Pipeline.open(request_), request_, observer=told)
     assert plan.is_done
-    assert told.ended == ["make", "double", "join"]
-    (run,) = read(prefect, "flow_runs/filter", {"sort": "START_TIME_DESC", "limit": 1})
-    assert (run["state"]["type"], run["name"][:4]) == ("COMPLETED", "toys")
-    tasks = read(prefect, "task_runs/filter", {"flow_runs": {"id": {"any_": [run["id"]]}}})
-    assert {t["name"]: t["state"]["type"] for t in tasks} == dict.fromkeys(
-        ["make", "double", "join"], "COMPLETED"
-    )
-    artifacts = read(prefect, "artifacts/filter", {"flow_runs": {"id": {"any_": [run["id"]]}}})
-    data = {a["key"]: a["data"] for a in artifacts}
-    assert "toy_make" not in str(data["plan"])
-    assert '"double"' in str(data["plan"])
-    assert "| make | 8 | 8 |" in data["funnel-toys"]
+    assert told.ended == ["numbers", "learn"]
+    run = newest_run(here)
+    assert (run["state"]["type"], run["name"]) == ("COMPLETED", f"toys #{run['id'][-4:]}")
+    here.until(lambda: len(here.tasks(run["id"])) == 2)
+    assert {"plan-toys", "funnel-toys", "lineage-toys"} <= set(here.artifacts(run["id"]))
 
 
-def test_a_failing_step_fails_the_run_with_its_own_line(prefect, request_, tmp_path):
+def test_a_failing_step_fails_the_run_with_its_own_line_and_shows_what_stands(here, request_):
     from flows.orchestration.run import run_pipeline
 
     run_pipeline(Pipeline.open(request_), request_)
     bound = Pipeline.open(request_)
-    made = bound.plan().step("make").manifest
-    path = bound.store.backend.local_path(bound.store.payload(made, "exclusions", "00000.parquet"))
+    made = bound.plan().step("numbers").manifest
+    path = Path(bound.store.backend.full(bound.store.payload(made, "exclusions", "00000.parquet")))
     data = bytearray(path.read_bytes())
     data[40] ^= 1
     path.write_bytes(data)
-    changed = Request(request_.recipe, request_.store, overrides=("double.factor=3",))
-    with pytest.raises(IngotError, match=r"double: .*the file's bytes changed") as caught:
+    changed = Request(request_.recipe, request_.store, overrides=("learn.phase.steps=5",))
+    with pytest.raises(IngotError, match=r"learn: .*the file's bytes changed") as caught:
         run_pipeline(Pipeline.open(changed), changed)
     assert caught.value.exit_code == 2
-    runs = read(prefect, "flow_runs/filter", {"sort": "START_TIME_DESC", "limit": 1})
-    assert runs[0]["state"]["type"] == "FAILED"
+    run = newest_run(here)
+    assert run["state"]["type"] == "FAILED"
+    assert "| numbers | 8 | 6 |" in here.artifacts(run["id"])["funnel-toys"]
 
 
-def test_a_single_stage_runs_from_a_spec_and_checks_the_key(prefect, request_, tmp_path):
-    from flows.orchestration import run as orchestration
-
-    orchestration._configure(prefect)
-    from flows.orchestration.flow import single_stage
+def test_a_spec_runs_as_a_flow_and_its_key_is_computed_again(here, request_, tmp_path):
+    servers.use(servers.find_server())
+    from flows.orchestration.flow import spec as spec_flow
 
     bound = Pipeline.open(request_)
-    spec = bound.plan().step("make").spec
+    spec = bound.plan().step("numbers").spec
     path = tmp_path / "spec.json"
     path.write_bytes(spec.to_json())
     with pytest.raises(IngotError, match="the key here is"):
-        single_stage("toy_make", bound.store.url, str(path), "0" * 64)
-    made = single_stage("toy_make", bound.store.url, str(path), spec.key)
-    manifest = bound.store.manifest("toy_make", spec.key)
+        spec_flow("ui_numbers", bound.store.url, str(path), "0" * 64)
+    made = spec_flow("ui_numbers", bound.store.url, str(path), spec.key)
+    manifest = bound.store.manifest("ui_numbers", spec.key)
     assert made == {"exclusions": manifest.outputs["exclusions"].digest[:12]}
 
 
-def test_a_second_server_is_not_started_and_ours_can_be_stopped(prefect, tmp_path, monkeypatch):
-    assert servers.ensure_server() == prefect
-    monkeypatch.setenv("INGOT_HOME", str(tmp_path))
-    assert servers.find_server() is None
-    assert servers.stop_server() is None
-    assert servers.answers(prefect)
-
-
-def test_an_api_that_does_not_answer_is_said_before_anything_runs(monkeypatch, request_):
-    from flows.orchestration.run import run_pipeline
-
-    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
-    with pytest.raises(IngotError, match="the Prefect API does not answer"):
-        run_pipeline(Pipeline.open(request_), request_)
-
-
-def test_a_server_that_dies_in_mid_run_costs_the_picture_and_nothing_else(prefect, request_):
-    """The API vanishes after the first step: children go on and commit, a new run reuses."""
-    from flows.orchestration.run import run_pipeline
-
-    class Killer(Observer):
-        def finished(self, step, manifest, seconds):
-            if step.instance == "make":
-                os.killpg(prefect.process, signal.SIGKILL)
-
-    with suppress(IngotError):
-        run_pipeline(Pipeline.open(request_), request_, observer=Killer())
-    assert Pipeline.open(request_).plan().step("make").action == "reuse"
-    assert execute(Pipeline.open(request_)).is_done
+def test_a_server_that_dies_in_mid_run_costs_the_picture_and_nothing_else(ui, tmp_path):
+    """The API vanishes while a step runs: its child goes on and commits, a new run reuses it."""
+    gate, store = tmp_path / "gate", Store.open(str(tmp_path / "store"))
+    environment = {**ui.environment, "INGOT_HOME": str(tmp_path / "home")}
+    recipe = str(ui.folder / "toys.yaml")
+    words = ("run", recipe, "--store", store.url, "--set", f"learn.gate={gate}")
+    run = subprocess.Popen(
+        [sys.executable, "-c", "from flows.cli.main import main; main()", *words],
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    try:
+        ui.until(lambda: len(list((tmp_path / "store").glob("work/*/done/*/*.json"))) == 2)
+        server = json.loads((tmp_path / "home" / "prefect.json").read_text())
+        os.killpg(server["process"], signal.SIGKILL)
+        gate.touch()
+        said, _ = run.communicate(timeout=120)
+    finally:
+        run.kill()
+    assert run.returncode == 0 or "the same command continues" in said, said
+    done = ui.ingot(*words, "--no-prefect", INGOT_HOME=str(tmp_path / "home"))
+    assert done.returncode == 0, done.stderr
+    assert "learn: made" not in done.stderr
+    assert store.ref("toys/learn") is not None

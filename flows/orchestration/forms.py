@@ -1,0 +1,273 @@
+"""Flat forms: what the UI asks for a recipe or a stage, and what the answers mean.
+
+A form is a JSON schema without nesting, so that every field has its own description, range and
+error. A stage's form is made of its `Config`: a nested model becomes fields with dotted titles; a
+list of models, a mapping or a union of types, which no flat field can hold, is a text in YAML.
+
+| key of a field | means |
+|---|---|
+| `store`, `profile`, `name` | as the command line's --store, --profile, --as |
+| `input__ROLE` | a name in the store or a key, with `:output` where several would fit |
+| `config__A__B` | the value `a.b` of the stage's config |
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from textwrap import indent
+from typing import Any
+
+from artifacts_schema.errors import UsageError
+from artifacts_schema.store import Store
+from flows.recipe.pipeline import Pipeline, Request
+from flows.recipe.profile import load_profile
+from flows.recipe.reading import parse_yaml
+from flows.recipe.recipe import BUNDLED, Recipe
+from flows.recipe.reference import stored_input
+from stages.engine.protocol import Role, Stage
+from stages.engine.registry import stage_named
+from stages.engine.spec import StageSpec
+
+STORE_PATTERN = r"^(/|[a-z][a-z0-9+.-]*://).+"
+REFERENCE_PATTERN = r"^@?[A-Za-z0-9][A-Za-z0-9._@/\[\]-]*(:[A-Za-z0-9_-]+)?$"
+NAME_FIELD = "name"
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._@\[\]-]*(/[A-Za-z0-9][A-Za-z0-9._@\[\]-]*)*$"
+_SCALARS = ("string", "integer", "number", "boolean")
+_KEPT = (
+    "type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
+    "multipleOf", "minLength", "maxLength", "pattern", "items", "minItems", "maxItems", "format",
+)  # fmt: skip
+_YAML = {"type": "string", "format": "json-string"}
+
+
+@dataclass
+class Form:
+    """Fields in the order in which they are shown."""
+
+    fields: dict[str, dict[str, Any]] = field(default_factory=dict)
+    required: list[str] = field(default_factory=list)
+
+    def add(
+        self,
+        key: str,
+        title: str,
+        description: str,
+        shape: Mapping[str, Any],
+        *,
+        required: bool = False,
+    ) -> None:
+        """Add a field; `shape` is its JSON schema, a default included where it has one."""
+        about = {"title": title, "description": description, "position": len(self.fields)}
+        self.fields[key] = {**shape, **about}
+        if required:
+            self.required.append(key)
+
+    def schema(self) -> dict[str, Any]:
+        """As a JSON schema."""
+        return {
+            "title": "Parameters",
+            "type": "object",
+            "properties": self.fields,
+            "required": self.required,
+        }
+
+    def defaults(self) -> dict[str, Any]:
+        """The value of each field that has one before anybody types."""
+        return {key: value["default"] for key, value in self.fields.items() if "default" in value}
+
+
+# A recipe ----------------------------------------------------------------------------------------
+
+
+def recipe_form(recipe: Recipe, store: str) -> Form:
+    """The form of `pipeline/RECIPE`."""
+    form = Form()
+    _add_place(form, store, recipe)
+    steps = list(recipe.steps)
+    step = {"type": "string", "enum": steps}
+    names = "|".join(re.escape(name) for name in [*steps, "snapshots"])
+    change = {"type": "string", "pattern": rf"^({names})\.[^=]+="}
+    form.add("start", "from", "First step to bring up to date.", step)
+    form.add("through", "through", "Last step to bring up to date.", step)
+    form.add(
+        "overrides",
+        "set",
+        "Changes of the recipe, STEP.path=value each, as filter.duplicates.threshold=0.7.",
+        {"type": "array", "items": change, "default": []},
+    )
+    form.add(
+        "force",
+        "force",
+        "Steps to run although their artifact stands; what they make is compared.",
+        {"type": "array", "items": step, "default": []},
+    )
+    form.add(
+        "strict_code",
+        "strict code",
+        "Run steps anew whose program changed at an equal version.",
+        {"type": "boolean", "default": False},
+    )
+    return form
+
+
+def check_recipe(parameters: Mapping[str, Any]) -> None:
+    """Raise what would refuse a run of `pipeline` with these parameters; hashes nothing."""
+    request = request_of(parameters)
+    graph = Pipeline.bind(request).graph
+    for flag, name in (
+        ("from", request.start),
+        ("through", request.through),
+        *(("force", name) for name in request.force),
+    ):
+        if name is not None:
+            graph.select(name, flag)
+
+
+def request_of(parameters: Mapping[str, Any]) -> Request:
+    """What the parameters of a run of `pipeline` ask for; a cleared field is one left out."""
+    given = {name: value for name, value in parameters.items() if value not in (None, "")}
+    for name in ("overrides", "force"):
+        given[name] = tuple(given.get(name, ()))
+    return Request(**given)
+
+
+# A stage -----------------------------------------------------------------------------------------
+
+
+def stage_form(stage: type[Stage], store: str) -> Form:
+    """The form of `stage/NAME`: the store, its inputs, every value of its config."""
+    form = Form()
+    _add_place(form, store, None)
+    form.add(
+        NAME_FIELD,
+        "name",
+        "Names what it makes, so that other forms can refer to it.",
+        {"type": "string", "pattern": NAME_PATTERN},
+    )
+    for name, role in stage.inputs.items():
+        _add_input(form, name, role)
+    schema = stage.Config.model_json_schema()
+    for path, said, shape, required in _leaves(schema, schema.get("$defs", {}), (), {}):
+        key, title = "__".join(("config", *path)), ".".join(path)
+        form.add(key, title, said, shape, required=required)
+    return form
+
+
+def stage_spec(store: Store, name: str, values: Mapping[str, Any]) -> StageSpec:
+    """What the form's `values` ask for, validated wholly.
+
+    Raises UsageError for a value or reference that is wrong, naming the field.
+    """
+    stage = stage_named(name)
+    form = stage_form(stage, "")
+    unknown = sorted(set(values) - set(form.fields))
+    if unknown:
+        raise UsageError(f"no field '{unknown[0]}'", where=f"stage {name}")
+    given = {**form.defaults(), **{k: v for k, v in values.items() if v is not None}}
+    config: dict[str, Any] = {}
+    for key, value in given.items():
+        kind, *path = key.split("__")
+        if kind == "config" and path:
+            _put(config, path, _read(form.fields[key], value))
+    references = {
+        role: [
+            stored_input(store, stage, role, text, where=f"input '{role}'")
+            for text in _texts(given[key])
+        ]
+        for role in stage.inputs
+        if (key := f"input__{role}") in given
+    }
+    execution = load_profile(given.get("profile") or None, BUNDLED).execution(name, {})
+    return StageSpec.make(stage, config, references, execution, where=f"stage {name}")
+
+
+def inputs_of(values: Mapping[str, Any]) -> list[str]:
+    """The references that a stage's form names."""
+    return [
+        text
+        for key, value in values.items()
+        if key.startswith("input__") and value
+        for text in _texts(value)
+    ]
+
+
+def _add_place(form: Form, store: str, recipe: Recipe | None) -> None:
+    form.add(
+        "store",
+        "store",
+        "Where artifacts lie: an absolute folder or a URL.",
+        {"type": "string", "pattern": STORE_PATTERN, "default": store},
+    )
+    folders = [BUNDLED, *([recipe.path.parent] if recipe else [])]
+    known = sorted({p.stem for folder in folders for p in (folder / "profiles").glob("*.yaml")})
+    shape: dict[str, Any] = {"type": "string", "enum": known} if known else {"type": "string"}
+    form.add("profile", "profile", "Where and how it runs; never changes a result.", shape)
+
+
+def _add_input(form: Form, name: str, role: Role) -> None:
+    one = {"type": "string", "pattern": REFERENCE_PATTERN}
+    required = role.least > 0
+    if role.most == 1:
+        said = f"A name in the store (RECIPE/STEP) or a key, of kind {role.kind}."
+        shape: dict[str, Any] = one
+    else:
+        said = f"Names in the store (RECIPE/STEP) or keys, of kind {role.kind}, in order."
+        shape = {"type": "array", "items": one, **({"minItems": role.least} if required else {})}
+    form.add(f"input__{name}", f"input: {name}", said, shape, required=required)
+
+
+def _leaves(
+    schema: Mapping[str, Any],
+    models: Mapping[str, Any],
+    above: tuple[str, ...],
+    defaults: Mapping[str, Any],
+) -> Iterator[tuple[tuple[str, ...], str, dict[str, Any], bool]]:
+    """(path, description, shape, required) of every value below a model.
+
+    `defaults` are those that its owner gives, which win over the model's own.
+    """
+    for name, value in schema.get("properties", {}).items():
+        path, said = (*above, name), value.get("description", "")
+        default = defaults.get(name, value.get("default"))
+        nested = models.get(str(value.get("$ref")).rsplit("/", 1)[-1])
+        if nested is not None and nested.get("type") == "object":
+            yield from _leaves(nested, models, path, default or {})
+            continue
+        shape = _flat(nested if nested is not None else value)
+        if default is not None:
+            shape["default"] = json.dumps(default, indent=2) if _is_text(shape) else default
+        required = name in schema.get("required", ()) and name not in defaults
+        yield path, f"{said} In YAML or JSON." if _is_text(shape) else said, shape, required
+
+
+def _flat(value: Mapping[str, Any]) -> dict[str, Any]:
+    """The keywords of a field that a flat form can hold; a text where it cannot hold the value."""
+    some = [branch for branch in value.get("anyOf", [value]) if branch.get("type") != "null"]
+    shape = {key: some[0][key] for key in _KEPT if key in some[0]}
+    is_list = shape.get("type") == "array" and shape.get("items", {}).get("type") in _SCALARS
+    return shape if len(some) == 1 and (shape.get("type") in _SCALARS or is_list) else dict(_YAML)
+
+
+def _is_text(shape: Mapping[str, Any]) -> bool:
+    return shape.get("format") == _YAML["format"]
+
+
+def _read(field: Mapping[str, Any], value: Any) -> Any:
+    """The value that a field's content means."""
+    if _is_text(field) and isinstance(value, str):
+        return parse_yaml(f"value:\n{indent(value, '  ')}", str(field["title"])).values["value"]
+    return value
+
+
+def _put(config: dict[str, Any], path: list[str], value: Any) -> None:
+    for name in path[:-1]:
+        config = config.setdefault(name, {})
+    config[path[-1]] = value
+
+
+def _texts(value: Any) -> list[str]:
+    texts = value if isinstance(value, list) else [value]
+    return [str(text).strip() for text in texts if str(text).strip()]

@@ -1,0 +1,99 @@
+"""Reports of runs that the UI links to: `python -P -m flows.orchestration.reports PORT`.
+
+A report holds texts from the web, so it is served from an address of its own: a page there is of
+another origin than the UI, may load nothing, and can call neither the UI's API nor anything else.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from artifacts_schema.store import Store
+from flows.orchestration import background
+from flows.orchestration.server import HOST, any_port, is_free
+
+NAME = "reports"
+_FILE = re.compile(r"/([A-Za-z0-9][A-Za-z0-9._@-]*\.html)")
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+
+
+def folder() -> Path:
+    """Where reports lie."""
+    place = background.home() / "reports"
+    place.mkdir(exist_ok=True)
+    return place
+
+
+def publish_report(store: Store, ref: str) -> tuple[Path, str | None]:
+    """Write the report of a run or artifact; its file, and its address if reports are served."""
+    from flows.report.report import write_report
+
+    file = folder() / f"{re.sub(r'[^A-Za-z0-9._-]', '-', ref)}.html"
+    write_report(store, ref, file)
+    serving = background.find(NAME)
+    return file, f"{serving.facts['address']}/{file.name}" if serving else None
+
+
+def ensure_reports(near: int) -> str:
+    """Serve reports on loopback, near the UI's port, unless that is done already; the address."""
+    standing = background.find(NAME)
+    if standing is not None:
+        return standing.facts["address"]
+    port = near + 1 if is_free(near + 1) else any_port()
+    command = [sys.executable, "-P", "-m", "flows.orchestration.reports", str(port)]
+    address = f"http://{HOST}:{port}"
+    background.start(NAME, command, {}, {"address": address})
+    return address
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Gives a report by name, and nothing else."""
+
+    protocol_version = "HTTP/1.1"
+    server_version, sys_version = "ingot", ""
+
+    def do_GET(self) -> None:
+        """A report, with headers under which it can load and call nothing."""
+        asked = _FILE.fullmatch(urlsplit(self.path).path)
+        file = folder() / asked[1] if asked else None
+        if not self._is_own() or file is None or not file.is_file():
+            self.send_error(404, "no such report")
+            return
+        data = file.read_bytes()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def end_headers(self) -> None:
+        """Add the headers of every answer."""
+        for name, value in HEADERS.items():
+            self.send_header(name, value)
+        super().end_headers()
+
+    def _is_own(self) -> bool:
+        """Whether it is asked for by an address of this machine, not by a name that points here."""
+        host = urlsplit(f"//{self.headers.get('Host', '')}").hostname
+        return host in (HOST, "localhost")
+
+
+def main(port: int) -> None:
+    """Serve until told to end."""
+    os.umask(0o077)
+    ThreadingHTTPServer((HOST, port), Handler).serve_forever()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

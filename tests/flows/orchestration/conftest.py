@@ -1,0 +1,156 @@
+"""One `ingot up` for all tests that need a server: it takes ten seconds, so they share it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from artifacts_schema.store import Store
+from flows.orchestration.server import any_port
+
+PLUGIN = Path(__file__).parent / "plugin"
+STAGES = {"ui_numbers": "Numbers", "ui_learn": "Learn"}
+ENDED = ("COMPLETED", "FAILED", "CANCELLED", "CRASHED")
+RECIPE = """\
+name: toys
+description: Numbers, and what is learned of them.
+steps:
+  numbers: {stage: ui_numbers, config: {rows: 8}}
+  learn: {stage: ui_learn, inputs: {exclusions: numbers}}
+"""
+
+
+@dataclass
+class Standing:
+    """What `ingot up` has started for the tests, and how they talk to it."""
+
+    folder: Path
+    environment: dict[str, str]
+    api: httpx.Client
+    ui: str
+    reports: str
+    said: str
+
+    @property
+    def store(self) -> Store:
+        return Store.open(str(self.folder / "store"))
+
+    def ingot(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run the command line."""
+        return run_ingot(*words, environment={**self.environment, **environment})
+
+    def state_file(self, name: str) -> str:
+        """What is remembered of a background process."""
+        return (self.folder / "home" / f"{name}.json").read_text()
+
+    def get(self, path: str) -> Any:
+        return self.api.get(path).raise_for_status().json()
+
+    def post(self, path: str, body: Any) -> Any:
+        return self.api.post(path, json=body).raise_for_status().json()
+
+    def ask(self, form: str, **parameters: Any) -> httpx.Response:
+        """Ask for a run, as the UI does."""
+        deployment = self.get(f"/deployments/name/{form}")
+        body = {"parameters": parameters, "state": {"type": "SCHEDULED"}}
+        return self.api.post(f"/deployments/{deployment['id']}/create_flow_run", json=body)
+
+    def state(self, run: str) -> str:
+        return self.get(f"/flow_runs/{run}")["state"]["type"]
+
+    def end_of(self, run: str) -> dict[str, Any]:
+        """The run, once it has ended."""
+        self.until(lambda: self.state(run) in ENDED)
+        return self.get(f"/flow_runs/{run}")
+
+    def artifacts(self, run: str) -> dict[str, Any]:
+        """Data of a run's artifacts by key."""
+        found = self.post("/artifacts/filter", {"flow_runs": {"id": {"any_": [run]}}})
+        return {artifact["key"]: artifact["data"] for artifact in found}
+
+    def tasks(self, run: str) -> dict[str, str]:
+        """States of a run's tasks by name, once the server has taken them in."""
+        found = self.post("/task_runs/filter", {"flow_runs": {"id": {"any_": [run]}}})
+        return {task["name"]: task["state"]["type"] for task in found if task["state"]}
+
+    def until(self, condition: Callable[[], Any], seconds: float = 120.0) -> Any:
+        """The first true value of `condition`."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if found := condition():
+                return found
+            time.sleep(0.1)
+        raise AssertionError("it did not come about")
+
+
+def run_ingot(*words: str, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run the command line in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-c", "from flows.cli.main import main; main()", *words],
+        env=dict(environment), capture_output=True, text=True, timeout=200,
+    )  # fmt: skip
+
+
+def install(folder: Path) -> dict[str, str]:
+    """The stages of `plugin/` as an installed package; the environment in which it is found."""
+    info = folder / "site" / "ingot_ui_stages-0.1.dist-info"
+    info.mkdir(parents=True)
+    info.joinpath("METADATA").write_text(
+        "Metadata-Version: 2.1\nName: ingot-ui-stages\nVersion: 0.1\n"
+    )
+    points = "".join(f"{name} = ingot_ui_stages:{cls}\n" for name, cls in STAGES.items())
+    info.joinpath("entry_points.txt").write_text(f"[ingot.stages]\n{points}")
+    path = os.pathsep.join(
+        [str(info.parent), str(PLUGIN), *filter(None, [os.environ.get("PYTHONPATH")])]
+    )
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT", "INGOT"))}
+    return {**kept, "PYTHONPATH": path, "INGOT_HOME": str(folder / "home")}
+
+
+@pytest.fixture(scope="session")
+def ui(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
+    """`ingot up` with the recipe `toys`, in a folder of its own."""
+    folder = tmp_path_factory.mktemp("ui")
+    recipe = folder / "toys.yaml"
+    recipe.write_text(RECIPE)
+    environment = install(folder)
+    port = any_port()
+    up = ("up", "--port", str(port), "--store", str(folder / "store"), "--recipe", str(recipe))
+    try:
+        done = run_ingot(*up, environment=environment)
+        assert done.returncode == 0, done.stderr
+        said = dict(line.split("  ", 1) for line in done.stdout.splitlines() if line[0] != " ")
+        address = said["Prefect UI"].strip()
+        with httpx.Client(base_url=f"{address}/api", timeout=60) as api:
+            reports = said["reports"].strip()
+            yield Standing(folder, environment, api, address, reports, done.stdout)
+    finally:
+        run_ingot("down", environment=environment)
+
+
+@pytest.fixture
+def here(ui: Standing, monkeypatch: pytest.MonkeyPatch) -> Standing:
+    """The same, for tests that call Python: this process sees it too."""
+    from importlib import import_module
+
+    from stages.engine import registry
+
+    monkeypatch.syspath_prepend(str(PLUGIN))
+    module = import_module("ingot_ui_stages")
+    for name, cls in STAGES.items():
+        monkeypatch.setitem(registry._registered, name, getattr(module, cls))
+    for name in ("PREFECT_API_URL", "PREFECT_HOME", "DO_NOT_TRACK"):
+        monkeypatch.setenv(name, "")  # So that what the code sets is taken back.
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("INGOT_HOME", ui.environment["INGOT_HOME"])
+    monkeypatch.setenv("PYTHONPATH", ui.environment["PYTHONPATH"])
+    return ui

@@ -1,0 +1,136 @@
+"""Flat forms: every field with its range and sentence, and the same key as the command line's."""
+
+from __future__ import annotations
+
+import pytest
+
+from artifacts_schema.config import Config
+from artifacts_schema.errors import UsageError
+from flows.orchestration.check import PIPELINE, STAGES, problem_of
+from flows.orchestration.forms import recipe_form, stage_form, stage_spec
+from flows.recipe.recipe import find_recipe, load_recipe
+from stages.engine.registry import stage_named, stages
+from stages.engine.spec import StageSpec
+
+SHIPPED = sorted(stages())
+
+
+@pytest.fixture
+def validate():
+    """`validate(form, values)` → what the server's own validation finds wrong, by field."""
+    from prefect.utilities.schema_tools.validation import validate
+
+    def errors(form, values):
+        return {
+            str(error.path[0]) if error.path else error.message.split("'")[1]: error.message
+            for error in validate(values, form.schema())
+        }
+
+    return errors
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_stage_form_is_flat_described_and_right_as_it_stands(name, validate):
+    form = stage_form(stage_named(name), "/store")
+    for key, field in form.fields.items():
+        assert field["description"], key
+        assert field["type"] in ("string", "integer", "number", "boolean", "array")
+        assert field.get("items", {}).get("type", "string") != "object"
+    wrong = validate(form, form.defaults())
+    assert set(wrong) == set(form.required)  # What is missing is what nobody could guess.
+
+
+def _leaves(model, path=()):
+    for name, field in model.model_fields.items():
+        nested = field.annotation
+        if isinstance(nested, type) and issubclass(nested, Config):
+            yield from _leaves(nested, (*path, name))
+        else:
+            yield "__".join(("config", *path, name))
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_stage_form_has_every_value_of_the_config_and_every_input(name):
+    stage = stage_named(name)
+    expected = {*_leaves(stage.Config), *(f"input__{role}" for role in stage.inputs)}
+    assert set(stage_form(stage, "/store").fields) == expected | {"store", "profile", "name"}
+
+
+@pytest.mark.parametrize("name", [name for name in SHIPPED if not stage_named(name).inputs])
+def test_a_form_left_as_it_is_has_the_key_of_an_empty_config(store, name):
+    form = stage_form(stage_named(name), "/store")
+    values = {key: value for key, value in form.defaults().items() if key != "store"}
+    assert stage_spec(store, name, values).key == StageSpec.make(stage_named(name), {}, {}).key
+
+
+def test_values_of_nested_models_lists_and_mappings_reach_the_config(store, given):
+    shards, tokenizer = given("token_shards", {}), given("tokenizer", {"tokenizer.json": {}})
+    values = {
+        "input__train": [shards[0].key],
+        "input__tokenizer": tokenizer[0].key,
+        "config__model__width": 96,
+        "config__phases": "- tokens: 1000\n  mixture: {web: 1}\n  learning_rate: {peak: 1e-3}\n",
+        "config__optimizer__clip": None,  # A cleared field is the default.
+    }
+    config = stage_spec(store, "pretrain", values).config
+    assert config["model"]["width"] == 96
+    assert config["model"]["layers"] == 6
+    assert [phase["tokens"] for phase in config["phases"]] == [1000]
+    assert config["optimizer"]["clip"] == 1.0
+
+
+def test_a_nested_default_is_the_owners_not_the_models(store):
+    """dpo starts at 5e-6, whatever a learning rate is elsewhere."""
+    fields = stage_form(stage_named("dpo"), "/store").fields
+    assert fields["config__learning_rate__peak"]["default"] == 5e-6
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"input__documents": ["nothing"]}, r"input 'documents': no ref 'nothing'"),
+        ({"input__documents": ["given/duplicates"]}, r"role 'documents' takes documents"),
+        ({}, r"input 'documents' \(documents\) is missing"),
+        ({"config__bnads": 3}, r"no field 'config__bnads'"),
+    ],
+)
+def test_a_stage_form_that_cannot_run_says_why(store, given, values, message):
+    manifest, _ = given("duplicates", {})
+    store.set_ref("given/duplicates", manifest.stage, manifest.key)
+    with pytest.raises(UsageError, match=message):
+        stage_spec(store, "dedup", values)
+
+
+@pytest.mark.parametrize(
+    ("values", "field"),
+    [
+        ({"store": "relative/store"}, "store"),
+        ({"through": "nowhere"}, "through"),
+        ({"start": "nowhere"}, "start"),
+        ({"overrides": ["nowhere.threshold=1"]}, "overrides"),
+        ({"overrides": ["filter.duplicates"]}, "overrides"),
+        ({"force": ["nowhere"]}, "force"),
+        ({"strict_code": "perhaps"}, "strict_code"),
+    ],
+)
+def test_a_field_of_a_recipe_is_checked_by_its_schema(validate, values, field):
+    form = recipe_form(load_recipe(find_recipe("quickstart")), "/store")
+    assert validate(form, form.defaults()) == {}
+    assert set(validate(form, values)) == {field}
+
+
+def test_what_crosses_fields_is_checked_without_making_a_store(tmp_path):
+    place = tmp_path / "store"
+    asked = {"recipe": "quickstart", "store": str(place)}
+    assert problem_of(PIPELINE, asked) is None
+    wrong = problem_of(PIPELINE, {**asked, "overrides": ["filter.duplicates.treshold=1"]})
+    assert "did you mean 'threshold'?" in wrong
+    missing = problem_of(f"{STAGES}dedup", {"store": str(place), "input__documents": ["a/b"]})
+    assert missing == "input 'documents': no ref 'a/b'"
+    assert not place.exists()
+
+
+def test_a_store_that_is_none_is_said(tmp_path):
+    (tmp_path / "ingot-store.json").write_text("{}")
+    asked = {"recipe": "quickstart", "store": str(tmp_path)}
+    assert "store of schema None" in problem_of(PIPELINE, asked)

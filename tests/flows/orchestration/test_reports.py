@@ -1,0 +1,61 @@
+"""Reports are served by name, on loopback, under headers that keep a hostile page harmless."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+from http.server import ThreadingHTTPServer
+
+import pytest
+
+from flows.orchestration import reports
+
+
+@pytest.fixture
+def get(tmp_path, monkeypatch):
+    """`get(path, Host=…)` → (status, headers, body)."""
+    monkeypatch.setenv("INGOT_HOME", str(tmp_path))
+    (reports.folder() / "web-1.html").write_text("<p>a report</p>")
+    (tmp_path / "prefect.json").write_text("secret")
+    (tmp_path / "other.html").write_text("secret")
+    monkeypatch.setattr(reports.Handler, "log_message", lambda *words: None)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), reports.Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+
+    def ask(path, method="GET", **headers):
+        connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=10)
+        connection.request(method, path, headers=headers)
+        reply = connection.getresponse()
+        found = reply.status, dict(reply.getheaders()), reply.read()
+        connection.close()
+        return found
+
+    yield ask
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_report_is_served_under_a_policy_that_loads_and_calls_nothing(get):
+    status, headers, body = get("/web-1.html")
+    assert (status, body) == (200, b"<p>a report</p>")
+    policy = headers["Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'")
+    assert "connect-src" not in policy
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Content-Type"].startswith("text/html")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/prefect.json", "/../other.html", "/..%2fother.html", "/.html", "/x.html"],
+)
+def test_nothing_else_is_served(get, path):
+    status, _, body = get(path)
+    assert status == 404
+    assert b"secret" not in body
+
+
+def test_only_reading_and_only_by_an_address_of_this_machine(get):
+    assert get("/web-1.html", method="POST")[0] == 501
+    assert get("/web-1.html", method="DELETE")[0] == 501
+    assert get("/web-1.html", Host="rebound.example.org")[0] == 404
