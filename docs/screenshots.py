@@ -73,13 +73,11 @@ def take_all(page: Page, api: httpx.Client, ui: str, home: str) -> None:
         name: api.get(f"/deployments/name/{name}").json()["id"]
         for name in ("pipeline/quickstart", "stage/dedup")
     }
-    take(page, f"{ui}/v2/runs", "ui-runs", ready="quickstart #")
     take(page, f"{ui}/v2/runs/flow-run/{fresh}", "ui-run", ready="quickstart through tokenizer")
     form = f"{ui}/v2/deployments/deployment/{forms['pipeline/quickstart']}/run"
     take(page, form, "ui-form", ready="strict code")
     form = f"{ui}/v2/deployments/deployment/{forms['stage/dedup']}/run"
     take(page, form, "ui-form-stage", ready="max_bucket")
-    take(page, f"{ui}/v2/artifacts", "ui-artifacts", ready="funnel-quickstart")
     for name in ("plan", "funnel", "loss", "evaluation", "lineage"):
         key = next(key for key in sorted(artifacts) if key.startswith(f"{name}-quickstart"))
         key = {"loss": "loss-quickstart-pretrain"}.get(name, key)

@@ -1,8 +1,9 @@
-"""Language by a fastText model: a tiny one trained here, and the published one where it is."""
+"""Language by a fastText model: a tiny one made here, and the published one where it is."""
 
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 from artifacts_schema.errors import InputError
 from artifacts_schema.manifest import Manifest
-from stages.signals.language import languages
+from stages.signals.language import MAGIC, VERSION, languages
 from stages.signals.stage import Signals
 
 ENGLISH = ["the cat sat on the mat and looked at the dog", "this is the house that they built"]
@@ -20,18 +21,26 @@ GERMAN = ["die Katze saß auf der Matte und sah den Hund an", "das ist das Haus,
 
 @pytest.fixture(scope="module")
 def model_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model of two languages, trained on four sentences."""
-    import fasttext
+    """A model written by hand, as fastText's `loadModel` reads it: each word is one language's.
 
-    folder = tmp_path_factory.mktemp("language")
-    lines = [f"__label__{n} {t}" for n, ts in (("en", ENGLISH), ("de", GERMAN)) for t in ts]
-    (folder / "train.txt").write_text("\n".join(lines * 50) + "\n")
-    model = fasttext.train_supervised(
-        str(folder / "train.txt"), epoch=25, lr=0.1, minn=2, maxn=4, dim=8, bucket=2000, thread=1,
-        verbose=0,
-    )  # fmt: skip
-    model.save_model(str(folder / "model.bin"))
-    return folder / "model.bin"
+    A text's vector is the mean of its words'; of one language alone, softmax((5, 0)) is 0.9933.
+    """
+    words = {word: (5.0, 0.0) for text in ENGLISH for word in text.split()}
+    words |= {word: (0.0, 5.0) for text in GERMAN for word in text.split()}
+    dim, softmax, supervised = 2, 3, 3
+    settings = (dim, 5, 5, 1, 5, 1, softmax, supervised, 0, 0, 0, 100)
+    entries = [(word, 0) for word in words] + [("__label__en", 1), ("__label__de", 1)]
+    parts = [
+        struct.pack("<ii12id", MAGIC, VERSION, *settings, 1e-4),
+        struct.pack("<iiiqq", len(entries), len(words), 2, len(words), -1),
+        *(entry.encode() + struct.pack("<xqb", 1, kind) for entry, kind in entries),
+    ]
+    for matrix in (list(words.values()), [(1.0, 0.0), (0.0, 1.0)]):
+        flat = [value for row in matrix for value in row]
+        parts.append(struct.pack(f"<?qq{len(flat)}f", False, len(matrix), dim, *flat))
+    path = tmp_path_factory.mktemp("language") / "model.bin"
+    path.write_bytes(b"".join(parts))
+    return path
 
 
 @pytest.fixture
@@ -56,7 +65,7 @@ def test_language_and_probability_stand_beside_the_other_signals(
 ) -> None:
     made, rows = measured([ENGLISH[0], GERMAN[1], " \n\t"], model_file.read_bytes())
     assert [row["language"] for row in rows] == ["en", "de", None]
-    assert all(0.5 < row["language_score"] <= 1.0 for row in rows[:2])
+    assert [row["language_score"] for row in rows[:2]] == pytest.approx([0.9933, 0.9933], abs=1e-3)
     assert rows[2]["language_score"] is None
     described = json.loads(read_input(made, "signals").read_bytes("signals.json"))
     assert [c["name"] for c in described["columns"][-2:]] == ["language", "language_score"]
