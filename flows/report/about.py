@@ -14,6 +14,7 @@ from stages.engine.figures import Column, Figure, TableFigure, number
 
 
 def facts_of(manifest: Manifest) -> list[tuple[str, str]]:
+    """What stands in the line below a step's name: key, version, time, size."""
     told = manifest.telemetry
     found = [("key", manifest.key[:12]), ("version", str(manifest.version))]
     if isinstance(told.get("seconds"), int | float):
@@ -68,9 +69,11 @@ def _flat(path: str, value: Any) -> Iterable[tuple[str, str]]:
 
 
 def place(subject: Subject, manifest: Manifest) -> str:
+    """Path or URL of the folder that holds an artifact's payload."""
     folder = layout.payload(manifest.stage, manifest.key, manifest.attempt)
     return subject.store.backend.full(folder)
 
 
 def day(time: str) -> str:
+    """A manifest's time to the minute: `2026-11-21 19:22`."""
     return time.replace("T", " ").removesuffix("Z")[:16]

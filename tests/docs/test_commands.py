@@ -148,5 +148,5 @@ def test_a_wrong_flag_and_a_wrong_command_do_not_parse():
 def test_pages_name_no_machine_of_their_writers():
     for page in PAGES:
         text = page.read_text()
-        for word in ("/work/main", "/work/shared", "/tmp/", "/root/", "helper", ".pyenv"):
+        for word in ("/home/", "/root/", "/tmp/", ".pyenv"):
             assert word not in text, f"{page.name}: {word}"
