@@ -22,6 +22,21 @@ def config_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[
     ]
 
 
+def without_new_defaults(config: Any, identity: Any, other: Any) -> Any:
+    """A config without fields that `other` does not know and that stand at their default.
+
+    Such a field came with a later program and changes no key.
+    """
+    if not isinstance(config, Mapping) or not isinstance(other, Mapping):
+        return config
+    told = identity if isinstance(identity, Mapping) else {}
+    return {
+        name: without_new_defaults(value, told.get(name), other.get(name, {}))
+        for name, value in config.items()
+        if name in other or name in told
+    }
+
+
 def input_changes(
     before: Mapping[str, Sequence[InputRef]],
     after: Mapping[str, Sequence[InputRef]],
@@ -74,8 +89,8 @@ def changes_since(
     parts = []
     if previous.version != asked.version:
         parts.append(f"version {previous.version} → {asked.version}")
-    known = _known(previous.config, asked.config, asked.identity)
-    parts += [f"config {change}" for change in config_changes(previous.config, known)]
+    config = without_new_defaults(asked.config, asked.identity, previous.config)
+    parts += [f"config {change}" for change in config_changes(previous.config, config)]
     if inputs is not None:
         parts += input_changes(previous.inputs, inputs, names)
     return "; ".join(parts) or MISSING
@@ -85,18 +100,6 @@ def some(names: Sequence[str], most: int = 3) -> str:
     """The first few names, and how many more there are."""
     rest = len(names) - most
     return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
-
-
-def _known(before: Mapping[str, Any], after: Any, identity: Any) -> Any:
-    """`after` without fields that are new since and stand at their default: they change no key."""
-    if not isinstance(after, Mapping) or not isinstance(before, Mapping):
-        return after
-    told = identity if isinstance(identity, Mapping) else {}
-    return {
-        name: _known(before.get(name, {}), value, told.get(name))
-        for name, value in after.items()
-        if name in before or name in told
-    }
 
 
 def _differences(path: str, before: Any, after: Any) -> list[tuple[str, Any, Any]]:

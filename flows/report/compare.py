@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from artifacts_schema.manifest import Manifest
-from flows.recipe.causes import config_changes, input_changes
+from flows.recipe.causes import config_changes, input_changes, without_new_defaults
 from flows.report.overview import Fact
 from flows.report.pages import absence
 from flows.report.subject import Step, Subject
@@ -102,7 +102,9 @@ def _pair(a: Step | None, b: Step | None, names: Mapping[str, str]) -> StepPair:
 def _why(a: Manifest, b: Manifest, names: Mapping[str, str]) -> Iterator[str]:
     if (a.stage, a.version) != (b.stage, b.version):
         yield f"{a.stage} version {a.version} → {b.stage} version {b.version}"
-    yield from (f"config {change}" for change in config_changes(a.config, b.config))
+    before = without_new_defaults(a.config, a.identity, b.config)
+    after = without_new_defaults(b.config, b.identity, a.config)
+    yield from (f"config {change}" for change in config_changes(before, after))
     yield from input_changes(a.inputs, b.inputs, names)
     if a.code.digest != b.code.digest:
         yield f"code {a.code.digest[:12]} → {b.code.digest[:12]}"
