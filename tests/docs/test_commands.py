@@ -46,7 +46,7 @@ def parsed(arguments: list[str]) -> click.Context:
 @by_page
 def test_every_command_line_parses(page):
     for arguments in ingot_commands(page):
-        parsed(arguments)
+        assert parsed(arguments).info_name in arguments[:2]
 
 
 @by_page
@@ -127,7 +127,7 @@ def test_every_yaml_block_is_a_recipe_or_a_profile_that_fits(page, tmp_path):
 @by_page
 def test_python_in_the_pages_compiles(page):
     for block in blocks(page, "python"):
-        compile(block.text, str(page), "exec")
+        assert compile(block.text, str(page), "exec").co_code
 
 
 def test_there_is_something_to_check():
