@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -97,17 +97,14 @@ def write_report(store: Store, ref: str, path: Path, *, against: str | None = No
     means nothing in `store`, or if `path` cannot be written. Equal stores give equal bytes.
     """
     html = report_html(store, ref, against=against)
+    whole = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
-        ) as file:
-            file.write(html)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(file.name, 0o666 & ~mask)
-        os.replace(file.name, path)
+        whole.write_text(html, encoding="utf-8")
+        os.replace(whole, path)
     except OSError as error:
         raise UsageError(f"cannot write the report: {error.strerror}", where=str(path)) from None
+    finally:
+        whole.unlink(missing_ok=True)
     return path
 
 

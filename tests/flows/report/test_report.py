@@ -244,3 +244,17 @@ def test_a_place_that_cannot_be_written_is_one_line(ran, tmp_path):
     with pytest.raises(UsageError, match="cannot write the report"):
         write_report(ran, "demo", tmp_path / "no" / "such" / "r.html")
     assert not list(tmp_path.glob(".r.html*"))
+
+
+def test_a_full_disk_leaves_the_earlier_report_and_no_half_of_a_new_one(ran, tmp_path, monkeypatch):
+    earlier = write_report(ran, "demo", tmp_path / "r.html").read_bytes()
+
+    def full(self, text, **_):
+        self.write_bytes(text[:100].encode())
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.write_text", full)
+    with pytest.raises(UsageError, match="cannot write the report: No space left"):
+        write_report(ran, "demo", tmp_path / "r.html")
+    assert [path.name for path in tmp_path.iterdir() if "r.html" in path.name] == ["r.html"]
+    assert (tmp_path / "r.html").read_bytes() == earlier
