@@ -22,6 +22,7 @@ from artifacts_schema.kinds.models import (
     TOKENIZER,
     TRAINING_RUN,
 )
+from artifacts_schema.kinds.pages import PAGES
 from artifacts_schema.kinds.schema import Column, Kind, Table
 from artifacts_schema.kinds.snapshot import SNAPSHOT
 
@@ -31,6 +32,7 @@ KINDS: dict[str, Kind] = {
         SNAPSHOT,
         DOCUMENTS,
         REJECTED,
+        PAGES,
         SIGNALS,
         VIEWS,
         DUPLICATES,

@@ -21,9 +21,9 @@ _USES = re.compile(r"\bstages\.(" + "|".join(map(re.escape, SHARED_ROOMS)) + r")
 def code_digest(stage: type[Stage]) -> str:
     """sha256 over the syntax of the stage's room and of the shared rooms it uses.
 
-    Comments, formatting, docstrings and the stage's page do not count. Of the engine only what
-    reads files from outside does, since the rest moves bytes. A stage outside `stages/` counts its
-    own module, or its package if it has one to itself.
+    Comments, formatting, docstrings and the stage's page do not count; JSON files of a room (weights,
+    lists) do. Of the engine only what reads files from outside does, since the rest moves bytes. A
+    stage outside `stages/` counts its own module, or its package if it has one to itself.
     """
     home = Path(inspect.getfile(stage)).resolve()
     room = home.parent if home.name == "stage.py" else home
@@ -67,6 +67,11 @@ def _sources(room: Path) -> list[Path]:
     return sorted(path for path in room.rglob("*.py") if path.name not in UNCOUNTED)
 
 
+def _data(room: Path) -> list[Path]:
+    """What the modules of a room read from beside them: weights and lists."""
+    return [] if room.is_file() else sorted(room.rglob("*.json"))
+
+
 @cache
 def _uses(room: Path) -> frozenset[str]:
     text = "\n".join(path.read_text(encoding="utf-8") for path in _sources(room))
@@ -81,6 +86,9 @@ def _room_digest(room: Path) -> str:
         _drop_docstrings(tree)
         name = path.name if room.is_file() else path.relative_to(room).as_posix()
         digest.update(f"{name}\n{ast.dump(tree)}\n".encode())
+    for path in _data(room):
+        held = hashlib.sha256(path.read_bytes()).hexdigest()
+        digest.update(f"{path.relative_to(room).as_posix()}\n{held}\n".encode())
     return digest.hexdigest()
 
 
