@@ -21,9 +21,9 @@ _USES = re.compile(r"\bstages\.(" + "|".join(map(re.escape, SHARED_ROOMS)) + r")
 def code_digest(stage: type[Stage]) -> str:
     """sha256 over the syntax of the stage's room and of the shared rooms it uses.
 
-    Comments, formatting, docstrings and the stage's page do not count; a room's JSON (weights, lists)
-    does. Of the engine only what reads files from outside does, since the rest moves bytes. A stage
-    outside `stages/` counts its own module, or its package if it has one to itself.
+    Comments, formatting, docstrings and the stage's page do not count; a room's JSON (weights,
+    lists) does. Of the engine only what reads files from outside does: the rest moves bytes. A
+    stage outside `stages/` counts its own module, or its package if it has one to itself.
     """
     home = Path(inspect.getfile(stage)).resolve()
     room = home.parent if home.name == "stage.py" else home
