@@ -39,13 +39,16 @@ class Attempt:
             yield writer
         self.register(output, File(path=path, bytes=writer.bytes, sha256=writer.sha256))
 
-    def adopt(self, files: Iterable[tuple[str, File, str]]) -> None:
+    def adopt(self, files: Iterable[tuple[str, File, str]], *, replace: bool = False) -> None:
         """Take over files that lie elsewhere in the store (finished shards): output, file, place.
 
-        Nothing is copied where links exist; in a bucket the server copies.
+        Nothing is copied where links exist; in a bucket the server copies. With `replace` a file
+        takes the place of one that was taken over before.
         """
         pairs = []
         for output, file, source in files:
+            if replace:
+                self.files.get(output, {}).pop(file.path, None)
             self._check(output, file.path)
             pairs.append((source, self._place(output, file.path)))
             self.register(output, file)

@@ -18,6 +18,7 @@ from stages.engine.inputs import Input
 from stages.engine.outputs import AttemptWriters, ShardResult
 from stages.engine.shards import Item, ShardMap
 from stages.engine.state import State
+from stages.engine.workers import Death
 
 SAMPLES = 5
 SAMPLE_CHARACTERS = 200
@@ -87,12 +88,21 @@ class Context(AttemptWriters):
         items: Iterable[Item],
         *,
         name: str | None = None,
+        on_death: Callable[[Death], Mapping[str, Any] | None] | None = None,
+        replace: bool = False,
         **shared: Any,
     ) -> list[ShardResult]:
         """Call `function(item, output, **shared)` for each item, in worker processes.
 
         What `function` returns (a JSON-able dict) and writes is kept across kills; results come in
-        the order of `items`. Raises Stopped when the stage is asked to stop.
+        the order of `items`. Raises Stopped when the stage is asked to stop, and IngotError when a
+        worker dies.
+
+        With `on_death` the calls are made in worker processes even by a single worker, and it is
+        asked, in this process, about each worker that died: it returns the shared arguments that
+        change for the calls still to start, the dead one's own among them, or None for the error.
+        Finished shards are not done again, so it may only change what the dead one's shard gives.
+        With `replace`, files take the place of those that an earlier map wrote under their names.
         """
         name = name or function.__name__.strip("_")
         if name in self._maps:
@@ -107,9 +117,11 @@ class Context(AttemptWriters):
             workers=self.workers,
             stopping=self._stop,
             progress=lambda done, total: self._events.progress(done, total, "shards", name),
+            on_death=on_death,
         )
         results, written = shards.run(function, list(items), shared)
-        self.attempt.adopt((str(item.output), item.file, item.place) for item in written)
+        files = ((str(item.output), item.file, item.place) for item in written)
+        self.attempt.adopt(files, replace=replace)
         return results
 
     @property

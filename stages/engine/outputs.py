@@ -189,12 +189,12 @@ class ShardResult:
             download(self.backend, written.place, written.file, path)
         return path
 
-    def read_scratch(self, name: str) -> pa.Table:
-        """A scratch table."""
+    def read_scratch(self, name: str, columns: list[str] | None = None) -> pa.Table:
+        """A scratch table, or some columns of it."""
         import pyarrow.parquet as pq
 
         with open(self.scratch_path(name), "rb") as file:
-            return pq.read_table(file, use_threads=False)
+            return pq.read_table(file, columns=columns, use_threads=False)
 
 
 def record_of(value: dict[str, Any], written: list[Written], code: str) -> bytes:

@@ -2,20 +2,17 @@
 
 A finished shard is a record under the work folder that names its files; a shard without a record
 is done again, into new files. Only the stage's own process writes records, so a worker that
-outlives its parent changes nothing.
+outlives its parent changes nothing. A worker that dies ends the map, unless the stage knows why it
+died and how its item can be done all the same.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import threading
-import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from multiprocessing import get_context
+from signal import SIGKILL
 from typing import Any, Protocol
 
 from artifacts_schema.errors import IngotError, Stopped
@@ -23,6 +20,7 @@ from artifacts_schema.store import layout
 from artifacts_schema.store.backend import Backend
 from artifacts_schema.store.points import reached
 from stages.engine.outputs import ShardOutput, ShardResult, Written, record_of
+from stages.engine.workers import Death, Workers
 
 
 class Item(Protocol):
@@ -45,6 +43,7 @@ class ShardMap:
     workers: int
     stopping: Callable[[], bool]
     progress: Callable[[int, int], None]
+    on_death: Callable[[Death], Mapping[str, Any] | None] | None = None
 
     def run(
         self, function: Callable[..., Any], items: Sequence[Item], shared: dict[str, Any]
@@ -56,7 +55,8 @@ class ShardMap:
         done = self._finished(ids)
         waiting = [item for item in items if item.id not in done]
         self.progress(len(done), len(ids))
-        run = self._run_inline if min(self.workers, len(waiting)) <= 1 else self._run_pool
+        alone = min(self.workers, len(waiting)) <= 1 and (self.on_death is None or not waiting)
+        run = self._run_inline if alone else self._run_pool
         run(function, waiting, shared, done, len(ids))
         results = [self._result(name, done[name]) for name in ids]
         written = [Written.from_plain(item) for name in ids for item in done[name]["files"]]
@@ -84,30 +84,39 @@ class ShardMap:
         done: dict[str, Any],
         total: int,
     ) -> None:
-        pool = ProcessPoolExecutor(
-            min(self.workers, len(items)),
-            mp_context=get_context("spawn"),
-            initializer=_die_with_parent,
-            initargs=(os.getpid(),),
-        )
-        futures: dict[Future[Any], str] = {}
+        by_id = {item.id: item for item in items}
+        waiting = deque(by_id)
+        workers = Workers(min(self.workers, len(items)))
+        made: list[tuple[str, Any]] = []
         try:
-            for item in items:
-                call = pool.submit(_call, function, item, self._output(item.id), shared)
-                futures[call] = item.id
-            pending = set(futures)
-            while pending:
+            while waiting or made or workers.busy:
+                while waiting and workers.idle:
+                    name = waiting.popleft()
+                    workers.start(name, _call, function, by_id[name], self._output(name), shared)
+                for name, value in made:  # Workers have their next item: recording takes a while.
+                    self._record(name, value, done, total)
                 self._check_stop(done, total)
-                ready, pending = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
-                for future in ready:
-                    self._record(futures[future], future.result(), done, total)
-        except BrokenProcessPool:
-            raise IngotError(
-                f"a worker process of map '{self.name}' died (out of memory, or killed)",
-                hint="finished shards are kept; run again, with fewer workers if memory was short",
-            ) from None
+                made, deaths = workers.wait(0.5 if waiting or workers.busy else 0)
+                for death in deaths:
+                    while made:
+                        self._record(*made.pop(), done, total)
+                    shared = {**shared, **self._after(death, done, total)}
+                    waiting.extendleft([death.item] if death.item else [])
         finally:
-            _end(pool)
+            workers.end()
+
+    def _after(self, death: Death, done: dict[str, Any], total: int) -> Mapping[str, Any]:
+        """What the dead worker's item and all later ones are given; IngotError to give up."""
+        self._check_stop(done, total)  # Who ends a group of processes ends the workers as well.
+        changed = self.on_death(death) if self.on_death is not None else None
+        if changed is not None:
+            return changed
+        cause = "out of memory, or killed" if death.exit_code == -SIGKILL else death.how
+        raise IngotError(
+            f"a worker process of map '{self.name}' died ({cause})",
+            where=f"shard {death.item}" if death.item else None,
+            hint="finished shards are kept; run again, with fewer workers if memory was short",
+        )
 
     def _record(
         self,
@@ -167,24 +176,3 @@ def _call(
 ) -> tuple[dict[str, Any], list[Written]]:
     value = function(item, output, **shared)
     return dict(value or {}), output.written
-
-
-def _end(pool: ProcessPoolExecutor) -> None:
-    """End the workers now: what they were doing is done again by the next run."""
-    processes = list((getattr(pool, "_processes", None) or {}).values())
-    pool.shutdown(wait=False, cancel_futures=True)
-    for process in processes:
-        process.terminate()
-    for process in processes:
-        process.join()
-
-
-def _die_with_parent(parent: int) -> None:
-    """A worker whose parent was killed ends within a second."""
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(0.5)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True, name="parent-watch").start()

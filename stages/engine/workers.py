@@ -1,0 +1,192 @@
+"""Worker processes that take one call at a time: the death of one costs only its own call.
+
+`concurrent.futures` gives up a whole pool when one of its processes dies. Here the others go on,
+and how a process ended is told, so that the caller can decide whether to try its call again.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from multiprocessing.reduction import ForkingPickler
+from typing import Any
+
+_SPAWN = get_context("spawn")
+_PATIENCE_SECONDS = 5.0
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
+@dataclass(frozen=True)
+class Death:
+    """A process that ended while it was needed: the item it worked on (None: none), and how.
+
+    `exit_code` is the negative number of the signal that ended it, or what it exited with.
+    """
+
+    item: str | None
+    process: int
+    exit_code: int
+
+    @property
+    def how(self) -> str:
+        """The signal's name, or the exit code."""
+        if self.exit_code >= 0:
+            return f"exit code {self.exit_code}"
+        try:
+            return signal.Signals(-self.exit_code).name
+        except ValueError:
+            return f"signal {-self.exit_code}"
+
+
+@dataclass(eq=False)
+class _Worker:
+    process: BaseProcess
+    calls: Connection
+    answers: Connection
+    item: str | None = None
+    ready: bool = False
+    """Whether it waits for a call; a process that starts up does not yet."""
+
+    def end(self) -> None:
+        """Wait for its end, which has begun; not for one that never comes."""
+        self.process.join(_PATIENCE_SECONDS)
+        self.process.kill()
+        self.process.join()
+        self.calls.close()
+        self.answers.close()
+
+
+class Workers:
+    """`number` fresh interpreters, ended by `end` or by the end of the thread that made them."""
+
+    def __init__(self, number: int) -> None:
+        self._all = [_spawned() for _ in range(number)]
+
+    @property
+    def busy(self) -> bool:
+        """Whether a call is being worked on."""
+        return any(worker.item is not None for worker in self._all)
+
+    @property
+    def idle(self) -> bool:
+        """Whether a process waits for a call."""
+        return any(worker.ready for worker in self._all)
+
+    def start(self, item: str, function: Callable[..., Any], *arguments: Any) -> None:
+        """Let an idle process call `function`; `item` names the call, both must be picklable."""
+        worker = next(worker for worker in self._all if worker.ready)
+        call = ForkingPickler.dumps((function, arguments))
+        worker.item, worker.ready = item, False
+        try:
+            worker.calls.send_bytes(call)
+        except OSError:
+            return  # It is dead, and `wait` will say so.
+
+    def wait(self, seconds: float) -> tuple[list[tuple[str, Any]], list[Death]]:
+        """Wait for something to happen: values by item, and deaths. A dead process is replaced.
+
+        Raises what a function raised, with the worker's traceback as a note.
+        """
+        by_connection = {worker.answers: worker for worker in self._all}
+        values: list[tuple[str, Any]] = []
+        deaths: list[Death] = []
+        for connection in wait(list(by_connection), seconds):
+            worker = by_connection[connection]  # type: ignore[index]
+            try:
+                message = worker.answers.recv_bytes()
+            except (EOFError, OSError):
+                deaths.append(self._replaced(worker))
+                continue
+            item, worker.item, worker.ready = worker.item, None, True
+            if item is not None:
+                values.append((item, _answer(message)))
+        return values, deaths
+
+    def end(self) -> None:
+        """End all processes now, whatever they do."""
+        for worker in self._all:
+            worker.process.terminate()
+        for worker in self._all:
+            worker.end()
+        self._all.clear()
+
+    def _replaced(self, worker: _Worker) -> Death:
+        worker.end()
+        process, code = worker.process.pid, worker.process.exitcode
+        assert process is not None
+        assert code is not None
+        self._all[self._all.index(worker)] = _spawned()
+        return Death(worker.item, process, code)
+
+
+def _spawned() -> _Worker:
+    their_calls, calls = _SPAWN.Pipe(duplex=False)  # Thrice as fast as sockets, for big arguments.
+    answers, their_answers = _SPAWN.Pipe(duplex=False)
+    process = _SPAWN.Process(target=_work, args=(their_calls, their_answers, os.getpid()))
+    process.start()
+    their_calls.close()
+    their_answers.close()
+    return _Worker(process, calls, answers)
+
+
+def _answer(message: bytes) -> Any:
+    value, error = pickle.loads(message)
+    if error is not None:
+        raise error
+    return value
+
+
+def _work(calls: Connection, answers: Connection, parent: int) -> None:
+    """The life of a worker: say that it is there, then answer calls until the pipe ends."""
+    _die_with_parent(parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the stage decides.
+    answers.send_bytes(b"")
+    while True:
+        try:
+            call = calls.recv_bytes()
+        except (EOFError, OSError):
+            return
+        answers.send_bytes(_answered(call))
+
+
+def _answered(call: bytes) -> Any:
+    try:
+        function, arguments = pickle.loads(call)
+        return ForkingPickler.dumps((function(*arguments), None))
+    except BaseException as error:
+        told = "in a worker process:\n" + traceback.format_exc()
+        try:
+            error.add_note(told)
+            failed = pickle.dumps((None, error))
+            pickle.loads(failed)
+        except Exception:  # An exception that cannot be carried over is told in words.
+            plain = RuntimeError(f"{type(error).__name__}: {error}")
+            plain.add_note(told)
+            failed = pickle.dumps((None, plain))
+        return failed
+
+
+def _die_with_parent(parent: int) -> None:
+    """A worker whose parent was killed ends within a second, even in native code on Linux."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    if sys.platform == "linux":
+        import ctypes
+
+        # The thread cannot run while native code holds the interpreter's lock; the kernel can.
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    threading.Thread(target=watch, daemon=True, name="parent-watch").start()
