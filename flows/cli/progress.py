@@ -121,9 +121,11 @@ class Bars(Observer):
 
 
 def progress_text(event: dict[str, Any]) -> str:
-    """`12 of 40 shards`, from a progress event."""
+    """`12 of 40 shards`, `0.5 GB of 1.1 GB`, from a progress event."""
     unit, label = event.get("unit", ""), event.get("label", "")
     text = f"{event['done']:,.0f} of {event['total']:,.0f} {unit}".rstrip()
+    if unit == "bytes":
+        text = f"{size(event['done'])} of {size(event['total'])}"
     return clean(f"{label}: {text}" if label and label != unit else text)
 
 

@@ -15,6 +15,12 @@ def command() -> None:
 @command.command("add")
 @click.argument("name")
 @click.argument("files", nargs=-1)
+@click.option("--crawl", metavar="ID", help="A crawl of Common Crawl, where NAME is not its id.")
+@click.option("--records", metavar="KIND", help="Of a crawl: warc (the default), wet or wat.")
+@click.option("--via", metavar="HOW", help="Of a crawl: https (the default) or s3.")
+@click.option("--mirror", metavar="DIR|URL", help="Of a crawl: another place that holds it.")
+@click.option("--dataset", metavar="ORG/NAME", help="A data set of the Hugging Face Hub.")
+@click.option("--revision", metavar="REV", help="Of a data set: a branch, tag or commit.")
 @click.option("--root", metavar="DIR|URL", help="Names of files, and patterns, begin here.")
 @click.option("--paths", metavar="FILE|URL", help="A list of paths, one a line, instead of FILES.")
 @click.option("--first", metavar="N", type=int, help="Take the first files only.")
@@ -24,6 +30,12 @@ def command() -> None:
 def add(
     name: str,
     files: tuple[str, ...],
+    crawl: str | None,
+    records: str | None,
+    via: str | None,
+    mirror: str | None,
+    dataset: str | None,
+    revision: str | None,
     root: str | None,
     paths: str | None,
     first: int | None,
@@ -33,20 +45,43 @@ def add(
 ) -> None:
     """Pin FILES (paths, folders, patterns or URLs) as the snapshot NAME.
 
+    \b
+    ingot snapshot add notes data/notes
+    ingot snapshot add CC-MAIN-2024-33 --first 10
+    ingot snapshot add math 'data/*.parquet' --dataset org/name --first 2
+
     A recipe reads it as "@snapshots/NAME". Files that changed make a new snapshot; files that moved
-    do not. A file behind a URL is pinned by its server's ETag.
+    do not. A file behind a URL is pinned by its checksum where the server tells it, else by its
+    ETag.
     """
     from artifacts_schema.errors import UsageError
+    from artifacts_schema.identity import short
     from artifacts_schema.store import Store
     from flows.cli.output import print_json, size
     from flows.cli.progress import hashing
+    from flows.recipe.crawl import is_crawl_id
     from flows.recipe.recipe import SNAPSHOT_NAME, snapshot_entry
+    from flows.recipe.snapshot_entry import PLACES
     from flows.recipe.snapshots import provisional_note, take_snapshot
 
     if not SNAPSHOT_NAME.fullmatch(name):
         raise UsageError(f"'{name}' cannot be a name: use letters, digits, . _ and -")
-    given = {"root": root, "paths": paths, "first": first, "share": share}
-    source = snapshot_entry(name, {"files": list(files) or None, **given}, f"snapshot {name}")
+    given = {
+        "files": list(files) or None,
+        "root": root,
+        "paths": paths,
+        "crawl": crawl,
+        "records": records,
+        "via": via,
+        "mirror": mirror,
+        "dataset": dataset,
+        "revision": revision,
+        "first": first,
+        "share": share,
+    }
+    if is_crawl_id(name) and not any(given[place] for place in PLACES):
+        given["crawl"] = name
+    source = snapshot_entry(name, given, f"snapshot {name}")
     opened = Store.open(store)
     with hashing() as progress:
         manifest = take_snapshot(opened, source, progress)
@@ -57,6 +92,7 @@ def add(
         print_json({"ref": ref, "key": manifest.key, "digest": digest, **manifest.counts})
         return
     count, total = manifest.counts["files"], manifest.counts["bytes"]
-    click.echo(f"{ref} {manifest.key[:12]}: {count:,} files, {size(total)}")
+    files_told = f"{count:,} file{'s' if count != 1 else ''}"
+    click.echo(f"{ref} {short(manifest.key)}: {files_told}, {size(total)}, digest {short(digest)}")
     if note := provisional_note({name: manifest}):
         click.echo(note)

@@ -3,8 +3,8 @@
 `filter.duplicates.threshold=0.7` sets a field of a step's config, `snapshots.crawl-A.files=[…]` a
 snapshot's files. Whether the field exists and the value fits is checked with the whole recipe.
 
-`files` and `paths` say both where a snapshot's files lie, so setting one takes back the other and
-the `root` that belonged to it, unless that is set too or the new files are relative to it.
+`files`, `paths`, `crawl` and `dataset` say where a snapshot's files lie, so setting one takes back
+the others and what belonged to them, unless that is set too or the new files are relative to it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from artifacts_schema.config import did_you_mean
 from artifacts_schema.errors import UsageError
 from flows.recipe.reading import Document, Place, Where, parse_value
-from flows.recipe.snapshot_entry import SNAPSHOT_KEYS, is_relative
+from flows.recipe.snapshot_entry import PLACES, SNAPSHOT_KEYS, superseded
 
 Report = Callable[..., None]
 """Called with what is wrong, `where=` and `hint=`."""
@@ -57,14 +57,11 @@ def apply_overrides(document: Document, texts: Sequence[str], report: Report) ->
 def _take_back(entry: dict[str, Any], where: Where, placed: set[Where]) -> None:
     """Remove what the recipe says of where a snapshot's files lie, now that `--set` says it."""
     field = where[-1]
-    if field not in ("files", "paths") or entry[field] is None:
+    if field not in PLACES:
         return
-    other = "files" if field == "paths" else "paths"
-    if (*where[:-1], other) not in placed:
-        entry.pop(other, None)
-    keeps_root = field == "files" and is_relative(entry["files"])
-    if (*where[:-1], "root") not in placed and not keeps_root:
-        entry.pop("root", None)
+    for key in superseded({field: entry[field]}):
+        if (*where[:-1], key) not in placed:
+            entry.pop(key, None)
 
 
 def split_setting(text: str) -> tuple[tuple[str, ...], Any]:

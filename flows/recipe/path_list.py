@@ -12,11 +12,12 @@ from typing import IO
 from urllib.parse import quote, urlsplit
 
 from artifacts_schema.errors import InputError, UsageError
+from flows.recipe.crawl import CRAWLS
 from flows.recipe.remote_files import PLANNING, joined
 from flows.recipe.snapshot_entry import SnapshotFiles, located
 from stages.engine.fetch import open_copy
-from stages.engine.remote import look
-from stages.engine.urls import WEB, check_url, is_url
+from stages.engine.remote import NoSuchFile, Refused, look
+from stages.engine.urls import WEB, check_url, is_url, without_secrets
 
 MAX_BYTES = 200_000_000
 """Longest list, decompressed: a million and a half paths as long as Common Crawl's."""
@@ -34,8 +35,18 @@ def listed_files(source: SnapshotFiles) -> list[tuple[str, str]]:
     assert source.paths is not None
     root = located(source.root, source.base) if source.root is not None else _home(source.paths)
     where = f"{source.where}: {source.paths}"
+    try:
+        lines = _lines(source.paths, where)
+    except (NoSuchFile, Refused) as error:
+        if source.crawl is None:
+            raise
+        raise InputError(
+            f"no list of {source.crawl} lies at {without_secrets(source.paths)}: {error.what}",
+            where=source.where,
+            hint=f"not every week has a crawl: {CRAWLS}",
+        ) from None
     found: dict[str, str] = {}
-    for number, line in enumerate(_lines(source.paths, where), 1):
+    for number, line in enumerate(lines, 1):
         if line:
             name, place = _entry(line, root, f"{where} line {number}")
             found[name] = place
@@ -85,7 +96,7 @@ def _lines(paths: str, where: str) -> list[str]:
         with _opened(paths) as file:
             text = _decompressed(file).decode()
     except FileNotFoundError:
-        raise InputError("no such list", where=where) from None
+        raise NoSuchFile("no such list", where=where) from None
     except UnicodeDecodeError as error:
         raise InputError(f"not UTF-8 at byte {error.start:,}", where=where) from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:

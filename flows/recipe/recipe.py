@@ -24,7 +24,13 @@ from artifacts_schema.config import did_you_mean
 from artifacts_schema.errors import UsageError
 from flows.recipe.overrides import Override, apply_overrides
 from flows.recipe.reading import Document, Place, merge, read_yaml
-from flows.recipe.snapshot_entry import SNAPSHOT_KEYS, SnapshotFiles, located, problems_of
+from flows.recipe.snapshot_entry import (
+    SNAPSHOT_KEYS,
+    SnapshotFiles,
+    problems_of,
+    read_entry,
+    superseded,
+)
 from stages.engine.urls import without_secrets
 
 RECIPE_KEYS = ("name", "description", "extends", "snapshots", "steps")
@@ -128,7 +134,18 @@ def _read_with_bases(path: Path, above: tuple[Path, ...]) -> Document:
     below = _read_with_bases(path.parent / base, (*above, here))
     for own in ("name", "description"):  # Refs begin with the name, so it is never inherited.
         below.values.pop(own, None)
+    _take_back(below, document)
     return merge(below, document)
+
+
+def _take_back(below: Document, document: Document) -> None:
+    """Remove what a base says of where a snapshot's files lie, where the recipe itself says it."""
+    snapshots = document.values.get("snapshots")
+    for name, entry in snapshots.items() if isinstance(snapshots, dict) else ():
+        base = (below.values.get("snapshots") or {}).get(name)
+        if isinstance(entry, dict) and isinstance(base, dict):
+            for key in superseded(entry):
+                base.pop(key, None)
 
 
 def _shape(
@@ -181,23 +198,12 @@ def _snapshot(check: _Check, name: str, value: Any) -> SnapshotFiles:
         check.problem(what, *where, *([key] if key else []), hint=hint)
     if found:
         values = {}
-    bases = {}
-    for key in ("files", "root", "paths"):
+
+    def base(key: str) -> Path:
         place = check.document.place(*where, key)
-        bases[key] = Path(place.source).parent if place.line is not None else Path()
-    files = values.get("files", [])
-    anchor = "root" if "root" in values else "files"
-    place = check.document.place(*where, "paths" if "paths" in values else anchor)
-    return SnapshotFiles(
-        name,
-        tuple(files if isinstance(files, list) else [files]),
-        values.get("root"),
-        bases[anchor],
-        f"{place}: snapshots.{name}",
-        paths=located(values["paths"], bases["paths"]) if "paths" in values else None,
-        first=values.get("first"),
-        share=values.get("share"),
-    )
+        return Path(place.source).parent if place.line is not None else Path()
+
+    return read_entry(name, values, base, lambda key: str(check.document.place(*where, key)))
 
 
 def _step(check: _Check, name: str, value: Any) -> Step:

@@ -14,7 +14,7 @@ from stages.engine.urls import OBJECTS, check_url, is_url, without_secrets
 
 FEW = 64
 """Up to so many files are asked for at every plan; of more, answers of the last minutes stand."""
-THREADS = 16
+THREADS = 8
 PLANNING = Patience(attempts=4)
 """A person waits for a plan, so a mistyped host is told after seconds."""
 

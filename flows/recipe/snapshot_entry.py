@@ -2,23 +2,39 @@
 
 crawl-A: {root: ../data, files: ["warc/*.warc.gz"]}
 crawl-B: {files: ["s3://bucket/crawl/*.warc.gz"], first: 10}
-crawl-C: {paths: "https://data.commoncrawl.org/crawl-data/CC-MAIN-2024-33/warc.paths.gz", share: 0.001}
-"""  # noqa: E501
+crawl-C: {crawl: CC-MAIN-2024-33, share: 0.001}
+crawl-D: {paths: "https://example.org/lists/warc.paths.gz", first: 2}
+math:    {dataset: org/name, files: ["data/*.parquet"], first: 4}
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from artifacts_schema.errors import UsageError
+from flows.recipe.crawl import crawl_list, crawl_problems, crawl_site
 from stages.engine.urls import WEB, check_url, is_url
 
-SNAPSHOT_KEYS = ("files", "root", "paths", "first", "share")
+PLACES = ("files", "paths", "crawl", "dataset")
+"""Keys that say where files lie: one of them, and with `dataset` also `files` inside it."""
+BELONGING = {"crawl": ("records", "via", "mirror"), "dataset": ("revision",)}
+"""Keys that mean something beside one place only."""
+SNAPSHOT_KEYS = (
+    "files", "root", "paths", "crawl", "records", "via", "mirror", "dataset", "revision",
+    "first", "share",
+)  # fmt: skip
 MAGIC = frozenset("*?[")
 """Characters that make a path a pattern."""
+_DATASET = re.compile(r"(?:\w[\w.-]*/)?\w[\w.-]*", re.ASCII)
+_REVISION = re.compile(r"\w[\w./+-]*", re.ASCII)
+
+Problem = tuple[str, str, str | None]
+"""Field or "", what is wrong, hint."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +43,9 @@ class SnapshotFiles:
 
     `files` are paths, patterns or URLs, relative to `root` where there is one, else to `base`, the
     folder of the file that names them. `paths` is instead the path or URL of a list of them, one a
-    line. Of what is found, `share` takes a part by the hash of each name, `first` the first ones.
+    line; it was made from `crawl` where that is set. With `dataset`, a data set on the Hugging Face
+    Hub at `revision`, `files` are patterns inside it, and none means all. Of what is found, `share`
+    takes a part by the hash of each name, `first` the first ones.
     """
 
     name: str
@@ -38,6 +56,48 @@ class SnapshotFiles:
     paths: str | None = None
     first: int | None = None
     share: float | None = None
+    crawl: str | None = None
+    dataset: str | None = None
+    revision: str | None = None
+
+    @property
+    def told(self) -> str:
+        """Where its files lie, as a person would say it."""
+        dataset = self.dataset and f"data set {self.dataset}"
+        return self.crawl or dataset or self.paths or ", ".join(self.files)
+
+
+def read_entry(
+    name: str,
+    values: Mapping[str, Any],
+    base: Callable[[str], Path],
+    place: Callable[[str], str],
+) -> SnapshotFiles:
+    """The entry that sound `values` mean (see `problems_of`), those that are null left out.
+
+    `base` gives the folder that a key's relative paths begin in, `place` where the key is written.
+    """
+    files = values.get("files", [])
+    anchor = next((key for key in ("paths", "crawl", "dataset", "root") if key in values), "files")
+    root, paths = values.get("root"), values.get("paths")
+    if paths is not None:
+        paths = located(paths, base("paths"))
+    if "crawl" in values:
+        root = located(crawl_site(values), base("mirror"))
+        paths = f"{root.rstrip('/')}/{crawl_list(values['crawl'], values.get('records', 'warc'))}"
+    return SnapshotFiles(
+        name,
+        tuple(files if isinstance(files, list) else [files]),
+        root,
+        base("root" if "root" in values else "files"),
+        f"{place(anchor)}: snapshots.{name}",
+        paths=paths,
+        first=values.get("first"),
+        share=values.get("share"),
+        crawl=values.get("crawl"),
+        dataset=values.get("dataset"),
+        revision=values.get("revision"),
+    )
 
 
 def located(text: str, base: Path) -> str:
@@ -51,27 +111,63 @@ def is_relative(files: Any) -> bool:
     return any(not is_url(str(item)) and str(item)[:1] not in ("/", "~") for item in items)
 
 
-def problems_of(values: Mapping[str, Any]) -> list[tuple[str, str, str | None]]:
-    """(field or "", what is wrong, hint) of an entry's values, those that are null left out."""
-    return [*_fields(values), *_urls(values)]
+def superseded(entry: Mapping[str, Any]) -> frozenset[str]:
+    """Keys of an earlier entry that a later one over it takes back: where its files lay.
+
+    Relative files stay below the root, or inside the data set, that the earlier one named.
+    """
+    named = [key for key in PLACES if entry.get(key) is not None]
+    if not named:
+        return frozenset()
+    keeps = {"first", "share", *named, *(key for name in named for key in BELONGING.get(name, ()))}
+    if named == ["files"] and is_relative(entry["files"]):
+        keeps |= {"root", "dataset", "revision"}
+    return frozenset(SNAPSHOT_KEYS) - keeps
 
 
-def _fields(values: Mapping[str, Any]) -> Iterator[tuple[str, str, str | None]]:
-    if "files" in values and "paths" in values:
+def problems_of(values: Mapping[str, Any]) -> list[Problem]:
+    """What is wrong with an entry's values, those that are null left out."""
+    found = [*_places(values), *_fields(values), *_urls(values)]
+    if "crawl" in values:
+        found += crawl_problems(values)
+    if "dataset" in values:
+        found += _dataset(values)
+    return found
+
+
+def _places(values: Mapping[str, Any]) -> Iterator[Problem]:
+    named = [key for key in PLACES if key in values]
+    if named == ["files", "dataset"]:
+        named = ["dataset"]
+    if not named:
         yield (
-            "paths",
-            "stands beside files, and one of them says where the files lie",
-            ("take the other back: `files: null`"),
+            "",
+            "needs files: a list of paths, patterns or URLs (or paths: a list of them)",
+            "or a crawl of Common Crawl, or a dataset of the Hugging Face Hub",
         )
-    elif "files" not in values and "paths" not in values:
-        yield "", "needs files: a list of paths, patterns or URLs (or paths: a list of them)", None
+    for other in named[1:]:
+        yield (
+            other,
+            f"stands beside {named[0]}, and one of them says where the files lie",
+            f"take the other back: `{named[0]}: null`",
+        )
+    for place, keys in BELONGING.items():
+        for key in keys:
+            if key in values and place not in values:
+                yield key, f"goes with {place} only", None
+    for place, instead in (("crawl", "mirror"), ("dataset", "files")):
+        if place in values and "root" in values:
+            yield "root", f"does not go with {place}", f"take it back, or say `{instead}`"
+
+
+def _fields(values: Mapping[str, Any]) -> Iterator[Problem]:
     files = values.get("files", ["…"])
     items = files if isinstance(files, list) else [files]
     if not items:
         yield "files", "names no files", None
     elif not all(isinstance(item, str) and item for item in items):
         yield "files", f"expected a path or a list of paths, got {files!r}", None
-    for key in ("root", "paths"):
+    for key in ("root", "paths", "mirror"):
         if key in values and not (isinstance(values[key], str) and values[key]):
             yield key, "expected a path or a URL", None
     first, share = values.get("first", 1), values.get("share", 1)
@@ -81,10 +177,10 @@ def _fields(values: Mapping[str, Any]) -> Iterator[tuple[str, str, str | None]]:
         yield "share", f"expected a share, above 0 and up to 1, got {share!r}", None
 
 
-def _urls(values: Mapping[str, Any]) -> Iterator[tuple[str, str, str | None]]:
+def _urls(values: Mapping[str, Any]) -> Iterator[Problem]:
     files = values.get("files", [])
     texts = [("files", item) for item in (files if isinstance(files, list) else [files])]
-    texts += [(key, values[key]) for key in ("root", "paths") if key in values]
+    texts += [(key, values[key]) for key in ("root", "paths", "mirror") if key in values]
     root = values.get("root")
     for field, text in texts:
         if not isinstance(text, str):
@@ -102,6 +198,25 @@ def _urls(values: Mapping[str, Any]) -> Iterator[tuple[str, str, str | None]]:
                 f"'{text}' is a pattern, and a web server lists no files",
                 ("name each file, or give `paths`: a list of them"),
             )
+
+
+def _dataset(values: Mapping[str, Any]) -> Iterator[Problem]:
+    """The Hub's own rule for names; a revision is a branch, a tag or a commit."""
+    name, revision = values["dataset"], values.get("revision", "main")
+    if not isinstance(name, str) or not _DATASET.fullmatch(name) or ".." in name:
+        yield (
+            "dataset",
+            f"{name!r} is no data set's name",
+            "as on huggingface.co/datasets: org/name, without the address",
+        )
+    if not isinstance(revision, str) or not _REVISION.fullmatch(revision) or ".." in revision:
+        yield "revision", f"expected a branch, a tag or a commit, got {revision!r}", None
+    files = values.get("files", [])
+    for item in files if isinstance(files, list) else [files]:
+        if isinstance(item, str) and (is_url(item) or not is_relative(item)):
+            yield "files", f"'{item}' does not lie in a data set", "as data/*.parquet"
+        elif isinstance(item, str) and ".." in item.split("/"):
+            yield "files", f"'{item}' leads out of the data set", None
 
 
 def _is_web(text: Any) -> bool:

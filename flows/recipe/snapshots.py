@@ -52,8 +52,7 @@ def take_snapshot(
     found = find_files(source)
     files = pinned(store, found, progress)
     if not any(file["bytes"] for file in files):
-        told = source.paths or ", ".join(source.files)
-        raise InputError(f"every file of {told} is empty", where=source.where)
+        raise InputError(f"every file of {source.told} is empty", where=source.where)
     identity: dict[str, Any] = {"name": source.name, "files": sha256_of(files)}
     key = artifact_key(STAGE, VERSION, identity, {})
     manifest = _standing(store, key) or _commit(store, key, identity, source.name, files)
@@ -103,7 +102,7 @@ def find_files(source: SnapshotFiles) -> list[FoundFile]:
 def pinned(
     store: Store, files: list[FoundFile], progress: Progress | None = None
 ) -> list[dict[str, Any]]:
-    """Name, size and sha256 of each file; for those behind a URL the ETag instead."""
+    """Name, size and sha256 of each file; for those behind a URL that has none, its ETag."""
     known = KnownFiles(store)
     remote = {f.location: f.listed for f in files if f.listed is not None}
     asked = [f.location for f in files if is_url(f.location) and f.listed is None]
@@ -118,7 +117,8 @@ def pinned(
     rows: list[dict[str, Any]] = []
     for file in files:
         if (seen := remote.get(file.location)) is not None:
-            rows.append({"name": file.name, "bytes": seen.bytes, "etag": seen.etag})
+            pin = {"sha256": seen.sha256} if seen.sha256 else {"etag": seen.etag}
+            rows.append({"name": file.name, "bytes": seen.bytes, **pin})
         else:
             size, sha256 = sums[file.location]
             rows.append({"name": file.name, "bytes": size, "sha256": sha256})
@@ -131,6 +131,10 @@ def _all_files(source: SnapshotFiles) -> list[FoundFile]:
         from flows.recipe.path_list import listed_files
 
         return [FoundFile(name, place) for name, place in listed_files(source)]
+    if source.dataset is not None:
+        from flows.recipe.hub_dataset import dataset_files
+
+        return [FoundFile(*file) for file in dataset_files(source)]
     found = []
     for pattern in source.files:
         matched = _matched(source, pattern)

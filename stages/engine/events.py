@@ -20,6 +20,7 @@ class EventWriter:
         self._file = open(path, "a", encoding="utf-8", buffering=1)  # noqa: SIM115
         self._lock = threading.Lock()
         self._last = 0.0
+        self._standing: dict[str, Any] | None = None
 
     def write(self, type: str, **values: Any) -> None:
         """Append one event now."""
@@ -29,11 +30,24 @@ class EventWriter:
 
     def progress(self, done: float, total: float, unit: str, label: str) -> None:
         """Append a progress event, unless one was written a moment ago and this is not the end."""
+        self._standing = {"done": done, "total": total, "unit": unit, "label": label}
+        self._progress(done < total, **self._standing)
+
+    def waiting(self, done: float, total: float, unit: str, label: str) -> None:
+        """Append how far something is that the work waits for, such as a fetch; thinned as well."""
+        self._progress(True, done=done, total=total, unit=unit, label=label)
+
+    def waited(self) -> None:
+        """The work goes on: append once more how far it was."""
+        if self._standing is not None:
+            self._progress(False, **self._standing)
+
+    def _progress(self, thinned: bool, **values: Any) -> None:
         now = time.monotonic()
-        if done < total and now - self._last < PROGRESS_SECONDS:
+        if thinned and now - self._last < PROGRESS_SECONDS:
             return
         self._last = now
-        self.write("progress", done=done, total=total, unit=unit, label=label)
+        self.write("progress", **values)
 
     def close(self) -> None:
         """Close the file."""

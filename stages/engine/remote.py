@@ -7,11 +7,11 @@ and raise `Interrupted` for what may pass and `SourceChanged` for a file that is
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from artifacts_schema.errors import InputError
+from stages.engine.transfers import pause
 from stages.engine.urls import OBJECTS, without_secrets
 
 BLOCK = 1 << 20
@@ -22,11 +22,12 @@ class Identity:
     """What a server says of a file.
 
     `etag` is its strong ETag as sent, quotes included, or else its Last-Modified: as weak as a time
-    in seconds beside a length is.
+    in seconds beside a length is. A server that knows the bytes' `sha256` needs none ("").
     """
 
     bytes: int
     etag: str
+    sha256: str | None = None
 
 
 class Interrupted(Exception):
@@ -35,6 +36,14 @@ class Interrupted(Exception):
     def __init__(self, what: str, wait: float | None = None) -> None:
         super().__init__(what)
         self.what, self.wait = what, wait
+
+
+class NoSuchFile(InputError):
+    """There is no file behind a URL."""
+
+
+class Refused(InputError):
+    """A server does not give a file to this person, or does not say that there is none."""
 
 
 class SourceChanged(InputError):
@@ -58,11 +67,11 @@ class Patience:
     workers do not come back at once; a server's own Retry-After counts up to `longest_asked`.
     """
 
-    attempts: int = 7
+    attempts: int = 10
     first: float = 1.0
     longest: float = 60.0
     longest_asked: float = 300.0
-    sleep: Callable[[float], None] = time.sleep
+    sleep: Callable[[float], None] = pause
     jitter: Callable[[], float] = random.random
 
     def pause(self, failures: int, error: Interrupted, url: str) -> None:
@@ -118,8 +127,8 @@ def _identity(url: str) -> Identity:
     return web.identity(url)
 
 
-def no_such_file(url: str) -> InputError:
+def no_such_file(url: str) -> NoSuchFile:
     """The error for a file that is not there."""
-    return InputError(
+    return NoSuchFile(
         "no such file", where=without_secrets(url), hint="check the URL; files move and expire"
     )

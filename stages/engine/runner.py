@@ -29,6 +29,7 @@ from stages.engine.protocol import Stage
 from stages.engine.registry import stage_named
 from stages.engine.spec import StageSpec
 from stages.engine.state import State
+from stages.engine.transfers import Board, watched
 
 LOG_FILE = "log.txt"
 
@@ -108,7 +109,8 @@ def _run_leased(
     try:
         started = time.monotonic()
         context = _context(store, spec, stage, attempt, events, log, stop)
-        stage().run(context)
+        with watched(Board(events).note, stop):
+            stage().run(context)
         log.info("%s %s made in %.1f s", spec.stage, short(spec.key), time.monotonic() - started)
         manifest = _manifest(spec, stage, attempt, context, time.monotonic() - started)
         _copy_telemetry(attempt, folder)

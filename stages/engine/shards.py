@@ -20,6 +20,7 @@ from artifacts_schema.store import layout
 from artifacts_schema.store.backend import Backend
 from artifacts_schema.store.points import reached
 from stages.engine.outputs import ShardOutput, ShardResult, Written, record_of
+from stages.engine.transfers import Relay
 from stages.engine.workers import Death, Workers
 
 
@@ -86,7 +87,8 @@ class ShardMap:
     ) -> None:
         by_id = {item.id: item for item in items}
         waiting = deque(by_id)
-        workers = Workers(min(self.workers, len(items)))
+        fetches = Relay()
+        workers = Workers(min(self.workers, len(items)), fetches.sender)
         made: list[tuple[str, Any]] = []
         try:
             while waiting or made or workers.busy:
@@ -97,6 +99,7 @@ class ShardMap:
                     self._record(name, value, done, total)
                 self._check_stop(done, total)
                 made, deaths = workers.wait(0.5 if waiting or workers.busy else 0)
+                fetches.pass_on()
                 for death in deaths:
                     while made:
                         self._record(*made.pop(), done, total)
@@ -104,6 +107,7 @@ class ShardMap:
                     waiting.extendleft([death.item] if death.item else [])
         finally:
             workers.end()
+            fetches.close()
 
     def _after(self, death: Death, done: dict[str, Any], total: int) -> Mapping[str, Any]:
         """What the dead worker's item and all later ones are given; IngotError to give up."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 
 from artifacts_schema.errors import InputError
@@ -12,6 +12,8 @@ from artifacts_schema.store import Store
 from stages.engine.inputs import Input
 from stages.engine.urls import is_url
 
+_checked: set[tuple[object, ...]] = set()
+"""Files that this process has hashed: a worker opens one file anew for each of its parts."""
 _AGAIN = "plan again to take the changed file as a new snapshot"
 
 
@@ -19,7 +21,8 @@ _AGAIN = "plan again to take the changed file as a new snapshot"
 class SourceFile:
     """One file of a snapshot. Picklable; opens nothing until asked.
 
-    `sha256` is known of files of this machine, `etag` of those behind a URL.
+    `sha256` is known of files of this machine, and of those behind a URL whose server tells it;
+    of others the `etag`.
     """
 
     id: str
@@ -29,7 +32,6 @@ class SourceFile:
     etag: str | None
     snapshot: Input
     location: str | None
-    _checked: list[bool] = field(default_factory=list, compare=False, repr=False)
 
     def open(self) -> BinaryIO:
         """Open for reading, seekable. InputError if it is missing or not what was pinned.
@@ -47,13 +49,16 @@ class SourceFile:
         from stages.engine.known_files import forget
         from stages.engine.remote import Identity, SourceChanged
 
-        assert self.etag is not None, "a URL is pinned by its ETag"
+        pinned = Identity(self.bytes, self.etag or "", self.sha256)
+        assert pinned.etag or pinned.sha256, "a URL is pinned by its ETag or a checksum"
+        checked = (url, pinned)
+        check = self.snapshot.full_check and checked not in _checked
         try:
-            file = open_copy(url, Identity(self.bytes, self.etag), check=self._is_to_check)
+            file = open_copy(url, pinned, name=self.name, check=check)
         except SourceChanged:
             forget(_store(self.snapshot), url)
             raise
-        self._checked.append(True)
+        _checked.add(checked)
         return file
 
     def _open_local(self, path: str) -> BinaryIO:
@@ -78,20 +83,20 @@ class SourceFile:
 
     def _check(self, path: str) -> None:
         """Hash the file once: a key must not stand for bytes that were never pinned."""
-        if not self._is_to_check:
+        from stages.engine.fetch import checksum
+
+        status = os.stat(path)
+        checked = (path, status.st_ino, status.st_size, status.st_mtime_ns, self.sha256)
+        if not self.snapshot.full_check or checked in _checked:
             return
         with open(path, "rb") as file:
-            if hashlib.file_digest(file, "sha256").hexdigest() != self.sha256:
+            if checksum(file, hashlib.sha256()).hexdigest() != self.sha256:
                 raise InputError(
                     "the file's bytes changed since the snapshot pinned them",
                     where=path,
                     hint=_AGAIN,
                 )
-        self._checked.append(True)
-
-    @property
-    def _is_to_check(self) -> bool:
-        return self.snapshot.full_check and not self._checked
+        _checked.add(checked)
 
 
 def source_files(snapshot: Input) -> list[SourceFile]:

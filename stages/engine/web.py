@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urljoin, urlsplit
 
 from artifacts_schema.errors import InputError
-from stages.engine.remote import BLOCK, Identity, Interrupted, SourceChanged, no_such_file
+from stages.engine.hub import is_hub, login
+from stages.engine.remote import (
+    BLOCK,
+    Identity,
+    Interrupted,
+    Refused,
+    SourceChanged,
+    no_such_file,
+)
 from stages.engine.urls import WEB, is_loopback, without_secrets
 
 if TYPE_CHECKING:
@@ -56,10 +64,12 @@ def blocks(url: str, pinned: Identity, start: int) -> Iterator[bytes]:
 
     A server that cannot send a part is read from the beginning, without what is already there.
     """
-    headers = {"Range": f"bytes={start}-", "If-Range": pinned.etag} if start else {}
+    headers = {"Range": f"bytes={start}-"} if start else {}
+    if start and pinned.etag:
+        headers["If-Range"] = pinned.etag
     with _answer("GET", url, headers) as response:
         passed = start - _check(response, url, pinned, start)
-        while block := response.read(BLOCK, decode_content=False):
+        while block := response.read1(BLOCK, decode_content=False):  # What is there, not a MiB.
             if passed < len(block):
                 yield block[passed:]
             passed -= min(passed, len(block))
@@ -67,10 +77,11 @@ def blocks(url: str, pinned: Identity, start: int) -> Iterator[bytes]:
 
 def _check(response: BaseHTTPResponse, url: str, pinned: Identity, start: int) -> int:
     """The position at which the answer begins; SourceChanged if it is of another file."""
-    etag = _validator(response, like=pinned.etag)
     partial = response.status == 206
-    if etag != pinned.etag and not (partial and etag is None):
-        raise SourceChanged(where=url)
+    if pinned.etag:  # Else the bytes have a checksum, and what holds them may call them anything.
+        etag = _validator(response, like=pinned.etag)
+        if etag != pinned.etag and not (partial and etag is None):
+            raise SourceChanged(where=url)
     length = _length(response)
     if length is not None and length != pinned.bytes:
         raise SourceChanged(
@@ -96,8 +107,13 @@ def _length(response: BaseHTTPResponse) -> int | None:
 
 
 def _validator(response: BaseHTTPResponse, like: str | None = None) -> str | None:
-    """The strong ETag, else Last-Modified; with `like`, the one that has its form."""
+    """The strong ETag, else Last-Modified; with `like`, the one that has its form.
+
+    A proxy may send `like` as a weak ETag: the bytes were pinned by the strong one.
+    """
     etag, modified = (response.headers.get(name, "").strip() for name in ("ETag", "Last-Modified"))
+    if like is not None and etag == f"W/{like}":
+        return like
     usable = [
         value
         for value in ("" if etag.startswith("W/") else etag, modified)
@@ -142,7 +158,7 @@ def _follow(method: str, url: str, headers: dict[str, str]) -> BaseHTTPResponse:
         response = _pool(_proxy(here)).request(
             method,
             here,
-            headers=headers,
+            headers={**headers, **(login(here) if is_hub(url) else {})},
             redirect=False,
             retries=False,
             preload_content=False,
@@ -188,10 +204,19 @@ def _refusal(response: BaseHTTPResponse, url: str) -> Exception:
         return no_such_file(url)
     if status in (412, 416):
         return SourceChanged(where=url)
-    hint = "check the URL"
+    kind, hint = InputError, "check the URL"
     if status in (401, 403):
-        hint = "https is read without a login: use s3:// or gs:// with credentials, or download it"
-    return InputError(f"the server answered {status}", where=without_secrets(url), hint=hint)
+        kind = Refused
+    if status in (401, 403) and is_hub(url):
+        hint = (
+            "`hf auth login` or set HF_TOKEN; a gated data set asks for consent on its page first"
+        )
+    elif status in (401, 403):
+        hint = (
+            "https is read without a login: use s3:// or gs:// with credentials, or download it; "
+            "a site that shuts out who asks too much takes you back after a while"
+        )
+    return kind(f"the server answered {status}", where=without_secrets(url), hint=hint)
 
 
 def _retry_after(text: str) -> float | None:

@@ -21,6 +21,8 @@ from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
+from stages.engine.transfers import tell_to
+
 _SPAWN = get_context("spawn")
 _PATIENCE_SECONDS = 5.0
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
@@ -67,10 +69,14 @@ class _Worker:
 
 
 class Workers:
-    """`number` fresh interpreters, ended by `end` or by the end of the thread that made them."""
+    """`number` fresh interpreters, ended by `end` or by the end of the thread that made them.
 
-    def __init__(self, number: int) -> None:
-        self._all = [_spawned() for _ in range(number)]
+    `fetches` is where they tell what they fetch; see `transfers.Relay`.
+    """
+
+    def __init__(self, number: int, fetches: Connection | None = None) -> None:
+        self._fetches = fetches
+        self._all = [_spawned(fetches) for _ in range(number)]
 
     @property
     def busy(self) -> bool:
@@ -125,14 +131,14 @@ class Workers:
         process, code = worker.process.pid, worker.process.exitcode
         assert process is not None
         assert code is not None
-        self._all[self._all.index(worker)] = _spawned()
+        self._all[self._all.index(worker)] = _spawned(self._fetches)
         return Death(worker.item, process, code)
 
 
-def _spawned() -> _Worker:
+def _spawned(fetches: Connection | None) -> _Worker:
     their_calls, calls = _SPAWN.Pipe(duplex=False)  # Thrice as fast as sockets, for big arguments.
     answers, their_answers = _SPAWN.Pipe(duplex=False)
-    process = _SPAWN.Process(target=_work, args=(their_calls, their_answers, os.getpid()))
+    process = _SPAWN.Process(target=_work, args=(their_calls, their_answers, os.getpid(), fetches))
     process.start()
     their_calls.close()
     their_answers.close()
@@ -146,9 +152,11 @@ def _answer(message: bytes) -> Any:
     return value
 
 
-def _work(calls: Connection, answers: Connection, parent: int) -> None:
+def _work(calls: Connection, answers: Connection, parent: int, fetches: Connection | None) -> None:
     """The life of a worker: say that it is there, then answer calls until the pipe ends."""
     _die_with_parent(parent)
+    if fetches is not None:
+        tell_to(fetches)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the stage decides.
     answers.send_bytes(b"")
     while True:

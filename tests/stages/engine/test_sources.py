@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from artifacts_schema.errors import InputError
 from flows.recipe.pipeline import Pipeline, Request
-from stages.engine import Input
+from stages.engine import Input, fetch
 from stages.engine.sources import snapshot_name, source_files
 
 RECIPE = """
@@ -54,3 +56,22 @@ def test_a_file_that_is_not_what_was_pinned_is_refused_by_name(pinned, change, m
     with pytest.raises(InputError, match=message) as caught:
         source_files(snapshot)[0].open()
     assert str(folder / "a.txt") in str(caught.value)
+
+
+def test_a_file_is_hashed_once_in_a_process_however_often_its_parts_are_read(pinned, monkeypatch):
+    hashed = []
+
+    def checksum(file, digest):
+        hashed.append(file.name)
+        return real(file, digest)
+
+    real = fetch.checksum
+    monkeypatch.setattr(fetch, "checksum", checksum)
+    folder, snapshot = pinned
+    for _ in range(3):
+        source_files(snapshot)[0].open().close()
+    assert hashed == [str(folder / "a.txt")]
+    (folder / "a.txt").write_text("FIRST")
+    os.utime(folder / "a.txt", ns=(0, 0))
+    with pytest.raises(InputError, match="the file's bytes changed"):
+        source_files(snapshot)[0].open()

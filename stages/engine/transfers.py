@@ -1,0 +1,226 @@
+"""What the fetches of a stage tell while their bytes come, and what ends them early.
+
+A fetch may run in the stage's own process or in a worker. Both tell whoever watches the process:
+the stage's own one has a `Board`, which draws all fetches as one line of progress, and a worker a
+`Relay`, which leads there. A stop is asked for in the stage's own process alone; workers are ended.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import astuple, dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from typing import Protocol
+
+from artifacts_schema.errors import Stopped
+
+TICK = 0.2
+"""Seconds after which a waiting fetch looks for a stop."""
+TELL_SECONDS = 0.5
+LABEL = 28
+"""Characters of a file's name that are shown."""
+_AHEAD = 8
+"""Blocks that may wait to be written."""
+_NAME = 255
+"""Characters of a name that a worker tells."""
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """How much of a file has come, in bytes; `ended` once nothing more will."""
+
+    name: str
+    done: int
+    total: int
+    ended: bool = False
+
+
+Tell = Callable[[Transfer], None]
+
+
+class _Watch:
+    """Who watches the fetches of this process."""
+
+    tell: Tell | None = None
+    stopping: Callable[[], bool] | None = None
+
+
+_watch = _Watch()
+
+
+@contextmanager
+def watched(tell: Tell, stopping: Callable[[], bool]) -> Iterator[None]:
+    """Have fetches tell `tell`, and end with Stopped once `stopping`, for as long as this lasts."""
+    before = _watch.tell, _watch.stopping
+    _watch.tell, _watch.stopping = tell, stopping
+    try:
+        yield
+    finally:
+        _watch.tell, _watch.stopping = before
+
+
+def check_stop() -> None:
+    """Raise Stopped if the stage that fetches was asked to stop."""
+    if _watch.stopping is not None and _watch.stopping():
+        raise Stopped(
+            "stopped while a source was fetched",
+            hint="run the same command to continue: what has arrived is kept",
+        )
+
+
+def pause(seconds: float) -> None:
+    """Sleep, but not past a stop."""
+    end = time.monotonic() + seconds
+    while True:
+        check_stop()
+        left = end - time.monotonic()
+        if left <= 0:
+            return
+        time.sleep(min(left, TICK))
+
+
+@contextmanager
+def told(name: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Tell of one fetch: call what is given with the bytes that have come, as often as they do.
+
+    One that is over at once is not told.
+    """
+    tell, last, begun = _watch.tell, time.monotonic(), False
+
+    def come(done: int) -> None:
+        nonlocal last, begun
+        now = time.monotonic()
+        if tell is not None and now - last >= TELL_SECONDS:
+            last, begun = now, True
+            tell(Transfer(name, done, total))
+
+    try:
+        yield come
+    finally:
+        if tell is not None and begun:
+            tell(Transfer(name, total, total, ended=True))
+
+
+def stoppable(read: Callable[[], Iterator[bytes]]) -> Iterator[bytes]:
+    """The blocks of `read()`, read by a thread, so that a stop is seen while the line is silent.
+
+    Raises what `read` raises, or Stopped.
+    """
+    box: queue.Queue[bytes | BaseException | None] = queue.Queue(_AHEAD)
+    left = threading.Event()
+
+    def put(item: bytes | BaseException | None) -> bool:
+        while not left.is_set():
+            try:
+                box.put(item, timeout=TICK)
+            except queue.Full:
+                continue
+            return True
+        return False
+
+    def work() -> None:
+        try:
+            for block in read():
+                if not put(block):
+                    return
+            put(None)
+        except BaseException as error:
+            put(error)
+
+    threading.Thread(target=work, daemon=True, name="fetch").start()
+    try:
+        while True:
+            check_stop()
+            try:
+                item = box.get(timeout=TICK)
+            except queue.Empty:
+                continue
+            if item is None:
+                return
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:
+        left.set()
+
+
+class Progress(Protocol):
+    """Where a stage's progress is told; see `events.EventWriter`."""
+
+    def waiting(self, done: float, total: float, unit: str, label: str) -> None:
+        """How far something is that the work waits for."""
+
+    def waited(self) -> None:
+        """The work goes on."""
+
+
+class Board:
+    """The fetches of all processes of a stage, as one line of its progress."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._going: dict[str, Transfer] = {}
+
+    def note(self, transfer: Transfer) -> None:
+        """Show what one fetch tells, with all others that go on."""
+        if transfer.ended:
+            if self._going.pop(transfer.name, None) is not None and not self._going:
+                self._progress.waited()
+            return
+        self._going[transfer.name] = transfer
+        going = self._going.values()
+        only = f"fetching {_shortened(transfer.name)}"
+        self._progress.waiting(
+            sum(each.done for each in going),
+            sum(each.total for each in going),
+            "bytes",
+            only if len(going) == 1 else f"fetching {len(going)} files",
+        )
+
+
+class Relay:
+    """Leads what worker processes tell to whoever watches the process that made them.
+
+    One pipe for all of them, without a lock that a killed worker could keep: a line so short comes
+    whole or not at all (`PIPE_BUF` of POSIX), and is dropped where nobody reads.
+    """
+
+    def __init__(self) -> None:
+        self._reader, self.sender = get_context("spawn").Pipe(duplex=False)
+        """For the workers, which hand it to `tell_to`."""
+
+    def pass_on(self) -> None:
+        """Tell what workers told since the last call."""
+        while self._reader.poll(0):
+            transfer = Transfer(*json.loads(self._reader.recv_bytes()))
+            if _watch.tell is not None:
+                _watch.tell(transfer)
+
+    def close(self) -> None:
+        """Close the pipe."""
+        self._reader.close()
+        self.sender.close()
+
+
+def tell_to(sender: Connection) -> None:
+    """Have the fetches of this worker tell the process that made it."""
+    os.set_blocking(sender.fileno(), False)
+
+    def tell(transfer: Transfer) -> None:
+        name = transfer.name.rpartition("/")[2][-_NAME:]
+        with suppress(OSError):  # A full pipe, or nobody there any more.
+            sender.send_bytes(json.dumps([name, *astuple(transfer)[1:]]).encode())
+
+    _watch.tell = tell
+
+
+def _shortened(name: str) -> str:
+    base = name.rpartition("/")[2]
+    return base if len(base) <= LABEL else "…" + base[1 - LABEL :]
