@@ -270,7 +270,7 @@ def signals_table(_: type[Stage]) -> str:
     """Every signal that `signals` measures."""
     from stages.signals.columns import signals_of
 
-    found = signals_of(with_language=True)
+    found = signals_of(with_language=True, with_pages=True, with_url_lists=True)
     rows = [(f"`{s.name}`", f"`{s.type}`", s.unit, s.source, s.description) for s in found]
     return table(["signal", "type", "unit", "defined by", "meaning"], rows)
 

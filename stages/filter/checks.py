@@ -105,6 +105,7 @@ def signal_values(signals: pa.Table | None, rule: Rule) -> NDArray[np.float64]:
         raise UsageError(
             f"rule '{rule.name}' needs signal '{rule.signal}', which was not measured{near}",
             where="filter",
+            hint="some signals need inputs of `signals`: pages, url_lists, language_model",
         )
     return signals[rule.signal].cast(pa.float64()).to_numpy(zero_copy_only=False)
 

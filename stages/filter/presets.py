@@ -47,6 +47,18 @@ _QUALITY = "Rae et al. 2021 (arXiv 2112.11446), appendix A.1.1; datatrove gopher
 _REPETITION = "Rae et al. 2021, table A1; datatrove gopher_repetition_filter.py"
 _FINEWEB = "Penedo et al. 2024 (arXiv 2406.17557), section 3.5; datatrove fineweb_quality_filter.py"
 _FINEWEB_LANGUAGE = "Penedo et al. 2024 (arXiv 2406.17557), section 3.1: fastText score of English"
+_REFINEDWEB = "Penedo et al. 2023 (RefinedWeb, arXiv 2306.01116), appendix G.1; lists are given"
+_STARCODER = (
+    "Kocetkov et al. 2022 (arXiv 2211.15533), Li et al. 2023 (StarCoder, arXiv 2305.06161); "
+    "bigcode-dataset preprocessing/filtering.py, basic_filters"
+)
+_OPT_OUT = (
+    "Ingot: noai, a refused AI crawler, or TDM reservation "
+    "(https://www.w3.org/community/reports/tdmrep/CG-FINAL-tdmrep-20240202/)"
+)
+_ROBOTS = "Ingot: https://developers.google.com/search/docs/crawling-indexing/robots-meta-tag"
+_TRUNCATED = "Ingot: WARC-Truncated (WARC 1.1, section 5.13), or an archive that ends early"
+_CODE = "Ingot: after the kinds of file that GitHub Linguist leaves out of its counts"
 _OWN = "Ingot: a page decoded with the wrong character set keeps the marks of it"
 
 PRESETS: dict[str, tuple[Rule, ...]] = {
@@ -104,6 +116,28 @@ PRESETS: dict[str, tuple[Rule, ...]] = {
     ),
     "language_score@fineweb": (
         Rule("fineweb_language_score", "language_score", _FINEWEB_LANGUAGE, minimum=0.65),
+    ),
+    "url@refinedweb": (
+        Rule("refinedweb_blocked_domain", "url_block_lists", _REFINEDWEB, maximum=0),
+        Rule("refinedweb_strict_words", "url_strict_words", _REFINEDWEB, maximum=0),
+        Rule("refinedweb_hard_words", "url_hard_words", _REFINEDWEB, maximum=0),
+        Rule("refinedweb_soft_words", "url_soft_words", _REFINEDWEB, maximum=1),
+    ),
+    "opt_out": (
+        Rule("opt_out_of_ai", "ai_opt_out_marks", _OPT_OUT, maximum=0),
+        Rule("opt_out_of_robots", "robots_noindex", _ROBOTS, maximum=0),
+    ),
+    "truncated": (Rule("truncated_record", "is_truncated", _TRUNCATED, maximum=0),),
+    "starcoder": (
+        Rule("starcoder_long_line", "code_max_line_length", _STARCODER, maximum=1000),
+        Rule("starcoder_long_lines", "code_mean_line_length", _STARCODER, maximum=100),
+        Rule("starcoder_few_letters", "code_alphanumeric_share", _STARCODER, minimum=0.25),
+    ),
+    "code_marks": (
+        Rule("code_near_binary", "near_binary_share", _CODE, maximum=0.5),
+        Rule("code_minified", "minified", _CODE, maximum=0),
+        Rule("code_generated", "generated", _CODE, maximum=0),
+        Rule("code_vendored", "vendored", _CODE, maximum=0),
     ),
     "garbled": (
         Rule("garbled_replacement_characters", "replacement_character_share", _OWN, maximum=0.001),

@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 
 from stages.signals.columns import DUPLICATE_NGRAMS, SIGNALS, TOP_NGRAMS
+from stages.signals.credentials import secrets
 from stages.signals.line_signals import line_signals
-from stages.signals.personal_data import Span, personal_data
+from stages.signals.mojibake import mojibake
+from stages.signals.personal_data import personal_data
 from stages.signals.quality import share, word_signals
 from stages.signals.repetition import duplicate_ngram_characters, top_ngram_characters
+from stages.signals.spans import Span
 from stages.text.scripts import main_script
 from stages.text.tokens import Vocabulary
 from stages.text.words import words as unicode_words
@@ -22,6 +25,12 @@ BATCH_CHARACTERS = 1 << 19
 WordSplitter = Callable[[str], Sequence[str]]
 Columns = dict[str, Any]
 
+VIEWS = ("mojibake", "personal_data", "secrets")
+"""Views of a text that are found here, in alphabetical order."""
+
+Views = dict[str, list[Span]]
+"""The spans of one text, by view."""
+
 
 def measure(
     texts: Sequence[str],
@@ -29,8 +38,8 @@ def measure(
     *,
     split: WordSplitter = unicode_words,
     batch_characters: int = BATCH_CHARACTERS,
-) -> tuple[Columns, list[list[Span]]]:
-    """A sequence of values for each of `SIGNALS`, and the personal data of each text.
+) -> tuple[Columns, list[Views]]:
+    """A sequence of values for each of `SIGNALS`, and the spans of each text by view.
 
     No text is too odd: an empty one has 0 in every number and a null script.
     """
@@ -62,7 +71,7 @@ def _batches(texts: Sequence[str], limit: int) -> Iterator[list[str]]:
 
 def _measure_batch(
     texts: list[str], stop_words: Sequence[str], split: WordSplitter, vocabulary: Vocabulary
-) -> tuple[Columns, list[list[Span]]]:
+) -> tuple[Columns, list[Views]]:
     words = [split(text) for text in texts]
     tokens = vocabulary.tokens(words)
     characters = np.array([len(text) for text in texts], dtype=np.int64)
@@ -78,10 +87,35 @@ def _measure_batch(
 
     by_text = [_text_signals(text) for text in texts]
     columns |= {name: [row[name] for row in by_text] for name in by_text[0]}
-    spans = [personal_data(text) for text in texts]
+    views = _views(texts)
+    personal = [found["personal_data"] for found in views]
     for name, label in (("email_count", "email"), ("ip_count", "ip_address")):
-        columns[name] = [sum(span.label == label for span in found) for found in spans]
-    return columns, spans
+        columns[name] = [sum(span.label == label for span in found) for found in personal]
+    columns["secret_count"] = [len(found["secrets"]) for found in views]
+    columns["mojibake_characters"] = [
+        sum(span.end - span.start for span in found["mojibake"]) for found in views
+    ]
+    return columns, views
+
+
+def _views(texts: list[str]) -> list[Views]:
+    """The spans of each text by view.
+
+    Where a repair would overlap what may have to be hidden, it is left undone: of two spans that
+    overlap a filter makes one edit, and the repair would bring the hidden text back.
+    """
+    views = []
+    for text, repairs in zip(texts, mojibake(texts), strict=True):
+        personal, keys = personal_data(text), secrets(text)
+        if repairs and (personal or keys):
+            hidden = [*personal, *keys]
+            repairs = [
+                repair
+                for repair in repairs
+                if not any(s.start < repair.end and repair.start < s.end for s in hidden)
+            ]
+        views.append({"mojibake": repairs, "personal_data": personal, "secrets": keys})
+    return views
 
 
 def _text_signals(text: str) -> dict[str, Any]:

@@ -62,7 +62,25 @@ SHARES: dict[str, tuple[str, ...]] = {
 }
 """Title of a histogram → the signals between 0 and 1 that it shows over each other."""
 
-LABELS = {"language": "Documents by language", "script": "Documents by script"}
+LABELS = {
+    "language": "Documents by language",
+    "script": "Documents by script",
+    "programming_language": "Documents by programming language",
+    "licence": "Documents by licence",
+    "charset": "Documents by character set",
+    "extractor": "Documents by extractor",
+    "truncated": "Truncated documents",
+    "ai_opt_out": "Documents by marks against use for AI",
+    "url_blocked": "Documents by the list that names their address",
+}
+"""Labels that are counted; others, such as hosts, are too many."""
+
+HIDDEN = ("addresses", "secrets")
+"""Units of what is counted and never shown."""
+
+NAMED_ONLY = ("truncated", "ai_opt_out", "url_blocked", "programming_language", "licence")
+"""Labels that most documents lack: only those that have one are drawn."""
+
 BINS = 20
 LONGEST_WORD = 20
 """Longer mean word lengths are drawn in the last bin."""
@@ -72,8 +90,8 @@ def page(artifact: Artifact) -> list[Figure]:
     """How the signals are distributed, which languages there are, and personal data by sort."""
     output = artifact.output("signals")
     described: list[Signal] = output.read_json("signals.json")["columns"]
-    labels = [signal["name"] for signal in described if signal["type"].startswith("string")]
-    names = [signal["name"] for signal in described if signal["name"] not in labels]
+    labels = [signal["name"] for signal in described if signal["name"] in LABELS]
+    names = [signal["name"] for signal in described if not signal["type"].startswith("string")]
     groups = [group.select(names) for group in sampled_groups([output], names)]
     table = pa.concat_tables(groups) if groups else None
     if table is None or not len(table):
@@ -98,11 +116,12 @@ def _labels(artifact: Artifact, names: Sequence[str]) -> list[Figure]:
     for shard in artifact.output("signals").shards():
         for group in shard.row_groups(list(names)):
             for name in names:
-                add_counts(counts[name], group[name])
+                column = group[name].drop_null() if name in NAMED_ONLY else group[name]
+                add_counts(counts[name], column)
     return [
         figure
-        for name in sorted(names, key=[*LABELS, *names].index)
-        for figure in bars(LABELS.get(name, f"Documents by {name}"), counts[name], label=name)
+        for name in sorted(names, key=[*LABELS].index)
+        for figure in bars(LABELS[name], counts[name], label=name)
     ]
 
 
@@ -186,7 +205,7 @@ def _stop_words(
 
 def _personal_data(artifact: Artifact, described: Sequence[Signal]) -> list[Figure]:
     """Counts alone; what was found is never shown."""
-    names = [signal["name"] for signal in described if signal["unit"] == "addresses"]
+    names = [signal["name"] for signal in described if signal["unit"] in HIDDEN]
     found = {name: np.zeros(3, dtype=np.int64) for name in names}
     for shard in artifact.output("signals").shards():
         for group in shard.row_groups(names) if names else ():
@@ -198,10 +217,10 @@ def _personal_data(artifact: Artifact, described: Sequence[Signal]) -> list[Figu
     columns = (
         Column("signal"),
         number("documents with any"),
-        number("addresses"),
+        number("found"),
         number("most in one document"),
     )
-    return [TableFigure("Personal data found", columns, tuple(rows))] if rows else []
+    return [TableFigure("Personal data and secrets found", columns, tuple(rows))] if rows else []
 
 
 def _spans(artifact: Artifact) -> list[Figure]:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from artifacts_schema.errors import UsageError
+from stages.filter.checks import outside
 from stages.filter.config import FilterConfig
 from stages.filter.presets import PRESETS, rules_of
 from stages.signals.columns import signals_of
@@ -49,11 +51,41 @@ def test_gopher_repetition_has_the_published_thresholds() -> None:
     }
 
 
+def test_refinedweb_drops_on_a_list_one_strict_or_hard_word_or_two_soft_ones() -> None:
+    # Penedo et al. 2023 (arXiv 2306.01116), appendix G.1.
+    assert bounds("url@refinedweb") == {
+        "url_block_lists": [0],
+        "url_strict_words": [0],
+        "url_hard_words": [0],
+        "url_soft_words": [1],
+    }
+
+
+def test_starcoder_has_the_published_thresholds() -> None:
+    # Kocetkov et al. 2022 (arXiv 2211.15533) and bigcode-dataset's basic filters.
+    assert bounds("starcoder") == {
+        "code_max_line_length": [1000],
+        "code_mean_line_length": [100],
+        "code_alphanumeric_share": [0.25],
+    }
+
+
+def test_marks_of_pages_and_files_drop_by_one() -> None:
+    """0 passes, 1 fails, and so does no document without a value: prose has no `minified`."""
+    values = np.array([0.0, 1.0, np.nan])
+    for preset in ("opt_out", "truncated", "code_marks"):
+        for rule in PRESETS[preset]:
+            failing = [False, rule.threshold < 1, False]
+            assert outside(values, rule).tolist() == failing
+    assert bounds("code_marks")["near_binary_share"] == [0.5]
+
+
 def test_every_rule_has_its_own_name_and_a_signal_that_is_measured() -> None:
     rules = [rule for preset in PRESETS.values() for rule in preset]
     assert len({rule.name for rule in rules}) == len(rules)
     assert {rule.signal for rule in rules} <= {
-        signal.name for signal in signals_of(with_language=True)
+        signal.name
+        for signal in signals_of(with_language=True, with_pages=True, with_url_lists=True)
     }
     assert all(rule.source for rule in rules)
 

@@ -62,7 +62,11 @@ def test_zeros_of_a_share_are_told_and_not_drawn(figures: Callable[..., Any]) ->
 
 def test_personal_data_is_counted_and_never_shown(figures: Callable[..., Any]) -> None:
     page = figures([["ann@corp.com and bob@corp.com", "8.8.8.8"], ["eve@corp.com", "nothing"]])
-    assert page["Personal data found"].rows == (("email_count", 2, 3, 2), ("ip_count", 1, 1, 1))
+    assert page["Personal data and secrets found"].rows == (
+        ("email_count", 2, 3, 2),
+        ("ip_count", 1, 1, 1),
+        ("secret_count", 0, 0, 0),
+    )
     assert page["Spans to be replaced"].rows == (
         ("personal_data", "email", 3),
         ("personal_data", "ip_address", 1),

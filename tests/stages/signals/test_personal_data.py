@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.signals.personal_data import REPLACEMENTS, personal_data, redact
+from stages.signals.personal_data import REPLACEMENTS, personal_data
+from stages.signals.spans import replaced
 
 
 def labels(text: str) -> list[tuple[str, str]]:
@@ -83,7 +84,9 @@ def test_other_numbers_are_left(address: str) -> None:
 def test_addresses_are_replaced_by_reserved_examples() -> None:
     text = "Mail a.b@corp.com or 8.8.8.8, 2001:4860:4860::8888; not 10.0.0.1."
     spans = personal_data(text)
-    assert redact(text, spans) == "Mail email@example.com or 192.0.2.1, 2001:db8::1; not 10.0.0.1."
+    assert (
+        replaced(text, spans) == "Mail email@example.com or 192.0.2.1, 2001:db8::1; not 10.0.0.1."
+    )
     assert [span.label for span in spans] == ["email", "ip_address", "ip_address"]
 
 
@@ -107,7 +110,7 @@ def test_spans_are_in_order_and_apart(text: str) -> None:
 @given(st.lists(PIECES, max_size=12).map(" ".join))
 @settings(deadline=None, max_examples=200)
 def test_replacing_twice_is_replacing_once(text: str) -> None:
-    once = redact(text, personal_data(text))
+    once = replaced(text, personal_data(text))
     assert personal_data(once) == []
 
 
@@ -123,7 +126,7 @@ def test_emails_equal_datatroves(text: str) -> None:
     pii = pytest.importorskip("datatrove.pipeline.formatters.pii")
     formatter = pii.PIIFormatter(remove_ips=False, email_replacement=REPLACEMENTS["email"])
     emails = [span for span in personal_data(text) if span.label == "email"]
-    assert redact(text, emails) == formatter.format(text)
+    assert replaced(text, emails) == formatter.format(text)
 
 
 @pytest.mark.parametrize("unit", ["@", "a@", "a-", "a.", "1.", "1.2.3.", "2001:", "a@b-", "[1."])
