@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from dataclasses import dataclass, field
@@ -37,15 +36,7 @@ from stages.engine.tally import (
     sampled_groups,
     sentences,
 )
-
-FIELDS = {
-    "content_type": "declared type",
-    "charset": "character set",
-    "charset_told_by": "character set told by",
-    "language": "programming language",
-    "http_status": "HTTP status",
-}
-"""Metadata that the readers keep and values behind a reason, where they are few."""
+from stages.ingest.figures import page_figures
 
 VALUES = 8
 SAMPLES_BY_REASON = 3
@@ -62,7 +53,6 @@ class Documents:
     languages: dict[str, int] = field(default_factory=dict)
     hosts: dict[str, int] = field(default_factory=dict)
     months: Counter[str] = field(default_factory=Counter)
-    metadata: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def add(self, group: pa.Table) -> None:
         """Count a row group."""
@@ -73,16 +63,11 @@ class Documents:
         for row in pc.value_counts(pc.utf8_slice_codeunits(group["date"], 0, 7)).to_pylist():
             if row["values"] is not None and _MONTH.fullmatch(row["values"]):
                 self.months[row["values"]] += row["counts"]
-        for text in group["metadata"].to_pylist():
-            kept = json.loads(text)
-            for name in FIELDS.keys() & kept.keys():
-                if isinstance(kept[name], str):
-                    self.metadata[name, kept[name][:LABEL]] += 1
 
 
 def page(artifact: Artifact) -> list[Figure]:
     """Records in and out, what was turned away, and what the documents are."""
-    columns = ["url", "date", "language", "text", "metadata"]
+    columns = ["url", "date", "language", "text"]
     counted = Documents()
     for group in sampled_groups([artifact.output("documents")], columns):
         counted.add(group)
@@ -90,6 +75,7 @@ def page(artifact: Artifact) -> list[Figure]:
         _records(artifact),
         *_rejected(artifact),
         *_documents(counted, artifact.output("documents").rows),
+        *page_figures(artifact.output("pages")),
         *_files(artifact),
     ]
 
@@ -133,19 +119,21 @@ def _rejected(artifact: Artifact) -> list[Figure]:
                 for told in pc.value_counts(rows["detail"]).to_pylist():
                     values[reason, (told["values"] or NONE)[:LABEL]] += told["counts"]
     if values:
-        figures.append(_values("Records turned away, by status and type", "records", values))
+        figures.append(_values(values))
     if least.groups:
         figures.append(_samples(least))
     return figures
 
 
-def _values(title: str, counted: str, values: Counter[tuple[str, str]]) -> TableFigure:
-    """The most common values of each field."""
+def _values(values: Counter[tuple[str, str]]) -> TableFigure:
+    """The most common values behind the reasons that have few."""
+    labels = {"content_type": "declared type", "http_status": "HTTP status"}
     rows: list[tuple[Cell, ...]] = []
     for name in sorted({name for name, _ in values}):
         own = {value: count for (of, value), count in values.items() if of == name}
-        rows += [(FIELDS.get(name, name), *row) for row in most_common(own, VALUES)]
-    return TableFigure(title, (Column("field"), Column("value"), number(counted)), tuple(rows))
+        rows += [(labels[name], *row) for row in most_common(own, VALUES)]
+    columns = (Column("field"), Column("value"), number("records"))
+    return TableFigure("Records turned away, by status and type", columns, tuple(rows))
 
 
 def _samples(least: LeastIds) -> TableFigure:
@@ -197,9 +185,6 @@ def _documents(counted: Documents, total: int) -> list[Figure]:
         )
     if len(dates) > 1:
         figures.append(_by_date(dates, sample))
-    if counted.metadata:
-        title = "Documents by type, character set and programming language"
-        figures.append(_values(title, "documents", counted.metadata))
     return figures
 
 

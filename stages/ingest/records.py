@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from stages.ingest.extraction import Span
 
 BROKEN = frozenset(
     {
@@ -16,13 +20,15 @@ BROKEN = frozenset(
         "undecodable",  # no character encoding fits
         "expansion",  # decompresses beyond its budget
         "extractor_error",
+        "hung",  # kept a parser busy beyond all limits
+        "crashed",  # took a parser down
         "unsupported_format",
     }
 )
 """Reasons that count against `max_bad_share`: the bytes or the program are at fault.
 
-The other reasons (http_status, content_type, revisit, empty_body, no_text, too_large) are what any
-healthy source holds, or a limit that the Config sets.
+The other reasons (http_status, content_type, revisit, empty_body, no_text, too_large, too_deep,
+too_many_nodes) are what any healthy source holds, or a limit that the Config sets.
 """
 
 DETAIL = 200
@@ -40,7 +46,11 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A record that became a document. `repaired`: characters dropped or replaced in its text."""
+    """A record that became a document.
+
+    `page` holds columns of the `pages` table, `boilerplate` the stretches of the text that are not
+    its main text, `repaired` the characters dropped or replaced when it was read.
+    """
 
     place: Place
     text: str
@@ -49,6 +59,8 @@ class Document:
     title: str | None = None
     language: str | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
+    page: dict[str, Any] = field(default_factory=dict)
+    boilerplate: Sequence[Span] = ()
     repaired: int = 0
 
 

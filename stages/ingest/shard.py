@@ -1,154 +1,128 @@
-"""One unit of work: the records of some files as a shard of documents and one of rejected."""
+"""One unit of work: the records of some files as shards of what `ingest` writes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.identity import document_id
 from artifacts_schema.kinds import KINDS
+from artifacts_schema.kinds.pages import PAGE_COLUMNS
 from stages.engine import ShardOutput
-from stages.engine.reading.rows import Readable, RowLimits, metadata_json, scrub
-from stages.engine.sources import SourceFile
+from stages.engine.reading.rows import metadata_json, scrub
 from stages.engine.tables import TableWriter
-from stages.ingest.archive import read_archive
-from stages.ingest.files import read_file
-from stages.ingest.formats import Format, format_by_content, format_by_name
-from stages.ingest.pages import PageRules, record_of
-from stages.ingest.records import DETAIL, Document, Ignored, Place, Record, Rejected
-from stages.ingest.tables import read_table
+from stages.ingest.guard import Watch
+from stages.ingest.reader import Reader
+from stages.ingest.records import DETAIL, Document, Ignored, Record, Rejected
+from stages.ingest.repeats import url_key
+from stages.ingest.tally import Tally
+from stages.ingest.units import Unit
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from stages.ingest.stage import IngestConfig
 
-SAMPLES = 5
+VIEW = "boilerplate"
+SCRATCH = "pages"
 _BATCH_ROWS = 1_000
 _BATCH_CHARACTERS = 16 << 20
-
-
-@dataclass(frozen=True)
-class Unit:
-    """Files that one worker reads into one shard."""
-
-    id: str
-    files: tuple[SourceFile, ...]
-
-
-@dataclass
-class Tally:
-    """What became of the records of a unit."""
-
-    documents: int = 0
-    characters: int = 0
-    repaired: int = 0
-    rejected: dict[str, int] = field(default_factory=dict)
-    ignored: dict[str, int] = field(default_factory=dict)
-    samples: dict[str, list[str]] = field(default_factory=dict)
-
-    def add(self, record: Record, file: str) -> None:
-        """Count a record, and keep the first few of each reason as samples."""
-        if isinstance(record, Document):
-            self.documents += 1
-            self.characters += len(record.text)
-            self.repaired += record.repaired
-        elif isinstance(record, Ignored):
-            self.ignored[record.type] = self.ignored.get(record.type, 0) + 1
-        else:
-            self.rejected[record.reason] = self.rejected.get(record.reason, 0) + 1
-            samples = self.samples.setdefault(record.reason, [])
-            if len(samples) < SAMPLES:
-                told = [f"{file} at {record.place.record}", record.url, record.detail]
-                samples.append(scrub(" ".join(part for part in told if part))[0][:DETAIL])
-
-
-def units_of(files: Sequence[SourceFile], config: IngestConfig) -> list[Unit]:
-    """Files in their order as units: archives and tables alone, others up to `shard_bytes`."""
-    units: list[tuple[SourceFile, ...]] = []
-    group: list[SourceFile] = []
-    for file in files:
-        form = format_by_name(file.name) if config.format == "auto" else config.format
-        alone = form in ("warc", "jsonl") or file.bytes >= config.shard_bytes
-        if group and (alone or sum(f.bytes for f in group) + file.bytes > config.shard_bytes):
-            units.append(tuple(group))
-            group = []
-        if alone:
-            units.append((file,))
-        else:
-            group.append(file)
-    if group:
-        units.append(tuple(group))
-    return [Unit(f"{number:05d}", members) for number, members in enumerate(units)]
-
-
-def total_of(values: Iterable[dict[str, Any]]) -> Tally:
-    """The tallies of all units as one."""
-    total = Tally()
-    for value in values:
-        total.documents += value["documents"]
-        total.characters += value["characters"]
-        total.repaired += value["repaired"]
-        for name in ("rejected", "ignored"):
-            counts = getattr(total, name)
-            for key, number in value[name].items():
-                counts[key] = counts.get(key, 0) + number
-        for reason, texts in value["samples"].items():
-            kept = total.samples.setdefault(reason, [])
-            kept.extend(texts[: SAMPLES - len(kept)])
-    return total
+_FROM_RECORD = frozenset({"characters_repaired", "url_repeats"})
+_TOLD = tuple(column.name for column in PAGE_COLUMNS if column.name not in _FROM_RECORD)
 
 
 def ingest_unit(
-    unit: Unit, out: ShardOutput, *, snapshot: str, config: IngestConfig
+    unit: Unit,
+    out: ShardOutput,
+    *,
+    snapshot: str,
+    config: IngestConfig,
+    watch: Watch,
+    licences: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Write the unit's documents and rejected records; its tally as plain values."""
-    tally = Tally()
-    path = f"{unit.id}.parquet"
-    schemas = {name: KINDS[name].tables["*.parquet"].arrow() for name in ("documents", "rejected")}
-    with (
-        out.table_writer("documents", path, schemas["documents"]) as documents,
-        out.table_writer("rejected", path, schemas["rejected"]) as rejected,
-    ):
-        batches = {"documents": _Batch(documents), "rejected": _Batch(rejected)}
-        for source in unit.files:
-            for record in _first(read_records(source, config), config.max_records):
-                tally.add(record, source.name)
+    """Write the unit's documents, rejected records and views; its tally as plain values.
+
+    What pages say is left as scratch, with the key of each URL: whether a URL came before is not
+    known yet. Of a part of an archive `first` and `next` are told, see `units.parts_to_mend`.
+    """
+    tally, reader = Tally(), None
+    with watch.over(unit.id) as guard, ExitStack() as opened:
+        tables = _Tables(unit.id, out, opened)
+        for part in unit.parts:
+            reader = Reader(part, config, guard, licences)
+            name = part.file.name
+            for record in _first(iter(reader), config.max_records):
+                tally.add(record, name)
                 if isinstance(record, Document):
-                    row = document_row(record, snapshot, source.name, config.source)
-                    batches["documents"].add(row, len(record.text))
+                    tables.add_document(record, snapshot, name, config.source)
                 elif isinstance(record, Rejected):
-                    batches["rejected"].add(rejected_row(record, snapshot, source.name), 0)
-        for batch in batches.values():
+                    tables.add_rejected(record, snapshot, name)
+        tables.flush()
+    assert reader is not None, "a unit holds a part"
+    told = {name: getattr(reader, name) for name in ("is_archive", "first", "next")}
+    return {**asdict(tally), **told}
+
+
+class _Tables:
+    """The four tables of a unit, written in row groups so that memory does not grow with it."""
+
+    def __init__(self, unit: str, out: ShardOutput, opened: ExitStack) -> None:
+        path = f"{unit}.parquet"
+
+        def batch(name: str) -> _Batch:
+            schema = KINDS[name].tables["*.parquet"].arrow()
+            return _Batch(opened.enter_context(out.table_writer(name, path, schema)))
+
+        self._documents, self._rejected, self._views = map(
+            batch, ("documents", "rejected", "views")
+        )
+        file = opened.enter_context(out.open_scratch(SCRATCH))
+        writer = TableWriter(file, scratch_schema(), kind=None, path=SCRATCH)
+        self._pages = _Batch(opened.enter_context(writer))
+
+    def flush(self) -> None:
+        """Write what is held."""
+        for batch in (self._documents, self._rejected, self._views, self._pages):
             batch.flush()
-    return asdict(tally)
+
+    def add_document(self, document: Document, snapshot: str, file: str, source: str) -> None:
+        """A row of `documents`, and those beside it."""
+        row = document_row(document, snapshot, file, source)
+        doc_id = row["doc_id"]
+        self._documents.add(row, len(document.text))
+        self._views.add({"doc_id": doc_id, "spans": spans_of(document)}, 0)
+        self._pages.add({"doc_id": doc_id, **page_values(document)}, 0)
+
+    def add_rejected(self, record: Rejected, snapshot: str, file: str) -> None:
+        """A row of `rejected`."""
+        self._rejected.add(rejected_row(record, snapshot, file), 0)
 
 
-def read_records(source: Readable, config: IngestConfig) -> Iterator[Record]:
-    """The records of one file, whatever its format."""
-    rules = PageRules(
-        extractor=config.extractor,
-        max_bytes=config.max_document_bytes,
-        min_characters=config.min_characters,
-        max_replaced_share=config.max_replaced_share,
-    )
-    form: Format
-    if config.format == "auto":
-        form = format_by_name(source.name) or format_by_content(source)
-    else:
-        form = config.format
-    if form == "unsupported":
-        yield Rejected(Place(0, 0, source.bytes), "unsupported_format", source.name)
-    elif form == "warc":
-        with source.open() as stream:
-            for capture in read_archive(
-                stream, source.bytes, limit=rules.max_bytes, expansion=config.max_expansion
-            ):
-                yield record_of(capture, rules)
-    elif form == "jsonl":
-        limits = RowLimits(row=config.max_document_bytes, expansion=config.max_expansion)
-        yield from read_table(source, limits, config.text_field, config.min_characters)
-    else:
-        yield read_file(source, form, rules, config.max_expansion)
+def scratch_schema() -> pa.Schema:
+    """Columns of `pages` as they are left until repeated URLs are known."""
+    import pyarrow as pa
+
+    schema = KINDS["pages"].tables["*.parquet"].arrow()
+    place = schema.get_field_index("url_repeats")
+    return schema.set(place, pa.field("url_key", pa.uint64(), nullable=False))
+
+
+def page_values(document: Document) -> dict[str, Any]:
+    """What the scratch table holds of a document."""
+    page = document.page
+    told = {name: _stored_value(page.get(name)) for name in _TOLD}
+    repaired = {"characters_repaired": document.repaired}
+    return {**told, **repaired, "url_key": url_key(document.url)}
+
+
+def spans_of(document: Document) -> list[dict[str, Any]]:
+    """The boilerplate in a document as spans of a view that cuts it."""
+    return [
+        {"view": VIEW, "start": start, "end": end, "label": label, "replacement": ""}
+        for start, end, label in document.boilerplate
+    ]
 
 
 def document_row(document: Document, snapshot: str, file: str, source: str) -> dict[str, Any]:
@@ -185,7 +159,7 @@ def rejected_row(record: Rejected, snapshot: str, file: str) -> dict[str, Any]:
 
 
 class _Batch:
-    """Rows until they are worth a row group, so that memory does not grow with the file."""
+    """Rows until they are worth a row group."""
 
     def __init__(self, writer: TableWriter) -> None:
         self.writer, self.rows, self.characters = writer, [], 0  # type: TableWriter, list[Any], int
@@ -206,6 +180,10 @@ class _Batch:
 
 def _stored(value: str | None) -> str | None:
     return scrub(value)[0] if value is not None else None
+
+
+def _stored_value(value: Any) -> Any:
+    return scrub(value)[0] if isinstance(value, str) else value
 
 
 def _first(records: Iterator[Record], limit: int | None) -> Iterator[Record]:

@@ -7,8 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from artifacts_schema.config import Config, Execution
-from artifacts_schema.errors import InputError
-from stages.engine import Context, One, Stage, check_bad_share
+from stages.engine import Context, One, Stage
 
 
 class IngestConfig(Config):
@@ -20,12 +19,33 @@ class IngestConfig(Config):
         pattern=r"^[\w.-]+$",
         description="Name of the source: web, code, …",
     )
-    format: Literal["auto", "warc", "jsonl", "html", "text", "code"] = Field(
+    format: Literal["auto", "warc", "wat", "jsonl", "html", "text", "code"] = Field(
         default="auto",
-        description="What the files are (jsonl: Parquet and JSON too); auto: name, then content.",
+        description="What the files are (warc: WET, WAT and ARC too; jsonl: every table); wat: "
+        "documents of title and description; auto: name, then content.",
     )
-    extractor: Literal["resiliparse", "trafilatura"] = Field(
-        default="resiliparse", description="What finds the main text of HTML pages."
+    extractor: Literal["blocks", "resiliparse", "trafilatura"] = Field(
+        default="blocks", description="What finds the main text of HTML pages."
+    )
+    careful_from: int = Field(
+        default=1001,
+        ge=0,
+        le=1001,
+        description="Doubt of `blocks` in thousandths from which trafilatura decides; 1001: never.",
+    )
+    markup: Literal["plain", "markdown"] = Field(
+        default="plain", description="Whether headings, lists, tables, code and links are marked."
+    )
+    boilerplate: Literal["cut", "keep"] = Field(
+        default="cut",
+        description="What is not main text: cut, or kept as spans of the view `boilerplate`.",
+    )
+    plain_text: bool = Field(
+        default=False, description="Whether responses of plain text are documents too."
+    )
+    truncated: Literal["reject", "keep"] = Field(
+        default="reject",
+        description="Pages that the crawler or the server cut: turned away, or kept and marked.",
     )
     text_field: str = Field(
         default="text", min_length=1, description="Field of a row that holds the text."
@@ -34,6 +54,15 @@ class IngestConfig(Config):
         default=10_000_000,
         ge=1,
         description="Longest record or body in bytes; longer ones are too_large.",
+    )
+    max_nodes: int = Field(
+        default=250_000, ge=1, description="Most nodes of a page's tree; others: too_many_nodes."
+    )
+    max_depth: int = Field(
+        default=1_000,
+        ge=1,
+        le=5_000,
+        description="Deepest nesting of a page; deeper ones are too_deep.",
     )
     max_expansion: int = Field(
         default=200,
@@ -63,65 +92,77 @@ class IngestConfig(Config):
         ge=1,
         description="Files of one document each are joined into shards of this many bytes.",
     )
+    split_bytes: int = Field(
+        default=256_000_000,
+        ge=1_000_000,
+        description="Larger archives, Parquet and plain JSON lines are read in parts of this size.",
+    )
+
+
+class IngestExecution(Execution):
+    """How it runs."""
+
+    page_seconds: float = Field(
+        default=60,
+        gt=0,
+        description="CPU seconds after which a page that hangs its parser is turned away (hung).",
+    )
 
 
 class Ingest(Stage):
     """Read every record of a snapshot once; keep its text, or say why there is none.
 
-    An archive or table is one unit of work and gives one shard of documents and one of rejected
-    records; small files are joined. Records that cannot be documents by their type (requests,
-    warcinfo, metadata) are counted as ignored. `stages.ingest.records.BROKEN` lists the reasons
-    that count against `max_bad_share`.
+    A file is one unit of work and gives one shard of each output; small files are joined, huge
+    ones read in parts. `pages` tells row for row beside the documents what archive and page say of
+    themselves, `views` where boilerplate stands in the texts if it is kept. Records that cannot be
+    documents by their type (requests, warcinfo, metadata) are counted as ignored.
+    `stages.ingest.records.BROKEN` lists the reasons that count against `max_bad_share`.
     """
 
-    name, version, reproducible = "ingest", 1, "bytes"
+    name, version, reproducible = "ingest", 2, "bytes"
     inputs = {"snapshot": One("snapshot")}
-    outputs = {"documents": "documents", "rejected": "rejected"}
-    libraries = ("fastwarc", "resiliparse", "trafilatura", "zstandard", "pyarrow")
+    outputs = {
+        "documents": "documents",
+        "rejected": "rejected",
+        "pages": "pages",
+        "views": "views",
+    }
+    libraries = (
+        "brotli",
+        "fastwarc",
+        "numpy",
+        "pyarrow",
+        "resiliparse",
+        "selectolax",
+        "trafilatura",
+        "zstandard",
+    )
     handles_documents = True
-    Config, Execution = IngestConfig, Execution
+    Config, Execution = IngestConfig, IngestExecution
 
     def run(self, context: Context) -> None:
-        """Map over units of files, then account for every record."""
+        """Map over units of files, join what only the whole tells, account for every record."""
         from stages.engine.sources import snapshot_name, source_files
-        from stages.ingest.records import BROKEN
-        from stages.ingest.shard import ingest_unit, total_of, units_of
+        from stages.ingest.account import account
+        from stages.ingest.beside import pages_shards, write_pages
+        from stages.ingest.guard import Culprits
+        from stages.ingest.parts import read_units
+        from stages.ingest.trees import licences_of_trees
+        from stages.ingest.units import units_of
 
         config: IngestConfig = context.config
         snapshot = context.one("snapshot")
-        name = snapshot_name(snapshot)
         files = source_files(snapshot)[: config.max_files]
-        results = context.map(ingest_unit, units_of(files, config), snapshot=name, config=config)
-
-        total = total_of(result.value for result in results)
-        records_in = total.documents + sum(total.rejected.values())
-        for reason, texts in total.samples.items():
-            for text in texts:
-                context.sample(reason, text)
-        context.count(
-            records_in=records_in,
-            documents=total.documents,
-            characters=total.characters,
-            characters_repaired=total.repaired,
-            files=len(files),
-            **{f"rejected_{reason}": number for reason, number in sorted(total.rejected.items())},
-            **{f"ignored_{kind}": number for kind, number in sorted(total.ignored.items())},
+        culprits = Culprits(context.state, seconds=context.execution.page_seconds)
+        results = read_units(
+            context,
+            units_of(files, config, config.split_bytes),
+            culprits,
+            snapshot=snapshot_name(snapshot),
+            config=config,
+            licences=licences_of_trees(files, config.format),
         )
-        broken = {
-            reason: total.rejected[reason] for reason in sorted(BROKEN & total.rejected.keys())
-        }
-        check_bad_share(
-            sum(broken.values()),
-            records_in,
-            config.max_bad_share,
-            [f"{reason}: {text}" for reason in broken for text in total.samples[reason][:1]],
-            f"snapshot '{name}'",
-        )
-        if not total.documents:
-            told = ", ".join(f"{reason} {n:,}" for reason, n in sorted(total.rejected.items()))
-            raise InputError(
-                f"none of {records_in:,} records became a document ({told or 'no records'})",
-                where=f"snapshot '{name}'",
-                hint="check the format and the reasons",
-            )
-        context.conserve(records_in=records_in, out=total.documents, dropped=total.rejected)
+        written = context.map(write_pages, pages_shards(results))
+        repeats = sum(shard.value["url_repeats"] for shard in written)
+        context.count(files=len(files), url_repeats=repeats)
+        account(context, [result.value for result in results], snapshot_name(snapshot))

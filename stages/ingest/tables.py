@@ -1,4 +1,4 @@
-"""Documents from rows of JSON lines and Parquet."""
+"""Documents from rows of JSON lines, Parquet and Arrow."""
 
 from __future__ import annotations
 
@@ -19,10 +19,15 @@ _NAMES = {
 
 
 def read_table(
-    source: Readable, limits: RowLimits, text_field: str, min_characters: int
+    source: Readable,
+    limits: RowLimits,
+    text_field: str,
+    min_characters: int,
+    start: int = 0,
+    end: int | None = None,
 ) -> Iterator[Record]:
-    """One record for each row of the file."""
-    for row in read_rows(source, limits):
+    """One record for each row of the file, or of its part from byte `start` to `end`."""
+    for row in read_rows(source, limits, start, end):
         yield document_of(row, text_field, min_characters)
 
 
@@ -41,7 +46,16 @@ def document_of(row: Row, text_field: str, min_characters: int = 1) -> Record:
     if len(text.strip()) < max(1, min_characters):
         return Rejected(place, "no_text", f"{len(text)} characters", told["url"])
     fields = {name: value for name, value in fields.items() if value is not None}
-    return Document(place, text, metadata=fields, repaired=repaired, **told)
+    return Document(
+        place,
+        text,
+        url=told["url"],
+        date=told["date"],
+        title=told["title"],
+        language=told["language"],
+        metadata=fields,
+        repaired=repaired,
+    )
 
 
 def _first(fields: dict[str, Any], names: tuple[str, ...]) -> str | None:

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-PARQUET = b"PAR1"
+PARQUET, ARROW = b"PAR1", b"ARROW1\0\0"
+_ARROW_STREAM = b"\xff\xff\xff\xff"
 FREE_EXPANSION = 64 << 20
 """Decompressed bytes that any file may have, however small it is."""
 MAX_EXPANSION = 200
@@ -75,34 +76,67 @@ class Damage(Exception):
 
 
 def row_format(name: str) -> str | None:
-    """`jsonl`, `json` or `parquet` by the file's name, compression endings aside; else None."""
+    """`jsonl`, `json`, `parquet` or `arrow` by a name, compression endings aside; else None."""
     stem = re.sub(r"\.(gz|zst|zstd)$", "", name.lower())
     for ending, form in ((".jsonl", "jsonl"), (".ndjson", "jsonl"), (".json", "json")):
         if stem.endswith(ending):
             return form
-    return "parquet" if stem.endswith(".parquet") else None
+    for form in ("parquet", "arrow"):
+        if stem.endswith(f".{form}"):
+            return form
+    return None
+
+
+def row_format_by_magic(head: bytes) -> str | None:
+    """`parquet` or `arrow` by a file's first 8 bytes; else None."""
+    if head.startswith(PARQUET):
+        return "parquet"
+    return "arrow" if head.startswith((ARROW, _ARROW_STREAM)) else None
 
 
 def stem(name: str) -> str:
     """The file's name without folders, compression and format endings: `a/b.jsonl.zst` → `b`."""
-    return re.sub(r"(\.(jsonl|ndjson|json|parquet|gz|zst|zstd))+$", "", name.rsplit("/", 1)[-1])
+    return re.sub(
+        r"(\.(jsonl|ndjson|json|parquet|arrow|gz|zst|zstd))+$", "", name.rsplit("/", 1)[-1]
+    )
 
 
-def read_rows(source: Readable, limits: RowLimits | None = None) -> Iterator[Row]:
-    """Every row of a file in order; a name that tells no format is read as JSON lines.
+def read_rows(
+    source: Readable, limits: RowLimits | None = None, start: int = 0, end: int | None = None
+) -> Iterator[Row]:
+    """Every row of a file in order; a name that tells no format is read by magic, or as JSON lines.
 
+    With `start` and `end`: the rows of plain JSON lines, or the row groups of Parquet, that begin
+    in these bytes; other files can not be divided and have all rows in the part from 0.
     Reasons: too_large, truncated, expansion, malformed_record, undecodable, malformed_json,
     not_an_object. Strings of values hold no NUL and no lone surrogate.
     """
     limits = limits or RowLimits()
-    form = row_format(source.name) or "jsonl"
+    end = source.bytes if end is None else end
     with source.open() as stream:
-        if form == "parquet":
-            yield from _parquet_rows(stream)
+        head = stream.read(8)
+        stream.seek(0)
+        form = row_format(source.name) or row_format_by_magic(head) or "jsonl"
+        if form in ("parquet", "arrow"):
+            yield from _columnar_rows(form, stream, start, end)
+            return
+        if form == "jsonl" and not head.startswith((GZIP, ZSTD)):
+            yield from _part_of_lines(stream, limits.row, start, end)
+        elif start > 0:
+            return
         elif form == "json":
             yield from _json_rows(stream, limits)
         else:
             yield from _lines_as_rows(decompressed(stream, limits.expansion), limits.row)
+
+
+def _columnar_rows(form: str, stream: IO[bytes], start: int, end: int) -> Iterator[Row]:
+    from stages.engine.reading.columnar import arrow_rows, parquet_rows
+
+    if form == "parquet":
+        yield from parquet_rows(stream, start, end)
+    elif start == 0:
+        yield from arrow_rows(stream)
 
 
 def scrub(text: str) -> tuple[str, int]:
@@ -214,8 +248,30 @@ def _unzstd(stream: IO[bytes]) -> Iterator[tuple[bytes, int]]:
         raise Damage("truncated", "zstd data ends early")
 
 
-def _lines_as_rows(chunks: Iterator[bytes], limit: int) -> Iterator[Row]:
+def _part_of_lines(stream: IO[bytes], limit: int, start: int, end: int) -> Iterator[Row]:
+    """Rows of the lines that begin in the bytes [start, end) of a plain file."""
+    begin = start
+    if start > 0:
+        stream.seek(start - 1)
+        begin -= 1
+        while (found := (chunk := stream.read(_CHUNK)).find(b"\n")) < 0:
+            if not chunk or begin >= end:
+                return
+            begin += len(chunk)
+        begin += found + 1
+    stream.seek(begin)
+    if begin < end:
+        yield from _lines_as_rows(iter(lambda: stream.read(_CHUNK), b""), limit, begin, end)
+
+
+def _lines_as_rows(
+    chunks: Iterator[bytes], limit: int, begin: int = 0, end: int | None = None
+) -> Iterator[Row]:
+    """Rows of lines, the first of which is at `begin`, up to the first at or after `end`."""
     for offset, length, line, damage in _lines(chunks, limit):
+        offset += begin
+        if end is not None and offset >= end:
+            return
         if damage is not None:
             yield Row(offset, length, None, damage.reason, damage.detail)
         elif line is None:
@@ -304,20 +360,6 @@ def _listed(value: Any) -> list[Any]:
 
 def _is_table(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
-
-
-def _parquet_rows(stream: IO[bytes]) -> Iterator[Row]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    ordinal = 0
-    try:
-        for batch in pq.ParquetFile(stream).iter_batches(batch_size=1_000, use_threads=False):
-            for value in batch.to_pylist():
-                yield Row(ordinal, 0, scrub_value(value))
-                ordinal += 1
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        yield Row(ordinal, 0, None, "malformed_record", str(error)[:200])
 
 
 def _plain(value: Any) -> Any:

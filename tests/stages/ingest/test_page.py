@@ -95,8 +95,35 @@ def test_statuses_and_types_behind_a_reason(
         ("HTTP status", "500", 1),
         ("declared type", "image/png", 1),
     }
-    kept = page["Documents by type, character set and programming language"].rows
+    kept = page["How records were read"].rows
     assert ("character set", "utf-8", 1) in kept
+    assert ("main text found by", "blocks", 1) in kept
+
+
+def test_what_pages_declare_ask_and_allow(
+    figures: Callable[..., Any], warc_record: Callable[..., bytes], article: str
+) -> None:
+    """Two pages of four ask for no AI, one under a licence; one is the URL of another again."""
+    asking = article.replace("<head>", "<head><meta name=robots content='noai, noindex'>")
+    free = asking.replace(
+        "<head>", "<head><link rel=license href='https://creativecommons.org/licenses/by/4.0/'>"
+    )
+    captures = [
+        warc_record(html, uri=f"http://a.example/{name}")
+        for name, html in (("1", article), ("2", asking), ("3", free), ("1", article))
+    ]
+    page = figures({"a.warc": b"".join(captures)})
+    declared = {row[0]: row[1:] for row in page["What pages declare"].rows}
+    assert declared["marks against use for AI"] == (2, 0.5)
+    assert declared["licence"] == (1, 0.25)
+    assert declared["the URL of an earlier one"] == (1, 0.25)
+    assert declared["author"] == (0, 0.0)
+    assert set(page["What pages ask and allow"].rows) == {
+        ("robots directives", "noai noindex", 2),
+        ("marks against use for AI", "noai", 2),
+        ("licence", "CC-BY-4.0", 1),
+    }
+    assert sum(page["Doubt in the main text"].series[0].values) == 4
 
 
 def test_what_is_not_there_is_not_drawn(figures: Callable[..., Any]) -> None:
@@ -104,7 +131,7 @@ def test_what_is_not_there_is_not_drawn(figures: Callable[..., Any]) -> None:
     assert list(page) == [
         "Records read and documents made",
         "Characters a document",
-        "Documents by type, character set and programming language",
+        "How records were read",
     ]
 
 

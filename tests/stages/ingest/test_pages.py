@@ -9,8 +9,9 @@ from dataclasses import replace
 import pytest
 
 from stages.ingest import pages
-from stages.ingest.archive import read_archive
-from stages.ingest.pages import PageRules, binary_type, is_html, record_of
+from stages.ingest.archives.archive import read_archive
+from stages.ingest.extraction import ExtractionRules
+from stages.ingest.pages import PageRules, record_of
 from stages.ingest.records import Document, Ignored, Record, Rejected
 
 Maker = Callable[..., bytes]
@@ -37,11 +38,12 @@ def test_a_page_gives_its_main_text_title_language_date_and_address(
     )
     assert (found.title, found.language) == ("Of foxes", "de")
     assert (found.url, found.date) == ("http://a.example/", "2024-01-15T12:00:00Z")
-    assert found.metadata["charset_told_by"] == "http"
+    assert found.page["charset_told_by"] == "http"
 
 
 def test_trafilatura_can_be_chosen(warc_record: Maker, article: str) -> None:
-    found = only(warc_record(article), PageRules(extractor="trafilatura"))
+    rules = PageRules(extraction=ExtractionRules(extractor="trafilatura"))
+    found = only(warc_record(article), rules)
     assert isinstance(found, Document)
     assert "The quick brown fox" in found.text
     assert "All rights reserved" not in found.text
@@ -101,7 +103,7 @@ def test_text_that_no_encoding_explains_is_undecodable(warc_record: Maker) -> No
 def test_an_extractor_that_raises_costs_the_page_not_the_stage(
     warc_record: Maker, article: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(html: str, extractor: str) -> None:
+    def fail(html: str, *_: object) -> None:
         raise RuntimeError("boom")
 
     monkeypatch.setattr(pages, "extract", fail)
@@ -151,16 +153,3 @@ def test_a_fault_of_the_archive_stands_whatever_the_type(warc_record: Maker) -> 
     (capture,) = read_archive(io.BytesIO(data), len(data), limit=100, expansion=200)
     faulty = replace(capture, fault="truncated", detail="1 of 2 bytes")
     assert reason(record_of(faulty, PageRules())) == "truncated"
-
-
-def test_html_is_known_by_its_opening_and_comments_cost_no_time() -> None:
-    assert is_html(b"\n<!-- a --><?xml version='1.0'?><HTML>")
-    assert is_html(b"\xff\xfe" + "<p>x".encode("utf-16-le"))
-    assert not is_html(b"<paragraph>")
-    assert not is_html(b"<!---->" * 150)  # Would take for ever with a backtracking pattern.
-
-
-def test_zeros_are_binary_unless_every_other_byte_is_one() -> None:
-    assert binary_type(b"text\0with a zero") == "binary"
-    assert binary_type("plain text".encode("utf-16-le")) is None
-    assert binary_type(b"plain text") is None

@@ -6,13 +6,14 @@ import gzip
 import io
 import json
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stages.engine.reading.rows import Row, RowLimits, metadata_json, read_rows, scrub, stem
@@ -132,3 +133,137 @@ def test_arbitrary_bytes_never_crash_and_no_row_is_named_twice(
     found = rows(name, head + data)
     assert len({row.record for row in found}) == len(found)
     assert all((row.value is None) == (row.reason is not None) for row in found)
+
+
+def parts_of_rows(source: Any, cuts: list[int], limits: RowLimits | None = None) -> list[Row]:
+    edges = [*sorted({0, *(cut for cut in cuts if cut < source.bytes)}), None]
+    return [
+        row for start, end in pairwise(edges) for row in read_rows(source, limits, start or 0, end)
+    ]
+
+
+@settings(
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    lines=st.lists(
+        st.sampled_from(
+            [b'{"a": 1}', b'{"a": "' + b"x" * 50 + b'"}', b"", b"[1]", b"{", b"\r", b"\xff"]
+        ),
+        max_size=12,
+    ),
+    end=st.sampled_from([b"", b"\n"]),
+    cuts=st.lists(st.integers(1, 90), max_size=5),
+)
+def test_parts_of_plain_lines_hold_each_line_once(
+    read_bytes: Callable[[str, bytes], Any], lines: list[bytes], end: bytes, cuts: list[int]
+) -> None:
+    source = read_bytes("x.jsonl", b"\n".join(lines) + end)
+    limits = RowLimits(row=40)
+    assert parts_of_rows(source, cuts, limits) == list(read_rows(source, limits))
+
+
+def test_every_cut_of_plain_lines_gives_both_sides(
+    read_bytes: Callable[[str, bytes], Any],
+) -> None:
+    source = read_bytes("x.jsonl", LINES)
+    whole = list(read_rows(source))
+    for cut in range(1, len(LINES)):
+        assert parts_of_rows(source, [cut]) == whole
+        begun = [row.record for row in whole if row.record >= cut]
+        assert [row.record for row in read_rows(source, None, cut)] == begun
+
+
+@pytest.mark.parametrize("name", ["x.jsonl.gz", "x.jsonl", "x.json", "x.arrow"])
+def test_what_can_not_be_divided_is_in_the_first_part(
+    read_bytes: Callable[[str, bytes], Any], name: str
+) -> None:
+    data = gzip.compress(LINES)
+    if name == "x.arrow":
+        data = ipc_file([1, 2, 3])
+    source = read_bytes(name, data)
+    assert parts_of_rows(source, [5, 20]) == list(read_rows(source))
+    assert len(list(read_rows(source))) == 3
+
+
+def parquet(count: int, **options: Any) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"n": list(range(count))}), sink, row_group_size=10, **options)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize("options", [{}, {"use_dictionary": False}, {"compression": "zstd"}])
+def test_parts_of_parquet_hold_each_row_group_once(
+    read_bytes: Callable[[str, bytes], Any], options: dict[str, Any]
+) -> None:
+    data = parquet(95, **options)
+    source = read_bytes("x.parquet", data)
+    whole = list(read_rows(source))
+    assert [row.record for row in whole] == list(range(95))
+    last = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(9).column(0)
+    begin = last.dictionary_page_offset or last.data_page_offset
+    assert [row.record for row in read_rows(source, None, begin)] == list(range(90, 95))
+    assert list(read_rows(source, None, begin + 1)) == []
+    for step in (1, 50, 333):
+        assert parts_of_rows(source, list(range(step, len(data), step))[:300]) == whole
+
+
+def test_a_broken_row_group_costs_itself_only(read_bytes: Callable[[str, bytes], Any]) -> None:
+    data = bytearray(parquet(30, compression="zstd", use_dictionary=False))
+    begin = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(1).column(0).data_page_offset
+    data[begin : begin + 4] = b"\xff" * 4
+    source = read_bytes("x.parquet", bytes(data))
+    found = list(read_rows(source))
+    assert [row.record for row in found] == [*range(10), 10, *range(20, 30)]
+    assert [row.record for row in found if row.reason] == [10]
+    assert parts_of_rows(source, [begin, begin + 1]) == found
+
+
+def test_a_broken_footer_is_told_once(read_bytes: Callable[[str, bytes], Any]) -> None:
+    source = read_bytes("x.parquet", parquet(30)[:-20])
+    assert [row.reason for row in parts_of_rows(source, [20, 40])] == ["malformed_record"]
+
+
+def ipc_file(values: list[int], stream: bool = False, batch: int = 2) -> bytes:
+    sink = io.BytesIO()
+    table = pa.table({"n": values, "t": [f"text {n}\0" for n in values]})
+    make = pa.ipc.new_stream if stream else pa.ipc.new_file
+    with make(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=batch)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("name", ["data-00000-of-00001.arrow", "unknown"])
+def test_arrow_files_and_streams_are_rows_by_ordinal(rows: Rows, stream: bool, name: str) -> None:
+    found = rows(name, ipc_file([7, 8, 9], stream))
+    assert told(found) == [(n, {"n": 7 + n, "t": f"text {7 + n}"}) for n in range(3)]
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_cut_arrow_file_ends_in_one_fault(rows: Rows, stream: bool) -> None:
+    data = ipc_file(list(range(100)), stream, batch=10)
+    for cut in range(1, len(data) - 20, 97):
+        found = rows("x.arrow", data[:cut])
+        assert [row.reason for row in found if row.reason] in ([], ["malformed_record"])
+        assert [row.record for row in found] == list(range(len(found)))
+
+
+@settings(
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    form=st.sampled_from(["file", "stream", "parquet"]),
+    edits=st.lists(st.tuples(st.integers(0, 3_000), st.binary(min_size=1, max_size=4)), max_size=4),
+)
+def test_a_damaged_table_of_columns_never_crashes(
+    rows: Rows, form: str, edits: list[tuple[int, bytes]]
+) -> None:
+    data = bytearray(
+        parquet(30) if form == "parquet" else ipc_file(list(range(30)), form == "stream")
+    )
+    for position, replacement in edits:
+        at = position % len(data)
+        data[at : at + len(replacement)] = replacement[: len(data) - at]
+    found = rows("x.parquet" if form == "parquet" else "x.arrow", bytes(data))
+    assert len({row.record for row in found}) == len(found)

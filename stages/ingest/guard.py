@@ -1,0 +1,268 @@
+"""The safety net under third-party parsers: a page that hangs or crashes a worker is set aside.
+
+Budgets of bytes, nodes and depth decide about pages, the same everywhere. A page that gets through
+them and still hangs native code, which no timer of Python interrupts, or takes the process down, is
+found here: the kernel ends the worker after so many seconds of CPU time on one page (a machine that
+stands still kills nothing), a mark on the disk names the page, and the stage puts it on a list that
+outlives kills and travels with the work to another machine. The page's unit is done again, without
+it. A unit that was finished holds no page of the list, so finished units stay as they are.
+
+In the stage's process:
+
+    culprits = Culprits(context.state, seconds=context.execution.page_seconds)
+    results = context.map(
+        ingest_unit, units, ..., watch=culprits.watch(), on_death=culprits.on_death
+    )
+
+In the worker (no `yield` inside `guard.page`, or the reader's work counts as the page's):
+
+    with watch.over(unit.id) as guard:
+        for capture in read_archive(...):
+            page = page_name(source.name, capture.record)
+            if (reason := guard.culprit(page)) is not None:
+                record = Rejected(place, reason, DETAILS[reason], capture.uri)
+            else:
+                with guard.page(page):
+                    record = record_of(capture, rules)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import os
+import shutil
+import signal
+import struct
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Self
+
+from artifacts_schema.errors import IngotError
+from artifacts_schema.store.backend import backend_at
+from stages.engine.state import State
+from stages.engine.workers import Death
+
+DETAILS = {
+    "hung": "did not end within the time limit of a page",
+    "crashed": "ended the process that parsed it",
+}
+"""Reasons of rejected records that come from here, with a detail that is the same in every run."""
+
+_LIST = "culprits.json"
+_SET = "culprits-"
+_HUNG = signal.SIGPROF
+_CRASHES = frozenset(
+    {
+        signal.SIGSEGV,
+        signal.SIGBUS,
+        signal.SIGABRT,
+        signal.SIGILL,
+        signal.SIGFPE,
+        signal.SIGTRAP,
+    }
+)
+_HEAD = struct.Struct("<BI")  # Whether a page is being parsed; bytes of its name, which follows.
+_MARK_BYTES = 4096
+
+
+def page_name(file: str, record: int | str) -> str:
+    """The name of a record among all of its snapshot."""
+    return f"{record} {file}"
+
+
+@dataclass(frozen=True)
+class Culprit:
+    """A page that ended its worker: unit of work, name, and the reason it is rejected with."""
+
+    unit: str
+    page: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What a worker is told: where marks lie, CPU seconds a page may take, pages known as bad."""
+
+    folder: Path
+    seconds: float
+    culprits: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Unit → page → reason."""
+
+    def over(self, unit: str) -> Guard:
+        """The guard over the pages of one unit, in its worker."""
+        return Guard(self, unit)
+
+
+class Guard:
+    """Marks the page that a worker is at, and limits its CPU time. Costs about 1 µs a page."""
+
+    def __init__(self, watch: Watch, unit: str) -> None:
+        self._seconds = watch.seconds
+        self._known = watch.culprits.get(unit, {})
+        self._path = _mark_path(watch.folder, unit, os.getpid())
+
+    def __enter__(self) -> Self:
+        # An ignored or blocked signal is inherited, and would make the limit none.
+        signal.signal(_HUNG, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {_HUNG})
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with open(self._path, "w+b") as file:
+            file.write(bytes(_MARK_BYTES))
+            file.flush()
+            self._mark = mmap.mmap(file.fileno(), _MARK_BYTES)
+        self._page = _Page(self._mark, self._seconds)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._mark.close()
+        self._path.unlink(missing_ok=True)
+
+    def culprit(self, page: str) -> str | None:
+        """Why a page must not be parsed: hung, crashed, or None."""
+        return self._known.get(_key(page)) if self._known else None
+
+    def page(self, page: str) -> _Page:
+        """`with guard.page(name):` around all that a page's bytes are given to."""
+        name = _key(page).encode("utf-8", "surrogatepass")
+        self._mark[_HEAD.size : _HEAD.size + len(name)] = name
+        _HEAD.pack_into(self._mark, 0, 0, len(name))
+        return self._page
+
+
+class _Page:
+    """Raises and lowers the flag; while it is up, the clock runs."""
+
+    def __init__(self, mark: mmap.mmap, seconds: float) -> None:
+        self._mark, self._seconds = mark, seconds
+
+    def __enter__(self) -> None:
+        self._mark[0] = 1
+        signal.setitimer(signal.ITIMER_PROF, self._seconds)
+
+    def __exit__(self, *_: object) -> None:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        self._mark[0] = 0
+
+
+class Culprits:
+    """The stage's list of pages that ended a worker; `limit` of them end the stage."""
+
+    def __init__(self, state: State, *, seconds: float, limit: int = 1_000) -> None:
+        self._state, self._seconds, self._limit = state, seconds, limit
+        self._folder = state.folder / "guard"
+        self._marks = self._folder / "marks"
+        shutil.rmtree(self._marks, ignore_errors=True)
+        self._found = {(found.unit, found.page): found for found in self._kept()}
+
+    @property
+    def found(self) -> list[Culprit]:
+        """In the order in which they were found."""
+        return list(self._found.values())
+
+    def watch(self) -> Watch:
+        """What the workers are told as of now."""
+        culprits: dict[str, dict[str, str]] = {}
+        for found in self._found.values():
+            culprits.setdefault(found.unit, {})[found.page] = found.reason
+        return Watch(self._marks, self._seconds, culprits)
+
+    def on_death(self, death: Death) -> dict[str, Watch] | None:
+        """Put the page that ended a worker on the list; the map then goes on without it.
+
+        None where no page is to blame: the worker was killed from outside, ran out of memory, or
+        died between pages. Raises IngotError for more culprits than `limit`.
+        """
+        page = self._marked(death)
+        reason = _reason(death)
+        if death.item is None or page is None or reason is None:
+            if page is not None:
+                self._state.log.warning("a worker died (%s) at %s", death.how, page)
+            return None
+        if (death.item, page) in self._found:
+            raise IngotError(
+                f"a worker died again at a page that it was told to leave out ({death.how})",
+                where=page,
+                hint="this is a bug in the stage",
+            )
+        if len(self._found) >= self._limit:
+            raise IngotError(
+                f"more than {self._limit:,} pages hang or crash their parser",
+                where=page,
+                hint="see 'hung' and 'crashed' in log.txt; lower the limits of bytes, nodes or "
+                "depth, or take another extractor",
+            )
+        self._found[death.item, page] = Culprit(death.item, page, reason)
+        self._keep()
+        self._state.log.warning("%s: %s (%s); going on without it", page, reason, death.how)
+        return {"watch": self.watch()}
+
+    def _marked(self, death: Death) -> str | None:
+        """The page that the dead process was at."""
+        if death.item is None:
+            return None
+        path = _mark_path(self._marks, death.item, death.process)
+        try:
+            mark = path.read_bytes()
+        except OSError:
+            return None
+        path.unlink(missing_ok=True)
+        if len(mark) != _MARK_BYTES or not mark[0]:
+            return None
+        _, length = _HEAD.unpack_from(mark)
+        return mark[_HEAD.size : _HEAD.size + length].decode("utf-8", "surrogatepass")
+
+    def _kept(self) -> list[Culprit]:
+        """Of earlier runs: those on this machine's list, and on the one that was published."""
+        here = self._read()
+        published = [name for name in self._state.published() if name.startswith(_SET)]
+        if not any(self._state.fetch(name) for name in reversed(published)):
+            return here
+        there = self._read()
+        both = [*there, *(culprit for culprit in here if culprit not in there)]
+        self._write(both)
+        return both
+
+    def _read(self) -> list[Culprit]:
+        try:
+            listed = json.loads((self._folder / _LIST).read_bytes())
+            return [Culprit(**plain) for plain in listed]
+        except FileNotFoundError:
+            return []
+        except (ValueError, TypeError) as problem:
+            self._state.log.warning("the list of bad pages is made anew: %s", problem)
+            return []
+
+    def _write(self, culprits: list[Culprit]) -> None:
+        plain = [asdict(culprit) for culprit in culprits]
+        backend_at(str(self._folder)).replace(_LIST, json.dumps(plain, indent=1).encode())
+
+    def _keep(self) -> None:
+        """On the disk and, under a new name before the old one goes, in a remote store."""
+        self._write(self.found)
+        mine = f"{_SET}{len(self._found):06d}"
+        self._state.publish(mine, self._folder / _LIST)
+        published = self._state.published()
+        for name in published:
+            if name.startswith(_SET) and name < mine and mine in published:
+                self._state.withdraw(name)
+
+
+def _reason(death: Death) -> str | None:
+    """What a death says of the page; None for one that no page causes (SIGKILL, SIGTERM, exit)."""
+    if death.exit_code == -_HUNG:
+        return "hung"
+    return "crashed" if -death.exit_code in _CRASHES else None
+
+
+def _mark_path(folder: Path, unit: str, process: int) -> Path:
+    return folder / f"{unit}.{process}"
+
+
+def _key(page: str) -> str:
+    """The name, or its hash where a mark cannot hold it."""
+    if len(page) <= (_MARK_BYTES - _HEAD.size) // 4:
+        return page
+    return "sha256:" + hashlib.sha256(page.encode("utf-8", "surrogatepass")).hexdigest()

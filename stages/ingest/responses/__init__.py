@@ -1,0 +1,1 @@
+"""HTTP responses as archives hold them: heads, bodies, types, characters."""
