@@ -5,26 +5,24 @@ Joulin et al. 2017 (arXiv 1607.01759); the published model `lid.176` knows 176 l
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.errors import InputError
 from stages.engine.sources import source_files
+from stages.signals.fasttext_file import is_model, is_whole
 
 if TYPE_CHECKING:
     from stages.engine import Input
 
 LABEL = "__label__"
-MAGIC, VERSION = 793_712_314, 12
-"""First two int32 of a model file: fastText's FILEFORMAT_MAGIC_INT32 and VERSION."""
 
 
 def copy_model(snapshot: Input, folder: Path) -> Path:
     """The snapshot's one file under `folder`, where fastText can open it.
 
-    InputError unless it is one file that begins as a fastText model does.
+    InputError unless it is one file that is a whole fastText model.
     """
     files = source_files(snapshot)
     if len(files) != 1:
@@ -34,11 +32,17 @@ def copy_model(snapshot: Input, folder: Path) -> Path:
         )
     with files[0].open() as file:
         content = file.read()
-    if content[:8] != struct.pack("<ii", MAGIC, VERSION):
+    if not is_model(content):
         raise InputError(
             "not a fastText model",
             where=f"signals.language_model: {files[0].name}",
             hint="give a model as `fasttext` saves it, such as lid.176.ftz",
+        )
+    if not is_whole(content):
+        raise InputError(
+            "the fastText model is cut short or damaged",
+            where=f"signals.language_model: {files[0].name}",
+            hint="get it again",
         )
     path = folder / "language-model.bin"
     path.write_bytes(content)

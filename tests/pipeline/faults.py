@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from artifacts_schema.store import Store, backend, points
 from stages.engine.runner import run_stage
+from stages.engine.shards import ShardMap
 from stages.engine.spec import StageSpec
 
 KILLED = -signal.SIGKILL
@@ -96,6 +97,9 @@ def fill_disk_after(monkeypatch: object, bytes_left: int) -> None:
         return write(self, data)
 
     monkeypatch.setattr(backend.HashingWriter, "write", limited)  # type: ignore[attr-defined]
+    # A stage that guards its workers has some even if it needs one; only this process is limited.
+    inline = ShardMap._run_inline
+    monkeypatch.setattr(ShardMap, "_run_pool", inline)  # type: ignore[attr-defined]
 
 
 def seeded(*names: object) -> random.Random:

@@ -88,9 +88,10 @@ def test_a_changed_threshold_reruns_filter_and_what_depends_on_it(ran):
 
 
 def test_a_single_stage_has_the_key_of_the_recipes_step(ran):
-    output = ingot(
-        ran, "stage", "signals", "--input", f"documents={ran.made('web').key[:12]}:documents"
-    )
+    web = ran.made("web").key[:12]
+    roles = {"documents": "documents", "pages": "pages", "page_views": "views"}
+    inputs = (("--input", f"{role}={web}:{output}") for role, output in roles.items())
+    output = ingot(ran, "stage", "signals", *(part for given in inputs for part in given))
     assert short(ran.made("signals[web]").key) in output
 
 

@@ -8,17 +8,15 @@ Markup = Literal["plain", "markdown"]
 
 
 def trafilatura_text(html: str, markup: Markup = "plain") -> str:
-    """Main text by trafilatura (comments off, tables on); empty where it finds none or fails.
+    """Main text by trafilatura (comments off, tables on); empty where it finds none.
 
-    It reads pages with lxml and in places by recursion: callers bound nesting and nodes before.
+    It reads pages with lxml and in places by recursion: callers bound nesting and nodes before, and
+    still it raises what it likes.
     """
     from trafilatura import extract
 
     kind = "markdown" if markup == "markdown" else "txt"
-    try:
-        found = extract(html, include_comments=False, include_tables=True, output_format=kind)
-    except (RecursionError, ValueError, TypeError, AttributeError, LookupError, AssertionError):
-        return ""
+    found = extract(html, include_comments=False, include_tables=True, output_format=kind)
     return (found or "").strip()
 
 

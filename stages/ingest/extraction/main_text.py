@@ -73,7 +73,7 @@ def extract(
     """The main text of a page; empty where it has none.
 
     `headers` are those of its response, for what they declare. Raises `PageTooLarge` for a page
-    that nests too deep or has too many nodes; the first is told before the page is parsed.
+    that nests too deep or has too many nodes, and what another's extractor raises.
     """
     from selectolax.lexbor import LexborHTMLParser
 
@@ -92,7 +92,7 @@ def extract(
         verdict = judge(blocks)
         doubt = verdict.doubt / 1000
         careful = verdict.doubt >= rules.careful_from and rules.boilerplate == "cut"
-        text = trafilatura_text(html, rules.markup) if careful else ""
+        text = _careful_text(html, rules.markup) if careful else ""
         if not text:
             rendered = _written(tree, blocks, verdict, rules)
             return MainText(
@@ -112,6 +112,14 @@ def extract(
         text = trafilatura_text(html, rules.markup) if careful_text else resiliparse_text(html)
     share = min(len(text) / max(visible, 1), 1.0)
     return MainText(text, [], by, doubt, blocks.nodes, share, None, head)
+
+
+def _careful_text(html: str, markup: Markup) -> str:
+    """What trafilatura makes of a page; empty where it fails, so that the blocks decide."""
+    try:
+        return trafilatura_text(html, markup)
+    except Exception:  # It raises what it likes on a hostile page.
+        return ""
 
 
 def _written(

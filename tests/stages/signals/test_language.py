@@ -12,7 +12,8 @@ import pytest
 
 from artifacts_schema.errors import InputError
 from artifacts_schema.manifest import Manifest
-from stages.signals.language import MAGIC, VERSION, languages
+from stages.signals.fasttext_file import MAGIC, VERSION, is_whole
+from stages.signals.language import languages
 from stages.signals.stage import Signals
 
 ENGLISH = ["the cat sat on the mat and looked at the dog", "this is the house that they built"]
@@ -83,9 +84,21 @@ def test_what_is_no_model_is_refused_before_fasttext_sees_it(measured: Any) -> N
         measured(["text"], b"\x80\x04pickle")
 
 
-def test_a_cut_model_is_an_error_and_no_crash(measured: Any, model_file: Path) -> None:
-    with pytest.raises(InputError, match="fastText cannot read it"):
-        measured(["text"], model_file.read_bytes()[:200])
+def test_a_cut_model_is_refused_before_fasttext_sees_it(measured: Any, model_file: Path) -> None:
+    """fastText would take the bytes behind the cut for sizes, and ask for gigabytes."""
+    whole = model_file.read_bytes()
+    assert is_whole(whole)
+    for length in (8, 60, 100, 200, len(whole) // 2):
+        assert not is_whole(whole[:length]), length
+    with pytest.raises(InputError, match="cut short or damaged"):
+        measured(["text"], whole[:200])
+
+
+def test_the_published_model_is_whole_and_no_half_of_it_is(shared_data: Path) -> None:
+    """lid.176.ftz is quantized: nearly all of it is the first matrix."""
+    whole = (shared_data / "models/lid.176.ftz").read_bytes()
+    assert is_whole(whole)
+    assert not is_whole(whole[: len(whole) // 2])
 
 
 def test_the_published_model_knows_the_languages_of_a_parallel_text(
