@@ -88,6 +88,7 @@ class Context(AttemptWriters):
         items: Iterable[Item],
         *,
         name: str | None = None,
+        workers: int | None = None,
         on_death: Callable[[Death], Mapping[str, Any] | None] | None = None,
         replace: bool = False,
         **shared: Any,
@@ -98,6 +99,7 @@ class Context(AttemptWriters):
         the order of `items`. Raises Stopped when the stage is asked to stop, and IngotError when a
         worker dies.
 
+        `workers` is the most that are worth their start: light work is done sooner by fewer.
         With `on_death` the calls are made in worker processes even by a single worker, and it is
         asked, in this process, about each worker that died: it returns the shared arguments that
         change for the calls still to start, the dead one's own among them, or None for the error.
@@ -114,7 +116,7 @@ class Context(AttemptWriters):
             name=name,
             kinds=self.attempt.kinds,
             code=self._code,
-            workers=self.workers,
+            workers=min(self.workers, workers or self.workers),
             stopping=self._stop,
             progress=lambda done, total: self._events.progress(done, total, "shards", name),
             on_death=on_death,

@@ -17,6 +17,9 @@ from stages.ingest.shard import SCRATCH
 if TYPE_CHECKING:
     from stages.engine import ShardResult
 
+SHARDS_A_WORKER = 32
+"""A shard takes hundredths of a second here, the start of a worker half a one."""
+
 
 @dataclass(frozen=True)
 class PagesShard:

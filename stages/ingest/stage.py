@@ -144,7 +144,7 @@ class Ingest(Stage):
         """Map over units of files, join what only the whole tells, account for every record."""
         from stages.engine.sources import snapshot_name, source_files
         from stages.ingest.account import account
-        from stages.ingest.beside import pages_shards, write_pages
+        from stages.ingest.beside import SHARDS_A_WORKER, pages_shards, write_pages
         from stages.ingest.guard import Culprits
         from stages.ingest.parts import read_units
         from stages.ingest.trees import licences_of_trees
@@ -162,7 +162,8 @@ class Ingest(Stage):
             config=config,
             licences=licences_of_trees(files, config.format),
         )
-        written = context.map(write_pages, pages_shards(results))
+        shards = pages_shards(results)
+        written = context.map(write_pages, shards, workers=1 + len(shards) // SHARDS_A_WORKER)
         repeats = sum(shard.value["url_repeats"] for shard in written)
         context.count(files=len(files), url_repeats=repeats)
         account(context, [result.value for result in results], snapshot_name(snapshot))

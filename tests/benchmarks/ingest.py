@@ -2,11 +2,11 @@
 
     python -m tests.benchmarks.ingest [--data ../shared/data] [--copies 3] [--extractor blocks]
 
-Reading is held against bare fastwarc, the whole stage against its extractor alone on the same pages
-(already decoded, in one process), two workers against one, and the memory of four times the input
-against that of one. CPU seconds of all processes; of the stage the marginal ones, that is of the
-larger input less those of the smaller, so that the start of interpreters is no page's time. What is
-compared runs in turn, several rounds; medians, with the least and the greatest ratio.
+Reading is held against bare fastwarc; a unit of work (a file to its tables on the disk) against its
+extractor alone on the same pages, which are decoded already, file by file in turn, in one process;
+the stage with two workers against one; and the memory of one file against that of one four times as
+large. CPU seconds; what is compared runs in turn, several rounds; medians, with the least and the
+greatest ratio of a round. The machine may be busy: times say little, ratios more.
 
 The quality of the extractor is `python -m tests.benchmarks.extraction`.
 """
@@ -22,7 +22,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -85,16 +87,17 @@ def read_by_ingot(path: Path) -> int:
         return sum(1 for _ in read_archive(stream, size, limit=10_000_000, expansion=200))
 
 
+def _all(read: Callable[[Path], int], files: Sequence[Path]) -> None:
+    for path in files:
+        read(path)
+
+
 def reading_table(files: Sequence[Path], plain: Sequence[Path]) -> str:
     """`read_archive` beside fastwarc, on gzip members and on the same bytes unpacked."""
     rows = []
     for name, chosen in (("gzip, a member a record", files), ("plain", plain)):
-        seconds = side_by_side(
-            {
-                "fastwarc": lambda chosen=chosen: [read_by_fastwarc(path) for path in chosen],  # type: ignore[misc]
-                "ingot": lambda chosen=chosen: [read_by_ingot(path) for path in chosen],  # type: ignore[misc]
-            }
-        )
+        readers = {"fastwarc": read_by_fastwarc, "ingot": read_by_ingot}
+        seconds = side_by_side({by: partial(_all, read, chosen) for by, read in readers.items()})
         records = sum(map(read_by_fastwarc, chosen))
         speeds = [records / statistics.median(seconds[by]) for by in ("fastwarc", "ingot")]
         speed = ratio(seconds["fastwarc"], seconds["ingot"])
@@ -103,44 +106,93 @@ def reading_table(files: Sequence[Path], plain: Sequence[Path]) -> str:
     return table(header, rows)
 
 
-def decoded_pages(files: Sequence[Path]) -> Iterator[str]:
+def decoded_pages(path: Path) -> list[str]:
     """The HTML that the stage gives to its extractor, in the order of the records."""
     from stages.ingest.archives.archive import read_archive
     from stages.ingest.pages import Page, PageRules, page_of
 
-    for path in files:
-        stream: IO[bytes]
-        with path.open("rb") as stream:
-            size = path.stat().st_size
-            for capture in read_archive(stream, size, limit=10_000_000, expansion=200):
-                page = page_of(capture, PageRules())
-                if isinstance(page, Page) and page.markup:
-                    yield page.decoded.text
+    size = path.stat().st_size
+    with path.open("rb") as stream:
+        captures = read_archive(stream, size, limit=10_000_000, expansion=200)
+        pages = [page_of(capture, PageRules()) for capture in captures]
+    return [page.decoded.text for page in pages if isinstance(page, Page) and page.markup]
 
 
-def extract_alone(pages: Sequence[str], extractor: str) -> float:
-    """CPU seconds of the extractor on pages that are there already."""
-    from stages.ingest.extraction import ExtractionRules, PageTooLarge, extract
-    from stages.ingest.stage import IngestConfig
+@dataclass(frozen=True)
+class LocalFile:
+    """A file as a unit of work opens it."""
 
-    rules = ExtractionRules(
-        extractor=extractor,  # type: ignore[arg-type]
-        careful_from=IngestConfig().careful_from,
+    name: str
+    path: Path
+
+    def open(self) -> IO[bytes]:
+        """Open for reading."""
+        return self.path.open("rb")
+
+    @property
+    def bytes(self) -> int:
+        """Its size."""
+        return self.path.stat().st_size
+
+
+def unit_table(files: Sequence[Path], folder: Path, extractor: str, rounds: int = ROUNDS) -> str:
+    """WARC to documents beside the extractor alone, file by file in turn."""
+    from artifacts_schema.store.backend import backend_at
+    from stages.engine.outputs import ShardOutput
+    from stages.ingest.extraction import PageTooLarge, extract
+    from stages.ingest.guard import Watch
+    from stages.ingest.reader import rules_of
+    from stages.ingest.shard import ingest_unit
+    from stages.ingest.stage import Ingest, IngestConfig
+    from stages.ingest.units import Part, Unit
+
+    config = IngestConfig.model_validate({"extractor": extractor})
+    rules, backend = rules_of(config).extraction, backend_at(str(folder))
+    kinds, watch = dict(Ingest.outputs), Watch(folder, seconds=60)
+
+    def unit(path: Path) -> None:
+        out = ShardOutput(backend, f"work/{'0' * 64}/shards/read/{path.name}", kinds)
+        part = Part(LocalFile(path.name, path))  # type: ignore[arg-type]
+        work = Unit(path.name, (part,))
+        ingest_unit(work, out, snapshot="s", config=config, watch=watch, licences={})
+
+    def alone(pages: Sequence[str]) -> None:
+        for html in pages:
+            try:
+                extract(html, rules)
+            except PageTooLarge:
+                continue
+
+    seconds: dict[str, list[float]] = {"extractor": [], "unit": []}
+    count = 0
+    for number in range(rounds + 1):
+        taken = dict.fromkeys(seconds, 0.0)
+        for path in files:
+            pages = decoded_pages(path)
+            count += len(pages) if number else 0
+            for name, work in (("extractor", partial(alone, pages)), ("unit", partial(unit, path))):
+                start = time.process_time()
+                work()
+                taken[name] += time.process_time() - start
+        for name in seconds if number else ():
+            seconds[name].append(taken[name])
+    each = [1000 * statistics.median(seconds[name]) * rounds / count for name in seconds]
+    row = (extractor, count // rounds, *(f"{one:.2f}" for one in each))
+    header = (
+        "WARC to documents",
+        "pages",
+        "extractor alone, ms",
+        "whole, ms",
+        "speed, x extractor",
     )
-    extract("<html><body><p>One short page.</p></body></html>", rules)
-    start = time.process_time()
-    for html in pages:
-        try:
-            extract(html, rules)
-        except PageTooLarge:
-            continue
-    return time.process_time() - start
+    return table(header, [(*row, ratio(seconds["extractor"], seconds["unit"]))])
 
 
 class Trial:
     """Runs of the stage in a store of their own."""
 
     def __init__(self, folder: Path, extractor: str) -> None:
+        folder.mkdir(exist_ok=True)
         self.store, self.extractor, self.runs = folder / "store", extractor, 0
 
     def run(self, files: Sequence[Path], workers: int) -> dict[str, Any]:
@@ -164,42 +216,25 @@ class Trial:
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def stage_table(data: Path, folder: Path, copies: int, extractor: str, rounds: int = ROUNDS) -> str:
-    """The whole stage beside its extractor alone, and two workers beside one."""
-    small = archives(data, folder / "small", 1)
-    large = archives(data, folder / "large", 1 + copies)
-    pages = list(decoded_pages(small)) * copies
-    seconds: dict[str, list[float]] = {"alone": [], "one": [], "two": []}
+def workers_table(files: Sequence[Path], folder: Path, extractor: str, rounds: int = ROUNDS) -> str:
+    """CPU seconds of the whole stage with two workers beside one."""
+    seconds: dict[int, list[float]] = {1: [], 2: []}
     trial = Trial(folder, extractor)
     for _ in range(rounds):
-        seconds["alone"].append(extract_alone(pages, extractor))
-        for name, workers in (("one", 1), ("two", 2)):
-            less, more = (trial.run(files, workers)["cpu_seconds"] for files in (small, large))
-            seconds[name].append(more - less)
-    rows = [
-        (
-            f"{extractor}, {len(pages):,} pages",
-            *(f"{1000 * statistics.median(seconds[n]) / len(pages):.2f}" for n in seconds),
-            ratio(seconds["alone"], seconds["one"]),
-            ratio(seconds["two"], seconds["one"]),
-        )
-    ]
-    header = (
-        *("WARC to documents", "extractor alone, CPU ms a page", "stage, 1 worker", "2 workers"),
-        *("speed, x extractor alone", "CPU of 2 workers, x 1"),
-    )
-    return table(header, rows)
+        for workers, taken in seconds.items():
+            taken.append(trial.run(files, workers)["cpu_seconds"])
+    medians = (f"{statistics.median(taken):.1f}" for taken in seconds.values())
+    header = ("the stage", "1 worker, CPU s", "2 workers, CPU s", "2 workers, x 1")
+    return table(header, [(f"{len(files)} files", *medians, ratio(seconds[2], seconds[1]))])
 
 
-def memory_table(data: Path, folder: Path, extractor: str) -> str:
-    """The peak memory of one worker over the crawl, and over one file of several times its size."""
-    sizes = (1, MEMORY_TIMES)
+def memory_table(files: Sequence[Path], folder: Path, extractor: str) -> str:
+    """The peak memory of one worker over one file, and over one of several times its size."""
+    folder.mkdir()
     rows = []
-    for times in sizes:
+    for times in (1, MEMORY_TIMES):
         joined = folder / f"joined-{times}.warc.gz"
-        with joined.open("wb") as target:
-            for path in archives(data, folder / f"for-{times}", times):
-                target.write(path.read_bytes())
+        joined.write_bytes(b"".join(path.read_bytes() for path in files) * times)
         peak = Trial(folder, extractor).run([joined], 1)["peak_memory_bytes"]
         rows.append((f"{joined.stat().st_size / 1e6:.0f} MB in one file", f"{peak / 1e6:.0f}"))
     return table(("memory", "peak of the largest process, MB"), rows)
@@ -214,18 +249,19 @@ def main() -> None:
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="ingot-benchmark-") as name:
         folder = Path(name)
-        packed = archives(chosen.data, folder / "reading", chosen.copies)
-        plain = []
-        for path in packed:
-            plain.append(path.with_suffix(""))
-            plain[-1].write_bytes(gzip.decompress(path.read_bytes()))
-        print(reading_table(packed, plain), end="\n\n", flush=True)
-        print(
-            stage_table(chosen.data, folder / "stage", chosen.copies, chosen.extractor),
-            end="\n\n",
-            flush=True,
+        packed = archives(chosen.data, folder / "packed", chosen.copies)
+        once = packed[: len(packed) // chosen.copies]
+        plain = [path.with_suffix("") for path in packed]
+        for path, target in zip(packed, plain, strict=True):
+            target.write_bytes(gzip.decompress(path.read_bytes()))
+        tables = (
+            partial(reading_table, packed, plain),
+            partial(unit_table, once, folder / "unit", chosen.extractor),
+            partial(workers_table, packed, folder / "stage", chosen.extractor),
+            partial(memory_table, once, folder / "memory", chosen.extractor),
         )
-        print(memory_table(chosen.data, folder / "memory", chosen.extractor))
+        for made in tables:
+            print(made(), end="\n\n", flush=True)
 
 
 if __name__ == "__main__":
