@@ -15,6 +15,7 @@ from stages.ingest.extraction.features import Ints
 from stages.ingest.extraction.model import block_model
 from stages.ingest.extraction.nesting import check_nesting
 from stages.ingest.extraction.render import Span, render
+from stages.ingest.extraction.smooth import smoothed
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser
@@ -145,7 +146,7 @@ def judge(blocks: Blocks) -> _Verdict:
         return _Verdict()
     model = block_model()
     first, second = model.scores(blocks)
-    main = second >= model.threshold
+    main = smoothed(second >= model.threshold, second, blocks)
     sizes = np.array([len(text) for text in blocks.text], np.int64)
     linked = np.array(blocks.link_characters, np.int64)
     largest = int(sizes.argmax())
