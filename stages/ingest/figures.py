@@ -47,6 +47,8 @@ DECLARED = {
 """What a page may declare."""
 
 VALUED = ("robots", "ai_opt_out", "licence")
+SEVERAL = frozenset({"robots", "ai_opt_out", "encodings"})
+"""Columns of several words, each of which counts."""
 VALUES = 8
 DOUBT_BINS = 20
 
@@ -64,10 +66,11 @@ class Pages:
     def add(self, group: pa.Table) -> None:
         """Count a row group."""
         self.rows += len(group)
-        for name in {**FIELDS, **dict.fromkeys(VALUED)}:
+        for name in (*FIELDS, *VALUED):
             counted = self.values.setdefault(name, Counter())
             for row in pc.value_counts(group[name].drop_null()).to_pylist():
-                counted[row["values"][:LABEL]] += row["counts"]
+                for value in row["values"].split() if name in SEVERAL else (row["values"],):
+                    counted[value[:LABEL]] += row["counts"]
         for name in DECLARED:
             self.declared[name] += len(group) - group[name].null_count
         self.repeated += pc.sum(pc.greater(group["url_repeats"], 0)).as_py() or 0
@@ -119,5 +122,5 @@ def _doubt(counted: Pages, sample: str) -> list[Figure]:
         return []
     edges = tuple(bin / DOUBT_BINS for bin in range(DOUBT_BINS + 1))
     series = (Bars("documents", tuple(map(int, counted.doubts))),)
-    note = sentences("Of the fast extractor in its own result; 1 is none at all sure.", sample)
+    note = sentences("Of the block classifier in its own result, from 0 to 1.", sample)
     return [HistogramFigure("Doubt in the main text", Axis("doubt"), edges, series, note=note)]

@@ -119,7 +119,8 @@ def test_what_pages_declare_ask_and_allow(
     assert declared["the URL of an earlier one"] == (1, 0.25)
     assert declared["author"] == (0, 0.0)
     assert set(page["What pages ask and allow"].rows) == {
-        ("robots directives", "noai noindex", 2),
+        ("robots directives", "noai", 2),
+        ("robots directives", "noindex", 2),
         ("marks against use for AI", "noai", 2),
         ("licence", "CC-BY-4.0", 1),
     }
