@@ -288,5 +288,5 @@ def _opening(stream: IO[bytes], codec: Codec, dictionary: bytes | None, wanted: 
             if len(given) >= wanted or inflater.eof or not data:
                 break
     except (zlib.error, zstandard.ZstdError):
-        pass
+        return given[:wanted]  # Damage further on; what came before it may tell what this is.
     return given[:wanted]
