@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from flows.cli.options import json_option, store_option
+
+if TYPE_CHECKING:
+    from artifacts_schema.manifest import Manifest
 
 
 @click.group("snapshot")
@@ -55,14 +60,13 @@ def add(
     ETag.
     """
     from artifacts_schema.errors import UsageError
-    from artifacts_schema.identity import short
     from artifacts_schema.store import Store
-    from flows.cli.output import print_json, size
+    from flows.cli.output import print_json
     from flows.cli.progress import hashing
     from flows.recipe.crawl import is_crawl_id
     from flows.recipe.recipe import SNAPSHOT_NAME, snapshot_entry
     from flows.recipe.snapshot_entry import PLACES
-    from flows.recipe.snapshots import provisional_note, take_snapshot
+    from flows.recipe.snapshots import take_snapshot
 
     if not SNAPSHOT_NAME.fullmatch(name):
         raise UsageError(f"'{name}' cannot be a name: use letters, digits, . _ and -")
@@ -90,9 +94,19 @@ def add(
     digest = manifest.output("snapshot").digest
     if as_json:
         print_json({"ref": ref, "key": manifest.key, "digest": digest, **manifest.counts})
-        return
+    else:
+        _tell(name, manifest)
+
+
+def _tell(name: str, manifest: Manifest) -> None:
+    """A line on what was pinned, and one where it can not be sure."""
+    from artifacts_schema.identity import short
+    from flows.cli.output import size
+    from flows.recipe.snapshots import provisional_note
+
     count, total = manifest.counts["files"], manifest.counts["bytes"]
-    files_told = f"{count:,} file{'s' if count != 1 else ''}"
-    click.echo(f"{ref} {short(manifest.key)}: {files_told}, {size(total)}, digest {short(digest)}")
+    told = f"{count:,} file{'s' if count != 1 else ''}, {size(total)}"
+    digest = short(manifest.output("snapshot").digest)
+    click.echo(f"snapshots/{name} {short(manifest.key)}: {told}, digest {digest}")
     if note := provisional_note({name: manifest}):
         click.echo(note)

@@ -39,7 +39,6 @@ class Capture:
     content_type: str | None = None
     truncated: str | None = None
     language: str | None = None
-    payload_digest: str | None = None
     block: bytes = b""
     fault: str | None = None
     detail: str | None = None

@@ -19,7 +19,6 @@ _WANTED = {
     b"content-type",
     b"content-length",
     b"warc-truncated",
-    b"warc-payload-digest",
     b"warc-identified-content-language",
 }
 
@@ -79,7 +78,6 @@ def read_head(line: bytes, source: Lines, member: int, ordinal: int) -> tuple[Ca
         content_type=_text(fields, b"content-type"),
         truncated=_text(fields, b"warc-truncated"),
         language=_text(fields, b"warc-identified-content-language"),
-        payload_digest=_text(fields, b"warc-payload-digest"),
         fault=fault,
         detail=detail,
     )
@@ -107,8 +105,6 @@ def capture_of(record: Any, field: Any, member: int, ordinal: int) -> Capture:
         get(field.WARC_DATE),
         get(field.CONTENT_TYPE),
         get(field.WARC_TRUNCATED),
-        None,
-        get(field.WARC_PAYLOAD_DIGEST),
     )
     if kind == "conversion":
         capture.language = get("WARC-Identified-Content-Language")

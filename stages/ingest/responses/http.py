@@ -101,13 +101,6 @@ class Response:
         """
         return self._type()[1]
 
-    @property
-    def declared_length(self) -> int | None:
-        """Content-Length, or None if there is none, or none that can be meant."""
-        told = {part.strip() for v in self.all_of("content-length") for part in v.split(",")}
-        value = told.pop() if len(told) == 1 else ""
-        return int(value) if re.fullmatch("[0-9]{1,18}", value) else None
-
     def _type(self) -> tuple[str | None, str | None]:
         kind, charset, first = None, None, None
         for value in self.all_of("content-type"):

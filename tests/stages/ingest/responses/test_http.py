@@ -166,22 +166,11 @@ def test_of_several_types_the_last_that_is_one_counts(
     assert (found.content_type, found.charset) == (kind, charset)
 
 
-@pytest.mark.parametrize(
-    ("told", "length"),
-    [
-        ("5", 5),
-        ("5, 5", 5),
-        ("5, 6", None),
-        ("-5", None),
-        ("x", None),
-        ("", None),
-        ("9" * 40, None),
-    ],
-)
-def test_a_declared_length_is_a_fact_and_cuts_nothing(told: str, length: int | None) -> None:
+@pytest.mark.parametrize("told", ["5", "5, 5", "5, 6", "-5", "x", "", "9" * 40])
+def test_a_declared_length_cuts_nothing(told: str) -> None:
     found = parse_response(f"HTTP/1.1 200 OK\r\nContent-Length: {told}\r\n\r\n".encode() + TEXT)
     assert found is not None
-    assert (found.declared_length, found.body) == (length, TEXT)
+    assert found.body == TEXT
 
 
 @pytest.mark.parametrize(
