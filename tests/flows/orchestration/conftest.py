@@ -59,10 +59,26 @@ class Standing:
         return self.api.post(path, json=body).raise_for_status().json()
 
     def ask(self, form: str, **parameters: Any) -> httpx.Response:
-        """Ask for a run, as the UI does."""
+        """Ask for a run, as the UI does; again where the server is busy, as Prefect's clients do.
+
+        Prefect answers 503 where its SQLite file is locked at that moment, which a worker that
+        reports for the first time brings about.
+        """
         deployment = self.get(f"/deployments/name/{form}")
         body = {"parameters": parameters, "state": {"type": "SCHEDULED"}}
-        return self.api.post(f"/deployments/{deployment['id']}/create_flow_run", json=body)
+        path = f"/deployments/{deployment['id']}/create_flow_run"
+
+        def answer() -> httpx.Response | None:
+            reply = self.api.post(path, json=body)
+            return reply if reply.status_code != httpx.codes.SERVICE_UNAVAILABLE else None
+
+        return self.until(answer)
+
+    def started(self, form: str, **parameters: Any) -> str:
+        """Id of a run that is asked for and that the server takes."""
+        reply = self.ask(form, **parameters)
+        assert reply.is_success, f"{reply.status_code}: {reply.text}"
+        return reply.json()["id"]
 
     def state(self, run: str) -> str:
         return self.get(f"/flow_runs/{run}")["state"]["type"]

@@ -30,7 +30,7 @@ def stage_children(store):
 
 def test_a_run_from_a_form_says_recipe_and_step_and_shows_what_came_of_it(ui, tmp_path):
     store = str(tmp_path / "store")
-    run = ui.end_of(ui.ask("pipeline/toys", store=store, through="learn").json()["id"])
+    run = ui.end_of(ui.started("pipeline/toys", store=store, through="learn"))
     assert (run["state"]["type"], run["name"]) == (
         "COMPLETED",
         f"toys through learn #{run['id'][-4:]}",
@@ -52,14 +52,14 @@ def test_a_run_from_a_form_says_recipe_and_step_and_shows_what_came_of_it(ui, tm
 def test_cancelling_ends_the_stage_within_seconds_and_its_work_is_continued(ui, tmp_path):
     store, gate = str(tmp_path / "store"), tmp_path / "gate"
     asked = {"store": store, "overrides": [f"learn.gate={gate}"]}
-    run = ui.ask("pipeline/toys", **asked).json()["id"]
+    run = ui.started("pipeline/toys", **asked)
     ui.until(lambda: len(list(Path(store).glob("work/*/done/*/*.json"))) == 2)
     (child,) = stage_children(store)
     ui.post(f"/flow_runs/{run}/set_state", {"state": {"type": "CANCELLING", "name": "Cancelling"}})
     ui.until(lambda: child not in psutil.pids(), seconds=30)
     assert ui.end_of(run)["state"]["type"] == "CANCELLED"
     gate.touch()
-    again = ui.end_of(ui.ask("pipeline/toys", **asked).json()["id"])
+    again = ui.end_of(ui.started("pipeline/toys", **asked))
     assert again["state"]["type"] == "COMPLETED"
     plan = {row["step"]: row for row in json.loads(ui.artifacts(again["id"])["plan-toys"])}
     assert plan["numbers"]["action"] == "reuse"
@@ -104,7 +104,7 @@ def test_a_single_stage_runs_from_its_form_with_the_key_of_the_command_line(ui, 
     store = str(tmp_path / "store")
     assert ui.ingot("stage", "ui_numbers", "--store", store, "--as", "mine/numbers").returncode == 0
     asked = {"store": store, "input__exclusions": ["mine/numbers"], "config__phase__steps": 2}
-    run = ui.end_of(ui.ask("stage/ui_learn", **asked, name="mine/learned").json()["id"])
+    run = ui.end_of(ui.started("stage/ui_learn", **asked, name="mine/learned"))
     expected = ("COMPLETED", f"ui_learn mine/numbers #{run['id'][-4:]}")
     assert (run["state"]["type"], run["name"]) == expected
     words = ("stage", "ui_learn", "--store", store, "--json", "--set", "phase.steps=2")
@@ -170,7 +170,7 @@ def test_a_run_whose_processes_are_gone_is_marked_as_crashed_and_its_work_is_fou
     """Worker and flow are killed: no heartbeat for 90 s, and the automation says so."""
     store, gate = str(tmp_path / "store"), tmp_path / "gate"
     asked = {"store": store, "overrides": [f"learn.gate={gate}"]}
-    run = ui.ask("pipeline/toys", **asked).json()["id"]
+    run = ui.started("pipeline/toys", **asked)
     ui.until(lambda: len(list(Path(store).glob("work/*/done/*/*.json"))) == 2)
     heard = {"filter": {"event": {"name": ["prefect.flow-run.heartbeat"]}}}
     ui.until(lambda: any(run in str(event) for event in ui.post("/events/filter", heard)["events"]))
@@ -187,7 +187,7 @@ def test_a_run_whose_processes_are_gone_is_marked_as_crashed_and_its_work_is_fou
     finally:
         gate.touch()
         assert ui.ingot("up", "--recipe", str(ui.folder / "toys.yaml")).returncode == 0
-    again = ui.end_of(ui.ask("pipeline/toys", **asked).json()["id"])
+    again = ui.end_of(ui.started("pipeline/toys", **asked))
     assert again["state"]["type"] == "COMPLETED"
 
 
