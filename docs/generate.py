@@ -241,36 +241,41 @@ def own_stages() -> list[str]:
 
 
 _ORDER = (
-    "sample", "ingest", "conversations", "preferences", "benchmarks", "signals", "dedup",
-    "decontaminate", "filter", "tokenizer", "pack", "pretrain", "sft", "dpo", "evaluate", "export",
+    "sample", "ingest", "conversations", "preferences", "benchmarks", "quality_models", "signals",
+    "dedup", "decontaminate", "filter", "tokenizer", "pack", "pretrain", "sft", "dpo", "evaluate",
+    "export",
 )  # fmt: skip
 
 
 def rules_table(_: type[Stage]) -> str:
-    """The rules of every preset of `filter`."""
-    from stages.filter.presets import PRESETS
+    """The rules of every preset of `filter`; those of whole presets above are named by these."""
+    from stages.filter.presets import PRESETS, Rule
 
-    parts = []
+    parts: list[str] = []
+    above: dict[str, tuple[Rule, ...]] = {}
     for preset, rules in PRESETS.items():
-        rows = [
-            (
-                f"`{rule.name}`",
-                f"`{rule.signal}`",
-                f"{'<' if rule.minimum is not None else '>'} {rule.threshold:g}",
-            )
-            for rule in rules
-        ]
-        sources = "; ".join(dict.fromkeys(rule.source for rule in rules))
-        heads = ["rule", "signal", "drops where it is"]
-        parts.append(f"**`{preset}`** ({sources})\n\n{table(heads, rows)}")
+        own, within = list(rules), {}
+        for name, known in sorted(above.items(), key=lambda item: -len(item[1])):
+            if len(known) > 1 and all(rule in own for rule in known):
+                within[name] = rules.index(known[0])
+                own = [rule for rule in own if rule not in known]
+        others = " and ".join(f"`{name}`" for name in sorted(within, key=lambda name: within[name]))
+        told = f"All of {others}{', and:' if own else '.'}\n\n" if within else ""
+        heads = ["rule", "signal", "passes where it is"]
+        rows = [(f"`{rule.name}`", f"`{rule.signal}`", rule.bound) for rule in own]
+        sources = "; ".join(dict.fromkeys(rule.source for rule in own))
+        title = f"**`{preset}`**{f' ({sources})' if sources else ''}\n\n"
+        parts.append(f"{title}{told}{table(heads, rows) if rows else ''}".rstrip("\n") + "\n")
+        above[preset] = rules
     return "\n".join(parts)
 
 
 def signals_table(_: type[Stage]) -> str:
     """Every signal that `signals` measures."""
-    from stages.signals.columns import signals_of
+    from stages.signals.columns import Asked, signals_of
 
-    found = signals_of(with_language=True, with_pages=True, with_url_lists=True)
+    asked = Asked(language=True, url_lists=True, word_lists=True, ngram_models=True, pages=True)
+    found = signals_of(asked)
     rows = [(f"`{s.name}`", f"`{s.type}`", s.unit, s.source, s.description) for s in found]
     return table(["signal", "type", "unit", "defined by", "meaning"], rows)
 

@@ -16,7 +16,10 @@ from artifacts_schema.kinds.documents import (
 from artifacts_schema.kinds.examples import BENCHMARKS, CONVERSATIONS, PREFERENCES, TRUTH
 from artifacts_schema.kinds.models import (
     CHECKPOINT,
+    CLASSIFIER,
+    CUTOFFS,
     EVALUATION,
+    NGRAM_MODEL,
     RELEASE,
     TOKEN_SHARDS,
     TOKENIZER,
@@ -43,6 +46,9 @@ KINDS: dict[str, Kind] = {
         PREFERENCES,
         BENCHMARKS,
         TRUTH,
+        NGRAM_MODEL,
+        CLASSIFIER,
+        CUTOFFS,
         TOKENIZER,
         TOKEN_SHARDS,
         CHECKPOINT,

@@ -1,6 +1,39 @@
-"""Tokenizers, tokens, checkpoints, and what is measured and released of them."""
+"""Models that judge text, tokenizers, tokens, checkpoints, and what is measured and released."""
 
 from artifacts_schema.kinds.schema import Column, Kind, Table
+
+NGRAM_MODEL = Kind(
+    name="ngram_model",
+    version=1,
+    description="An n-gram language model of words or pieces, and how well it predicts.",
+    files={
+        "card.json": "Whether it was made; order, n-grams by order, sample, held-out perplexity.",
+        "model.arpa": "The model as text, as every tool reads it.",
+        "model.json": "What it was estimated with; sizes of its tables.",
+        "*.bin": "The words and n-grams as tables that are mapped into memory.",
+    },
+)
+
+CLASSIFIER = Kind(
+    name="classifier",
+    version=1,
+    description="A fastText classifier of two classes, with its score card.",
+    files={
+        "card.json": "Whether it was made; its signal, how a text is put before it, training "
+        "arguments, cut-off, and precision, recall, ROC, calibration on held documents.",
+        "classifier.bin": "The model as fastText saves it.",
+        "classifier.ftz": "The same quantized, where that was asked for.",
+    },
+)
+
+CUTOFFS = Kind(
+    name="cutoffs",
+    version=1,
+    description="Perplexities that part the text of a language into head, middle and tail.",
+    files={
+        "cutoffs.json": "Whether they were made; by language: head, tail, percentiles, documents."
+    },
+)
 
 TOKENIZER = Kind(
     name="tokenizer",

@@ -6,27 +6,28 @@ indexes are searched. Only the columns that are needed are read.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from artifacts_schema.errors import UsageError
 from artifacts_schema.kinds import beside
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
+from flows.cli.document_find import Found, look_up, outputs_of, read_row, rows_about
+from flows.cli.failed_rules import failures
+from flows.cli.output import clean
 from stages.engine.inputs import Input
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-_ID = re.compile(r"[0-9a-f]{6,32}")
 MOST_DOCUMENTS = 10
 """More documents than this under one address or prefix are an error that lists some."""
 
+_BESIDE = ("signals", "views", "duplicates", "contamination", "ledger")
+"""Kinds whose rows lie beside those of the documents, and are shown."""
+
 _ORDER = (
-    "documents", "rejected", "signals", "views", "duplicates", "contamination", "ledger", "truth",
-    "corpus", "token_shards",
+    "documents", "rejected", "signals", "views", "duplicates", "contamination", "exclusions",
+    "ledger", "truth", "corpus", "token_shards",
 )  # fmt: skip
 
 
@@ -92,80 +93,32 @@ def document_chains(store: Store, manifests: Sequence[Manifest], wanted: str) ->
             chain.sightings.append(Sighting(manifest, output, kind, path, row, values))
             if kind != "rejected":
                 chain.sightings += _beside(store, manifests, given, path, row, doc_id)
+        chain.sightings += _exclusions(store, manifests, doc_id)
+        for sighting in chain.of("ledger"):
+            failed = failures(sighting, chain.sightings)
+            sighting.values["failures"] = [failure.plain() for failure in failed]
         chain.sightings.sort(key=lambda s: (_ORDER.index(s.kind), s.manifest.stage, s.manifest.key))
         chains.append(chain)
     return chains
 
 
-def read_row(given: Input, path: str, row: int) -> dict[str, Any]:
-    """One row of a table; only its row group is read."""
-    import pyarrow.parquet as pq
-
-    with given.open(path) as file:
-        parquet = pq.ParquetFile(file)
-        start = 0
-        for group in range(parquet.num_row_groups):
-            rows = parquet.metadata.row_group(group).num_rows
-            if row < start + rows:
-                table = parquet.read_row_group(group, use_threads=False)
-                return dict(table.slice(row - start, 1).to_pylist()[0])
-            start += rows
-    raise UsageError(f"{path} has {start} rows, none is {row}")
-
-
-Place = tuple[Manifest, str, str, int]
-"""Manifest, output, path and row."""
-
-
-def _find(store: Store, manifests: Sequence[Manifest], wanted: str) -> dict[str, list[Place]]:
+def _find(store: Store, manifests: Sequence[Manifest], wanted: str) -> Found:
     """Rows by document, of the best sort of match that there is."""
-    by_id: dict[str, list[Place]] = {}
-    by_url: dict[str, list[Place]] = {}
-    by_part: dict[str, list[Place]] = {}
-    for manifest, name, given in _outputs(store, manifests, ("documents", "rejected")):
-        for path in given.paths("*.parquet"):
-            table = given.read_table(path, ["doc_id", "url"])
-            for found, mask in _masks(table, wanted, by_id, by_url, by_part):
-                _note(found, table, mask, (manifest, name, path))
-    for found, exact in ((by_id, False), (by_url, True), (by_part, False)):
+    match = look_up(store, manifests, [wanted], parts=True)[wanted]
+    for found, exact in ((match.by_id, False), (match.by_url, True), (match.by_part, False)):
         if len(found) > MOST_DOCUMENTS:
             some = ", ".join(sorted(found)[:5])
             raise UsageError(
-                f"'{wanted}' names {len(found)} documents: {some}, …",
+                f"'{clean(wanted)}' names {len(found)} documents: {some}, …",
                 hint="add --in REF to search less" if exact else "give more of it",
             )
         if found:
             return dict(sorted(found.items()))
     raise UsageError(
-        f"no document '{wanted}'",
+        f"no document '{clean(wanted)}'",
         where=store.url,
         hint="give 6 or more digits of its id, or its address; --all searches unnamed artifacts",
     )
-
-
-def _masks(
-    table: pa.Table,
-    wanted: str,
-    by_id: dict[str, list[Place]],
-    by_url: dict[str, list[Place]],
-    by_part: dict[str, list[Place]],
-) -> Iterator[tuple[dict[str, list[Place]], Any]]:
-    import pyarrow.compute as pc
-
-    if _ID.fullmatch(wanted):
-        yield by_id, pc.starts_with(table["doc_id"], wanted)
-    yield by_url, pc.equal(table["url"], wanted)
-    if len(wanted) >= 4:
-        yield by_part, pc.match_substring(table["url"], wanted)
-
-
-def _note(
-    found: dict[str, list[Place]], table: pa.Table, mask: Any, where: tuple[Manifest, str, str]
-) -> None:
-    import pyarrow.compute as pc
-
-    for row in pc.indices_nonzero(pc.fill_null(mask, False)).to_pylist():
-        found.setdefault(table["doc_id"][row].as_py(), []).append((*where, row))
 
 
 def _beside(
@@ -191,31 +144,26 @@ def _beside(
                 continue
             folder = {"signals": "", "views": ""}.get(output.kind, f"{beside(documents.digest)}/")
             place = folder + path
-            if output.kind in _ORDER[2:7] and given.has(place):
+            if output.kind in _BESIDE and given.has(place):
                 values = read_row(given, place, row)
                 if values.pop("doc_id") == doc_id:
                     yield Sighting(manifest, name, output.kind, place, row, values)
 
 
-def _pieces(manifest: Manifest, given: Input, doc_id: str) -> Iterator[Sighting]:
-    import pyarrow.compute as pc
+def _exclusions(store: Store, manifests: Sequence[Manifest], doc_id: str) -> Iterator[Sighting]:
+    """Rows of the lists that a document is on."""
+    for manifest, name, given in outputs_of(store, manifests, ("exclusions",)):
+        for path in given.paths():
+            for row, values in rows_about(given, path, [doc_id]):
+                values.pop("doc_id")
+                yield Sighting(manifest, name, "exclusions", path, row, values)
 
+
+def _pieces(manifest: Manifest, given: Input, doc_id: str) -> Iterator[Sighting]:
     for path in given.paths("*.index.parquet"):
-        table = given.read_table(path)
-        rows = pc.indices_nonzero(pc.equal(table["doc_id"], doc_id)).to_pylist()
-        for row in rows:
-            values = {name: table[name][row].as_py() for name in table.column_names}
+        for row, values in rows_about(given, path, [doc_id]):
             values.pop("doc_id")
             yield Sighting(manifest, given.output, "token_shards", path, row, values)
-
-
-def _outputs(
-    store: Store, manifests: Iterable[Manifest], kinds: tuple[str, ...]
-) -> Iterator[tuple[Manifest, str, Input]]:
-    for manifest in manifests:
-        for name, output in manifest.outputs.items():
-            if output.kind in kinds:
-                yield manifest, name, Input.of(store, manifest, name, full_check=False)
 
 
 def _reads_documents(manifest: Manifest) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -65,6 +66,7 @@ class _Telling:
             "views": self._views,
             "duplicates": self._duplicates,
             "contamination": self._contamination,
+            "exclusions": self._exclusions,
             "ledger": self._ledger,
             "corpus": self._corpus,
             "token_shards": self._tokens,
@@ -72,7 +74,8 @@ class _Telling:
         lines: list[tuple[str, str]] = list(self._origin())
         for sighting in self.chain.sightings:
             for name, text in tell[sighting.kind](sighting.values, sighting):
-                lines.append((name, f"{self.title(sighting.manifest)}: {text}"))
+                whose = f"{self.title(sighting.manifest)}: " if name else ""
+                lines.append((name, f"{whose}{text}"))
         pieces = len(self.chain.of("token_shards"))
         if pieces > PIECES_SHOWN:
             lines.append(("", f"and {pieces - PIECES_SHOWN} more pieces (--json lists all)"))
@@ -101,22 +104,27 @@ class _Telling:
         return [("turned away", f"{values['reason']}{detail}")]
 
     def _signals(self, values: dict[str, Any], seen: Any) -> list[tuple[str, str]]:
-        decisive = {s.values["value"] for s in self.chain.of("ledger")} - {None}
+        failed = [f for s in self.chain.of("ledger") for f in s.values["failures"]]
+        decisive = {failure["signal"] for failure in failed}
         known = [(name, value) for name, value in values.items() if value is not None]
         chosen = [
             (name, value)
             for place, (name, value) in enumerate(known)
-            if self.all_signals or place < SIGNALS_SHOWN or value in decisive
+            if self.all_signals or place < SIGNALS_SHOWN or name in decisive
         ]
         rest = f" and {len(known) - len(chosen)} more" if len(chosen) < len(known) else ""
         return [("signals", ", ".join(f"{name} {_shown(v)}" for name, v in chosen) + rest)]
 
     def _views(self, values: dict[str, Any], seen: Any) -> list[tuple[str, str]]:
-        spans = values["spans"]
-        if not spans:
-            return []
-        labels = sorted({span["label"] for span in spans})
-        return [("edits", f"{len(spans)} spans to replace ({', '.join(labels)})")]
+        """Spans by view and label; what a view cuts and what it replaces is one number."""
+        lines = []
+        for view in sorted({span["view"] for span in values["spans"]}):
+            spans = [span for span in values["spans"] if span["view"] == view]
+            labels = Counter(span["label"] for span in spans)
+            told = ", ".join(f"{label} {count:,}" for label, count in sorted(labels.items()))
+            characters = sum(span["end"] - span["start"] for span in spans)
+            lines.append(("edits", f"{view}: {told} ({characters:,} characters)"))
+        return lines
 
     def _duplicates(self, values: dict[str, Any], seen: Any) -> list[tuple[str, str]]:
         exact = values["exact_class"]
@@ -132,16 +140,16 @@ class _Telling:
         shared = f"{values['ngrams_hit']:,} of {values['ngrams']:,} n-grams shared"
         return [("benchmarks", f"{shared}: {', '.join(hits)}")]
 
+    def _exclusions(self, values: dict[str, Any], seen: Any) -> list[tuple[str, str]]:
+        return [("excluded", values["reason"])]
+
     def _ledger(self, values: dict[str, Any], seen: Any) -> list[tuple[str, str]]:
         if values["verdict"] == "kept":
             return [("verdict", f"kept, {values['edits']} edits")]
-        text = f"dropped by {values['reason']}"
-        if values["value"] is not None:
-            text += f": {_shown(values['value'])}, threshold {_shown(values['threshold'])}"
-        if values["partner"]:
-            text += f", kept partner {values['partner']}"
-        others = [rule for rule in values["failing"] if rule != values["reason"]]
-        return [("verdict", text + (f"; also failing: {', '.join(others)}" if others else ""))]
+        first, *others = values["failures"]
+        partner = f", kept partner {values['partner']}" if values["partner"] else ""
+        lines = [("verdict", f"dropped by {_failed(first)}{partner}")]
+        return lines + [("", f"also fails {_failed(failure)}") for failure in others]
 
     def _corpus(self, values: dict[str, Any], seen: Any) -> list[tuple[str, str]]:
         return [("corpus", f"{seen.path} row {seen.row}, {values['characters']:,} characters")]
@@ -159,6 +167,15 @@ class _Telling:
                 f"{start + length} (the document's {within} to {within + length})",
             )
         ]
+
+
+def _failed(failure: dict[str, Any]) -> str:
+    """`gopher_few_words: words 12, threshold 50`, as far as it is known."""
+    signal = f"{failure['signal']} " if failure["signal"] else ""
+    value = f": {signal}{_shown(failure['value'])}" if failure["value"] is not None else ""
+    threshold = failure["threshold"]
+    bound = f", threshold {_shown(threshold)}" if threshold is not None else ""
+    return f"{failure['rule']}{value}{bound}"
 
 
 def _shown(value: Any) -> str:

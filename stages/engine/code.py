@@ -13,7 +13,7 @@ from pathlib import Path
 
 from stages.engine.protocol import Stage
 
-SHARED_ROOMS = ("engine.reading", "text", "model", "training", "scoring")
+SHARED_ROOMS = ("engine.reading", "language_model", "text", "model", "training", "scoring")
 UNCOUNTED = ("page.py", "figures.py")
 _USES = re.compile(r"\bstages\.(" + "|".join(map(re.escape, SHARED_ROOMS)) + r")\b")
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from artifacts_schema.errors import InputError
 from artifacts_schema.identity import short
 from artifacts_schema.kinds import beside
+from stages.filter.bounds import rule_checks
 from stages.filter.checks import (
     CONTAMINATION,
     EMPTY_AFTER_EDITS,
@@ -27,11 +28,12 @@ from stages.filter.checks import (
     findings,
     language_check,
     plain_check,
-    rule_checks,
 )
-from stages.filter.edits import apply, edits_by_row
+from stages.filter.edits import edits_of, leaves_nothing
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stages.engine import Input, Shard, ShardOutput, ShardResult
     from stages.filter.config import FilterConfig
 
@@ -47,6 +49,18 @@ class Beside:
     contamination: Shard | None
 
 
+@dataclass(frozen=True, eq=False)
+class Assessed:
+    """What the documents of a shard fail by themselves, and what `why` and `what-if` tell of them.
+
+    `characters` is null where no signal counts them.
+    """
+
+    sources: pa.ChunkedArray
+    characters: pa.ChunkedArray
+    findings: Findings
+
+
 def check_names(config: FilterConfig) -> list[str]:
     """Every reason that the ledger may name, in the order of decision."""
     rules = [rule.name for rule in config.rule_order()]
@@ -56,9 +70,9 @@ def check_names(config: FilterConfig) -> list[str]:
 
 
 def line_up(
-    documents: list[Input],
-    signals: list[Input],
-    views: list[Input],
+    documents: Sequence[Input],
+    signals: Sequence[Input],
+    views: Sequence[Input],
     contamination: Input | None,
 ) -> list[Beside]:
     """The shards of all documents in priority order, each with what lies beside it.
@@ -76,8 +90,8 @@ def line_up(
     width = max(2, len(str(len(documents) - 1)))
     lined_up = []
     for index, given in enumerate(documents):
+        folder = f"{beside(given.digest)}/"
         for shard in given.shards():
-            folder = f"{beside(given.digest)}/"
             lined_up.append(
                 Beside(
                     id=f"{index:0{width}d}-{shard.id}",
@@ -90,59 +104,49 @@ def line_up(
     return lined_up
 
 
-def assess_shard(
-    item: Beside, out: ShardOutput, *, config: FilterConfig, exclusions: list[Input]
-) -> None:
-    """Leave the table `assessed`: doc_id and, as `Findings` has it, what each document fails."""
+def assess(item: Beside, config: FilterConfig, exclusions: Sequence[Input]) -> Assessed:
+    """Hold the documents of a shard against everything but each other."""
     documents = item.documents.read(["doc_id", "source"])
-    ids = documents["doc_id"]
-    checks = _rules(item, documents, config)
-    views = _read(item.views, ids)
-    if views is not None:
+    ids, sources = documents["doc_id"], documents["source"]
+    if not len(ids):
+        # A table without rows may lack the columns that were measured elsewhere.
+        return Assessed(sources, _characters(None, 0), findings([], check_names(config), 0))
+    signals = _signals(item, ids, config)
+    checks = rule_checks(config, sources, signals)
+    if config.languages:
+        own = sorted(config.rules_by_source)
+        checks.insert(0, language_check(signals, sources, sorted(config.languages), own))
+    if item.views is not None and config.views:
+        views = _read(item.views, ids)
         checks.append(plain_check(EMPTY_AFTER_EDITS, _emptied(item.documents, views, config)))
-    contamination = _read(item.contamination, ids)
-    if contamination is not None:
-        checks.append(_contamination(contamination, config))
+    if item.contamination is not None:
+        checks.append(_contamination(_read(item.contamination, ids), config))
     excluded = [given.read_table(path) for given in exclusions for path in given.paths()]
     if excluded:
         among = pa.concat_tables(excluded)["doc_id"].combine_chunks()
         checks.append(plain_check(EXCLUSION, pc.is_in(ids, value_set=among).to_numpy()))
     found = findings(checks, check_names(config), len(ids))
+    return Assessed(sources, _characters(signals, len(ids)), found)
+
+
+def assess_shard(
+    item: Beside, out: ShardOutput, *, config: FilterConfig, exclusions: list[Input]
+) -> None:
+    """Leave the table `assessed`: what each document fails, as `Findings` has it."""
+    found = assess(item, config, exclusions).findings
     failing = pa.ListArray.from_arrays(pa.array(found.offsets), pa.array(found.codes))
-    columns = {"doc_id": ids, "failing": failing, "value": found.value}
-    out.write_scratch("assessed", pa.table({**columns, "threshold": found.threshold}))
+    columns = {"failing": failing, "value": found.value, "threshold": found.threshold}
+    out.write_scratch("assessed", pa.table(columns))
 
 
-def assessed(result: ShardResult) -> tuple[pa.StringArray, Findings]:
-    """The doc_ids of a shard and its findings, as `assess_shard` left them."""
+def assessed(result: ShardResult) -> Findings:
+    """The findings of a shard, as `assess_shard` left them."""
     table = result.read_scratch("assessed")
     lists = table["failing"].combine_chunks()
     lengths = pc.list_value_length(lists).to_numpy()
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     codes = lists.flatten().to_numpy().astype(np.int32)
-    value, threshold = table["value"].to_numpy(), table["threshold"].to_numpy()
-    return table["doc_id"].combine_chunks(), Findings(offsets, codes, value, threshold)
-
-
-def gather(results: list[ShardResult]) -> tuple[pa.StringArray, NDArray[np.bool_]]:
-    """All doc_ids in priority order, and which of them fail nothing so far.
-
-    InputError if two documents bear one id.
-    """
-    ids: list[pa.Array] = [pa.array([], pa.string())]
-    passes = [np.empty(0, dtype=bool)]
-    for result in results:
-        names, found = assessed(result)
-        ids.append(names)
-        passes.append(np.diff(found.offsets) == 0)
-    doc_ids = pa.concat_arrays(ids)
-    if pc.count_distinct(doc_ids).as_py() < len(doc_ids):
-        raise InputError(
-            "two documents bear the same doc_id",
-            where="filter",
-            hint="the same documents, or overlapping snapshots under one name, came in twice",
-        )
-    return doc_ids, np.concatenate(passes)
+    return Findings(offsets, codes, table["value"].to_numpy(), table["threshold"].to_numpy())
 
 
 def _beside(shard: Shard, given: Input | None, folder: str) -> Shard | None:
@@ -154,32 +158,18 @@ def _beside(shard: Shard, given: Input | None, folder: str) -> Shard | None:
     return next(found for found in given.shards(path) if found.path == path)
 
 
-def _rules(item: Beside, documents: pa.Table, config: FilterConfig) -> list[Check]:
-    rules = config.rule_order()
-    signals = None
-    if item.signals is not None:
-        wanted = {"doc_id", LANGUAGE, *(rule.signal for rule in rules)}
-        with item.signals.input.open(item.signals.path) as file:
-            present = [name for name in pq.read_schema(file).names if name in wanted]
-        signals = _read(item.signals, documents["doc_id"], present)
-    sources = documents["source"]
-    rules_of_source = {
-        source: {rule.name for rule in config.rules_for(source)}
-        for source in pc.unique(sources).to_pylist()
-    }
-    checks = rule_checks(signals, sources, rules, rules_of_source)
-    if config.languages:
-        own = sorted(config.rules_by_source)
-        checks.insert(0, language_check(signals, sources, sorted(config.languages), own))
-    return checks
-
-
-def _read(
-    shard: Shard | None, ids: pa.ChunkedArray, columns: list[str] | None = None
-) -> pa.Table | None:
-    """The table of a shard, once its rows are known to be those of the documents."""
-    if shard is None:
+def _signals(item: Beside, ids: pa.ChunkedArray, config: FilterConfig) -> pa.Table | None:
+    """The columns that rules ask for, of those that were measured."""
+    if item.signals is None:
         return None
+    wanted = {"doc_id", "characters", LANGUAGE, *(rule.signal for rule in config.rule_order())}
+    with item.signals.input.open(item.signals.path) as file:
+        present = pq.read_schema(file).names
+    return _read(item.signals, ids, [name for name in present if name in wanted])
+
+
+def _read(shard: Shard, ids: pa.ChunkedArray, columns: list[str] | None = None) -> pa.Table:
+    """The table of a shard, once its rows are known to be those of the documents."""
     table = shard.read(columns)
     if not table["doc_id"].equals(ids):
         raise _not_beside(shard.input.kind, shard.input)
@@ -192,6 +182,12 @@ def _not_beside(kind: str, given: Input) -> InputError:
         where="filter",
         hint=f"give the {kind} that were made of these documents, in the order of the documents",
     )
+
+
+def _characters(signals: pa.Table | None, documents: int) -> pa.ChunkedArray:
+    if signals is None or "characters" not in signals.column_names:
+        return pa.chunked_array([pa.nulls(documents, pa.int64())])
+    return signals["characters"].cast(pa.int64())
 
 
 def _contamination(table: pa.Table, config: FilterConfig) -> Check:
@@ -207,17 +203,17 @@ def _contamination(table: pa.Table, config: FilterConfig) -> Check:
 def _emptied(shard: Shard, views: pa.Table, config: FilterConfig) -> NDArray[np.bool_]:
     """Documents of which the edits leave white space. Text is read only where spans are cut out."""
     emptied = np.zeros(len(views), dtype=bool)
-    cut = {
-        row: edits
-        for row, edits in edits_by_row(views["spans"], config.redact).items()
-        if not any(edit.replacement.strip() for edit in edits)
-    }
-    if not cut:
+    edits = edits_of(views["spans"], config.views, config.personal_data.kept())
+    cut = edits.only_cut()
+    if not len(cut):
         return emptied
-    row = 0
+    stop = 0
     for group in shard.row_groups(["text"]):
-        for place in range(len(group)):
-            if row in cut:
-                emptied[row] = not apply(group["text"][place].as_py(), cut[row]).strip()
-            row += 1
+        start, stop = stop, stop + len(group)
+        rows = cut[np.searchsorted(cut, start) : np.searchsorted(cut, stop)]
+        texts = group["text"].take(pa.array(rows - start)).to_pylist()
+        emptied[rows] = [
+            leaves_nothing(text, edits.of(row))
+            for row, text in zip(rows.tolist(), texts, strict=True)
+        ]
     return emptied

@@ -1,14 +1,18 @@
-"""What `filter` is told: rules by source, and policies for duplicates, contamination and edits."""
+"""What `filter` is told: rules by source and language, policies for copies, overlap and edits."""
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Collection, Iterable
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
 from artifacts_schema.config import Config, did_you_mean
 from artifacts_schema.errors import UsageError
 from stages.filter.presets import Rule, rules_of
+from stages.filter.presets.personal_data import BY_LABEL
+
+Treatment = Literal["redact", "drop", "keep"]
 
 
 class DuplicatesPolicy(Config):
@@ -36,16 +40,45 @@ class ContaminationPolicy(Config):
     )
 
 
+class PersonalDataPolicy(Config):
+    """What becomes of each sort of personal data.
+
+    `redact` replaces it, as far as `views` names the view that found it; `drop` drops the document;
+    `keep` leaves it in the text.
+    """
+
+    email: Treatment = Field(default="redact", description="E-mail addresses.")
+    phone: Treatment = Field(default="redact", description="Telephone numbers.")
+    iban: Treatment = Field(default="redact", description="Account numbers with check digits.")
+    card: Treatment = Field(default="redact", description="Card numbers with a check digit.")
+    ip_address: Treatment = Field(default="redact", description="Public IP addresses.")
+    secret: Treatment = Field(
+        default="redact", description="Keys, tokens, passwords: the view `secrets`."
+    )
+
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules of what is dropped."""
+        return tuple(rule for label, rule in BY_LABEL.items() if getattr(self, label) == "drop")
+
+    def kept(self) -> frozenset[str]:
+        """The sorts that stay in the text."""
+        return frozenset(label for label in BY_LABEL if getattr(self, label) == "keep")
+
+
 class FilterConfig(Config):
     """What stays and what goes."""
 
     rules: tuple[str, ...] = Field(
-        default=("gopher_quality@datatrove", "gopher_repetition@datatrove"),
-        description="Rule presets, in the order of decision.",
+        default=("gopher@datatrove",), description="Rule presets, in the order of decision."
     )
     rules_by_source: dict[str, tuple[str, ...]] = Field(
         default={},
         description="Presets for one source in place of `rules`: prose rules would drop code.",
+    )
+    rules_by_language: dict[str, tuple[str, ...]] = Field(
+        default={},
+        description="Presets for one language, as `signals` names it, in place of `rules`; sources "
+        "with rules of their own are not asked.",
     )
     languages: tuple[str, ...] = Field(
         default=(),
@@ -55,33 +88,95 @@ class FilterConfig(Config):
     thresholds: dict[str, float] = Field(
         default={}, description="Other thresholds, by rule name, e.g. gopher_few_words: 30."
     )
+    thresholds_by_language: dict[str, dict[str, float]] = Field(
+        default={},
+        description="Thresholds for one language, by rule name; they come before `thresholds`.",
+    )
     duplicates: DuplicatesPolicy = Field(default=DuplicatesPolicy(), description="Which copies go.")
     contamination: ContaminationPolicy = Field(
         default=ContaminationPolicy(), description="Which overlap with benchmarks is too much."
     )
-    redact: tuple[str, ...] = Field(
-        default=("personal_data",), description="Views whose spans are replaced in the kept text."
+    views: tuple[str, ...] = Field(
+        default=("personal_data",),
+        description="Views whose spans are replaced in the kept text; where two overlap, the span "
+        "that begins first decides, then the longer, then that of the view named first.",
+    )
+    personal_data: PersonalDataPolicy = Field(
+        default=PersonalDataPolicy(),
+        description="Redact, drop or keep each sort of personal data.",
     )
 
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:
         try:
-            known = {rule.name for rule in self.rule_order()}
+            rules = {rule.name: rule for rule in self._chosen()}
         except UsageError as error:
             raise ValueError(error.what) from None
-        for name in self.thresholds:
-            if name not in known:
-                raise ValueError(
-                    f"thresholds: no chosen preset has a rule '{name}'{did_you_mean(name, known)}"
-                )
+        _check_names("thresholds", self.thresholds, rules)
+        for language, bounds in self.thresholds_by_language.items():
+            _check_names(f"thresholds_by_language.{language}", bounds, rules)
         return self
 
-    def rules_for(self, source: str) -> tuple[Rule, ...]:
-        """The rules for documents of `source`."""
-        return rules_of(self.rules_by_source.get(source, self.rules), self.thresholds)
+    @property
+    def asks_language(self) -> bool:
+        """Whether what a document is asked depends on its language."""
+        varies = any(rule.by_language for rule in self._chosen())
+        return varies or bool(self.rules_by_language or self.thresholds_by_language)
+
+    def views_presumed(self) -> tuple[str, ...]:
+        """Views that rules take for made though `views` does not name them."""
+        named = [rule.view for rule in self._chosen() if rule.view is not None]
+        return tuple(dict.fromkeys(view for view in named if view not in self.views))
+
+    def rules_for(self, source: str, language: str | None = None) -> tuple[Rule, ...]:
+        """The rules for documents of `source` in `language`, each with its one bound."""
+        presets = self.rules
+        if source in self.rules_by_source:
+            presets = self.rules_by_source[source]
+        elif language is not None and language in self.rules_by_language:
+            presets = self.rules_by_language[language]
+        rules = (*rules_of(presets), *self.personal_data.rules())
+        bounds = {**self.thresholds, **self.thresholds_by_language.get(language or "", {})}
+        return tuple(
+            rule.at(bounds[rule.name]) if rule.name in bounds else rule.for_language(language)
+            for rule in rules
+        )
 
     def rule_order(self) -> tuple[Rule, ...]:
-        """Every rule once, in the order of decision: those of `rules`, then of the sources."""
-        chosen = [self.rules, *(presets for _, presets in sorted(self.rules_by_source.items()))]
-        rules = [rule for presets in chosen for rule in rules_of(presets, self.thresholds)]
-        return tuple({rule.name: rule for rule in rules}.values())
+        """Every rule once, in the order of decision: of `rules`, then of sources, of languages.
+
+        Those of `personal_data` come last. Bounds are those of `thresholds`.
+        """
+        return tuple(
+            rule.at(self.thresholds[rule.name]) if rule.name in self.thresholds else rule
+            for rule in self._chosen()
+        )
+
+    def _chosen(self) -> tuple[Rule, ...]:
+        """As the presets have them."""
+        chosen = [
+            self.rules,
+            *(presets for _, presets in sorted(self.rules_by_source.items())),
+            *(presets for _, presets in sorted(self.rules_by_language.items())),
+        ]
+        rules = (rule for presets in chosen for rule in rules_of(presets))
+        return _once((*rules, *self.personal_data.rules()))
+
+
+def _once(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+    """Each rule at its first place."""
+    found: dict[str, Rule] = {}
+    for rule in rules:
+        found.setdefault(rule.name, rule)
+    return tuple(found.values())
+
+
+def _check_names(where: str, names: Collection[str], rules: dict[str, Rule]) -> None:
+    """ValueError for a name that is no rule's, or that of a rule without a number."""
+    for name in names:
+        if name not in rules:
+            raise ValueError(
+                f"{where}: no chosen preset has a rule '{name}'{did_you_mean(name, rules)}"
+            )
+        if rules[name].allowed:
+            raise ValueError(f"{where}: rule '{name}' has no threshold ({rules[name].passes})")

@@ -38,6 +38,11 @@ class Copies:
     similarity: NDArray[np.float32]
     exact: NDArray[np.bool_]
 
+    def between(self, start: int, stop: int) -> Copies:
+        """Those of the documents `start : stop`."""
+        part = slice(start, stop)
+        return Copies(self.partner[part], self.similarity[part], self.exact[part])
+
 
 def decide_copies(
     passes: NDArray[np.bool_], links: Links, threshold: float | None, exact: bool

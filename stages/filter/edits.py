@@ -1,12 +1,19 @@
-"""Views applied to a text: chosen spans replaced."""
+"""Views applied to a text: chosen spans replaced, as arrays until a text itself is edited."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+PERSONAL_DATA = "personal_data"
+SECRETS = "secrets"
+SECRET = "secret"
 
 
 class Edit(NamedTuple):
@@ -17,29 +24,76 @@ class Edit(NamedTuple):
     replacement: str
 
 
-def edits_by_row(spans: pa.ChunkedArray, views: Collection[str]) -> dict[int, list[Edit]]:
-    """The edits of each row that has any, of the `spans` column of a views table."""
-    found: dict[int, list[Edit]] = {}
-    for row, given in _filled_rows(spans):
-        edits = [
-            Edit(span["start"], span["end"], span["replacement"])
-            for span in given
-            if span["view"] in views
+@dataclass(frozen=True, eq=False)
+class Edits:
+    """The edits of a batch of texts, from left to right and without overlap.
+
+    Those of row r are the places `offsets[r] : offsets[r + 1]` of `start`, `end`, `replacement`.
+    """
+
+    offsets: NDArray[np.int64]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    replacement: pa.StringArray
+
+    @property
+    def counts(self) -> NDArray[np.int32]:
+        """How many each row has."""
+        return np.diff(self.offsets).astype(np.int32)
+
+    def of(self, row: int) -> list[Edit]:
+        """The edits of one row."""
+        first, last = int(self.offsets[row]), int(self.offsets[row + 1])
+        replacements = self.replacement.slice(first, last - first).to_pylist()
+        places = zip(self.start[first:last].tolist(), self.end[first:last].tolist(), strict=True)
+        return [
+            Edit(start, end, replacement)
+            for (start, end), replacement in zip(places, replacements, strict=True)
         ]
-        if edits:
-            found[row] = joined(edits)
-    return found
+
+    def only_cut(self) -> NDArray[np.int64]:
+        """The rows that are edited and of which every replacement is blank."""
+        blank = pc.equal(pc.utf8_trim_whitespace(self.replacement), "").to_numpy(False)
+        filled = np.concatenate([[0], np.cumsum(~blank)])
+        untouched = filled[self.offsets[1:]] == filled[self.offsets[:-1]]
+        return np.flatnonzero(untouched & (self.counts > 0))
 
 
-def joined(edits: Sequence[Edit]) -> list[Edit]:
-    """The edits from left to right; what overlaps is one edit with the first one's replacement."""
-    result: list[Edit] = []
-    for edit in sorted(edits, key=lambda edit: (edit.start, -edit.end)):
-        if result and edit.start < result[-1].end:
-            result[-1] = result[-1]._replace(end=max(result[-1].end, edit.end))
-        else:
-            result.append(edit)
-    return result
+def edits_of(
+    spans: pa.ChunkedArray, views: Sequence[str], keep: Collection[str] = frozenset()
+) -> Edits:
+    """The edits that `views` make, of the `spans` column of a views table.
+
+    `keep` names sorts of personal data that stay as they are. Of spans that overlap, the one that
+    begins first, then the longer, then that of the view that `views` names first, is replaced
+    together with all of them.
+    """
+    lists = spans.combine_chunks()
+    flat = lists.flatten()
+    rows = np.repeat(np.arange(len(lists)), pc.list_value_length(lists).to_numpy(False))
+    rank = pc.index_in(flat.field("view"), value_set=pa.array(views, pa.string()))
+    chosen = _chosen(flat, rank, keep)
+    start = flat.field("start").to_numpy()[chosen].astype(np.int64)
+    end = flat.field("end").to_numpy()[chosen].astype(np.int64)
+    rows, ranks = rows[chosen], rank.take(pa.array(chosen)).to_numpy(False)
+    order = np.lexsort((ranks, -end, start, rows))
+    rows, start, end = rows[order], start[order], end[order]
+
+    # Places along all texts end to end, so that one running maximum serves every row.
+    beyond = rows * _BEYOND
+    reach = np.maximum.accumulate(beyond + end) if len(rows) else beyond
+    begins = np.ones(len(rows), dtype=bool)
+    begins[1:] = (beyond + start)[1:] >= reach[:-1]
+    begins[1:] |= np.diff(rows) > 0
+    firsts = np.flatnonzero(begins)
+    lasts = np.append(firsts[1:], len(rows))[: len(firsts)] - 1
+    offsets = np.searchsorted(rows[firsts], np.arange(len(lists) + 1))
+    replacement = flat.field("replacement").take(pa.array(chosen[order][firsts]))
+    return Edits(offsets, start[firsts], (reach - beyond)[lasts], replacement)
+
+
+_BEYOND = 1 << 32
+"""More than any place within a text (spans are int32)."""
 
 
 def apply(text: str, edits: Sequence[Edit]) -> str:
@@ -51,7 +105,24 @@ def apply(text: str, edits: Sequence[Edit]) -> str:
     return "".join([*pieces, text[last:]])
 
 
-def _filled_rows(spans: pa.ChunkedArray) -> list[tuple[int, list[dict[str, Any]]]]:
-    """Row number and spans of the rows that have any; the others never become Python objects."""
-    filled = pc.indices_nonzero(pc.list_value_length(spans))
-    return list(zip(filled.to_pylist(), spans.take(filled).to_pylist(), strict=True))
+def leaves_nothing(text: str, edits: Sequence[Edit]) -> bool:
+    """Whether only white space lies outside `edits`."""
+    last = 0
+    for edit in edits:
+        if text[last : edit.start].strip():
+            return False
+        last = edit.end
+    return not text[last:].strip()
+
+
+def _chosen(flat: pa.StructArray, rank: pa.Array, keep: Collection[str]) -> NDArray[np.int64]:
+    """The places of the spans that are replaced."""
+    taken = pc.is_valid(rank)
+    if keep:
+        view = flat.field("view")
+        sort = pc.is_in(flat.field("label"), value_set=pa.array(sorted(keep)))
+        stays = pc.and_(pc.equal(view, PERSONAL_DATA), sort)
+        if SECRET in keep:
+            stays = pc.or_(stays, pc.equal(view, SECRETS))
+        taken = pc.and_(taken, pc.invert(stays))
+    return np.flatnonzero(taken.to_numpy(zero_copy_only=False))

@@ -29,9 +29,32 @@ class Known:
 
     def classes(self) -> pa.StringArray:
         """For each node, the least doc_id among those that links connect it with."""
-        rank = np.empty(len(self.ids), dtype=np.int64)
-        rank[pc.sort_indices(self.ids).to_numpy()] = np.arange(len(self.ids))
-        return self.ids.take(pa.array(least_members(components(self.links), rank)))
+        component = components(self.links)
+        linked = np.flatnonzero(np.bincount(component)[component] > 1)
+        names = self.ids.take(pa.array(linked))
+        rank = np.empty(len(linked), dtype=np.int64)
+        rank[pc.sort_indices(names).to_numpy()] = np.arange(len(linked))
+        least = np.arange(len(self.ids))
+        _, dense = np.unique(component[linked], return_inverse=True)
+        least[linked] = linked[least_members(dense, rank)]
+        return self.ids.take(pa.array(least))
+
+
+def known_links(
+    duplicates: Input | None,
+    documents: Sequence[Input],
+    doc_ids: pa.StringArray,
+    threshold: float | None,
+) -> Known:
+    """What is known of copies among `doc_ids`, those of `documents` in order.
+
+    UsageError if pairs at `threshold` were never written down; InputError if the duplicates were
+    not measured on one of `documents`.
+    """
+    if duplicates is None:
+        return unlinked(doc_ids)
+    check_floor(duplicates, threshold)
+    return read_links(duplicates, documents, doc_ids)
 
 
 def unlinked(doc_ids: pa.StringArray) -> Known:

@@ -25,6 +25,7 @@ from stages.filter.assess import check_names
 from stages.filter.checks import CONTAMINATION, LANGUAGE, NEAR_DUPLICATE
 from stages.filter.config import FilterConfig
 from stages.filter.figures import KEPT, Decisions, overlap, read_decisions, texts_of
+from stages.filter.preset_page import language_figures, preset_figures
 from stages.filter.presets import Rule
 
 MATRIX = 20
@@ -41,12 +42,22 @@ def page(artifact: Artifact) -> list[Figure]:
         _account(artifact),
         *_dropped(artifact, order),
         _rules(artifact, found, order),
+        *language_figures(_config(artifact), [name for name, _ in ranked(_languages(found))]),
+        *preset_figures(artifact),
         *_overlap(found, order),
         *_by_source(found),
         *_by_language(found, order),
         *log_histogram("Characters of kept and dropped documents", "characters", found.lengths),
         *_samples(artifact, found, order),
     ]
+
+
+def _config(artifact: Artifact) -> FilterConfig:
+    return FilterConfig.model_validate(artifact.manifest.config)
+
+
+def _languages(found: Decisions) -> dict[str, int]:
+    return {label: count for (label,), count in found.by("language").items()}
 
 
 def summary(artifact: Artifact) -> list[Figure]:
@@ -57,7 +68,7 @@ def summary(artifact: Artifact) -> list[Figure]:
 def _order(artifact: Artifact, found: Decisions) -> list[str]:
     """Rules that some document fails, in the order of decision."""
     failures = found.failures()
-    names = check_names(FilterConfig.model_validate(artifact.manifest.config))
+    names = check_names(_config(artifact))
     return [name for name in names if failures[name]]
 
 
@@ -97,7 +108,7 @@ def _dropped(artifact: Artifact, order: list[str]) -> list[Figure]:
 
 def _rules(artifact: Artifact, found: Decisions, order: list[str]) -> TableFigure:
     """Every rule that was asked, with its bound and what it drops, alone and in its place."""
-    config = FilterConfig.model_validate(artifact.manifest.config)
+    config = _config(artifact)
     rules = {rule.name: rule for rule in config.rule_order()}
     failures = found.failures()
     first = found.by("reason")
@@ -130,7 +141,7 @@ def _rules(artifact: Artifact, found: Decisions, order: list[str]) -> TableFigur
 def _passes(name: str, rule: Rule | None, config: FilterConfig) -> str | None:
     """What a document must be so that it does not fail."""
     if rule is not None:
-        return f"{rule.signal} {'≤' if rule.minimum is None else '≥'} {rule.threshold:,.10g}"
+        return rule.passes
     return {
         LANGUAGE: f"language is one of {', '.join(config.languages)}",
         CONTAMINATION: f"fewer than {config.contamination.min_ngrams_hit:,} n-grams of benchmarks",
@@ -194,7 +205,7 @@ def _by_source(found: Decisions) -> list[Figure]:
 
 
 def _by_language(found: Decisions, order: list[str]) -> list[Figure]:
-    totals = {label: count for (label,), count in found.by("language").items()}
+    totals = _languages(found)
     if len(totals) < 2 or not found.with_documents:
         return []
     most = [label for label, _ in ranked(totals)[:LANGUAGES]]

@@ -12,16 +12,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from artifacts_schema.kinds import KINDS, beside
-from stages.filter.assess import Beside, assessed
-from stages.filter.checks import EXACT_DUPLICATE, NEAR_DUPLICATE, Findings
+from stages.filter.assess import Beside, assessed, check_names
+from stages.filter.config import FilterConfig
 from stages.filter.decide import Copies
-from stages.filter.edits import Edit, apply, edits_by_row
+from stages.filter.edits import Edits, apply, edits_of
+from stages.filter.ledger import ledger_of, with_copies
 
 if TYPE_CHECKING:
     from stages.engine import ShardOutput, ShardResult
 
 _DOCUMENTS = KINDS["documents"].tables["*.parquet"].arrow()
-_LEDGER = KINDS["ledger"].tables["*/*.parquet"].arrow()
 _SAMPLES = 5
 
 
@@ -49,8 +49,7 @@ def decided(
     items, stop = [], 0
     for shard, result in zip(shards, results, strict=True):
         start, stop = stop, stop + shard.documents.rows
-        partner = copies.partner[start:stop]
-        own = Copies(partner, copies.similarity[start:stop], copies.exact[start:stop])
+        own = copies.between(start, stop)
         items.append(
             Decided(
                 id=shard.id,
@@ -58,73 +57,41 @@ def decided(
                 assessed=result,
                 copies=own,
                 # Taken, not sliced: a pickled slice would carry the whole array along.
-                partners=doc_ids.take(pa.array(partner, mask=partner < 0)),
+                partners=doc_ids.take(pa.array(own.partner, mask=own.partner < 0)),
                 duplicate_class=classes.take(pa.array(np.arange(start, stop))),
             )
         )
     return items
 
 
-def write_shard(
-    item: Decided,
-    out: ShardOutput,
-    *,
-    names: Sequence[str],
-    views: Sequence[str],
-    near_threshold: float | None,
-) -> dict[str, Any]:
+def write_shard(item: Decided, out: ShardOutput, *, config: FilterConfig) -> dict[str, Any]:
     """Write the kept documents of a shard and its ledger; return what was counted, by reason."""
-    ids, findings = assessed(item.assessed)
-    final = with_copies(findings, item.copies, names, near_threshold)
-    kept = np.diff(final.offsets) == 0
-    edits = {row: found for row, found in _edits(item, views).items() if kept[row]}
-    characters = _write_documents(item, out, kept, edits)
-
-    verdict = pa.array(np.where(kept, "kept", "dropped"))
-    failing = pa.array(list(names), pa.string()).take(pa.array(final.codes))
-    reason = failing.take(pa.array(final.offsets[:-1], mask=kept))
-    edit_counts = np.zeros(len(ids), dtype=np.int32)
-    edit_counts[list(edits)] = [len(found) for found in edits.values()]
-    columns = [
-        ids,
-        verdict,
-        reason,
-        pa.ListArray.from_arrays(pa.array(final.offsets), failing, type=_LEDGER.field(3).type),
-        pa.array(final.value, from_pandas=True),
-        pa.array(final.threshold, from_pandas=True),
+    documents, names = item.shard.documents, check_names(config)
+    final = with_copies(assessed(item.assessed), item.copies, names, config.duplicates.threshold)
+    edits = _edits(item, config)
+    characters = _write_documents(item, out, final.passes, edits)
+    made = edits.counts if edits else np.zeros(documents.rows, dtype=np.int32)
+    ledger = ledger_of(
+        documents.read(["doc_id"])["doc_id"],
+        names,
+        final,
         item.partners,
-        pa.array(edit_counts),
+        np.where(final.passes, made, 0).astype(np.int32),
         pa.array(characters),
-    ]
-    ledger = pa.table(columns, schema=_LEDGER)
-    documents = item.shard.documents
+    )
     out.write_table("ledger", f"{beside(documents.input.digest)}/{documents.path}", ledger)
     return _counted(ledger)
 
 
-def with_copies(
-    found: Findings, copies: Copies, names: Sequence[str], near_threshold: float | None
-) -> Findings:
-    """The findings with the last check added: being a copy of a kept document."""
-    is_copy = copies.partner >= 0
-    code = np.where(copies.exact, names.index(EXACT_DUPLICATE), names.index(NEAR_DUPLICATE))
-    codes = np.insert(found.codes, found.offsets[1:][is_copy], code[is_copy])
-    offsets = found.offsets + np.concatenate([[0], np.cumsum(is_copy)]).astype(np.int32)
-    first = is_copy & (np.diff(found.offsets) == 0)
-    limit = np.where(copies.exact, 1.0, np.nan if near_threshold is None else near_threshold)
-    value = np.where(first, copies.similarity.astype(np.float64), found.value)
-    threshold = np.where(first, limit, found.threshold)
-    return Findings(offsets, codes.astype(np.int32), value, threshold)
-
-
-def _edits(item: Decided, views: Sequence[str]) -> dict[int, list[Edit]]:
-    if item.shard.views is None:
-        return {}
-    return edits_by_row(item.shard.views.read(["spans"])["spans"], views)
+def _edits(item: Decided, config: FilterConfig) -> Edits | None:
+    if item.shard.views is None or not config.views:
+        return None
+    spans = item.shard.views.read(["spans"])["spans"]
+    return edits_of(spans, config.views, config.personal_data.kept())
 
 
 def _write_documents(
-    item: Decided, out: ShardOutput, kept: NDArray[np.bool_], edits: dict[int, list[Edit]]
+    item: Decided, out: ShardOutput, kept: NDArray[np.bool_], edits: Edits | None
 ) -> NDArray[np.int64]:
     """Write the kept rows, one row group in memory at a time; characters of each text."""
     shard = item.shard.documents
@@ -141,33 +108,35 @@ def _write_documents(
             )
             staying = np.flatnonzero(kept[start:stop])
             if len(staying):
-                rows = _edited(group.take(pa.array(staying)), start + staying, edits)
+                rows = group.take(pa.array(staying))
+                if edits is not None:
+                    rows = _edited(rows, start + staying, edits)
                 writer.write(rows.select(_DOCUMENTS.names))
     return np.concatenate(characters)
 
 
-def _edited(rows: pa.Table, numbers: NDArray[np.int64], edits: dict[int, list[Edit]]) -> pa.Table:
-    """`rows` with the edits of their row numbers made."""
-    if not any(int(number) in edits for number in numbers):
+def _edited(rows: pa.Table, numbers: NDArray[np.int64], edits: Edits) -> pa.Table:
+    """`rows` with the edits of their row numbers made; only texts that change become strings."""
+    changed = edits.counts[numbers] > 0
+    if not changed.any():
         return rows
-    texts = [
-        apply(text, edits.get(int(number), []))
-        for text, number in zip(rows["text"].to_pylist(), numbers, strict=True)
+    texts = rows["text"].combine_chunks()
+    made = [
+        apply(text, edits.of(number))
+        for text, number in zip(
+            texts.filter(pa.array(changed)).to_pylist(), numbers[changed].tolist(), strict=True
+        )
     ]
     place = rows.schema.get_field_index("text")
-    return rows.set_column(place, "text", pa.array(texts, pa.string()))
+    replaced = pc.replace_with_mask(texts, pa.array(changed), pa.array(made, pa.string()))
+    return rows.set_column(place, "text", replaced)
 
 
 def _counted(ledger: pa.Table) -> dict[str, Any]:
     """Documents and characters in and kept, edits, and documents and samples by reason."""
     kept = ledger.filter(pc.equal(ledger["verdict"], "kept"))
-    dropped = ledger.filter(pc.equal(ledger["verdict"], "dropped"))
-    reasons = dropped["reason"].value_counts().to_pylist()
-    samples: dict[str, list[str]] = {}
-    for row in dropped.select(["doc_id", "reason", "value", "threshold", "partner"]).to_pylist():
-        shown = samples.setdefault(row["reason"], [])
-        if len(shown) < _SAMPLES:
-            shown.append(_sample(row))
+    counts = ledger["reason"].combine_chunks().drop_null().value_counts().to_pylist()
+    reasons = {counted["values"]: counted["counts"] for counted in counts}
     return {
         "documents": len(ledger),
         "kept": len(kept),
@@ -175,9 +144,16 @@ def _counted(ledger: pa.Table) -> dict[str, Any]:
         "edits": pc.sum(kept["edits"]).as_py() or 0,
         "characters": pc.sum(ledger["characters"]).as_py() or 0,
         "characters_kept": pc.sum(kept["characters"]).as_py() or 0,
-        "dropped": {reason["values"]: reason["counts"] for reason in reasons},
-        "samples": samples,
+        "dropped": reasons,
+        "samples": {reason: _samples(ledger, reason) for reason in reasons},
     }
+
+
+def _samples(ledger: pa.Table, reason: str) -> list[str]:
+    """The first documents that were dropped for a reason, one a line."""
+    rows = pc.indices_nonzero(pc.equal(ledger["reason"], reason))[:_SAMPLES]
+    shown = ledger.select(["doc_id", "value", "threshold", "partner"]).take(rows)
+    return [_sample(row) for row in shown.to_pylist()]
 
 
 def _sample(row: dict[str, Any]) -> str:

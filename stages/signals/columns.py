@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass
 
+from stages.signals import dclm, guide, line_signals, periodic, quality, redpajama, repetition
+from stages.signals.bad_words import BAD_WORD_SIGNALS
 from stages.signals.carried import PAGE_SIGNALS
+from stages.signals.config import GROUPS, LINE_VIEWS, SignalsConfig
+from stages.signals.line_language import LINE_LANGUAGE
+from stages.signals.line_rules.signals import LINE_SIGNALS
+from stages.signals.perplexity import PERPLEXITY_SIGNALS
+from stages.signals.personal_data import PERSONAL_SIGNALS
+from stages.signals.phrase_marks import PHRASE_SIGNALS
+from stages.signals.sentence_signals import SENTENCE_SIGNALS
 from stages.signals.signal import Signal, count, share
 
-GOPHER = "Rae et al. 2021 (arXiv 2112.11446), as datatrove computes it"
-FINEWEB = "Penedo et al. 2024 (FineWeb), as datatrove computes it"
 FASTTEXT = "Joulin et al. 2017 (arXiv 1607.01759)"
 C4 = "Raffel et al. 2020 (C4)"
 FTFY = "Speer 2019 (ftfy, doi 10.5281/zenodo.2591652)"
@@ -18,55 +25,30 @@ REFINEDWEB = "Penedo et al. 2023 (RefinedWeb, arXiv 2306.01116), appendix G.1"
 BIGCODE = "Kocetkov et al. 2022 (arXiv 2211.15533), as bigcode-dataset computes it"
 OWN = "Ingot"
 
-TOP_NGRAMS = (2, 3, 4)
-DUPLICATE_NGRAMS = (5, 6, 7, 8, 9, 10)
+
+@dataclass(frozen=True)
+class Asked:
+    """What a run measures beside the signals of every run."""
+
+    groups: Collection[str] = GROUPS
+    line_rules: Collection[str] = LINE_VIEWS
+    language: bool = False
+    url_lists: bool = False
+    word_lists: bool = False
+    ngram_models: bool = False
+    classifiers: Sequence[str] = ()
+    pages: bool = False
 
 
-SIGNALS: tuple[Signal, ...] = (
+TEXT_SIGNALS: tuple[Signal, ...] = (
     count("characters", "characters", OWN, "Unicode code points of the text."),
     count("bytes", "bytes", OWN, "Bytes of the text in UTF-8."),
-    count("lines", "lines", OWN, "Pieces between line boundaries of any sort."),
-    count("word_tokens", "tokens", OWN, "Tokens of the word splitter: words, and symbols."),
-    count("words", "words", GOPHER, "Tokens that are not punctuation only."),
-    Signal("mean_word_length", "float64", "characters", GOPHER, "Mean length of those words."),
-    share("hash_to_word_ratio", GOPHER, "Hash signs over tokens."),
-    share("ellipsis_to_word_ratio", GOPHER, "Occurrences of '...' and '…' over tokens."),
-    share("bullet_line_share", GOPHER, "Lines that begin with a bullet or a hyphen."),
-    share("ellipsis_line_share", GOPHER, "Lines that end with an ellipsis."),
-    share("alphabetic_word_share", GOPHER, "Tokens that hold at least one letter."),
-    count("stop_words", "words", GOPHER, "Different words of the stop list that occur."),
-    share("duplicate_line_share", GOPHER, "Lines that repeat an earlier one."),
-    share("duplicate_line_character_share", GOPHER, "Characters of the text in such lines."),
-    share("duplicate_paragraph_share", GOPHER, "Paragraphs that repeat an earlier one."),
-    share("duplicate_paragraph_character_share", GOPHER, "Characters in such paragraphs."),
-    *(
-        share(
-            f"top_{n}_gram_character_share",
-            GOPHER,
-            f"Characters of the most common {n}-gram times its occurrences; may exceed 1.",
-        )
-        for n in TOP_NGRAMS
-    ),
-    *(
-        share(
-            f"duplicate_{n}_gram_character_share",
-            GOPHER,
-            f"Characters in {n}-grams that repeat an earlier one, without overlap.",
-        )
-        for n in DUPLICATE_NGRAMS
-    ),
-    share(
-        "terminal_punctuation_line_share",
-        FINEWEB,
-        "Filled lines whose last character ends a sentence.",
-    ),
-    share("short_line_share", FINEWEB, "Filled lines of at most 30 characters."),
-    share(
-        "duplicate_filled_line_character_share",
-        FINEWEB,
-        "Characters in filled lines that repeat an earlier one, over characters but line feeds.",
-    ),
-    share("newline_to_word_ratio", FINEWEB, "Line feeds over tokens."),
+    *quality.SIGNALS,
+    *line_signals.DUPLICATE_SIGNALS,
+    *repetition.SIGNALS,
+    *line_signals.FILLED_LINE_SIGNALS,
+    *line_signals.LINE_COUNTS,
+    *SENTENCE_SIGNALS,
     count("lorem_ipsum_count", "occurrences", C4, "Occurrences of 'lorem ipsum' in any case."),
     count("curly_brace_count", "characters", C4, "Opening curly braces."),
     count("javascript_count", "occurrences", C4, "Occurrences of 'javascript' in any case."),
@@ -75,8 +57,7 @@ SIGNALS: tuple[Signal, ...] = (
     share(
         "replacement_character_share", OWN, "Characters that are U+FFFD, left by failed decoding."
     ),
-    count("email_count", "addresses", OWN, "E-mail addresses."),
-    count("ip_count", "addresses", OWN, "Public IPv4 and IPv6 addresses."),
+    *PERSONAL_SIGNALS,
     count("secret_count", "secrets", OWN, "Keys, tokens and passwords."),
     count(
         "mojibake_characters",
@@ -150,27 +131,52 @@ URL_LIST_SIGNALS: tuple[Signal, ...] = (
 LANGUAGE_SIGNALS: tuple[Signal, ...] = (
     Signal("language", "string?", "label", FASTTEXT, "Most probable language; null without text."),
     Signal("language_score", "float64?", "probability", FASTTEXT, "Its probability."),
+    LINE_LANGUAGE,
 )
 """What a language model measures; there only if one is given."""
 
+GROUP_SIGNALS: dict[str, tuple[Signal, ...]] = {
+    "dclm": dclm.SIGNALS,
+    "guide": guide.SIGNALS,
+    "periodic": periodic.SIGNALS,
+    "phrases": PHRASE_SIGNALS,
+    "redpajama-v2": redpajama.SIGNALS,
+}
 
-def signals_of(
-    *, with_language: bool = False, with_pages: bool = False, with_url_lists: bool = False
-) -> tuple[Signal, ...]:
-    """The columns of a run, in order."""
-    return (
-        *SIGNALS,
-        *URL_SIGNALS,
-        *CODE_SIGNALS,
-        *(LANGUAGE_SIGNALS if with_language else ()),
-        *(URL_LIST_SIGNALS if with_url_lists else ()),
-        *(PAGE_SIGNALS if with_pages else ()),
+
+def classifier_signal(name: str) -> Signal:
+    """The column of a classifier."""
+    return Signal(
+        f"{name}_score", "float64", "probability", FASTTEXT, f"Of the classifier '{name}'."
     )
 
 
-def description_of_columns(
-    stop_words: Sequence[str], signals: Sequence[Signal] | None = None
-) -> dict[str, object]:
+def text_signals_of(groups: Collection[str], line_rules: Collection[str]) -> tuple[Signal, ...]:
+    """The columns that texts alone bring, in order."""
+    return (
+        *TEXT_SIGNALS,
+        *(signal for group in GROUPS if group in groups for signal in GROUP_SIGNALS[group]),
+        *(signal for signal in LINE_SIGNALS if signal.view in line_rules),
+    )
+
+
+def signals_of(asked: Asked = Asked()) -> tuple[Signal, ...]:
+    """The columns of a run, in order."""
+    return (
+        *text_signals_of(asked.groups, asked.line_rules),
+        *URL_SIGNALS,
+        *CODE_SIGNALS,
+        *(LANGUAGE_SIGNALS if asked.language else ()),
+        *(URL_LIST_SIGNALS if asked.url_lists else ()),
+        *(BAD_WORD_SIGNALS if asked.word_lists else ()),
+        *(PERPLEXITY_SIGNALS if asked.ngram_models else ()),
+        *map(classifier_signal, asked.classifiers),
+        *(PAGE_SIGNALS if asked.pages else ()),
+    )
+
+
+def description_of_columns(config: SignalsConfig, signals: Sequence[Signal]) -> dict[str, object]:
     """Content of `signals.json`: the columns in order, and the settings that bear on them."""
-    columns = [asdict(signal) for signal in signals or signals_of()]
-    return {"columns": columns, "stop_words": list(stop_words)}
+    columns = [asdict(signal) for signal in signals]
+    stop_words = list(config.stop_words)
+    return {"columns": columns, "stop_words": stop_words, "splitter": config.splitter}

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from stages.signals.assignments import assigned_secrets, url_passwords
+from stages.signals.byte_places import in_characters
 from stages.signals.placeholders import is_placeholder, is_random
 from stages.signals.spans import Span, without_overlap
 
@@ -28,7 +29,6 @@ LONGEST_KEY_BLOCK = 20_000
 _BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _WORD = r"(?<![A-Za-z0-9_-])"
 _END = r"(?![A-Za-z0-9_-])"
-_RUN = re.compile(r"[A-Za-z0-9_+/-]{16,}")
 _LONG = b"a" * 16
 _IN_RUN = bytes(
     ord("a" if chr(byte) in "_+/-" or (chr(byte).isalnum() and byte < 128) else " ")
@@ -94,17 +94,11 @@ def _long_runs(text: str) -> list[tuple[int, int]]:
     while place >= 0:
         end = marks.find(b" ", place)
         end = end if end >= 0 else len(marks)
-        if _MAY_BE_SECRET_BYTES.search(encoded, max(0, place - _BEFORE), end):
+        if _MAY_BE_SECRET.search(encoded, max(0, place - _BEFORE), end):
             runs.append((place, end))
         place = marks.find(_LONG, end)
-    if runs and len(encoded) > len(text):  # Bytes are not characters: look again, for these only.
-        spans = (match.span() for match in _RUN.finditer(text))
-        return [
-            (start, end)
-            for start, end in spans
-            if _MAY_BE_SECRET.search(text, max(0, start - _BEFORE), end)
-        ]
-    return runs
+    borders = in_characters(text, encoded, [border for run in runs for border in run])
+    return list(zip(borders[::2], borders[1::2], strict=True))
 
 
 def _of_sort(text: str, sort: Sort, start: int, end: int) -> Iterator[Span]:
@@ -239,5 +233,6 @@ SORTS: tuple[Sort, ...] = (
 )
 """The sorts with a shape of their own, in the order in which they are looked for."""
 
-_MAY_BE_SECRET = re.compile("|".join(["[0-9]", *(re.escape(sort.literal) for sort in SORTS)]))
-_MAY_BE_SECRET_BYTES = re.compile(_MAY_BE_SECRET.pattern.encode())
+_MAY_BE_SECRET = re.compile(
+    "|".join(["[0-9]", *(re.escape(sort.literal) for sort in SORTS)]).encode()
+)

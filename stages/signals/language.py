@@ -5,13 +5,15 @@ Joulin et al. 2017 (arXiv 1607.01759); the published model `lid.176` knows 176 l
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.errors import InputError
 from stages.engine.sources import source_files
-from stages.signals.fasttext_file import is_model, is_whole
+from stages.language_model.fasttext_file import check_model
 
 if TYPE_CHECKING:
     from stages.engine import Input
@@ -30,22 +32,10 @@ def copy_model(snapshot: Input, folder: Path) -> Path:
             f"the snapshot of a language model is one file, this one has {len(files)}",
             where="signals.language_model",
         )
-    with files[0].open() as file:
-        content = file.read()
-    if not is_model(content):
-        raise InputError(
-            "not a fastText model",
-            where=f"signals.language_model: {files[0].name}",
-            hint="give a model as `fasttext` saves it, such as lid.176.ftz",
-        )
-    if not is_whole(content):
-        raise InputError(
-            "the fastText model is cut short or damaged",
-            where=f"signals.language_model: {files[0].name}",
-            hint="get it again",
-        )
     path = folder / "language-model.bin"
-    path.write_bytes(content)
+    with files[0].open() as file, open(path, "wb") as copy:
+        shutil.copyfileobj(file, copy)
+    check_model(path, where=f"signals.language_model: {files[0].name}")
     return path
 
 
@@ -56,11 +46,11 @@ def languages(
 
     One thread, so the same values each time.
     """
-    predict: Any = _load(model)
+    predict: Any = load_model(model)
     names: list[str | None] = []
     scores: list[float | None] = []
     for text in texts:
-        line = " ".join(text[:characters].split())  # The model reads one line; white space is one.
+        line = one_line(text[:characters])
         if not line:
             names.append(None)
             scores.append(None)
@@ -71,7 +61,14 @@ def languages(
     return names, scores
 
 
-def _load(model: Path) -> Any:
+def one_line(text: str) -> str:
+    """The line that the model reads: white space is one space, a lone surrogate a question mark."""
+    return " ".join(text.split()).encode("utf-8", "replace").decode()
+
+
+@lru_cache(maxsize=2)
+def load_model(model: Path) -> Any:
+    """The model's `predict`, of one line or of a list of them."""
     import fasttext
 
     try:

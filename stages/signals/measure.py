@@ -1,58 +1,98 @@
-"""Texts in, signal columns and spans out: words are split once and shared by all signals."""
+"""Texts in, signal columns and spans out: texts are split once, and all signals share that."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from stages.signals.columns import DUPLICATE_NGRAMS, SIGNALS, TOP_NGRAMS
+from stages.signals.columns import text_signals_of
+from stages.signals.config import SignalsConfig
 from stages.signals.credentials import secrets
+from stages.signals.dclm import dclm_signals
+from stages.signals.guide import guide_signals
+from stages.signals.line_rules.marks import Cuts
+from stages.signals.line_rules.views import line_views
 from stages.signals.line_signals import line_signals
 from stages.signals.mojibake import mojibake
-from stages.signals.personal_data import personal_data
-from stages.signals.quality import share, word_signals
-from stages.signals.repetition import duplicate_ngram_characters, top_ngram_characters
+from stages.signals.periodic import periodic_signals
+from stages.signals.personal_data import personal_counts, personal_data
+from stages.signals.phrase_marks import phrase_signals
+from stages.signals.quality import quality_signals
+from stages.signals.redpajama import redpajama_signals
+from stages.signals.repetition import repetition_signals
+from stages.signals.sentence_signals import sentence_signals
 from stages.signals.spans import Span
+from stages.text.batch import Batch
 from stages.text.scripts import main_script
-from stages.text.tokens import Vocabulary
-from stages.text.words import words as unicode_words
+from stages.text.split import batch_of
 
 BATCH_CHARACTERS = 1 << 19
 """Texts measured together; it bounds memory and changes no value."""
 
-WordSplitter = Callable[[str], Sequence[str]]
+DEFAULTS = SignalsConfig()
+
 Columns = dict[str, Any]
 
 VIEWS = ("mojibake", "personal_data", "secrets")
-"""Views of a text that are found here, in alphabetical order."""
+"""Views of a text that are found in it as it stands, in alphabetical order."""
 
 Views = dict[str, list[Span]]
 """The spans of one text, by view."""
 
+_GROUPS: Mapping[str, Callable[[Batch], Mapping[str, Any]]] = {
+    "dclm": dclm_signals,
+    "guide": guide_signals,
+    "periodic": periodic_signals,
+    "redpajama-v2": redpajama_signals,
+}
+"""Groups of signals that a batch alone tells."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What is measured of several texts.
+
+    `columns` has a sequence of values for each signal, one a text; `views` the spans that were
+    found in each text; `cuts` those of line rules, whose texts count from the first one.
+    """
+
+    columns: Columns
+    views: list[Views]
+    cuts: list[Cuts]
+
 
 def measure(
     texts: Sequence[str],
-    stop_words: Sequence[str],
+    config: SignalsConfig = DEFAULTS,
     *,
-    split: WordSplitter = unicode_words,
     batch_characters: int = BATCH_CHARACTERS,
-) -> tuple[Columns, list[Views]]:
-    """A sequence of values for each of `SIGNALS`, and the spans of each text by view.
+) -> Measured:
+    """All signals of the texts themselves that `config` asks for.
 
     No text is too odd: an empty one has 0 in every number and a null script.
     """
-    vocabulary = Vocabulary()
-    parts = [
-        _measure_batch(batch, stop_words, split, vocabulary)
-        for batch in _batches(texts, batch_characters)
-    ]
+    parts, cuts, start = list[Measured](), list[Cuts](), 0
+    for batch in _batches(texts, batch_characters):
+        part = _measure_batch(batch, config)
+        parts.append(part)
+        cuts += [cut.moved(start) for cut in part.cuts]
+        start += len(batch)
     columns = {
-        signal.name: [value for part, _ in parts for value in part[signal.name]]
-        for signal in SIGNALS
+        signal.name: _joined([part.columns[signal.name] for part in parts])
+        for signal in text_signals_of(config.groups, config.line_rules)
     }
-    return columns, [spans for _, batch_spans in parts for spans in batch_spans]
+    return Measured(columns, [views for part in parts for views in part.views], cuts)
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    """The values of all batches in one array or list."""
+    if parts and isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    return [value for part in parts for value in part]
 
 
 def _batches(texts: Sequence[str], limit: int) -> Iterator[list[str]]:
@@ -69,44 +109,43 @@ def _batches(texts: Sequence[str], limit: int) -> Iterator[list[str]]:
         yield batch
 
 
-def _measure_batch(
-    texts: list[str], stop_words: Sequence[str], split: WordSplitter, vocabulary: Vocabulary
-) -> tuple[Columns, list[Views]]:
-    words = [split(text) for text in texts]
-    tokens = vocabulary.tokens(words)
-    characters = np.array([len(text) for text in texts], dtype=np.int64)
-    columns: Columns = {"characters": characters}
-    columns |= word_signals(texts, words, tokens, stop_words)
-    for n in TOP_NGRAMS:
-        columns[f"top_{n}_gram_character_share"] = share(
-            top_ngram_characters(tokens, n), characters
-        )
-    duplicates = duplicate_ngram_characters(tokens, DUPLICATE_NGRAMS)
-    for n, counts in zip(DUPLICATE_NGRAMS, duplicates, strict=True):
-        columns[f"duplicate_{n}_gram_character_share"] = share(counts, characters)
-
-    by_text = [_text_signals(text) for text in texts]
+def _measure_batch(texts: list[str], config: SignalsConfig) -> Measured:
+    split = partial(batch_of, splitter=config.splitter)
+    batch = split(texts)
+    columns: Columns = {"characters": np.diff(batch.offsets)}
+    columns |= quality_signals(batch, config.stop_words, config.splitter)
+    columns |= line_signals(batch) | repetition_signals(batch) | sentence_signals(batch)
+    for group in config.groups:
+        if group in _GROUPS:
+            columns |= _GROUPS[group](batch)
+    cuts = []
+    for view in line_views(batch, config.line_rules, split):
+        columns |= view.signals
+        cuts.append(view.cuts)
+    lowered = [text.lower() for text in texts]
+    if "phrases" in config.groups:
+        columns |= phrase_signals(lowered)
+    by_text = list(map(_text_signals, texts, lowered))
     columns |= {name: [row[name] for row in by_text] for name in by_text[0]}
-    views = _views(texts)
-    personal = [found["personal_data"] for found in views]
-    for name, label in (("email_count", "email"), ("ip_count", "ip_address")):
-        columns[name] = [sum(span.label == label for span in found) for found in personal]
+    views = _views(texts, config)
+    columns |= personal_counts([found["personal_data"] for found in views])
     columns["secret_count"] = [len(found["secrets"]) for found in views]
     columns["mojibake_characters"] = [
         sum(span.end - span.start for span in found["mojibake"]) for found in views
     ]
-    return columns, views
+    return Measured(columns, views, cuts)
 
 
-def _views(texts: list[str]) -> list[Views]:
+def _views(texts: list[str], config: SignalsConfig) -> list[Views]:
     """The spans of each text by view.
 
     Where a repair would overlap what may have to be hidden, it is left undone: of two spans that
     overlap a filter makes one edit, and the repair would bring the hidden text back.
     """
+    regions, form = config.personal_data.phone_regions, config.personal_data.replacement
     views = []
     for text, repairs in zip(texts, mojibake(texts), strict=True):
-        personal, keys = personal_data(text), secrets(text)
+        personal, keys = personal_data(text, regions, form), secrets(text)
         if repairs and (personal or keys):
             hidden = [*personal, *keys]
             repairs = [
@@ -118,11 +157,10 @@ def _views(texts: list[str]) -> list[Views]:
     return views
 
 
-def _text_signals(text: str) -> dict[str, Any]:
+def _text_signals(text: str, lowered: str) -> dict[str, Any]:
     """What is computed from the characters of one text, without its words."""
-    lowered = text.lower()
     script, script_share = main_script(text)
-    return line_signals(text) | {
+    return {
         "bytes": len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")),
         "lorem_ipsum_count": lowered.count("lorem ipsum"),
         "curly_brace_count": text.count("{"),

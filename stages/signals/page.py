@@ -58,13 +58,20 @@ SHARES: dict[str, tuple[str, ...]] = {
         "ellipsis_to_word_ratio",
         "newline_to_word_ratio",
     ),
-    "Score of the language": ("language_score",),
+    "Score of the language, lines in it": ("language_score", "line_language_share"),
+    "Scores of classifiers": ("quality_score", "toxicity_score"),
+    "Lines that published rules leave": (
+        "c4@code/kept_line_share",
+        "c4@datatrove/kept_line_share",
+        "c4@fineweb/kept_line_share",
+    ),
 }
 """Title of a histogram → the signals between 0 and 1 that it shows over each other."""
 
 LABELS = {
     "language": "Documents by language",
     "script": "Documents by script",
+    "perplexity_bucket": "Documents by bucket of perplexity",
     "programming_language": "Documents by programming language",
     "licence": "Documents by licence",
     "charset": "Documents by character set",
@@ -75,7 +82,7 @@ LABELS = {
 }
 """Labels that are counted; others, such as hosts, are too many."""
 
-HIDDEN = ("addresses", "secrets")
+HIDDEN = ("addresses", "numbers", "secrets")
 """Units of what is counted and never shown."""
 
 NAMED_ONLY = ("truncated", "ai_opt_out", "url_blocked", "programming_language", "licence")

@@ -5,107 +5,171 @@ characters joined by spaces times its occurrences, also when it occurs once; amo
 counts. Duplicate n-grams are found from left to right: one that was passed before counts its
 characters without spaces and is skipped whole, any other is passed and left by one word. N-grams of
 the second sort are equal when their characters without spaces are.
-
-N-grams are compared by 64-bit hashes. Two different ones among a million in a text are taken for
-equal with a chance of 3e-8.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.text.shingles import mix, ngram_hashes
-from stages.text.tokens import Tokens
+from stages.signals.hashing import empty_table, first_place, mask_of, mixed, most, sketch_size
+from stages.signals.ngrams import DUPLICATE_NGRAMS, TOP_NGRAMS, repeated_ngrams
+from stages.signals.quality import GOPHER, ratio
+from stages.signals.signal import Signal, share
+from stages.text.batch import Batch
+from stages.text.native import compiled
+
+SIGNALS: tuple[Signal, ...] = (
+    *(
+        share(
+            f"top_{n}_gram_character_share",
+            GOPHER,
+            f"Characters of the most common {n}-gram times its occurrences; may exceed 1.",
+        )
+        for n in TOP_NGRAMS
+    ),
+    *(
+        share(
+            f"duplicate_{n}_gram_character_share",
+            GOPHER,
+            f"Characters in {n}-grams that repeat an earlier one, without overlap.",
+        )
+        for n in DUPLICATE_NGRAMS
+    ),
+)
 
 
-def top_ngram_characters(tokens: Tokens, n: int) -> NDArray[np.int64]:
-    """For each text: characters of its most common n-gram, with spaces, times its occurrences."""
-    text_of, places = _places(tokens, n)
-    result = np.zeros(tokens.texts, dtype=np.int64)
-    if not len(places):
-        return result
-    hashes = ngram_hashes(mix(tokens.ids + np.uint64(1)), n)[places] ^ _salt(text_of)
-    groups, order = _groups(hashes)
-    occurrences = np.zeros(len(places), dtype=np.int64)
-    occurrences[np.minimum.reduceat(order, groups[:-1])] = np.diff(groups)
-
-    first_of_text = np.flatnonzero(np.diff(text_of, prepend=-1))
-    most = np.maximum.reduceat(occurrences, first_of_text)
-    sizes = np.diff(first_of_text, append=len(places))
-    best = np.flatnonzero(occurrences == np.repeat(most, sizes))
-    texts, first = np.unique(text_of[best], return_index=True)
-    result[texts] = (_characters(tokens, places[best[first]], n) + n - 1) * most
-    return result
+WINDOW = 16
+_ODD = np.cumprod(np.full(WINDOW, 0x9E3779B97F4A7C15, dtype=np.uint64))
 
 
-def duplicate_ngram_characters(tokens: Tokens, sizes: Iterable[int]) -> list[NDArray[np.int64]]:
-    """For each n of `sizes`, for each text: characters in n-grams that repeat an earlier one."""
-    hashes, length = np.zeros(len(tokens.ids), dtype=np.uint64), 0
-    results = []
-    for n in sorted(sizes):
-        for offset in range(length, min(n, len(hashes))):
-            tail = len(hashes) - offset
-            hashes[:tail] = hashes[:tail] * tokens.powers[offset:] + tokens.hashes[offset:]
-        length = n
-        results.append(_duplicates(tokens, hashes, n))
-    return results
+def repetition_signals(batch: Batch) -> dict[str, NDArray[np.float64]]:
+    """The columns of `SIGNALS`; shares of the characters of the text, 0 for an empty one."""
+    tokens = batch.tokens
+    sizes = np.diff(batch.offsets)
+    found = repeated_ngrams(tokens.offsets, tokens.hashes, tokens.lengths, TOP_NGRAMS[-1])
+    columns = {}
+    for column, n in enumerate(TOP_NGRAMS):
+        times = found.occurrences[:, column]
+        columns[f"top_{n}_gram_character_share"] = ratio(
+            (found.first[:, column] + n - 1) * times, sizes
+        )
+    copies = _characters_in_copies(batch)
+    for column, n in enumerate(DUPLICATE_NGRAMS):
+        columns[f"duplicate_{n}_gram_character_share"] = ratio(copies[:, column], sizes)
+    return columns
 
 
-def _duplicates(tokens: Tokens, hashes: NDArray[np.uint64], n: int) -> NDArray[np.int64]:
-    text_of, places = _places(tokens, n)
-    if not len(places):
-        return np.zeros(tokens.texts, dtype=np.int64)
-    groups, order = _groups(mix(hashes[places]) ^ _salt(text_of))
-    sizes = np.diff(groups)
-    repeated = np.repeat(sizes > 1, sizes)
-    names = np.repeat(np.arange(len(sizes)), sizes)[repeated]
-    where = order[repeated]
-    in_order = np.argsort(where)
+def _characters_in_copies(batch: Batch) -> NDArray[np.int64]:
+    """[texts, 6] characters in n-grams that repeat an earlier one, n of `DUPLICATE_NGRAMS`."""
+    copies = np.zeros((len(batch.texts), len(DUPLICATE_NGRAMS)), dtype=np.int64)
+    tokens = batch.tokens
+    _count_copies(
+        batch.codes, tokens.offsets, tokens.starts, tokens.ends, tokens.hashes, tokens.powers,
+        copies,
+    )  # fmt: skip
+    return copies
 
-    # An n-gram that occurs once never matches and is only passed by, so the walk visits the others.
-    seen: set[int] = set()
-    copies: list[int] = []
-    free = 0
-    for place, name in zip(places[where[in_order]].tolist(), names[in_order].tolist(), strict=True):
-        if place < free:
+
+@compiled
+def _count_copies(
+    codes: Any, offsets: Any, starts: Any, ends: Any, hashes: Any, powers: Any, copies: Any
+) -> None:
+    entries = most(offsets)
+    table = empty_table(entries)
+    values = np.empty(entries, dtype=np.uint64)
+    places = np.empty(entries, dtype=np.int64)
+    until = np.empty(entries + 1, dtype=np.int64)
+    generation = 0
+    for text in range(offsets.size - 1):
+        begin = offsets[text]
+        words = offsets[text + 1] - begin
+        if words < DUPLICATE_NGRAMS[0]:
             continue
-        if name in seen:
-            copies.append(place)
+        until[0] = 0
+        for word in range(words):
+            until[word + 1] = until[word] + ends[begin + word] - starts[begin + word]
+        window = max(DUPLICATE_NGRAMS[0], min(4 * until[words] // words, WINDOW))
+        met = _met_again(codes, starts[begin : begin + words], until[: words + 1], window)
+        candidates = words
+        for word in range(words):
+            places[word] = word
+        for n in range(DUPLICATE_NGRAMS[0], min(DUPLICATE_NGRAMS[-1], words) + 1):
+            kept = 0
+            for candidate in range(candidates):
+                place = places[candidate]
+                if place + n <= words and (met[place] or until[place + n] - until[place] < window):
+                    first = begin + place if n == DUPLICATE_NGRAMS[0] else begin + place + n - 1
+                    value = np.uint64(0) if n == DUPLICATE_NGRAMS[0] else values[place]
+                    for token in range(first, begin + place + n):
+                        value = value * powers[token] + hashes[token]
+                    values[place] = value
+                    places[kept] = place
+                    kept += 1
+            candidates = kept
+            generation += 1
+            copies[text, n - DUPLICATE_NGRAMS[0]] = _skipped(
+                table, generation, n, candidates, places, values, until
+            )
+
+
+@compiled
+def _skipped(
+    table: Any, generation: int, n: int, candidates: int, places: Any, values: Any, until: Any
+) -> int:
+    """Characters of the n-grams at `places` that were passed before, skipping each whole."""
+    characters = free = 0
+    mask = mask_of(candidates)
+    for candidate in range(candidates):
+        place = places[candidate]
+        if (
+            place >= free
+            and first_place(table, mask, generation, mixed(values[place]), place) != place
+        ):
+            characters += until[place + n] - until[place]
             free = place + n
+    return characters
+
+
+@compiled
+def _met_again(codes: Any, starts: Any, until: Any, window: int) -> Any:
+    """For each word, whether the next `window` characters but spaces may occur at another word too.
+
+    It never misses one: an n-gram that long and not met again has no copy. Counts at hashes in a
+    small array, without branches, cost a fraction of a look at the n-grams themselves.
+    """
+    words = starts.size
+    stream = np.zeros(until[words] + 2 * WINDOW, dtype=np.uint32)
+    for word in range(words):
+        start, at = starts[word], until[word]
+        if start + WINDOW <= codes.size:
+            # What is copied beyond a word is overwritten by the next: quicker than to stop there.
+            for place in range(WINDOW):
+                stream[at + place] = codes[start + place]
+            copied = WINDOW
         else:
-            seen.add(name)
-    starts = np.array(copies, dtype=np.int64)
-    texts = np.searchsorted(tokens.offsets, starts, side="right") - 1
-    result = np.zeros(tokens.texts, dtype=np.int64)
-    np.add.at(result, texts, _characters(tokens, starts, n))
-    return result
-
-
-def _places(tokens: Tokens, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Text and first token of every n-gram that lies within one text, in order."""
-    counts = np.maximum(np.diff(tokens.offsets) - n + 1, 0)
-    text_of = np.repeat(np.arange(tokens.texts), counts)
-    begin = np.cumsum(counts) - counts
-    return text_of, np.arange(len(text_of)) + np.repeat(tokens.offsets[:-1] - begin, counts)
-
-
-def _salt(text_of: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """A number for each text that keeps equal n-grams of different texts apart."""
-    return mix(text_of.astype(np.uint64) + np.uint64(0x51ED270B))
-
-
-def _groups(hashes: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Borders of the runs of equal hashes in sorted order (with both ends), and that order."""
-    order = np.argsort(hashes)
-    ranked = hashes[order]
-    inner = np.flatnonzero(ranked[1:] != ranked[:-1]) + 1
-    return np.concatenate(([0], inner, [len(hashes)])), order
-
-
-def _characters(tokens: Tokens, starts: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """Characters of the n tokens from each start, without spaces."""
-    total = np.concatenate(([0], np.cumsum(tokens.lengths)))
-    return total[starts + n] - total[starts]
+            copied = 0
+        for place in range(copied, until[word + 1] - at):
+            stream[at + place] = codes[start + place]
+    for place in range(until[words], stream.size):
+        stream[place] = 0
+    factors = np.zeros(WINDOW, dtype=np.uint64)
+    for place in range(window):
+        factors[place] = _ODD[place]
+    size = sketch_size(words)
+    met = np.zeros(size, dtype=np.uint8)
+    slots = np.empty(words, dtype=np.uint32)
+    for word in range(words):
+        value = np.uint64(0)
+        at = until[word]
+        for place in range(WINDOW):
+            value += np.uint64(stream[at + place]) * factors[place]
+        slot = mixed(value) & np.uint64(size - 1)
+        slots[word] = slot
+        met[slot] = min(met[slot] + 1, 2)
+    again = np.empty(words, dtype=np.bool_)
+    for word in range(words):
+        again[word] = met[slots[word]] == 2
+    return again

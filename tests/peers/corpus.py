@@ -258,24 +258,24 @@ BENDS: dict[str, tuple[float, Bend]] = {
     "plain": (2, plain),
     "words": (1, cut_to_words),
     "sentences": (1.5, cut_to_sentences),
-    "many words": (0.75, many_words),
-    "word lengths": (2, word_lengths),
-    "hashes": (1.2, put_in("#", 0.1)),
-    "ellipses": (1.2, put_in("...", 0.1)),
+    "many words": (1.5, many_words),
+    "word lengths": (2.8, word_lengths),
+    "hashes": (1.6, put_in("#", 0.1)),
+    "ellipses": (2, put_in("...", 0.1)),
     "bullets": (1.2, mark_lines("- ", "", 0.9)),
-    "line ellipses": (1, mark_lines("", "...", 0.3)),
+    "line ellipses": (1.4, mark_lines("", "...", 0.3)),
     "numbers": (1, numbers_for_words),
     "stop words": (1.5, few_stop_words),
-    "lines": (1.3, repeat_lines("\n", False)),
+    "lines": (1.7, repeat_lines("\n", False)),
     "line characters": (1, repeat_lines("\n", True)),
-    "paragraphs": (1.4, repeat_lines("\n\n", False)),
+    "paragraphs": (1.9, repeat_lines("\n\n", False)),
     "paragraph characters": (1, repeat_lines("\n\n", True)),
     "filled lines": (1.5, repeat_filled_lines),
     **{
         f"top {n}-gram": (1.2, top_ngram(n, bound)) for n, bound in ((2, 0.2), (3, 0.18), (4, 0.16))
     },
     **{
-        f"duplicate {n}-grams": (1.6, duplicate_ngrams(n, bound))
+        f"duplicate {n}-grams": (1.8, duplicate_ngrams(n, bound))
         for n, bound in ((5, 0.15), (6, 0.14), (7, 0.13), (8, 0.12), (9, 0.11), (10, 0.10))
     },
     "unended lines": (1, unended_lines),

@@ -12,7 +12,7 @@ from stages.engine.page import Artifact, page_of, summary_of
 from stages.filter.stage import Filter
 
 HOSTILE = "<script>alert(1)</script> \x1b[31m"
-CONFIG = {"rules": ["garbled", "fineweb@code"], "redact": ["personal_data"]}
+CONFIG = {"rules": ["garbled", "fineweb@code"], "views": ["personal_data"]}
 FINE = {
     "replacement_character_share": 0.0,
     "terminal_punctuation_line_share": 0.5,
@@ -161,6 +161,51 @@ def test_samples_show_text_and_value_with_personal_data_replaced(
     assert samples["f"].text == "write to @"
     assert samples["f"].group == "kept"
     assert "corp.com" not in repr(page)
+
+
+def test_presets_are_compared_on_what_was_measured(store: Store, decided: Manifest) -> None:
+    """All signals of the web and code documents, each preset alone: code has no rules here."""
+    page: dict[str, Any] = by_title(store, decided)
+    kept = page["What each preset would keep (documents)"]
+    rows = {row[0]: row[1:] for row in kept.rows}
+    measured = {"garbled", "fineweb@code", "fineweb@blog"}
+    assert set(rows) == measured
+    assert rows["garbled"][1] == rows["garbled"][0] / 8
+    assert "gopher@datatrove" in kept.note
+    only = page["Documents that one preset drops and another keeps"]
+    assert set(only.rows) == measured
+    values = {
+        (a, b): only.values[i][j]
+        for i, a in enumerate(only.rows)
+        for j, b in enumerate(only.columns)
+    }
+    # b is garbled alone; c, d and e have lines that FineWeb drops.
+    assert values["garbled", "fineweb@code"] == 1
+    assert values["fineweb@code", "garbled"] == 3
+    assert values["fineweb@code", "fineweb@blog"] is None
+
+
+def test_thresholds_by_language_are_shown_where_they_differ(
+    store: Store, given: Any, make_documents: Any, run_stage: Any
+) -> None:
+    rows = [document("a", "one", language="de"), document("b", "two", language="en")]
+    signals = [{"doc_id": d, **FINE, "language": lang} for d, lang in (("a", "de"), ("b", "en"))]
+    config = {
+        **CONFIG,
+        "thresholds_by_language": {"de": {"fineweb_short_lines": 0.9}},
+        "rules_by_language": {"ja": ["garbled"]},
+    }
+    inputs = {
+        "documents": [make_documents([rows])],
+        "signals": [given("signals", _signals(signals))],
+    }
+    page: dict[str, Any] = by_title(store, run_stage(Filter, config, inputs))
+    table = page["Thresholds by language"]
+    assert [column.heading for column in table.columns] == ["rule", "signal", "others", "de", "ja"]
+    bounds = {row[0]: row[2:] for row in table.rows}
+    assert bounds["fineweb_short_lines"] == (0.67, 0.9, None)
+    assert bounds["fineweb_newlines"] == (0.3, 0.3, None)
+    assert "garbled_replacement_characters" not in bounds
 
 
 def test_summary_is_the_table_by_source(store: Store, decided: Manifest) -> None:

@@ -246,11 +246,11 @@ def test_kept_text_is_redacted_and_edits_are_counted(
     assert [told[d]["characters"] for d in "abc"] == [43, 12, 7]
     assert manifest.counts["edits"] == 2
 
-    config = {**NO_RULES, "redact": ["lines"]}
+    config = {**NO_RULES, "views": ["lines"]}
     _, kept, told = decide(config, documents=documents, views=views)
     assert [row["text"] for row in kept] == [texts[0], "hing here"]
     assert told["c"]["reason"] == "empty_after_edits"
-    _, kept, _ = decide({**NO_RULES, "redact": []}, documents=documents, views=views)
+    _, kept, _ = decide({**NO_RULES, "views": []}, documents=documents, views=views)
     assert [row["text"] for row in kept] == texts
 
 
@@ -323,6 +323,83 @@ def test_what_was_not_measured_cannot_be_asked_for(
     config = {**NO_RULES, "duplicates": {"threshold": 0.4}}
     with pytest.raises(UsageError, match=r"0\.4 lies below dedup's floor 0\.5"):
         decide(config, documents=documents, duplicates=duplicates)
+
+
+def test_personal_data_is_redacted_dropped_or_kept_by_sort(
+    given: Make, make_documents: Make, decide: Any
+) -> None:
+    texts = ["mail a@b.co", "call 030 123", "pay DE89", "mail c@d.co, call 1"]
+    rows = [document(d, text) for d, text in zip("abcd", texts, strict=True)]
+    sorts = [[("email", 5, 11)], [("phone", 5, 12)], [("iban", 4, 8)],
+             [("email", 5, 11), ("phone", 18, 19)]]  # fmt: skip
+    spans = [
+        [
+            {"view": "personal_data", "start": s, "end": e, "label": label, "replacement": "*"}
+            for label, s, e in found
+        ]
+        for found in sorts
+    ]
+    views = [{"doc_id": d, "spans": found} for d, found in zip("abcd", spans, strict=True)]
+    counts = [{"doc_id": d, "iban_count": float(d == "c")} for d in "abcd"]
+    roles = {
+        "documents": make_documents([rows]),
+        "signals": given("signals", {"00000.parquet": counts}),
+        "views": given("views", {"00000.parquet": views}),
+    }
+    policy = {"iban": "drop", "phone": "keep"}
+    _, kept, told = decide({**NO_RULES, "personal_data": policy}, **roles)
+    assert [row["text"] for row in kept] == ["mail *", "call 030 123", "mail *, call 1"]
+    assert [told[d]["edits"] for d in "abcd"] == [1, 0, 0, 1]
+    assert (told["c"]["reason"], told["c"]["value"], told["c"]["threshold"]) == (
+        "personal_data_iban", 1.0, 0.0,
+    )  # fmt: skip
+    _, kept, _ = decide(NO_RULES, **roles)
+    assert [row["text"] for row in kept][2:] == ["pay *", "mail *, call *"]
+    with pytest.raises(UsageError, match=r"'personal_data_card' needs signal 'card_count'"):
+        decide({**NO_RULES, "personal_data": {"card": "drop"}}, **roles)
+
+
+def test_rules_of_edited_text_warn_where_the_edits_are_not_made(
+    given: Make, make_documents: Make, decide: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    view = "c4@fineweb"
+    signals = {"sentences": 9.0, "lorem_ipsum_lines": 0.0, "curly_brace_lines": 0.0}
+    row = {"doc_id": "a", **{f"{view}/{name}": value for name, value in signals.items()}}
+    span = {"view": view, "start": 4, "end": 9, "label": "short", "replacement": ""}
+    roles = {
+        "documents": make_documents([[document("a", "some text")]]),
+        "signals": given("signals", {"00000.parquet": [row]}),
+        "views": given("views", {"00000.parquet": [{"doc_id": "a", "spans": [span]}]}),
+    }
+    _, kept, _ = decide({"rules": [view]}, **roles)
+    assert kept[0]["text"] == "some text"
+    assert "rules judge the text after view 'c4@fineweb'" in caplog.text
+    caplog.clear()
+    _, kept, _ = decide({"rules": [view], "views": [view, "personal_data"]}, **roles)
+    assert kept[0]["text"] == "some"
+    assert "rules judge" not in caplog.text
+
+
+def test_languages_have_rules_of_their_own_in_the_ledger(
+    given: Make, make_documents: Make, decide: Any
+) -> None:
+    rows = [document(d) for d in "abc"]
+    signals = [
+        {**quality(d, words=40), "language": language}
+        for d, language in zip("abc", ("en", "de", "ja"), strict=True)
+    ]
+    config = {
+        **QUALITY,
+        "rules_by_language": {"ja": []},
+        "thresholds_by_language": {"de": {"gopher_few_words": 45}},
+    }
+    _, kept, told = decide(
+        config,
+        documents=make_documents([rows]),
+        signals=given("signals", {"00000.parquet": signals}),
+    )
+    assert [row["doc_id"] for row in kept] == ["c"]
+    assert [told[d]["threshold"] for d in "ab"] == [50, 45]
 
 
 def test_documents_without_rows_and_without_side_tables_pass_through(

@@ -14,7 +14,7 @@ from artifacts_schema.manifest import Manifest
 from stages.engine.figures import BarFigure
 from stages.engine.page import Artifact, page_of
 from stages.signals.carried import AS_THEY_ARE, PAGE_SIGNALS, page_signals
-from stages.signals.columns import signals_of
+from stages.signals.columns import Asked, signals_of
 from stages.signals.stage import Signals
 
 ROWS: list[list[dict[str, Any]]] = [
@@ -87,7 +87,7 @@ def test_what_pages_say_is_carried_and_counted(
     assert found["characters_repaired"] == [0, 0, 7]
     assert found["vendored"] == [None, None, 1]
     described = read_input(made, "signals").read_json("signals.json")["columns"]
-    assert [c["name"] for c in described] == [s.name for s in signals_of(with_pages=True)]
+    assert [c["name"] for c in described] == [s.name for s in signals_of(Asked(pages=True))]
     assert all(c["description"] and c["unit"] and c["source"] and c["view"] for c in described)
 
 
@@ -121,7 +121,7 @@ def test_views_are_merged_by_view_then_start(
 
     spans = [[{"spans": []}, {"spans": [cut(12, 20), cut(0, 7)]}], [{"spans": [cut(0, 1)]}]]
     inputs = {"documents": [documents], "page_views": [beside("views", spans)]}
-    views = read_table(run_stage(Signals, {}, inputs), "views")["spans"].to_pylist()
+    views = read_table(run_stage(Signals, {"line_rules": []}, inputs), "views")["spans"].to_pylist()
     assert views[0] == []
     assert [(s["view"], s["start"]) for s in views[1]] == [
         ("boilerplate", 0),
@@ -189,7 +189,7 @@ def test_a_repair_gives_way_to_what_must_be_hidden(
 ) -> None:
     """In the second text a space is part of the mojibake, so its one span covers the address."""
     texts = ["cafÃ© jane@corp.com", "When I firstÂ saw jane@corp.com at the cafÃ©"]
-    made = run_stage(Signals, {}, {"documents": [make_documents([texts])]})
+    made = run_stage(Signals, {"line_rules": []}, {"documents": [make_documents([texts])]})
     views = read_table(made, "views")["spans"].to_pylist()
     assert [span["view"] for span in views[0]] == ["mojibake", "personal_data"]
     assert [span["view"] for span in views[1]] == ["personal_data"]

@@ -12,7 +12,7 @@ import pytest
 
 from artifacts_schema.errors import InputError
 from artifacts_schema.manifest import Manifest
-from stages.signals.fasttext_file import MAGIC, VERSION, is_whole
+from stages.language_model.fasttext_file import MAGIC, VERSION, is_whole
 from stages.signals.language import languages
 from stages.signals.stage import Signals
 
@@ -69,7 +69,9 @@ def test_language_and_probability_stand_beside_the_other_signals(
     assert [row["language_score"] for row in rows[:2]] == pytest.approx([0.9933, 0.9933], abs=1e-3)
     assert rows[2]["language_score"] is None
     described = json.loads(read_input(made, "signals").read_bytes("signals.json"))
-    assert [c["name"] for c in described["columns"][-2:]] == ["language", "language_score"]
+    assert [c["name"] for c in described["columns"][-3:]] == [
+        *("language", "language_score", "line_language_share"),
+    ]
 
 
 def test_only_the_beginning_is_judged_and_lines_do_not_matter(model_file: Path) -> None:

@@ -1,4 +1,4 @@
-"""Personal data: shapes and verdicts in line with datatrove's PII formatter and its test."""
+"""Personal data: addresses as datatrove finds them; replacements; any text at all."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.signals.personal_data import REPLACEMENTS, personal_data
+from artifacts_schema.errors import UsageError
+from stages.signals.config import PersonalDataConfig
+from stages.signals.personal_data import PERSONAL_SIGNALS, personal_counts, personal_data
+from stages.signals.replacements import EXAMPLES, EXAMPLES_IPV6, TAGS, replacement
 from stages.signals.spans import replaced
 
 
@@ -59,6 +62,47 @@ def test_what_is_no_email_is_left(text: str) -> None:
     assert labels(text) == []
 
 
+DATATROVES = [
+    *("email@S", "firstname.lastname@S", "email@subdomain.S", "firstname+lastname@S"),
+    *("email@123.123.123.123", "email@[123.123.123.123]", "1234567890@S", "email@example-one.com"),
+    *("_______@S", "email@example.museum", "email@example.co.jp", "firstname-lastname@S"),
+]
+EMBEDDED = [
+    ("very.unusual.”@”.|unusual.com@S", ""),
+    ('very@\\ "very”.|unusual@strange.S', ""),
+    ("Joe Smith <|email@S", ">"),
+    ("email@|example@S", ""),
+    (".|email@S", ""),
+    ("email..|email@S", ""),
+    ("|email@S", " (Joe Smith)"),
+    ("|email@example.web", ""),
+    ("|email@111.222.333.44444", ""),
+    ("Abc..|123@S", ""),
+    ("just”not”|right@S", ""),
+    ('this\\ is"really"not\\|allowed@S', ""),
+]
+NO_EMAILS = [
+    *('"email"@S', "much.”more\\ unusual”@S", "plainaddress", "#@%^%#$@#$@#.com", "@S", "email.S"),
+    *("email.@S", "あいうえお@S", "email@example", "email@-S", "email@example..com"),
+    "”(),:;<>[\\]@S",
+]
+
+
+def test_datatroves_own_email_cases_hold_but_for_the_example_itself() -> None:
+    """Its `test_pii_removal.py`: every verdict is shared. There it stands at `example.com`.
+
+    `email@example.com` itself, which it replaces by itself, is a reserved example and left here.
+    """
+    for site in ("corp.com", "example.com"):
+        cases = [("", address, "") for address in DATATROVES]
+        cases += [(*given.split("|"), behind) for given, behind in EMBEDDED]  # type: ignore[misc]
+        for before, address, behind in cases:
+            whole = address.replace("S", site) if "@S" in address or ".S" in address else address
+            expected = [] if whole == "email@example.com" else [(whole, "email")]
+            assert labels(before + whole + behind) == expected
+        assert [text for text in NO_EMAILS if labels(text.replace("S", site))] == []
+
+
 PUBLIC = ["163.36.107.25", "8.8.8.8", "57.120.21.121", "35.88.121.75", "2001:4860:4860::8888"]
 OTHER = [
     *("172.16.0.9", "127.0.0.2", "10.0.0.1", "192.168.1.2", "0.1.2.3", "192.0.2.1"),
@@ -81,37 +125,119 @@ def test_other_numbers_are_left(address: str) -> None:
     assert labels(f"at {address}, then") == []
 
 
-def test_addresses_are_replaced_by_reserved_examples() -> None:
-    text = "Mail a.b@corp.com or 8.8.8.8, 2001:4860:4860::8888; not 10.0.0.1."
-    spans = personal_data(text)
-    assert (
-        replaced(text, spans) == "Mail email@example.com or 192.0.2.1, 2001:db8::1; not 10.0.0.1."
+def test_short_addresses_need_a_word_that_speaks_of_addresses() -> None:
+    """Unlike datatrove's test, where `.3.3.3.0` is an address: pages say versions so."""
+    for version in ("Stinger 12.2.0.79", ".3.3.3.0", "Released: 4.4.2.8", "2.7.3.1"):
+        assert labels(version) == [], version
+    for text in ("IP address 4.4.2.8", "dns: 4.4.2.8", "from 4.4.2.8"):
+        assert labels(text) == [("4.4.2.8", "ip_address")], text
+    assert labels("at 12.20.30.41") == [("12.20.30.41", "ip_address")]
+
+
+def test_datatroves_other_verdicts_on_addresses_hold() -> None:
+    """Its `test_pii_removal.py`: 7 that are none, 14 that are private, 10 that are public."""
+    none = (
+        "999.999.999.999. 108.0.0.01 0.1.2.3 00.0000.00.00 192.168.l.1 912.456.123.123 192.168.o.0"
     )
-    assert [span.label for span in spans] == ["email", "ip_address", "ip_address"]
+    private = (
+        "172.16.0.9 172.16.4.1 172.17.1.1 127.0.0.2 10.0.1.5 10.0.0.1 10.155.155.155 "
+        "10.255.255.254 172.16.0.4 172.16.0.1 172.17.1.1 172.31.254.254 192.168.1.2 192.168.254.0"
+    )
+    public = (
+        "163.36.107.25 114.35.103.54 57.120.21.121 13.83.69.70 29.116.31.158 193.163.229.23 "
+        "211.160.67.46 4.132.211.142 214.70.227.4 35.88.121.75"
+    )
+    assert labels("\n".join([*none.split(), *private.split()])) == []
+    assert labels(public.replace(" ", "\n")) == [(ip, "ip_address") for ip in public.split()]
+
+
+def test_an_address_of_version_six_in_full_is_found_wherever_it_is_routed() -> None:
+    """Presidio's data has such; short ones outside 2000::/3 are left, code writes so too."""
+    whole = "6e40:4041:c617:e898:c11:40d2:c669:2eb4"
+    assert labels(f"at {whole} now") == [(whole, "ip_address")]
+    assert labels("6e40:4041::2eb4") == []
+    assert labels("00:25:90:ff:ff:07:aa:bb") == []  # A hardware address of eight bytes.
+
+
+VALUES = {
+    "email": "a.b@corp.com",
+    "ip_address": "8.8.8.8",
+    "phone": "+49 30 227-32152",
+    "iban": "CH56 0900 0000 8952 1766 7",
+    "card": "5512 9332 3603 8776",
+}
+
+
+def test_every_sort_is_found_counted_and_replaced() -> None:
+    text = "; ".join(VALUES.values())
+    spans = personal_data(text)
+    assert [(span.label, text[span.start : span.end]) for span in spans] == list(VALUES.items())
+    assert replaced(text, personal_data(text, form="tags")) == (
+        "<EMAIL>; <IP_ADDRESS>; <PHONE>; <IBAN>; <CARD>"
+    )
+    assert all(span.replacement in EXAMPLES[span.label] for span in spans)
+    counts = personal_counts([spans, [], spans[2:4]])
+    assert list(counts) == [signal.name for signal in PERSONAL_SIGNALS]
+    assert list(counts.values()) == [[1, 0, 0], [1, 0, 0], [1, 0, 1], [1, 0, 1], [1, 0, 0]]
+
+
+def test_a_value_has_one_replacement_however_it_is_written() -> None:
+    assert replacement("iban", "CH5609000000895217667") == replacement("iban", VALUES["iban"])
+    assert replacement("email", "A.B@CORP.COM") == replacement("email", VALUES["email"])
+    assert replacement("card", "5512-9332-3603-8776") == replacement("card", VALUES["card"])
+
+
+def test_different_values_are_spread_over_all_examples() -> None:
+    """Of 300 values six examples have 50 each; below 25 has a chance of 1e-5 each."""
+    for label, examples in [*EXAMPLES.items(), ("ip_address", EXAMPLES_IPV6)]:
+        colon = ":" if examples is EXAMPLES_IPV6 else ""
+        given = [replacement(label, f"{colon}{number}") for number in range(300)]
+        assert set(given) == set(examples)
+        assert min(map(given.count, examples)) >= 25
+
+
+def test_reserved_values_are_nobodys() -> None:
+    for value in [*sum(EXAMPLES.values(), ()), *EXAMPLES_IPV6, *TAGS.values()]:
+        assert labels(f"Tel.: {value} card {value}") == [], value
+    for fiction in ("call (202) 555-0123", "tel. 020 7946 0123", "Tel. 0033 1 99 00 12 34"):
+        assert labels(fiction) == [], fiction
+    assert labels("call (202) 456-0123") == [("(202) 456-0123", "phone")]
+
+
+def test_unknown_countries_are_refused_by_name() -> None:
+    assert PersonalDataConfig().phone_regions[0] == "US"
+    with pytest.raises(UsageError, match="knows: UK, XX"):
+        PersonalDataConfig.parse({"phone_regions": ["GB", "XX", "UK"]}, where="signals")
 
 
 PIECES = st.sampled_from(
     [
         *("a", "b.c", "@", ".", "..", " ", "-", "8.8.8.8", "corp.com", "[", "]", "é", "_", "+"),
-        *("2001:4860::1", "1", ":", "x@y.org", *REPLACEMENTS.values()),
+        *("2001:4860::1", "1", ":", "x@y.org", "Tel. ", "card ", "(", ")", "/", "\n", "030", "x7"),
+        *VALUES.values(),
+        *("0301234567", "GB", "４", "\u0663", "\ud800", "\0", "20 7946 1234", "(212) 736-5000"),
+        *("5512933236038776", "IBAN"),
+        *(value for values in EXAMPLES.values() for value in values),
     ]
 )
 
 
-@given(st.lists(PIECES, max_size=12).map("".join))
-@settings(deadline=None, max_examples=400)
+@given(st.lists(PIECES | st.text(max_size=4), max_size=14).map("".join))
+@settings(deadline=None, max_examples=300)
 def test_spans_are_in_order_and_apart(text: str) -> None:
     spans = personal_data(text)
     borders = [border for span in spans for border in (span.start, span.end)]
     assert borders == sorted(borders)
-    assert all(span.start < span.end for span in spans)
+    assert all(0 <= span.start < span.end <= len(text) for span in spans)
 
 
-@given(st.lists(PIECES, max_size=12).map(" ".join))
-@settings(deadline=None, max_examples=200)
-def test_replacing_twice_is_replacing_once(text: str) -> None:
-    once = replaced(text, personal_data(text))
-    assert personal_data(once) == []
+@given(st.lists(PIECES, max_size=10), st.sampled_from(["; ", "\n", " and "]))
+@settings(deadline=None, max_examples=400)
+def test_replacing_twice_is_replacing_once(pieces: list[str], between: str) -> None:
+    text = between.join(pieces)
+    for form in ("examples", "tags"):
+        once = replaced(text, personal_data(text, form=form))  # type: ignore[arg-type]
+        assert personal_data(once) == []
 
 
 EMAIL_TEXTS = st.lists(
@@ -124,12 +250,16 @@ EMAIL_TEXTS = st.lists(
 @settings(deadline=None, max_examples=300)
 def test_emails_equal_datatroves(text: str) -> None:
     pii = pytest.importorskip("datatrove.pipeline.formatters.pii")
-    formatter = pii.PIIFormatter(remove_ips=False, email_replacement=REPLACEMENTS["email"])
-    emails = [span for span in personal_data(text) if span.label == "email"]
+    formatter = pii.PIIFormatter(remove_ips=False, email_replacement="<EMAIL>")
+    emails = [span for span in personal_data(text, form="tags") if span.label == "email"]
     assert replaced(text, emails) == formatter.format(text)
 
 
-@pytest.mark.parametrize("unit", ["@", "a@", "a-", "a.", "1.", "1.2.3.", "2001:", "a@b-", "[1."])
+FLOODS = ["@", "a@", "a-", "a.", "1.", "1.2.3.", "2001:", "a@b-", "[1.", "1", "+", "(", "1+", "1 "]
+MORE_FLOODS = ["1  /", "１", "\ud800", "::", "(1)", "GB29 NWBK ", "card 4111111111111112 ", "1\xa0"]
+
+
+@pytest.mark.parametrize("unit", FLOODS + MORE_FLOODS)
 def test_long_floods_take_linear_time(unit: str) -> None:
     # A quadratic scan of these 600,000 characters would take minutes; the test has a time limit.
-    assert isinstance(personal_data(unit * (600_000 // len(unit))), list)
+    assert personal_data(unit * (600_000 // len(unit))) == []

@@ -10,7 +10,8 @@ import pytest
 from artifacts_schema.errors import UsageError
 from artifacts_schema.manifest import Manifest
 from stages.signals.columns import signals_of
-from stages.signals.stage import STOP_WORDS, Signals
+from stages.signals.config import STOP_WORDS
+from stages.signals.stage import Signals
 
 SHARDS = [
     ["The first text of the set, with jane@corp.com and 8.8.8.8.", "zweiter Text", "x"],
@@ -63,23 +64,36 @@ def test_every_column_is_described(
 
 
 def test_personal_data_is_a_view(documents: Documents, run_stage: Make, read_table: Read) -> None:
-    views = read_table(run(run_stage, documents), "views")["spans"].to_pylist()
+    """What stands in the place of a value is an example that RFC 2606 and RFC 5737 reserve."""
+    views = read_table(run(run_stage, documents, {"line_rules": []}), "views")["spans"].to_pylist()
     text = SHARDS[0][0]
-    assert [
-        (s["view"], text[s["start"] : s["end"]], s["label"], s["replacement"]) for s in views[0]
-    ] == [
-        ("personal_data", "jane@corp.com", "email", "email@example.com"),
-        ("personal_data", "8.8.8.8", "ip_address", "192.0.2.1"),
+    assert [(s["view"], text[s["start"] : s["end"]], s["label"]) for s in views[0]] == [
+        ("personal_data", "jane@corp.com", "email"),
+        ("personal_data", "8.8.8.8", "ip_address"),
     ]
+    email, address = (span["replacement"] for span in views[0])
+    assert email.partition("@")[2].startswith("example.")
+    assert address.startswith(("192.0.2.", "198.51.100.", "203.0.113."))
     assert views[1:] == [[], [], [], []]
 
 
-def test_a_sort_that_is_not_redacted_is_counted_all_the_same(
+def test_tags_may_stand_for_personal_data(
     documents: Documents, run_stage: Make, read_table: Read
 ) -> None:
-    made = run(run_stage, documents, {"redact": ["email"]})
-    assert [s["label"] for s in read_table(made, "views")["spans"].to_pylist()[0]] == ["email"]
-    assert read_table(made, "signals")["ip_count"].to_pylist()[0] == 1
+    config = {"line_rules": [], "personal_data": {"replacement": "tags"}}
+    (first, *_) = read_table(run(run_stage, documents, config), "views")["spans"].to_pylist()
+    assert [span["replacement"] for span in first] == ["<EMAIL>", "<IP_ADDRESS>"]
+
+
+def test_line_rules_and_groups_may_be_left_out(
+    documents: Documents, run_stage: Make, read_table: Read
+) -> None:
+    made = run(run_stage, documents, {"line_rules": ["refinedweb"], "groups": []})
+    names = set(read_table(made, "signals").column_names)
+    assert {"words", "refinedweb/removed_word_share"} <= names
+    assert not {"words@dclm", "c4@code/sentences", "special_symbol_share"} & names
+    views = {span["view"] for row in read_table(made, "views")["spans"].to_pylist() for span in row}
+    assert views == {"personal_data", "refinedweb"}
 
 
 def test_stop_words_are_configurable(
@@ -97,6 +111,19 @@ def test_two_workers_give_the_same_bytes(documents: Documents, run_stage: Make, 
     ]
 
 
-def test_an_unknown_sort_of_personal_data_is_refused(documents: Documents, run_stage: Make) -> None:
-    with pytest.raises(UsageError, match="redact"):
-        run(run_stage, documents, {"redact": ["phone"]})
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (
+            {"personal_data": {"phone_regions": ["XX"]}},
+            "no countries .* knows: XX",
+        ),
+        ({"groups": ["dclm", "dclm"]}, "names one twice"),
+        ({"line_rules": ["c4@paper"]}, "line_rules"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(
+    documents: Documents, run_stage: Make, config: Any, message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        run(run_stage, documents, config)

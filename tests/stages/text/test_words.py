@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import sys
+import unicodedata
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference_words import reference_spans
+from zstandard import ZstdDecompressor
 
-from stages.text import words as module
 from stages.text.words import word_spans, words
+
+ODD = st.text(
+    alphabet=st.one_of(
+        st.sampled_from("aA1_.,-'’ \n\x1c\x00\ud800éß日のテไนั้ကြहि़ٱ١１ª²ͅ‿\u200d\u0301😀"),
+        st.characters(),
+    ),
+    max_size=40,
+)
 
 
 @pytest.mark.parametrize(
@@ -27,21 +40,36 @@ from stages.text.words import word_spans, words
         ("日本語のテスト", ["日", "本", "語", "の", "テスト"]),
         ("ไทยนี้", ["ไ", "ท", "ย", "นี้"]),
         ("мир 한국어 😀", ["мир", "한국어", "😀"]),
-        ("a\x00b", ["a", "\x00", "b"]),
+        ("１,０ a１.Ｂ", ["１,０", "a１.Ｂ"]),
+        ("a\x00b \ud800x", ["a", "\x00", "b", "\ud800", "x"]),
+        ("a'' 'b' c'd'", ["a", "'", "'", "'", "b", "'", "c'd", "'"]),
     ],
 )
 def test_splits_by_the_stated_rules(text: str, tokens: list[str]) -> None:
     assert words(text) == tokens
 
 
-@given(st.text(max_size=80))
-@settings(deadline=None, max_examples=200)
-def test_tokens_hold_every_character_but_white_space(text: str) -> None:
-    assert "".join(words(text)) == "".join(text.split())
-    assert [text[start:end] for start, end in word_spans(text)] == words(text)
-
-
-@given(st.text(alphabet=st.characters(max_codepoint=127), max_size=80))
+@given(ODD)
 @settings(deadline=None, max_examples=300)
-def test_the_ascii_path_and_the_unicode_path_agree(text: str) -> None:
-    assert module._ASCII_TOKEN.findall(text) == module._TOKEN.findall(text)
+def test_tokens_are_those_of_the_rules_as_one_regular_expression(text: str) -> None:
+    assert word_spans(text) == reference_spans(text)
+    assert words(text) == [text[start:end] for start, end in reference_spans(text)]
+    assert "".join(words(text)) == "".join(text.split())
+
+
+def test_every_character_is_classed_as_in_the_regular_expression() -> None:
+    # Each between letters, digits and stops, so that whatever joins to a neighbour shows.
+    for first in range(0, sys.maxunicode + 1, 1 << 16):
+        chars = map(chr, range(first, min(first + (1 << 16), sys.maxunicode + 1)))
+        rare = (c for c in chars if unicodedata.category(c) not in ("Cn", "Co", "Lo") or c < "\xff")
+        text = " ".join(f"a{c}1.{c}A" for c in rare)
+        assert word_spans(text) == reference_spans(text)
+
+
+@pytest.mark.full
+def test_real_text_of_every_language_is_split_as_by_the_regular_expression(
+    shared_data: Path,
+) -> None:
+    for path in sorted((shared_data / "text").glob("*.jsonl.zst")):
+        text = ZstdDecompressor().decompress(path.read_bytes(), 1 << 30).decode()
+        assert word_spans(text) == reference_spans(text), path.name

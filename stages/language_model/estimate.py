@@ -1,0 +1,220 @@
+"""An n-gram model estimated from lines of tokens, out of core, and written as ARPA and as tables.
+
+The definition is lmplz's (Heafield et al. 2013), interpolated modified Kneser-Ney smoothing; one
+slip of lmplz is not followed: at the end of its counting it enters the last n-gram of each order
+into the counts of counts with how often it occurs instead of its adjusted count.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from artifacts_schema.errors import InputError, UsageError
+from stages.language_model.arpa_write import (
+    write_end,
+    write_entries,
+    write_head,
+    write_section_head,
+)
+from stages.language_model.config import NgramConfig, Summary
+from stages.language_model.counts import Counts, PaddedKeys, word_bits
+from stages.language_model.discounts import discounts
+from stages.language_model.files import (
+    ARPA,
+    table_name,
+    write_description,
+    write_vocabulary,
+)
+from stages.language_model.tables import hashes_of, write_table
+from stages.language_model.vocabulary import END, SPECIAL, Lines, Vocabulary
+
+Progress = Callable[[str, int], None]
+"""Told the phase ("read", "count", "normalise", "write") and how much of it is done: lines in
+"read", else orders."""
+
+_ROWS = 1 << 15
+
+
+def estimate(
+    batches: Iterable[pa.Table | list[list[str]]],
+    folder: Path,
+    config: NgramConfig,
+    memory: str = "2GB",
+    on_progress: Progress = lambda phase, done: None,
+) -> Summary:
+    """Make `folder`, which must not exist or be empty, a model of the lines in `batches`.
+
+    A batch is a table with a string column `line`, tokens between spaces, or lists of tokens.
+    Tokens named <s>, </s>, <unk> are left out. DuckDB gets `memory` and spills beside `folder`;
+    on top come the vocabulary, about 30 bytes a word and its letters, and some ten MB. The bytes
+    made depend neither on `memory` nor on how lines fall into batches. The folder appears when it
+    is whole. Raises InputError without a token, UsageError where the folder is taken
+    or `memory` too little (tens of MB at least).
+    """
+    if folder.exists() and any(folder.iterdir()):
+        raise UsageError("the folder of a new model is not empty", where=str(folder))
+    part = folder.with_name(f"{folder.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    try:
+        summary = _estimate(batches, part, config, memory, on_progress)
+        os.replace(part, folder)
+    except duckdb.OutOfMemoryException as error:
+        shutil.rmtree(part, ignore_errors=True)
+        raise UsageError(
+            f"{memory} of memory do not suffice: {str(error).splitlines()[0]}",
+            where=str(folder),
+            hint="give the estimation more memory",
+        ) from None
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+    return summary
+
+
+def _estimate(
+    batches: Iterable[pa.Table | list[list[str]]],
+    folder: Path,
+    config: NgramConfig,
+    memory: str,
+    on_progress: Progress,
+) -> Summary:
+    work = folder / "work"
+    work.mkdir()
+    read = _read(batches, work / "ids", on_progress)
+    if read.vocabulary.size > 1 << word_bits(config.order):
+        raise InputError(
+            f"{read.vocabulary.size:,} different words; a model of order {config.order} takes "
+            f"{1 << word_bits(config.order):,}",
+            hint="choose a lower order, or split the text into pieces of words",
+        )
+    vocabulary, new_ids = _ranked(read, config)
+    counts = Counts.open(work / "counts", config.order, memory)
+    keys = PaddedKeys(config.order)
+    for ids in _blocks(work / "ids"):
+        counts.add(*keys.of(new_ids[ids]))
+    on_progress("count", 0)
+    counts.count(config.prune_by_order(), vocabulary.size)
+    orders = range(1, config.order + 1)
+    found = [discounts(counts.counts_of_counts(order)) for order in orders]
+    used = [given or config.discount_fallback for given in found]
+    sizes = [counts.sizes(order) for order in orders]
+    on_progress("normalise", 0)
+    counts.normalise(used)
+    slots = _write(counts, [kept for kept, _ in sizes], folder, vocabulary, on_progress)
+    summary = Summary(
+        lines=read.lines,
+        tokens=read.tokens,
+        counts=[kept for kept, _ in sizes],
+        counts_before_pruning=[every for _, every in sizes],
+        discounts=used,
+        fallback_orders=[order for order, given in zip(orders, found, strict=True) if not given],
+    )
+    write_description(folder, config, summary, vocabulary, slots)
+    counts.connection.close()
+    shutil.rmtree(work)
+    return summary
+
+
+@dataclass(frozen=True)
+class _Read:
+    vocabulary: Vocabulary
+    seen: NDArray[np.int64]
+    lines: int
+    tokens: int
+
+
+def _read(batches: Iterable[pa.Table | list[list[str]]], path: Path, progress: Progress) -> _Read:
+    """Write the text to `path` as int32 ids, `END` after each line."""
+    vocabulary, seen = Vocabulary.new(), np.zeros(1 << 12, np.int64)
+    count = tokens = 0
+    with path.open("wb") as file:
+        for batch in batches:
+            for lines in _lines(batch):
+                ids, offsets = vocabulary.learn(lines)
+                if vocabulary.size > len(seen):
+                    seen = np.concatenate((seen, np.zeros(vocabulary.size, np.int64)))
+                np.add.at(seen, ids, 1)
+                file.write(np.insert(ids, offsets[1:], END).astype("<i4").tobytes())
+                count, tokens = count + len(lines), tokens + len(ids)
+            progress("read", count)
+    if not tokens:
+        raise InputError("no tokens to estimate a language model from")
+    return _Read(vocabulary, seen[: vocabulary.size], count, tokens)
+
+
+def _lines(batch: pa.Table | list[list[str]]) -> Iterator[Lines]:
+    if isinstance(batch, list):
+        yield Lines.of([" ".join(tokens) for tokens in batch])
+        return
+    for chunk in batch.column("line").cast(pa.large_string()).chunks:
+        _, offsets, data = chunk.buffers()
+        ends = np.frombuffer(offsets, np.int64)[chunk.offset : chunk.offset + len(chunk) + 1]
+        yield Lines(np.frombuffer(data or b"", np.uint8), ends)
+
+
+def _ranked(read: _Read, config: NgramConfig) -> tuple[Vocabulary, NDArray[np.int32]]:
+    """(the kept words, new ids of all words, those of kept words first).
+
+    Kept are those seen more often than `prune` says, of them the `vocabulary` most frequent; of
+    equally frequent words those that came first.
+    """
+    words, seen, first = read.vocabulary, read.seen, len(SPECIAL)
+    kept = seen > config.prune_by_order()[0]
+    if config.vocabulary is not None:
+        kept[first + np.argsort(-seen[first:], kind="stable")[config.vocabulary :]] = False
+    kept[:first] = True
+    new_ids = np.empty(words.size, np.int32)
+    new_ids[kept] = np.arange(kept.sum())
+    new_ids[~kept] = np.arange(kept.sum(), words.size)
+    if kept.all():
+        return words, new_ids
+    return Vocabulary.new(words.word(index) for index in np.flatnonzero(kept).tolist()), new_ids
+
+
+def _blocks(path: Path) -> Iterator[NDArray[np.int32]]:
+    with path.open("rb") as file:
+        while block := file.read(4 * _ROWS):
+            yield np.frombuffer(block, "<i4")
+
+
+def _write(
+    counts: Counts, sizes: list[int], folder: Path, vocabulary: Vocabulary, progress: Progress
+) -> list[int]:
+    """The ARPA file and the tables. Slots of the tables of orders 2, 3, …"""
+    longest, slots = len(sizes), []
+    with (folder / ARPA).open("wb") as file:
+        write_head(file, sizes)
+        for order, size in enumerate(sizes, 1):
+            progress("write", order - 1)
+            write_section_head(file, order)
+            weights = np.zeros((size, 2), "<f4") if order == 1 else None
+            for batch in counts.entries(order, _ROWS):
+                columns = [batch.column(f"word_{place}").to_numpy() for place in range(order)]
+                words = np.stack(columns, axis=1)
+                backoff_text = batch.column("gamma_text") if order < longest else None
+                write_entries(file, words, batch.column("p_text"), backoff_text, vocabulary)
+                p, backoff = batch.column("p").to_numpy(), batch.column("gamma").to_numpy()
+                if weights is not None:
+                    weights[words[:, 0], 0], weights[words[:, 0], 1] = p, backoff
+                else:
+                    counts.add_hashes(hashes_of(words), p, backoff)
+            file.write(b"\n")
+            if weights is not None:
+                write_vocabulary(folder, vocabulary, weights)
+            else:
+                rows = counts.by_hash(_ROWS)
+                slots.append(write_table(folder / table_name(order), size, rows))
+        write_end(file)
+        file.flush()
+        os.fsync(file.fileno())
+    return slots

@@ -1,0 +1,1 @@
+"""Models that judge text: n-gram model with cut-offs, and a classifier with its score card."""

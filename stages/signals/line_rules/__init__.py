@@ -1,0 +1,1 @@
+"""Published rules that edit a text line by line, as views: what they cut, and what is left."""

@@ -1,0 +1,346 @@
+"""The words of RedPajama-V2's signals, raw and normalised, found and counted by compiled code.
+
+Normalised words are never written down: a word is its hash, its length and what it matched. Marks
+that stand together come in canonical order in NFD, that is sorted by combining class; so they enter
+the hash as a sum over the classes of what stands in each, in which the order of classes is lost.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stages.signals.character_classes import (
+    CASED,
+    CODE_BITS,
+    CODE_MASK,
+    IGNORABLE,
+    NOT_UPPER,
+    NUMERIC,
+    SPACE,
+    UPPER,
+    WORD,
+)
+from stages.signals.hashing import absorbed, empty_table, first_place, mask_of, mixed, most, slot_of
+from stages.signals.line_signals import FEED, stripped
+from stages.signals.quality import ends_with_ellipsis
+from stages.text.native import compiled
+
+_STOP, _MARK, _QUESTION, _HASH, _ELLIPSIS, _QUOTE, _OPEN, _CLOSE, _SIGMA = map(ord, ".!?#…”{}Σ")
+_BULLETS = tuple(map(ord, "•‣▶◀◦■□▪▫–"))
+_LOREM, _IPSUM = (int.from_bytes(word, "big") for word in (b"lorem", b"ipsum"))
+_FIVE = (1 << 40) - 1
+_FINAL_SIGMA, _SMALL_SIGMA = 0x3C2, 0x3C3
+
+
+class RawCounts(NamedTuple):
+    """Of each text: what is counted in its raw words and its sentences, and in its lines.
+
+    A row of `words` holds the words, those with a letter of ASCII, those in capitals, the stop
+    words, the symbols, the braces, the sentences; one of `lines` the lines, those that end with an
+    ellipsis, those that end with an end mark, those that begin with a bullet. `upper` is the sum
+    over the lines of their share of upper-case characters.
+    """
+
+    words: NDArray[np.int64]
+    lines: NDArray[np.int64]
+    upper: NDArray[np.float64]
+
+
+class NormalisedWords(NamedTuple):
+    """Words of each text, by their hashes and lengths in characters after NFD.
+
+    Of each text `matches` counts the words that equal a given one, `lorem` the places of "lorem
+    ipsum"; `numeric` is the sum over its lines of their share of numeric characters.
+    """
+
+    offsets: NDArray[np.int64]
+    hashes: NDArray[np.uint64]
+    lengths: NDArray[np.int64]
+    matches: NDArray[np.int64]
+    lorem: NDArray[np.int64]
+    numeric: NDArray[np.float64]
+
+
+def word_hash(word: str) -> np.uint64:
+    """The hash of an ASCII word, raw or normalised."""
+    return np.uint64(_word_hash(np.array([ord(char) for char in word], dtype=np.uint32)))
+
+
+def raw_counts(
+    codes: NDArray[np.uint32],
+    offsets: NDArray[np.int64],
+    classes: NDArray[np.uint16],
+    stops: NDArray[np.uint64],
+) -> RawCounts:
+    """The counts of each text; `stops` is a `hash_set` of stop words."""
+    texts = len(offsets) - 1
+    words = np.zeros((texts, 7), dtype=np.int64)
+    lines = np.zeros((texts, 4), dtype=np.int64)
+    upper = np.zeros(texts, dtype=np.float64)
+    _count_raw_words(codes, offsets, classes, stops, words)
+    _count_raw_lines(codes, offsets, classes, lines, upper)
+    return RawCounts(words, lines, upper)
+
+
+def normalised_words(
+    codes: NDArray[np.uint32],
+    offsets: NDArray[np.int64],
+    classes: NDArray[np.uint16],
+    folded: NDArray[np.uint32],
+    match: np.uint64,
+) -> NormalisedWords:
+    """The normalised words of each text; `match` is the hash of the word to count."""
+    texts, most_words = len(offsets) - 1, len(codes) // 2 + len(offsets)
+    word_offsets = np.zeros(len(offsets), dtype=np.int64)
+    hashes = np.empty(most_words, dtype=np.uint64)
+    lengths = np.empty(most_words, dtype=np.int64)
+    counts = np.zeros((texts, 2), dtype=np.int64)
+    numeric = np.zeros(texts, dtype=np.float64)
+    _normalise(
+        codes, offsets, classes, folded, match, word_offsets, hashes, lengths, counts, numeric
+    )
+    words = int(word_offsets[-1])
+    matches, lorem = counts.T
+    return NormalisedWords(word_offsets, hashes[:words], lengths[:words], matches, lorem, numeric)
+
+
+def vocabulary(
+    offsets: NDArray[np.int64], hashes: NDArray[np.uint64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Different words of each text, and the entropy of their distribution in nats."""
+    unique = np.zeros(len(offsets) - 1, dtype=np.int64)
+    entropy = np.zeros(len(offsets) - 1, dtype=np.float64)
+    _count_vocabulary(offsets, hashes, unique, entropy)
+    return unique, entropy
+
+
+@compiled
+def _word_hash(codes: Any) -> Any:
+    value = np.uint64(0)
+    for code in codes:
+        value = absorbed(value, code)
+    return mixed(value)
+
+
+@compiled
+def _count_raw_words(codes: Any, offsets: Any, classes: Any, stops: Any, counts: Any) -> None:
+    """Words, with a letter of ASCII, in capitals, stop words; symbols, braces, sentences."""
+    for text in range(offsets.size - 1):
+        words = alphabetic = capitals = found = symbols = braces = sentences = 0
+        end = offsets[text + 1]
+        stop_run = 0
+        before = SPACE
+        union = 0
+        lettered = spoken = False
+        value = np.uint64(0)
+        for place in range(offsets[text], end + 1):
+            # The end of the text is a space, so that it ends the last word.
+            code = codes[place] if place < end else FEED
+            bits = classes[code] if place < end else SPACE
+            kind = bits & (WORD | SPACE)
+            if kind != before:
+                if before != SPACE:
+                    words += 1
+                    alphabetic += lettered
+                    capitals += union & (UPPER | NOT_UPPER) == UPPER
+                    found += slot_of(stops, mixed(value)) >= 0
+                before = kind
+                union = 0
+                lettered = False
+                value = np.uint64(0)
+            union |= bits
+            lettered |= 97 <= (code | 0x20) <= 122
+            value = absorbed(value, code)
+            stop_run = stop_run + 1 if code == _STOP else 0
+            symbols += code in (_HASH, _ELLIPSIS) or (stop_run > 0 and stop_run % 3 == 0)
+            braces += code in (_OPEN, _CLOSE)
+            if kind == WORD and not spoken:
+                sentences += 1
+            spoken = (spoken or kind == WORD) and code not in (_STOP, _MARK, _QUESTION)
+        counts[text, 0] = words
+        counts[text, 1] = alphabetic
+        counts[text, 2] = capitals
+        counts[text, 3] = found
+        counts[text, 4] = symbols
+        counts[text, 5] = braces
+        counts[text, 6] = sentences
+
+
+@compiled
+def _count_raw_lines(codes: Any, offsets: Any, classes: Any, counts: Any, upper: Any) -> None:
+    """Lines, with an ellipsis at their end, with an end mark, with a bullet; shares of capitals."""
+    for text in range(offsets.size - 1):
+        start, end = offsets[text], offsets[text + 1]
+        while start < end:
+            stop = start
+            capitals = 0
+            while stop < end:
+                code = codes[stop]
+                capitals += classes[code] & UPPER != 0
+                stop += 1
+                if code == FEED:
+                    break
+            left, right = stripped(codes, start, stop, classes)
+            counts[text, 0] += 1
+            counts[text, 1] += ends_with_ellipsis(codes, left, right, classes)
+            if left < right:
+                last = codes[right - 1]
+                counts[text, 2] += last in (_STOP, _MARK, _QUESTION, _QUOTE)
+                counts[text, 3] += codes[left] in _BULLETS
+            upper[text] += capitals / (stop - start)
+            start = stop
+
+
+@compiled
+def _normalise(
+    codes: Any, offsets: Any, classes: Any, folded: Any, match: Any,
+    word_offsets: Any, hashes: Any, lengths: Any, counts: Any, numeric: Any,
+) -> None:  # fmt: skip
+    """Fill the last five."""
+    marks = np.zeros(256, dtype=np.uint64)
+    """Of the marks that stand together, the hash of those of each combining class."""
+    words = 0
+    for text in range(offsets.size - 1):
+        begin, end = offsets[text], offsets[text + 1]
+        value = np.uint64(0)
+        size = numbers = line_size = line_words = matches = lorem = 0
+        recent = 0
+        """The last five characters, a byte for each."""
+        after_lorem = starts_ipsum = False
+        pending = 0
+        """Combining class of the marks that stand together there, -1 if it is not one."""
+        shares = 0.0
+        for place in range(begin, end + 1):
+            code = codes[place] if place < end else FEED
+            if code < 0x80:
+                if _is_punctuation(code):
+                    continue
+                if not _is_ascii_space(code):
+                    if pending:
+                        value = absorbed(value, _taken(marks, pending))
+                        pending = 0
+                    code += 0x20 if 65 <= code <= 90 else 0
+                    value = absorbed(value, code)
+                    size += 1
+                    numbers += 48 <= code <= 57
+                    recent = (recent << 8 | int(code)) & _FIVE
+                    if size == 5:
+                        starts_ipsum = recent == _IPSUM
+                    continue
+            elif not classes[code] & SPACE:
+                for part in range(4):
+                    entry = folded[code, part]
+                    if entry == 0:
+                        break
+                    small = np.uint64(entry & CODE_MASK)
+                    if code == _SIGMA:
+                        small = np.uint64(_sigma(codes, begin, place, end, classes))
+                    combining = (entry >> CODE_BITS) & 0xFF
+                    if combining:
+                        marks[combining] = absorbed(marks[combining], small)
+                        pending = combining if pending in (0, combining) else -1
+                    else:
+                        if pending:
+                            value = absorbed(value, _taken(marks, pending))
+                            pending = 0
+                        value = absorbed(value, small)
+                    size += 1
+                    numbers += entry & NUMERIC != 0
+                    recent = (recent << 8 | min(entry & CODE_MASK, 0xFF)) & _FIVE
+                    if size == 5:
+                        starts_ipsum = recent == _IPSUM
+                continue
+            if size:
+                if pending:
+                    value = absorbed(value, _taken(marks, pending))
+                    pending = 0
+                hashes[words] = mixed(value)
+                lengths[words] = size
+                matches += hashes[words] == match
+                lorem += after_lorem and starts_ipsum
+                after_lorem = size >= 5 and recent == _LOREM
+                words += 1
+                line_words += 1
+                line_size += size
+                value = np.uint64(0)
+                size = recent = 0
+                starts_ipsum = False
+            if code == FEED:
+                if line_words:
+                    shares += numbers / (line_size + line_words - 1)
+                numbers = line_size = line_words = 0
+        word_offsets[text + 1] = words
+        counts[text, 0] = matches
+        counts[text, 1] = lorem
+        numeric[text] = shares
+
+
+@compiled
+def _is_punctuation(code: int) -> bool:
+    """Whether it is in `string.punctuation`."""
+    return 33 <= code <= 47 or 58 <= code <= 64 or 91 <= code <= 96 or 123 <= code <= 126
+
+
+@compiled
+def _is_ascii_space(code: int) -> bool:
+    return 9 <= code <= 13 or 28 <= code <= 32
+
+
+@compiled
+def _taken(marks: Any, pending: int) -> Any:
+    """The hash of a run of marks, which ends there."""
+    value = np.uint64(0)
+    first, last = (pending, pending) if pending > 0 else (1, marks.size - 1)
+    for combining in range(first, last + 1):
+        if marks[combining]:
+            value += mixed(absorbed(marks[combining], combining))
+            marks[combining] = 0
+    return value
+
+
+@compiled
+def _sigma(codes: Any, begin: int, place: int, end: int, classes: Any) -> int:
+    """A capital sigma in lower case, which differs at the end of a word (`str.lower`)."""
+    before = place - 1
+    while before >= begin and _is_passed(codes[before], classes):
+        before -= 1
+    if before < begin or not classes[codes[before]] & CASED:
+        return _SMALL_SIGMA
+    after = place + 1
+    while after < end and _is_passed(codes[after], classes):
+        after += 1
+    return _SMALL_SIGMA if after < end and classes[codes[after]] & CASED else _FINAL_SIGMA
+
+
+@compiled
+def _is_passed(code: int, classes: Any) -> bool:
+    """Whether it is deleted, or case-ignorable."""
+    return (code < 0x80 and _is_punctuation(code)) or classes[code] & IGNORABLE != 0
+
+
+@compiled
+def _count_vocabulary(offsets: Any, hashes: Any, unique: Any, entropy: Any) -> None:
+    entries = most(offsets)
+    table = empty_table(entries)
+    counts = np.empty(entries, dtype=np.int64)
+    """Occurrences of each word, in the order of their first."""
+    for text in range(offsets.size - 1):
+        begin, words = offsets[text], offsets[text + 1] - offsets[text]
+        mask = mask_of(words)
+        different = 0
+        for word in range(words):
+            which = first_place(table, mask, text + 1, hashes[begin + word], different)
+            if which == different:
+                counts[which] = 0
+                different += 1
+            counts[which] += 1
+        total = 0.0
+        for which in range(different):
+            share = counts[which] / words
+            total -= share * math.log(share)
+        unique[text] = different
+        entropy[text] = total

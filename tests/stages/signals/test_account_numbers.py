@@ -1,0 +1,130 @@
+"""Bank account and card numbers: check digits by the published examples, and what only looks so."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from stages.signals.account_numbers import has_iban_check, is_card
+from stages.signals.personal_data import personal_data
+
+
+def found(text: str) -> list[tuple[str, str]]:
+    return [(text[span.start : span.end], span.label) for span in personal_data(text)]
+
+
+# Accounts that organisations publish for donations.
+IBANS = [
+    "DE54 5205 0353 0002 0650 69",
+    "CH56 0900 0000 8952 1766 7",
+    "AT90 3636 2000 0018 5009",
+    "DE66480501610002129799",
+    "IT07N0306909217100000046985",
+]
+# Examples of the registry of ISO 13616, one of each shape: letters at either end, the longest.
+REGISTRY = [
+    "NO93 8601 1117 947",
+    "BE68 5390 0754 7034",
+    "MT84 MALT 0110 0001 2345 MTLC AST0 01S",
+    "LC55 HEMM 0001 0001 0012 0012 0002 3015",
+    "BR18 0036 0305 0000 1000 9795 493C 1",
+    "SA03 8000 0000 6080 1016 7519",
+    "GI75 NWBK 0000 0000 7099 453",
+    "ES91 2100 0418 4502 0005 1332",
+    "NL91 ABNA 0417 1643 00",
+]
+
+
+@pytest.mark.parametrize("iban", [*IBANS, *REGISTRY])
+@pytest.mark.parametrize("frame", ["IBAN: {}", "{}\nBIC: X", "({}),", "an {}."])
+def test_an_iban_is_found_whole(iban: str, frame: str) -> None:
+    assert found(frame.format(iban)) == [(iban, "iban")]
+    assert found(frame.format(iban.replace(" ", ""))) == [(iban.replace(" ", ""), "iban")]
+    assert found(frame.format(iban.lower())) == [(iban.lower(), "iban")]
+
+
+@pytest.mark.parametrize("iban", [*IBANS, *REGISTRY])
+def test_any_wrong_digit_of_an_iban_is_seen(iban: str) -> None:
+    """Modulo 97 sees every change of one character: ISO 7064."""
+    compact = iban.replace(" ", "")
+    for place in range(4, len(compact)):
+        if compact[place].isdigit():
+            wrong = compact[:place] + str((int(compact[place]) + 1) % 10) + compact[place + 1 :]
+            assert not has_iban_check(wrong)
+            assert ("iban" in dict(map(reversed, found(wrong)))) is False  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "DE54 5205 0353 0002 0650 6",  # too short
+        "DE5452050353000206506912",  # too long
+        "XDE54520503530002065069",
+        "XX54 5205 0353 0002 0650 69",  # no country
+        "DE66480501610002129799A",
+    ],
+)
+def test_what_is_no_iban_is_left(text: str) -> None:
+    assert [label for _, label in found(text) if label == "iban"] == []
+
+
+# Numbers that payment services publish for tests, and one of each network's lengths.
+CARDS = {
+    "4012888888881881": "Visa",
+    "4222222222222": "Visa of 13 digits",
+    "5105105105105100": "Mastercard",
+    "2223003122003222": "Mastercard, second series",
+    "371449635398431": "American Express",
+    "30569309025904": "Diners Club",
+    "6011000990139424": "Discover",
+    "3530111333300000": "JCB",
+    "6200000000000005": "UnionPay",
+    "6759649826438453": "Maestro",
+    "4917610000000000003": "Visa of 19 digits",
+}
+
+
+@pytest.mark.parametrize("number", CARDS)
+def test_the_numbers_of_networks_are_found_where_a_word_speaks_of_cards(number: str) -> None:
+    assert is_card(number), CARDS[number]
+    assert found(f"my card {number}, please") == [(number, "card")]
+    assert ("card" in [label for _, label in found(f"the value {number}, please")]) is False
+
+
+@pytest.mark.parametrize(
+    "written", ["4012 8888 8888 1881", "4012-8888-8888-1881", "3714 496353 98431"]
+)
+def test_the_groups_of_a_card_need_no_word(written: str) -> None:
+    assert found(f"paid {written} then") == [(written, "card")]
+    wrong = written[:-1] + str((int(written[-1]) + 1) % 10)
+    assert [label for _, label in found(f"paid {wrong} then") if label == "card"] == []
+
+
+def test_one_in_ten_numbers_passes_luhn_and_no_change_of_a_digit_does() -> None:
+    drawn = random.Random(5)
+    numbers = ["4" + "".join(drawn.choices("0123456789", k=15)) for _ in range(4000)]
+    passing = [number for number in numbers if is_card(number)]
+    assert 330 < len(passing) < 470  # 400 expected, deviation 19
+    for number in passing[:20]:
+        for place in range(1, 16):
+            other = number[:place] + str((int(number[place]) + 3) % 10) + number[place + 1 :]
+            assert not is_card(other)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1234 5678 9012 3452",  # Luhn, no network
+        "card 0604260700110000",  # no network begins with 0
+        "4012 8888 8888 1881 4012",  # a row of a table
+        "4012.8888.8888.1881",
+        "card id=4012888888881881",
+        "card 4012888888881881.jpg",
+        "0x4012888888881881",
+        "memory card EAN 4006381333931",  # Visa of 13 digits by length, but Luhn is wrong
+        "$4012888888881881",
+    ],
+)
+def test_what_is_no_card_is_left(text: str) -> None:
+    assert [label for _, label in found(text) if label == "card"] == []

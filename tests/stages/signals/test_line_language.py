@@ -1,0 +1,33 @@
+"""The share of a document's lines that are in its language."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stages.signals.language import languages
+from stages.signals.line_language import line_language_shares
+
+ENGLISH = "The committee will meet again on Thursday to settle the budget."
+GERMAN = "Der Ausschuss trifft sich am Donnerstag wieder, um den Haushalt zu beraten."
+
+
+def test_lines_in_another_language_lower_the_share(shared_data: Path) -> None:
+    model = shared_data / "models/lid.176.ftz"
+    texts = [
+        f"{ENGLISH}\n{ENGLISH}\n{ENGLISH}\nMenü\n{GERMAN}",  # A short line is not judged.
+        f"{GERMAN}\r\n{GERMAN}",
+        "Short lines\nonly here",
+        "\ud800 " + ENGLISH,
+        "",
+    ]
+    names, _ = languages(texts, model, 1000)
+    assert names == ["en", "de", "en", "en", None]
+    shares = line_language_shares(texts, names, model, 1000)
+    english, german = 3 * len(ENGLISH), len(GERMAN)
+    assert shares == [english / (english + german), 1.0, None, 1.0, None]
+
+
+def test_only_the_beginning_is_judged(shared_data: Path) -> None:
+    model = shared_data / "models/lid.176.ftz"
+    text = f"{ENGLISH}\n{GERMAN}"
+    assert line_language_shares([text], ["en"], model, len(ENGLISH)) == [1.0]
