@@ -14,7 +14,7 @@ so over an epoch every sequence of a source is used exactly once, across phases 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -165,6 +165,24 @@ class SampleClock:
         ordinals += self._used_before[phase][sources]
         return Draw(sources, self._shuffled(sources, ordinals), phase)
 
+    def steps_of(self, source: str, sequences: Iterable[int]) -> list[int]:
+        """The training steps that read any of these sequences of `source`, sorted; none is skipped.
+
+        The bijections backwards: the cost grows with sequences and epochs, not with steps.
+        ValueError for a source that is none of `sources`.
+        """
+        place, size = self.sources.index(source), int(self._sizes[self.sources.index(source)])
+        wanted = np.fromiter(sequences, dtype=np.int64)
+        used = int(self._used_before[-1][place])
+        steps = set()
+        for epoch in range(-(-used // size) if size else 0):
+            shuffle = Permutation(size, key_of("epoch", self._seed, source, epoch))
+            ordinals = epoch * size + shuffle.inverse(wanted)
+            steps |= {
+                self._step_of(place, ordinal) for ordinal in ordinals.tolist() if ordinal < used
+            }
+        return sorted(step for step in steps if not self.skipped(step))
+
     def account(self) -> list[Account]:
         """The plan by source, in the order of `sources`; skipped steps do not count."""
         edges = np.stack(self._used_before)
@@ -194,6 +212,18 @@ class SampleClock:
         start = (step - self._first_steps[phase]) * rows
         mixture = self._mixtures[phase]
         return mixture.used(start + rows) - mixture.used(start)
+
+    def _step_of(self, source: int, ordinal: int) -> int:
+        """The training step that reads the sequence with this ordinal, skipped or not."""
+        phase = bisect_right(self._used_before, ordinal, key=lambda used: int(used[source])) - 1
+        mixture, rows = self._mixtures[phase], self.phases[phase].sequences_per_batch
+        within = ordinal - int(self._used_before[phase][source])
+        blocks = range(self.phases[phase].steps * rows // mixture.block + 2)
+        block = bisect_right(blocks, within, key=lambda b: int(mixture.counts(b)[source])) - 1
+        positions = np.arange(mixture.block, dtype=np.int64) + block * mixture.block
+        sources, ordinals = mixture.place(positions)
+        (found,) = np.flatnonzero((sources == source) & (ordinals == within))
+        return self._first_steps[phase] + int(positions[found]) // rows
 
     def _shuffled(self, sources: Indices, ordinals: Indices) -> Indices:
         """Ordinals to sequence indices: a permutation of the source for each epoch."""

@@ -168,3 +168,26 @@ def test_the_last_of_a_trillion_tokens_is_reached_at_once():
 def test_a_plan_that_cannot_run_is_refused_before_it_starts(sources, phases, message):
     with pytest.raises(UsageError, match=message):
         SampleClock(sources, phases, seed=0)
+
+
+def test_steps_of_a_sequence_are_those_whose_batch_holds_it():
+    """Against every batch of a run with phases, epochs, skipped steps and a source on and off."""
+    phases = [
+        Phase(40, 7, 8, {"web": 0.4, "code": 0.6}),
+        Phase(30, 5, 8, {"web": 0.5, "code": 0.3, "late": 0.2}),
+        Phase(20, 16, 8, {"code": 1.0}),
+    ]
+    clock = SampleClock({"web": 60, "code": 90, "late": 11}, phases, 3, skip=[(17, 23)])
+    read: dict[tuple[int, int], set[int]] = {}
+    for step in range(1, clock.steps + 1):
+        if not clock.skipped(step):
+            draw = clock.batch(step)
+            for row in zip(draw.sources.tolist(), draw.sequences.tolist(), strict=True):
+                read.setdefault(row, set()).add(step)
+    for place, (source, size) in enumerate(zip(clock.sources, (90, 11, 60), strict=True)):
+        for sequence in range(size):
+            expected = sorted(read.get((place, sequence), ()))
+            assert clock.steps_of(source, [sequence]) == expected
+    some = read.get((0, 3), set()) | read.get((0, 7), set())
+    assert clock.steps_of("code", [3, 7]) == sorted(some)
+    assert clock.steps_of("code", []) == []
