@@ -24,7 +24,8 @@ test: lint
 	@.venv/bin/python -m pytest -m "not full"
 
 test-full: lint
-	@.venv/bin/python -m pytest
+	@eval "$$(PYTHON=.venv/bin/python sh tests/peers/setup.sh .venv/peers)" && \
+		.venv/bin/python -m pytest
 
 clean:
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -72,12 +72,13 @@ def _identity(value: Any) -> Any:
 
 def _describe(cls: type[BaseModel], problem: Any) -> str:
     location = [str(part) for part in problem["loc"]]
-    path = ".".join(location) or cls.__name__
+    path = ".".join(location)
     if problem["type"] == "extra_forbidden":
         return f"unknown key '{path}'{did_you_mean(location[-1], _keys_at(cls, location[:-1]))}"
     given = problem.get("input")
     shown = f" (got {given!r})" if isinstance(given, str | int | float | bool) else ""
-    return f"{path}: {problem['msg'][:1].lower()}{problem['msg'][1:]}{shown}"
+    said = problem["msg"].removeprefix("Value error, ")
+    return f"{path}: {said[:1].lower()}{said[1:]}{shown}" if path else said
 
 
 def _keys_at(cls: type[BaseModel], path: list[str]) -> list[str]:

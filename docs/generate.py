@@ -55,7 +55,8 @@ def _fields(
         nested, repeated = _nested(field.annotation)
         value = getattr(default, name) if default is not None else _default(field)
         path = f"{prefix}{name}"
-        shown = "see below" if nested and not repeated else _shown(value)
+        told_below = nested is not None and not repeated and value is not None
+        shown = "see below" if told_below else _shown(value)
         yield (
             f"`{path}`",
             type_name(field.annotation),
@@ -130,9 +131,12 @@ def type_name(annotation: Any) -> str:
 
 
 def _nested(annotation: Any) -> tuple[type[BaseModel] | None, bool]:
-    """The settings that a field holds, and whether it holds a list of them."""
+    """The settings that a field holds or may hold, and whether it holds a list of them."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation, False
+    if get_origin(annotation) in (Union, UnionType):
+        held = (_nested(one) for one in get_args(annotation))
+        return next((found for found in held if found[0] is not None), (None, False))
     if get_origin(annotation) is tuple:
         found, _ = _nested(get_args(annotation)[0])
         return found, True
@@ -274,7 +278,14 @@ def signals_table(_: type[Stage]) -> str:
     """Every signal that `signals` measures."""
     from stages.signals.columns import Asked, signals_of
 
-    asked = Asked(language=True, url_lists=True, word_lists=True, ngram_models=True, pages=True)
+    asked = Asked(
+        language=True,
+        url_lists=True,
+        word_lists=True,
+        ngram_models=True,
+        classifiers=("<name>",),
+        pages=True,
+    )
     found = signals_of(asked)
     rows = [(f"`{s.name}`", f"`{s.type}`", s.unit, s.source, s.description) for s in found]
     return table(["signal", "type", "unit", "defined by", "meaning"], rows)

@@ -18,6 +18,7 @@ def changed(config: FilterConfig, settings: Sequence[str]) -> FilterConfig:
     """`config` with every `RULE=VALUE` or `path=value` set; UsageError where that cannot be."""
     values: dict[str, Any] = config.plain()
     for text in settings:
+        text = text.strip().removeprefix("filter.")  # As a run of the recipe is told.
         path, equals, _ = text.partition("=")
         is_field = not equals or path.strip().split(".")[0] in FilterConfig.model_fields
         set_value(values, text if is_field else f"thresholds.{text}")

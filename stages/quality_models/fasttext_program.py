@@ -2,13 +2,16 @@
 
     python -P -m stages.quality_models.fasttext_program request.json
 
-It prints one line if it fails.
+It prints one line if it fails, and ends when its input does: after a kill of the process that
+started it, the next run writes the same files.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -33,5 +36,12 @@ def main(path: str) -> int:
     return 0
 
 
+def _end_with_input() -> None:
+    """Wait for it in a thread; fastText lets other threads run while it learns."""
+    os.read(sys.stdin.fileno(), 1)  # Not by `sys.stdin`: its lock would disturb an ordinary end.
+    os._exit(1)
+
+
 if __name__ == "__main__":
+    threading.Thread(target=_end_with_input, daemon=True).start()
     sys.exit(main(sys.argv[1]))

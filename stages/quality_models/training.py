@@ -70,7 +70,7 @@ def train(
     program = "stages.quality_models.fasttext_program"
     with subprocess.Popen(
         [sys.executable, "-P", "-m", program, str(request)],
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE,  # Its end tells the program that this process is gone.
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         env={**os.environ, "MALLOC_PERTURB_": "255"},

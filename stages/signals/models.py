@@ -8,16 +8,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from artifacts_schema.errors import InputError
 from artifacts_schema.identity import short
 from stages.engine.sources import source_files
 from stages.language_model.classifier import Classifier
-from stages.language_model.fasttext_file import check_model
+from stages.language_model.fasttext_file import MAGIC, check_model
 
 if TYPE_CHECKING:
     from stages.engine import Context, Input
-    from stages.signals.config import SignalsConfig
+    from stages.engine.sources import SourceFile
+    from stages.signals.config import PublishedClassifier, PublishedNgramModel, SignalsConfig
+
+TAKEN_NAMES = ("language", "url")
+"""What no classifier may be called: `signals` has scores of these names."""
+
+_FASTTEXT = MAGIC.to_bytes(4, "little")
+_KENLM = b"mmap lm http://kheafield.com/code"  # Of every binary format of kenlm.
 
 
 @dataclass(frozen=True)
@@ -46,68 +54,48 @@ class Models:
     def of(cls, context: Context) -> Models:
         """Those of the inputs and of the config, laid in the run's work folder.
 
-        InputError for an artifact that holds no model, two models for one signal or language, and
-        a published file that is not there.
+        InputError for an artifact that holds no model, two models for one signal or language,
+        cut-offs of a model that is not given, and a published file that is not there or is a model
+        of another kind.
         """
         config: SignalsConfig = context.config
-        outside = _published(context.many("published_models"))
-        classifiers = dict(map(_own_classifier, context.many("classifier")))
-        if len(classifiers) < len(context.many("classifier")):
-            raise InputError("two classifiers bear one name", where="signals.classifier")
-        for model in config.published_classifiers:
-            if model.name in classifiers:
-                raise InputError(
-                    f"two classifiers bear the name '{model.name}'", where="signals.classifier"
-                )
-            path = _laid(outside, model.file, context.work)
-            check_model(path, where=f"signals.published_models: {model.file}")
-            classifiers[model.name] = Classifier(path, model.label, model.lower_case)
-        cutoffs = _cutoffs(context.many("cutoffs"))
-        scorers = [
-            _own_scorer(given, context.work, cutoffs) for given in context.many("ngram_model")
-        ]
-        for published in config.published_ngram_models:
-            pieces = published.pieces and _laid(outside, published.pieces, context.work)
-            scorers.append(
-                NgramScorer(
-                    _laid(outside, published.file, context.work),
-                    published.language,
-                    pieces or None,
-                    published.cutoffs,
-                )
-            )
-        _refuse_two_of_a_language(scorers)
-        return cls(classifiers, tuple(scorers))
+        published = _Published.of(context)
+        classifiers = [_own_classifier(given, context.work) for given in context.many("classifier")]
+        classifiers += [published.classifier(model) for model in config.published_classifiers]
+        _refuse_twice_or_taken([name for name, _ in classifiers])
+        scorers = _own_scorers(context)
+        scorers += [published.scorer(model) for model in config.published_ngram_models]
+        _refuse_two_of_a_language([scorer.language for scorer in scorers])
+        return cls(dict(classifiers), tuple(scorers))
 
 
-def _own_classifier(given: Input) -> tuple[str, Classifier]:
+def _own_classifier(given: Input, work: Path) -> tuple[str, Classifier]:
     card = _card(given, "card.json")
-    return card["name"], Classifier.of(card, given.local_path(card["file"]))
+    folder = work / f"classifier-{short(given.digest)}"
+    return card["name"], Classifier.of(card, _lay(given, [card["file"]], folder) / card["file"])
 
 
-def _own_scorer(
-    given: Input, work: Path, cutoffs: Mapping[str, tuple[float, float]]
-) -> NgramScorer:
-    """The model's files side by side, as the folder that `quality_models` estimated."""
-    language = _card(given, "card.json")["language"]
-    folder = work / f"ngram-model-{short(given.digest)}"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    for path in given.paths():
-        if path != "model.arpa":  # Its tables say the same.
-            os.symlink(given.local_path(path), folder / path)
-    return NgramScorer(folder, language, cutoffs=cutoffs.get(language))
-
-
-def _cutoffs(inputs: Sequence[Input]) -> dict[str, tuple[float, float]]:
-    """Where the middle and the tail begin, by language."""
-    found: dict[str, tuple[float, float]] = {}
-    for given in inputs:
-        for language, told in _card(given, "cutoffs.json")["languages"].items():
-            if language in found:
-                raise InputError(f"two cutoffs for '{language}'", where="signals.cutoffs")
-            found[language] = (told["head"], told["tail"])
-    return found
+def _own_scorers(context: Context) -> list[NgramScorer]:
+    """Models of `quality_models`, each with the cut-offs that the same run measured with it."""
+    cutoffs = {
+        (given.key, language): (told["head"], told["tail"])
+        for given in context.many("cutoffs")
+        for language, told in _card(given, "cutoffs.json")["languages"].items()
+    }
+    scorers = []
+    for given in context.many("ngram_model"):
+        language = _card(given, "card.json")["language"]
+        files = [path for path in given.paths() if path != "model.arpa"]  # Its tables say the same.
+        folder = _lay(given, files, context.work / f"ngram-model-{short(given.digest)}")
+        at = cutoffs.pop((given.key, language), None)
+        scorers.append(NgramScorer(folder, language, cutoffs=at))
+    for key, language in cutoffs:
+        raise InputError(
+            f"the cut-offs for '{language}' of {short(key)} belong to no n-gram model given here",
+            where="signals.cutoffs",
+            hint="give `ngram_model` and `cutoffs` of one run of quality_models",
+        )
+    return scorers
 
 
 def _card(given: Input, path: str) -> Any:
@@ -122,31 +110,105 @@ def _card(given: Input, path: str) -> Any:
     return card
 
 
-def _published(snapshots: Sequence[Input]) -> dict[str, Any]:
-    """The files of all snapshots by name."""
-    return {file.name: file for snapshot in snapshots for file in source_files(snapshot)}
+def _lay(given: Input, paths: Sequence[str], folder: Path) -> Path:
+    """Files of an artifact side by side in `folder`.
+
+    They are linked, or copied where that cannot be: the node's cache may drop its own copy of a
+    remote file while workers still start.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for path in paths:
+        found = given.local_path(path)
+        try:
+            os.link(found, folder / path)
+        except OSError:
+            shutil.copyfile(found, folder / path)
+    return folder
 
 
-def _laid(outside: Mapping[str, Any], name: str, work: Path) -> Path:
-    """The published file called `name`, copied into `work` under its own ending."""
-    if name not in outside:
-        there = ", ".join(sorted(outside)[:5]) or "none is given"
+@dataclass(frozen=True)
+class _Published:
+    """Models from outside: the files of all snapshots by name, copied into `folder` when asked."""
+
+    files: Mapping[str, SourceFile]
+    folder: Path
+
+    @classmethod
+    def of(cls, context: Context) -> _Published:
+        files: dict[str, SourceFile] = {}
+        for snapshot in context.many("published_models"):
+            for file in source_files(snapshot):
+                if file.name in files:
+                    raise InputError(
+                        f"two files are called '{file.name}'", where=published_place(file.name)
+                    )
+                files[file.name] = file
+        return cls(files, context.work / "published-models")
+
+    def classifier(self, model: PublishedClassifier) -> tuple[str, Classifier]:
+        path = self._copied(model.file)
+        check_model(path, where=published_place(model.file))
+        return model.name, Classifier(path, model.label, model.lower_case)
+
+    def scorer(self, model: PublishedNgramModel) -> NgramScorer:
+        path = self._copied(model.file)
+        _check_ngram_file(path, published_place(model.file))
+        pieces = self._copied(model.pieces) if model.pieces is not None else None
+        return NgramScorer(path, model.language, pieces, model.cutoffs)
+
+    def _copied(self, name: str) -> Path:
+        if name not in self.files:
+            there = ", ".join(sorted(self.files)[:5]) or "none is given"
+            raise InputError(
+                f"no file '{name}' among the published models ({there})",
+                where="signals.published_models",
+                hint="give a snapshot that holds it",
+            )
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / quote(name, safe="")
+        with self.files[name].open() as file, open(path, "wb") as copy:
+            shutil.copyfileobj(file, copy)
+        return path
+
+
+def published_place(file: str) -> str:
+    """How an error names a file from outside."""
+    return f"signals.published_models: {file}"
+
+
+def _check_ngram_file(path: Path, where: str) -> None:
+    """InputError for a file that begins as no n-gram model of its ending does."""
+    with open(path, "rb") as file:
+        head = file.read(len(_KENLM))
+    if head.startswith(_FASTTEXT):
         raise InputError(
-            f"no file '{name}' among the published models ({there})",
-            where="signals.published_models",
-            hint="give a snapshot that holds it",
+            "a fastText model, not an n-gram model",
+            where=where,
+            hint="name it in `published_classifiers`",
         )
-    folder = work / "published-models"
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / name.replace("/", "_")
-    with outside[name].open() as file, open(path, "wb") as copy:
-        shutil.copyfileobj(file, copy)
-    return path
+    if path.suffix == ".bin" and head != _KENLM:
+        raise InputError(
+            "not a binary model of kenlm",
+            where=where,
+            hint="an ARPA file has another ending than .bin",
+        )
 
 
-def _refuse_two_of_a_language(scorers: Sequence[NgramScorer]) -> None:
-    languages = [scorer.language for scorer in scorers]
-    for language in set(languages):
+def _refuse_twice_or_taken(names: Sequence[str]) -> None:
+    """InputError unless each classifier has a signal of its own."""
+    for name in sorted(names):
+        if names.count(name) > 1:
+            problem = f"two classifiers bear the name '{name}'"
+        elif name in TAKEN_NAMES:
+            problem = f"a classifier cannot bear the name '{name}': there is a {name}_score already"
+        else:
+            continue
+        raise InputError(problem, where="signals.classifier", hint="give it another name")
+
+
+def _refuse_two_of_a_language(languages: Sequence[str | None]) -> None:
+    for language in languages:
         if languages.count(language) > 1:
-            named = f"'{language}'" if language else "no language"
+            named = f"'{language}'" if language else "documents of any language"
             raise InputError(f"two n-gram models for {named}", where="signals.ngram_model")

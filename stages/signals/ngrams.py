@@ -76,10 +76,8 @@ def _count(
     for text in range(offsets.size - 1):
         begin = offsets[text]
         words = offsets[text + 1] - begin
-        until[0] = 0
-        for word in range(words):
-            values[word] = hashes[begin + word]
-            until[word + 1] = until[word] + lengths[begin + word]
+        values[:words] = hashes[begin : begin + words]
+        _add_up(lengths[begin : begin + words], until)
         candidates = _met_pairs(begin, words, hashes, met, places)
         for n in range(2, min(largest, words) + 1):
             generation += 1
@@ -107,6 +105,14 @@ def _count(
             if not candidates and n >= 4:
                 break
             candidates = _neighbours(candidates, places)
+
+
+@compiled
+def _add_up(lengths: Any, until: Any) -> None:
+    """Put into `until` the sum of the lengths before each, and that of all."""
+    until[0] = 0
+    for word in range(lengths.size):
+        until[word + 1] = until[word] + lengths[word]
 
 
 @compiled

@@ -7,16 +7,18 @@ CCNet's, of the perplexity by line.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from artifacts_schema.errors import IngotError
 from stages.language_model.model import LanguageModel, load
 from stages.language_model.perplexity import bucket, line_scores, text_scores
 from stages.language_model.tokens import PieceTokens, Tokens, WordTokens
-from stages.signals.models import NgramScorer
+from stages.signals.models import NgramScorer, published_place
 from stages.signals.signal import Signal
 
 CCNET = "Wenzek et al. 2020 (CCNet, arXiv 1911.00359)"
@@ -39,42 +41,80 @@ PERPLEXITY_SIGNALS: tuple[Signal, ...] = (
 )
 """What n-gram models say; there only if some are given."""
 
+BATCH_CHARACTERS = 1 << 19
+"""Texts scored together; it bounds memory and changes no value."""
+
 
 def perplexity_signals(
     texts: Sequence[str], languages: Sequence[str | None], scorers: Sequence[NgramScorer]
 ) -> dict[str, list[Any]]:
-    """The columns of `PERPLEXITY_SIGNALS`; `languages` are those of the texts, where known."""
+    """The columns of `PERPLEXITY_SIGNALS`; `languages` are those of the texts, where known.
+
+    A text is scored by the model of its language, else by that of what stands before `-` or `_`
+    in it, else by the one without a language. InputError for a model that cannot be read.
+    """
     columns: dict[str, list[Any]] = {
         signal.name: [None] * len(texts) for signal in PERPLEXITY_SIGNALS
     }
-    own = {scorer.language for scorer in scorers if scorer.language}
+    by_language = {scorer.language: scorer for scorer in scorers}
+    rows: dict[NgramScorer, list[int]] = {scorer: [] for scorer in scorers}
+    for row, language in enumerate(languages):
+        scorer = by_language.get(language) or by_language.get(_primary(language))
+        scorer = scorer or by_language.get(None)
+        if scorer is not None:
+            rows[scorer].append(row)
     for scorer in scorers:
-        rows = [
-            row
-            for row, language in enumerate(languages)
-            if (language == scorer.language if scorer.language else language not in own)
-        ]
-        if not rows:
-            continue
-        model, tokens = _loaded(scorer)
-        chosen = [texts[row] for row in rows]
-        by_line = line_scores(model, tokens, chosen).perplexities()
-        as_one = text_scores(model, tokens, chosen).perplexities()
-        for row, lines, whole in zip(rows, by_line.tolist(), as_one.tolist(), strict=True):
-            if np.isnan(lines):
-                continue
-            columns["line_perplexity"][row], columns["perplexity"][row] = lines, whole
-            if scorer.cutoffs is not None:
-                columns["perplexity_bucket"][row] = bucket(lines, scorer.cutoffs)
+        for batch in _batches(rows[scorer], texts):
+            _score(scorer, batch, texts, columns)
     return columns
+
+
+def _score(
+    scorer: NgramScorer, rows: Sequence[int], texts: Sequence[str], columns: dict[str, list[Any]]
+) -> None:
+    """Fill in what a model says of the texts of `rows`."""
+    model, tokens = _loaded(scorer)
+    chosen = [texts[row] for row in rows]
+    by_line = line_scores(model, tokens, chosen).perplexities()
+    as_one = text_scores(model, tokens, chosen).perplexities()
+    for row, lines, whole in zip(rows, by_line.tolist(), as_one.tolist(), strict=True):
+        if np.isnan(lines):  # The empty text.
+            continue
+        columns["line_perplexity"][row], columns["perplexity"][row] = lines, whole
+        if scorer.cutoffs is not None:
+            columns["perplexity_bucket"][row] = bucket(lines, scorer.cutoffs)
+
+
+def _batches(rows: Sequence[int], texts: Sequence[str]) -> Iterator[list[int]]:
+    """Rows whose texts have at most `BATCH_CHARACTERS` together, and at least one."""
+    batch: list[int] = []
+    size = 0
+    for row in rows:
+        if batch and size + len(texts[row]) > BATCH_CHARACTERS:
+            yield batch
+            batch, size = [], 0
+        batch.append(row)
+        size += len(texts[row])
+    if batch:
+        yield batch
+
+
+def _primary(language: str | None) -> str | None:
+    """`en` of `en-GB` or `en_US`."""
+    return re.split("[-_]", language, maxsplit=1)[0].lower() if language else None
 
 
 @lru_cache(maxsize=8)
 def _loaded(scorer: NgramScorer) -> tuple[LanguageModel, Tokens]:
     """The model and how it splits text, once in each process."""
-    model = load(scorer.path)
-    if scorer.pieces is not None:
-        return model, PieceTokens(scorer.pieces)
+    try:
+        model = load(scorer.path)
+        if scorer.pieces is not None:
+            return model, PieceTokens(scorer.pieces)
+    except IngotError as error:
+        # The file that was given, not where the run laid it.
+        where = (error.where or "").replace(f"{scorer.path.parent}/", published_place(""))
+        raise type(error)(error.what, where=where, hint=error.hint) from None
     if model.config is not None:
         return model, WordTokens.of(model.config)
     return model, WordTokens("ccnet", "unicode")

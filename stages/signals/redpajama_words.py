@@ -205,78 +205,95 @@ def _normalise(
     """Of the marks that stand together, the hash of those of each combining class."""
     words = 0
     for text in range(offsets.size - 1):
-        begin, end = offsets[text], offsets[text + 1]
-        value = np.uint64(0)
-        size = numbers = line_size = line_words = matches = lorem = 0
-        recent = 0
-        """The last five characters, a byte for each."""
-        after_lorem = starts_ipsum = False
-        pending = 0
-        """Combining class of the marks that stand together there, -1 if it is not one."""
-        shares = 0.0
-        for place in range(begin, end + 1):
-            code = codes[place] if place < end else FEED
-            if code < 0x80:
-                if _is_punctuation(code):
-                    continue
-                if not _is_ascii_space(code):
-                    if pending:
-                        value = absorbed(value, _taken(marks, pending))
-                        pending = 0
-                    code += 0x20 if 65 <= code <= 90 else 0
-                    value = absorbed(value, code)
-                    size += 1
-                    numbers += 48 <= code <= 57
-                    recent = (recent << 8 | int(code)) & _FIVE
-                    if size == 5:
-                        starts_ipsum = recent == _IPSUM
-                    continue
-            elif not classes[code] & SPACE:
-                for part in range(4):
-                    entry = folded[code, part]
-                    if entry == 0:
-                        break
-                    small = np.uint64(entry & CODE_MASK)
-                    if code == _SIGMA:
-                        small = np.uint64(_sigma(codes, begin, place, end, classes))
-                    combining = (entry >> CODE_BITS) & 0xFF
-                    if combining:
-                        marks[combining] = absorbed(marks[combining], small)
-                        pending = combining if pending in (0, combining) else -1
-                    else:
-                        if pending:
-                            value = absorbed(value, _taken(marks, pending))
-                            pending = 0
-                        value = absorbed(value, small)
-                    size += 1
-                    numbers += entry & NUMERIC != 0
-                    recent = (recent << 8 | min(entry & CODE_MASK, 0xFF)) & _FIVE
-                    if size == 5:
-                        starts_ipsum = recent == _IPSUM
-                continue
-            if size:
-                if pending:
-                    value = absorbed(value, _taken(marks, pending))
-                    pending = 0
-                hashes[words] = mixed(value)
-                lengths[words] = size
-                matches += hashes[words] == match
-                lorem += after_lorem and starts_ipsum
-                after_lorem = size >= 5 and recent == _LOREM
-                words += 1
-                line_words += 1
-                line_size += size
-                value = np.uint64(0)
-                size = recent = 0
-                starts_ipsum = False
-            if code == FEED:
-                if line_words:
-                    shares += numbers / (line_size + line_words - 1)
-                numbers = line_size = line_words = 0
+        words, numeric[text] = _normalise_text(
+            codes, offsets[text], offsets[text + 1], classes, folded, match, marks,
+            words, hashes, lengths, counts[text],
+        )  # fmt: skip
         word_offsets[text + 1] = words
-        counts[text, 0] = matches
-        counts[text, 1] = lorem
-        numeric[text] = shares
+
+
+@compiled
+def _normalise_text(
+    codes: Any, begin: int, end: int, classes: Any, folded: Any, match: Any, marks: Any,
+    words: int, hashes: Any, lengths: Any, counts: Any,
+) -> tuple[int, float]:  # fmt: skip
+    """Put a text's words behind the first `words`; how many there are then, and `numeric`."""
+    value = np.uint64(0)
+    size = numbers = line_size = line_words = recent = pending = 0
+    starts_ipsum = after_lorem = False
+    shares = 0.0
+    for place in range(begin, end + 1):
+        code = codes[place] if place < end else FEED
+        if code < 0x80:
+            if _is_punctuation(code):
+                continue
+            if not _is_ascii_space(code):
+                code += 0x20 if 65 <= code <= 90 else 0
+                if pending:
+                    value, pending = absorbed(value, _taken(marks, pending)), 0
+                value = absorbed(value, code)
+                size += 1
+                numbers += 48 <= code <= 57
+                recent = (recent << 8 | int(code)) & _FIVE
+                if size == 5:
+                    starts_ipsum = recent == _IPSUM
+                continue
+        elif not classes[code] & SPACE:
+            small = _sigma(codes, begin, place, end, classes) if code == _SIGMA else 0
+            value, size, numbers, recent, pending, starts_ipsum = _with_folded(
+                folded[code], small, marks, value, size, numbers, recent, pending, starts_ipsum
+            )
+            continue
+        if size:
+            hashes[words] = mixed(_with_marks(value, marks, pending))
+            lengths[words] = size
+            counts[0] += hashes[words] == match
+            counts[1] += after_lorem and starts_ipsum
+            after_lorem = size >= 5 and recent == _LOREM
+            words, line_words, line_size = words + 1, line_words + 1, line_size + size
+            value, size, recent, pending, starts_ipsum = np.uint64(0), 0, 0, 0, False
+        if code == FEED:
+            if line_words:
+                shares += numbers / (line_size + line_words - 1)
+            numbers = line_size = line_words = 0
+    return words, shares
+
+
+@compiled
+def _with_folded(
+    entries: Any, small: int, marks: Any,
+    value: Any, size: int, numbers: int, recent: int, pending: int, starts_ipsum: bool,
+) -> Any:  # fmt: skip
+    """A word so far with what one character is folded to; `small` is a sigma in lower case, or 0.
+
+    Of the word: the hash but for the marks at its end, characters, numbers, the last five
+    characters, a byte for each, the combining class of the marks at its end (0 without any, -1
+    where they are of several), whether its first five characters are "ipsum".
+    """
+    for part in range(4):
+        entry = entries[part]
+        if entry == 0:
+            break
+        char = np.uint64(small if small else entry & CODE_MASK)
+        combining = (entry >> CODE_BITS) & 0xFF
+        if combining:
+            marks[combining] = absorbed(marks[combining], char)
+            pending = combining if pending in (0, combining) else -1
+        else:
+            value = absorbed(_with_marks(value, marks, pending), char)
+            pending = 0
+        size += 1
+        numbers += entry & NUMERIC != 0
+        recent = (recent << 8 | min(entry & CODE_MASK, 0xFF)) & _FIVE
+        if size == 5:
+            starts_ipsum = recent == _IPSUM
+    return value, size, numbers, recent, pending, starts_ipsum
+
+
+@compiled
+def _with_marks(value: Any, marks: Any, pending: int) -> Any:
+    """The hash of a word so far with the marks at its end, which are taken."""
+    return absorbed(value, _taken(marks, pending)) if pending else value
 
 
 @compiled

@@ -72,6 +72,8 @@ class Inner(Config):
 class Toy(Config):
     form: Literal["a", "b"] | None = Field(default="a", description="A | B.")
     inner: Inner = Field(default=Inner(share=0.25), description="Nested.")
+    perhaps: Inner | None = Field(default=Inner(), description="Null for none.")
+    seldom: Inner | None = Field(default=None, description="None unless told.")
     many: tuple[Inner, ...] = Field(default=(Inner(), Inner(share=1)), description="Repeated.")
     size: int = Field(ge=1, lt=2**20, description="No default.")
 
@@ -83,6 +85,10 @@ def test_a_settings_table_shows_nested_fields_bounds_and_the_defaults_that_hold(
         ["`form`", "`a` or `b` or null", '`"a"`', "", r"A \| B."],
         ["`inner`", "settings", "see below", "", "Nested."],
         ["`inner.share`", "float", "`0.25`", "> 0, ≤ 1", "A share."],
+        ["`perhaps`", "settings or null", "see below", "", "Null for none."],
+        ["`perhaps.share`", "float", "`0.5`", "> 0, ≤ 1", "A share."],
+        ["`seldom`", "settings or null", "`null`", "", "None unless told."],
+        ["`seldom.share`", "float", "`0.5`", "> 0, ≤ 1", "A share."],
         ["`many`", "list of settings", '`[{}, {"share": 1.0}]`', "", "Repeated."],
         ["`many[].share`", "float", "`0.5`", "> 0, ≤ 1", "A share."],
         ["`size`", "int", "required", "≥ 1, < 2^20", "No default."],

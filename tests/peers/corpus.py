@@ -22,12 +22,12 @@ STOP_WORDS = frozenset(("the", "be", "to", "of", "and", "that", "have", "with"))
 Bend = Callable[[str, random.Random], str]
 
 
-def documents(count: int, seed: int, data: Path = DATA) -> Iterator[dict[str, str]]:
-    """`count` documents {id, bend, text}; the same for a seed."""
-    prose = [line["text"] for name in SOURCES for line in read(data / f"{name}.jsonl.zst")]
+def documents(count: int, seed: int, every: int = 1) -> Iterator[dict[str, str]]:
+    """Every `every`-th of `count` documents {id, bend, text}; the same for a seed."""
+    prose = [line["text"] for name in SOURCES for line in read(DATA / f"{name}.jsonl.zst")]
     names = sorted(BENDS)
     weights = [BENDS[name][0] for name in names]
-    for number in range(count):
+    for number in range(0, count, every):
         rng = random.Random(f"{seed}/{number}")
         (name,) = rng.choices(names, weights)
         text = BENDS[name][1](piece(rng.choice(prose), rng), rng)
@@ -93,7 +93,7 @@ def word_lengths(text: str, rng: random.Random) -> str:
     words = text.split()
     if rng.random() < 0.35:
         return " ".join([word for word in words if len(word) <= rng.choice((2, 3, 3, 4))] * 2)
-    least = rng.choice((8, 9, 9, 10))
+    least = rng.choice((10, 11))
     return " ".join([word.strip(".,;") for word in words if len(word) >= least] * 6) + " and the of"
 
 
@@ -152,7 +152,7 @@ def repeat_lines(separator: str, by_characters: bool) -> Bend:
 
     def bend(text: str, rng: random.Random) -> str:
         lines = reflowed(text, rng, rng.choice((20, 40, 80)))
-        short = sorted(set(lines), key=len)[: max(1, len(lines) // 4)]
+        short = sorted(sorted(set(lines)), key=len)[: max(1, len(lines) // 4)]
         copied = [max(lines, key=len)] if by_characters else short
         share = near(0.2 if by_characters else 0.3, rng, 0.4)
         total, size = sum(map(len, lines)), len(copied[0]) if by_characters else 0

@@ -34,6 +34,7 @@ STEPS = [
     "conversations",
     "preferences",
     "benchmarks",
+    "quality_models",
     "signals[web]",
     "dedup",
     "decontaminate",
@@ -158,7 +159,12 @@ def test_a_full_disk_is_one_clear_error_and_costs_nothing(copy, without, instanc
 
 @pytest.mark.parametrize(
     ("instance", "place"),
-    [("signals[web]", "local"), ("pretrain", "local"), ("signals[web]", "s3")],
+    [
+        ("signals[web]", "local"),
+        ("quality_models", "local"),
+        ("pretrain", "local"),
+        ("signals[web]", "s3"),
+    ],
 )
 def test_two_processes_on_one_key_make_one_artifact(copy, without, instance):
     step, before = without(instance)

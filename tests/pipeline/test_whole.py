@@ -37,6 +37,7 @@ STEPS = [
     "evaluate",
     "evaluate_chat",
     "export",
+    "quality_models",
 ]
 
 

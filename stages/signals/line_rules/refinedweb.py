@@ -89,9 +89,13 @@ def refinedweb_marks(batch: Batch) -> Marks:
 
 
 def removed_word_share(batch: Batch, marks: Marks) -> NDArray[np.float64]:
-    """Words that are gone over words; 1 for a text without words, which DCLM drops as well."""
+    """Words that are gone over words; 1 for a text without words, which DCLM drops as well.
+
+    A cut may make a word of what was none, such as a number behind a line separator; where there
+    are more than before the share is 0, which passes every bound that DCLM's negative one does.
+    """
     words, left = count_words(batch.codes, batch.offsets, classes_of(batch.codes), marks)
-    return np.where(words == 0, 1.0, (words - left) / np.maximum(words, 1))
+    return np.where(words == 0, 1.0, np.maximum(words - left, 0) / np.maximum(words, 1))
 
 
 @compiled

@@ -6,7 +6,7 @@ from stages.signals.line_rules import c4, refinedweb
 from stages.signals.line_rules.fineweb import FINEWEB_VIEW
 from stages.signals.signal import Signal
 
-_C4 = "Raffel et al. 2020 (C4), as {} computes it"
+_C4 = "Raffel et al. 2020 (C4), in {}"
 _FINEWEB = "Penedo et al. 2024 (FineWeb), as datatrove computes it"
 
 _OF_C4 = (

@@ -1,4 +1,4 @@
-"""`ingot what-if` and `ingot presets`: the same decision as a run makes, without one."""
+"""`ingot what-if`: the same decision as a run makes, without one."""
 
 from __future__ import annotations
 
@@ -6,30 +6,16 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from eight_documents import CONFIG, text_of
 
 from artifacts_schema.errors import UsageError
-from artifacts_schema.kinds import KINDS, Column, beside
 from flows.cli.corpus import Corpus
-from flows.cli.main import main
 from flows.cli.settings import changed, swept
-from stages.engine import One, Stage
 from stages.filter.config import FilterConfig
-from stages.filter.presets import PRESETS
 from stages.filter.stage import Filter
 from stages.pack.stage import Pack
 from stages.tokenizer.stage import TokenizerStage
 
-WORDS = {"a": 20, "b": 45, "c": 55, "d": 60, "e": 300, "f": 310, "g": 12, "h": 200}
-"""Documents by their words; e and f are near copies, g is code, h holds benchmark n-grams."""
-MAIL = "write to somebody@example.org about"
-CONFIG = {
-    "rules": ["gopher_quality@datatrove"],
-    "rules_by_source": {"code": []},
-    "languages": ["en"],
-    "duplicates": {"threshold": 0.8},
-    "contamination": {"min_ngrams_hit": 5},
-}
 SETTINGS = [
     ["gopher_few_words=30"],
     ["gopher_few_words=58"],
@@ -43,125 +29,6 @@ SETTINGS = [
     ["rules_by_source={}"],
     ["thresholds.gopher_few_stop_words=7", "gopher_many_words=250"],
 ]
-
-
-def text_of(doc_id: str) -> str:
-    return f"{MAIL} {doc_id} " + "word " * WORDS[doc_id]
-
-
-@pytest.fixture
-def ingot(store):
-    """`ingot(*arguments)` on the test's store; the click result."""
-
-    def call(*arguments):
-        return CliRunner().invoke(main, [*map(str, arguments), "--store", store.url])
-
-    return call
-
-
-@pytest.fixture
-def measured(run_stage):
-    """`measured(kind, documents, tables)`: what a stage that read `documents` wrote of a kind."""
-
-    def make(kind, documents, tables):
-        import pyarrow as pa
-
-        def run(self, context):
-            for path, rows in tables.items():
-                if path.endswith(".json"):
-                    context.write_json(kind, path, rows)
-                    continue
-                known = KINDS[kind].table_for(path)
-                more = [n for n in (rows[0] if rows else {}) if n not in pa_names(known)]
-                types = {n: "string?" if n == "language" else "float64?" for n in more}
-                schema = known.arrow([Column(n, types[n], "") for n in more])
-                context.write_table(kind, path, pa.Table.from_pylist(rows, schema=schema))
-
-        def pa_names(table):
-            return {column.name for column in table.columns}
-
-        members = {
-            "name": f"measured_{kind}",
-            "version": 1,
-            "reproducible": "bytes",
-            "inputs": {"documents": One("documents")},
-            "outputs": {kind: kind},
-            "run": run,
-        }
-        return run_stage(type("Measured", (Stage,), members), {}, {"documents": [documents]}), kind
-
-    return make
-
-
-@pytest.fixture
-def inputs(given, measured, make_documents):
-    """Everything that a filter may be given about the documents of `WORDS`, in two shards."""
-    shards = [list("abcd"), list("efgh")]
-    documents = make_documents(
-        [
-            [
-                {
-                    "doc_id": d,
-                    "source": "code" if d == "g" else "web",
-                    "url": f"https://example.org/{d}",
-                    "text": text_of(d),
-                }
-                for d in shard
-            ]
-            for shard in shards
-        ]
-    )
-    folder = beside(documents[0].output("documents").digest)
-
-    def tables(row, within=""):
-        return {
-            f"{within}{number:05d}.parquet": [{"doc_id": d, **row(d)} for d in shard]
-            for number, shard in enumerate(shards)
-        }
-
-    def signals(d):
-        fine = {"mean_word_length": 4.5, "alphabetic_word_share": 0.95, "stop_words": 6.0}
-        ratios = ("hash_to_word", "ellipsis_to_word", "newline_to_word")
-        lines = ("bullet", "ellipsis", "duplicate_filled", "short", "terminal_punctuation")
-        zero = {f"{n}_ratio": 0.0 for n in ratios} | {f"{n}_line_share": 0.0 for n in lines}
-        zero |= {"duplicate_filled_line_character_share": 0.0}
-        ended = {"terminal_punctuation_line_share": 0.5 if d in "ef" else 0.0}
-        size = len(text_of(d))
-        sizes = {"words": float(WORDS[d]), "characters": float(size), "bytes": float(size)}
-        return {**fine, **zero, **ended, **sizes, "language": "de" if d == "d" else "en"}
-
-    def spans(d):
-        start = MAIL.index("somebody")
-        end = start + len("somebody@example.org")
-        mail = {"view": "personal_data", "start": start, "end": end, "label": "email"}
-        return {"spans": [{**mail, "replacement": "email@example.com"}]}
-
-    def copies(d):
-        partner = {"e": "f", "f": "e"}.get(d)
-        near = [{"doc_id": partner, "similarity": 0.9, "band": 0}] if partner else []
-        return {"exact_class": d, "partners": near}
-
-    def hits(d):
-        return {"ngrams": 100, "ngrams_hit": 3 if d == "h" else 0, "hits": []}
-
-    floor = {"parameters": {"floor": 0.5}}
-    pairs = tables(copies, f"{folder}/") | {"statistics.json": floor}
-    overlap = tables(hits, f"{folder}/") | {"items.parquet": []}
-    return {
-        "documents": [documents],
-        "signals": [measured("signals", documents, tables(signals))],
-        "views": [measured("views", documents, tables(spans))],
-        "duplicates": [measured("duplicates", documents, pairs)],
-        "contamination": [measured("contamination", documents, overlap)],
-        "exclusions": [given("exclusions", {"0.parquet": [{"doc_id": "c", "reason": "x"}]})],
-    }
-
-
-@pytest.fixture
-def corpus(store, run_stage, inputs):
-    manifest = run_stage(Filter, CONFIG, inputs)
-    store.set_ref("demo/filter", manifest.stage, manifest.key)
-    return manifest
 
 
 @pytest.fixture
@@ -380,35 +247,6 @@ def test_thresholds_of_rules_that_go_are_pointed_at():
 def test_a_sweep_ends_at_both_ends():
     assert swept("x=0:1:5") == ("x", [0.0, 0.25, 0.5, 0.75, 1.0])
     assert swept("duplicates.threshold=0.9:0.7:3") == ("duplicates.threshold", [0.9, 0.8, 0.7])
-
-
-def test_presets_are_listed_with_rules_bounds_and_sources(ingot):
-    told = ingot("presets").stdout
-    for name, rules in PRESETS.items():
-        assert f"{name}: {len(rules)} rule" in told
-        for rule in rules:
-            assert f"  {rule.name} " in told
-    assert "arXiv 2112.11446" in told
-    listed = json.loads(ingot("presets", "--only", "fineweb@code", "--json").stdout)["presets"]
-    assert [preset["preset"] for preset in listed] == ["fineweb@code"]
-    short = next(r for r in listed[0]["rules"] if r["rule"] == "fineweb_short_lines")
-    assert (short["signal"], short["minimum"], short["maximum"]) == ("short_line_share", None, 0.67)
-    assert "no rule preset 'fineweb'" in ingot("presets", "--only", "fineweb").stderr
-
-
-def test_presets_of_a_corpus_say_how_they_disagree(ingot, corpus):
-    """Of 8 documents, Gopher drops a, b, g (few words), FineWeb all but e, f (ended lines)."""
-    both = ("--only", "gopher_quality@datatrove", "--only", "fineweb@code")
-    told = json.loads(ingot("presets", "demo/filter", *both, "--json").stdout)
-    assert told["documents"] == 8
-    assert {p["preset"]: p["kept"] for p in told["presets"]} == {
-        "gopher_quality@datatrove": 5, "fineweb@code": 2,
-    }  # fmt: skip
-    assert told["only"]["fineweb@code"]["gopher_quality@datatrove"] == 3
-    assert told["only"]["gopher_quality@datatrove"]["fineweb@code"] == 0
-    shown = ingot("presets", "demo/filter").stdout
-    assert "not asked, for want of signals:" in shown
-    assert "  garbled: replacement_character_share" in shown
 
 
 def test_why_names_every_failing_rule_with_value_and_threshold(ingot, store, run_stage, inputs):

@@ -11,6 +11,7 @@ from stages.filter import presets
 from stages.filter.config import FilterConfig, PersonalDataPolicy
 from stages.filter.presets import PRESETS, Rule, rules_of
 from stages.filter.presets.personal_data import BY_LABEL
+from stages.signals.columns import Asked, signals_of
 
 N_GRAMS = {
     "top_2_gram_character_share": [0.20],
@@ -226,6 +227,21 @@ def test_marks_of_pages_and_files_drop_by_one() -> None:
         "generated": [0],
         "vendored": [0],
     }
+
+
+def test_every_rule_asks_for_a_signal_that_a_run_can_measure() -> None:
+    """With all groups and all that `signals` may be given; one classifier is named in presets."""
+    everything = Asked(
+        language=True, url_lists=True, word_lists=True, ngram_models=True,
+        classifiers=("quality",), pages=True,
+    )  # fmt: skip
+    measured = {signal.name: signal for signal in signals_of(everything)}
+    rules = [rule for of in (*PRESETS.values(), BY_LABEL.values()) for rule in of]
+    assert [rule.name for rule in rules if rule.signal not in measured] == []
+    for rule in rules:
+        signal = measured[rule.signal]
+        assert signal.view == (rule.view or "text"), rule.name
+        assert signal.type.startswith("string") == bool(rule.allowed), rule.name
 
 
 def test_one_name_is_one_rule_everywhere() -> None:

@@ -3,8 +3,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pyarrow as pa
 import pytest
+from gopher_rows import NO_RULES, QUALITY, document, quality
 
 from artifacts_schema.errors import InputError, UsageError
 from artifacts_schema.kinds import beside
@@ -13,33 +13,11 @@ from stages.filter.stage import Filter
 
 Given = tuple[Manifest, str]
 Make = Callable[..., Given]
-NO_RULES: dict[str, Any] = {"rules": []}
-QUALITY = {"rules": ["gopher_quality@datatrove"]}
 
 
 def folder(documents: Given) -> str:
     manifest, output = documents
     return beside(manifest.output(output).digest)
-
-
-def document(doc_id: str, text: str = "some text", source: str = "web") -> dict[str, Any]:
-    url = f"https://example.org/{doc_id}"
-    return {"doc_id": doc_id, "source": source, "url": url, "text": text}
-
-
-def quality(doc_id: str, **changed: float | None) -> dict[str, Any]:
-    """Signals of a document that passes every Gopher quality rule."""
-    fine = {
-        "words": 300.0,
-        "mean_word_length": 4.5,
-        "hash_to_word_ratio": 0.0,
-        "ellipsis_to_word_ratio": 0.0,
-        "bullet_line_share": 0.0,
-        "ellipsis_line_share": 0.0,
-        "alphabetic_word_share": 0.95,
-        "stop_words": 6.0,
-    }
-    return {"doc_id": doc_id, **fine, **changed}
 
 
 def copies(given: Make, tables: dict[str, list[tuple[str, str, list[tuple[str, float]]]]]) -> Given:
@@ -56,25 +34,6 @@ def copies(given: Make, tables: dict[str, list[tuple[str, str, list[tuple[str, f
         for path, table in tables.items()
     }
     return given("duplicates", {**rows, "statistics.json": {"parameters": {"floor": 0.5}}})
-
-
-def ledger(table: pa.Table) -> dict[str, dict[str, Any]]:
-    return {row["doc_id"]: row for row in table.to_pylist()}
-
-
-@pytest.fixture
-def decide(run_stage: Any, read_table: Any) -> Callable[..., Any]:
-    """Run the filter on artifacts by role; return its manifest, documents rows and ledger by id."""
-
-    def run(config: dict[str, Any], **roles: Any) -> Any:
-        inputs = {
-            role: found if isinstance(found, list) else [found] for role, found in roles.items()
-        }
-        manifest = run_stage(Filter, config, inputs)
-        documents = read_table(manifest, "documents").to_pylist()
-        return manifest, documents, ledger(read_table(manifest, "ledger"))
-
-    return run
 
 
 def test_rules_say_the_first_and_all_failures(
@@ -380,28 +339,6 @@ def test_rules_of_edited_text_warn_where_the_edits_are_not_made(
     assert "rules judge" not in caplog.text
 
 
-def test_languages_have_rules_of_their_own_in_the_ledger(
-    given: Make, make_documents: Make, decide: Any
-) -> None:
-    rows = [document(d) for d in "abc"]
-    signals = [
-        {**quality(d, words=40), "language": language}
-        for d, language in zip("abc", ("en", "de", "ja"), strict=True)
-    ]
-    config = {
-        **QUALITY,
-        "rules_by_language": {"ja": []},
-        "thresholds_by_language": {"de": {"gopher_few_words": 45}},
-    }
-    _, kept, told = decide(
-        config,
-        documents=make_documents([rows]),
-        signals=given("signals", {"00000.parquet": signals}),
-    )
-    assert [row["doc_id"] for row in kept] == ["c"]
-    assert [told[d]["threshold"] for d in "ab"] == [50, 45]
-
-
 def test_documents_without_rows_and_without_side_tables_pass_through(
     given: Make, make_documents: Make, decide: Any
 ) -> None:
@@ -410,31 +347,3 @@ def test_documents_without_rows_and_without_side_tables_pass_through(
     assert [row["doc_id"] for row in kept] == ["a"]
     assert kept[0]["duplicate_class"] == "a"
     assert manifest.conservation.records_in == 1
-
-
-def test_languages_that_were_not_asked_for_go_first_and_sources_with_rules_of_their_own_stay(
-    given: Make, make_documents: Make, decide: Any
-) -> None:
-    names = {"a": "en", "b": "de", "c": None, "d": "fr"}
-    rows = [document("a"), document("b"), document("c"), document("d", source="code")]
-    signals = [
-        {"doc_id": doc_id, "words": 9.0, "language": language} for doc_id, language in names.items()
-    ]
-    config = {"rules": [], "rules_by_source": {"code": []}, "languages": ["en", "es"]}
-    manifest, kept, why = decide(
-        config,
-        documents=make_documents([rows]),
-        signals=given("signals", {"00000.parquet": signals}),
-    )
-    assert [row["doc_id"] for row in kept] == ["a", "d"]
-    assert manifest.conservation.dropped == {"language": 2}
-    assert why["b"]["reason"] == why["c"]["reason"] == "language"
-
-
-def test_languages_without_a_measured_language_say_what_to_do(
-    given: Make, make_documents: Make, decide: Any
-) -> None:
-    documents = make_documents([[document("a")]])
-    signals = given("signals", {"00000.parquet": [{"doc_id": "a"}]})
-    with pytest.raises(UsageError, match=r"not measured \(give `signals` a language_model"):
-        decide({"rules": [], "languages": ["en"]}, documents=documents, signals=signals)

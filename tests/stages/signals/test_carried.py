@@ -103,6 +103,16 @@ def test_without_them_the_columns_are_absent(
     assert {"host", "registered_domain", "minified", "secret_count"} <= names
 
 
+def test_pages_say_which_documents_are_code(
+    documents: Reference, beside: Callable[..., Reference], run_stage: Any, read_table: Any
+) -> None:
+    """And not their addresses: that of the first ends in no language, that of the last in `.py`."""
+    pages = beside("pages", [[{"programming_language": "C"}, {}], [{}]])
+    made = run_stage(Signals, {"line_rules": []}, {"documents": [documents], "pages": [pages]})
+    lengths = columns(read_table, made)["code_max_line_length"]
+    assert lengths == [len("first"), None, None]
+
+
 def test_every_carried_column_is_one_of_pages() -> None:
     assert set(AS_THEY_ARE) <= {column.name for column in PAGE_COLUMNS}
 

@@ -47,6 +47,26 @@ def test_rows_and_shards_are_those_of_the_documents(
     assert made.counts["emails"] == made.counts["ip_addresses"] == 1
 
 
+def test_the_manifest_counts_each_sort_that_is_found(
+    make_documents: Callable[..., Documents], run_stage: Make, read_table: Read
+) -> None:
+    """Of each sort another number; the check digits of card and account hold."""
+    sorts = (
+        ("cards", "card_count", "card 4012888888881881\n", 1),
+        ("ibans", "iban_count", "IBAN DE66480501610002129799\n", 2),
+        ("phones", "phone_count", "call +1 415 555 2671\n", 3),
+        ("secrets", "secret_count", "AKIAQYLPMN5HHHFPZAM2\n", 4),
+        ("ip_addresses", "ip_count", "8.8.8.8\n", 5),
+        ("emails", "email_count", "jane@corp.com\n", 6),
+    )
+    documents = make_documents([[text * times for *_, text, times in sorts], ["cafÃ© " * 4]])
+    made = run(run_stage, documents)
+    table = read_table(made, "signals")
+    for name, column, _, times in sorts:
+        assert (made.counts[name], sum(table[column].to_pylist())) == (times, times), name
+    assert made.counts["mojibake_characters"] == 2 * 4
+
+
 def test_every_column_is_described(
     documents: Documents, run_stage: Make, read_table: Read, read_input: Read
 ) -> None:
@@ -61,6 +81,17 @@ def test_every_column_is_described(
     )
     assert described["stop_words"] == list(STOP_WORDS)
     assert schema.field("words").metadata[b"description"]
+
+
+def test_columns_stand_in_one_order_and_the_splitter_is_told(
+    documents: Documents, run_stage: Make, read_table: Read, read_input: Read
+) -> None:
+    groups = ["redpajama-v2", "dclm"]
+    config = {"groups": groups, "line_rules": [], "splitter": "spacy_english"}
+    made = run(run_stage, documents, config)
+    names = read_table(made, "signals").column_names
+    assert names.index("words@dclm") < names.index("rps_doc_word_count")
+    assert read_input(made, "signals").read_json("signals.json")["splitter"] == "spacy_english"
 
 
 def test_personal_data_is_a_view(documents: Documents, run_stage: Make, read_table: Read) -> None:

@@ -100,6 +100,7 @@ def share_of(text: str) -> float:
         " Sign-in items in cart x",
     ]
 )
+@example(["\u3000two words"])
 @example(["x y\n 12 ", " 12 \nx y", "12 \nx y", "a b\nA items in cart"])
 def test_pages_equal_dclms(texts: list[str]) -> None:
     view = view_of(*texts)
@@ -107,7 +108,8 @@ def test_pages_equal_dclms(texts: list[str]) -> None:
         expected, before = corrected(text), words(text)
         assert view.edited[row] == expected
         share = (before - words(expected)) / before if before else 1.0
-        assert view.signals["refinedweb/removed_word_share"][row] == share
+        # DCLM's share is below 0 where a cut makes a word of what was none; ours is 0 there.
+        assert view.signals["refinedweb/removed_word_share"][row] == max(share, 0)
 
 
 @pytest.mark.parametrize("counter", COUNTERS)

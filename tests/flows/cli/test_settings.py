@@ -1,0 +1,28 @@
+"""What `--set` of `ingot what-if` takes."""
+
+from __future__ import annotations
+
+import pytest
+
+from artifacts_schema.errors import UsageError
+from flows.cli.settings import changed
+from stages.filter.config import FilterConfig
+
+
+@pytest.mark.parametrize(
+    "text", ["duplicates.threshold=0.7", "filter.duplicates.threshold=0.7", " filter.views=[]"]
+)
+def test_a_path_may_begin_with_the_step_as_a_run_takes_it(text: str) -> None:
+    config = changed(FilterConfig(), [text])
+    assert config != FilterConfig()
+    assert not config.thresholds
+
+
+def test_a_bare_name_is_a_rule() -> None:
+    assert changed(FilterConfig(), ["gopher_few_words=30"]).thresholds == {"gopher_few_words": 30}
+
+
+def test_an_unknown_rule_is_told_in_plain_words() -> None:
+    with pytest.raises(UsageError) as told:
+        changed(FilterConfig(), ["gopher_few_word=30"])
+    assert told.value.what.startswith("thresholds: no chosen preset has a rule 'gopher_few_word'")

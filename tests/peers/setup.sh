@@ -1,0 +1,39 @@
+#!/bin/sh
+# Make an environment for each peer that the long tests ask: sh tests/peers/setup.sh FOLDER
+# Prints where their Pythons are, as settings for a shell; says what cannot be installed, and why.
+# A peer that INGOT_PEERS or INGOT_PEERS_DOLMA already names is left alone. Safe to repeat.
+set -eu
+
+folder="${1:?usage: setup.sh FOLDER}"
+python="${PYTHON:-python3}"
+mkdir -p "$folder"
+folder="$(cd "$folder" && pwd)"
+
+# peer NAME VARIABLE MODULE REQUIREMENT...
+peer() {
+    name="$1" variable="$2" module="$3"
+    shift 3
+    given="$(printenv "$variable" || true)"
+    own="$folder/$name/bin/python"
+    if [ -n "$given" ]; then
+        echo "export $variable='$given'"
+        return
+    fi
+    wanted="$(echo "$@" | cksum)"
+    if [ "$(cat "$folder/$name/installed" 2>/dev/null || true)" != "$wanted" ]; then
+        echo "setup: $* (a few minutes the first time)" >&2
+        if ! { "$python" -m venv "$folder/$name" &&
+               "$own" -m pip install --quiet --disable-pip-version-check "$@" &&
+               "$own" -c "import $module"; } >"$folder/$name.log" 2>&1; then
+            echo "setup: no $name here, its tests are skipped: $folder/$name.log" >&2
+            return
+        fi
+        echo "$wanted" > "$folder/$name/installed"
+    fi
+    echo "export $variable='$own'"
+}
+
+# datatrove needs xxhash 3, which it does not say without its extra; spaCy's words are its words.
+peer datatrove INGOT_PEERS datatrove 'datatrove[processing]==0.10.1' spacy==3.8.18 'xxhash<4'
+# dolma's s3fs asks for one botocore, for which pip would search through every boto3.
+peer dolma INGOT_PEERS_DOLMA dolma dolma==1.2.1 boto3==1.28.17 aiobotocore==2.5.4
