@@ -50,6 +50,14 @@ def text_scores(model: LanguageModel, tokens: Tokens, texts: Sequence[str]) -> L
     return _scores(model, tokens.whole(texts))
 
 
+def line_and_text_scores(
+    model: LanguageModel, tokens: Tokens, texts: Sequence[str]
+) -> tuple[LineScores, LineScores]:
+    """`line_scores` and `text_scores`, of texts that are normalised once."""
+    by_line = tokens.lines(texts)
+    return _scores(model, by_line), _scores(model, tokens.joined(by_line, texts))
+
+
 def _scores(model: LanguageModel, text_lines: TextLines) -> LineScores:
     lines, offsets = text_lines
     return LineScores(*model.line_scores(lines), offsets)

@@ -29,6 +29,9 @@ class Tokens(Protocol):
     def whole(self, texts: Sequence[str]) -> TextLines:
         """Each text as one line, as CCNet's pipeline, datatrove and DCLM score it."""
 
+    def joined(self, by_line: TextLines, texts: Sequence[str]) -> TextLines:
+        """What `whole` gives for texts of which `lines` gave `by_line`."""
+
 
 class WordTokens:
     """Words of the normalised text, as the splitter has them. A line feed ends a word."""
@@ -49,6 +52,13 @@ class WordTokens:
     def whole(self, texts: Sequence[str]) -> TextLines:
         """Each text as one line."""
         return self._split(texts, at_line_feeds=False)
+
+    def joined(self, by_line: TextLines, texts: Sequence[str]) -> TextLines:
+        """What `whole` gives: the same words, for a line feed only parts them."""
+        lines, offsets = by_line
+        filled = np.diff(offsets) > 0
+        ends = np.concatenate(([0], lines.offsets[offsets[1:][filled]]))
+        return Lines(lines.data, ends), _offsets(filled)
 
     def _split(self, texts: Sequence[str], at_line_feeds: bool) -> TextLines:
         batch = batch_of([self._normalise(text) for text in texts], self._splitter)
@@ -92,12 +102,16 @@ class PieceTokens:
         filled = [normalise_text(text) for text in texts if text]
         return self._encoded(filled), _offsets([bool(text) for text in texts])
 
+    def joined(self, by_line: TextLines, texts: Sequence[str]) -> TextLines:
+        """What `whole` gives: pieces go over what was a line feed, so they are made anew."""
+        return self.whole(texts)
+
     def _encoded(self, lines: list[str]) -> Lines:
         plain = [line.encode("utf-8", "replace").decode() for line in lines]
         return Lines.of([" ".join(pieces) for pieces in self._pieces.EncodeAsPieces(plain)])
 
 
-def _offsets(counts: Sequence[int]) -> NDArray[np.int64]:
+def _offsets(counts: Sequence[int] | NDArray[np.bool_]) -> NDArray[np.int64]:
     offsets = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=offsets[1:])
     return offsets

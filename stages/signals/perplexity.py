@@ -16,7 +16,7 @@ import numpy as np
 
 from artifacts_schema.errors import IngotError
 from stages.language_model.model import LanguageModel, load
-from stages.language_model.perplexity import bucket, line_scores, text_scores
+from stages.language_model.perplexity import bucket, line_and_text_scores
 from stages.language_model.tokens import PieceTokens, Tokens, WordTokens
 from stages.signals.models import NgramScorer, published_place
 from stages.signals.signal import Signal
@@ -75,9 +75,9 @@ def _score(
     """Fill in what a model says of the texts of `rows`."""
     model, tokens = _loaded(scorer)
     chosen = [texts[row] for row in rows]
-    by_line = line_scores(model, tokens, chosen).perplexities()
-    as_one = text_scores(model, tokens, chosen).perplexities()
-    for row, lines, whole in zip(rows, by_line.tolist(), as_one.tolist(), strict=True):
+    found = line_and_text_scores(model, tokens, chosen)
+    by_line, as_one = (scores.perplexities().tolist() for scores in found)
+    for row, lines, whole in zip(rows, by_line, as_one, strict=True):
         if np.isnan(lines):  # The empty text.
             continue
         columns["line_perplexity"][row], columns["perplexity"][row] = lines, whole

@@ -77,6 +77,8 @@ def measure_shard(
     if pages is not None:
         columns |= page_signals(pages)
     wanted = [signal.column for signal in signals_of(given.asked(config))]
+    # Arrow would leave out what the schema does not name, without a word.
+    assert columns.keys() == {column.name for column in wanted}
     schema = KINDS["signals"].tables["*.parquet"].arrow(wanted)
     out.write_table("signals", shard.path, pa.table({"doc_id": ids, **columns}, schema=schema))
     further = None if page_views is None else page_views["spans"]

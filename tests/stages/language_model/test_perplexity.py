@@ -14,6 +14,7 @@ from stages.language_model.model import NgramModel
 from stages.language_model.perplexity import (
     bucket,
     cutoffs,
+    line_and_text_scores,
     line_scores,
     perplexities,
     text_scores,
@@ -102,3 +103,14 @@ def test_buckets_have_their_cutoffs_at_their_lower_end() -> None:
     named = [bucket(value, [340, 520]) for value in (339.9, 340.0, 519.9, 520.0)]
     assert named == ["head", "middle", "middle", "tail"]
     assert bucket(1.0, None) == bucket(np.nan, [1, 2]) == "all"
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.text(alphabet="ab c\n\r\x00é日\ud800.", max_size=12), max_size=5))
+@example(["", "\n", "the cat\nsat", "", " \n \n"])
+def test_both_scores_at_once_are_each_alone(texts: list[str]) -> None:
+    alone = line_scores(MODEL, TOKENS, texts), text_scores(MODEL, TOKENS, texts)
+    for one, other in zip(line_and_text_scores(MODEL, TOKENS, texts), alone, strict=True):
+        assert one.offsets.tolist() == other.offsets.tolist()
+        assert one.lengths.tolist() == other.lengths.tolist()
+        assert one.log10.tolist() == other.log10.tolist()
