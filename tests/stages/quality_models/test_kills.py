@@ -23,8 +23,10 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc"),
 ]
 
-SLOW = {**SMALL, "epochs": 1000, "dim": 32}
+SLOW = {**SMALL, "epochs": 1000, "dim": 256}
 """Seconds of training: it is killed long before its end."""
+LEARNS = 0.4
+"""CPU seconds after which fastText no longer starts up."""
 
 
 def in_fork(action: Callable[[], object]) -> int:
@@ -51,6 +53,15 @@ def trainings_at(folder: Path) -> list[int]:
     return found
 
 
+def has_worked(process: int) -> bool:
+    """Whether a process has run for so many CPU seconds that it learns by now, or has ended."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()
+    except OSError:
+        return True
+    return int(fields[11]) / os.sysconf("SC_CLK_TCK") >= LEARNS
+
+
 def wait_until(holds: Callable[[], bool], seconds: float = 30) -> bool:
     """Whether it comes to hold in time."""
     end = time.monotonic() + seconds
@@ -66,8 +77,9 @@ def kill_in_training(action: Callable[[], object], folder: Path) -> bool:
     child = in_fork(action)
     try:
         assert wait_until(lambda: bool(trainings_at(folder)))
-        time.sleep(0.7)  # Its start-up is over: it learns.
-        assert trainings_at(folder)
+        (training_process,) = trainings_at(folder)
+        assert wait_until(lambda: has_worked(training_process))
+        assert trainings_at(folder) == [training_process]
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
