@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -26,7 +26,7 @@ from stages.signals.redpajama import redpajama_signals
 from stages.signals.repetition import repetition_signals
 from stages.signals.sentence_signals import sentence_signals
 from stages.signals.spans import Span
-from stages.text.batch import Batch
+from stages.text.batch import Batch, batches
 from stages.text.scripts import main_script
 from stages.text.split import batch_of
 
@@ -75,12 +75,11 @@ def measure(
 
     No text is too odd: an empty one has 0 in every number and a null script.
     """
-    parts, cuts, start = list[Measured](), list[Cuts](), 0
-    for batch in _batches(texts, batch_characters):
-        part = _measure_batch(batch, config)
+    parts, cuts = list[Measured](), list[Cuts]()
+    for batch in batches(list(map(len, texts)), batch_characters):
+        part = _measure_batch(list(texts[batch]), config)
         parts.append(part)
-        cuts += [cut.moved(start) for cut in part.cuts]
-        start += len(batch)
+        cuts += [cut.moved(batch.start) for cut in part.cuts]
     columns = {
         signal.name: _joined([part.columns[signal.name] for part in parts])
         for signal in text_signals_of(config.groups, config.line_rules)
@@ -93,20 +92,6 @@ def _joined(parts: Sequence[Any]) -> Any:
     if parts and isinstance(parts[0], np.ndarray):
         return np.concatenate(parts)
     return [value for part in parts for value in part]
-
-
-def _batches(texts: Sequence[str], limit: int) -> Iterator[list[str]]:
-    """Consecutive texts of at most `limit` characters together, and at least one."""
-    batch: list[str] = []
-    size = 0
-    for text in texts:
-        if batch and size + len(text) > limit:
-            yield batch
-            batch, size = [], 0
-        batch.append(text)
-        size += len(text)
-    if batch:
-        yield batch
 
 
 def _measure_batch(texts: list[str], config: SignalsConfig) -> Measured:

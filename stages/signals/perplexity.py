@@ -8,7 +8,7 @@ CCNet's, of the perplexity by line.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -20,6 +20,7 @@ from stages.language_model.perplexity import bucket, line_and_text_scores
 from stages.language_model.tokens import PieceTokens, Tokens, WordTokens
 from stages.signals.models import NgramScorer, published_place
 from stages.signals.signal import Signal
+from stages.text.batch import batches
 
 CCNET = "Wenzek et al. 2020 (CCNet, arXiv 1911.00359)"
 PERPLEXITY_SIGNALS: tuple[Signal, ...] = (
@@ -64,8 +65,9 @@ def perplexity_signals(
         if scorer is not None:
             rows[scorer].append(row)
     for scorer in scorers:
-        for batch in _batches(rows[scorer], texts):
-            _score(scorer, batch, texts, columns)
+        own = rows[scorer]
+        for batch in batches([len(texts[row]) for row in own], BATCH_CHARACTERS):
+            _score(scorer, own[batch], texts, columns)
     return columns
 
 
@@ -83,20 +85,6 @@ def _score(
         columns["line_perplexity"][row], columns["perplexity"][row] = lines, whole
         if scorer.cutoffs is not None:
             columns["perplexity_bucket"][row] = bucket(lines, scorer.cutoffs)
-
-
-def _batches(rows: Sequence[int], texts: Sequence[str]) -> Iterator[list[int]]:
-    """Rows whose texts have at most `BATCH_CHARACTERS` together, and at least one."""
-    batch: list[int] = []
-    size = 0
-    for row in rows:
-        if batch and size + len(texts[row]) > BATCH_CHARACTERS:
-            yield batch
-            batch, size = [], 0
-        batch.append(row)
-        size += len(texts[row])
-    if batch:
-        yield batch
 
 
 def _primary(language: str | None) -> str | None:

@@ -6,7 +6,7 @@ Python object for each word.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,3 +49,15 @@ class Batch:
     codes: NDArray[np.uint32]
     offsets: NDArray[np.int64]
     tokens: Tokens
+
+
+def batches(sizes: Sequence[int], limit: int) -> Iterator[slice]:
+    """Consecutive places of at most `limit` together, and at least one; so memory is bounded."""
+    start = total = 0
+    for place, size in enumerate(sizes):
+        if place > start and total + size > limit:
+            yield slice(start, place)
+            start, total = place, 0
+        total += size
+    if start < len(sizes):
+        yield slice(start, len(sizes))
