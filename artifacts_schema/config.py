@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from artifacts_schema.errors import UsageError
 
@@ -56,6 +57,45 @@ class Execution(_Settings):
     verify_inputs: bool = Field(
         default=True, description="Hash input files before use; otherwise only sizes are compared."
     )
+
+
+_SCHEDULER = re.compile(r"(tcp|tls)://(\[[0-9a-fA-F:.]+\]|[\w.-]+):[0-9]{1,5}")
+_START = "start one by `dask scheduler`, which prints it; workers by `dask worker ADDRESS`"
+
+
+class MapExecution(Execution):
+    """How a stage runs whose shards may be done by other machines as well: same bytes."""
+
+    workers: int | None = Field(
+        default=None,
+        ge=1,
+        description="Worker processes, by default one for each core; of a cluster the most workers "
+        "at once, by default all.",
+    )
+    engine: Literal["processes", "dask"] = Field(
+        default="processes",
+        description="Who does the shards: processes of this machine, or the workers of a running "
+        "Dask cluster.",
+    )
+    scheduler: str | None = Field(
+        default=None,
+        description="Address of the cluster's scheduler, tcp://HOST:PORT or tls://HOST:PORT; what "
+        "tls needs stands in Dask's own configuration.",
+    )
+
+    @model_validator(mode="after")
+    def _dask_has_an_address(self) -> Self:
+        given = self.scheduler
+        if given is None:
+            if self.engine == "dask":
+                raise ValueError(f"engine dask needs the address of a scheduler: {_START}")
+        elif "@" in given:  # Not repeated: it may hold a password.
+            raise ValueError("scheduler: an address holds no user and no password")
+        elif not _SCHEDULER.fullmatch(given):
+            raise ValueError(
+                f"scheduler: '{given}' is no address like tcp://HOST:8786 or tls://HOST:8786"
+            )
+        return self
 
 
 def _identity(value: Any) -> Any:

@@ -299,6 +299,35 @@ def commands_table(_: type[Stage]) -> str:
     return table(["command", "does"], rows)
 
 
+def minhash_table(_: type[Stage]) -> str:
+    """The MinHash presets of `dedup`, where they come from, and what of each is as published."""
+    from stages.dedup.presets import PRESETS
+
+    rows = [
+        (
+            f"`{name}`",
+            f"{preset.ngram} {preset.unit}s, `{preset.normalise}`",
+            f"{preset.bands} × {preset.rows}",
+            f"{preset.fidelity} ({preset.source})",
+        )
+        for name, preset in PRESETS.items()
+    ]
+    return table(["preset", "shingles", "bands × rows", "what is as published, and what not"], rows)
+
+
+def curve_table(_: type[Stage]) -> str:
+    """How likely the bands of each preset propose a pair, by similarity."""
+    from stages.dedup.presets import PRESETS
+    from stages.dedup.solver import candidate_probability
+
+    at = (0.5, 0.6, 0.7, 0.8, 0.9)
+    rows = [
+        (f"`{name}`", *(f"{candidate_probability(s, p.bands, p.rows):.4f}" for s in at))
+        for name, p in PRESETS.items()
+    ]
+    return table(["preset", *(f"{s:g}" for s in at)], rows)
+
+
 BLOCKS: dict[str, Callable[[type[Stage]], str]] = {
     "facts": facts,
     "inputs": inputs_table,
@@ -309,6 +338,8 @@ BLOCKS: dict[str, Callable[[type[Stage]], str]] = {
     "rules": rules_table,
     "signals": signals_table,
     "commands": commands_table,
+    "minhash": minhash_table,
+    "curve": curve_table,
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from artifacts_schema.errors import UsageError
 from artifacts_schema.kinds.documents import (
     CONTAMINATION,
+    DEDUP_INDEX,
     DOCUMENTS,
     DUPLICATES,
     EXCLUSIONS,
@@ -39,6 +40,7 @@ KINDS: dict[str, Kind] = {
         SIGNALS,
         VIEWS,
         DUPLICATES,
+        DEDUP_INDEX,
         CONTAMINATION,
         LEDGER,
         EXCLUSIONS,

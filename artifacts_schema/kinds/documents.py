@@ -88,9 +88,9 @@ VIEWS = Kind(
 
 DUPLICATES = Kind(
     name="duplicates",
-    version=1,
-    description="Verified near-duplicate pairs above a low floor: a table set for each documents "
-    "artifact, in a folder named by the first 12 digits of its digest.",
+    version=2,
+    description="Exact classes and near-duplicate pairs above a low floor: a table set for each "
+    "documents artifact, in a folder named by the first 12 digits of its digest.",
     tables={
         "*/*.parquet": Table(
             (
@@ -98,18 +98,40 @@ DUPLICATES = Kind(
                 Column(
                     "exact_class",
                     "string",
-                    "doc_id of the first document with the same normalised text; its own if alone.",
+                    "doc_id of the document that stands for all with this normalised text: of the "
+                    "earliest documents output, in it the least id; its own if alone.",
                 ),
+                Column("text_class", "string", "The same for texts equal to the byte."),
                 Column(
                     "partners",
-                    "list<struct<doc_id: string, similarity: float32, band: int32>>",
-                    "Verified pairs of the exact class's first document, similarity falling; "
-                    "empty for the other members of the class.",
+                    "list<struct<doc_id: string, similarity: float32?, containment: float32?, "
+                    "band: int32>>",
+                    "Pairs of the one that stands for its exact class, with documents of its own "
+                    "or earlier outputs, similarity (Jaccard) falling; containment is the share "
+                    "of the smaller one's shingles; both null where not verified; band is the "
+                    "first that proposed the pair, -1 where a third document led to it.",
                 ),
             )
         )
     },
-    files={"statistics.json": "Candidates, verified pairs, classes, and the parameters' curve."},
+    files={"statistics.json": "Parameters, counts, similarities, recall in theory and measured."},
+)
+
+DEDUP_INDEX = Kind(
+    name="dedup_index",
+    version=1,
+    description="What a later run needs to compare its documents with these: little-endian arrays "
+    "for each shard, in a folder for each documents artifact (first 12 digits of its digest).",
+    files={
+        "index.json": "Settings, generations of documents with their shards, sizes in bytes.",
+        "*/*.ids": "16 bytes a document, in order.",
+        "*/*.names": "Rows sorted by id, uint32, in runs of 65,536 documents.",
+        "*/*.classes": "128-bit hashes of normalised and raw text, sorted, with their rows, in runs.",
+        "*/*.keys": "Band keys, sorted within each band, with their rows, in runs.",
+        "*/*.sizes": "Distinct shingles of each document, uint32.",
+        "*/*.shingles": "Kept shingles of each document, sorted, uint64, end to end.",
+        "pairs/*.pairs": "Verified pairs of the run: numbers, similarity, containment, band.",
+    },
 )
 
 CONTAMINATION = Kind(

@@ -89,18 +89,14 @@ class Corpus:
     def texts(self, doc_ids: Sequence[str]) -> dict[str, Row]:
         """Text, address and source by doc_id, personal data and secrets replaced where found."""
         from stages.engine.excerpts import rows_of
-        from stages.filter.edits import PERSONAL_DATA, SECRETS, apply, edits_of
+        from stages.filter.edits import PERSONAL_DATA, SECRETS
+        from stages.filter.shown import shown, spans_by_id
 
         rows = rows_of(self.given.documents, doc_ids, ["text", "url", "source"])
-        hidden = dict.fromkeys((PERSONAL_DATA, SECRETS, *self.config.views))
-        for views in self.given.views:
-            for path in views.paths():
-                table = views.read_table(path)
-                chosen = table.filter(pc.is_in(table["doc_id"], value_set=pa.array(doc_ids)))
-                edits = edits_of(chosen["spans"], tuple(hidden))
-                for place, doc_id in enumerate(chosen["doc_id"].to_pylist()):
-                    row = rows[doc_id]
-                    row["text"] = apply(row["text"], edits.of(place))
+        spans = spans_by_id(self.given.views, doc_ids)
+        hidden = tuple(dict.fromkeys((PERSONAL_DATA, SECRETS, *self.config.views)))
+        for doc_id, row in rows.items():
+            row["text"] = shown(row["text"], spans.get(doc_id, ()), hidden)
         return rows
 
 
@@ -122,7 +118,8 @@ def _given(store: Store, manifest: Manifest) -> Given:
         documents=given["documents"],
         signals=given["signals"],
         views=given["views"],
-        duplicates=next(iter(given["duplicates"]), None),
+        duplicates=given["duplicates"],
+        ledger=given["ledger"],
         contamination=next(iter(given["contamination"]), None),
         exclusions=given["exclusions"],
     )

@@ -14,6 +14,7 @@ from artifacts_schema.errors import UsageError
 from artifacts_schema.kinds import beside
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
+from flows.cli.copies import link_between, mates_of
 from flows.cli.document_find import Found, look_up, outputs_of, read_row, rows_about
 from flows.cli.failed_rules import failures
 from flows.cli.output import clean
@@ -94,7 +95,13 @@ def document_chains(store: Store, manifests: Sequence[Manifest], wanted: str) ->
             if kind != "rejected":
                 chain.sightings += _beside(store, manifests, given, path, row, doc_id)
         chain.sightings += _exclusions(store, manifests, doc_id)
+        for sighting in chain.of("duplicates"):
+            given = Input.of(store, sighting.manifest, sighting.output, full_check=False)
+            sighting.values["mates"] = mates_of(given, doc_id, sighting.values).plain()
         for sighting in chain.of("ledger"):
+            partner = sighting.values["partner"]
+            link = partner and link_between(store, sighting.manifest, doc_id, partner)
+            sighting.values["link"] = link.plain() if link else None
             failed = failures(sighting, chain.sightings)
             sighting.values["failures"] = [failure.plain() for failure in failed]
         chain.sightings.sort(key=lambda s: (_ORDER.index(s.kind), s.manifest.stage, s.manifest.key))
@@ -142,9 +149,11 @@ def _beside(
             if output.kind == "token_shards":
                 yield from _pieces(manifest, given, doc_id)
                 continue
-            folder = {"signals": "", "views": ""}.get(output.kind, f"{beside(documents.digest)}/")
-            place = folder + path
-            if output.kind in _BESIDE and given.has(place):
+            in_folder = f"{beside(documents.digest)}/{path}"
+            places = {"signals": [path], "views": [path, in_folder]}.get(output.kind, [in_folder])
+            for place in places:
+                if output.kind not in _BESIDE or not given.has(place):
+                    continue
                 values = read_row(given, place, row)
                 if values.pop("doc_id") == doc_id:
                     yield Sighting(manifest, name, output.kind, place, row, values)

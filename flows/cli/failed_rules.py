@@ -45,10 +45,9 @@ def failures(ledger: Sighting, seen: Iterable[Sighting]) -> list[Failure]:
 
     given = {
         role: next((s.values for s in seen if _was_given(ledger.manifest, role, s)), {})
-        for role in ("documents", "signals", "duplicates", "contamination", "exclusions")
+        for role in ("documents", "signals", "contamination", "exclusions")
     }
-    signals, partner = given["signals"], values["partner"]
-    similar = {p["doc_id"]: p["similarity"] for p in given["duplicates"].get("partners", ())}
+    signals, link, copies = given["signals"], values["link"] or {}, config.duplicates
     told: dict[str, Callable[[], Failure]] = {
         checks.LANGUAGE: lambda: Failure(
             checks.LANGUAGE, signals.get("language"), " or ".join(config.languages), "language"
@@ -61,7 +60,7 @@ def failures(ledger: Sighting, seen: Iterable[Sighting]) -> list[Failure]:
         ),
         checks.EXCLUSION: lambda: Failure(checks.EXCLUSION, given["exclusions"].get("reason")),
         checks.NEAR_DUPLICATE: lambda: Failure(
-            checks.NEAR_DUPLICATE, similar.get(partner), config.duplicates.threshold, "similarity"
+            checks.NEAR_DUPLICATE, link.get(copies.measure), copies.threshold, copies.measure
         ),
     }
     rules = _rules(config, given["documents"], signals)

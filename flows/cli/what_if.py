@@ -49,6 +49,7 @@ def command(
     \b
     ingot what-if quickstart/filter --set gopher_few_words=30
     ingot what-if quickstart/filter --set duplicates.threshold=0.7 --set 'languages=[en, de]'
+    ingot what-if quickstart/filter --set 'duplicates.priority=[{by: length}]'
     ingot what-if quickstart/filter --sweep gopher_few_words=10:100:10
     """  # fmt: skip
     from flows.cli.artifacts import open_store

@@ -12,6 +12,7 @@ from flows.cli.options import json_option, store_option
 
 SIGNALS_SHOWN = 5
 PIECES_SHOWN = 5
+COPIES_SHOWN = 5
 
 
 @click.command("why")
@@ -127,11 +128,21 @@ class _Telling:
         return lines
 
     def _duplicates(self, values: dict[str, Any], seen: Any) -> list[tuple[str, str]]:
-        exact = values["exact_class"]
-        same = "" if exact == self.chain.doc_id else f"same text as {exact}; "
-        pairs = [f"{p['doc_id']} {p['similarity']:.2f}" for p in values["partners"][:5]]
-        near = f"{len(values['partners'])} near: {', '.join(pairs)}" if pairs else "no near copy"
-        return [("copies", f"{same}{near}")]
+        exact, mates = values["exact_class"], values["mates"]
+        told = []
+        if mates["normalised"]:
+            raw = mates["raw"]
+            to_the_byte = f", {'all' if raw == mates['normalised'] else f'{raw:,}'} to the byte"
+            names = ", ".join(mates["doc_ids"][:COPIES_SHOWN])
+            more = ", …" if mates["normalised"] > COPIES_SHOWN else ""
+            told.append(f"{mates['normalised']:,} of the same text{to_the_byte}: {names}{more}")
+        elif exact != self.chain.doc_id:
+            told.append(f"same text as {exact}")
+        pairs = [_near(pair) for pair in values["partners"][:COPIES_SHOWN]]
+        more = ", …" if len(values["partners"]) > COPIES_SHOWN else ""
+        near = f"{len(values['partners'])} near: {', '.join(pairs)}{more}"
+        told.append(near if pairs else "no near copy listed")
+        return [("copies", "; ".join(told))]
 
     def _contamination(self, values: dict[str, Any], seen: Any) -> list[tuple[str, str]]:
         if not values["hits"]:
@@ -148,6 +159,7 @@ class _Telling:
             return [("verdict", f"kept, {values['edits']} edits")]
         first, *others = values["failures"]
         partner = f", kept partner {values['partner']}" if values["partner"] else ""
+        partner += f": {_linked(values['link'])}" if values["link"] else ""
         lines = [("verdict", f"dropped by {_failed(first)}{partner}")]
         return lines + [("", f"also fails {_failed(failure)}") for failure in others]
 
@@ -167,6 +179,24 @@ class _Telling:
                 f"{start + length} (the document's {within} to {within + length})",
             )
         ]
+
+
+def _near(pair: dict[str, Any]) -> str:
+    """A partner with its similarity."""
+    similarity = pair["similarity"]
+    return f"{pair['doc_id']} {'not verified' if similarity is None else f'{similarity:.2f}'}"
+
+
+def _linked(link: dict[str, Any]) -> str:
+    """What makes two documents copies, in words."""
+    if link["exact"] is not None:
+        return "same text to the byte" if link["exact"] == "raw" else "same text once normalised"
+    found = "found through a third document"
+    agreed = found if link["band"] < 0 else f"agreed in band {link['band']}"
+    if link["similarity"] is None:
+        return f"not verified, {agreed}"
+    measures = (f"{name} {link[name]:.2f}" for name in ("similarity", "containment"))
+    return f"{', '.join(measures)}, {agreed}"
 
 
 def _failed(failure: dict[str, Any]) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from artifacts_schema.config import Config
+from artifacts_schema.config import Config, MapExecution
 from stages.engine import Many, Stage
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Decontaminate(Stage):
     outputs: ClassVar = {"contamination": "contamination"}
     libraries = ("numpy", "pyarrow", "regex", "xxhash")
     handles_documents = True
-    Config = DecontaminateConfig
+    Config, Execution = DecontaminateConfig, MapExecution
 
     def run(self, context: Context) -> None:
         from stages.decontaminate.index import BenchmarkSet, build_index

@@ -17,22 +17,24 @@ from stages.engine.inputs import Input
 from stages.engine.page import Artifact
 from stages.engine.tally import at_hand, hosts
 
-EXACT = "exact"
-SIMILARITIES = 7
+STEPS = 7
 """Steps between the floor and 1 from which pairs are chosen."""
 
+_EXACT, _UNVERIFIED = "exact", "unverified"
 _LINKS_AT_ONCE = 1 << 21
 
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Documents that exact classes and verified pairs link, directly or through others."""
+    """Documents that exact classes and pairs link, directly or through others."""
 
     ids: pa.StringArray
     cluster: NDArray[np.int64]
     """Number of each document's cluster, from 0."""
     exact_class: NDArray[np.int64]
     """Number of each document's exact class."""
+    is_earlier: NDArray[np.bool_]
+    """Whether it is of an earlier index: no row tells of it here, others name it."""
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -45,24 +47,51 @@ class Clusters:
         pairs = np.unique(np.column_stack([self.cluster, self.exact_class]), axis=0)
         return np.bincount(pairs[:, 0], minlength=len(self.sizes))
 
+    def members(self, cluster: int) -> NDArray[np.int64]:
+        """Places of a cluster's documents."""
+        return np.flatnonzero(self.cluster == cluster)
 
-def read_duplicates(duplicates: Input, floor: float, most: int) -> tuple[Clusters, list[Row]]:
-    """The clusters at the floor of similarity, and at most `most` pairs to look at.
 
-    Documents without any copy are left out. Of the links only so many are held at once; beside
-    them, a few numbers and the id of each linked document.
+def read_duplicates(
+    duplicates: Input, floor: float, most: int, measure: str = "similarity"
+) -> tuple[Clusters, list[Row]]:
+    """The clusters of all that is linked, and at most `most` pairs to look at.
+
+    The pairs are spread over the range of `measure` from the floor on, and of documents that have a
+    row here. Documents without any copy are left out. Of the links only so many are held at once;
+    beside them, a few numbers and the id of each linked document.
     """
-    linked, pairs = [pa.array([], pa.string())], LeastIds(most, by="pair")
-    for rows in _linked_rows(duplicates):
-        linked += [*rows["doc_id"].chunks, *rows["exact_class"].chunks]
-        _offer_pairs(pairs, rows, floor)
-    ids = pc.unique(pa.chunked_array(linked))
+    ids = _linked_ids(duplicates)
+    is_earlier = ~_have_rows(duplicates, ids)
     exact_class, cluster = np.arange(len(ids)), np.arange(len(ids))
+    pairs = LeastIds(4 * most, by="pair")  # Most are met twice, and families have many.
     for copies, near in _links(duplicates):
         one, two = _places(copies, ids)
-        exact_class[one] = two
-        cluster = _joined(_joined(cluster, one, two), *_places(near, ids))
-    return Clusters(ids, cluster, exact_class), _chosen(pairs, most)
+        _offer(pairs, _EXACT, copies.filter(pa.array(~is_earlier[one] & ~is_earlier[two])))
+        exact_class[two] = one
+        cluster = _joined(cluster, one, two)
+        one, two = _places(near, ids)
+        here = near.filter(pa.array(~is_earlier[one] & ~is_earlier[two]))
+        for group, rows in _by_step(here, floor, measure):
+            _offer(pairs, group, rows)
+        cluster = _joined(cluster, one, two)
+    return Clusters(ids, cluster, exact_class, is_earlier), _chosen(pairs, most, ids, cluster)
+
+
+def _linked_ids(duplicates: Input) -> pa.StringArray:
+    linked = [pa.array([], pa.string())]
+    for rows in _linked_rows(duplicates):
+        named = pc.struct_field(pc.list_flatten(rows["partners"]), "doc_id")
+        linked.append(pc.unique(_end_to_end(rows["doc_id"], rows["exact_class"], named)))
+    return pc.unique(pa.chunked_array(linked))
+
+
+def _have_rows(duplicates: Input, ids: pa.StringArray) -> NDArray[np.bool_]:
+    found = np.zeros(len(ids), dtype=bool)
+    for shard in duplicates.shards():
+        places = pc.index_in(shard.read(["doc_id"])["doc_id"], value_set=ids).drop_null()
+        found[places.to_numpy()] = True
+    return found
 
 
 def _linked_rows(duplicates: Input) -> Iterator[pa.Table]:
@@ -74,12 +103,12 @@ def _linked_rows(duplicates: Input) -> Iterator[pa.Table]:
 
 
 def _links(duplicates: Input) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """Documents with their exact class's first one, and pairs, so many at once."""
+    """Exact classes' first documents with the others, and pairs, so many at once."""
     copies: list[pa.Table] = []
     near: list[pa.Table] = []
     for rows in _linked_rows(duplicates):
-        copies.append(pa.table({"one": rows["doc_id"], "two": rows["exact_class"]}))
-        near.append(_partners(rows).select(["one", "two"]))
+        copies.append(_copies(rows))
+        near.append(_partners(rows))
         if sum(map(len, (*copies, *near))) >= _LINKS_AT_ONCE:
             yield pa.concat_tables(copies), pa.concat_tables(near)
             copies, near = [], []
@@ -87,16 +116,37 @@ def _links(duplicates: Input) -> Iterator[tuple[pa.Table, pa.Table]]:
         yield pa.concat_tables(copies), pa.concat_tables(near)
 
 
-def _partners(rows: pa.Table) -> pa.Table:
-    """One row for each partner of each document."""
-    partners = pc.list_flatten(rows["partners"])
+def _copies(rows: pa.Table) -> pa.Table:
+    """The first of the exact class and the copy, for each document that is not the first."""
+    others = rows.filter(pc.not_equal(rows["doc_id"], rows["exact_class"]))
+    unknown = pa.nulls(len(others), pa.float32())
     return pa.table(
         {
-            "one": rows["doc_id"].take(pc.list_parent_indices(rows["partners"])),
-            "two": pc.struct_field(partners, "doc_id"),
-            "similarity": pc.struct_field(partners, "similarity"),
+            "one": others["exact_class"],
+            "two": others["doc_id"],
+            "similarity": unknown,
+            "containment": unknown,
         }
     )
+
+
+def _partners(rows: pa.Table) -> pa.Table:
+    """Each document with each of its partners, the lesser id first."""
+    partners = pc.list_flatten(rows["partners"])
+    one = rows["doc_id"].take(pc.list_parent_indices(rows["partners"]))
+    two = pc.struct_field(partners, "doc_id")
+    return pa.table(
+        {
+            "one": pc.min_element_wise(one, two),
+            "two": pc.max_element_wise(one, two),
+            "similarity": pc.struct_field(partners, "similarity"),
+            "containment": pc.struct_field(partners, "containment"),
+        }
+    )
+
+
+def _end_to_end(*columns: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string())
 
 
 def _places(links: pa.Table, ids: pa.StringArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -152,33 +202,52 @@ def between(clusters: Clusters, labels: pa.ChunkedArray, shown: Sequence[str]) -
     return matrix - np.diag(np.asarray(alone.sum(axis=0)).ravel())
 
 
-def _offer_pairs(least: LeastIds, rows: pa.Table, floor: float) -> None:
-    """Consider pairs for each step of similarity, and exact ones."""
-    exact = rows.filter(pc.not_equal(rows["doc_id"], rows["exact_class"]))
-    none = pa.nulls(len(exact), pa.float32())
-    columns = {"one": exact["exact_class"], "two": exact["doc_id"], "similarity": none}
-    least.offer(EXACT, _named(pa.table(columns)))
-    near = _partners(rows)
-    near = _named(near.filter(pc.less(near["one"], near["two"])))
-    above = near["similarity"].to_numpy() - floor
-    step = np.floor(above / (1 - floor + 1e-6) * SIMILARITIES).astype(np.int64)
+def _by_step(near: pa.Table, floor: float, measure: str) -> Iterator[tuple[str, pa.Table]]:
+    """The pairs of each step between the floor and 1, and those that were not verified."""
+    above = near[measure].to_numpy(zero_copy_only=False) - floor
+    known = ~np.isnan(above)
+    step = np.full(len(above), STEPS, dtype=np.int64)
+    step[known] = np.clip(above[known] / (1 - floor + 1e-6) * STEPS, 0, STEPS - 1)
     for place in np.unique(step).tolist():
-        least.offer(str(place), near.filter(pa.array(step == place)))
+        group = str(place) if place < STEPS else _UNVERIFIED
+        yield group, near.filter(pa.array(step == place))
 
 
-def _named(pairs: pa.Table) -> pa.Table:
-    return pairs.append_column("pair", pc.binary_join_element_wise(pairs["one"], pairs["two"], " "))
+def _offer(least: LeastIds, group: str, pairs: pa.Table) -> None:
+    """Consider the first pair of each document, so that a family does not take all places."""
+    named = pc.binary_join_element_wise(pairs["one"], pairs["two"], " ")
+    pairs = pairs.append_column("pair", named)
+    first = pairs.group_by("one").aggregate([("pair", "min")])["pair_min"]
+    least.offer(group, pairs.filter(pc.is_in(named, value_set=first)))
 
 
-def _chosen(least: LeastIds, most: int) -> list[Row]:
-    """Pairs over the whole range of similarity and an exact one, the least similar first.
+def _chosen(
+    least: LeastIds, most: int, ids: pa.StringArray, cluster: NDArray[np.int64]
+) -> list[Row]:
+    """Pairs over the whole range of the measure and an exact one, the least similar first.
 
-    Rows of `one`, `two` and `similarity` (None for exact copies).
+    Those of one family come after the first of others. Rows of `one`, `two`, `similarity` and
+    `containment` (None where not measured), and whether they are `exact` copies.
     """
-    steps = [list(least.groups.get(str(place), [])) for place in range(SIMILARITIES)]
-    chosen = least.groups.get(EXACT, [])[:1]
-    while len(chosen) < most and any(steps):
-        for waiting in steps:
-            if waiting and len(chosen) < most:
-                chosen.append(waiting.pop(0))
-    return sorted(chosen, key=lambda pair: (pair["similarity"] or 2.0, pair["pair"]))
+    names = [_EXACT, *map(str, range(STEPS)), _UNVERIFIED]
+    waiting = {name: list(least.groups.get(name, [])) for name in names}
+    if any(rows for name, rows in waiting.items() if name != _EXACT):
+        waiting[_EXACT] = waiting[_EXACT][:1]  # One is enough where there are others.
+    met: set[int] = set()
+    chosen: dict[str, Row] = {}
+    while len(chosen) < most and any(waiting.values()):
+        for name, rows in waiting.items():
+            rows[:] = [row for row in rows if row["pair"] not in chosen]
+            if not rows or len(chosen) == most:
+                continue
+            families = cluster[pc.index_in(pa.array([row["one"] for row in rows]), ids).to_numpy()]
+            place = next((n for n, family in enumerate(families) if int(family) not in met), 0)
+            met.add(int(families[place]))
+            row = rows.pop(place)
+            chosen[row["pair"]] = {**row, "exact": name == _EXACT}
+    return sorted(chosen.values(), key=_likeness)
+
+
+def _likeness(pair: Row) -> tuple[bool, bool, float, str]:
+    unknown = pair["similarity"] is None
+    return pair["exact"], unknown, 0.0 if unknown else pair["similarity"], pair["pair"]

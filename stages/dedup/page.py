@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from stages.dedup.figures import (
-    Clusters,
-    between,
-    read_duplicates,
-    told_of,
-)
+from stages.dedup.figures import Clusters, between, read_duplicates, told_of
+from stages.dedup.solver import candidate_probability
 from stages.engine.excerpts import Row, differences, excerpt, rows_of
 from stages.engine.figures import (
     Axis,
@@ -41,29 +39,48 @@ LARGEST = 10
 GROUPS = 12
 """Rows of a matrix between sources, snapshots or domains."""
 
+EARLIER = "earlier snapshots"
+FINE = 40
+"""Points of the theoretical curve; those in the middle of measured steps are among them."""
+
 _COUNTS = {
-    "documents": "documents compared",
+    "documents": "documents",
+    "earlier_documents": "earlier documents they are compared with",
     "documents_without_words": "… without words, compared exactly alone",
-    "exact_classes": "texts that occur more than once",
-    "exact_copies": "… their further copies",
-    "documents_with_pairs": "documents with a near-duplicate",
+    "text_classes": "texts that occur more than once, to the byte",
+    "text_copies": "… their further copies",
+    "exact_classes": "texts that occur more than once, once normalised",
+    "exact_copies": "… their further copies, once normalised",
     "candidate_pairs": "pairs proposed by MinHash",
-    "verified_pairs": "… at least as similar as the floor",
+    "verified_pairs": "… at the floor or above",
+    "closed_candidates": "pairs proposed by a common partner",
+    "closed_pairs": "… at the floor or above, of these",
+    "unequal_candidates": "proposed pairs refused for their lengths alone",
+    "estimated_pairs": "pairs of estimated similarity: a document has more shingles than are kept",
+    "documents_with_pairs": "documents with a near-duplicate",
+    "capped_documents": "… with more partners than are listed",
     "capped_buckets": "buckets too large to compare all with all",
-    "capped_documents": "documents with more partners than are listed",
 }
+_ALWAYS = {"documents", "text_copies", "exact_copies", "candidate_pairs", "verified_pairs"}
 
 
 def page(artifact: Artifact) -> list[Figure]:
-    """What was compared, how alike the pairs are, clusters, where copies lie, and some pairs."""
-    measured = artifact.output("duplicates").read_json("statistics.json")
-    figures: list[Figure] = [_counts(measured), *_similarity(measured), _curve(measured)]
-    floor = measured["parameters"]["floor"]
-    clusters, pairs = read_duplicates(artifact.output("duplicates"), floor, PAIRS)
+    """What was compared, how alike the pairs are, what was missed, where copies lie, and some."""
+    duplicates = artifact.output("duplicates")
+    measured = duplicates.read_json("statistics.json")
+    figures: list[Figure] = [
+        _counts(measured),
+        *_similarity(measured),
+        _recall(measured),
+        *_passages(measured["passages"]),
+    ]
+    of = measured["parameters"]
+    measure = "similarity" if of["measure"] == "jaccard" else of["measure"]
+    clusters, pairs = read_duplicates(duplicates, of["floor"], PAIRS, measure)
     if not len(clusters.ids):
         return [*figures, TextFigure("Clusters of copies", "None: no two documents are alike.")]
     told = told_of(artifact, clusters.ids)
-    figures += [_sizes(clusters), _largest(artifact, clusters, told)]
+    figures += [_sizes(clusters, of["verify"]), _largest(artifact, clusters, told)]
     if told is None:
         text = "Not shown: the documents that were compared have been collected since."
         return [*figures, TextFigure("Sources, domains and texts of copies", text)]
@@ -71,11 +88,15 @@ def page(artifact: Artifact) -> list[Figure]:
 
 
 def _counts(measured: dict[str, Any]) -> TableFigure:
-    rows = tuple((text, measured["counts"][name]) for name, text in _COUNTS.items())
-    of = measured["parameters"]
+    counts, of = measured["counts"], measured["parameters"]
+    rows = tuple((t, counts[n]) for n, t in _COUNTS.items() if counts[n] or n in _ALWAYS)
+    used = of["settings"]
+    measure = "a Jaccard similarity" if of["measure"] == "jaccard" else "a containment"
+    kept = f"pairs are kept from {measure} of {of['floor']:g} on."
     note = (
-        f"Shingles of {of['ngram']} words; {of['bands']} bands of {of['rows']} hashes; pairs are "
-        f"kept from a Jaccard similarity of {of['floor']:g} on."
+        f"Preset {of['preset']}: shingles of {used['ngram']} {used['unit']}s, normalised by "
+        f"{used['normalise']!r}; {used['bands']} bands of {used['rows']} hashes; "
+        + (kept if of["verify"] else "all proposed pairs are kept, not verified.")
     )
     return TableFigure(
         "Documents compared and copies found", (Column("what"), number("number")), rows, note
@@ -87,7 +108,7 @@ def _similarity(measured: dict[str, Any]) -> list[Figure]:
     pairs = {round(step["from"] * 20): step["pairs"] for step in measured["similarity"]}
     if not pairs:
         return []
-    first = min(int(measured["parameters"]["floor"] * 20), *pairs)
+    first = min(int(measured["parameters"]["floor"] * 20 + 1e-9), *pairs)
     edges = tuple(place / 20 for place in range(first, 21))
     counts = tuple(pairs.get(place, 0) for place in range(first, 20))
     return [
@@ -102,21 +123,114 @@ def _similarity(measured: dict[str, Any]) -> list[Figure]:
     ]
 
 
-def _curve(measured: dict[str, Any]) -> CurveFigure:
-    curve, floor = measured["curve"], measured["parameters"]["floor"]
-    x = tuple(point["similarity"] for point in curve)
-    y = tuple(point["probability"] for point in curve)
+def _recall(measured: dict[str, Any]) -> CurveFigure:
+    """The chance that a pair is proposed, and the share of a sample's pairs that was found."""
+    of, recall = measured["parameters"], measured["recall"]
+    bands, rows = of["settings"]["bands"], of["settings"]["rows"]
+    x = tuple(step / FINE for step in range(1, FINE + 1))
+    theory = tuple(round(candidate_probability(s, bands, rows), 6) for s in x)
+    steps = recall["similarity"] if recall else []
+    found = _shares(steps) if steps else []
+    marks = (Mark(of["floor"], "floor"),) if of["measure"] == "jaccard" else ()
     return CurveFigure(
-        "Chance that MinHash proposes a pair",
-        Axis("Jaccard similarity", format=".2f"),
-        Axis("probability", format=".3f"),
-        (Series("probability", x, y),),
-        (Mark(floor, "floor"),),
-        "1 − (1 − s^rows)^bands: less similar pairs are found by chance or not at all.",
+        "Pairs that are found, by similarity: in theory and measured",
+        Axis("Jaccard similarity", format=".3f"),
+        Axis("share of pairs", format=".3f"),
+        (Series("1 − (1 − s^rows)^bands", x, theory), *found),
+        marks,
+        _recall_note(measured),
     )
 
 
-def _sizes(clusters: Clusters) -> BarFigure:
+def _shares(steps: list[dict[str, Any]]) -> list[Series]:
+    """Of each step of similarity, in its middle: what bands found, what was found at all.
+
+    A step without pairs in the sample is a gap.
+    """
+    of = {round(step["from"] * FINE): step for step in steps}
+    places = range(min(of), max(of) + 1, 2)
+    middles = tuple((place + 1) / FINE for place in places)
+
+    def series(name: str, share: Callable[[dict[str, Any]], float], faint: bool = False) -> Series:
+        y = tuple(share(of[place]) if place in of else None for place in places)
+        return Series(name, middles, y, faint)
+
+    return [
+        series("found by bands", lambda step: step["by_bands"] / step["pairs"]),
+        series("found, partners of partners too", lambda step: step["found"] / step["pairs"]),
+        series("… of these, 95 % from", lambda step: step["interval"][0], faint=True),
+        series("… 95 % to", lambda step: step["interval"][1], faint=True),
+    ]
+
+
+def _recall_note(measured: dict[str, Any]) -> str:
+    of, recall, capped = (measured[name] for name in ("parameters", "recall", "counts"))
+    if not recall:
+        return "Not measured: no documents were sampled."
+    pairs = sum(step["pairs"] for step in recall["similarity"])
+    documents = recall["documents"]
+    partners, like = documents["with_partner"], documents["similarity"]
+    several = ""
+    if partners:
+        low, high = documents["interval"]
+        several = (
+            f"Of {partners:,} sampled documents with a partner at {like:g} or above, "
+            f"{documents['found']:,} are paired with one: {documents['found'] / partners:.1%} "
+            f"(95 %: {low:.1%} to {high:.1%})."
+        )
+    return sentences(
+        f"{recall['sampled']:,} documents were compared with all others, which makes {pairs:,} "
+        f"pairs at {recall['floor']:g} or above; intervals take them as independent, which "
+        "those of one family are not.",
+        several,
+        f"{capped['capped_buckets']:,} buckets of more than {of['max_bucket']} documents were "
+        "compared in part, so pairs within large families are missed, whatever the similarity."
+        if capped["capped_buckets"]
+        else "",
+    )
+
+
+def _passages(passages: dict[str, Any]) -> list[Figure]:
+    """What repeated lines, sentences or runs of tokens cover, and the most frequent ones."""
+    if not passages:
+        return []
+    columns = (
+        Column("view"),
+        number("passages"),
+        number("repeated"),
+        number("spans"),
+        number("documents with one"),
+        number("of all", ".1%"),
+        number("characters in them"),
+        number("of all", ".1%"),
+    )
+    rows = tuple(
+        (
+            view,
+            *(told[name] for name in ("passages", "repeated", "spans")),
+            *_of_all(told["repeated_documents"], told["documents"]),
+            *_of_all(told["repeated_characters"], told["characters"]),
+        )
+        for view, told in passages.items()
+    )
+    note = "Passages that occurred before, kept as spans of a view: `filter` may cut them."
+    figures: list[Figure] = [TableFigure("Repeated passages", columns, rows, note)]
+    most = tuple(
+        (view, each["count"], each["excerpt"], each["doc_id"])
+        for view, told in passages.items()
+        for each in told["most_frequent"]
+    )
+    if most:
+        heads = (Column("view"), number("times"), Column("passage"), Column("first in"))
+        figures.append(TableFigure("Most frequent passages", heads, most))
+    return figures
+
+
+def _of_all(part: int, whole: int) -> tuple[Cell, Cell]:
+    return part, part / whole if whole else None
+
+
+def _sizes(clusters: Clusters, verified: bool = True) -> BarFigure:
     """Clusters by size in bins that double, apart by whether all their documents are equal."""
     bins = np.ceil(np.log2(clusters.sizes)).astype(np.int64)
     is_exact = clusters.classes == 1
@@ -133,48 +247,79 @@ def _sizes(clusters: Clusters) -> BarFigure:
         ),
         stacked=True,
         label="documents",
-        note=f"{len(clusters.ids):,} documents stand in {len(bins):,} clusters: linked by equal "
-        "text or by a pair above the floor, directly or through others.",
+        note=sentences(
+            f"{len(clusters.ids):,} documents stand in {len(bins):,} clusters: linked by equal "
+            f"text or by a pair {'above the floor' if verified else 'that MinHash proposed'}, "
+            "directly or through others.",
+            _of_earlier(clusters),
+        ),
     )
+
+
+def _of_earlier(clusters: Clusters) -> str:
+    earlier = int(clusters.is_earlier.sum())
+    return f"{earlier:,} of them are of {EARLIER}, which these copy." if earlier else ""
 
 
 def _largest(artifact: Artifact, clusters: Clusters, told: pa.Table | None) -> TableFigure:
     sizes, classes = clusters.sizes, clusters.classes
-    largest = np.lexsort((np.arange(len(sizes)), -sizes))[:LARGEST]
-    rows: list[tuple[Cell, ...]] = []
-    first = [min(clusters.ids.filter(pa.array(clusters.cluster == c)).to_pylist()) for c in largest]
+    largest = np.lexsort((np.arange(len(sizes)), -sizes))[:LARGEST].tolist()
+    members = [clusters.members(cluster) for cluster in largest]
+    first = [_first(clusters, of) for of in members]
     named = rows_of(at_hand(artifact, "documents"), first, ["url", "title"])
-    for place, cluster in enumerate(largest.tolist()):
-        row = named.get(first[place], {})
+    rows: list[tuple[Cell, ...]] = []
+    for cluster, of, one in zip(largest, members, first, strict=True):
+        row = named.get(one, {})
         domains: dict[str, int] = {}
         if told is not None:
-            own = told["domain"].filter(pa.array(clusters.cluster == cluster))
-            add_counts(domains, own.drop_null())
+            add_counts(domains, told["domain"].take(pa.array(of)).drop_null())
         rows.append(
             (
                 int(sizes[cluster]),
+                int(clusters.is_earlier[of].sum()) or None,
                 int(classes[cluster]),
-                len(domains) or None,
-                ", ".join(name for name, _ in ranked(domains)[:3]) or None,
-                (row.get("title") or "")[:LABEL],
-                (row.get("url") or first[place])[: 2 * LABEL],
+                _names(domains) or None,
+                (row.get("title") or "")[:LABEL] or None,
+                (row.get("url") or one)[: 2 * LABEL],
             )
         )
-    rows.sort(key=lambda row: (-int(row[0] or 0), str(row[5])))
+    rows.sort(key=lambda row: (-int(row[0] or 0), str(row[-1])))
     columns = (
         number("documents"),
+        number(f"of {EARLIER}"),
         number("different texts"),
-        number("domains"),
-        Column("most common domains"),
+        Column("domains"),
         Column("title of one"),
-        Column("its address"),
+        Column("address of one"),
     )
-    return TableFigure("Largest clusters of copies", columns, tuple(rows))
+    return _without_empty(TableFigure("Largest clusters of copies", columns, tuple(rows)))
+
+
+def _names(counts: dict[str, int]) -> str:
+    """The most common labels, and how many more there are."""
+    names = [name for name, _ in ranked(counts)]
+    more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
+def _first(clusters: Clusters, members: NDArray[np.int64]) -> str:
+    """The least id of a cluster's documents, of those that are here."""
+    here = members[~clusters.is_earlier[members]]
+    return str(min(clusters.ids.take(pa.array(here)).to_pylist()))
+
+
+def _without_empty(table: TableFigure) -> TableFigure:
+    """A table without the columns of which no row has a value."""
+    filled = [any(row[n] is not None for row in table.rows) for n in range(len(table.columns))]
+    columns = tuple(column for column, some in zip(table.columns, filled, strict=True) if some)
+    rows = tuple(tuple(c for c, some in zip(r, filled, strict=True) if some) for r in table.rows)
+    return TableFigure(table.title, columns, rows, table.note)
 
 
 def _between(clusters: Clusters, told: pa.Table) -> list[Figure]:
     """Between which sources and snapshots, and between which domains, copies lie."""
     where = pc.binary_join_element_wise(told["source"], told["snapshot"], ", ")
+    where = pc.if_else(pa.array(clusters.is_earlier), EARLIER, where)
     by_domain: dict[str, int] = {}
     add_counts(by_domain, told["domain"].drop_null())
     return [
@@ -216,12 +361,18 @@ def _pairs(artifact: Artifact, pairs: list[Row]) -> list[Figure]:
     return [PairsFigure("Pairs of copies side by side", shown, note)]
 
 
+def _how(pair: Row) -> str:
+    if pair["exact"]:
+        return "equal once normalised"
+    if pair["similarity"] is None:
+        return "not verified"
+    return f"similarity {pair['similarity']:.3f}, containment {pair['containment']:.3f}"
+
+
 def _pair(pair: Row, one: Row, two: Row) -> Pair:
     left, right = differences(one["text"], two["text"])
-    similar = pair["similarity"]
-    how = "equal once normalised" if similar is None else f"similarity {similar:.3f}"
     return Pair(
-        f"{how}: {excerpt(one['url'] or pair['one'], LABEL)}",
+        f"{_how(pair)}: {excerpt(one['url'] or pair['one'], LABEL)}",
         one["url"] or pair["one"],
         two["url"] or pair["two"],
         left,

@@ -1,24 +1,38 @@
-"""One pass over the text of a shard: digest, shingles and band keys of every document."""
+"""One pass over the text of a shard: everything that later steps know of its documents."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from artifacts_schema.errors import InputError
-from stages.dedup.exact import text_digest
-from stages.dedup.minhash import MinHash, band_keys
-from stages.text.normalise import normalise
-from stages.text.shingles import shingle_hashes
-from stages.text.words import words
+from artifacts_schema.kinds import beside, kind_named
+from stages.dedup.index import Generation, IndexShard
+from stages.dedup.index_files import PARTS, VERIFYING, IndexWriter, Signed, run_documents
+from stages.dedup.settings import Settings
 
 if TYPE_CHECKING:
     from stages.engine import Input, Shard, ShardOutput, ShardResult
+
+OUTPUT = "dedup_index"
+TEXT_BYTES = 1 << 20
+"""Text that is signed at once; documents longer than that come alone. More is no faster."""
+_DICTIONARY_BYTES, _ROWS_OF_A_DICTIONARY = 2 << 20, 64
+"""Parquet's writers give a dictionary up when it grows beyond 1 MiB."""
+_PAGES_BYTES = 1 << 18
+"""What is read at once of a column, instead of all that a row group has of it."""
+_COLUMNS = ["doc_id", "snapshot", "text"]
+_NO_DIGIT = 16
+_DIGITS = np.full(256, _NO_DIGIT, np.uint8)
+_DIGITS[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16, dtype=np.uint8)
 
 
 @dataclass(frozen=True)
@@ -27,106 +41,198 @@ class DocumentShard:
 
     id: str
     shard: Shard
+    generation: int
+    """Which of the inputs, from 0."""
+
+    @property
+    def stem(self) -> str:
+        """Path of its index files within their output, without their endings."""
+        return f"{beside(self.shard.input.digest)}/{self.shard.path.rsplit('.', 1)[0]}"
 
 
-@dataclass(frozen=True, eq=False)
-class Signatures:
-    """What is known of all documents, in input order. The shingles themselves stay on disk."""
-
-    doc_ids: pa.StringArray
-    digests: NDArray[np.uint64]
-    """[documents, 2]"""
-    shingles: NDArray[np.int64]
-    """Number of distinct shingles of each document."""
-    keys: NDArray[np.uint64]
-    """[documents, bands]"""
-    rows: list[int]
-    """Documents of each shard."""
-
-
-def sign_shard(
-    item: DocumentShard, out: ShardOutput, *, ngram: int, bands: int, rows: int, seed: int
-) -> dict[str, Any]:
-    """Leave `signatures` (a row a document) and `shingles` (uint64 little-endian, end to end)."""
-    minhash = MinHash(bands * rows, seed)
-    ids: list[pa.Array] = []
-    digests: list[bytes] = []
-    counts: list[int] = []
-    signatures: list[NDArray[np.uint32]] = []
-    with out.open_scratch("shingles") as shingle_file:
-        for group in item.shard.row_groups(["doc_id", "text"]):
-            ids.extend(group["doc_id"].chunks)
-            for text in group["text"].to_pylist():
-                normalised = normalise(text)
-                shingles = shingle_hashes(words(normalised), ngram)
-                shingle_file.write(shingles.astype("<u8", copy=False).tobytes())
-                digests.append(text_digest(text, normalised))
-                counts.append(len(shingles))
-                signatures.append(minhash.signature(shingles))
-    stacked = np.array(signatures, dtype=np.uint32).reshape(len(counts), bands * rows)
-    keys = band_keys(stacked, bands, rows)
-    table = _table(pa.chunked_array(ids, pa.string()), digests, counts, keys)
-    out.write_scratch("signatures", table)
-    return {"documents": len(counts), "shingles": sum(counts)}
-
-
-def document_shards(documents: list[Input]) -> list[DocumentShard]:
+def document_shards(documents: Sequence[Input]) -> list[DocumentShard]:
     """The shards of all inputs, in order."""
     return [
-        DocumentShard(f"{index:02d}-{shard.id}", shard)
-        for index, given in enumerate(documents)
+        DocumentShard(f"{place:03d}-{shard.id}", shard, place)
+        for place, given in enumerate(documents)
         for shard in given.shards()
     ]
 
 
-def gather(results: list[ShardResult], bands: int) -> Signatures:
-    """The signatures of all shards, end to end.
+def sign_shard(
+    item: DocumentShard,
+    out: ShardOutput,
+    *,
+    settings: Settings,
+    index: bool,
+    verify: bool,
+    text_bytes: int = TEXT_BYTES,
+) -> dict[str, Any]:
+    """Write the index files of a shard (`index_files`): to the index, or as scratch without one.
 
-    Raises InputError if two documents bear one id: their pairs could not be told apart.
+    Without `verify` nothing of the shingles is kept but the keys. At most one run of documents and
+    the shingles of `text_bytes` of text are held, whatever the shard's size. Returns how many
+    documents there are, their `shingles` (repeats included; `distinct` and `kept` ones with
+    `verify`), by run how many have any (`compared`), and the names of their snapshots.
     """
-    tables = [result.read_scratch("signatures") for result in results]
-    ids = [chunk for table in tables for chunk in table.column("doc_id").chunks]
-    halves = [_matrix(table.column("digest"), 2) for table in tables]
-    keys = [_matrix(table.column("keys"), bands) for table in tables]
-    counts = [table.column("shingles").to_numpy() for table in tables]
-    doc_ids = pa.concat_arrays([pa.array([], pa.string()), *ids])
-    _check_distinct(doc_ids)
-    return Signatures(
-        doc_ids=doc_ids,
-        digests=np.concatenate([np.empty((0, 2), np.uint64), *halves]),
-        shingles=np.concatenate([np.empty(0, np.int64), *counts]),
-        keys=np.concatenate([np.empty((0, bands), np.uint64), *keys]),
-        rows=[table.num_rows for table in tables],
-    )
+    from stages.dedup.minhash import MinHash, shingle_sets
+    from stages.dedup.shingling import shingler
 
-
-def _table(
-    ids: pa.ChunkedArray, digests: list[bytes], counts: list[int], keys: NDArray[np.uint64]
-) -> pa.Table:
-    halves = np.frombuffer(b"".join(digests), dtype="<u8")
-    return pa.table(
-        {
-            "doc_id": ids,
-            "digest": pa.FixedSizeListArray.from_arrays(pa.array(halves), 2),
-            "shingles": pa.array(counts, pa.int64()),
-            "keys": pa.FixedSizeListArray.from_arrays(pa.array(keys.ravel()), keys.shape[1]),
+    # Arrow's own allocator keeps some 40 MB more of what batches took.
+    pa.set_memory_pool(pa.system_memory_pool())
+    shingled_of, minhash = shingler(settings), MinHash(settings)
+    parts = [part for part in PARTS if verify or part not in VERIFYING]
+    run = run_documents(settings.bands)
+    snapshots: set[str] = set()
+    with ExitStack() as stack:
+        files = {
+            part: stack.enter_context(_opened(out, f"{item.stem}.{part}", index=index))
+            for part in parts
         }
+        writer = IndexWriter(files, settings.bands, run)
+        shingles = 0
+        for batch in _batches(item.shard, text_bytes):
+            snapshots.update(batch["snapshot"].unique().to_pylist())
+            shingled = shingled_of(batch["text"])
+            hashes, offsets = shingled.hashes, shingled.offsets
+            shingles += len(hashes)
+            sets = shingle_sets(hashes, offsets, settings.most) if verify else None
+            writer.add(
+                Signed(
+                    ids=id_halves(batch["doc_id"], where=f"{item.shard.path}"),
+                    words=shingled.words,
+                    texts=shingled.texts,
+                    keys=minhash.keys(hashes, offsets),
+                    compared=offsets[1:] > offsets[:-1],
+                    sizes=sets and sets[2],
+                    kept=sets and np.diff(sets[1]),
+                    shingles=sets and sets[0],
+                )
+            )
+        writer.flush()
+    return {
+        "documents": writer.documents,
+        "shingles": shingles,
+        "distinct": writer.distinct,
+        "compared": writer.compared,
+        "kept": writer.kept,
+        "run": run,
+        "snapshots": sorted(snapshots),
+    }
+
+
+def generations(
+    documents: Sequence[Input],
+    items: Sequence[DocumentShard],
+    signed: Sequence[ShardResult],
+    *,
+    index: bool,
+) -> list[Generation]:
+    """What was signed, for `index_record.corpus_of`: one generation for each documents input."""
+    shards: list[list[IndexShard]] = [[] for _ in documents]
+    snapshots: list[set[str]] = [set() for _ in documents]
+    for item, result in zip(items, signed, strict=True):
+        value = result.value
+        shards[item.generation].append(
+            IndexShard(
+                id="",
+                generation=0,
+                start=0,
+                documents=value["documents"],
+                run=value["run"],
+                compared=tuple(value["compared"]),
+                kept=value["kept"],
+                stem=item.stem,
+                source=result,
+                output=OUTPUT if index else None,
+            )
+        )
+        snapshots[item.generation].update(value["snapshots"])
+    return [
+        Generation(given.digest, beside(given.digest), tuple(sorted(names)), tuple(found))
+        for given, names, found in zip(documents, snapshots, shards, strict=True)
+    ]
+
+
+def id_halves(ids: pa.Array, *, where: str) -> NDArray[np.uint64]:
+    """Ids of 32 hex digits as numbers: upper and lower half, [ids, 2].
+
+    Raises InputError for an id of another form.
+    """
+    if not pc.all(pc.equal(pc.binary_length(ids), 32)).as_py() and len(ids):
+        raise _no_id(ids, pc.not_equal(pc.binary_length(ids), 32).to_numpy(False), where)
+    offsets = np.frombuffer(ids.buffers()[1], _offset_type(ids.type))
+    start = int(offsets[ids.offset])
+    text = np.frombuffer(ids.buffers()[2], np.uint8, 32 * len(ids), start) if len(ids) else _DIGITS
+    digits = _DIGITS[text[: 32 * len(ids)].reshape(-1, 32)]
+    if (digits == _NO_DIGIT).any():
+        raise _no_id(ids, (digits == _NO_DIGIT).any(axis=1), where)
+    return (digits[:, 0::2] << 4 | digits[:, 1::2]).view(">u8").astype(np.uint64)
+
+
+def _offset_type(type_: pa.DataType) -> str:
+    return "<i8" if pa.types.is_large_string(type_) else "<i4"
+
+
+def _no_id(ids: pa.Array, wrong: NDArray[np.bool_], where: str) -> InputError:
+    return InputError(
+        f"doc_id '{ids[int(np.flatnonzero(wrong)[0])]}' is not 32 hex digits",
+        where=where,
+        hint="documents get their ids from `ingest`; use `artifacts_schema.identity.document_id`",
     )
 
 
-def _check_distinct(doc_ids: pa.StringArray) -> None:
-    if pc.count_distinct(doc_ids).as_py() == len(doc_ids):
-        return
-    counts = pc.value_counts(doc_ids)
-    twice = pc.index(pc.greater(counts.field("counts"), 1), True).as_py()
-    raise InputError(
-        f"doc_id {counts.field('values')[twice]} occurs more than once in the documents",
-        where="dedup",
-        hint="the same snapshot, or overlapping ones under one name, came in twice",
+def _opened(out: ShardOutput, path: str, *, index: bool) -> Any:
+    return out.open(OUTPUT, path) if index else out.open_scratch(path)
+
+
+def _batches(shard: Shard, text_bytes: int) -> Iterator[dict[str, pa.Array]]:
+    """Documents of a shard, in order, so many that their texts take about `text_bytes`.
+
+    A row group is read in pieces, so that one of long documents need not fit into memory.
+    """
+    with shard.input.open(shard.path) as file:
+        parquet = _parquet(file, shard)
+        for group in range(parquet.num_row_groups):
+            rows = rows_at_once(parquet.metadata.row_group(group), text_bytes)
+            for batch in parquet.iter_batches(
+                batch_size=rows, row_groups=[group], columns=_COLUMNS, use_threads=False
+            ):
+                for begin, end in _cuts(batch["text"], text_bytes):
+                    piece = batch.slice(begin, end - begin)
+                    yield {name: piece[name] for name in _COLUMNS}
+
+
+def _parquet(file: IO[bytes], shard: Shard) -> pq.ParquetFile:
+    """The table, read page by page, so that a row group need not fit into memory."""
+    parquet = pq.ParquetFile(file)
+    table = kind_named(shard.input.kind).table_for(shard.path)
+    if table is not None:
+        table.check(parquet.schema_arrow, where=shard.path)
+    return pq.ParquetFile(
+        file,
+        metadata=parquet.metadata,
+        read_dictionary=["snapshot"],
+        buffer_size=_PAGES_BYTES,
     )
 
 
-def _matrix(column: pa.ChunkedArray, width: int) -> NDArray[np.uint64]:
-    """A column of fixed-size lists as [rows, width]."""
-    flat = [chunk.flatten().to_numpy() for chunk in column.chunks]
-    return np.concatenate([np.empty(0, np.uint64), *flat]).reshape(-1, width)
+def rows_at_once(group: Any, text_bytes: int) -> int:
+    """Rows of a row group (its metadata) whose texts take about `text_bytes` once unpacked."""
+    columns = (group.column(place) for place in range(group.num_columns))
+    size = next(one.total_uncompressed_size for one in columns if one.path_in_schema == "text")
+    rows = text_bytes * group.num_rows // max(size, 1)
+    if size <= _DICTIONARY_BYTES:
+        # Perhaps each text is there once, however often it occurs: what it takes is not known.
+        rows = min(rows, _ROWS_OF_A_DICTIONARY)
+    return max(min(rows, group.num_rows), 1)
+
+
+def _cuts(texts: pa.Array, text_bytes: int) -> Iterator[tuple[int, int]]:
+    """Consecutive texts of at most `text_bytes` together, and at least one."""
+    begin, ends = 0, np.cumsum(pc.binary_length(texts).to_numpy(False), dtype=np.int64)
+    while begin < len(texts):
+        before = int(ends[begin - 1]) if begin else 0
+        end = max(int(np.searchsorted(ends, before + text_bytes, side="right")), begin + 1)
+        yield begin, end
+        begin = end

@@ -2,92 +2,82 @@
 
 from __future__ import annotations
 
-from pydantic import Field
-
-from artifacts_schema.config import Config, Execution
+from stages.dedup.config import DedupConfig, DedupExecution
 from stages.engine import Context, Many, Stage
 
 
-class DedupConfig(Config):
-    """How candidates are found and which pairs are written down. Defaults are FineWeb's setting."""
-
-    ngram: int = Field(default=5, ge=1, le=64, description="Words in a shingle.")
-    bands: int = Field(default=14, ge=1, le=512, description="Bands of the signature.")
-    rows: int = Field(default=8, ge=1, le=64, description="Hashes in a band.")
-    seed: int = Field(default=1, ge=0, lt=2**64, description="Seed of the hash functions.")
-    floor: float = Field(
-        default=0.5, gt=0, le=1, description="Least Jaccard similarity of a pair that is kept."
-    )
-    max_bucket: int = Field(
-        default=32,
-        ge=1,
-        description="In a larger bucket each document is compared with this many first ones only.",
-    )
-    max_partners: int = Field(
-        default=64, ge=1, description="Partners listed for one document, the nearest first."
-    )
-
-
 class Dedup(Stage):
-    """Find verified near-duplicate pairs; which copy stays is the filter stage's decision.
+    """Find exact classes and verified near-duplicate pairs; which copy stays is `filter`'s to say.
 
-    Documents whose normalised text is equal form an exact class, and its first member stands for
-    all. Among those, MinHash-LSH proposes pairs (Broder 1997; Leskovec et al., ch. 3) and the
-    exact Jaccard similarity of their shingle sets confirms them. Pairs are kept from a low floor
-    on, so that `filter` can move its threshold. Order and number of workers change nothing.
+    Documents whose normalised text is equal form an exact class, and one of them stands for all.
+    Among those, MinHash-LSH proposes pairs (Broder 1997; Leskovec et al., ch. 3), partners lead to
+    further ones, and the exact Jaccard similarity of their shingle sets confirms each. Pairs are
+    kept from a low floor on, so that `filter` can move its threshold.
+
+    Earlier indexes make a new snapshot cost only what is new. What is said of a document depends on
+    its own and earlier documents outputs alone: neither on later ones, nor on the order of rows,
+    the number of workers, the engine or the memory.
     """
 
-    name, version, reproducible = "dedup", 1, "bytes"
-    inputs = {"documents": Many("documents", at_least=1)}
-    outputs = {"duplicates": "duplicates"}
-    libraries = ("numpy", "pyarrow", "regex", "xxhash")
+    name, version, reproducible = "dedup", 2, "bytes"
+    inputs = {"documents": Many("documents", at_least=1), "dedup_index": Many("dedup_index")}
+    outputs = {"duplicates": "duplicates", "dedup_index": "dedup_index", "views": "views"}
+    libraries = ("numba", "numpy", "pyarrow", "regex", "scipy", "xxhash")
     handles_documents = True
-    Config, Execution = DedupConfig, Execution
+    Config, Execution = DedupConfig, DedupExecution
 
     def run(self, context: Context) -> None:
-        from artifacts_schema.kinds import beside
-        from stages.dedup.candidates import candidate_pairs
-        from stages.dedup.exact import comparable, exact_classes
-        from stages.dedup.neighbours import duplicates_table, nearest
-        from stages.dedup.signing import document_shards, gather, sign_shard
+        from stages.dedup.classes import exact_classes
+        from stages.dedup.comparing import compare
+        from stages.dedup.index_record import corpus_of, index_record, read_indexes
+        from stages.dedup.memory import within_memory
+        from stages.dedup.passages.search import find_passages
+        from stages.dedup.signing import document_shards, generations, sign_shard
         from stages.dedup.statistics import statistics
-        from stages.dedup.verify import ShingleStore, pair_tasks, verified_pairs, verify_pairs
+        from stages.dedup.tables import write_tables
 
-        config: DedupConfig = context.config
-        shards = document_shards(context.many("documents"))
+        config, documents = context.config, context.many("documents")
+        settings, memory = config.settings(), within_memory(context)
+        indexes = read_indexes(
+            context.many("dedup_index"),
+            settings,
+            verify=config.verify,
+            documents=[given.digest for given in documents],
+        )
+        shards = document_shards(documents)
         signed = context.map(
-            sign_shard,
-            shards,
-            ngram=config.ngram,
-            bands=config.bands,
-            rows=config.rows,
-            seed=config.seed,
+            sign_shard, shards, settings=settings, index=config.index, verify=config.verify
         )
-        signatures = gather(signed, config.bands)
-
-        first = exact_classes(signatures.digests)
-        members = comparable(first, signatures.shingles)
-        candidates = candidate_pairs(signatures.keys, members, config.max_bucket)
-        verified = context.map(
-            verify_pairs,
-            pair_tasks(candidates, signatures.shingles),
-            store=ShingleStore(
-                [result.scratch_path("shingles") for result in signed],
-                [result.value["shingles"] for result in signed],
-            ),
-            floor=config.floor,
+        corpus = corpus_of(
+            indexes, generations(documents, shards, signed, index=config.index), settings
         )
-        pairs = verified_pairs(candidates, verified, config.floor)
-        neighbours = nearest(pairs, documents=len(first), most=config.max_partners)
-
-        stop = 0
-        for item, result in zip(shards, signed, strict=True):
-            context.check_stop()
-            start, stop = stop, stop + result.value["documents"]
-            table = duplicates_table(signatures.doc_ids, first, neighbours, start, stop)
-            path = f"{beside(item.shard.input.digest)}/{item.shard.path}"
-            context.write_table("duplicates", path, table)
-        measured = statistics(config, signatures, first, candidates, pairs, neighbours)
-        context.write_json("duplicates", "statistics.json", measured)
+        classes = exact_classes(context, corpus, memory.rows)
+        compared = compare(context, corpus, classes, memory)
+        tables = write_tables(context, corpus, classes, compared, memory)
+        record = index_record(
+            corpus, settings, verified=config.verify, kept=config.index, pairs=tables.pairs
+        )
+        context.write_json("dedup_index", "index.json", record)
+        passages = find_passages(context, shards, config.passages, rows_per_task=memory.rows)
+        counted = {
+            "documents": corpus.documents - corpus.first_new,
+            "earlier_documents": corpus.first_new,
+            "documents_without_words": corpus.documents
+            - corpus.first_new
+            - corpus.compared(new=True),
+            "shingles": sum(result.value["shingles"] for result in signed),
+            **classes.counts,
+            "capped_buckets": compared.capped_buckets,
+        }
+        measured = statistics(
+            config.plain(),
+            settings,
+            counted,
+            compared.verified,
+            compared.closed,
+            tables.listed,
+            compared.recall,
+        )
+        context.write_json("duplicates", "statistics.json", {**measured, "passages": passages})
         context.count(**measured["counts"])
-        context.conserve(records_in=stop, out=stop, dropped={})
+        context.conserve(records_in=counted["documents"], out=counted["documents"])

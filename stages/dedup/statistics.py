@@ -1,63 +1,79 @@
-"""What a deduplication found, in numbers, and what its parameters can find at all."""
+"""What a deduplication found, in numbers, and what its parameters can find at all.
+
+Maps return counts that add up, so that no pair is held to be counted.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stages.dedup.minhash import candidate_probability
+from stages.dedup.solver import candidate_probability
+from stages.dedup.verify import STEPS
 
 if TYPE_CHECKING:
-    from stages.dedup.candidates import Candidates
-    from stages.dedup.neighbours import Neighbours
-    from stages.dedup.signing import Signatures
-    from stages.dedup.stage import DedupConfig
-    from stages.dedup.verify import Pairs
+    from stages.dedup.settings import Settings
+
+Values = Sequence[Mapping[str, Any]]
 
 
 def statistics(
-    config: DedupConfig,
-    signatures: Signatures,
-    first: NDArray[np.int64],
-    candidates: Candidates,
-    pairs: Pairs,
-    neighbours: Neighbours,
+    parameters: Mapping[str, Any],
+    settings: Settings,
+    counts: Mapping[str, int],
+    verified: Values,
+    closed: Values,
+    listed: Values,
+    recall: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    """The content of `statistics.json`: parameters, counts, curve and histogram of similarities."""
-    members = np.bincount(first, minlength=len(first))
+    """The content of `statistics.json`.
+
+    `parameters` is the plain config, `counts` what is known of documents and classes; `verified`
+    and `closed` are what `verify_pairs` returned for pairs of bands and of closure, `listed` what
+    `duplicates_shard` returned; `recall` is None where it was not measured.
+    """
     return {
-        "parameters": config.plain(),
+        "parameters": {**parameters, "settings": asdict(settings)},
         "counts": {
-            "documents": len(first),
-            "documents_without_words": int((signatures.shingles == 0).sum()),
-            "exact_classes": int((members > 1).sum()),
-            "exact_copies": int((members[members > 1] - 1).sum()),
-            "shingles": int(signatures.shingles.sum()),
-            "candidate_pairs": len(candidates),
-            "capped_buckets": candidates.capped_buckets,
-            "verified_pairs": len(pairs),
-            "documents_with_pairs": int((np.diff(neighbours.offsets) > 0).sum()),
-            "capped_documents": neighbours.capped,
+            **counts,
+            "candidate_pairs": _sum(verified, "candidates"),
+            "verified_pairs": _sum(verified, "pairs"),
+            "closed_candidates": _sum(closed, "candidates"),
+            "closed_pairs": _sum(closed, "pairs"),
+            "unequal_candidates": _sum(verified, "unequal") + _sum(closed, "unequal"),
+            "estimated_pairs": _sum(verified, "estimated") + _sum(closed, "estimated"),
+            "documents_with_pairs": _sum(listed, "documents_with_pairs"),
+            "capped_documents": _sum(listed, "capped_documents"),
         },
-        "similarity": _histogram(pairs.similarity),
+        "similarity": _histogram([*verified, *closed]),
         "curve": [
             {
-                "similarity": s / 20,
-                "probability": round(candidate_probability(s / 20, config.bands, config.rows), 6),
+                "similarity": step / STEPS,
+                "probability": round(
+                    candidate_probability(step / STEPS, settings.bands, settings.rows), 6
+                ),
             }
-            for s in range(1, 21)
+            for step in range(1, STEPS + 1)
         ],
+        "recall": None if recall is None else dict(recall),
     }
 
 
-def _histogram(similarity: NDArray[np.float32]) -> list[dict[str, float | int]]:
-    """Verified pairs by similarity, in steps of 0.05; the last holds 1.0 as well."""
-    step = np.minimum(np.floor(similarity.astype(np.float64) * 20 + 1e-6), 19).astype(np.int64)
-    counts = np.bincount(step, minlength=20)
+def _sum(values: Values, name: str) -> int:
+    return sum(value[name] for value in values)
+
+
+def _histogram(values: Values) -> list[dict[str, float | int]]:
+    """Measured pairs by similarity; the last step holds 1.0 as well."""
+    counts = np.zeros(STEPS, dtype=np.int64)
+    for value in values:
+        if value["similarity"]:
+            counts += np.array(value["similarity"], dtype=np.int64)
     return [
-        {"from": low / 20, "to": (low + 1) / 20, "pairs": int(counts[low])}
-        for low in range(20)
-        if counts[low]
+        {"from": step / STEPS, "to": (step + 1) / STEPS, "pairs": int(counts[step])}
+        for step in range(STEPS)
+        if counts[step]
     ]

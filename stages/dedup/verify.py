@@ -1,145 +1,220 @@
-"""Exact Jaccard similarity of candidate pairs, from the shingles themselves."""
+"""How alike the documents of candidate pairs are: Jaccard similarity and containment of shingles.
+
+Exact where all shingles of both documents were kept. Of a longer document only the least ones were
+(a bottom-k sketch), and shares are taken among the values up to the greatest that both sides still
+know all of: the k minimum values estimate (Beyer et al. 2007, "On synopses for distinct-value
+estimation under multiset operations").
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from stages.dedup.candidates import Candidates
+from stages.dedup.pairs import VERIFIED, PairFiles, Pairs, mirrored, write_pairs
+from stages.text.native import compiled
 
 if TYPE_CHECKING:
-    from stages.engine import ShardOutput, ShardResult
+    from stages.dedup.index import Corpus
+    from stages.engine import ShardOutput
 
-PAIRS_PER_TASK = 1 << 16
-_FILES_OPEN = 200
-"""Each mapped file holds a descriptor, of which a process has few."""
-_SHINGLES_AT_ONCE = 1 << 20
-"""Bound on what one step of `jaccard` reads beside its left document: 8 MiB."""
+Measure = Literal["jaccard", "containment"]
 
-
-class ShingleStore:
-    """Sorted shingles of all documents, in one file a shard, addressed by one running position.
-
-    `sizes` counts the shingles of each file. Picklable; a file is mapped when it is first read.
-    """
-
-    def __init__(self, paths: list[Path], sizes: list[int]) -> None:
-        self._paths = paths
-        self._starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-        self._mapped: dict[int, NDArray[np.uint64]] = {}
-
-    def read(self, start: int, size: int) -> NDArray[np.uint64]:
-        """Shingles [start, start + size) of the running numbering; they must lie in one file."""
-        index = int(np.searchsorted(self._starts, start, side="right")) - 1
-        if index not in self._mapped:
-            if len(self._mapped) == _FILES_OPEN:
-                self._mapped.pop(next(iter(self._mapped)))
-            self._mapped[index] = np.memmap(self._paths[index], dtype="<u8", mode="r")
-        begin = start - int(self._starts[index])
-        return self._mapped[index][begin : begin + size]
+STEPS = 20
+"""Similarities are counted in this many steps of equal width."""
+_GALLOP = 32
+"""From this ratio of sizes on, the smaller set is looked up in the larger one."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class PairTask:
-    """Pairs to verify, sorted by left document: where the shingles of both sides lie."""
+    """The pairs whose right document is in [low, high), all of one generation."""
 
     id: str
-    left_start: NDArray[np.int64]
-    left_size: NDArray[np.int64]
-    right_start: NDArray[np.int64]
-    right_size: NDArray[np.int64]
+    low: int
+    high: int
+    generation: int
 
 
-def intersections(
-    one: NDArray[np.uint64], others: NDArray[np.uint64], sizes: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """How many elements `one` shares with each of several sets: int64 [sets].
+def pair_tasks(candidates: PairFiles, corpus: Corpus, pairs_per_task: int) -> list[PairTask]:
+    """All candidates in tasks of at most `pairs_per_task` records, or of one right document."""
+    found = []
+    for generation, start in enumerate(corpus.starts[:-1].tolist()):
+        end = int(corpus.starts[generation + 1])
+        for low, high in ranges([candidates], start, end, pairs_per_task):
+            found.append(PairTask(f"{generation:03d}-{low:012d}", low, high, generation))
+    return found
 
-    All sets are sorted, distinct and not empty; `others` holds them end to end, `sizes` their
-    lengths.
+
+def ranges(files: Sequence[PairFiles], low: int, high: int, most: int) -> list[tuple[int, int]]:
+    """[low, high) cut into ranges of at most `most` records each, or of one number; none empty."""
+    leaves: list[tuple[int, int, int]] = []
+    waiting = [(low, high)]
+    while waiting:
+        begin, end = waiting.pop()
+        bounds = np.unique(np.linspace(begin, end, 65).astype(np.int64))
+        if len(bounds) < 2:
+            continue
+        counts = sum((of.counts_at(bounds) for of in files), np.zeros(len(bounds) - 1, np.int64))
+        for first, last, count in zip(
+            bounds[:-1].tolist(), bounds[1:].tolist(), counts.tolist(), strict=True
+        ):
+            if count > most and last - first > 1:
+                waiting.append((first, last))
+            elif count:
+                leaves.append((first, last, count))
+    found: list[tuple[int, int]] = []
+    held = 0
+    for first, last, count in sorted(leaves):
+        if found and held + count <= most:
+            found[-1] = (found[-1][0], last)
+            held += count
+        else:
+            found.append((first, last))
+            held = count
+    return found
+
+
+def verify_pairs(
+    task: PairTask,
+    out: ShardOutput,
+    *,
+    corpus: Corpus,
+    candidates: PairFiles,
+    measure: Measure,
+    floor: float,
+    verify: bool,
+    bytes_at_once: int,
+) -> dict[str, Any]:
+    """Leave the pairs whose `measure` reaches `floor` as scratch `pairs`, and `mirrored` ones.
+
+    At most `bytes_at_once` of shingles are in memory, or those of two documents. Without `verify`
+    all candidates stay, their measures NaN. Returns counts.
     """
-    positions = np.minimum(np.searchsorted(one, others), len(one) - 1)
-    shared = (one[positions] == others).astype(np.int64)
-    return np.add.reduceat(shared, np.cumsum(sizes) - sizes)
+    pairs = candidates.between(task.low, task.high)
+    found = np.zeros(len(pairs), dtype=VERIFIED)
+    for column in ("right", "left", "band"):
+        found[column] = pairs[column]
+    counts = {"candidates": len(pairs), "unequal": 0, "estimated": 0}
+    if verify:
+        numbers, places = np.unique(np.stack([pairs["right"], pairs["left"]]), return_inverse=True)
+        sizes = corpus.sizes(numbers)[places.reshape(2, -1)]
+        if measure == "jaccard":
+            # |A & B| / |A | B| is at most min / max of the sizes.
+            like = at_least(sizes.min(axis=0) / sizes.max(axis=0), floor)
+            found, sizes = found[like], sizes[:, like]
+        counts["unequal"] = len(pairs) - len(found)
+        _measure_pairs(found, corpus, bytes_at_once)
+        near = at_least(found[measure], floor)
+        found, sizes = found[near], sizes[:, near]
+        counts["estimated"] = int((sizes > corpus.most).any(axis=0).sum())
+    else:
+        found["jaccard"] = found["containment"] = np.nan
+    counts["pairs"] = write_pairs(out, "pairs", found)
+    write_pairs(out, "mirrored", mirrored(found))
+    return {**counts, "similarity": histogram(found["jaccard"]).tolist() if verify else []}
 
 
-def jaccard(task: PairTask, store: ShingleStore, floor: float) -> NDArray[np.float32]:
-    """Similarity of each pair; 0 where the sizes alone keep it below `floor`. float32 [pairs]."""
-    similarity = np.zeros(len(task.left_start), dtype=np.float32)
-    smaller = np.minimum(task.left_size, task.right_size)
-    larger = np.maximum(task.left_size, task.right_size)
-    pairs = np.flatnonzero(at_least(smaller / larger, floor))
-    for group in _groups(task, pairs):
-        left = store.read(int(task.left_start[group[0]]), int(task.left_size[group[0]]))
-        sizes = task.right_size[group]
-        rights = [
-            store.read(int(s), int(n)) for s, n in zip(task.right_start[group], sizes, strict=True)
-        ]
-        shared = intersections(left, np.concatenate(rights), sizes)
-        similarity[group] = shared / (len(left) + sizes - shared)
-    return similarity
-
-
-def at_least(similarity: NDArray[np.floating], threshold: float) -> NDArray[np.bool_]:
-    """Whether each similarity reaches `threshold`, compared in float32, in which pairs are stored.
+def at_least(measured: NDArray[np.floating], threshold: float) -> NDArray[np.bool_]:
+    """Whether each reaches `threshold`, compared in float32, in which pairs are stored.
 
     Compared in float64 a stored 7/10 would lie below 0.7.
     """
-    return similarity.astype(np.float32) >= np.float32(threshold)
+    return measured.astype(np.float32) >= np.float32(threshold)
 
 
-def _groups(task: PairTask, pairs: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """`pairs` cut where the left document changes and where the right side grows too large."""
-    if not len(pairs):
-        return []
-    total = np.cumsum(task.right_size[pairs])
-    cut = np.zeros(len(pairs), dtype=bool)
-    cut[1:] = task.left_start[pairs][1:] != task.left_start[pairs][:-1]
-    cut[1:] |= total[1:] // _SHINGLES_AT_ONCE != total[:-1] // _SHINGLES_AT_ONCE
-    return np.split(pairs, np.flatnonzero(cut))
+def histogram(similarity: NDArray[np.float32]) -> NDArray[np.int64]:
+    """How many lie in each step of 1 / STEPS; the last holds 1.0 as well: int64 [STEPS]."""
+    return np.bincount(steps_of(similarity), minlength=STEPS)
 
 
-def pair_tasks(candidates: Candidates, sizes: NDArray[np.int64]) -> list[PairTask]:
-    """The candidates cut into tasks; `sizes` counts the shingles of every document, in order."""
-    starts = np.cumsum(sizes) - sizes
-    tasks = []
-    for number, begin in enumerate(range(0, len(candidates), PAIRS_PER_TASK)):
-        left = candidates.left[begin : begin + PAIRS_PER_TASK]
-        right = candidates.right[begin : begin + PAIRS_PER_TASK]
-        tasks.append(
-            PairTask(f"{number:06d}", starts[left], sizes[left], starts[right], sizes[right])
-        )
-    return tasks
+def steps_of(similarity: NDArray[np.floating]) -> NDArray[np.int64]:
+    """The step of each: [0, STEPS)."""
+    # 1e-6: a stored 0.7 counts as 0.7 although its float32 lies below.
+    step = np.floor(similarity.astype(np.float64) * STEPS + 1e-6)
+    return np.minimum(step, STEPS - 1).astype(np.int64)
 
 
-def verify_pairs(task: PairTask, out: ShardOutput, *, store: ShingleStore, floor: float) -> None:
-    """Leave the similarity of each pair of the task in the scratch table `similarity`."""
-    out.write_scratch("similarity", pa.table({"similarity": jaccard(task, store, floor)}))
+def _measure_pairs(pairs: Pairs, corpus: Corpus, bytes_at_once: int) -> None:
+    """Fill `jaccard` and `containment`; what does not fit into memory at once is halved."""
+    waiting = [pairs] if len(pairs) else []
+    while waiting:
+        part = waiting.pop()
+        numbers, places = np.unique(np.stack([part["right"], part["left"]]), return_inverse=True)
+        sizes = corpus.sizes(numbers)
+        if np.minimum(sizes, corpus.most).sum() * 8 > bytes_at_once and len(part) > 1:
+            middle = len(part) // 2
+            waiting += [part[middle:], part[:middle]]
+            continue
+        shingles, offsets = corpus.shingles(numbers)
+        right, left = places.reshape(2, -1)
+        jaccard, containment = measured(shingles, offsets, sizes, right, left)
+        part["jaccard"], part["containment"] = jaccard, containment
 
 
-@dataclass(frozen=True, eq=False)
-class Pairs:
-    """Verified pairs left < right, sorted; `band` is the first that proposed the pair."""
+@compiled
+def measured(
+    shingles: NDArray[np.uint64],
+    offsets: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    right: NDArray[np.int64],
+    left: NDArray[np.int64],
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Jaccard similarity and containment of pairs of sets: float32 [pairs] each.
 
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    similarity: NDArray[np.float32]
-    band: NDArray[np.int32]
+    `shingles` holds the sets end to end, each sorted; `right` and `left` are places in `offsets`;
+    `sizes` counts each set before it was cut to its least values.
+    """
+    jaccard = np.empty(len(right), dtype=np.float32)
+    containment = np.empty(len(right), dtype=np.float32)
+    for pair in range(len(right)):
+        one, other = right[pair], left[pair]
+        a, a_end = offsets[one], offsets[one + 1]
+        b, b_end = offsets[other], offsets[other + 1]
+        one_cut, other_cut = a_end - a < sizes[one], b_end - b < sizes[other]
+        if one_cut or other_cut:
+            if one_cut and other_cut:
+                last = min(shingles[a_end - 1], shingles[b_end - 1])
+            elif one_cut:
+                last = shingles[a_end - 1]
+            else:
+                last = shingles[b_end - 1]
+            a_end = a + np.searchsorted(shingles[a:a_end], last, side="right")
+            b_end = b + np.searchsorted(shingles[b:b_end], last, side="right")
+        of_one, of_other = a_end - a, b_end - b
+        shared = shared_values(shingles, a, a_end, b, b_end)
+        jaccard[pair] = shared / max(of_one + of_other - shared, 1)
+        if sizes[one] < sizes[other]:
+            smaller = 2 * of_one
+        elif sizes[one] > sizes[other]:
+            smaller = 2 * of_other
+        else:  # Neither order of the two may tell.
+            smaller = of_one + of_other
+        containment[pair] = 2 * shared / max(smaller, 1)
+    return jaccard, containment
 
-    def __len__(self) -> int:
-        return len(self.left)
 
-
-def verified_pairs(candidates: Candidates, results: list[ShardResult], floor: float) -> Pairs:
-    """The candidates whose exact similarity, as `verify_pairs` left it, reaches `floor`."""
-    found = [result.read_scratch("similarity")["similarity"].to_numpy() for result in results]
-    similarity = np.concatenate([np.empty(0, np.float32), *found])
-    near = at_least(similarity, floor)
-    return Pairs(
-        candidates.left[near], candidates.right[near], similarity[near], candidates.band[near]
-    )
+@compiled
+def shared_values(values: NDArray[np.uint64], a: int, a_end: int, b: int, b_end: int) -> int:
+    """How many values two sorted sets [a, a_end) and [b, b_end) of `values` share."""
+    if a_end - a > b_end - b:
+        a, a_end, b, b_end = b, b_end, a, a_end
+    shared = 0
+    if (a_end - a) * _GALLOP < b_end - b:
+        for place in range(a, a_end):
+            b += np.searchsorted(values[b:b_end], values[place])
+            if b == b_end:
+                break
+            shared += values[b] == values[place]
+        return shared
+    while a < a_end and b < b_end:
+        # Without a branch: which side is behind cannot be foreseen.
+        one, other = values[a], values[b]
+        shared += one == other
+        a += one <= other
+        b += other <= one
+    return shared

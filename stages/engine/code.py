@@ -33,6 +33,17 @@ def code_digest(stage: type[Stage]) -> str:
     return digest.hexdigest()
 
 
+def engine_digest() -> str:
+    """sha256 over the syntax of the engine and of what passes between stages.
+
+    It bears on no output, so no manifest names it; but processes that hand shards to each other
+    must agree on it. Of a process that lives on it stays what it was when first asked for.
+    """
+    home = Path(__file__).resolve().parent
+    rooms = (home, home.parents[1] / "artifacts_schema")
+    return hashlib.sha256("".join(_room_digest(room) for room in rooms).encode()).hexdigest()
+
+
 def library_versions(stage: type[Stage]) -> dict[str, str]:
     """Python's version and those of the distributions that bear on the stage's bytes."""
     return {

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from artifacts_schema import config as settings
 from artifacts_schema.errors import NotConserved, Stopped
@@ -16,9 +18,13 @@ from artifacts_schema.store.commit import Attempt
 from stages.engine.events import EventWriter
 from stages.engine.inputs import Input
 from stages.engine.outputs import AttemptWriters, ShardResult
+from stages.engine.registry import stage_named
 from stages.engine.shards import Item, ShardMap
 from stages.engine.state import State
 from stages.engine.workers import Death
+
+if TYPE_CHECKING:
+    from stages.engine.dask_workers import DaskEngine
 
 SAMPLES = 5
 SAMPLE_CHARACTERS = 200
@@ -95,6 +101,9 @@ class Context(AttemptWriters):
     ) -> list[ShardResult]:
         """Call `function(item, output, **shared)` for each item, in worker processes.
 
+        With engine `dask` these are the workers of a cluster: all of them, unless the execution
+        says how many.
+
         What `function` returns (a JSON-able dict) and writes is kept across kills; results come in
         the order of `items`. Raises Stopped when the stage is asked to stop, and IngotError when a
         worker dies.
@@ -109,22 +118,48 @@ class Context(AttemptWriters):
         name = name or function.__name__.strip("_")
         if name in self._maps:
             raise ValueError(f"two maps called '{name}' in one stage")
+        if self._dask is not None and on_death is not None:
+            raise ValueError(f"map '{name}': what ends a worker of a cluster is not known")
         self._maps.add(name)
+        most = self.workers if self._dask is None else self.execution.workers or sys.maxsize
         shards = ShardMap(
             backend=self._backend,
             key=self.attempt.key,
             name=name,
             kinds=self.attempt.kinds,
             code=self._code,
-            workers=min(self.workers, workers or self.workers),
+            workers=min(most, workers or most),
             stopping=self._stop,
             progress=lambda done, total: self._events.progress(done, total, "shards", name),
             on_death=on_death,
+            pool=self._dask.pool if self._dask is not None else None,
         )
         results, written = shards.run(function, list(items), shared)
         files = ((str(item.output), item.file, item.place) for item in written)
         self.attempt.adopt(files, replace=replace)
+        if self._dask is not None:
+            self.telemetry(**self._dask.notes())
         return results
+
+    @cached_property
+    def _dask(self) -> DaskEngine | None:
+        """The cluster that does this run's shards; None for processes of this machine."""
+        execution = self.execution
+        if not isinstance(execution, settings.MapExecution) or execution.engine != "dask":
+            return None
+        from stages.engine.dask_terms import Terms
+        from stages.engine.dask_workers import DaskEngine
+
+        assert execution.scheduler is not None
+        terms = Terms(
+            stage=stage_named(self.attempt.stage),
+            code=self._code,
+            backend=self._backend,
+            key=self.attempt.key,
+            folder=self.work,
+            threads=execution.threads,
+        )
+        return DaskEngine(execution.scheduler, terms, self.log)
 
     @property
     def stopping(self) -> bool:

@@ -171,23 +171,32 @@ class ShardOutput(Writers):
 
 @dataclass(frozen=True)
 class ShardResult:
-    """What one shard gave: the function's value and the scratch files it left. Picklable."""
+    """What one shard gave: the function's value and the files it left. Picklable."""
 
     id: str
     value: dict[str, Any]
     backend: Backend
-    scratch: dict[str, Written]
+    files: dict[tuple[str | None, str], Written]
+    """By output (None: scratch) and path."""
 
-    def scratch_path(self, name: str) -> Path:
-        """A scratch file on this machine, there until the stage commits."""
-        written = self.scratch[name]
+    def path(self, output: str | None, path: str) -> Path:
+        """A file on this machine that the shard wrote to `output`, there until the stage commits.
+
+        None means scratch. A map's outputs are linked into the attempt, so what the shard wrote
+        stays where it is, and a later map of the same stage may read it.
+        """
+        written = self.files[output, path]
         if self.backend.local:
             return self.backend.local_path(written.place)
         _, key, *parts = written.place.split("/")
-        path = local_work(self.backend, key, *parts)
-        if not path.exists():
-            download(self.backend, written.place, written.file, path)
-        return path
+        copy = local_work(self.backend, key, *parts)
+        if not copy.exists():
+            download(self.backend, written.place, written.file, copy)
+        return copy
+
+    def scratch_path(self, name: str) -> Path:
+        """A scratch file on this machine, there until the stage commits."""
+        return self.path(None, name)
 
     def read_scratch(self, name: str, columns: list[str] | None = None) -> pa.Table:
         """A scratch table, or some columns of it."""

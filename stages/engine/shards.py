@@ -1,17 +1,20 @@
 """The resumable map over shards: same bytes for any number of workers and any kills.
 
 A finished shard is a record under the work folder that names its files; a shard without a record
-is done again, into new files. Only the stage's own process writes records, so a worker that
-outlives its parent changes nothing. A worker that dies ends the map, unless the stage knows why it
-died and how its item can be done all the same.
+is done again, into new files: every attempt at a shard writes into a folder of its own, whose name
+is drawn where the attempt is made. Only the stage's own process writes records, so a worker that
+outlives its parent, or was taken for lost, changes nothing. A worker that dies ends the map, unless
+the stage knows why it died and how its item can be done all the same, or others may be luckier.
 """
 
 from __future__ import annotations
 
 import json
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from functools import partial
 from signal import SIGKILL
 from typing import Any, Protocol
 
@@ -21,7 +24,7 @@ from artifacts_schema.store.backend import Backend
 from artifacts_schema.store.points import reached
 from stages.engine.outputs import ShardOutput, ShardResult, Written, record_of
 from stages.engine.transfers import Relay
-from stages.engine.workers import Death, Workers
+from stages.engine.workers import Death, Pool, Workers
 
 
 class Item(Protocol):
@@ -45,6 +48,8 @@ class ShardMap:
     stopping: Callable[[], bool]
     progress: Callable[[int, int], None]
     on_death: Callable[[Death], Mapping[str, Any] | None] | None = None
+    pool: Callable[[int], Pool] | None = None
+    """Gives at most so many workers; None: processes of this machine."""
 
     def run(
         self, function: Callable[..., Any], items: Sequence[Item], shared: dict[str, Any]
@@ -56,8 +61,8 @@ class ShardMap:
         done = self._finished(ids)
         waiting = [item for item in items if item.id not in done]
         self.progress(len(done), len(ids))
-        alone = min(self.workers, len(waiting)) <= 1 and (self.on_death is None or not waiting)
-        run = self._run_inline if alone else self._run_pool
+        alone = min(self.workers, len(waiting)) <= 1 and self.on_death is None and not self.pool
+        run = self._run_inline if alone or not waiting else self._run_pool
         run(function, waiting, shared, done, len(ids))
         results = [self._result(name, done[name]) for name in ids]
         written = [Written.from_plain(item) for name in ids for item in done[name]["files"]]
@@ -73,8 +78,7 @@ class ShardMap:
     ) -> None:
         for item in items:
             self._check_stop(done, total)
-            output = self._output(item.id)
-            output.stop = self.stopping
+            output = self._output(item.id, stop=self.stopping)
             self._record(item.id, _call(function, item, output, shared), done, total)
 
     def _run_pool(
@@ -87,10 +91,12 @@ class ShardMap:
     ) -> None:
         by_id = {item.id: item for item in items}
         waiting = deque(by_id)
-        fetches = Relay()
-        workers = Workers(min(self.workers, len(items)), fetches.sender)
+        losses: Counter[str | None] = Counter()
         made: list[tuple[str, Any]] = []
-        try:
+        with ExitStack() as ends:
+            fetches = ends.enter_context(closing(Relay()))
+            workers = self._pool(min(self.workers, len(items)), fetches)
+            ends.callback(workers.end)
             while waiting or made or workers.busy:
                 while waiting and workers.idle:
                     name = waiting.popleft()
@@ -103,18 +109,35 @@ class ShardMap:
                 for death in deaths:
                     while made:
                         self._record(*made.pop(), done, total)
-                    shared = {**shared, **self._after(death, done, total)}
+                    losses[death.item] += 1
+                    again = losses[death.item] < workers.tries
+                    shared = {**shared, **self._after(death, again, done, total)}
                     waiting.extendleft([death.item] if death.item else [])
-        finally:
-            workers.end()
-            fetches.close()
 
-    def _after(self, death: Death, done: dict[str, Any], total: int) -> Mapping[str, Any]:
-        """What the dead worker's item and all later ones are given; IngotError to give up."""
+    def _pool(self, most: int, fetches: Relay) -> Pool:
+        return self.pool(most) if self.pool else Workers(most, fetches.sender)
+
+    def _after(
+        self, death: Death, again: bool, done: dict[str, Any], total: int
+    ) -> Mapping[str, Any]:
+        """What the dead worker's item and all later ones are given; IngotError to give up.
+
+        `again` says whether the item may be tried once more though nobody knows why it died.
+        """
         self._check_stop(done, total)  # Who ends a group of processes ends the workers as well.
         changed = self.on_death(death) if self.on_death is not None else None
         if changed is not None:
             return changed
+        if again:
+            return {}
+        if death.worker is not None:
+            raise IngotError(
+                f"several workers were lost at this shard of map '{self.name}', the last was "
+                f"{death.worker}",
+                where=f"shard {death.item}",
+                hint="what ended them stands in their own logs; finished shards are kept; run "
+                "again, with more memory a worker (--memory-limit) if that was short",
+            )
         cause = "out of memory, or killed" if death.exit_code == -SIGKILL else death.how
         raise IngotError(
             f"a worker process of map '{self.name}' died ({cause})",
@@ -164,19 +187,24 @@ class ShardMap:
 
     def _result(self, name: str, record: dict[str, Any]) -> ShardResult:
         written = [Written.from_plain(item) for item in record["files"]]
-        scratch = {item.file.path: item for item in written if item.output is None}
-        return ShardResult(name, record["value"], self.backend, scratch)
+        files = {(item.output, item.file.path): item for item in written}
+        return ShardResult(name, record["value"], self.backend, files)
 
-    def _output(self, name: str) -> ShardOutput:
+    def _output(self, name: str, **options: Any) -> Callable[[], ShardOutput]:
+        """Makes the output of one attempt, where it is made."""
         folder = layout.work(self.key, "shards", self.name, name)
-        return ShardOutput(self.backend, folder, self.kinds)
+        return partial(ShardOutput, self.backend, folder, self.kinds, **options)
 
     def _path(self, name: str) -> str:
         return layout.work(self.key, "done", self.name, f"{name}.json")
 
 
 def _call(
-    function: Callable[..., Any], item: Item, output: ShardOutput, shared: dict[str, Any]
+    function: Callable[..., Any],
+    item: Item,
+    made: Callable[[], ShardOutput],
+    shared: dict[str, Any],
 ) -> tuple[dict[str, Any], list[Written]]:
+    output = made()
     value = function(item, output, **shared)
     return dict(value or {}), output.written

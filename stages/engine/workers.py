@@ -19,7 +19,7 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import ForkingPickler
-from typing import Any
+from typing import Any, Protocol
 
 from stages.engine.transfers import tell_to
 
@@ -32,12 +32,14 @@ _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 class Death:
     """A process that ended while it was needed: the item it worked on (None: none), and how.
 
-    `exit_code` is the negative number of the signal that ended it, or what it exited with.
+    `exit_code` is the negative number of the signal that ended it, or what it exited with. Of a
+    `worker` on another machine, named here, neither it nor the process is known (0).
     """
 
     item: str | None
     process: int
     exit_code: int
+    worker: str | None = None
 
     @property
     def how(self) -> str:
@@ -68,11 +70,37 @@ class _Worker:
         self.answers.close()
 
 
+class Pool(Protocol):
+    """What the shard map needs of workers."""
+
+    tries: int
+    """How many workers may be lost with one item before the map gives up."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether a call is being worked on."""
+
+    @property
+    def idle(self) -> bool:
+        """Whether a worker waits for a call."""
+
+    def start(self, item: str, function: Callable[..., Any], *arguments: Any) -> None:
+        """Let an idle worker call `function`; `item` names the call, both must be picklable."""
+
+    def wait(self, seconds: float) -> tuple[list[tuple[str, Any]], list[Death]]:
+        """Wait for something to happen: values by item, and deaths. Raises what was raised."""
+
+    def end(self) -> None:
+        """Have no more to do with any call."""
+
+
 class Workers:
     """`number` fresh interpreters, ended by `end` or by the end of the thread that made them.
 
     `fetches` is where they tell what they fetch; see `transfers.Relay`.
     """
+
+    tries = 1
 
     def __init__(self, number: int, fetches: Connection | None = None) -> None:
         self._fetches = fetches
@@ -115,7 +143,7 @@ class Workers:
                 continue
             item, worker.item, worker.ready = worker.item, None, True
             if item is not None:
-                values.append((item, _answer(message)))
+                values.append((item, answer(message)))
         return values, deaths
 
     def end(self) -> None:
@@ -145,7 +173,8 @@ def _spawned(fetches: Connection | None) -> _Worker:
     return _Worker(process, calls, answers)
 
 
-def _answer(message: bytes) -> Any:
+def answer(message: bytes) -> Any:
+    """The value that `answered` packed; raises what it packed as raised."""
     value, error = pickle.loads(message)
     if error is not None:
         raise error
@@ -164,10 +193,11 @@ def _work(calls: Connection, answers: Connection, parent: int, fetches: Connecti
             call = calls.recv_bytes()
         except (EOFError, OSError):
             return
-        answers.send_bytes(_answered(call))
+        answers.send_bytes(answered(call))
 
 
-def _answered(call: bytes) -> Any:
+def answered(call: bytes) -> Any:
+    """In a worker: make a pickled call; its value, or what it raised, as bytes for `answer`."""
     try:
         function, arguments = pickle.loads(call)
         return ForkingPickler.dumps((function(*arguments), None))

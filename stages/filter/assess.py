@@ -11,9 +11,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from artifacts_schema.errors import InputError
-from artifacts_schema.identity import short
-from artifacts_schema.kinds import beside
 from stages.filter.bounds import rule_checks
 from stages.filter.checks import (
     CONTAMINATION,
@@ -29,7 +26,10 @@ from stages.filter.checks import (
     language_check,
     plain_check,
 )
-from stages.filter.edits import edits_of, leaves_nothing
+from stages.filter.coverage import Beside, read_beside
+from stages.filter.edits import Spans, edits_of, leaves_nothing
+from stages.filter.passages import holders, other_views, passage_views
+from stages.filter.priority import COLUMNS, priority_keys
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,27 +38,18 @@ if TYPE_CHECKING:
     from stages.filter.config import FilterConfig
 
 
-@dataclass(frozen=True)
-class Beside:
-    """A shard of documents and the shards that describe it; `id` sorts in the order of decision."""
-
-    id: str
-    documents: Shard
-    signals: Shard | None
-    views: Shard | None
-    contamination: Shard | None
-
-
 @dataclass(frozen=True, eq=False)
 class Assessed:
-    """What the documents of a shard fail by themselves, and what `why` and `what-if` tell of them.
-
-    `characters` is null where no signal counts them.
-    """
+    """What the documents of a shard fail by themselves, and what `what-if` tells of them."""
 
     sources: pa.ChunkedArray
     characters: pa.ChunkedArray
+    """Null where no signal counts them."""
     findings: Findings
+    priority: NDArray[np.float64]
+    """[criterion, document] See `priority_keys`."""
+    holders: pa.StringArray
+    """The documents that hold passages first which might be cut out of these."""
 
 
 def check_names(config: FilterConfig) -> list[str]:
@@ -69,79 +60,57 @@ def check_names(config: FilterConfig) -> list[str]:
     return [*edits, CONTAMINATION, EXCLUSION, EXACT_DUPLICATE, NEAR_DUPLICATE]
 
 
-def line_up(
-    documents: Sequence[Input],
-    signals: Sequence[Input],
-    views: Sequence[Input],
-    contamination: Input | None,
-) -> list[Beside]:
-    """The shards of all documents in priority order, each with what lies beside it.
-
-    InputError unless signals and views are given for every documents input, in the same order, and
-    contamination covers them.
-    """
-    for role, count in (("signals", len(signals)), ("views", len(views))):
-        if count not in (0, len(documents)):
-            raise InputError(
-                f"{count} inputs of role '{role}' for {len(documents)} of role 'documents'",
-                where="filter",
-                hint=f"give none, or the {role} of each documents input, in the same order",
-            )
-    width = max(2, len(str(len(documents) - 1)))
-    lined_up = []
-    for index, given in enumerate(documents):
-        folder = f"{beside(given.digest)}/"
-        for shard in given.shards():
-            lined_up.append(
-                Beside(
-                    id=f"{index:0{width}d}-{shard.id}",
-                    documents=shard,
-                    signals=_beside(shard, signals[index] if signals else None, ""),
-                    views=_beside(shard, views[index] if views else None, ""),
-                    contamination=_beside(shard, contamination, folder),
-                )
-            )
-    return lined_up
-
-
 def assess(item: Beside, config: FilterConfig, exclusions: Sequence[Input]) -> Assessed:
     """Hold the documents of a shard against everything but each other."""
-    documents = item.documents.read(["doc_id", "source"])
+    criteria = config.duplicates.priority
+    columns = {"doc_id", "source", *(COLUMNS[one.by] for one in criteria if one.by in COLUMNS)}
+    documents = item.documents.read(sorted(columns))
     ids, sources = documents["doc_id"], documents["source"]
+    nobody = pa.array([], pa.string())
     if not len(ids):
         # A table without rows may lack the columns that were measured elsewhere.
-        return Assessed(sources, _characters(None, 0), findings([], check_names(config), 0))
+        passing, keys = findings([], check_names(config), 0), np.empty((len(criteria), 0))
+        return Assessed(sources, _characters(None, 0), passing, keys, nobody)
     signals = _signals(item, ids, config)
     checks = rule_checks(config, sources, signals)
     if config.languages:
         own = sorted(config.rules_by_source)
         checks.insert(0, language_check(signals, sources, sorted(config.languages), own))
-    if item.views is not None and config.views:
-        views = _read(item.views, ids)
-        checks.append(plain_check(EMPTY_AFTER_EDITS, _emptied(item.documents, views, config)))
+    if item.views and config.views:
+        spans = spans_of(item, ids)
+        checks.append(plain_check(EMPTY_AFTER_EDITS, _emptied(item.documents, spans, config)))
+        nobody = holders(spans, passage_views(config.views))
     if item.contamination is not None:
-        checks.append(_contamination(_read(item.contamination, ids), config))
+        checks.append(_contamination(read_beside(item.contamination, ids), config))
     excluded = [given.read_table(path) for given in exclusions for path in given.paths()]
     if excluded:
         among = pa.concat_tables(excluded)["doc_id"].combine_chunks()
         checks.append(plain_check(EXCLUSION, pc.is_in(ids, value_set=among).to_numpy()))
     found = findings(checks, check_names(config), len(ids))
-    return Assessed(sources, _characters(signals, len(ids)), found)
+    characters = _characters(signals, len(ids))
+    keys = priority_keys(criteria, documents, signals, lambda: _lengths(characters, item.documents))
+    return Assessed(sources, characters, found, keys, nobody)
 
 
 def assess_shard(
     item: Beside, out: ShardOutput, *, config: FilterConfig, exclusions: list[Input]
 ) -> None:
-    """Leave the table `assessed`: what each document fails, as `Findings` has it."""
-    found = assess(item, config, exclusions).findings
-    failing = pa.ListArray.from_arrays(pa.array(found.offsets), pa.array(found.codes))
-    columns = {"failing": failing, "value": found.value, "threshold": found.threshold}
-    out.write_scratch("assessed", pa.table(columns))
+    """Leave what is assessed as tables: `findings`, `priority` and `holders`, where asked for."""
+    found = assess(item, config, exclusions)
+    fails = found.findings
+    failing = pa.ListArray.from_arrays(pa.array(fails.offsets), pa.array(fails.codes))
+    columns = {"failing": failing, "value": fails.value, "threshold": fails.threshold}
+    out.write_scratch("findings", pa.table(columns))
+    if len(found.priority):
+        keys = {str(place): key for place, key in enumerate(found.priority)}
+        out.write_scratch("priority", pa.table(keys))
+    if passage_views(config.views):
+        out.write_scratch("holders", pa.table({"doc_id": found.holders}))
 
 
-def assessed(result: ShardResult) -> Findings:
+def findings_of(result: ShardResult) -> Findings:
     """The findings of a shard, as `assess_shard` left them."""
-    table = result.read_scratch("assessed")
+    table = result.read_scratch("findings")
     lists = table["failing"].combine_chunks()
     lengths = pc.list_value_length(lists).to_numpy()
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
@@ -149,13 +118,19 @@ def assessed(result: ShardResult) -> Findings:
     return Findings(offsets, codes, table["value"].to_numpy(), table["threshold"].to_numpy())
 
 
-def _beside(shard: Shard, given: Input | None, folder: str) -> Shard | None:
-    if given is None:
-        return None
-    path = f"{folder}{shard.path}"
-    if not given.has(path):
-        raise _not_beside(given.kind, given)
-    return next(found for found in given.shards(path) if found.path == path)
+def priority_of(result: ShardResult) -> NDArray[np.float64]:
+    """[criterion, document] The priority keys of a shard, as `assess_shard` left them."""
+    return np.stack([column.to_numpy() for column in result.read_scratch("priority").columns])
+
+
+def holders_of(result: ShardResult) -> pa.StringArray:
+    """The holders of a shard's passages, as `assess_shard` left them."""
+    return result.read_scratch("holders")["doc_id"].combine_chunks()
+
+
+def spans_of(item: Beside, ids: pa.ChunkedArray) -> Spans:
+    """The spans of all views of a shard."""
+    return Spans.of(*(read_beside(views, ids)["spans"] for views in item.views))
 
 
 def _signals(item: Beside, ids: pa.ChunkedArray, config: FilterConfig) -> pa.Table | None:
@@ -163,31 +138,24 @@ def _signals(item: Beside, ids: pa.ChunkedArray, config: FilterConfig) -> pa.Tab
     if item.signals is None:
         return None
     wanted = {"doc_id", "characters", LANGUAGE, *(rule.signal for rule in config.rule_order())}
+    wanted |= {str(criterion.signal) for criterion in config.duplicates.priority}
     with item.signals.input.open(item.signals.path) as file:
         present = pq.read_schema(file).names
-    return _read(item.signals, ids, [name for name in present if name in wanted])
-
-
-def _read(shard: Shard, ids: pa.ChunkedArray, columns: list[str] | None = None) -> pa.Table:
-    """The table of a shard, once its rows are known to be those of the documents."""
-    table = shard.read(columns)
-    if not table["doc_id"].equals(ids):
-        raise _not_beside(shard.input.kind, shard.input)
-    return table
-
-
-def _not_beside(kind: str, given: Input) -> InputError:
-    return InputError(
-        f"{given.stage} {short(given.key)} describes other documents than those it is given with",
-        where="filter",
-        hint=f"give the {kind} that were made of these documents, in the order of the documents",
-    )
+    return read_beside(item.signals, ids, [name for name in present if name in wanted])
 
 
 def _characters(signals: pa.Table | None, documents: int) -> pa.ChunkedArray:
     if signals is None or "characters" not in signals.column_names:
         return pa.chunked_array([pa.nulls(documents, pa.int64())])
     return signals["characters"].cast(pa.int64())
+
+
+def _lengths(measured: pa.ChunkedArray, documents: Shard) -> NDArray[np.int64]:
+    """Characters of each text, counted here where no signal counts them."""
+    if not measured.null_count:
+        return measured.to_numpy()
+    groups = documents.row_groups(["text"])
+    return np.concatenate([pc.utf8_length(group["text"]).to_numpy() for group in groups])
 
 
 def _contamination(table: pa.Table, config: FilterConfig) -> Check:
@@ -200,10 +168,13 @@ def _contamination(table: pa.Table, config: FilterConfig) -> Check:
     )
 
 
-def _emptied(shard: Shard, views: pa.Table, config: FilterConfig) -> NDArray[np.bool_]:
-    """Documents of which the edits leave white space. Text is read only where spans are cut out."""
-    emptied = np.zeros(len(views), dtype=bool)
-    edits = edits_of(views["spans"], config.views, config.personal_data.kept())
+def _emptied(shard: Shard, spans: Spans, config: FilterConfig) -> NDArray[np.bool_]:
+    """Documents of which the edits leave white space. Text is read only where spans are cut out.
+
+    Passages that another document holds are no such edits: they never empty a document.
+    """
+    emptied = np.zeros(spans.documents, dtype=bool)
+    edits = edits_of(spans, other_views(config.views), config.personal_data.kept())
     cut = edits.only_cut()
     if not len(cut):
         return emptied

@@ -3,66 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Literal, Self
+from typing import Self
 
 from pydantic import Field, model_validator
 
 from artifacts_schema.config import Config, did_you_mean
 from artifacts_schema.errors import UsageError
+from stages.filter.policies import ContaminationPolicy, DuplicatesPolicy, PersonalDataPolicy
 from stages.filter.presets import Rule, rules_of
-from stages.filter.presets.personal_data import BY_LABEL
-
-Treatment = Literal["redact", "drop", "keep"]
-
-
-class DuplicatesPolicy(Config):
-    """Which copies go. Of equals, the first in the order of the documents inputs stays."""
-
-    threshold: float | None = Field(
-        default=0.8,
-        gt=0,
-        le=1,
-        description="Drop documents at least this (Jaccard) similar to a kept one; null: none.",
-    )
-    exact: bool = Field(
-        default=True, description="Drop documents whose normalised text equals a kept one's."
-    )
-
-
-class ContaminationPolicy(Config):
-    """Which overlap with benchmarks is too much; both conditions must hold."""
-
-    min_ngrams_hit: int = Field(
-        default=1, ge=1, description="Drop documents with at least this many benchmark n-grams …"
-    )
-    min_share: float = Field(
-        default=0.0, ge=0, le=1, description="… that are at least this share of its n-grams."
-    )
-
-
-class PersonalDataPolicy(Config):
-    """What becomes of each sort of personal data.
-
-    `redact` replaces it, as far as `views` names the view that found it; `drop` drops the document;
-    `keep` leaves it in the text.
-    """
-
-    email: Treatment = Field(default="redact", description="E-mail addresses.")
-    phone: Treatment = Field(default="redact", description="Telephone numbers.")
-    iban: Treatment = Field(default="redact", description="Account numbers with check digits.")
-    card: Treatment = Field(default="redact", description="Card numbers with a check digit.")
-    ip_address: Treatment = Field(default="redact", description="Public IP addresses.")
-    secret: Treatment = Field(
-        default="redact", description="Keys, tokens, passwords: the view `secrets`."
-    )
-
-    def rules(self) -> tuple[Rule, ...]:
-        """The rules of what is dropped."""
-        return tuple(rule for label, rule in BY_LABEL.items() if getattr(self, label) == "drop")
-
-    def kept(self) -> frozenset[str]:
-        """The sorts that stay in the text."""
-        return frozenset(label for label in BY_LABEL if getattr(self, label) == "keep")
 
 
 class FilterConfig(Config):
@@ -99,7 +47,8 @@ class FilterConfig(Config):
     views: tuple[str, ...] = Field(
         default=("personal_data",),
         description="Views whose spans are replaced in the kept text; where two overlap, the span "
-        "that begins first decides, then the longer, then that of the view named first.",
+        "that begins first decides, then the longer, then that of the view named first. Passages "
+        "that `dedup` found in an earlier document too are cut where that document stays.",
     )
     personal_data: PersonalDataPolicy = Field(
         default=PersonalDataPolicy(),

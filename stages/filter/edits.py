@@ -25,6 +25,29 @@ class Edit(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
+class Spans:
+    """The spans of a batch of documents: `flat[i]` is one of the document `rows[i]`."""
+
+    rows: NDArray[np.int64]
+    flat: pa.StructArray
+    documents: int
+
+    @classmethod
+    def of(cls, *columns: pa.ChunkedArray) -> Spans:
+        """All spans of `spans` columns (one at least) that describe the same documents."""
+        lists = [column.combine_chunks() for column in columns]
+        lengths = [pc.list_value_length(one).to_numpy(zero_copy_only=False) for one in lists]
+        documents = len(lists[0])
+        rows = [np.repeat(np.arange(documents), counts) for counts in lengths]
+        flat = pa.concat_arrays([one.flatten() for one in lists])
+        return cls(np.concatenate(rows), flat, documents)
+
+    def where(self, chosen: NDArray[np.bool_]) -> Spans:
+        """Some of them."""
+        return Spans(self.rows[chosen], self.flat.filter(pa.array(chosen)), self.documents)
+
+
+@dataclass(frozen=True, eq=False)
 class Edits:
     """The edits of a batch of texts, from left to right and without overlap.
 
@@ -59,23 +82,19 @@ class Edits:
         return np.flatnonzero(untouched & (self.counts > 0))
 
 
-def edits_of(
-    spans: pa.ChunkedArray, views: Sequence[str], keep: Collection[str] = frozenset()
-) -> Edits:
-    """The edits that `views` make, of the `spans` column of a views table.
+def edits_of(spans: Spans, views: Sequence[str], keep: Collection[str] = frozenset()) -> Edits:
+    """The edits that `views` make.
 
     `keep` names sorts of personal data that stay as they are. Of spans that overlap, the one that
     begins first, then the longer, then that of the view that `views` names first, is replaced
     together with all of them.
     """
-    lists = spans.combine_chunks()
-    flat = lists.flatten()
-    rows = np.repeat(np.arange(len(lists)), pc.list_value_length(lists).to_numpy(False))
+    flat = spans.flat
     rank = pc.index_in(flat.field("view"), value_set=pa.array(views, pa.string()))
     chosen = _chosen(flat, rank, keep)
     start = flat.field("start").to_numpy()[chosen].astype(np.int64)
     end = flat.field("end").to_numpy()[chosen].astype(np.int64)
-    rows, ranks = rows[chosen], rank.take(pa.array(chosen)).to_numpy(False)
+    rows, ranks = spans.rows[chosen], rank.take(pa.array(chosen)).to_numpy(False)
     order = np.lexsort((ranks, -end, start, rows))
     rows, start, end = rows[order], start[order], end[order]
 
@@ -87,7 +106,7 @@ def edits_of(
     begins[1:] |= np.diff(rows) > 0
     firsts = np.flatnonzero(begins)
     lasts = np.append(firsts[1:], len(rows))[: len(firsts)] - 1
-    offsets = np.searchsorted(rows[firsts], np.arange(len(lists) + 1))
+    offsets = np.searchsorted(rows[firsts], np.arange(spans.documents + 1))
     replacement = flat.field("replacement").take(pa.array(chosen[order][firsts]))
     return Edits(offsets, start[firsts], (reach - beyond)[lasts], replacement)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
 from typing import NamedTuple
@@ -11,16 +11,15 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from artifacts_schema.kinds import KINDS, beside
+from artifacts_schema.kinds import beside
 from stages.engine.excerpts import LeastIds, Row, rows_of
 from stages.engine.inputs import Input
 from stages.engine.page import Artifact
 from stages.engine.tally import LogHistogram, at_hand, by_place, cut_alike, languages
 from stages.filter.config import FilterConfig
-from stages.filter.edits import apply, edits_of
+from stages.filter.shown import shown, spans_by_id
 
 KEPT = "kept"
-SPANS = KINDS["views"].tables["*.parquet"].arrow().field("spans").type
 COLLECTED = "(collected)"
 SAMPLES_BY_VERDICT = 3
 _LEDGER = (
@@ -170,20 +169,10 @@ def texts_of(artifact: Artifact, rows: Sequence[Row]) -> dict[str, Row]:
     columns = ["text", "url", "source"]
     found = rows_of([artifact.output("documents")], kept, columns)
     read = rows_of(at_hand(artifact, "documents"), dropped, columns)
-    views = rows_of(at_hand(artifact, "views"), dropped, ["spans"])
+    spans = spans_by_id(at_hand(artifact, "views"), dropped)
     config = FilterConfig.model_validate(artifact.manifest.config)
     stays = config.personal_data.kept()
     for doc_id, row in read.items():
-        found[doc_id] = {
-            **row,
-            "text": _edited(row["text"], views.get(doc_id), config.views, stays),
-        }
+        text = shown(row["text"], spans.get(doc_id, ()), config.views, stays)
+        found[doc_id] = {**row, "text": text}
     return found
-
-
-def _edited(text: str, row: Row | None, views: Sequence[str], stays: Collection[str]) -> str:
-    """The text of one document with the filter's edits made."""
-    if row is None or not row["spans"]:
-        return text
-    spans = pa.chunked_array([pa.array([row["spans"]], SPANS)])
-    return apply(text, edits_of(spans, views, stays).of(0))

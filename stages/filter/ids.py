@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from artifacts_schema.errors import InputError
 
 if TYPE_CHECKING:
-    from stages.filter.assess import Beside
+    from stages.filter.coverage import Beside
 
 _DIGITS = 32
 """Characters of a doc_id."""

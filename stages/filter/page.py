@@ -145,7 +145,8 @@ def _passes(name: str, rule: Rule | None, config: FilterConfig) -> str | None:
     return {
         LANGUAGE: f"language is one of {', '.join(config.languages)}",
         CONTAMINATION: f"fewer than {config.contamination.min_ngrams_hit:,} n-grams of benchmarks",
-        NEAR_DUPLICATE: f"similarity to a kept one < {config.duplicates.threshold}",
+        NEAR_DUPLICATE: f"{config.duplicates.measure} to a kept one "
+        f"< {config.duplicates.threshold}",
     }.get(name)
 
 

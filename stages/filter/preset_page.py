@@ -33,7 +33,7 @@ def preset_figures(artifact: Artifact) -> list[Figure]:
     references = artifact.manifest.inputs.get("signals", ())
     if not signals or len(signals) < len(references):
         return []
-    found = compare_presets(Given([], signals, [], None, None, []), list(PRESETS))
+    found = compare_presets(Given([], signals, [], [], [], None, []), list(PRESETS))
     if not found.documents or not found.presets:
         return []
     return [_kept(found), *_disagreement(found)]

@@ -14,13 +14,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stages.filter.assess import assess, check_names, line_up
+from stages.filter.assess import assess, check_names
 from stages.filter.checks import Findings
 from stages.filter.config import FilterConfig
+from stages.filter.coverage import line_up
 from stages.filter.decide import decide_copies
 from stages.filter.ids import ids_of
 from stages.filter.ledger import first_failing, with_copies
-from stages.filter.links import known_links
+from stages.filter.links import known_copies
+from stages.filter.priority import decision_order
 
 if TYPE_CHECKING:
     from stages.engine import Input
@@ -33,14 +35,15 @@ class Given:
     documents: list[Input]
     signals: list[Input]
     views: list[Input]
-    duplicates: Input | None
+    duplicates: list[Input]
+    ledger: list[Input]
     contamination: Input | None
     exclusions: list[Input]
 
 
 @dataclass(frozen=True, eq=False)
 class Verdicts:
-    """The decision about every document, in priority order (that of the inputs, then of rows)."""
+    """The decision about every document, in the order of the inputs and their rows."""
 
     doc_ids: pa.StringArray
     sources: pa.StringArray
@@ -70,15 +73,16 @@ class Verdicts:
 def verdicts_of(given: Given, config: FilterConfig) -> Verdicts:
     """Decide as the stage does, in this process.
 
-    Errors are the stage's: UsageError for a rule on what was not measured or a threshold below
-    dedup's floor, InputError for tables that describe other documents.
+    Errors are the stage's: UsageError for what was not measured or a threshold below dedup's floor,
+    InputError for tables that describe other documents.
     """
     shards = line_up(given.documents, given.signals, given.views, given.contamination)
     doc_ids, policy, names = ids_of(shards), config.duplicates, check_names(config)
-    known = known_links(given.duplicates, given.documents, doc_ids, policy.threshold)
+    known = known_copies(given.duplicates, given.ledger, given.documents, doc_ids, policy)
     found = [assess(shard, config, given.exclusions) for shard in shards]
     own = _joined([one.findings for one in found])
-    copies = decide_copies(own.passes, known.links, policy.threshold, policy.exact)
+    order = decision_order([one.priority for one in found], len(policy.priority))
+    copies = decide_copies(own.passes, known.links, policy, order)
     final = with_copies(own, copies, names, policy.threshold)
     return Verdicts(
         doc_ids=doc_ids,
@@ -88,7 +92,7 @@ def verdicts_of(given: Given, config: FilterConfig) -> Verdicts:
         findings=final,
         kept=final.passes,
         first=first_failing(final),
-        partners=doc_ids.take(pa.array(copies.partner, mask=copies.partner < 0)),
+        partners=known.ids.take(pa.array(copies.partner, mask=copies.partner < 0)),
     )
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from artifacts_schema.config import Config, Execution
+from artifacts_schema.config import Config, MapExecution
 from stages.engine import Context, One, Stage
 
 
@@ -43,7 +43,7 @@ class Pack(Stage):
     outputs = {"train": "token_shards", "held_out": "token_shards"}
     libraries = ("tokenizers", "pyarrow", "numpy")
     handles_documents = True
-    Config, Execution = PackConfig, Execution
+    Config, Execution = PackConfig, MapExecution
 
     def run(self, context: Context) -> None:
         """Pack each documents shard, then write what describes all of them."""

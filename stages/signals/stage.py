@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from artifacts_schema.config import MapExecution
 from stages.engine import Many, Maybe, One, Stage
 from stages.signals.config import SignalsConfig
 
@@ -52,7 +53,7 @@ class Signals(Stage):
         *("sentencepiece", "tld", "xxhash"),
     )
     handles_documents = True
-    Config = SignalsConfig
+    Config, Execution = SignalsConfig, MapExecution
 
     def run(self, context: Context) -> None:
         from stages.signals.columns import description_of_columns, signals_of

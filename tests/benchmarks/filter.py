@@ -37,10 +37,12 @@ from artifacts_schema.manifest import File
 from artifacts_schema.store.backend import backend_at
 from stages.engine.inputs import Input
 from stages.engine.tables import TableWriter
-from stages.filter.assess import assess, check_names, line_up
+from stages.filter.assess import assess, check_names
 from stages.filter.checks import Findings
 from stages.filter.config import FilterConfig
+from stages.filter.coverage import line_up
 from stages.filter.decide import Links, decide_copies
+from stages.filter.earlier import Earlier
 from stages.filter.ids import ids_of
 from stages.filter.ledger import ledger_of, with_copies
 from stages.filter.links import Known
@@ -135,7 +137,8 @@ def pairs(documents: int) -> Links:
     """Verified pairs of every tenth document with the next one."""
     one = np.arange(0, documents - 1, 10)
     similarity = np.full(len(one), 0.9, dtype=np.float32)
-    return Links(np.arange(documents), one, one + 1, similarity)
+    own, none = np.arange(documents), np.empty(0, dtype=np.int64)
+    return Links(own, own, one, one + 1, similarity, none)
 
 
 def ingot(documents: Input, signals: Input, folder: Path, times: dict[str, list[float]]) -> None:
@@ -145,9 +148,9 @@ def ingot(documents: Input, signals: Input, folder: Path, times: dict[str, list[
     found = [assess(shard, CONFIG, []) for shard in shards]
     clock.append(time.process_time())
     doc_ids = ids_of(shards)
-    known = Known(pairs(len(doc_ids)), doc_ids)
+    known = Known(pairs(len(doc_ids)), doc_ids, np.zeros(len(doc_ids), np.int64), Earlier())
     passes = np.concatenate([one.findings.passes for one in found])
-    copies = decide_copies(passes, known.links, 0.8, True)
+    copies = decide_copies(passes, known.links, CONFIG.duplicates)
     known.classes()
     clock.append(time.process_time())
     stop, names = 0, check_names(CONFIG)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Make an environment for each peer that the long tests ask: sh tests/peers/setup.sh FOLDER
 # Prints where their Pythons are, as settings for a shell; says what cannot be installed, and why.
-# A peer that INGOT_PEERS or INGOT_PEERS_DOLMA already names is left alone. Safe to repeat.
+# A peer that its variable (INGOT_PEERS, …) already names is left alone. Safe to repeat.
 set -eu
 
 folder="${1:?usage: setup.sh FOLDER}"
@@ -33,7 +33,10 @@ peer() {
     echo "export $variable='$own'"
 }
 
-# datatrove needs xxhash 3, which it does not say without its extra; spaCy's words are its words.
-peer datatrove INGOT_PEERS datatrove 'datatrove[processing]==0.10.1' spacy==3.8.18 'xxhash<4'
+# datatrove needs xxhash 3 and orjson, which it does not say without its extras; spaCy's words are
+# its words.
+peer datatrove INGOT_PEERS datatrove 'datatrove[processing]==0.10.1' spacy==3.8.18 'xxhash<4' orjson
 # dolma's s3fs asks for one botocore, for which pip would search through every boto3.
 peer dolma INGOT_PEERS_DOLMA dolma dolma==1.2.1 boto3==1.28.17 aiobotocore==2.5.4
+# For tests/benchmarks/dedup.py: two libraries for MinHash that share an environment.
+peer rensa INGOT_PEERS_RENSA rensa rensa==0.5.0 datasketch==2.0.0 xxhash==4.1.0

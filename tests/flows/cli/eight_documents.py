@@ -63,8 +63,8 @@ def spans(doc_id: str) -> Row:
 def copies(doc_id: str) -> Row:
     """e and f are near copies."""
     partner = {"e": "f", "f": "e"}.get(doc_id)
-    near = [{"doc_id": partner, "similarity": 0.9, "band": 0}] if partner else []
-    return {"exact_class": doc_id, "partners": near}
+    near = {"doc_id": partner, "similarity": 0.9, "containment": 0.95, "band": 3}
+    return {"exact_class": doc_id, "text_class": doc_id, "partners": [near] if partner else []}
 
 
 def hits(doc_id: str) -> Row:

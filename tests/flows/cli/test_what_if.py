@@ -21,6 +21,10 @@ SETTINGS = [
     ["gopher_few_words=58"],
     ["duplicates.threshold=0.95"],
     ["duplicates.threshold=null", "gopher_few_words=0"],
+    ["duplicates.measure=containment", "duplicates.threshold=0.92"],
+    ["duplicates.threshold=0.92", "duplicates.exact=raw"],
+    ["duplicates.priority=[{by: length}]"],
+    ["duplicates.priority=[{by: quality, signal: stop_words}, {by: source, order: [code]}]"],
     ["contamination.min_ngrams_hit=2"],
     ["languages=[]"],
     ["languages=[de]"],
@@ -198,6 +202,8 @@ def test_tokens_are_counted_where_the_corpus_was_packed(
         (["--set", "gopher_few_words=many"], "input should be a valid number"),
         (["--set", "duplicates.threshold=0.4"], "lies below dedup's floor 0.5"),
         (["--set", "duplicates.treshold=0.6"], "did you mean 'threshold'?"),
+        (["--set", "duplicates.priority=[{by: quality, signal: edu}]"], "'edu', which was not"),
+        (["--set", "duplicates.exact=true"], "input should be 'normalised' or 'raw'"),
         (["--set", "rules=[garbled]"], "needs signal 'replacement_character_share'"),
         (["--sweep", "gopher_few_words=1:2"], "expected RULE=A:B:N"),
         (["--sweep", "gopher_few_words=1:2:1"], "N from 2 to 100"),
@@ -270,5 +276,5 @@ def test_why_names_every_failing_rule_with_value_and_threshold(ingot, store, run
     again = run_stage(Filter, {**CONFIG, "thresholds": {"gopher_many_words": 305}}, inputs)
     store.set_ref("demo/filter", again.stage, again.key)
     copy = ingot("why", "https://example.org/f", "--in", "demo/filter").stdout
-    assert "dropped by gopher_many_words: words 310, threshold 305, kept partner e" in copy
+    assert "dropped by gopher_many_words: words 310, threshold 305, kept partner e: " in copy
     assert "also fails near_duplicate: similarity 0.9, threshold 0.8" in copy

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from artifacts_schema.kinds import KINDS
-from stages.filter.edits import Edit, apply, edits_of, leaves_nothing
+from stages.filter.edits import Edit, Spans, apply, edits_of, leaves_nothing
 
 SPANS = KINDS["views"].tables["*.parquet"].arrow().field("spans").type
 Span = dict[str, Any]
@@ -23,8 +23,8 @@ def span(view: str, start: int, end: int, replacement: str = "", label: str = "x
     }
 
 
-def rows_of(*rows: list[Span]) -> pa.ChunkedArray:
-    return pa.chunked_array([pa.array(list(rows), SPANS)])
+def rows_of(*rows: list[Span]) -> Spans:
+    return Spans.of(pa.chunked_array([pa.array(list(rows), SPANS)]))
 
 
 def test_spans_of_the_chosen_views_are_replaced_by_character() -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from artifacts_schema.errors import UsageError
 from stages.filter import presets
-from stages.filter.config import FilterConfig, PersonalDataPolicy
+from stages.filter.config import FilterConfig
+from stages.filter.policies import PersonalDataPolicy
 from stages.filter.presets import PRESETS, Rule, rules_of
 from stages.filter.presets.personal_data import BY_LABEL
 from stages.signals.columns import Asked, signals_of

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from copies_by_hand import copy_row
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -88,20 +89,19 @@ def roles_of(
     )
     folder = beside(corpus[0].output(corpus[1]).digest)
 
-    def table(row: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+    def table(made: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
         return {
-            path: [{"doc_id": d["doc_id"], **row(d)} for d in part] for path, part in parts.items()
+            path: [{"doc_id": d["doc_id"], **made(d)} for d in part] for path, part in parts.items()
         }
 
     def in_folder(rows: dict[str, Any]) -> dict[str, Any]:
         return {f"{folder}/{path}": found for path, found in rows.items()}
 
     def partners(d: dict[str, Any]) -> dict[str, Any]:
-        other = {"doc_id": f"{d['partner'] or 0:03d}", "similarity": d["similarity"], "band": 0}
-        return {
-            "exact_class": d["doc_id"],
-            "partners": [] if d["partner"] is None else [other],
-        }
+        near = [] if d["partner"] is None else [(f"{d['partner']:03d}", d["similarity"])]
+        made = copy_row(d["doc_id"], d["doc_id"], near)
+        made.pop("doc_id")
+        return made
 
     excluded = [{"doc_id": d["doc_id"], "reason": "-"} for d in documents[::7]]
     overlap = in_folder(table(lambda d: {"ngrams": 9, "ngrams_hit": d["hit"], "hits": []}))
@@ -125,9 +125,9 @@ def given_of(read_input: Any) -> Callable[[dict[str, list[Reference]]], Given]:
 
     def load(roles: dict[str, list[Reference]]) -> Given:
         found = {role: [read_input(*one) for one in given] for role, given in roles.items()}
-        one = {role: (found.get(role) or [None])[0] for role in ("duplicates", "contamination")}
-        many = {r: found.get(r, []) for r in ("documents", "signals", "views", "exclusions")}
-        return Given(**many, **one)
+        contamination = (found.pop("contamination", None) or [None])[0]
+        names = ("documents", "signals", "views", "duplicates", "ledger", "exclusions")
+        return Given(contamination=contamination, **{role: found.get(role, []) for role in names})
 
     return load
 

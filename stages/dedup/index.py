@@ -1,0 +1,313 @@
+"""All documents of a run by one number: those of earlier indexes first, then those it signed."""
+
+from __future__ import annotations
+
+import pickle
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from artifacts_schema.identity import short
+from stages.dedup.index_files import (
+    BLOCK,
+    BLOCK_OF_SIZES,
+    CLASSES,
+    ID_BYTES,
+    Part,
+    Table,
+    band_table,
+    blocks_of_run,
+)
+from stages.dedup.index_reading import END, OpenFiles, SortedRun, nearby
+from stages.engine.inputs import Input
+from stages.text.native import compiled
+
+if TYPE_CHECKING:
+    from stages.engine import ShardResult
+
+_BLOCKS_AT_ONCE = 256
+_HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
+
+
+@dataclass(frozen=True, eq=False)
+class IndexShard:
+    """The index files of one shard of documents, wherever they lie."""
+
+    id: str
+    """Unique in its corpus."""
+    generation: int
+    start: int
+    """Number of its first document."""
+    documents: int
+    run: int
+    """Documents of a run; the last one may be shorter."""
+    compared: tuple[int, ...]
+    """Documents with shingles of each run."""
+    kept: int
+    """Shingles that are kept."""
+    stem: str
+    """Path of its files within the output, without their endings."""
+    source: Input | ShardResult
+    output: str | None
+    """Output of the shard's result that holds the files; None: scratch, or an earlier index."""
+
+    def path(self, part: Part) -> Path:
+        """One of its files on this machine; of an earlier index, checked (`Input.local_path`)."""
+        name = f"{self.stem}.{part}"
+        if isinstance(self.source, Input):
+            return self.source.local_path(name)
+        return self.source.path(self.output, name)
+
+    @property
+    def where(self) -> str:
+        """For messages."""
+        if isinstance(self.source, Input):
+            return f"{self.stem} of dedup_index {short(self.source.digest)}"
+        return self.stem
+
+
+@dataclass(frozen=True, eq=False)
+class Generation:
+    """The documents of one documents output."""
+
+    documents: str
+    """Digest of the documents output."""
+    folder: str
+    """Where its index files lie within the output."""
+    snapshots: tuple[str, ...]
+    """Names of the snapshots that its documents came from."""
+    shards: tuple[IndexShard, ...]
+    indexed: bool = False
+    """Whether an earlier index holds it; its documents are old."""
+
+    @property
+    def size(self) -> int:
+        """Number of documents."""
+        return sum(shard.documents for shard in self.shards)
+
+
+@dataclass(frozen=True, eq=False)
+class EarlierPairs:
+    """Pairs that an earlier run verified, in its own numbers: see `pairs.translated`."""
+
+    source: Input
+    files: tuple[str, ...]
+    starts: NDArray[np.int64]
+    """First numbers of the generations that the run knew, and the end of the last."""
+    here: NDArray[np.int64]
+    """First numbers of the same generations in this run; -1 where one is not at hand."""
+
+    def paths(self) -> list[Path]:
+        """The files on this machine, checked."""
+        return [self.source.local_path(name) for name in self.files]
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """What is known of all documents; holds counts and places, reads the rest when asked.
+
+    Picklable: a process that was given it before keeps the one it has, with its open files.
+    """
+
+    sources: tuple[Generation, ...]
+    first_new: int
+    """Number of the first document of this run's own."""
+    bands: int
+    most: int
+    """Shingles kept of a document."""
+    earlier_pairs: tuple[EarlierPairs, ...] = ()
+    files: OpenFiles = field(default_factory=OpenFiles)
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """First number of each generation and the end of the last: [generations + 1]."""
+        return np.cumsum([0, *(generation.size for generation in self.sources)])
+
+    @cached_property
+    def shards(self) -> tuple[IndexShard, ...]:
+        """Every shard, in the order of its documents' numbers."""
+        return tuple(shard for generation in self.sources for shard in generation.shards)
+
+    @property
+    def documents(self) -> int:
+        """Number of documents."""
+        return int(self.starts[-1])
+
+    def compared(self, *, new: bool) -> int:
+        """Documents with shingles, of this run's own shards or of the earlier ones."""
+        sources = (source for source in self.sources if source.indexed != new)
+        return sum(sum(shard.compared) for source in sources for shard in source.shards)
+
+    def generations(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The generation of each document."""
+        return np.searchsorted(self.starts, numbers, side="right") - 1
+
+    # By document ---------------------------------------------------------------------------------
+
+    def ids(self, numbers: NDArray[np.int64]) -> pa.StringArray:
+        """The ids, 32 hex digits each."""
+        found, inverse = self._id_bytes(numbers)
+        digits = np.empty((len(found), 2 * ID_BYTES), np.uint8)
+        digits[:, 0::2], digits[:, 1::2] = _HEX[found >> 4], _HEX[found & 15]
+        offsets = np.arange(len(numbers) + 1, dtype=np.int32) * np.int32(2 * ID_BYTES)
+        text = pa.py_buffer(digits[inverse].tobytes())
+        return pa.StringArray.from_buffers(len(numbers), pa.py_buffer(offsets), text)
+
+    def rank_ids(self, numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """The first 64 bits of the ids."""
+        found, inverse = self._id_bytes(numbers)
+        upper = np.ascontiguousarray(found[:, :8]).view(">u8").astype(np.uint64).ravel()
+        return upper[inverse]
+
+    def sizes(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Distinct shingles of each document, kept or not."""
+        ordered, inverse = np.unique(numbers, return_inverse=True)
+        sizes, _ = self._placed(ordered)
+        return sizes[inverse]
+
+    def shingles(self, numbers: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """The kept shingles of each document, ascending, end to end, and where each begins.
+
+        Offsets are [documents + 1].
+        """
+        order = np.argsort(numbers, kind="stable")
+        sizes, starts = self._placed(numbers[order])
+        kept = np.minimum(sizes, self.most)
+        offsets = np.zeros(len(numbers) + 1, dtype=np.int64)
+        offsets[order + 1] = kept
+        np.cumsum(offsets, out=offsets)
+        flat = np.empty(int(offsets[-1]), np.uint64)
+        for shard, begin, end in self._by_shard(numbers[order]):
+            first, size, to = starts[begin:end], kept[begin:end], offsets[order[begin:end]]
+            for low, high in nearby(8 * first, 8 * (first + size)):
+                start, stop = int(first[low]), int((first + size)[low:high].max())
+                block = self.files.read(shard, "shingles", 8 * start, 8 * (stop - start))
+                _copy(
+                    block.view("<u8"), first[low:high] - start, size[low:high], flat, to[low:high]
+                )
+        return flat, offsets
+
+    # By value ------------------------------------------------------------------------------------
+
+    def runs(self, table: Table, *, new: bool | None = None) -> Iterator[SortedRun]:
+        """The pieces of a sorted table, in the order of numbers; `new`: of this run's own shards
+        or of the earlier ones only."""
+        tables = {"keys": self.bands, "classes": CLASSES}.get(table.part, 1)
+        for shard in self.shards:
+            if new is not None and new == self.sources[shard.generation].indexed:
+                continue
+            start = 0
+            for place, compared in enumerate(shard.compared):
+                count = compared
+                if table.part != "keys":
+                    count = min(shard.run, shard.documents - place * shard.run)
+                if count:
+                    begin = start + table.place * count * table.width
+                    yield SortedRun(self.files, shard, table, begin, count)
+                start += tables * count * table.width
+
+    def keys(
+        self, band: int, low: int = 0, high: int = END
+    ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """Keys of a band in [low, high), and whose they are."""
+        keys, numbers = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
+        for run in self.runs(band_table(band)):
+            begin, end = run.below(low), run.below(high)
+            keys.append(run.values(begin, end))
+            numbers.append(run.numbers(begin, end))
+        return np.concatenate(keys), np.concatenate(numbers)
+
+    # ---------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _shard_starts(self) -> NDArray[np.int64]:
+        return np.array([*(shard.start for shard in self.shards), self.documents], dtype=np.int64)
+
+    def _by_shard(self, ordered: NDArray[np.int64]) -> Iterator[tuple[IndexShard, int, int]]:
+        """Which of the ascending numbers lie in which shard."""
+        if len(ordered) and not 0 <= ordered[0] <= ordered[-1] < self.documents:
+            raise ValueError(f"documents are numbered from 0 to {self.documents - 1}")
+        edges = np.searchsorted(ordered, self._shard_starts)
+        for place in np.flatnonzero(np.diff(edges)).tolist():
+            yield self.shards[place], int(edges[place]), int(edges[place + 1])
+
+    def _id_bytes(self, numbers: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """Ids of the distinct numbers, ascending [n, 16], and which of them each number has."""
+        ordered, inverse = np.unique(numbers, return_inverse=True)
+        found = np.empty((len(ordered), ID_BYTES), np.uint8)
+        for shard, begin, end in self._by_shard(ordered):
+            rows = ordered[begin:end] - shard.start
+            found[begin:end] = self.files.gathered(shard, "ids", rows, ID_BYTES)
+        return found, inverse
+
+    def _placed(self, ordered: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Distinct shingles of documents in ascending order, and where in their file they begin."""
+        sizes, starts = np.empty(len(ordered), np.int64), np.empty(len(ordered), np.int64)
+        for shard, begin, end in self._by_shard(ordered):
+            run, within = np.divmod(ordered[begin:end] - shard.start, shard.run)
+            blocks = run * blocks_of_run(shard.run) + within // BLOCK
+            slots = within % BLOCK
+            different, of = np.unique(blocks, return_inverse=True)
+            for low in range(0, len(different), _BLOCKS_AT_ONCE):
+                high = low + _BLOCKS_AT_ONCE
+                first, last = np.searchsorted(of, [low, high])
+                read = self.files.gathered(
+                    shard, "sizes", different[low:high], BLOCK_OF_SIZES.itemsize
+                )
+                held = read.view(BLOCK_OF_SIZES).ravel()
+                kept = np.minimum(held["sizes"].astype(np.int64), self.most)
+                before = np.cumsum(kept, axis=1) - kept + held["start"].astype(np.int64)[:, None]
+                at, slot = of[first:last] - low, slots[first:last]
+                sizes[begin + first : begin + last] = held["sizes"][at, slot]
+                starts[begin + first : begin + last] = before[at, slot]
+        return sizes, starts
+
+    @cached_property
+    def _packed(self) -> bytes:
+        names = ("sources", "first_new", "bands", "most", "earlier_pairs")
+        return zlib.compress(pickle.dumps({name: getattr(self, name) for name in names}), 1)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Packed once, however many tasks it goes with."""
+        return _unpacked, (self._packed,)
+
+
+@lru_cache(maxsize=2)
+def _unpacked(packed: bytes) -> Corpus:
+    return Corpus(**pickle.loads(zlib.decompress(packed)))
+
+
+@compiled
+def _copy(
+    block: NDArray[np.uint64],
+    starts: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    flat: NDArray[np.uint64],
+    to: NDArray[np.int64],
+) -> None:
+    """Copy pieces of `block` to their places in `flat`."""
+    for piece in range(len(starts)):
+        for place in range(sizes[piece]):
+            flat[to[piece] + place] = block[starts[piece] + place]
+
+
+def numbered(generations: Sequence[Generation]) -> tuple[Generation, ...]:
+    """The generations with their numbers: those of shards rise, and so do those of generations."""
+    from dataclasses import replace
+
+    found, start = [], 0
+    for place, generation in enumerate(generations):
+        shards = []
+        for shard in generation.shards:
+            identity = f"{place:03d}-{shard.stem.replace('/', '-')}"
+            shards.append(replace(shard, id=identity, generation=place, start=start))
+            start += shard.documents
+        found.append(replace(generation, shards=tuple(shards)))
+    return tuple(found)

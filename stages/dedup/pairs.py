@@ -1,0 +1,284 @@
+"""Pairs of documents in files: sorted records, read by ranges of documents and never whole.
+
+A pair is (right, left), left < right as document numbers. A file holds records of one dtype,
+little-endian, end to end, sorted by (right, left), without a header. Several files together are
+one set of pairs, whoever wrote which of them. In files of mirrored pairs the two columns have
+changed places, so that the same search finds a document's pairs with later ones.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from artifacts_schema.errors import CorruptArtifact
+
+if TYPE_CHECKING:
+    from stages.engine import ShardOutput, ShardResult
+
+Pairs = NDArray[np.void]
+
+CANDIDATE = np.dtype([("right", "<i8"), ("left", "<i8"), ("band", "<i2")])
+"""A pair and the least band that proposed it; -1: a third document led to it."""
+VERIFIED = np.dtype([*CANDIDATE.descr, ("jaccard", "<f4"), ("containment", "<f4")])
+"""A pair with its two measures, NaN where it was not verified."""
+
+BYTES_AT_WORK = 200
+"""A record in memory, with what sorting and ranking it takes."""
+CLOSED = -1
+"""Band of a pair that no band proposed."""
+_KEY = 8
+"""Bytes of the first column, by which files are searched."""
+_BLOCK = 256
+"""Records read at once at the end of a search."""
+_SEARCH = 2048
+"""Records that are read in the time of one search."""
+
+
+def distinct(pairs: Pairs) -> Pairs:
+    """Each pair once, sorted by (right, left), with the least of its bands."""
+    if not len(pairs):
+        return pairs
+    order = _sorting(pairs["right"], pairs["left"])
+    right, left = pairs["right"][order], pairs["left"][order]
+    new = np.ones(len(pairs), dtype=bool)
+    new[1:] = (right[1:] != right[:-1]) | (left[1:] != left[:-1])
+    if new.all():
+        return pairs[order]
+    starts = np.flatnonzero(new)
+    found = pairs[order[starts]]
+    found["band"] = np.minimum.reduceat(pairs["band"][order], starts)
+    return found
+
+
+def mirrored(pairs: Pairs) -> Pairs:
+    """The same pairs with left and right in each other's place, sorted by the new first column."""
+    turned = pairs.copy()
+    turned["right"], turned["left"] = pairs["left"], pairs["right"]
+    return turned[_sorting(turned["right"], turned["left"])]
+
+
+def translated(pairs: Pairs, starts: NDArray[np.int64], later: NDArray[np.int64]) -> Pairs:
+    """Pairs of an earlier run in the numbers of this one, sorted by (right, left).
+
+    `starts` are the first numbers of the earlier run's generations and the end of the last one,
+    int64 [generations + 1]; `later` are this run's first numbers of the same generations, -1 where
+    one is not at hand: its pairs are left out. Left and right change places where this run takes
+    the generations in another order.
+    """
+    right, right_there = _renumbered(pairs["right"], starts, later)
+    left, left_there = _renumbered(pairs["left"], starts, later)
+    found = pairs.copy()
+    found["right"], found["left"] = np.maximum(right, left), np.minimum(right, left)
+    found = found[right_there & left_there]
+    return found[_sorting(found["right"], found["left"])]
+
+
+def write_pairs(out: ShardOutput, name: str, pairs: Pairs) -> int:
+    """Leave `pairs`, in any order and repeated or not, as a scratch file; returns how many differ.
+
+    The dtype is kept: CANDIDATE or VERIFIED.
+    """
+    found = distinct(pairs)
+    with out.open_scratch(name) as file:
+        file.write(found.tobytes())
+    return len(found)
+
+
+def records_of(path: Path, dtype: np.dtype[Any], begin: int, end: int) -> Pairs:
+    """Records [begin, end) of one file, as they are. CorruptArtifact if it is cut short."""
+    with _Records(path, dtype) as records:
+        return records.read(begin, end)
+
+
+@dataclass(frozen=True, eq=False)
+class PairFiles:
+    """Files of pairs of one dtype, as one set. Picklable; a file is open only while it is read."""
+
+    paths: tuple[Path, ...]
+    counts: NDArray[np.int64]
+    """Records of each file."""
+    spans: NDArray[np.int64]
+    """[files, 2]: the first column of each file's first and last record."""
+    dtype: np.dtype[Any]
+
+    @classmethod
+    def at(cls, paths: Sequence[Path], dtype: np.dtype[Any]) -> PairFiles:
+        """The files at `paths`; empty ones are left out. CorruptArtifact if one is cut short."""
+        found: list[tuple[Path, int, int, int]] = []
+        for path in paths:
+            count, rest = divmod(os.stat(path).st_size, dtype.itemsize)
+            if rest:
+                raise _cut_short(path)
+            if count:
+                with _Records(path, dtype) as records:
+                    found.append((path, count, records.key(0), records.key(count - 1)))
+        numbers = np.array([row[1:] for row in found], dtype=np.int64).reshape(-1, 3)
+        return cls(tuple(row[0] for row in found), numbers[:, 0], numbers[:, 1:], dtype)
+
+    @classmethod
+    def of(cls, results: Sequence[ShardResult], name: str, dtype: np.dtype[Any]) -> PairFiles:
+        """The scratch files called `name` that a finished map left."""
+        return cls.at([result.scratch_path(name) for result in results], dtype)
+
+    def joined(self, other: PairFiles) -> PairFiles:
+        """The files of both, of one dtype."""
+        return PairFiles(
+            (*self.paths, *other.paths),
+            np.concatenate([self.counts, other.counts]),
+            np.concatenate([self.spans, other.spans]),
+            self.dtype,
+        )
+
+    def __len__(self) -> int:
+        """Records of all files; a pair counts once for each file that holds it."""
+        return int(self.counts.sum())
+
+    def between(self, low: int, high: int) -> Pairs:
+        """The pairs whose first column is in [low, high): distinct, with the least band, sorted."""
+        whole = max(len(self), 1)
+        found = list(self.slices(low, high, whole))
+        return distinct(np.concatenate([np.empty(0, self.dtype), *found]))
+
+    def slices(self, low: int, high: int, most: int) -> Iterator[Pairs]:
+        """The records whose first column is in [low, high), file by file, at most `most` at a time.
+
+        For what needs no order and must hold no more than that.
+        """
+        near = (self.spans[:, 0] < high) & (self.spans[:, 1] >= low)
+        for file in np.flatnonzero(near).tolist():
+            with _Records(self.paths[file], self.dtype) as records:
+                begin, end = records.search([low, high], int(self.counts[file]))
+                for start in range(begin, end, most):
+                    yield records.read(start, min(start + most, end))
+
+    def of_documents(self, numbers: NDArray[np.int64], most: int | None) -> Pairs | None:
+        """All records whose first column is one of `numbers`, which ascend; in that order.
+
+        The files must share no number. None where there are more than `most` of them.
+        """
+        found = [np.empty(0, dtype=self.dtype)]
+        held = 0
+        for file in np.argsort(self.spans[:, 0], kind="stable").tolist():
+            first, last = self.spans[file].tolist()
+            own = numbers[np.searchsorted(numbers, first) : np.searchsorted(numbers, last, "right")]
+            for piece in self._of_documents(file, own, most) if len(own) else ():
+                found.append(piece)
+                held += len(piece)
+                if most is not None and held > most:
+                    return None
+        return np.concatenate(found)
+
+    def _of_documents(
+        self, file: int, numbers: NDArray[np.int64], most: int | None
+    ) -> Iterator[Pairs]:
+        """The same of one file, piece by piece."""
+        count = int(self.counts[file])
+        with _Records(self.paths[file], self.dtype) as records:
+            if count > _SEARCH * len(numbers):
+                for number in numbers.tolist():
+                    yield records.read(*records.search([number, number + 1], count))
+                return
+            step = min(most or count, count)
+            for begin in range(0, count, step):
+                piece = records.read(begin, min(begin + step, count))
+                place = np.minimum(np.searchsorted(numbers, piece["right"]), len(numbers) - 1)
+                yield piece[numbers[place] == piece["right"]]
+
+    def counts_at(self, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Records with a first column in [bounds[i], bounds[i + 1]): int64 [len(bounds) - 1].
+
+        `bounds` ascend. A pair that several files hold counts several times.
+        """
+        before = np.zeros(len(bounds), dtype=np.int64)
+        for file, (first, last) in enumerate(self.spans.tolist()):
+            count = int(self.counts[file])
+            beyond = bounds > last
+            before[beyond] += count
+            within = np.flatnonzero((bounds > first) & ~beyond)
+            if len(within):
+                with _Records(self.paths[file], self.dtype) as records:
+                    before[within] += records.search(bounds[within].tolist(), count)
+        return np.diff(before)
+
+
+class _Records:
+    """One open file, read by position."""
+
+    def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
+        self._path, self._dtype = path, dtype
+        self._file = os.open(path, os.O_RDONLY)
+
+    def __enter__(self) -> _Records:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._file)
+
+    def key(self, index: int) -> int:
+        """The first column of one record."""
+        data = os.pread(self._file, _KEY, index * self._dtype.itemsize)
+        if len(data) < _KEY:
+            raise _cut_short(self._path)
+        return int.from_bytes(data, "little", signed=True)
+
+    def read(self, begin: int, end: int) -> Pairs:
+        """Records [begin, end)."""
+        found = np.empty(end - begin, dtype=self._dtype)
+        view, place = found.view(np.uint8).data, begin * self._dtype.itemsize
+        while len(view):
+            got = os.preadv(self._file, [view], place)
+            if not got:
+                raise _cut_short(self._path)
+            view, place = view[got:], place + got
+        return found
+
+    def search(self, numbers: Sequence[int], count: int) -> list[int]:
+        """How many records have a first column below each of `numbers`, which ascend."""
+        found: list[int] = []
+        low = 0
+        for number in numbers:
+            high = count
+            while high - low > _BLOCK:
+                middle = (low + high) // 2
+                if self.key(middle) < number:
+                    low = middle + 1
+                else:
+                    high = middle
+            if low < high:
+                keys = self.read(low, high)["right"]
+                low += int(np.searchsorted(keys, number, side="left"))
+            found.append(low)
+        return found
+
+
+def _sorting(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The order by (first, second); of equal ones any. Neither is negative."""
+    if not len(first):
+        return np.empty(0, dtype=np.int64)
+    least, width = int(first.min()), int(second.max()) + 1
+    if (int(first.max()) - least + 1) * width < 1 << 63:
+        # One number sorts several times faster than two.
+        return np.argsort((first - least) * width + second)
+    return np.lexsort((second, first))
+
+
+def _renumbered(
+    numbers: NDArray[np.int64], starts: NDArray[np.int64], later: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """This run's numbers, and whether there are such."""
+    generation = np.searchsorted(starts, numbers, side="right") - 1
+    start = later[generation]
+    return numbers - starts[generation] + start, start >= 0
+
+
+def _cut_short(path: Path) -> CorruptArtifact:
+    return CorruptArtifact(
+        "a file of pairs is cut short", where=str(path), hint="run the step that wrote it again"
+    )

@@ -1,0 +1,287 @@
+"""How many pairs there are, and how many of them were found: measured on a sample of documents.
+
+The documents of least mixed id are compared with all others by exact Jaccard similarity. Shingles
+of the sample lie in a table; every document's are looked up in it, most of them in vain, which a
+bitmap tells at once. So a scan costs about a nanosecond a shingle, not a comparison a pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stages.dedup.closure import Found
+from stages.dedup.sample_table import SampleTable, candidates_of, sample_table
+from stages.dedup.verify import STEPS, at_least, measured, steps_of
+
+if TYPE_CHECKING:
+    from stages.dedup.classes import Classes
+    from stages.dedup.index import Corpus
+    from stages.engine import ShardOutput, ShardResult
+
+PARTNERED = 0.8
+"""From this similarity on a document counts as one that has a partner."""
+LOOKUPS = 16_384
+"""Places of the sample's table that a document may hit; where documents are so alike that it would
+be more, a smaller sample is compared."""
+SHINGLES = 1 << 20
+"""Kept ones of the sample: some 50 MB with their table."""
+
+_DRAWN = np.dtype([("mixed", "<u8"), ("number", "<i8")])
+_DOCUMENTS = 1 << 16
+
+
+@dataclass(frozen=True)
+class ScanTask:
+    """Documents [low, high)."""
+
+    id: str
+    low: int
+    high: int
+
+
+def scan_tasks(low: int, high: int, documents_per_task: int) -> list[ScanTask]:
+    """Documents [low, high) in tasks of so many."""
+    return [
+        ScanTask(f"{begin:012d}", begin, min(begin + documents_per_task, high))
+        for begin in range(low, high, documents_per_task)
+    ]
+
+
+def draw_sample(
+    task: ScanTask, out: ShardOutput, *, corpus: Corpus, classes: Classes, sample: int
+) -> None:
+    """Leave the `sample` documents of least mixed id of the task: scratch `drawn`.
+
+    They are drawn among those that are compared at all: first of their exact class, with shingles.
+    """
+    least = np.empty(0, dtype=_DRAWN)
+    for low, high, numbers in _compared(task, corpus, classes):
+        del low, high
+        drawn = np.empty(len(numbers), dtype=_DRAWN)
+        drawn["mixed"], drawn["number"] = _mixed(corpus.rank_ids(numbers)), numbers
+        least = _least(least, drawn, sample)
+    with out.open_scratch("drawn") as file:
+        file.write(least.tobytes())
+
+
+def sampled(
+    results: Sequence[ShardResult], corpus: Corpus, sample: int, lookups: int = LOOKUPS
+) -> NDArray[np.int64]:
+    """The sample by number, ascending: of all documents those of least mixed id, at most `sample`.
+
+    Fewer where these have more than SHINGLES, or where a document like them would hit more than
+    `lookups` places of their table.
+    """
+    least = np.empty(0, dtype=_DRAWN)
+    for result in results:
+        least = _least(least, np.fromfile(result.scratch_path("drawn"), dtype=_DRAWN), sample)
+    drawn = least["number"]
+    kept = np.minimum(corpus.sizes(drawn), corpus.most).cumsum()
+    drawn = drawn[: max(int(np.searchsorted(kept, SHINGLES, side="right")), 1)]
+    shingles, offsets = corpus.shingles(drawn)
+    turn = np.repeat(np.arange(len(drawn)), np.diff(offsets))
+    order = np.lexsort((turn, shingles))
+    ordered = shingles[order]
+    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
+    earlier = np.arange(len(ordered)) - np.repeat(starts, np.diff(np.append(starts, len(ordered))))
+    # Where k of n sampled documents hold a shingle, k in n documents hit k places; but their own.
+    hits = np.bincount(turn[order], 2.0 * earlier, minlength=len(drawn)).cumsum()
+    too_many = np.flatnonzero(hits > lookups * np.arange(1, len(drawn) + 1))
+    return np.sort(drawn[: max(int(too_many[0]), 1) if len(too_many) else None])
+
+
+def scan(
+    task: ScanTask,
+    out: ShardOutput,
+    *,
+    corpus: Corpus,
+    classes: Classes,
+    found: Sequence[Found],
+    sample: NDArray[np.int64],
+    floor: float,
+    bytes_at_once: int,
+) -> dict[str, Any]:
+    """Compare the documents of the task with the sample, and what is alike with what was found.
+
+    Returns `steps`: for each step of similarity pairs, those a band found, those found at all; and
+    as bits in hex the sampled documents that have a partner, and those of which one was found.
+    """
+    del out
+    table = sample_table(sample, corpus)
+    steps = np.zeros((STEPS, 3), dtype=np.int64)
+    partnered, reached = np.zeros((2, len(sample)), dtype=bool)
+    for low, high, numbers in _compared(task, corpus, classes):
+        known = _known(low, high, found, sample)
+        for part in _portions(numbers, corpus, bytes_at_once // 2):
+            document, place, jaccard = _alike(part, table, corpus, floor)
+            band = _band(document, place, known, len(sample))
+            near = at_least(jaccard, PARTNERED)
+            partnered[place[near]] = True
+            reached[place[near & (band > _NONE)]] = True
+            # A pair of two sampled documents is met twice.
+            once = ~np.isin(document, sample) | (document > sample[place])
+            step, band = steps_of(jaccard[once]), band[once]
+            for column, counted in enumerate([band >= _NONE, band >= 0, band > _NONE]):
+                steps[:, column] += np.bincount(step[counted], minlength=STEPS)
+    return {
+        "steps": steps.tolist(),
+        "partnered": np.packbits(partnered).tobytes().hex(),
+        "reached": np.packbits(reached).tobytes().hex(),
+    }
+
+
+def recall(values: Sequence[dict[str, Any]], sampled: int, floor: float) -> dict[str, Any]:
+    """The `recall` of `statistics.json` from what `scan` returned of all tasks."""
+    steps = np.array([value["steps"] for value in values], dtype=np.int64).sum(axis=0)
+    partnered, reached = (_bits([value[name] for value in values]) for name in _BITS)
+    return {
+        "sampled": sampled,
+        "floor": floor,
+        "similarity": [
+            {
+                "from": step / STEPS,
+                "to": (step + 1) / STEPS,
+                "pairs": pairs,
+                "by_bands": by_bands,
+                "found": found,
+                "interval": wilson(found, pairs),
+            }
+            for step, (pairs, by_bands, found) in enumerate(steps.tolist())
+            if pairs
+        ],
+        "documents": {
+            "similarity": PARTNERED,
+            "with_partner": partnered,
+            "found": reached,
+            "interval": wilson(reached, partnered),
+        },
+    }
+
+
+def wilson(hits: int, trials: int) -> list[float] | None:
+    """95 % interval of a share, [low, high]; None without trials.
+
+    Wilson (1927), "Probable inference, the law of succession, and statistical inference".
+    """
+    if not trials:
+        return None
+    z2 = 1.959964**2
+    share, shrunk = hits / trials, 1 + z2 / trials
+    middle = (share + z2 / (2 * trials)) / shrunk
+    half = sqrt(z2 * (share * (1 - share) / trials + z2 / (4 * trials * trials))) / shrunk
+    return [round(max(middle - half, 0.0), 6), round(min(middle + half, 1.0), 6)]
+
+
+_BITS = ("partnered", "reached")
+_NONE = -2
+"""Band of a pair that was not found."""
+
+
+def _bits(rows: Sequence[str]) -> int:
+    """How many bits are set in any row."""
+    joined = 0
+    for row in rows:
+        joined |= int(row or "0", 16)
+    return joined.bit_count()
+
+
+def _compared(
+    task: ScanTask, corpus: Corpus, classes: Classes
+) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
+    """The documents of a task that are compared, some at a time: (low, high, numbers)."""
+    for low in range(task.low, task.high, _DOCUMENTS):
+        high = min(low + _DOCUMENTS, task.high)
+        numbers = np.arange(low, high)
+        numbers = numbers[classes.is_first(low, high)]
+        yield low, high, numbers[corpus.sizes(numbers) > 0]
+
+
+def _portions(
+    numbers: NDArray[np.int64], corpus: Corpus, bytes_at_once: int
+) -> Iterator[NDArray[np.int64]]:
+    """`numbers` in parts whose shingles take at most `bytes_at_once`, or one document's."""
+    ends = np.minimum(corpus.sizes(numbers), corpus.most).cumsum() * 8
+    begin, before = 0, 0
+    while begin < len(numbers):
+        end = max(int(np.searchsorted(ends, before + bytes_at_once, side="right")), begin + 1)
+        yield numbers[begin:end]
+        begin, before = end, int(ends[end - 1])
+
+
+def _alike(
+    numbers: NDArray[np.int64], table: SampleTable, corpus: Corpus, floor: float
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
+    """Pairs of these documents with the sample's, of a similarity from `floor` on.
+
+    Returned as the document, the place in the sample, and their similarity.
+    """
+    shingles, offsets = corpus.shingles(numbers)
+    sizes = corpus.sizes(numbers)
+    row, place = candidates_of(shingles, offsets, sizes, table, floor, corpus.most)
+    larger = np.maximum(sizes[row], table.sizes[place])
+    like = at_least(np.minimum(sizes[row], table.sizes[place]) / larger, floor)
+    like &= numbers[row] != table.numbers[place]
+    met, row = np.unique(row[like], return_inverse=True)
+    place = place[like]
+    kept = [shingles[begin:end] for begin, end in zip(offsets[met], offsets[met + 1], strict=True)]
+    jaccard, _ = measured(
+        np.concatenate([*kept, table.shingles]),
+        np.cumsum([0, *map(len, kept), *np.diff(table.offsets)]),
+        np.concatenate([sizes[met], table.sizes]),
+        row,
+        place + len(met),
+    )
+    near = at_least(jaccard, floor)
+    return numbers[met[row[near]]], place[near], jaccard[near]
+
+
+def _known(
+    low: int, high: int, found: Sequence[Found], sample: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int16]]:
+    """Found pairs of documents [low, high) with the sample: sorted codes, and their bands."""
+    codes, bands = [np.empty(0, np.int64)], [np.empty(0, np.int16)]
+    for pairs in found:
+        for side in pairs.sides:
+            for piece in side.slices(low, high, _DOCUMENTS):
+                place = np.minimum(np.searchsorted(sample, piece["left"]), len(sample) - 1)
+                there = sample[place] == piece["left"]
+                codes.append(piece["right"][there] * len(sample) + place[there])
+                bands.append(piece["band"][there])
+    code = np.concatenate(codes)
+    order = np.argsort(code)
+    return code[order], np.concatenate(bands)[order]
+
+
+def _band(
+    document: NDArray[np.int64],
+    place: NDArray[np.int64],
+    known: tuple[NDArray[np.int64], NDArray[np.int16]],
+    sampled: int,
+) -> NDArray[np.int16]:
+    """The band that found each pair, -1 for closure, _NONE where it was not found."""
+    codes, bands = known
+    if not len(codes):
+        return np.full(len(document), _NONE, dtype=np.int16)
+    code = document * sampled + place
+    at = np.minimum(np.searchsorted(codes, code), len(codes) - 1)
+    return np.where(codes[at] == code, bands[at], np.int16(_NONE))
+
+
+def _least(one: NDArray[Any], other: NDArray[Any], most: int) -> NDArray[Any]:
+    both = np.concatenate([one, other])
+    return both[np.lexsort((both["number"], both["mixed"]))[:most]]
+
+
+def _mixed(ids: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Numbers that have nothing to do with the order of ids (the finalizer of splitmix64)."""
+    mixed = ids ^ (ids >> np.uint64(30))
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    mixed ^= mixed >> np.uint64(27)
+    mixed *= np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))

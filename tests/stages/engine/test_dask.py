@@ -1,0 +1,370 @@
+"""Shards on a real Dask cluster: the bytes that processes make, whatever happens to the workers."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("distributed", reason="needs pip install 'ingot[dask]'")
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+from dask_server import DaskServer  # noqa: E402
+from dask_toy import Square, Squares, Unkind, make_square, until  # noqa: E402
+
+from artifacts_schema.config import MapExecution  # noqa: E402
+from artifacts_schema.errors import IngotError, Stopped, UsageError  # noqa: E402
+from artifacts_schema.store import Store, layout  # noqa: E402
+from artifacts_schema.store.backend import backend_at  # noqa: E402
+from stages.decontaminate.stage import Decontaminate  # noqa: E402
+from stages.engine import dask_cluster, dask_workers  # noqa: E402
+from stages.engine.code import code_digest  # noqa: E402
+from stages.engine.dask_terms import Terms  # noqa: E402
+from stages.engine.dask_workers import DaskEngine  # noqa: E402
+from stages.engine.shards import ShardMap  # noqa: E402
+
+KEY = "b" * 64
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with DaskServer(tmp_path_factory.mktemp("dask"), [HERE]) as server:
+        server.wait_for_workers(2)
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def machines_may_be_slow(monkeypatch):
+    monkeypatch.setattr(dask_workers, "FIRST_SECONDS", 60.0)
+
+
+@pytest.fixture
+def store(request, tmp_path):
+    """In a folder; in a bucket where a test asks for `s3`."""
+    if getattr(request, "param", None) == "s3":
+        return Store.open(request.getfixturevalue("s3_url") + "/store")
+    return Store.open(str(tmp_path / "store"))
+
+
+@pytest.fixture
+def squares(run_stage, server, tmp_path):
+    """`squares(happens, engine="dask")` → manifest; `.starts()` are the shards as begun."""
+
+    def run(*happens, engine="dask", address=server.address, **more):
+        config = {"happens": happens, "folder": str(tmp_path)}
+        execution = {"engine": engine, "scheduler": address, "workers": None, **more}
+        return run_stage(Squares, config, execution=execution)
+
+    run.starts = lambda: sorted((tmp_path / "starts").read_text().split())
+    return run
+
+
+@pytest.fixture
+def expected(tmp_path_factory):
+    """`expected(n)` → digests of n shards, made by processes in another store, unharmed."""
+
+    def make(number):
+        from stages.engine.runner import run_stage
+        from stages.engine.spec import StageSpec
+
+        folder = tmp_path_factory.mktemp("expected")
+        config = {"happens": [""] * number, "folder": str(folder)}
+        spec = StageSpec.make(Squares, config, {}, {"workers": 1})
+        return run_stage(Store.open(str(folder / "store")), spec).manifest.outputs
+
+    return make
+
+
+def test_a_cluster_makes_the_bytes_that_processes_make(squares, expected):
+    made = squares("", "", "", "", "")
+    assert made.outputs == expected(5)
+    assert made.telemetry["dask_workers"] == 2
+    assert made.telemetry["dask_cpu_seconds"] > 0
+    assert os.getpid() not in made.telemetry["processes"]
+    assert len(made.telemetry["processes"]) == 2
+
+
+def test_a_real_stage_makes_the_same_bytes(
+    make_documents, given, run_stage, server, tmp_path, store
+):
+    """Three maps, one of a single item, with scratch files and inputs read by the workers."""
+    text = "which of these four rivers flows through the old capital before it meets the sea"
+    shards = [[f"{text} and number {i}", f"nothing of the sort in {i}"] for i in range(4)]
+    item = {
+        "benchmark": "exam", "item_id": "a", "form": "text", "prompt": text, "choices": [],
+        "metadata": "{}",
+    }  # fmt: skip
+    inputs = {
+        "documents": [make_documents(shards)],
+        "benchmarks": [given("benchmarks", {"00000.parquet": [item]})],
+    }
+    execution = {"engine": "dask", "scheduler": server.address, "workers": None}
+    dask = run_stage(Decontaminate, {}, inputs, execution)
+    again = run_stage(Decontaminate, {}, inputs, {"workers": 1}, force=True)
+    assert dask.counts["documents_hit"] == 4
+    assert dask.outputs == again.outputs
+    assert again.attempt == dask.attempt  # `force` compares, and drops what is equal.
+
+
+def test_a_worker_killed_in_the_middle_of_a_shard_costs_that_attempt(squares, expected, server):
+    made = squares("", "dies once", "", "")
+    assert made.outputs == expected(4)
+    assert squares.starts() == ["0", "1", "1", "2", "3"]
+    server.wait_for_workers(2)  # Its nanny starts another.
+
+
+def test_a_shard_that_kills_every_worker_ends_the_map(squares, server, monkeypatch):
+    monkeypatch.setattr(dask_workers.DaskWorkers, "tries", 2)
+    with pytest.raises(
+        IngotError, match="shard 1: several workers were lost at this shard"
+    ) as told:
+        squares("", "dies", "")
+    assert "the last was tcp://127.0.0.1:" in str(told.value)
+    assert squares.starts().count("1") == 2
+    server.wait_for_workers(2)
+
+
+def test_what_a_shard_raises_arrives_as_itself(squares):
+    with pytest.raises(Unkind, match="here: this cannot be squared") as told:
+        squares("", "raises")
+    assert told.value.hint == "try another"
+
+
+@pytest.mark.parametrize("store", ["s3"], indirect=True)
+def test_a_dead_scheduler_is_one_error_and_processes_finish_the_work(squares, expected, tmp_path):
+    with DaskServer(tmp_path / "dask", [HERE], workers=0) as own:
+        own.worker("--nthreads", "1", nanny=False)
+        own.wait_for_workers(1)
+        (tmp_path / "scheduler").write_text(str(own.scheduler.pid))
+        with pytest.raises(IngotError, match="the Dask scheduler is gone") as told:
+            squares("", "ends the scheduler", "", address=own.address)
+        assert told.value.where == own.address
+        assert "finished shards are kept" in told.value.hint
+    made = squares("", "ends the scheduler", "", engine="processes", workers=1)
+    assert made.outputs == expected(3)
+    assert squares.starts() == ["0", "1", "1", "2"]
+
+
+def test_a_stop_leaves_the_cluster_and_a_late_attempt_changes_nothing(
+    server, tmp_path, monkeypatch
+):
+    """The first attempt at shard 0 goes on after the stop, and ends after the second one has."""
+    monkeypatch.setattr(dask_workers, "FIRST_SECONDS", 1.0)
+    backend = backend_at(str(tmp_path / "store"))
+    terms = Terms(Squares, code_digest(Squares), backend, KEY, tmp_path / "none", 1)
+    tasks = [Square("0", 0, "waits once"), Square("1", 1)]
+
+    def run(stopping):
+        kinds = {"exclusions": "exclusions"}
+        pool = DaskEngine(server.address, terms, logging.getLogger("test")).pool
+        shards = ShardMap(
+            backend, KEY, "squares", kinds, "code", 9, stopping, lambda *_: None, pool=pool
+        )
+        shared = {"folder": str(tmp_path), "laid": tmp_path / "laid"}
+        return shards.run(make_square, tasks, shared)[1]
+
+    (tmp_path / "laid").write_text("for the shards")
+
+    with pytest.raises(Stopped):
+        run((tmp_path / "begun").exists)
+    written = run(lambda: False)
+    folder = Path(backend.full(layout.work(KEY, "shards", "squares", "0")))
+    places = {Path(backend.full(item.place)): item for item in written}
+    before = {path: (path.read_bytes(), path.stat().st_ino) for path in places}
+    first, second = sorted(folder.iterdir(), key=lambda attempt: attempt.stat().st_mtime)
+    assert all(folder not in path.parents or second in path.parents for path in places)
+    (tmp_path / "released").touch()
+    until((first / "exclusions" / "0-1.parquet").exists)
+    assert {path: (path.read_bytes(), path.stat().st_ino) for path in places} == before
+
+
+def test_an_address_where_nothing_listens_is_told(squares, monkeypatch):
+    monkeypatch.setattr(dask_cluster, "CONNECT_SECONDS", 0.5)
+    with pytest.raises(IngotError, match="no Dask scheduler can be reached: no answer") as told:
+        squares("", address="tcp://127.0.0.1:1")
+    assert told.value.where == "tcp://127.0.0.1:1"
+    assert "dask worker tcp://127.0.0.1:1 --nthreads 1 --nworkers N" in told.value.hint
+
+
+def test_a_server_of_another_sort_is_told(squares, file_server, monkeypatch):
+    """Such as Dask's own dashboard, whose port is beside the scheduler's."""
+    monkeypatch.setattr(dask_cluster, "CONNECT_SECONDS", 0.5)
+    address = file_server.url.replace("http://", "tcp://").rstrip("/")
+    with pytest.raises(IngotError, match="no Dask scheduler can be reached"):
+        squares("", address=address)
+
+
+def test_the_address_of_a_worker_is_told(squares, server):
+    worker = server.workers()[0]
+    with pytest.raises(IngotError, match="a Worker of Dask answers there, not a scheduler"):
+        squares("", address=worker)
+
+
+def test_workers_with_another_program_are_refused_before_any_work(squares, tmp_path, monkeypatch):
+    monkeypatch.setattr("stages.engine.runner.code_digest", lambda stage: "f" * 64)
+    with pytest.raises(IngotError, match="2 of 2 Dask workers cannot do the shards") as told:
+        squares("", "")
+    assert "other code of toy_squares (" in str(told.value)
+    assert "here ffffffffffff)" in str(told.value)
+    assert not (tmp_path / "starts").exists()
+
+
+def test_workers_with_other_versions_are_refused(squares, tmp_path, monkeypatch):
+    ours = {"python": "3.0.1", "numpy": "1.0"}
+    monkeypatch.setattr("stages.engine.dask_terms.library_versions", lambda stage: ours)
+    with pytest.raises(IngotError, match=r"python 3\.\d+\.\d+, here 3\.0\.1; numpy .*here 1\.0"):
+        squares("", "")
+    assert not (tmp_path / "starts").exists()
+
+
+def test_workers_that_do_not_see_the_store_are_refused(squares, server, tmp_path, monkeypatch):
+    """Another folder under the same path, as on a machine that does not mount it."""
+    monkeypatch.setattr("stages.engine.dask_terms.Place.show", lambda place: None)
+    with pytest.raises(IngotError, match=r"it does not share .*/dask with this machine") as told:
+        squares("", "")
+    assert str(tmp_path / "store" / "work") in str(told.value)
+    assert "tcp://127.0.0.1:" in str(told.value)
+
+
+def test_workers_whose_files_are_not_seen_here_are_refused(squares, monkeypatch):
+    """A container that writes into a layer of its own."""
+    monkeypatch.setattr("stages.engine.dask_terms.Place.holds", lambda place, name: False)
+    with pytest.raises(IngotError, match="what it writes there is not seen here"):
+        squares("", "")
+
+
+def test_a_worker_without_ingot_is_refused_and_lives(squares, server, tmp_path):
+    block = tmp_path / "block.py"
+    block.write_text("import sys\nsys.modules['stages'] = None\n")
+    without = server.worker("--nthreads", "1", "--preload", str(block), nanny=False)
+    try:
+        server.wait_for_workers(3)
+        with pytest.raises(IngotError, match="1 of 3 Dask workers cannot do the shards") as told:
+            squares("", "")
+        assert "it cannot import Ingot: ModuleNotFoundError" in str(told.value)
+        assert f"dask worker {server.address} --nthreads 1 --nworkers N" in told.value.hint
+        assert len(server.workers()) == 3
+    finally:
+        server.end(without)
+        server.wait_for_workers(2)
+
+
+def test_workers_that_come_later_are_taken_or_left_alone(
+    squares, expected, server, tmp_path, store
+):
+    """The two that are there wait until a third has done the third shard."""
+    made = []
+    late = []
+    thread = threading.Thread(target=lambda: made.append(squares("waits", "waits", "")))
+    thread.start()
+    try:
+        until((tmp_path / "begun").exists, thread.is_alive)
+        late.append(server.worker("--nthreads", "2", nanny=False))
+        server.wait_for_workers(3)
+        late.append(server.worker("--nthreads", "1", nanny=False))
+        work = Path(store.url, "work")
+        until(lambda: [*work.glob("*/done/make_square/2.json")], thread.is_alive)
+        (tmp_path / "released").touch()
+        thread.join(60)
+    finally:
+        for process in late:
+            server.end(process)
+        server.wait_for_workers(2)
+    assert made[0].outputs == expected(3)
+    assert made[0].telemetry["dask_workers"] == 3
+    place = layout.payload(made[0].stage, made[0].key, made[0].attempt)
+    log = store.backend.read(f"{place}/telemetry/log.txt")
+    assert b"is given nothing: it has 2 threads, not one" in log
+
+
+def test_a_cluster_without_workers_is_told(squares, tmp_path, monkeypatch):
+    monkeypatch.setattr(dask_workers, "FIRST_SECONDS", 0.2)
+    with (
+        DaskServer(tmp_path / "dask", workers=0) as own,
+        pytest.raises(IngotError, match="has had no worker that can do a shard yet"),
+    ):
+        squares("", address=own.address)
+
+
+def test_the_stage_and_its_workers_share_the_store_and_what_the_stage_laid_beside_it(tmp_path):
+    """In a store's folder that is one place; a bucket's work lies on the node as well."""
+    here, bucket = backend_at(str(tmp_path / "store")), backend_at("s3://bucket/store")
+    folder = tmp_path / "state"
+    folder.mkdir()
+
+    def places(backend):
+        return [
+            (place.url, place.folder)
+            for place in Terms(Squares, "code", backend, KEY, folder, 1).places()
+        ]
+
+    work = f"work/{KEY}/dask"
+    assert places(bucket) == [("s3://bucket/store", work)]
+    (folder / "model.bin").touch()
+    assert places(bucket) == [("s3://bucket/store", work), (str(folder), "dask")]
+    assert places(here) == [(here.url, work)]
+
+
+def test_no_more_workers_are_used_than_the_execution_says(squares):
+    assert squares("", "", "", "", workers=1).telemetry["dask_workers"] == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"engine": "dask"}, "engine dask needs the address of a scheduler: start one by `dask"),
+        ({"engine": "dask", "scheduler": "host"}, "'host' is no address like tcp://HOST:8786"),
+        ({"scheduler": "http://host:8787"}, "is no address like"),
+        ({"scheduler": "tcp://me:secret@host:8786"}, "holds no user and no password"),
+        ({"engine": "spark"}, "input should be 'processes' or 'dask'"),
+    ],
+)
+def test_a_wrong_execution_is_told(given, told):
+    with pytest.raises(UsageError) as error:
+        MapExecution.parse(given, where="x")
+    assert told in str(error.value)
+    assert "secret" not in str(error.value)
+
+
+def test_addresses_of_every_sort_are_taken():
+    for address in ("tcp://10.0.0.1:8786", "tls://head-1.example.org:8786", "tcp://[::1]:8786"):
+        assert MapExecution.parse({"scheduler": address}, where="x").scheduler == address
+
+
+def test_a_stage_that_asks_about_deaths_has_no_cluster(server, run_stage):
+    class Asks(Squares):
+        name = "toy_asks"
+
+        def run(self, context):
+            context.map(make_square, [], on_death=lambda death: None)
+
+    with pytest.raises(ValueError, match="what ends a worker of a cluster is not known"):
+        run_stage(Asks, {}, {}, {"engine": "dask", "scheduler": server.address})
+
+
+def test_where_dask_is_not_installed_the_extra_is_named(squares, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(UsageError, match=r"pip install 'ingot\[dask\]'"):
+        squares("")
+
+
+def test_dask_is_not_imported_where_it_is_not_used(tmp_path):
+    program = (
+        "import sys; import flows.cli.main, stages.engine.runner, stages.engine.registry;"
+        "stages.engine.registry.stages();"
+        "sys.exit(any(name.split('.')[0] in ('dask', 'distributed') for name in sys.modules))"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], timeout=60)
+    assert ran.returncode == 0
+
+
+def test_logs_of_dask_are_as_loud_afterwards_as_before(squares, monkeypatch):
+    before = logging.getLogger("distributed").level
+    squares("")
+    assert logging.getLogger("distributed").level == before

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import pytest
+
+from stages.engine.sizes import bytes_of
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        ("2GiB", 2 * 1024**3),
+        ("2GB", 2 * 1000**3),
+        (" 1.5 KiB ", 1536),
+        ("500 MB", 500_000_000),
+        ("0.1TiB", 109_951_162_777),
+        ("64MiB", 1 << 26),
+    ],
+)
+def test_sizes_are_counted_by_thousands_or_by_1024(size: str, expected: int) -> None:
+    assert bytes_of(size) == expected
+
+
+@pytest.mark.parametrize("size", ["", "2", "GiB", "2G", "2gib", "-2GiB", "2,5GiB", "2GiB 3MiB"])
+def test_what_is_no_size_is_refused_with_an_example(size: str) -> None:
+    with pytest.raises(ValueError, match=f"'{size}' is no size: .* as 2GiB"):
+        bytes_of(size)
+
+
+@pytest.mark.parametrize("size", ["0GiB", "0.0001KB"])
+def test_no_memory_is_refused(size: str) -> None:
+    with pytest.raises(ValueError, match="no memory at all"):
+        bytes_of(size)
