@@ -46,9 +46,9 @@ def family(seed: int, size: int, length: int = 60) -> list[str]:
     return found
 
 
-def families(number: int, size: int, seed: int = 0) -> list[str]:
+def families(number: int, size: int, seed: int = 0, length: int = 60) -> list[str]:
     """Several families in a shuffled order."""
-    texts = [text for one in range(number) for text in family(seed * 100 + one, size)]
+    texts = [text for one in range(number) for text in family(seed * 100 + one, size, length)]
     random.Random(seed).shuffle(texts)
     return texts
 

@@ -125,10 +125,10 @@ DEDUP_INDEX = Kind(
     files={
         "index.json": "Settings, generations of documents with their shards, sizes in bytes.",
         "*/*.ids": "16 bytes a document, in order.",
-        "*/*.names": "Rows sorted by id, uint32, in runs of 65,536 documents.",
-        "*/*.classes": "128-bit hashes of normalised and raw text, sorted, with their rows, in runs.",
+        "*/*.names": "First 64 bits of the ids, sorted, with their rows, in runs of documents.",
+        "*/*.classes": "Hashes of normalised and raw texts, sorted, with ids and rows, in runs.",
         "*/*.keys": "Band keys, sorted within each band, with their rows, in runs.",
-        "*/*.sizes": "Distinct shingles of each document, uint32.",
+        "*/*.sizes": "Distinct shingles of each document, in blocks with their place.",
         "*/*.shingles": "Kept shingles of each document, sorted, uint64, end to end.",
         "pairs/*.pairs": "Verified pairs of the run: numbers, similarity, containment, band.",
     },

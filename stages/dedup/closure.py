@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from artifacts_schema.errors import CorruptArtifact
 from stages.dedup.nearest import gathered, nearest
 from stages.dedup.pairs import (
     BYTES_AT_WORK,
@@ -117,6 +118,13 @@ def earlier_tasks(corpus: Corpus, pairs_per_task: int) -> list[EarlierTask]:
 def translate_pairs(task: EarlierTask, out: ShardOutput) -> dict[str, Any]:
     """Leave pairs of an earlier index in this run's numbers: scratch `pairs` and `mirrored`."""
     read = records_of(task.path, VERIFIED, task.begin, task.end)
+    known = (read["left"] >= 0) & (read["left"] < read["right"])
+    if not (known & (read["right"] < task.pairs.starts[-1])).all():
+        raise CorruptArtifact(
+            "a pair of documents that the index does not know",
+            where=str(task.path),
+            hint="make the index again",
+        )
     found = translated(read, task.pairs.starts, task.pairs.here)
     write_pairs(out, "mirrored", mirrored(found))
     return {"pairs": write_pairs(out, "pairs", found)}

@@ -106,7 +106,7 @@ class DedupConfig(Config):
         default=512,
         ge=0,
         le=1 << 20,
-        description="Documents compared with all others to measure recall; 0 for none.",
+        description="Documents compared with all new ones to measure recall; 0 for none.",
     )
     index: bool = Field(
         default=True, description="Write the index that a later run compares new documents with."

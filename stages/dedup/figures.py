@@ -237,7 +237,6 @@ def _chosen(
     chosen: dict[str, Row] = {}
     while len(chosen) < most and any(waiting.values()):
         for name, rows in waiting.items():
-            rows[:] = [row for row in rows if row["pair"] not in chosen]
             if not rows or len(chosen) == most:
                 continue
             families = cluster[pc.index_in(pa.array([row["one"] for row in rows]), ids).to_numpy()]

@@ -19,6 +19,7 @@ from stages.dedup.closure import Found
 from stages.dedup.nearest import gathered, nearest, ranks
 from stages.dedup.pairs import BYTES_AT_WORK, Pairs
 from stages.dedup.verify import Measure, ranges
+from stages.engine.arrays import arrow_array
 from stages.engine.tables import ROW_GROUP
 
 if TYPE_CHECKING:
@@ -103,12 +104,12 @@ def duplicates_rows(
             _ids(partners["left"], corpus),
             _or_null(partners["jaccard"]),
             _or_null(partners["containment"]),
-            pa.array(partners["band"].astype(np.int32)),
+            arrow_array(partners["band"].astype(np.int32)),
         ],
         fields=list(_ITEM),
     )
     lists = pa.ListArray.from_arrays(
-        pa.array(bounds.astype(np.int32)), items, type=_SCHEMA.field("partners").type
+        arrow_array(bounds.astype(np.int32)), items, type=_SCHEMA.field("partners").type
     )
     return pa.table(
         [
@@ -159,8 +160,8 @@ def _listed(
 
 def _ids(numbers: NDArray[np.int64], corpus: Corpus) -> pa.StringArray:
     different, places = np.unique(numbers, return_inverse=True)
-    return corpus.ids(different).take(pa.array(places))
+    return corpus.ids(different).take(arrow_array(places))
 
 
 def _or_null(measured: NDArray[np.float32]) -> pa.Array:
-    return pa.array(measured, mask=np.isnan(measured))
+    return arrow_array(measured, np.isnan(measured))

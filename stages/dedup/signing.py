@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from artifacts_schema.errors import InputError
 from artifacts_schema.kinds import beside, kind_named
 from stages.dedup.index import Generation, IndexShard
-from stages.dedup.index_files import PARTS, VERIFYING, IndexWriter, Signed, run_documents
+from stages.dedup.index_files import ID_BYTES, PARTS, VERIFYING, IndexWriter, Signed, run_documents
 from stages.dedup.settings import Settings
+from stages.engine.arrays import numpy_array
 
 if TYPE_CHECKING:
     from stages.engine import Input, Shard, ShardOutput, ShardResult
@@ -159,8 +160,9 @@ def id_halves(ids: pa.Array, *, where: str) -> NDArray[np.uint64]:
 
     Raises InputError for an id of another form.
     """
-    if not pc.all(pc.equal(pc.binary_length(ids), 32)).as_py() and len(ids):
-        raise _no_id(ids, pc.not_equal(pc.binary_length(ids), 32).to_numpy(False), where)
+    wrong = numpy_array(pc.binary_length(ids)) != 2 * ID_BYTES
+    if wrong.any():
+        raise _no_id(ids, wrong, where)
     offsets = np.frombuffer(ids.buffers()[1], _offset_type(ids.type))
     start = int(offsets[ids.offset])
     text = np.frombuffer(ids.buffers()[2], np.uint8, 32 * len(ids), start) if len(ids) else _DIGITS
@@ -230,7 +232,7 @@ def rows_at_once(group: Any, text_bytes: int) -> int:
 
 def _cuts(texts: pa.Array, text_bytes: int) -> Iterator[tuple[int, int]]:
     """Consecutive texts of at most `text_bytes` together, and at least one."""
-    begin, ends = 0, np.cumsum(pc.binary_length(texts).to_numpy(False), dtype=np.int64)
+    begin, ends = 0, np.cumsum(numpy_array(pc.binary_length(texts)), dtype=np.int64)
     while begin < len(texts):
         before = int(ends[begin - 1]) if begin else 0
         end = max(int(np.searchsorted(ends, before + text_bytes, side="right")), begin + 1)

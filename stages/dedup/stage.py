@@ -7,7 +7,7 @@ from stages.engine import Context, Many, Stage
 
 
 class Dedup(Stage):
-    """Find exact classes and verified near-duplicate pairs; which copy stays is `filter`'s to say.
+    """Find exact classes and verified near-duplicate pairs; which copy stays is decided later.
 
     Documents whose normalised text is equal form an exact class, and one of them stands for all.
     Among those, MinHash-LSH proposes pairs (Broder 1997; Leskovec et al., ch. 3), partners lead to

@@ -149,7 +149,8 @@ def speed(bench: Bench, small: int, large: int) -> str:
     for variant in bench.variants:
         _own(bench, variant, WARM)
     for peer in bench.peers.names:
-        bench.peers.run(peer, WARM, keep=False)
+        if bench.peer_rounds:
+            bench.peers.run(peer, WARM, keep=False)
     few: Runs = {}
     many: Runs = {}
     for number in range(max(bench.rounds, bench.peer_rounds)):
@@ -160,6 +161,7 @@ def speed(bench: Bench, small: int, large: int) -> str:
         for peer in bench.peers.names if number < bench.peer_rounds else ():
             few.setdefault(peer, []).append(bench.peers.run(peer, small))
     for peer in bench.peers.names:
+        few.setdefault(peer, bench.peers.costs(peer, small))
         many[peer] = bench.peers.costs(peer, large)
     over = [peer for peer in bench.peers.names if peer != "datasketch"]
     loads = [run.load for runs in (*few.values(), *many.values()) for run in runs]
@@ -314,7 +316,7 @@ def main() -> None:
     parser.add_argument("--large", type=int, default=100_000)
     parser.add_argument("--sizes", type=int, nargs="+", help="of memory and growth")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--peer-rounds", type=int, default=2)
+    parser.add_argument("--peer-rounds", type=int, default=2, help="0: their kept runs alone")
     parser.add_argument("--median-words", type=int, default=MEDIAN_WORDS, help="of a document")
     parser.add_argument("--variants", nargs="*", choices=VARIANTS, default=list(VARIANTS))
     parser.add_argument("--peers", default=os.environ.get("INGOT_PEERS"))

@@ -103,11 +103,12 @@ def test_every_recipe_validates(page, tmp_path):
     store = Store.open(str(tmp_path / "store"))
     (tmp_path / "flows").symlink_to(ROOT / "flows")
     (tmp_path / "a.jsonl").write_text("{}\n")
-    for number, text in enumerate(recipes_of(page)):
+    for text in recipes_of(page):
         for name in set(re.findall(r"@snapshots/([\w.-]+)", text)):
             added = ["snapshot", "add", name, str(tmp_path / "a.jsonl"), "--store", store.url]
             assert CliRunner().invoke(main, added).exit_code == 0
-        path = tmp_path / f"recipe{number}.yaml"
+        # Under its own name, so that a later one of the page can extend it.
+        path = tmp_path / f"{yaml.safe_load(text)['name']}.yaml"
         path.write_text(text)
         build_graph(load_recipe(path), store)
 

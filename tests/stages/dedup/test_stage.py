@@ -124,13 +124,19 @@ def test_partners_lead_to_pairs_that_no_band_proposed(
     told = pairs_of(read_table(dedup(), "duplicates"))
     assert {pair: told[pair] for pair in by_bands} == by_bands
     closed = {pair: told[pair] for pair in told.keys() - by_bands.keys()}
+    partners: dict[str, set[str]] = {}
+    for one, two in by_bands:
+        partners.setdefault(one, set()).add(two)
     exact = truth.pairs(0.5)
-    missed = {*exact, *(pair[::-1] for pair in exact)} - told.keys()
-    assert len(closed) > 5 * max(len(missed), 1)
-    for (one, two), partner in closed.items():
+    both = {*exact, *(pair[::-1] for pair in exact)}
+    led = {
+        (one, two) for one, two in both if partners.get(one, set()) & partners.get(two, set())
+    } - by_bands.keys()
+    assert closed.keys() == led
+    assert len(led) > 20
+    for pair, partner in closed.items():
         assert partner["band"] == -1
-        assert partner["similarity"] == np.float32(truth.jaccard(one, two))
-        assert any((one, y) in told and (y, two) in told for y in truth.of)
+        assert partner["similarity"] == np.float32(truth.jaccard(*pair))
 
 
 def test_recall_that_is_told_is_that_of_brute_force(
@@ -160,9 +166,7 @@ def test_partners_stand_by_similarity_and_the_nearest_are_listed(
         kept = cut[doc_id]["partners"]
         assert all(partner in listed for partner in kept)
         # Of equal tenths of similarity those of least id stay.
-        by_tenths = sorted(
-            listed, key=lambda p: (-int(p["similarity"] * 10 + 1e-6), p["doc_id"])
-        )
+        by_tenths = sorted(listed, key=lambda p: (-int(p["similarity"] * 10 + 1e-6), p["doc_id"]))
         assert {p["doc_id"] for p in kept} == {p["doc_id"] for p in by_tenths[:2]}
 
 
@@ -170,7 +174,9 @@ def test_containment_finds_a_text_within_a_longer_one(
     run_stage: Make, make_documents: Make, read_table: Make
 ) -> None:
     """48 of 60 words are 44 of 56 shingles: J = .79; nothing of what is alike is left out."""
-    texts = [" ".join(words[:end]) for n in range(30) for words in [prose(n, 60)] for end in (48, 60)]
+    texts = [
+        " ".join(words[:end]) for n in range(30) for words in [prose(n, 60)] for end in (48, 60)
+    ]
     given = rows("contained", texts)
     documents, truth = make_documents([given]), Truth([given])
     config = {"measure": "containment", "floor": 0.95}
@@ -207,7 +213,7 @@ def test_the_same_bytes_for_any_workers(run_stage: Make, dedup: Make, documents:
     assert two.outputs == dedup().outputs
 
 
-@pytest.mark.parametrize("room", [1_000, 3_000, 20_000])
+@pytest.mark.parametrize("room", [2_000, 20_000])
 def test_the_same_bytes_for_any_memory(
     run_stage: Make, dedup: Make, documents: Any, monkeypatch: pytest.MonkeyPatch, room: int
 ) -> None:
@@ -226,9 +232,8 @@ def test_runs_of_the_index_change_no_table(
     run_stage: Make, dedup: Make, documents: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = dedup(seed=5)
-    assert plain.outputs["dedup_index"].files
     monkeypatch.setattr(signing, "run_documents", lambda bands: 7)
-    monkeypatch.setattr(signing, "run_documents", lambda bands: 7)
+    # Another sample than the default: else the run would be known, and its index differ.
     again = run_stage(Dedup, {"seed": 5, "recall_sample": 511}, {"documents": [documents]})
     assert tables(again) == tables(plain)
     assert again.outputs["dedup_index"].digest != plain.outputs["dedup_index"].digest
@@ -239,7 +244,7 @@ def test_the_same_rows_for_any_order_and_any_shards(
     run_stage: Make, dedup: Make, make_documents: Make, read_table: Make, seed: int
 ) -> None:
     """With caps that bite: of buckets, of lists, and of shingles."""
-    config = {"max_bucket": 3, "max_partners": 3, "bytes_per_document": 512 - 8 * (seed == 9)}
+    config = {"max_bucket": 3, "max_partners": 3, "bytes_per_document": 512}
     mixed, rng = list(ROWS), random.Random(seed)
     rng.shuffle(mixed)
     cuts = sorted(rng.sample(range(len(mixed)), 4))
