@@ -144,7 +144,7 @@ def test_classes_of_more_documents_than_fit_are_the_same(
     runs = Runs(1, run_stage, make_documents)
     whole = runs.dedup("ABC")
     plain = classes.exact_classes
-    monkeypatch.setattr(classes, "exact_classes", lambda *given: plain(*given[:2], 2))
+    monkeypatch.setattr(classes, "exact_classes", lambda of, corpus, rows: plain(of, corpus, 2))
     inputs = {"documents": [runs.documents[name] for name in "ABC"]}
     assert run_stage(Dedup, runs.config, inputs, force=True).outputs == whole.outputs
 
