@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from artifacts_schema.errors import UsageError
-from stages.dedup.memory import FIXED, LEAST, MIB, PARENT, budget, workers_within
+from stages.dedup.memory import FIXED, LEAST, MIB, PARENT, SHINGLES, budget, workers_within
 
 DOCUMENTS = 300_000
 ROOT = Path(__file__).parents[3]
@@ -19,7 +19,9 @@ def test_a_budget_is_what_is_left_of_the_memory_of_all_processes() -> None:
     assert budget(2048 * MIB, 2).bytes == (2048 * MIB - PARENT) // 2 - FIXED
     one = budget(FIXED + 160 * MIB, 1)
     assert one.rows == one.pairs == MIB
-    assert one.shingle_bytes == 80 * MIB
+    assert one.pair_bytes == 80 * MIB
+    assert one.shingle_bytes == SHINGLES == 16 * MIB
+    assert budget(FIXED + 32 * MIB, 1).shingle_bytes == 16 * MIB
 
 
 @pytest.mark.parametrize("workers", [1, 2, 16])
