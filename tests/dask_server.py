@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -57,7 +58,9 @@ class DaskServer:
             async with rpc(self.address) as scheduler:
                 return list((await scheduler.identity(n_workers=-1))["workers"])
 
-        return asyncio.run(ask())
+        # In a thread of its own: a browser's test may have left a running loop in this one.
+        with ThreadPoolExecutor(1) as threads:
+            return threads.submit(lambda: asyncio.run(ask())).result()
 
     def wait_for_workers(self, number: int) -> None:
         """Wait until so many are there."""
