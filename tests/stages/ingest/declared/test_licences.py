@@ -137,7 +137,7 @@ def test_installed_packages_agree_with_what_they_declare() -> None:
     """Oracle: the License-Expression of each installed distribution, against its licence file."""
     pairs = []
     for distribution in importlib.metadata.distributions():
-        declared = distribution.metadata.get("License-Expression")
+        declared = next(iter(distribution.metadata.get_all("License-Expression") or ()), None)
         files = [
             file
             for file in distribution.files or ()
