@@ -121,12 +121,12 @@ class MemoryCorpus:
 class Earlier:
     """Pairs of an earlier run, as `index.EarlierPairs` tells of them."""
 
-    files: list[Path]
+    files: list[Any]
     starts: NDArray[np.int64]
     here: NDArray[np.int64]
 
-    def paths(self) -> list[Path]:
-        return self.files
+    def path(self, file: Any) -> Path:
+        return file.path()
 
 
 class LocalMap:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -32,22 +32,7 @@ def command() -> None:
 @click.option("--share", metavar="X", type=float, help="Take this share of the files, by hash.")
 @store_option
 @json_option
-def add(
-    name: str,
-    files: tuple[str, ...],
-    crawl: str | None,
-    records: str | None,
-    via: str | None,
-    mirror: str | None,
-    dataset: str | None,
-    revision: str | None,
-    root: str | None,
-    paths: str | None,
-    first: int | None,
-    share: float | None,
-    store: str,
-    as_json: bool,
-) -> None:
+def add(name: str, files: tuple[str, ...], store: str, as_json: bool, **given: Any) -> None:
     """Pin FILES (paths, folders, patterns or URLs) as the snapshot NAME.
 
     \b
@@ -70,19 +55,7 @@ def add(
 
     if not SNAPSHOT_NAME.fullmatch(name):
         raise UsageError(f"'{name}' cannot be a name: use letters, digits, . _ and -")
-    given = {
-        "files": list(files) or None,
-        "root": root,
-        "paths": paths,
-        "crawl": crawl,
-        "records": records,
-        "via": via,
-        "mirror": mirror,
-        "dataset": dataset,
-        "revision": revision,
-        "first": first,
-        "share": share,
-    }
+    given["files"] = list(files) or None
     if is_crawl_id(name) and not any(given[place] for place in PLACES):
         given["crawl"] = name
     source = snapshot_entry(name, given, f"snapshot {name}")

@@ -86,8 +86,8 @@ def propose(
 
 def proposed(results: Sequence[ShardResult]) -> PairFiles:
     """All pairs that `propose` wrote."""
-    paths = [result.scratch_path(name) for result in results for name in result.value["files"]]
-    return PairFiles.at(paths, CANDIDATE)
+    files = [result.left(None, name) for result in results for name in result.value["files"]]
+    return PairFiles.at(files, CANDIDATE)
 
 
 Numbers = NDArray[np.int64]

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -93,7 +92,7 @@ class EarlierTask:
 
     id: str
     pairs: EarlierPairs
-    path: Path
+    file: str
     begin: int
     end: int
 
@@ -104,25 +103,26 @@ def earlier_tasks(corpus: Corpus, pairs_per_task: int) -> list[EarlierTask]:
         EarlierTask(
             f"{index:03d}-{number:05d}-{begin:012d}",
             pairs,
-            path,
+            file,
             begin,
             min(begin + pairs_per_task, count),
         )
         for index, pairs in enumerate(corpus.earlier_pairs)
-        for number, path in enumerate(pairs.paths())
-        for count in [len(PairFiles.at([path], VERIFIED))]
+        for number, file in enumerate(pairs.files)
+        for count in [len(PairFiles.at([pairs.path(file)], VERIFIED))]
         for begin in range(0, count, pairs_per_task)
     ]
 
 
 def translate_pairs(task: EarlierTask, out: ShardOutput) -> dict[str, Any]:
     """Leave pairs of an earlier index in this run's numbers: scratch `pairs` and `mirrored`."""
-    read = records_of(task.path, VERIFIED, task.begin, task.end)
+    path = task.pairs.path(task.file)
+    read = records_of(path, VERIFIED, task.begin, task.end)
     known = (read["left"] >= 0) & (read["left"] < read["right"])
     if not (known & (read["right"] < task.pairs.starts[-1])).all():
         raise CorruptArtifact(
             "a pair of documents that the index does not know",
-            where=str(task.path),
+            where=str(path),
             hint="make the index again",
         )
     found = translated(read, task.pairs.starts, task.pairs.here)

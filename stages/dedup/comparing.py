@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from stages.dedup.memory import Budget
     from stages.engine import Context, ShardResult
 
-PAIRS_PER_TASK = 1 << 17
+PAIRS_PER_TASK = 1 << 16
 SCANNED_PER_TASK = 1 << 18
 
 

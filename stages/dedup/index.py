@@ -104,9 +104,9 @@ class EarlierPairs:
     here: NDArray[np.int64]
     """First numbers of the same generations in this run; -1 where one is not at hand."""
 
-    def paths(self) -> list[Path]:
-        """The files on this machine, checked."""
-        return [self.source.local_path(name) for name in self.files]
+    def path(self, file: str) -> Path:
+        """One of the files on this machine, checked."""
+        return self.source.local_path(file)
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,7 +275,7 @@ class Corpus:
         return zlib.compress(pickle.dumps({name: getattr(self, name) for name in names}), 1)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Packed once, however many tasks it goes with."""
+        """Packed once, however many tasks it goes with: from a stage to its own processes only."""
         return _unpacked, (self._packed,)
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from artifacts_schema.errors import CorruptArtifact
 
 if TYPE_CHECKING:
-    from stages.engine import ShardOutput, ShardResult
+    from stages.engine import LeftFile, ShardOutput, ShardResult
 
 Pairs = NDArray[np.void]
 
@@ -101,7 +101,7 @@ def records_of(path: Path, dtype: np.dtype[Any], begin: int, end: int) -> Pairs:
 class PairFiles:
     """Files of pairs of one dtype, as one set. Picklable; a file is open only while it is read."""
 
-    paths: tuple[Path, ...]
+    files: tuple[Path | LeftFile, ...]
     counts: NDArray[np.int64]
     """Records of each file."""
     spans: NDArray[np.int64]
@@ -109,28 +109,29 @@ class PairFiles:
     dtype: np.dtype[Any]
 
     @classmethod
-    def at(cls, paths: Sequence[Path], dtype: np.dtype[Any]) -> PairFiles:
-        """The files at `paths`; empty ones are left out. CorruptArtifact if one is cut short."""
-        found: list[tuple[Path, int, int, int]] = []
-        for path in paths:
+    def at(cls, files: Sequence[Path | LeftFile], dtype: np.dtype[Any]) -> PairFiles:
+        """These files; empty ones are left out. CorruptArtifact if one is cut short."""
+        found: list[tuple[Path | LeftFile, int, int, int]] = []
+        for file in files:
+            path = _here(file)
             count, rest = divmod(os.stat(path).st_size, dtype.itemsize)
             if rest:
                 raise _cut_short(path)
             if count:
                 with _Records(path, dtype) as records:
-                    found.append((path, count, records.key(0), records.key(count - 1)))
+                    found.append((file, count, records.key(0), records.key(count - 1)))
         numbers = np.array([row[1:] for row in found], dtype=np.int64).reshape(-1, 3)
         return cls(tuple(row[0] for row in found), numbers[:, 0], numbers[:, 1:], dtype)
 
     @classmethod
     def of(cls, results: Sequence[ShardResult], name: str, dtype: np.dtype[Any]) -> PairFiles:
         """The scratch files called `name` that a finished map left."""
-        return cls.at([result.scratch_path(name) for result in results], dtype)
+        return cls.at([result.left(None, name) for result in results], dtype)
 
     def joined(self, other: PairFiles) -> PairFiles:
         """The files of both, of one dtype."""
         return PairFiles(
-            (*self.paths, *other.paths),
+            (*self.files, *other.files),
             np.concatenate([self.counts, other.counts]),
             np.concatenate([self.spans, other.spans]),
             self.dtype,
@@ -153,7 +154,7 @@ class PairFiles:
         """
         near = (self.spans[:, 0] < high) & (self.spans[:, 1] >= low)
         for file in np.flatnonzero(near).tolist():
-            with _Records(self.paths[file], self.dtype) as records:
+            with _Records(_here(self.files[file]), self.dtype) as records:
                 begin, end = records.search([low, high], int(self.counts[file]))
                 for start in range(begin, end, most):
                     yield records.read(start, min(start + most, end))
@@ -180,7 +181,7 @@ class PairFiles:
     ) -> Iterator[Pairs]:
         """The same of one file, piece by piece."""
         count = int(self.counts[file])
-        with _Records(self.paths[file], self.dtype) as records:
+        with _Records(_here(self.files[file]), self.dtype) as records:
             if count > _SEARCH * len(numbers):
                 for number in numbers.tolist():
                     yield records.read(*records.search([number, number + 1], count))
@@ -203,9 +204,13 @@ class PairFiles:
             before[beyond] += count
             within = np.flatnonzero((bounds > first) & ~beyond)
             if len(within):
-                with _Records(self.paths[file], self.dtype) as records:
+                with _Records(_here(self.files[file]), self.dtype) as records:
                     before[within] += records.search(bounds[within].tolist(), count)
         return np.diff(before)
+
+
+def _here(file: Path | LeftFile) -> Path:
+    return file if isinstance(file, Path) else file.path()
 
 
 class _Records:

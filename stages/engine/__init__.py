@@ -3,12 +3,13 @@
 from stages.engine.bad_records import check_bad_share
 from stages.engine.context import Context
 from stages.engine.inputs import Input, Shard
-from stages.engine.outputs import ShardOutput, ShardResult
+from stages.engine.outputs import LeftFile, ShardOutput, ShardResult
 from stages.engine.protocol import Many, Maybe, One, Role, Stage
 
 __all__ = [
     "Context",
     "Input",
+    "LeftFile",
     "Many",
     "Maybe",
     "One",

@@ -34,6 +34,7 @@ FETCH_SECONDS = 10.0
 """How long an answer may take from its worker to here, once it is ready."""
 LEAVE_SECONDS = 2.0
 _AT_WORK = ("executing", "long-running", "cancelled", "resumed")
+_log = logging.getLogger(__name__)
 START = "dask worker {} --nthreads 1 --nworkers N"
 
 
@@ -181,8 +182,8 @@ def _outcome(number: int, task: Any) -> Outcome:
             error = task.exception(timeout=FETCH_SECONDS)
             if type(error).__name__ != "KilledWorker":
                 return Outcome(number, error=error)
-    except Exception:  # Its worker went before it was fetched, or the scheduler.
-        pass
+    except Exception as gone:  # Its worker went before it was fetched, or the scheduler.
+        _log.debug("task %d: %s", number, gone)
     return Outcome(number, lost=True)
 
 

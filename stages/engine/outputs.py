@@ -170,6 +170,26 @@ class ShardOutput(Writers):
 
 
 @dataclass(frozen=True)
+class LeftFile:
+    """A file of a finished shard, there until the stage commits. Picklable: each process that asks
+    for the path gets one of its own machine."""
+
+    backend: Backend
+    written: Written
+
+    def path(self) -> Path:
+        """Where it lies on this machine; of a remote store a copy, made on the first call."""
+        place = self.written.place
+        if self.backend.local:
+            return self.backend.local_path(place)
+        _, key, *parts = place.split("/")
+        copy = local_work(self.backend, key, *parts)
+        if not copy.exists():
+            download(self.backend, place, self.written.file, copy)
+        return copy
+
+
+@dataclass(frozen=True)
 class ShardResult:
     """What one shard gave: the function's value and the files it left. Picklable."""
 
@@ -179,20 +199,17 @@ class ShardResult:
     files: dict[tuple[str | None, str], Written]
     """By output (None: scratch) and path."""
 
-    def path(self, output: str | None, path: str) -> Path:
-        """A file on this machine that the shard wrote to `output`, there until the stage commits.
+    def left(self, output: str | None, path: str) -> LeftFile:
+        """A file that the shard wrote to `output`; None means scratch.
 
-        None means scratch. A map's outputs are linked into the attempt, so what the shard wrote
-        stays where it is, and a later map of the same stage may read it.
+        A map's outputs are linked into the attempt, so what the shard wrote stays where it is, and
+        a later map of the same stage may read it.
         """
-        written = self.files[output, path]
-        if self.backend.local:
-            return self.backend.local_path(written.place)
-        _, key, *parts = written.place.split("/")
-        copy = local_work(self.backend, key, *parts)
-        if not copy.exists():
-            download(self.backend, written.place, written.file, copy)
-        return copy
+        return LeftFile(self.backend, self.files[output, path])
+
+    def path(self, output: str | None, path: str) -> Path:
+        """The same file on this machine."""
+        return self.left(output, path).path()
 
     def scratch_path(self, name: str) -> Path:
         """A scratch file on this machine, there until the stage commits."""
@@ -213,4 +230,12 @@ def record_of(value: dict[str, Any], written: list[Written], code: str) -> bytes
     ).encode()
 
 
-__all__ = ["AttemptWriters", "ShardOutput", "ShardResult", "Writers", "Written", "record_of"]
+__all__ = [
+    "AttemptWriters",
+    "LeftFile",
+    "ShardOutput",
+    "ShardResult",
+    "Writers",
+    "Written",
+    "record_of",
+]

@@ -218,8 +218,8 @@ def all_pairs(found: list[Found]) -> dict[Pair, int]:
 
 def index_of(corpus: MemoryCorpus, found: list[Found], here: list[int]) -> Earlier:
     """The files of pairs as a later run takes them, which gives its generations these numbers."""
-    paths = [path for of in found for path in of.pairs.paths]
-    return Earlier(paths, corpus.starts, np.array(here))
+    files = [file for of in found for file in of.pairs.files]
+    return Earlier(files, corpus.starts, np.array(here))
 
 
 def by_id(corpus: MemoryCorpus, found: list[Found]) -> dict[frozenset[str], int]:

@@ -280,7 +280,7 @@ def test_pairs_of_an_index_are_told_in_numbers_that_a_later_run_can_translate(
     (earlier,) = corpus.earlier_pairs
     assert earlier.starts.tolist() == [0, 2, 3]
     assert earlier.here.tolist() == [0, 2]
-    assert [path.read_bytes() for path in earlier.paths()] == [b"a pair"] * 2
+    assert [earlier.path(file).read_bytes() for file in earlier.files] == [b"a pair"] * 2
     # The first snapshot was retired: the pairs that name it can be left out.
     (earlier,) = joined(reading(two[0]), [], SETTINGS).earlier_pairs
     assert earlier.here.tolist() == [-1, 0]

@@ -288,8 +288,8 @@ def tables_of(
 
 
 def index_of(corpus: MemoryCorpus, found: list[Found], here: list[int]) -> Earlier:
-    paths = [path for of in found for path in of.pairs.paths]
-    return Earlier(paths, corpus.starts, np.array(here))
+    files = [file for of in found for file in of.pairs.files]
+    return Earlier(files, corpus.starts, np.array(here))
 
 
 class Item:

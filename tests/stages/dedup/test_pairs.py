@@ -98,7 +98,8 @@ def test_records_of_some_documents(
 
 def test_what_is_cut_short_is_refused_by_name(tmp_path: Path) -> None:
     stored = store(tmp_path, [candidates([(5, 1, 0), (6, 1, 0)])])
-    (path,) = stored.paths
+    (file,) = stored.files
+    path = file.path()
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(CorruptArtifact, match=path.name):
         PairFiles.at([path], CANDIDATE)
