@@ -84,7 +84,7 @@ class DedupConfig(Config):
         description="Measure partners of partners too; it needs `verify` and is idle without.",
     )
     max_bucket: int = Field(
-        default=32,
+        default=128,
         ge=1,
         le=1 << 16,
         description="In a larger bucket each document is compared with this many first ones only.",
