@@ -206,19 +206,21 @@ def list_nearest(
 
     They are scratch `nearest`: records of VERIFIED, right the document and left its partner.
     """
-    touched = np.empty(0, dtype=np.int64)
-    for side in found[-1].sides:
-        for piece in side.slices(task.low, task.high, records):
-            touched = np.union1d(touched, piece["right"])
+    parts = [
+        distinct_numbers(piece["right"])
+        for side in found[-1].sides
+        for piece in side.slices(task.low, task.high, records)
+    ]
+    touched = distinct_numbers(np.concatenate([np.empty(0, np.int64), *parts]))
 
     def kept(pairs: Pairs) -> Pairs:
         return pairs[nearest(pairs["right"], pairs["left"], pairs["jaccard"], LED_BY, corpus)]
 
     pieces = (
-        piece[np.isin(piece["right"], touched)]
+        piece
         for pairs in found
         for side in pairs.sides
-        for piece in side.slices(task.low, task.high, records)
+        for piece in side.pieces_of(touched, records)
     )
     return {"listed": write_pairs(out, "nearest", gathered(pieces, kept, records))}
 
@@ -330,6 +332,12 @@ def _through(
                 elif entry[other] >= 0 and product[entry[other]] < value:
                     product[entry[other]] = value
     return x[:made], z[:made], product[:made]
+
+
+def distinct_numbers(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Each number once, sorted. (`np.unique` hashes integers, which takes longer.)"""
+    ordered = np.sort(numbers)
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
 
 
 def _tasks(files: Sequence[PairFiles], low: int, high: int, most: int) -> list[PairTask]:

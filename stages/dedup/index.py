@@ -25,9 +25,8 @@ from stages.dedup.index_files import (
     band_table,
     blocks_of_run,
 )
-from stages.dedup.index_reading import END, OpenFiles, SortedRun, nearby
+from stages.dedup.index_reading import END, OpenFiles, SortedRun
 from stages.engine.inputs import Input
-from stages.text.native import compiled
 
 if TYPE_CHECKING:
     from stages.engine import ShardResult
@@ -169,29 +168,55 @@ class Corpus:
     def sizes(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Distinct shingles of each document, kept or not."""
         ordered, inverse = np.unique(numbers, return_inverse=True)
-        sizes, _ = self._placed(ordered)
+        sizes, _ = self.placed(ordered)
         return sizes[inverse]
 
-    def shingles(self, numbers: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    def placed(self, ordered: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Distinct shingles of documents in ascending order, and where in their file they begin."""
+        sizes, starts = np.empty(len(ordered), np.int64), np.empty(len(ordered), np.int64)
+        for shard, begin, end in self._by_shard(ordered):
+            run, within = np.divmod(ordered[begin:end] - shard.start, shard.run)
+            blocks = run * blocks_of_run(shard.run) + within // BLOCK
+            slots = within % BLOCK
+            different, of = np.unique(blocks, return_inverse=True)
+            for low in range(0, len(different), _BLOCKS_AT_ONCE):
+                high = low + _BLOCKS_AT_ONCE
+                first, last = np.searchsorted(of, [low, high])
+                read = self.files.gathered(
+                    shard, "sizes", different[low:high], BLOCK_OF_SIZES.itemsize
+                )
+                held = read.view(BLOCK_OF_SIZES).ravel()
+                kept = np.minimum(held["sizes"].astype(np.int64), self.most)
+                before = np.cumsum(kept, axis=1) - kept + held["start"].astype(np.int64)[:, None]
+                at, slot = of[first:last] - low, slots[first:last]
+                sizes[begin + first : begin + last] = held["sizes"][at, slot]
+                starts[begin + first : begin + last] = before[at, slot]
+        return sizes, starts
+
+    def shingles(
+        self,
+        numbers: NDArray[np.int64],
+        placed: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
+    ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
         """The kept shingles of each document, ascending, end to end, and where each begins.
 
-        Offsets are [documents + 1].
+        `placed`, of ascending `numbers`, saves looking there once more. Offsets are
+        [documents + 1].
         """
         order = np.argsort(numbers, kind="stable")
-        sizes, starts = self._placed(numbers[order])
+        ordered = numbers[order]
+        sizes, starts = placed or self.placed(ordered)
         kept = np.minimum(sizes, self.most)
         offsets = np.zeros(len(numbers) + 1, dtype=np.int64)
         offsets[order + 1] = kept
         np.cumsum(offsets, out=offsets)
         flat = np.empty(int(offsets[-1]), np.uint64)
-        for shard, begin, end in self._by_shard(numbers[order]):
-            first, size, to = starts[begin:end], kept[begin:end], offsets[order[begin:end]]
-            for low, high in nearby(8 * first, 8 * (first + size)):
-                start, stop = int(first[low]), int((first + size)[low:high].max())
-                block = self.files.read(shard, "shingles", 8 * start, 8 * (stop - start))
-                _copy(
-                    block.view("<u8"), first[low:high] - start, size[low:high], flat, to[low:high]
-                )
+        into, to = flat.view(np.uint8), 8 * offsets[order]
+        for shard, begin, end in self._by_shard(ordered):
+            part = slice(begin, end)
+            self.files.scattered(
+                shard, "shingles", 8 * starts[part], 8 * kept[part], to[part], into
+            )
         return flat, offsets
 
     # By value ------------------------------------------------------------------------------------
@@ -247,28 +272,6 @@ class Corpus:
             found[begin:end] = self.files.gathered(shard, "ids", rows, ID_BYTES)
         return found, inverse
 
-    def _placed(self, ordered: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Distinct shingles of documents in ascending order, and where in their file they begin."""
-        sizes, starts = np.empty(len(ordered), np.int64), np.empty(len(ordered), np.int64)
-        for shard, begin, end in self._by_shard(ordered):
-            run, within = np.divmod(ordered[begin:end] - shard.start, shard.run)
-            blocks = run * blocks_of_run(shard.run) + within // BLOCK
-            slots = within % BLOCK
-            different, of = np.unique(blocks, return_inverse=True)
-            for low in range(0, len(different), _BLOCKS_AT_ONCE):
-                high = low + _BLOCKS_AT_ONCE
-                first, last = np.searchsorted(of, [low, high])
-                read = self.files.gathered(
-                    shard, "sizes", different[low:high], BLOCK_OF_SIZES.itemsize
-                )
-                held = read.view(BLOCK_OF_SIZES).ravel()
-                kept = np.minimum(held["sizes"].astype(np.int64), self.most)
-                before = np.cumsum(kept, axis=1) - kept + held["start"].astype(np.int64)[:, None]
-                at, slot = of[first:last] - low, slots[first:last]
-                sizes[begin + first : begin + last] = held["sizes"][at, slot]
-                starts[begin + first : begin + last] = before[at, slot]
-        return sizes, starts
-
     @cached_property
     def _packed(self) -> bytes:
         names = ("sources", "first_new", "bands", "most", "earlier_pairs")
@@ -282,20 +285,6 @@ class Corpus:
 @lru_cache(maxsize=2)
 def _unpacked(packed: bytes) -> Corpus:
     return Corpus(**pickle.loads(zlib.decompress(packed)))
-
-
-@compiled
-def _copy(
-    block: NDArray[np.uint64],
-    starts: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    flat: NDArray[np.uint64],
-    to: NDArray[np.int64],
-) -> None:
-    """Copy pieces of `block` to their places in `flat`."""
-    for piece in range(len(starts)):
-        for place in range(sizes[piece]):
-            flat[to[piece] + place] = block[starts[piece] + place]
 
 
 def numbered(generations: Sequence[Generation]) -> tuple[Generation, ...]:

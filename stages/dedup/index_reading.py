@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from artifacts_schema.errors import CorruptArtifact
 from stages.dedup.index_files import Table
+from stages.dedup.positioned import read_pieces
 
 if TYPE_CHECKING:
     from stages.dedup.index import IndexShard
@@ -72,12 +73,33 @@ class OpenFiles:
     ) -> NDArray[np.uint8]:
         """Records of `width` bytes at `places` (ascending, repeated or not): [places, width]."""
         found = np.empty((len(places), width), np.uint8)
-        for begin, end in nearby(places * width, places * width + width):
-            first = int(places[begin])
-            size = (int(places[end - 1]) + 1 - first) * width
-            block = self.read(shard, part, first * width, size).reshape(-1, width)
-            found[begin:end] = block[places[begin:end] - first]
+        to = np.arange(len(places)) * width
+        self.scattered(shard, part, places * width, np.full(len(places), width), to, found.ravel())
         return found
+
+    def scattered(
+        self,
+        shard: Located,
+        part: str,
+        starts: NDArray[np.int64],
+        sizes: NDArray[np.int64],
+        to: NDArray[np.int64],
+        into: NDArray[np.uint8],
+    ) -> None:
+        """Read pieces of `sizes` bytes from `starts` on to their places `to` in `into`.
+
+        Raises CorruptArtifact if the file ends before one of them does.
+        """
+        if len(starts) and (to + sizes).max() > len(into):
+            raise ValueError("a piece lies beyond the buffer")
+        file, _ = self._file(shard, part)
+        begin = 0
+        while begin < len(starts):
+            begin += int(read_pieces(file, starts[begin:], sizes[begin:], to[begin:], into))
+            if begin < len(starts):  # Interrupted, or the file ends: told apart by reading again.
+                start, size, place = (int(of[begin]) for of in (starts, sizes, to))
+                into[place : place + size] = self.read(shard, part, start, size)
+                begin += 1
 
     def close(self) -> None:
         """Close all."""

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from artifacts_schema.errors import CorruptArtifact
+from stages.dedup.positioned import read_pieces, records_below
 
 if TYPE_CHECKING:
     from stages.engine import LeftFile, ShardOutput, ShardResult
@@ -35,10 +36,6 @@ CLOSED = -1
 """Band of a pair that no band proposed."""
 _KEY = 8
 """Bytes of the first column, by which files are searched."""
-_BLOCK = 256
-"""Records read at once at the end of a search."""
-_SEARCH = 2048
-"""Records that are read in the time of one search."""
 
 
 def distinct(pairs: Pairs) -> Pairs:
@@ -155,42 +152,37 @@ class PairFiles:
         near = (self.spans[:, 0] < high) & (self.spans[:, 1] >= low)
         for file in np.flatnonzero(near).tolist():
             with _Records(_here(self.files[file]), self.dtype) as records:
-                begin, end = records.search([low, high], int(self.counts[file]))
+                edges = np.array([low, high], dtype=np.int64)
+                begin, end = records.below(edges, int(self.counts[file])).tolist()
                 for start in range(begin, end, most):
                     yield records.read(start, min(start + most, end))
 
     def of_documents(self, numbers: NDArray[np.int64], most: int | None) -> Pairs | None:
-        """All records whose first column is one of `numbers`, which ascend; in that order.
+        """All records whose first column is one of `numbers`, which ascend; file by file.
 
-        The files must share no number. None where there are more than `most` of them.
+        None where there are more than `most` of them.
         """
         found = [np.empty(0, dtype=self.dtype)]
         held = 0
+        for piece in self.pieces_of(numbers, most or max(len(self), 1)):
+            found.append(piece)
+            held += len(piece)
+            if most is not None and held > most:
+                return None
+        return np.concatenate(found)
+
+    def pieces_of(self, numbers: NDArray[np.int64], most: int) -> Iterator[Pairs]:
+        """The same records, file by file, at most `most` at a time."""
         for file in np.argsort(self.spans[:, 0], kind="stable").tolist():
             first, last = self.spans[file].tolist()
             own = numbers[np.searchsorted(numbers, first) : np.searchsorted(numbers, last, "right")]
-            for piece in self._of_documents(file, own, most) if len(own) else ():
-                found.append(piece)
-                held += len(piece)
-                if most is not None and held > most:
-                    return None
-        return np.concatenate(found)
-
-    def _of_documents(
-        self, file: int, numbers: NDArray[np.int64], most: int | None
-    ) -> Iterator[Pairs]:
-        """The same of one file, piece by piece."""
-        count = int(self.counts[file])
-        with _Records(_here(self.files[file]), self.dtype) as records:
-            if count > _SEARCH * len(numbers):
-                for number in numbers.tolist():
-                    yield records.read(*records.search([number, number + 1], count))
-                return
-            step = min(most or count, count)
-            for begin in range(0, count, step):
-                piece = records.read(begin, min(begin + step, count))
-                place = np.minimum(np.searchsorted(numbers, piece["right"]), len(numbers) - 1)
-                yield piece[numbers[place] == piece["right"]]
+            if not len(own):
+                continue
+            with _Records(_here(self.files[file]), self.dtype) as records:
+                edges = np.stack([own, own + 1], axis=1).ravel()
+                spans = records.below(edges, int(self.counts[file])).reshape(-1, 2)
+                for part in _portions(spans[spans[:, 1] > spans[:, 0]], most):
+                    yield records.gathered(part)
 
     def counts_at(self, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
         """Records with a first column in [bounds[i], bounds[i + 1]): int64 [len(bounds) - 1].
@@ -205,7 +197,7 @@ class PairFiles:
             within = np.flatnonzero((bounds > first) & ~beyond)
             if len(within):
                 with _Records(_here(self.files[file]), self.dtype) as records:
-                    before[within] += records.search(bounds[within].tolist(), count)
+                    before[within] += records.below(bounds[within], count)
         return np.diff(before)
 
 
@@ -244,23 +236,41 @@ class _Records:
             view, place = view[got:], place + got
         return found
 
-    def search(self, numbers: Sequence[int], count: int) -> list[int]:
-        """How many records have a first column below each of `numbers`, which ascend."""
-        found: list[int] = []
-        low = 0
-        for number in numbers:
-            high = count
-            while high - low > _BLOCK:
-                middle = (low + high) // 2
-                if self.key(middle) < number:
-                    low = middle + 1
-                else:
-                    high = middle
-            if low < high:
-                keys = self.read(low, high)["right"]
-                low += int(np.searchsorted(keys, number, side="left"))
-            found.append(low)
+    def gathered(self, spans: NDArray[np.int64]) -> Pairs:
+        """The records [begin, end) of each of `spans` [spans, 2], one after the other."""
+        width = self._dtype.itemsize
+        starts, sizes = spans[:, 0] * width, (spans[:, 1] - spans[:, 0]) * width
+        to = np.cumsum(sizes) - sizes
+        found = np.empty(int(sizes.sum()) // width, dtype=self._dtype)
+        if read_pieces(self._file, starts, sizes, to, found.view(np.uint8)) < len(spans):
+            return np.concatenate([self.read(begin, end) for begin, end in spans.tolist()])
         return found
+
+    def below(self, numbers: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+        """How many of `count` records have a first column below each of `numbers`, which ascend."""
+        found = records_below(self._file, self._dtype.itemsize, count, numbers)
+        if len(found) < len(numbers):
+            raise _cut_short(self._path)
+        return found
+
+
+def _portions(spans: NDArray[np.int64], most: int) -> Iterator[NDArray[np.int64]]:
+    """`spans` [spans, 2] of records in parts of at most `most`; longer spans are cut."""
+    long = spans[:, 1] - spans[:, 0] > most
+    if long.any():
+        spans = np.array(
+            [
+                (start, min(start + most, end))
+                for begin, end in spans.tolist()
+                for start in range(begin, end, most)
+            ]
+        )
+    ends = np.cumsum(spans[:, 1] - spans[:, 0])
+    first, before = 0, 0
+    while first < len(spans):
+        last = int(np.searchsorted(ends, before + most, side="right"))
+        yield spans[first:last]
+        first, before = last, int(ends[last - 1])
 
 
 def _sorting(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -221,8 +221,9 @@ def _alike(
 
     Returned as the document, the place in the sample, and their similarity.
     """
-    shingles, offsets = corpus.shingles(numbers)
-    sizes = corpus.sizes(numbers)
+    placed = corpus.placed(numbers)
+    shingles, offsets = corpus.shingles(numbers, placed)
+    sizes = placed[0]
     row, place = candidates_of(shingles, offsets, sizes, table, floor, corpus.most)
     larger = np.maximum(sizes[row], table.sizes[place])
     like = at_least(np.minimum(sizes[row], table.sizes[place]) / larger, floor)

@@ -102,13 +102,15 @@ def verify_pairs(
     counts = {"candidates": len(pairs), "unequal": 0, "estimated": 0}
     if verify:
         numbers, places = np.unique(np.stack([pairs["right"], pairs["left"]]), return_inverse=True)
-        sizes = corpus.sizes(numbers)[places.reshape(2, -1)]
+        placed = corpus.placed(numbers)
+        of_pairs = places.reshape(2, -1)
+        sizes = placed[0][of_pairs]
         if measure == "jaccard":
             # |A & B| / |A | B| is at most min / max of the sizes.
             like = at_least(sizes.min(axis=0) / sizes.max(axis=0), floor)
-            found, sizes = found[like], sizes[:, like]
+            found, sizes, of_pairs = found[like], sizes[:, like], of_pairs[:, like]
         counts["unequal"] = len(pairs) - len(found)
-        _measure_pairs(found, corpus, bytes_at_once)
+        _measure_pairs(found, of_pairs, numbers, placed, corpus, bytes_at_once)
         near = at_least(found[measure], floor)
         found, sizes = found[near], sizes[:, near]
         counts["estimated"] = int((sizes > corpus.most).any(axis=0).sum())
@@ -139,21 +141,56 @@ def steps_of(similarity: NDArray[np.floating]) -> NDArray[np.int64]:
     return np.minimum(step, STEPS - 1).astype(np.int64)
 
 
-def _measure_pairs(pairs: Pairs, corpus: Corpus, bytes_at_once: int) -> None:
-    """Fill `jaccard` and `containment`; what does not fit into memory at once is halved."""
-    waiting = [pairs] if len(pairs) else []
-    while waiting:
-        part = waiting.pop()
-        numbers, places = np.unique(np.stack([part["right"], part["left"]]), return_inverse=True)
-        sizes = corpus.sizes(numbers)
-        if np.minimum(sizes, corpus.most).sum() * 8 > bytes_at_once and len(part) > 1:
-            middle = len(part) // 2
-            waiting += [part[middle:], part[:middle]]
-            continue
-        shingles, offsets = corpus.shingles(numbers)
-        right, left = places.reshape(2, -1)
-        jaccard, containment = measured(shingles, offsets, sizes, right, left)
-        part["jaccard"], part["containment"] = jaccard, containment
+def _measure_pairs(
+    pairs: Pairs,
+    of_pairs: NDArray[np.int64],
+    numbers: NDArray[np.int64],
+    placed: tuple[NDArray[np.int64], NDArray[np.int64]],
+    corpus: Corpus,
+    bytes_at_once: int,
+) -> None:
+    """Fill `jaccard` and `containment`, in portions of so many bytes of shingles or of one pair.
+
+    `of_pairs` [2, pairs] are places of right and left in `numbers`, which ascend.
+    """
+    sizes, starts = placed
+    kept = np.minimum(sizes, corpus.most) * 8
+    portion_of = np.full(len(numbers), -1, dtype=np.int64)
+    local = np.empty(len(numbers), dtype=np.int64)
+    first = 0
+    while first < len(pairs):
+        end = portion_end(of_pairs, kept, first, bytes_at_once, portion_of)
+        read = np.unique(of_pairs[:, first:end])
+        local[read] = np.arange(len(read))
+        shingles, offsets = corpus.shingles(numbers[read], (sizes[read], starts[read]))
+        right, left = local[of_pairs[:, first:end]]
+        part = pairs[first:end]
+        part["jaccard"], part["containment"] = measured(shingles, offsets, sizes[read], right, left)
+        first = end
+
+
+@compiled
+def portion_end(
+    of_pairs: NDArray[np.int64],
+    bytes_of: NDArray[np.int64],
+    first: int,
+    bytes_at_once: int,
+    portion_of: NDArray[np.int64],
+) -> int:
+    """Where a portion that begins with pair `first` ends: its documents take `bytes_at_once`.
+
+    At least one pair is in it. `portion_of` is -1 for every document before the first portion.
+    """
+    held = 0
+    for pair in range(first, of_pairs.shape[1]):
+        for side in range(2):
+            document = of_pairs[side, pair]
+            if portion_of[document] != first:
+                portion_of[document] = first
+                held += bytes_of[document]
+        if held > bytes_at_once and pair > first:
+            return pair
+    return of_pairs.shape[1]
 
 
 @compiled

@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import pickle
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from hypothesis import strategies as st
 from memory_corpus import LocalMap
 
 from artifacts_schema.errors import CorruptArtifact
-from stages.dedup import pairs as module
 from stages.dedup.pairs import (
     CANDIDATE,
     VERIFIED,
@@ -80,11 +80,7 @@ def test_search_in_files_longer_than_one_block(tmp_path: Path) -> None:
         assert stored.between(low, high).tolist() == inside.tolist()
 
 
-@pytest.mark.parametrize("search", [1, 10**9])
-def test_records_of_some_documents(
-    tmp_path: Path, search: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_SEARCH", search)
+def test_records_of_some_documents(tmp_path: Path) -> None:
     pairs = np.zeros(3_000, dtype=CANDIDATE)
     pairs["right"], pairs["left"] = np.arange(3_000) // 3 * 2, np.arange(3_000)
     stored = store(tmp_path, [pairs[1_500:], pairs[:1_500]])
@@ -94,6 +90,25 @@ def test_records_of_some_documents(
     assert found.tolist() == pairs[np.isin(pairs["right"], wanted)].tolist()
     assert stored.of_documents(wanted, len(found) - 1) is None
     assert stored.of_documents(wanted, len(found)) is not None
+
+
+@given(
+    st.lists(st.integers(0, 40), max_size=3_000).map(sorted),
+    st.sets(st.integers(-3, 45)).map(sorted),
+    st.integers(1, 700),
+)
+def test_records_of_some_documents_are_all_that_there_are_in_parts_of_any_size(
+    rights: list[int], wanted: list[int], most: int
+) -> None:
+    pairs = np.zeros(len(rights), dtype=CANDIDATE)
+    pairs["right"], pairs["left"] = np.array(rights, np.int64) * 7, np.arange(len(rights))
+    numbers = np.array(wanted, dtype=np.int64) * 7
+    with TemporaryDirectory() as folder:
+        stored = store(Path(folder), [pairs])
+        pieces = list(stored.pieces_of(numbers, most))
+    assert all(0 < len(piece) <= most for piece in pieces)
+    found = [row for piece in pieces for row in piece.tolist()]
+    assert found == pairs[np.isin(pairs["right"], numbers)].tolist()
 
 
 def test_what_is_cut_short_is_refused_by_name(tmp_path: Path) -> None:
