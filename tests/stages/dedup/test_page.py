@@ -171,7 +171,7 @@ def test_measured_recall_stands_beside_the_curve(
     assert (low.y, high.y) == ((0.25, None, 0.25), (0.75, None, 0.75))
     assert "512 documents were compared with all others, which makes 18 pairs" in curve.note
     assert "97.5% (95 %: 87.1% to 99.6%)" in curve.note
-    assert "3 buckets of more than 32 documents" in curve.note
+    assert "3 buckets of more than 128 documents" in curve.note
 
 
 def test_recall_that_was_not_measured_is_said(
