@@ -70,7 +70,8 @@ SIGNALS = Kind(
 VIEWS = Kind(
     name="views",
     version=1,
-    description="Named edits of a text as spans, row for row beside the documents.",
+    description="Named edits of a text as spans, row for row beside the documents; of several "
+    "documents outputs in a folder for each.",
     tables={
         "*.parquet": Table(
             (

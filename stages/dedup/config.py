@@ -19,7 +19,8 @@ class PassagesConfig(Config):
     """Which repeated passages are found, besides whole documents."""
 
     lines: bool = Field(
-        default=False, description="Lines that other documents have too, normalised as by CCNet."
+        default=False,
+        description="Lines that stood before, in any document, normalised as by CCNet.",
     )
     sentences: bool = Field(
         default=False, description="Spans of three sentences that occurred before, as in C4."

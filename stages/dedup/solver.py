@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import beta, betainc
 
 _DIGITS = 9
 """To which areas are compared, so that rounding decides between no equal ones."""
@@ -41,6 +40,8 @@ def _missed(
 
     With u = s^rows it is an incomplete beta function: B(u; 1/rows, bands + 1) / rows.
     """
+    from scipy.special import beta, betainc  # Half a second, for those who ask for a threshold.
+
     upper = similarity ** rows.astype(np.float64)
     inverse = 1.0 / rows
     integral = betainc(inverse, bands + 1.0, upper) * beta(inverse, bands + 1.0) * inverse
