@@ -1,7 +1,7 @@
 """The few routes of the Hugging Face Hub that Ingot asks, for tests: one server of two hosts.
 
-Files of a data set lie at a commit. The large ones are kept in LFS: the Hub redirects to a signed
-address on another host, which calls them by an ETag of its own.
+Files of a data set or a model lie at a commit. The large ones are kept in LFS: the Hub redirects to
+a signed address on another host, which calls them by an ETag of its own.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ class Listening(FileServer):
 
 
 class HubServer(Listening):
-    """A Hub with data sets, each at one commit with branches. `storage` is where LFS files lie."""
+    """A Hub with data sets and models, each at one commit with branches.
+
+    `storage` is where LFS files lie.
+    """
 
     def __init__(self) -> None:
         self.storage = Listening()
@@ -59,14 +62,17 @@ class HubServer(Listening):
         super().close()
         self.storage.close()
 
-    def push(self, dataset: str, files: dict[str, bytes], branch: str = "main") -> str:
-        """Put `files` on a branch; the commit."""
+    def push(
+        self, dataset: str, files: dict[str, bytes], branch: str = "main", *, kind: str = "datasets"
+    ) -> str:
+        """Put `files` on a branch; the commit. `kind` is `datasets` or `models`."""
         told = json.dumps([dataset, branch, {n: d.hex() for n, d in sorted(files.items())}])
         commit = hashlib.sha1(told.encode()).hexdigest()
         self.branches.setdefault(dataset, {})[branch] = commit
         self.trees[dataset, commit] = files
         for name, data in files.items():
-            path = f"/datasets/{dataset}/resolve/{commit}/{quote(name)}"
+            start = "/datasets" if kind == "datasets" else ""
+            path = f"{start}/{dataset}/resolve/{commit}/{quote(name)}"
             if len(data) < self.lfs_from:
                 self.serve(path, data, etag=f'"{blob_id(data)}"')
             else:
@@ -79,7 +85,9 @@ class HubServer(Listening):
         """The API, and redirects to the storage."""
         url = urlsplit(request.path)
         parts = url.path.strip("/").split("/")
-        api = parts[:2] == ["api", "datasets"]
+        api = parts[0] == "api" and parts[1:2] in (["datasets"], ["models"])
+        if not api and parts[0] != "datasets":
+            parts = ["models", *parts]
         dataset = "/".join(parts[2:4] if api else parts[1:3])
         token = self.private.get(dataset)
         if token and request.headers.get("Authorization") != f"Bearer {token}":

@@ -22,13 +22,17 @@ from artifacts_schema.kinds.models import (
     EVALUATION,
     NGRAM_MODEL,
     RELEASE,
-    TOKEN_SHARDS,
-    TOKENIZER,
     TRAINING_RUN,
 )
 from artifacts_schema.kinds.pages import PAGES
 from artifacts_schema.kinds.schema import Column, Kind, Table
 from artifacts_schema.kinds.snapshot import SNAPSHOT
+from artifacts_schema.kinds.tokens import (
+    MEGATRON_DATASET,
+    TOKEN_SHARDS,
+    TOKENIZER,
+    TOKENIZER_COMPARISON,
+)
 
 KINDS: dict[str, Kind] = {
     kind.name: kind
@@ -52,7 +56,9 @@ KINDS: dict[str, Kind] = {
         CLASSIFIER,
         CUTOFFS,
         TOKENIZER,
+        TOKENIZER_COMPARISON,
         TOKEN_SHARDS,
+        MEGATRON_DATASET,
         CHECKPOINT,
         TRAINING_RUN,
         EVALUATION,

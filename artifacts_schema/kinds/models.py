@@ -1,4 +1,4 @@
-"""Models that judge text, tokenizers, tokens, checkpoints, and what is measured and released."""
+"""Models that judge text, checkpoints, and what is measured and released."""
 
 from artifacts_schema.kinds.schema import Column, Kind, Table
 
@@ -32,45 +32,6 @@ CUTOFFS = Kind(
     description="Perplexities that part the text of a language into head, middle and tail.",
     files={
         "cutoffs.json": "Whether they were made; by language: head, tail, percentiles, documents."
-    },
-)
-
-TOKENIZER = Kind(
-    name="tokenizer",
-    version=1,
-    description="A trained tokenizer in the files that `tokenizers` and `transformers` load.",
-    files={
-        "tokenizer.json": "The tokenizer of the `tokenizers` library.",
-        "tokenizer_config.json": "Special tokens and chat template, as `transformers` reads them.",
-        "training.json": "Sample, sizes and fertility of the training run.",
-    },
-)
-
-TOKEN_SHARDS = Kind(
-    name="token_shards",
-    version=1,
-    description="Packed sequences of one length, by source, with the document of every token.",
-    tables={
-        "*/*.index.parquet": Table(
-            (
-                Column("sequence", "int64", "Row of the sequence within its shard."),
-                Column("start", "int32", "First token of the piece within the sequence."),
-                Column("length", "int32", "Tokens of the piece."),
-                Column("doc_id", "string", "The document."),
-                Column("document_start", "int64", "First token of the piece within the document."),
-                Column("language", "string?", "Language of the document, as declared."),
-            )
-        )
-    },
-    files={
-        "shards.json": "dtype, sequence_length, vocabulary_size, tokenizer (digest), padding_id, "
-        "end_id, "
-        "and by source: shards [{file, sequences}], sequences, tokens, documents, bytes.",
-        "token_bytes.bin": "uint16 little-endian [vocabulary_size]: UTF-8 bytes of each token, "
-        "0 for special tokens.",
-        "train_counts.bin": "int64 little-endian [vocabulary_size]: uses in the train split.",
-        "*/*.tokens": "[sequences, sequence_length] token ids, uint16 or uint32 little-endian; "
-        "pieces from the left, then padding.",
     },
 )
 

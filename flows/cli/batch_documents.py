@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from artifacts_schema.errors import UsageError
-from artifacts_schema.identity import short
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
+from flows.cli.run_data import run_data
 from stages.engine.inputs import Input
 
 ORIGIN = ["doc_id", "url", "snapshot", "origin_file", "origin_offset", "origin_length"]
@@ -16,27 +16,16 @@ ORIGIN = ["doc_id", "url", "snapshot", "origin_file", "origin_offset", "origin_l
 def batch_documents(store: Store, run: Manifest, step: int) -> list[dict[str, Any]]:
     """Every piece of a document that training step `step` (from 1) of `run` read, row by row.
 
-    Raises UsageError if `run` is no pretraining run or has no such step.
+    Source, sequence, place of the piece in row and document, language, content hash and origin of
+    each. Raises UsageError if `run` is no pretraining run, or has no such step or skips it.
     """
-    if run.stage != "pretrain":
-        raise UsageError(
-            f"{run.stage} {short(run.key)} is not a pretraining run",
-            where="--training-step",
-            hint="give the ref of a pretrain step",
-        )
-    from stages.engine.registry import stage_named
-    from stages.pretrain.plan import make_plan
-    from stages.training.data import TokenShards
-
-    config: Any = stage_named(run.stage).Config.parse(run.config, where="the run's config")
-    shards = TokenShards(
-        [Input.load(store, reference, full_check=False) for reference in run.inputs["train"]]
-    )
-    clock = make_plan(config, shards).clock
+    data = run_data(store, run, where="--training-step")
+    shards, clock = data.shards, data.clock
+    where = f"--training-step {step}"
     if step > clock.steps:
-        raise UsageError(
-            f"the run has {clock.steps} training steps", where=f"--training-step {step}"
-        )
+        raise UsageError(f"the run has {clock.steps} training steps", where=where)
+    if clock.skipped(step):
+        raise UsageError("the run skips this training step: it read nothing", where=where)
     draw = clock.batch(step)
     pieces = shards.documents_of(draw.sources, draw.sequences)
     origins = _origins(store, run, {piece.doc_id for row in pieces for piece in row})
@@ -49,6 +38,8 @@ def batch_documents(store: Store, run: Manifest, step: int) -> list[dict[str, An
             "length": piece.length,
             "document_start": piece.document_start,
             "doc_id": piece.doc_id,
+            "language": piece.language,
+            "content_hash": piece.content_hash,
             **origins.get(piece.doc_id, dict.fromkeys(ORIGIN[1:])),
         }
         for number, row in enumerate(pieces)

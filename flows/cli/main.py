@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "show": ("flows.cli.show", "Show everything an artifact says about itself."),
     "lineage": ("flows.cli.lineage", "Show what an artifact was made of, or what was made of it."),
     "trace": ("flows.cli.trace", "Follow an artifact, or a training step, back to its records."),
+    "account": ("flows.cli.account", "Show the tokens that pretraining plans to read, or read."),
     "why": ("flows.cli.why", "Follow a document from its record to its verdict and tokens."),
     "what-if": ("flows.cli.what_if", "Decide again with other thresholds, in memory."),
     "presets": ("flows.cli.presets", "List the rule presets, or how they judge a corpus."),

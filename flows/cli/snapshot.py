@@ -25,7 +25,8 @@ def command() -> None:
 @click.option("--via", metavar="HOW", help="Of a crawl: https (the default) or s3.")
 @click.option("--mirror", metavar="DIR|URL", help="Of a crawl: another place that holds it.")
 @click.option("--dataset", metavar="ORG/NAME", help="A data set of the Hugging Face Hub.")
-@click.option("--revision", metavar="REV", help="Of a data set: a branch, tag or commit.")
+@click.option("--model", metavar="ORG/NAME", help="A model of the Hugging Face Hub.")
+@click.option("--revision", metavar="REV", help="Of either: a branch, tag or commit.")
 @click.option("--root", metavar="DIR|URL", help="Names of files, and patterns, begin here.")
 @click.option("--paths", metavar="FILE|URL", help="A list of paths, one a line, instead of FILES.")
 @click.option("--first", metavar="N", type=int, help="Take the first files only.")
@@ -39,6 +40,7 @@ def add(name: str, files: tuple[str, ...], store: str, as_json: bool, **given: A
     ingot snapshot add notes data/notes
     ingot snapshot add CC-MAIN-2024-33 --first 10
     ingot snapshot add math 'data/*.parquet' --dataset org/name --first 2
+    ingot snapshot add qwen tokenizer.json tokenizer_config.json --model org/name
 
     A recipe reads it as "@snapshots/NAME". Files that changed make a new snapshot; files that moved
     do not. A file behind a URL is pinned by its checksum where the server tells it, else by its

@@ -20,20 +20,32 @@ FILES_SHOWN = 20
     metavar="N",
     help="Name the documents that a training step of this run read.",
 )
+@click.option(
+    "--document",
+    metavar="DOC_ID",
+    help="Name the training steps of this run that read a document.",
+)
 @json_option
-def command(ref: str, store: str, training_step: int | None, as_json: bool) -> None:
+def command(
+    ref: str, store: str, training_step: int | None, document: str | None, as_json: bool
+) -> None:
     """Follow an artifact back to the records it came from.
 
     REF is a name in the store, or a key of 6 or more digits.
     """  # fmt: skip
+    from artifacts_schema.errors import UsageError
     from flows.cli.artifacts import open_store
 
     opened = open_store(store)
     manifest, _ = opened.resolve(ref)
-    if training_step is None:
-        _trace_artifact(opened, manifest, as_json)
-    else:
+    if training_step is not None and document is not None:
+        raise UsageError("give --training-step or --document, not both")
+    if training_step is not None:
         _trace_batch(opened, manifest, training_step, as_json)
+    elif document is not None:
+        _trace_document(opened, manifest, document, as_json)
+    else:
+        _trace_artifact(opened, manifest, as_json)
 
 
 def _trace_artifact(store: Any, manifest: Any, as_json: bool) -> None:
@@ -124,17 +136,57 @@ def _trace_batch(store: Any, manifest: Any, step: int, as_json: bool) -> None:
         print_json({"training_step": step, "pieces": rows})
         return
     print_table(
-        [Column("row", right=True), "source", "tokens", "document", "record"],
+        [
+            Column("row", right=True),
+            "source",
+            "tokens",
+            "language",
+            "document",
+            "content hash",
+            "record",
+        ],
         [
             (
                 row["row"],
                 row["source"],
                 f"{row['start']}-{row['start'] + row['length']}",
+                row["language"] or "",
                 row["doc_id"],
+                row["content_hash"],
                 f"{row['snapshot']}: {row['origin_file']} at {row['origin_offset']:,}"
                 if row["snapshot"]
                 else "(collected)",
             )
             for row in rows
+        ],
+    )
+
+
+def _trace_document(store: Any, manifest: Any, doc_id: str, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from artifacts_schema.errors import UsageError
+    from flows.cli.output import Column, print_json, print_table
+    from flows.cli.training_steps import readings_of
+
+    readings = readings_of(store, manifest, doc_id)
+    if as_json:
+        print_json({"doc_id": doc_id, "readings": [asdict(reading) for reading in readings]})
+        return
+    if not readings:
+        raise UsageError(
+            f"the run's token shards hold no document '{doc_id}'",
+            where="--document",
+            hint="give its whole id; ingot why finds it by address",
+        )
+    print_table(
+        ["source", Column("sequence", right=True), Column("training steps", wraps=True)],
+        [
+            (
+                reading.source,
+                f"{reading.sequence:,}",
+                ", ".join(f"{step:,}" for step in reading.steps) or "none",
+            )
+            for reading in readings
         ],
     )

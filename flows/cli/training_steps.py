@@ -1,37 +1,41 @@
-"""The training steps that read given sequences: the clock is asked backwards."""
+"""The training steps that read given sequences or documents: the clock is asked backwards."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
-from stages.engine.inputs import Input
+from flows.cli.run_data import run_data
 
 Sequences = Mapping[str, Mapping[str, Sequence[int]]]
 """Digest of token shards → file of a shard → sequences within it."""
 
 
+@dataclass(frozen=True)
+class Reading:
+    """A sequence that holds a document, and the training steps that read it."""
+
+    source: str
+    sequence: int
+    steps: list[int]
+
+
 def steps_that_read(store: Store, run: Manifest, wanted: Sequences) -> list[int]:
     """The training steps of a pretraining run, from 1, that read any of these sequences, sorted."""
-    from stages.engine.registry import stage_named
-    from stages.pretrain.plan import make_plan
-    from stages.training.data import TokenShards
-
-    config: Any = stage_named(run.stage).Config.parse(run.config, where="the run's config")
-    inputs = [Input.load(store, given, full_check=False) for given in run.inputs["train"]]
-    shards = TokenShards(inputs)
-    clock = make_plan(config, shards).clock
+    data = run_data(store, run, where="run")
     steps: set[int] = set()
-    for source in shards.sources:
-        start, held = 0, list[int]()
-        for given in inputs:
-            of_source = given.read_json("shards.json")["sources"].get(source, {})
-            for shard in of_source.get("shards", []):
-                found = wanted.get(given.digest, {}).get(shard["file"], ())
-                held += [start + sequence for sequence in found]
-                start += shard["sequences"]
-        if held:
-            steps.update(clock.steps_of(source, held))
+    for source, sequences in data.shards.sequences_in(wanted).items():
+        steps.update(data.clock.steps_of(source, sequences.tolist()))
     return sorted(steps)
+
+
+def readings_of(store: Store, run: Manifest, doc_id: str) -> list[Reading]:
+    """Every sequence of a pretraining run's shards that holds a document, with its steps."""
+    data = run_data(store, run, where="--document")
+    return [
+        Reading(source, sequence, data.clock.steps_of(source, [sequence]))
+        for source, sequences in data.shards.sequences_of([doc_id]).items()
+        for sequence in sequences.tolist()
+    ]

@@ -3,8 +3,9 @@
 `filter.duplicates.threshold=0.7` sets a field of a step's config, `snapshots.crawl-A.files=[…]` a
 snapshot's files. Whether the field exists and the value fits is checked with the whole recipe.
 
-`files`, `paths`, `crawl` and `dataset` say where a snapshot's files lie, so setting one takes back
-the others and what belonged to them, unless that is set too or the new files are relative to it.
+`files`, `paths`, `crawl`, `dataset` and `model` say where a snapshot's files lie, so setting one
+takes back the others and what belonged to them, unless that is set too or the new files are
+relative to it.
 """
 
 from __future__ import annotations

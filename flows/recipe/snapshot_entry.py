@@ -5,6 +5,7 @@ crawl-B: {files: ["s3://bucket/crawl/*.warc.gz"], first: 10}
 crawl-C: {crawl: CC-MAIN-2024-33, share: 0.001}
 crawl-D: {paths: "https://example.org/lists/warc.paths.gz", first: 2}
 math:    {dataset: org/name, files: ["data/*.parquet"], first: 4}
+qwen:    {model: org/name, files: ["tokenizer*.json"]}
 """
 
 from __future__ import annotations
@@ -20,17 +21,22 @@ from artifacts_schema.errors import UsageError
 from flows.recipe.crawl import crawl_list, crawl_problems, crawl_site
 from stages.engine.urls import WEB, check_url, is_url
 
-PLACES = ("files", "paths", "crawl", "dataset")
-"""Keys that say where files lie: one of them, and with `dataset` also `files` inside it."""
-BELONGING = {"crawl": ("records", "via", "mirror"), "dataset": ("revision",)}
+PLACES = ("files", "paths", "crawl", "dataset", "model")
+"""Keys that say where files lie: one of them, and with one of the Hub also `files` inside it."""
+HUB = {"dataset": "data set", "model": "model"}
+BELONGING = {
+    "crawl": ("records", "via", "mirror"),
+    "dataset": ("revision",),
+    "model": ("revision",),
+}
 """Keys that mean something beside one place only."""
 SNAPSHOT_KEYS = (
-    "files", "root", "paths", "crawl", "records", "via", "mirror", "dataset", "revision",
+    "files", "root", "paths", "crawl", "records", "via", "mirror", "dataset", "model", "revision",
     "first", "share",
 )  # fmt: skip
 MAGIC = frozenset("*?[")
 """Characters that make a path a pattern."""
-_DATASET = re.compile(r"(?:\w[\w.-]*/)?\w[\w.-]*", re.ASCII)
+_REPOSITORY = re.compile(r"(?:\w[\w.-]*/)?\w[\w.-]*", re.ASCII)
 _REVISION = re.compile(r"\w[\w./+-]*", re.ASCII)
 
 Problem = tuple[str, str, str | None]
@@ -43,9 +49,9 @@ class SnapshotFiles:
 
     `files` are paths, patterns or URLs, relative to `root` where there is one, else to `base`, the
     folder of the file that names them. `paths` is instead the path or URL of a list of them, one a
-    line; it was made from `crawl` where that is set. With `dataset`, a data set on the Hugging Face
-    Hub at `revision`, `files` are patterns inside it, and none means all. Of what is found, `share`
-    takes a part by the hash of each name, `first` the first ones.
+    line; it was made from `crawl` where that is set. With `dataset` or `model`, one on the Hugging
+    Face Hub at `revision`, `files` are patterns inside it, and none means all. Of what is found,
+    `share` takes a part by the hash of each name, `first` the first ones.
     """
 
     name: str
@@ -58,13 +64,22 @@ class SnapshotFiles:
     share: float | None = None
     crawl: str | None = None
     dataset: str | None = None
+    model: str | None = None
     revision: str | None = None
+
+    @property
+    def on_hub(self) -> tuple[str, str] | None:
+        """(`dataset` or `model`, its name), where the files lie on the Hub."""
+        for kind, name in (("dataset", self.dataset), ("model", self.model)):
+            if name is not None:
+                return kind, name
+        return None
 
     @property
     def told(self) -> str:
         """Where its files lie, as a person would say it."""
-        dataset = self.dataset and f"data set {self.dataset}"
-        return self.crawl or dataset or self.paths or ", ".join(self.files)
+        hub = self.on_hub and f"{HUB[self.on_hub[0]]} {self.on_hub[1]}"
+        return self.crawl or hub or self.paths or ", ".join(self.files)
 
 
 def read_entry(
@@ -96,6 +111,7 @@ def read_entry(
         share=values.get("share"),
         crawl=values.get("crawl"),
         dataset=values.get("dataset"),
+        model=values.get("model"),
         revision=values.get("revision"),
     )
 
@@ -121,7 +137,7 @@ def superseded(entry: Mapping[str, Any]) -> frozenset[str]:
         return frozenset()
     keeps = {"first", "share", *named, *(key for name in named for key in BELONGING.get(name, ()))}
     if named == ["files"] and is_relative(entry["files"]):
-        keeps |= {"root", "dataset", "revision"}
+        keeps |= {"root", *HUB, "revision"}
     return frozenset(SNAPSHOT_KEYS) - keeps
 
 
@@ -130,20 +146,21 @@ def problems_of(values: Mapping[str, Any]) -> list[Problem]:
     found = [*_places(values), *_fields(values), *_urls(values)]
     if "crawl" in values:
         found += crawl_problems(values)
-    if "dataset" in values:
-        found += _dataset(values)
+    for kind in HUB:
+        if kind in values:
+            found += _repository(values, kind)
     return found
 
 
 def _places(values: Mapping[str, Any]) -> Iterator[Problem]:
     named = [key for key in PLACES if key in values]
-    if named == ["files", "dataset"]:
-        named = ["dataset"]
+    if len(named) == 2 and named[0] == "files" and named[1] in HUB:
+        named = named[1:]
     if not named:
         yield (
             "",
             "needs files: a list of paths, patterns or URLs (or paths: a list of them)",
-            "or a crawl of Common Crawl, or a dataset of the Hugging Face Hub",
+            "or a crawl of Common Crawl, or a dataset or model of the Hugging Face Hub",
         )
     for other in named[1:]:
         yield (
@@ -151,11 +168,11 @@ def _places(values: Mapping[str, Any]) -> Iterator[Problem]:
             f"stands beside {named[0]}, and one of them says where the files lie",
             f"take the other back: `{named[0]}: null`",
         )
-    for place, keys in BELONGING.items():
-        for key in keys:
-            if key in values and place not in values:
-                yield key, f"goes with {place} only", None
-    for place, instead in (("crawl", "mirror"), ("dataset", "files")):
+    for key in sorted({key for keys in BELONGING.values() for key in keys}):
+        places = [place for place, keys in BELONGING.items() if key in keys]
+        if key in values and not any(place in values for place in places):
+            yield key, f"goes with {' or '.join(places)} only", None
+    for place, instead in (("crawl", "mirror"), *((kind, "files") for kind in HUB)):
         if place in values and "root" in values:
             yield "root", f"does not go with {place}", f"take it back, or say `{instead}`"
 
@@ -200,23 +217,23 @@ def _urls(values: Mapping[str, Any]) -> Iterator[Problem]:
             )
 
 
-def _dataset(values: Mapping[str, Any]) -> Iterator[Problem]:
+def _repository(values: Mapping[str, Any], kind: str) -> Iterator[Problem]:
     """The Hub's own rule for names; a revision is a branch, a tag or a commit."""
-    name, revision = values["dataset"], values.get("revision", "main")
-    if not isinstance(name, str) or not _DATASET.fullmatch(name) or ".." in name:
+    name, revision = values[kind], values.get("revision", "main")
+    if not isinstance(name, str) or not _REPOSITORY.fullmatch(name) or ".." in name:
         yield (
-            "dataset",
-            f"{name!r} is no data set's name",
-            "as on huggingface.co/datasets: org/name, without the address",
+            kind,
+            f"{name!r} is no {HUB[kind]}'s name",
+            f"as on huggingface.co/{kind}s: org/name, without the address",
         )
     if not isinstance(revision, str) or not _REVISION.fullmatch(revision) or ".." in revision:
         yield "revision", f"expected a branch, a tag or a commit, got {revision!r}", None
     files = values.get("files", [])
     for item in files if isinstance(files, list) else [files]:
         if isinstance(item, str) and (is_url(item) or not is_relative(item)):
-            yield "files", f"'{item}' does not lie in a data set", "as data/*.parquet"
+            yield "files", f"'{item}' does not lie in a {HUB[kind]}", "as data/*.parquet"
         elif isinstance(item, str) and ".." in item.split("/"):
-            yield "files", f"'{item}' leads out of the data set", None
+            yield "files", f"'{item}' leads out of the {HUB[kind]}", None
 
 
 def _is_web(text: Any) -> bool:

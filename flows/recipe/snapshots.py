@@ -131,10 +131,10 @@ def _all_files(source: SnapshotFiles) -> list[FoundFile]:
         from flows.recipe.path_list import listed_files
 
         return [FoundFile(name, place) for name, place in listed_files(source)]
-    if source.dataset is not None:
-        from flows.recipe.hub_dataset import dataset_files
+    if source.on_hub is not None:
+        from flows.recipe.hub_files import hub_files
 
-        return [FoundFile(*file) for file in dataset_files(source)]
+        return [FoundFile(*file) for file in hub_files(source)]
     found = []
     for pattern in source.files:
         matched = _matched(source, pattern)

@@ -6,23 +6,14 @@ calls around `pread` take ten times as long as it does; here there is nothing ar
 
 from __future__ import annotations
 
-from typing import Any
-
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.text.native import compiled
+from stages.text.native import compiled, pread
 
 BLOCK = 256
 """Records read at once at the end of a search."""
 _KEY = 8
-
-_pread: Any = numba.types.ExternalFunction(
-    "pread",
-    numba.types.int64(numba.types.int32, numba.types.uintp, numba.types.uint64, numba.types.int64),
-)
-"""POSIX: descriptor, address, bytes, position; returns the bytes read, or -1."""
 
 
 @compiled
@@ -46,7 +37,7 @@ def read_pieces(
         while last < len(starts) and starts[last] == start + size and to[last] == place + size:
             size += sizes[last]
             last += 1
-        if size and _pread(file, address + np.uint64(place), np.uint64(size), start) != size:
+        if size and pread(file, address + np.uintp(place), np.uintp(size), start) != size:
             return piece
         piece = last
     return piece
@@ -73,7 +64,7 @@ def records_below(
             step = BLOCK
             # From where the last one was found on, in growing steps.
             while low + step < high:
-                if _pread(file, address, np.uint64(_KEY), (low + step) * width) != _KEY:
+                if pread(file, address, np.uintp(_KEY), (low + step) * width) != _KEY:
                     return found[:place]
                 held, end = 0, 0
                 if _key(bytes_, 0) < number:
@@ -83,7 +74,7 @@ def records_below(
                     high = low + step
             while high - low > BLOCK:
                 middle = (low + high) // 2
-                if _pread(file, address, np.uint64(_KEY), middle * width) != _KEY:
+                if pread(file, address, np.uintp(_KEY), middle * width) != _KEY:
                     return found[:place]
                 held, end = 0, 0
                 if _key(bytes_, 0) < number:
@@ -92,7 +83,7 @@ def records_below(
                     high = middle
             held, end = low, min(low + BLOCK, count)
             size = (end - held) * width
-            if size and _pread(file, address, np.uint64(size), held * width) != size:
+            if size and pread(file, address, np.uintp(size), held * width) != size:
                 return found[:place]
         while low < end and _key(bytes_, (low - held) * width) < number:
             low += 1

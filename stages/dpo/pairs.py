@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 from artifacts_schema.errors import InputError
 from stages.engine import Context, check_bad_share
-from stages.text.chat import TURN_END, Segment, segments
+from stages.text.chat import BEGIN_OF_TEXT, TURN_END, Segment, begin_of_chat, segments
 from stages.training.examples import Example, encoded, fitted, held_out_split
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
+
+    from stages.text.special_tokens import SpecialTokens
 
 LEFT_OUT = ("too_long", "nothing_to_learn", "equal_answers")
 
@@ -48,27 +50,41 @@ class Pairs:
         }
 
 
-def answer_segments(prompt: list[dict[str, str]], answer: str) -> list[Segment]:
-    """Prompt and answer rendered; only the answer and the token that closes it are learnt."""
-    before = segments(prompt, add_generation_prompt=True)
+def answer_segments(
+    prompt: list[dict[str, str]], answer: str, begin: str = BEGIN_OF_TEXT
+) -> list[Segment]:
+    """Prompt and answer rendered; only the answer and the token that closes it are learnt.
+
+    `begin` is `begin_of_chat`'s.
+    """
+    before = segments(prompt, add_generation_prompt=True, begin=begin)
     return [
-        *(Segment(part.text, False) for part in before),
-        Segment(answer.strip() + TURN_END, True),
+        *(Segment(part.text, False, part.content) for part in before),
+        Segment(answer.strip(), True, content=True),
+        Segment(TURN_END, True),
     ]
 
 
-def read_pairs(context: Context, tokenizer: Tokenizer, length: int, vocabulary_size: int) -> Pairs:
+def read_pairs(
+    context: Context,
+    tokenizer: Tokenizer,
+    special: SpecialTokens,
+    length: int,
+    vocabulary_size: int,
+) -> Pairs:
     """All pairs of the role, each answer in at most `length` tokens with its prompt.
 
-    Those left out are counted with samples; InputError if they are too many, or nothing is left.
+    Those left out are counted with samples; InputError if they are too many, if nothing is left, or
+    if the tokenizer has no tokens for turns.
     """
     config, reasons = context.config, Counter[str]()
+    begin = begin_of_chat(tokenizer, special)
     pairs: list[Pair] = []
     ids: list[str] = []
     total = 0
     for row in _rows(context):
         total += 1
-        pair, reason = _pair(tokenizer, row, length, config.too_long)
+        pair, reason = _pair(tokenizer, row, begin, length, config.too_long)
         if reason is not None:
             reasons[reason] += 1
             context.sample(reason, f"{row['source']} {row['preference_id']}")
@@ -92,12 +108,10 @@ def read_pairs(context: Context, tokenizer: Tokenizer, length: int, vocabulary_s
 
 
 def _pair(
-    tokenizer: Tokenizer, row: Mapping[str, Any], length: int, too_long: Any
+    tokenizer: Tokenizer, row: Mapping[str, Any], begin: str, length: int, too_long: Any
 ) -> tuple[Pair | None, str | None]:
-    answers = [
-        fitted(encoded(tokenizer, answer_segments(row["prompt"], row[side])), length, too_long)
-        for side in ("chosen", "rejected")
-    ]
+    rendered = [answer_segments(row["prompt"], row[side], begin) for side in ("chosen", "rejected")]
+    answers = [fitted(encoded(tokenizer, parts), length, too_long) for parts in rendered]
     (chosen, first), (rejected, second) = answers
     if chosen is None or rejected is None:
         return None, first if chosen is None else second

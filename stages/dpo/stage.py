@@ -29,16 +29,17 @@ class Dpo(Stage):
         from stages.dpo.reference import reference_log_probabilities
         from stages.dpo.task import DpoTask
         from stages.model.files import read_model, read_tokenizer
+        from stages.text.special_tokens import SpecialTokens
         from stages.training.examples import ExampleClock
         from stages.training.fit import fit, write_checkpoint, write_run
         from stages.training.runtime import runtime
         from stages.training.schedule import schedule
 
         config, start = context.config, context.one("checkpoint")
-        model = read_model(start)
-        data = read_pairs(
-            context, read_tokenizer(start), model.config.context, model.config.vocabulary_size
-        )
+        model, tokenizer = read_model(start), read_tokenizer(start)
+        special = SpecialTokens.of(tokenizer, start.read_json("tokenizer_config.json"))
+        shape = model.config
+        data = read_pairs(context, tokenizer, special, shape.context, shape.vocabulary_size)
         clock = ExampleClock(len(data.train), config.pairs_per_batch, config.epochs, config.seed)
         with runtime(context.execution, config.precision, config.seed) as how:
             reference = reference_log_probabilities(context, model.to(how.device), data, how)

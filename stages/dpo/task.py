@@ -47,13 +47,16 @@ class DpoTask(Task):
         self.data, self.reference, self.clock = data, reference, clock
         self.runtime, self.context, self.beta = runtime, context, beta
 
-    def shares(self, model: nn.Module, training_step: int) -> Iterator[Share]:
+    def batch(self, training_step: int) -> NDArray[np.int64]:
+        """The step's pairs, by number."""
+        return self.data.train[self.clock.batch(training_step)]
+
+    def shares(self, model: nn.Module, batch: NDArray[np.int64]) -> Iterator[Share]:
         """The step's pairs, `micro_batch` of them at a time."""
-        chosen = self.data.train[self.clock.batch(training_step)]
-        for part in self._parts(chosen):
+        for part in self._parts(batch):
             losses, tokens = self._losses(model, part)
             yield Share(
-                losses.loss_P.sum() / len(chosen),
+                losses.loss_P.sum() / len(batch),
                 tokens,
                 {
                     "pairs": torch.tensor(len(part), device=losses.margin_P.device),

@@ -30,6 +30,11 @@ def login(url: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"} if token else {}
 
 
-def file_url(dataset: str, commit: str, path: str) -> str:
-    """Where a file of a data set lies, as it was at a commit."""
-    return f"{endpoint()}/datasets/{dataset}/resolve/{commit}/{quote(path)}"
+def page_url(kind: str, name: str) -> str:
+    """The page of a `dataset` or a `model`."""
+    return f"{endpoint()}/{'datasets/' if kind == 'dataset' else ''}{name}"
+
+
+def file_url(kind: str, name: str, commit: str, path: str) -> str:
+    """Where a file of a `dataset` or a `model` lies, as it was at a commit."""
+    return f"{page_url(kind, name)}/resolve/{commit}/{quote(path)}"

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -72,6 +73,13 @@ class Input:
             full_check=full_check,
         )
 
+    @cached_property
+    def _by_path(self) -> dict[str, File]:
+        return {file.path: file for file in self.files}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_by_path"}
+
     @property
     def rows(self) -> int:
         """Rows of all tables."""
@@ -93,7 +101,7 @@ class Input:
 
     def has(self, path: str) -> bool:
         """Whether the output holds this file."""
-        return any(file.path == path for file in self.files)
+        return path in self._by_path
 
     def open(self, path: str) -> IO[bytes]:
         """Open a file for reading, once its bytes have been checked."""
@@ -104,7 +112,7 @@ class Input:
 
         Its bytes are hashed once, where `full_check` asks; its size is looked at every time.
         """
-        file = next((file for file in self.files if file.path == path), None)
+        file = self._by_path.get(path)
         if file is None:
             raise InputError(
                 f"output '{self.output}' of {self.stage} {short(self.key)} has no file '{path}'"

@@ -24,10 +24,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Scorer:
-    """A model with its tokenizer, the unigram baseline if there is one, and the size of a batch."""
+    """A model, its tokenizer and the token that a text is scored after (`prefix`).
+
+    With the unigram baseline if there is one, and the size of a batch.
+    """
 
     model: Decoder
     tokenizer: Tokenizer
+    prefix: int
     unigram_nll: NDArray[np.float64] | None
     batch_tokens: int
 
@@ -63,7 +67,10 @@ def measure_choices(
         for item in items
     }
     requests = {
-        item: [continuation_request(scorer.tokenizer, item.prompt, text) for text in given]
+        item: [
+            continuation_request(scorer.tokenizer, item.prompt, text, prefix=scorer.prefix)
+            for text in given
+        ]
         for item, given in texts.items()
     }
     context = scorer.model.config.context
@@ -86,7 +93,10 @@ def measure_choices(
 def measure_texts(scorer: Scorer, items: Sequence[Item]) -> list[Observation]:
     """Bits per UTF-8 byte of each text, beside the unigram model's."""
     context = scorer.model.config.context
-    groups = [text_requests(scorer.tokenizer, item.prompt, context) for item in items]
+    groups = [
+        text_requests(scorer.tokenizer, item.prompt, context, prefix=scorer.prefix)
+        for item in items
+    ]
     observed = []
     for item, scores in zip(items, scorer.sums(groups), strict=True):
         baseline = None

@@ -18,6 +18,7 @@ from stages.evaluate.items import Item
 from stages.evaluate.observations import to_table
 from stages.model.files import read_model, read_tokenizer
 from stages.scoring.unigram import unigram_nll
+from stages.text.special_tokens import SpecialTokens
 from stages.training.data import TokenShards
 
 if TYPE_CHECKING:
@@ -64,14 +65,16 @@ def measure_part(
     """Measure one part: observations as scratch, bad items and generations as value."""
     with native_threads(execution.threads):
         model, tokenizer = read_model(checkpoint), read_tokenizer(checkpoint)
+        special = SpecialTokens.of(tokenizer, checkpoint.read_json("tokenizer_config.json"))
         if isinstance(part, GenerationPart):
-            return {"generations": write_generations(model, tokenizer, config)}
+            return {"generations": write_generations(model, tokenizer, special, config)}
         shards = TokenShards(held_out) if held_out else None
         if shards is not None:
             check_shards(shards, model, tokenizer)
         baseline = unigram_nll(shards.train_counts()) if shards is not None else None
         if isinstance(part, BenchmarkPart):
-            scorer = Scorer(model, tokenizer, baseline, execution.batch_tokens)
+            prefix = special.context
+            scorer = Scorer(model, tokenizer, prefix, baseline, execution.batch_tokens)
             observed, bad = measure_items(scorer, part.items, config.delimiter)
         else:
             assert shards is not None

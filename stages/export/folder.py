@@ -10,8 +10,8 @@ from safetensors.torch import save
 
 from artifacts_schema.errors import InputError
 from stages.model.huggingface import to_llama_config, to_llama_weights
-from stages.scoring.requests import token_id
-from stages.text.chat import BEGIN_OF_TEXT, CHAT_TEMPLATE, END_OF_TEXT, PADDING, TURN_END
+from stages.text.chat import CHAT_TEMPLATE
+from stages.text.special_tokens import SpecialTokens
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -24,7 +24,9 @@ def model_folder(
 ) -> dict[str, bytes]:
     """Every file that `transformers` reads, by name; equal inputs give equal bytes.
 
-    InputError if the tokenizer has more tokens than the model, or lacks a special token.
+    The model may have more rows than the tokenizer has tokens (a padded vocabulary), not fewer:
+    InputError then, and where the tokenizer lacks a token for end or padding. There is a chat
+    template where it has tokens for turns.
     """
     size = tokenizer.get_vocab_size()
     if size > model.config.vocabulary_size:
@@ -33,29 +35,32 @@ def model_folder(
             where="checkpoint",
             hint="the checkpoint's files do not belong together; make it again",
         )
-    begin, end, padding, turn_end = (
-        token_id(tokenizer, token) for token in (BEGIN_OF_TEXT, END_OF_TEXT, PADDING, TURN_END)
-    )
-    config = to_llama_config(model.config, bos=begin, eos=end, pad=padding)
+    special = SpecialTokens.of(tokenizer, tokenizer_config)
+    padding = special.padding
+    config = to_llama_config(model.config, bos=special.begin, eos=special.end, pad=padding)
     # Both ends stop a generation: a text ends with one, an answer with the other.
-    generation = {"bos_token_id": begin, "eos_token_id": [end, turn_end], "pad_token_id": padding}
+    ends = [token for token in (special.end, special.turn_end) if token is not None]
+    generation = {"bos_token_id": special.begin, "eos_token_id": ends, "pad_token_id": padding}
     # transformers 4 knows the class by this name only (huggingface/transformers#47553), and tools
     # that predate chat_template.jinja read the template here.
     named = {
         **tokenizer_config,
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": model.config.context,
-        "chat_template": CHAT_TEMPLATE,
     }
-    return {
+    named.pop("chat_template", None)
+    chat = special.turn_start is not None and special.turn_end is not None
+    if chat:
+        named["chat_template"] = CHAT_TEMPLATE
+    files = {
         "config.json": to_json(config),
         "generation_config.json": to_json(generation),
         # One entry of metadata: several would be written in random order.
         "model.safetensors": save(to_llama_weights(model), metadata={"format": "pt"}),
         "tokenizer.json": tokenizer.to_str(pretty=True).encode(),
         "tokenizer_config.json": to_json(named),
-        "chat_template.jinja": CHAT_TEMPLATE.encode(),
     }
+    return {**files, "chat_template.jinja": CHAT_TEMPLATE.encode()} if chat else files
 
 
 def to_json(value: Any) -> bytes:

@@ -30,11 +30,17 @@ def main(release: str, probes: str) -> dict[str, object]:
     with torch.no_grad():
         logits = model(expected["tokens"]).logits
     encoded = [tokenizer(text, add_special_tokens=False)["input_ids"] for text in probe["texts"]]
-    rendered = tokenizer.apply_chat_template(
-        probe["messages"], tokenize=False, add_generation_prompt=True
-    )
-    asked: Any = tokenizer.apply_chat_template(
-        probe["messages"], add_generation_prompt=True, return_tensors="pt", return_dict=True
+    rendered: Any = ""
+    asked: Any = {"input_ids": expected["tokens"]}
+    if probe["messages"]:
+        rendered = tokenizer.apply_chat_template(
+            probe["messages"], tokenize=False, add_generation_prompt=True
+        )
+        asked = tokenizer.apply_chat_template(
+            probe["messages"], add_generation_prompt=True, return_tensors="pt", return_dict=True
+        )
+    chat_equal = rendered == probe["rendered"] and (
+        not rendered or asked["input_ids"][0].tolist() == probe["rendered_ids"]
     )
     answer = model.generate(**asked, max_new_tokens=4, do_sample=False)
     return {
@@ -42,8 +48,7 @@ def main(release: str, probes: str) -> dict[str, object]:
         "parameters": sum(weight.numel() for weight in model.parameters()),
         "logit_difference": (logits.float() - expected["logits"]).abs().max().item(),
         "ids_equal": encoded == probe["ids"],
-        "chat_equal": rendered == probe["rendered"]
-        and asked["input_ids"][0].tolist() == probe["rendered_ids"],
+        "chat_equal": chat_equal,
         "generates": int(answer.shape[1]) > int(asked["input_ids"].shape[1]),
         "transformers": transformers.__version__,
         "torch": str(torch.__version__),

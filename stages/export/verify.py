@@ -16,6 +16,7 @@ from safetensors.torch import save
 from artifacts_schema.errors import IngotError
 from stages.model.count import count_parameters
 from stages.text import chat
+from stages.text.special_tokens import SpecialTokens
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -62,7 +63,8 @@ def verify_release(
         folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         (release / name).write_bytes(content)
-    tokens = _write_probes(model, tokenizer, probes)
+    special = SpecialTokens.of(tokenizer, json.loads(files["tokenizer_config.json"]))
+    tokens = _write_probes(model, tokenizer, special, probes)
     found = _run(release, probes)
     wanted = {
         "model_class": "LlamaForCausalLM",
@@ -84,9 +86,19 @@ def verify_release(
     return Verification(found["logit_difference"], tokens, found["transformers"], found["torch"])
 
 
-def _write_probes(model: Decoder, tokenizer: Tokenizer, folder: Path) -> int:
-    """What Ingot itself makes of the probes; returns how many tokens the logits are of."""
-    segments = chat.segments(PROBE_MESSAGES, add_generation_prompt=True)
+def _write_probes(
+    model: Decoder, tokenizer: Tokenizer, special: SpecialTokens, folder: Path
+) -> int:
+    """What Ingot itself makes of the probes; returns how many tokens the logits are of.
+
+    Without tokens for turns there is no chat to compare.
+    """
+    segments: list[chat.Segment] = []
+    messages: tuple[dict[str, str], ...] = ()
+    if special.turn_start is not None and special.turn_end is not None:
+        messages = PROBE_MESSAGES
+        begin = chat.begin_of_chat(tokenizer, special)
+        segments = chat.segments(messages, add_generation_prompt=True, begin=begin)
     ids = [tokenizer.encode(text, add_special_tokens=False).ids for text in PROBE_TEXTS]
     rendered_ids, _ = chat.encode(tokenizer, segments)
     row = [*rendered_ids, *(token for text in ids for token in text)][: model.config.context]
@@ -96,7 +108,7 @@ def _write_probes(model: Decoder, tokenizer: Tokenizer, folder: Path) -> int:
     probe = {
         "texts": PROBE_TEXTS,
         "ids": ids,
-        "messages": PROBE_MESSAGES,
+        "messages": messages,
         "rendered": "".join(segment.text for segment in segments),
         "rendered_ids": rendered_ids,
     }

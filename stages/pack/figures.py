@@ -44,13 +44,12 @@ LANGUAGES, FREQUENT, RANKS = 20, 30, 1_000
 
 @dataclass
 class Pieces:
-    """What the index tables of a split tell: bins of sizes by source, tokens by language."""
+    """What the index tables of a split tell: bins of sizes by source."""
 
     tables_read: int = 0
     tables: int = 0
     document_tokens: dict[str, Ints] = field(default_factory=dict)
     sequence_pieces: dict[str, Ints] = field(default_factory=dict)
-    languages: Counter[str | None] = field(default_factory=Counter)
 
     @classmethod
     def of(cls, split: Input, shards: Mapping[str, Any], most: int = PIECES) -> Pieces:
@@ -66,7 +65,7 @@ class Pieces:
         every = max(1, -(-split.rows // most))
         found = cls(len(paths[::every]), len(paths))
         for source, path in paths[::every]:
-            table = split.read_table(path, ["sequence", "length", "doc_id", "language"])
+            table = split.read_table(path, ["sequence", "length", "doc_id"])
             tokens = table.group_by("doc_id").aggregate([("length", "sum")])["length_sum"]
             pieces = table.group_by("sequence").aggregate([("length", "count")])["length_count"]
             for bins, sizes in (
@@ -74,10 +73,6 @@ class Pieces:
                 (found.sequence_pieces, pieces),
             ):
                 bins[source] = bins.get(source, 0) + binned(sizes)
-            spoken = table.group_by("language").aggregate([("length", "sum")])
-            found.languages.update(
-                dict(zip(*(spoken[n].to_pylist() for n in ("language", "length_sum")), strict=True))
-            )
         return found
 
     @property
@@ -142,15 +137,18 @@ def sequence_pieces(pieces: Pieces) -> list[Figure]:
     ]
 
 
-def languages(pieces: Pieces) -> list[Figure]:
+def languages(shards: Mapping[str, Any]) -> list[Figure]:
     """Shares of the tokens by declared language; nothing where none is declared."""
-    if not any(pieces.languages):
+    tokens: Counter[str] = Counter()
+    for source in shards["sources"].values():
+        tokens.update(source["languages"])
+    if not any(tokens):
         return []
-    total = pieces.languages.total()
-    ranked = sorted(pieces.languages.items(), key=lambda item: (-item[1], item[0] or ""))
-    shares = [(name or "not declared", tokens / total) for name, tokens in ranked[:LANGUAGES]]
+    total = tokens.total()
+    ranked = sorted(tokens.items(), key=lambda item: (-item[1], item[0]))
+    shares = [(name or "not declared", many / total) for name, many in ranked[:LANGUAGES]]
     if rest := ranked[LANGUAGES:]:
-        shares.append((f"{len(rest)} others", sum(tokens for _, tokens in rest) / total))
+        shares.append((f"{len(rest)} others", sum(many for _, many in rest) / total))
     return [
         BarFigure(
             "Tokens by language, train",
@@ -158,7 +156,7 @@ def languages(pieces: Pieces) -> list[Figure]:
             Axis("share of tokens", format=".1%"),
             (Bars("train", tuple(share for _, share in shares)),),
             label="language",
-            note="As documents declare it; nothing here detects languages." + pieces.note,
+            note="As documents declare it; nothing here detects languages.",
         )
     ]
 

@@ -1,17 +1,26 @@
 """Laying documents into sequences of one length: which tokens go where.
 
-A piece is a run of tokens of one document. Both strategies place every token exactly once and pad
-only at the right end of a sequence. Arithmetic on lengths alone; no token is touched here.
+A piece is a run of tokens of one document. Arithmetic on lengths alone; no token is touched here.
+Every strategy gives the pieces of a sequence from left to right, and pads only at the right end of
+a sequence. `best_fit` and `concatenate` place every token exactly once; `best_fit_crop` places each
+document once, and drops what it crops.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from stages.pack.bits import empty_set
+from stages.pack.placing import place_cropped, place_whole, sorted_by
+
 Ints = npt.NDArray[np.int64]
+
+_SPARSE = 8
+"""Counting by length pays unless the lengths are so many times more than the documents."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +35,12 @@ class Layout:
     document_start: Ints
 
     def ordered(self, places: Ints) -> Layout:
-        """The same pieces with sequence i moved to `places[i]`, sorted by sequence and start."""
+        """The same pieces with sequence i moved to `places[i]`, sorted by sequence.
+
+        The pieces of a sequence keep their order: from left to right, as strategies give them.
+        """
         sequence = places[self.sequence]
-        order = np.lexsort((self.start, sequence))
+        order = sorted_by(sequence, self.sequences)
         return Layout(
             self.sequences,
             sequence[order],
@@ -38,22 +50,29 @@ class Layout:
             self.document_start[order],
         )
 
+    def used(self) -> Ints:
+        """[sequences] tokens in each; the rest is padding."""
+        used = np.zeros(self.sequences, dtype=np.int64)
+        np.add.at(used, self.sequence, self.length)
+        return used
+
 
 def best_fit(lengths: Ints, sequence_length: int) -> Layout:
     """Best-fit decreasing (Ding et al. 2024, "Fewer truncations improve language modeling").
 
     No document that fits into a sequence is cut. A longer one is first cut into full sequences;
     what remains is placed like a short document: the longest first, each into the fullest sequence
-    that still has room (any one among equals). Needs O(n) steps on a set of free spaces that is one
-    integer, a bit for each space.
+    that still has room (the one that was touched last among equals). O(n log L) for n documents and
+    sequences of L tokens.
     """
     full = lengths // sequence_length
     rest = lengths - full * sequence_length
     document = np.repeat(np.arange(len(lengths)), full)
     nth = np.arange(len(document)) - np.repeat(np.cumsum(full) - full, full)
     short = np.flatnonzero(rest)
-    short = short[np.argsort(-rest[short], kind="stable")]
-    sequence, start, opened = _place(rest[short].tolist(), sequence_length)
+    short = short[_longest_first(rest[short], sequence_length)]
+    words, levels = empty_set(sequence_length + 1)
+    sequence, start, opened = place_whole(rest[short], sequence_length, words, levels)
     return Layout(
         sequences=len(document) + opened,
         sequence=np.concatenate([np.arange(len(document)), len(document) + sequence]),
@@ -66,47 +85,62 @@ def best_fit(lengths: Ints, sequence_length: int) -> Layout:
     )
 
 
-def concatenate(lengths: Ints, sequence_length: int) -> Layout:
-    """Documents one after the other in their order, cut at every `sequence_length` tokens."""
-    ends = np.cumsum(lengths)
-    total = int(ends[-1]) if len(ends) else 0
-    edges = np.unique(np.concatenate([np.arange(0, total, sequence_length), ends - lengths, ends]))
-    begin, length = edges[:-1], np.diff(edges)
-    document = np.searchsorted(ends, begin, side="right")
+def best_fit_crop(lengths: Ints, sequence_length: int) -> Layout:
+    """Full sequences that begin with a document's begin (nanochat's "BOS-aligned best fit").
+
+    A sequence takes the longest document that fits into what is left of it, again and again; when
+    none fits, the shortest of those that wait is cropped to fill it (github.com/karpathy/nanochat,
+    nanochat/dataloader.py, which so chooses from a buffer of 1,000 documents; here it is all of
+    them, so that far less is cropped). A document longer than a sequence is cropped to one. What is
+    cropped away is in no sequence. Only the last sequence may hold padding. O(n log L).
+    """
+    fitted = np.minimum(lengths, sequence_length)
+    short = np.flatnonzero(fitted)
+    short = short[_longest_first(fitted[short], sequence_length)]
+    words, levels = empty_set(sequence_length + 1)
+    document, sequence, start, length = place_cropped(fitted[short], sequence_length, words, levels)
     return Layout(
-        sequences=-(-total // sequence_length),
-        sequence=begin // sequence_length,
-        start=begin % sequence_length,
+        sequences=int(sequence[-1]) + 1 if len(sequence) else 0,
+        sequence=sequence,
+        start=start,
         length=length,
-        document=document,
-        document_start=begin - (ends - lengths)[document],
+        document=short[document],
+        document_start=np.zeros(len(document), dtype=np.int64),
     )
 
 
-STRATEGIES = {"best_fit": best_fit, "concatenate": concatenate}
+def concatenate(lengths: Ints, sequence_length: int) -> Layout:
+    """Documents one after the other in their order, cut at every `sequence_length` tokens."""
+    ends = np.cumsum(lengths, dtype=np.int64)
+    starts = ends - lengths
+    first = starts // sequence_length
+    pieces = np.where(lengths > 0, (ends - 1) // sequence_length - first + 1, 0)
+    document = np.repeat(np.arange(len(lengths)), pieces)
+    nth = np.arange(len(document)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    sequence = first[document] + nth
+    begin = np.maximum(sequence * sequence_length, starts[document])
+    end = np.minimum((sequence + 1) * sequence_length, ends[document])
+    return Layout(
+        sequences=-(-int(ends[-1]) // sequence_length) if len(ends) else 0,
+        sequence=sequence,
+        start=begin - sequence * sequence_length,
+        length=end - begin,
+        document=document,
+        document_start=begin - starts[document],
+    )
 
 
-def _place(lengths: list[int], capacity: int) -> tuple[Ints, Ints, int]:
-    """Bin and offset of each length (falling, at most `capacity`), and the number of bins."""
-    by_space: list[list[int]] = [[] for _ in range(capacity + 1)]
-    spaces = 0  # bit s is set where some open bin has exactly s free
-    used: list[int] = []
-    bins = np.empty(len(lengths), dtype=np.int64)
-    offsets = np.empty(len(lengths), dtype=np.int64)
-    for item, length in enumerate(lengths):
-        fitting = spaces >> length
-        if fitting:
-            space = length + (fitting & -fitting).bit_length() - 1
-            bin_ = by_space[space].pop()
-            if not by_space[space]:
-                spaces &= ~(1 << space)
-        else:
-            bin_, space = len(used), capacity
-            used.append(0)
-        bins[item], offsets[item] = bin_, used[bin_]
-        used[bin_] += length
-        left = space - length
-        if left:
-            by_space[left].append(bin_)
-            spaces |= 1 << left
-    return bins, offsets, len(used)
+Strategy = Callable[[Ints, int], Layout]
+
+STRATEGIES: dict[str, Strategy] = {
+    "best_fit": best_fit,
+    "best_fit_crop": best_fit_crop,
+    "concatenate": concatenate,
+}
+
+
+def _longest_first(lengths: Ints, longest: int) -> Ints:
+    """Places of the lengths (1…longest) in falling order; equal ones in the order given."""
+    if longest > _SPARSE * len(lengths):
+        return np.argsort(-lengths, kind="stable")
+    return sorted_by(longest - lengths, longest)

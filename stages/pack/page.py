@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from stages.engine.figures import Axis, BarFigure, Bars, Cell, Column, Figure, TableFigure, number
@@ -9,9 +10,12 @@ from stages.engine.page import Artifact
 
 SPLITS = {"train": "train", "held_out": "held out"}
 
+SHOWS = 1000
+"""Among fewer sequences the padding of one is a thousandth or more."""
+
 
 def page(artifact: Artifact) -> list[Figure]:
-    """Tokens and fill by source and split, lengths of documents, pieces, languages, tokens used."""
+    """Tokens, fill and what was left out by source and split, lengths, languages, tokens used."""
     from stages.pack import figures as own
 
     shards = {split: artifact.output(split).read_json("shards.json") for split in SPLITS}
@@ -22,7 +26,7 @@ def page(artifact: Artifact) -> list[Figure]:
         *bars(shards),
         *own.document_lengths(pieces, shards["train"]["sequence_length"]),
         *own.sequence_pieces(pieces),
-        *own.languages(pieces),
+        *own.languages(shards["train"]),
         *own.token_frequencies(artifact),
     ]
 
@@ -33,21 +37,43 @@ def facts(artifact: Artifact, shards: dict[str, Any]) -> TableFigure:
     tokens = {split: counts[f"{split}_tokens"] for split in SPLITS}
     documents = {split: counts[f"{split}_documents"] for split in SPLITS}
     conserved = artifact.manifest.conservation
-    empty = conserved.dropped.get("empty", 0) if conserved else 0
+    dropped = conserved.dropped if conserved else {}
     rows: tuple[tuple[Cell, ...], ...] = (
         ("sequence length, tokens", train["sequence_length"]),
-        ("strategy", artifact.manifest.config.get("strategy")),
+        ("strategy", train["strategy"]),
         ("vocabulary", train["vocabulary_size"]),
+        ("rows of the embedding", train["padded_vocabulary_size"]),
         ("tokens to train on", tokens["train"]),
         ("tokens held out", tokens["held_out"]),
         ("share of tokens held out", _percent(tokens["held_out"], sum(tokens.values()))),
         ("share of documents held out", _percent(documents["held_out"], sum(documents.values()))),
-        ("documents without text", empty),
+        ("documents without text", dropped.get("empty", 0)),
+        *_left_out(counts, dropped),
     )
     note = (
         "Documents are held out by class of near-duplicates, so that none has a near copy in train."
     )
     return TableFigure("Packed tokens", (Column(""), number("value")), rows, note)
+
+
+def _left_out(
+    counts: Mapping[str, float], dropped: Mapping[str, int]
+) -> Iterator[tuple[Cell, ...]]:
+    """Rows of what is in no sequence, and of documents turned; none where there is nothing."""
+    for title, many in (
+        ("sequences left out as repetitive", _sum(counts, "repetitive")),
+        ("tokens in them", _sum(counts, "repetitive_tokens")),
+        ("documents of which nothing is left", dropped.get("repetitive", 0)),
+        ("documents cut that fit into a sequence", _sum(counts, "cut")),
+        ("tokens cropped away", _sum(counts, "cropped_tokens")),
+        ("documents turned to fill in the middle", counts.get("fim_documents", 0)),
+    ):
+        if many:
+            yield title, many
+
+
+def _sum(counts: Mapping[str, float], name: str) -> float:
+    return sum(counts[f"{split}_{name}"] for split in SPLITS)
 
 
 def by_source(shards: dict[str, Any]) -> TableFigure:
@@ -66,6 +92,8 @@ def by_source(shards: dict[str, Any]) -> TableFigure:
                 one["sequences"],
                 one["tokens"] / (one["sequences"] * length),
                 one["bytes"] / one["tokens"],
+                one["cut"],
+                one["repetitive"],
             )
             for source, one in sorted(sources.items())
         ]
@@ -78,8 +106,13 @@ def by_source(shards: dict[str, Any]) -> TableFigure:
         number("sequences"),
         number("fill", ".1%"),
         number("bytes per token", ".3f"),
+        number("documents cut"),
+        number("sequences left out"),
     )
-    note = "Share: of the tokens of the split. Fill: positions that are not padding."
+    note = (
+        "Share: of the tokens of the split. Fill: positions that are not padding. Documents cut: "
+        "those that would fit into a sequence. Sequences left out: those that repeat themselves."
+    )
     return TableFigure("Tokens by source and split", columns, tuple(rows), note)
 
 
@@ -110,9 +143,29 @@ def bars(shards: dict[str, Any]) -> list[Figure]:
                 for name, one in splits.items()
             ),
             label="source",
-            note="Share of positions that hold a token; the rest is padding that costs compute.",
+            note="Share of positions that hold a token; the rest is padding that costs compute."
+            + _unavoidable(splits),
         ),
     ]
+
+
+def _unavoidable(splits: dict[str, Any]) -> str:
+    """Names sources so small that the padding of one last sequence shows."""
+    small = sorted(
+        {
+            name
+            for table in splits.values()
+            for name, one in table["sources"].items()
+            if one["sequences"] < SHOWS
+        }
+    )
+    if not small:
+        return ""
+    named = ", ".join(small[:5]) + (f" and {len(small) - 5} others" if len(small) > 5 else "")
+    return (
+        " The last sequence of a source can not always be filled, which shows where there are few: "
+        f"{named}."
+    )
 
 
 def _of(table: dict[str, Any], source: str, name: str) -> int | None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from artifacts_schema.errors import InputError
-from stages.text.chat import BEGIN_OF_TEXT, END_OF_TEXT, PADDING
+from artifacts_schema.errors import InputError, UsageError
+from stages.pack.config import FillInTheMiddle, PackConfig, Repetition
+from stages.text.special_tokens import SpecialTokens
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
+
+    from stages.engine import Input
 
 
 @dataclass(frozen=True)
@@ -17,29 +20,78 @@ class Plan:
     """Settings of one packing; `description` is the content of tokenizer.json."""
 
     description: str
+    tokens: SpecialTokens
+    vocabulary_size: int
+    padded_vocabulary_size: int
     sequence_length: int
     strategy: str
     held_out_share: float
     seed: int
+    repetition: Repetition | None = None
+    fim: FillInTheMiddle | None = None
+    encoder: str = "tokenizers"
+
+    @classmethod
+    def of(cls, config: PackConfig, tokenizer: Input) -> Plan:
+        """The plan for a tokenizer of the store.
+
+        InputError if its files do not say what ends a document and what pads, or if its sizes are
+        not those of its vocabulary; UsageError if `fim` is asked for and it lacks the tokens.
+        """
+        description = tokenizer.read_bytes("tokenizer.json").decode()
+        loaded = _loaded(description)
+        tokens = SpecialTokens.of(loaded, tokenizer.read_json("tokenizer_config.json"))
+        size = loaded.get_vocab_size()
+        if config.fim and None in (tokens.fim_prefix, tokens.fim_middle, tokens.fim_suffix):
+            raise UsageError(
+                "the tokenizer has no tokens <|fim_prefix|>, <|fim_middle|> and <|fim_suffix|>",
+                where="fim",
+                hint="tokenizers trained here have them; leave fim out for this one",
+            )
+        return cls(
+            description=description,
+            tokens=tokens,
+            vocabulary_size=size,
+            padded_vocabulary_size=_padded(tokenizer.read_json("training.json"), size),
+            sequence_length=config.sequence_length,
+            strategy=config.strategy,
+            held_out_share=config.held_out_share,
+            seed=config.seed,
+            repetition=config.repetition,
+            fim=config.fim,
+        )
 
     def tokenizer(self) -> Tokenizer:
         """The tokenizer, set to read special tokens in a text as plain characters.
 
         Otherwise a page that spells `<|im_end|>` would put the real one into the training data.
-        InputError if it lacks the tokens that mark begin and end of text and padding.
         """
-        from tokenizers import Tokenizer
+        return _loaded(self.description)
 
-        tokenizer = Tokenizer.from_str(self.description)
-        for token in (BEGIN_OF_TEXT, END_OF_TEXT, PADDING):
-            if tokenizer.token_to_id(token) is None:
-                raise InputError(f"the tokenizer has no token '{token}'", where="tokenizer.json")
-        tokenizer.encode_special_tokens = True
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
-        return tokenizer
+    @property
+    def dtype(self) -> str:
+        """The smaller of uint16 and uint32 that holds every id."""
+        return "uint16" if self.vocabulary_size <= 2**16 else "uint32"
 
 
-def token_type(vocabulary_size: int) -> str:
-    """The smaller of uint16 and uint32 that holds every id."""
-    return "uint16" if vocabulary_size <= 2**16 else "uint32"
+def _loaded(description: str) -> Tokenizer:
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_str(description)
+    tokenizer.encode_special_tokens = True
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def _padded(training: dict[str, Any], vocabulary_size: int) -> int:
+    padded = training.get("padded_vocabulary_size")
+    told = training.get("vocabulary_size")
+    if not isinstance(padded, int) or told != vocabulary_size or padded < vocabulary_size:
+        raise InputError(
+            f"says vocabulary_size {told} and padded_vocabulary_size {padded}, but tokenizer.json "
+            f"has {vocabulary_size} tokens",
+            where="training.json",
+            hint="make the tokenizer anew, or import it again",
+        )
+    return padded

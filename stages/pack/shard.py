@@ -1,118 +1,238 @@
-"""One documents shard to token shards, by source and split: what a worker does."""
+"""The second map: a group of encoded documents to one token shard with its index."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from artifacts_schema.kinds import KINDS
-from stages.pack.encode import Encoded, encode_documents
-from stages.pack.layout import STRATEGIES, Layout
-from stages.pack.plan import Plan, token_type
-from stages.text.chat import PADDING
-from stages.text.draw import draw
+from stages.engine.arrays import arrow_array, numpy_array
+from stages.pack.groups import Group
+from stages.pack.layout import STRATEGIES, Ints, Layout
+from stages.pack.plan import Plan
+from stages.pack.repetition import repetitive
+from stages.text.native import compiled
 from stages.training.permutation import Permutation, key_of
 
 if TYPE_CHECKING:
-    from stages.engine import Shard, ShardOutput
+    from stages.engine import ShardOutput
 
-COLUMNS = ["doc_id", "source", "language", "text", "duplicate_class"]
 INDEX = KINDS["token_shards"].tables["*/*.index.parquet"]
+CHUNK_BYTES = 8 << 20
+"""Sequences that are laid out at once."""
+
+Bools = npt.NDArray[np.bool_]
 
 
-def pack_shard(shard: Shard, out: ShardOutput, *, plan: Plan) -> dict[str, Any]:
-    """Encode and pack one documents shard.
+@dataclass(frozen=True)
+class Documents:
+    """The documents of a group: where each one's ids lie, and what the index tells of it."""
 
-    Returns {"empty": documents without text, "groups": [{split, source, file, sequences, tokens,
-    documents, bytes}]}; occurrences of each token in the train split go to scratch.
-    """
-    table = shard.read(COLUMNS)
-    tokenizer = plan.tokenizer()
-    size = tokenizer.get_vocab_size()
-    counts = np.zeros(size, dtype=np.int64)
-    groups = []
-    for source, split, rows in groups_of(table, plan.held_out_share, plan.seed):
-        documents = table.take(pa.array(rows))
-        encoded = encode_documents(tokenizer, documents["text"].to_pylist())
-        key = key_of("pack", plan.seed, source, split, shard.id)
-        layout = shuffled(STRATEGIES[plan.strategy](encoded.lengths, plan.sequence_length), key)
-        shape = (layout.sequences, plan.sequence_length)
-        dtype = np.dtype(token_type(size)).newbyteorder("<")
-        sequences = np.full(shape, tokenizer.token_to_id(PADDING), dtype=dtype)
-        fill(sequences, encoded, layout)
-        path = f"{quote(source, safe='')}/{shard.id}"  # one folder, whatever the source's name
-        with out.open(split, f"{path}.tokens") as file:
-            file.write(sequences.view(np.uint8).data)
-        out.write_table(split, f"{path}.index.parquet", index_table(layout, documents))
-        if split == "train":
-            counts += np.bincount(encoded.ids, minlength=size)
-        groups.append(
-            {
-                "split": split,
-                "source": source,
-                "file": f"{path}.tokens",
-                "sequences": layout.sequences,
-                "tokens": len(encoded.ids),
-                "documents": len(rows),
-                "bytes": pc.sum(pc.binary_length(documents["text"])).as_py(),
-            }
+    table: pa.Table
+    """doc_id, language, content_hash."""
+    lengths: Ints
+    part: Ints
+    """Which of `ids` holds it."""
+    offset: Ints
+    ids: list[npt.NDArray[Any]]
+
+    @classmethod
+    def of(cls, group: Group, dtype: str) -> Documents:
+        """Read the tables; ids stay in their files until they are copied."""
+        tables, ids = [], []
+        for part in group.parts:
+            with pa.memory_map(str(part.documents.path())) as source:
+                tables.append(pa.ipc.open_file(source).read_all().slice(part.first, part.rows))
+            with pa.memory_map(str(part.ids.path())) as source:
+                ids.append(np.frombuffer(source.read_buffer(), dtype=dtype))
+        table = pa.concat_tables(tables).combine_chunks()
+        return cls(
+            table.select(["doc_id", "language", "content_hash"]),
+            numpy_array(table["length"].combine_chunks()),
+            np.repeat(np.arange(len(ids)), [part.rows for part in group.parts]),
+            numpy_array(table["offset"].combine_chunks()),
+            ids,
         )
-    out.write_scratch("counts", pa.table({"count": counts}))
-    return {"empty": table.num_rows - sum(g["documents"] for g in groups), "groups": groups}
 
 
-def groups_of(
-    table: pa.Table, held_out_share: float, seed: int
-) -> Iterator[tuple[str, str, list[int]]]:
-    """(source, split, rows) of the documents with text; sources sorted, `train` first.
+def pack_group(
+    group: Group, out: ShardOutput, *, plan: Plan, token_bytes: npt.NDArray[np.uint16]
+) -> dict[str, Any]:
+    """Lay out a group, leave out sequences that repeat themselves, and write what stays.
 
-    The split is drawn by duplicate class, so that no near-duplicate of a held-out document is
-    trained on, in this shard, another one, or another snapshot with the same class.
+    Returns what `summary.shards_table` adds up: {source, split, file, sequences, tokens, documents,
+    bytes, languages, cut, repetitive, dropped_tokens: {cropped, repetitive}, dropped_documents};
+    occurrences of each token of the train split go to scratch.
     """
-    rows: dict[tuple[str, str], list[int]] = {}
-    classes = pc.coalesce(table["duplicate_class"], table["doc_id"]).to_pylist()
-    filled = pc.greater(pc.binary_length(table["text"]), 0).to_pylist()
-    for row, source in enumerate(table["source"].to_pylist()):
-        if filled[row]:
-            held_out = draw(classes[row], f"held out {seed}") < held_out_share
-            rows.setdefault((source, "held_out" if held_out else "train"), []).append(row)
-    for source, split in sorted(rows, key=lambda group: (group[0], group[1] != "train")):
-        yield source, split, rows[source, split]
+    documents = Documents.of(group, plan.dtype)
+    key = key_of("pack", plan.seed, group.source, group.split, group.number)
+    layout = shuffled(STRATEGIES[plan.strategy](documents.lengths, plan.sequence_length), key)
+    counts = np.zeros(plan.vocabulary_size, dtype=np.int64)
+    stays = np.zeros(layout.sequences, dtype=np.bool_)
+    file = f"{group.path}.tokens"
+    with ExitStack() as opened:
+        writer = None
+        for first, rows, used in sequences(layout, documents, plan):
+            good = _good(rows, used, plan)
+            stays[first : first + len(rows)] = good
+            if not good.all():
+                rows, used = rows[good], used[good]
+            if len(rows):
+                count(rows, used, counts)
+                writer = writer or opened.enter_context(out.open(group.split, file))
+                writer.write(rows.view(np.uint8).data)
+    kept = _kept(layout, stays)
+    if kept.sequences:
+        out.write_table(
+            group.split, f"{group.path}.index.parquet", index_table(kept, documents.table)
+        )
+    if group.split == "train":
+        out.write_scratch("counts", pa.table({"count": arrow_array(counts)}))
+    return {
+        "source": group.source,
+        "split": group.split,
+        "file": file,
+        "bytes": int(counts @ token_bytes.astype(np.int64)),
+        **_account(layout, kept, documents, plan.sequence_length),
+    }
+
+
+def sequences(
+    layout: Layout, documents: Documents, plan: Plan
+) -> Iterator[tuple[int, npt.NDArray[Any], Ints]]:
+    """Some sequences at a time: number of the first, ids [n, sequence_length], tokens in each."""
+    used = layout.used()
+    dtype = np.dtype(plan.dtype)
+    step = max(1, CHUNK_BYTES // (plan.sequence_length * dtype.itemsize))
+    for first in range(0, layout.sequences, step):
+        count = min(step, layout.sequences - first)
+        rows = np.full((count, plan.sequence_length), plan.tokens.padding, dtype=dtype)
+        begin, end = np.searchsorted(layout.sequence, [first, first + count])
+        pieces = np.arange(begin, end)
+        parts = documents.part[layout.document[pieces]]
+        if len(documents.ids) > 1:
+            order = np.argsort(parts, kind="stable")
+            pieces, parts = pieces[order], parts[order]
+        borders = np.flatnonzero(np.diff(parts, prepend=-1, append=-1))
+        for start, stop in pairwise(borders):
+            some = pieces[start:stop]
+            document = layout.document[some]
+            copy_pieces(
+                rows,
+                layout.sequence[some] - first,
+                layout.start[some],
+                layout.length[some],
+                documents.ids[parts[start]],
+                documents.offset[document] + layout.document_start[some],
+            )
+        yield first, rows, used[first : first + count]
 
 
 def shuffled(layout: Layout, key: bytes) -> Layout:
     """The layout with its sequences in another order, so that neighbours are unrelated."""
+    if not layout.sequences:
+        return layout
     return layout.ordered(Permutation(layout.sequences, key)(np.arange(layout.sequences)))
 
 
-def fill(sequences: npt.NDArray[Any], encoded: Encoded, layout: Layout) -> None:
-    """Copy every piece to its place in `sequences` [sequences, sequence_length]."""
-    first = encoded.starts[layout.document] + layout.document_start
-    for sequence, start, length, origin in zip(
-        layout.sequence.tolist(),
-        layout.start.tolist(),
-        layout.length.tolist(),
-        first.tolist(),
-        strict=True,
-    ):
-        sequences[sequence, start : start + length] = encoded.ids[origin : origin + length]
+@compiled
+def copy_pieces(
+    rows: npt.NDArray[Any],
+    sequence: Ints,
+    start: Ints,
+    length: Ints,
+    ids: npt.NDArray[Any],
+    first: Ints,
+) -> None:
+    """Copy `length` ids from `first` on to `start` in row `sequence`, piece by piece."""
+    for piece in range(len(sequence)):
+        row, at, origin = sequence[piece], start[piece], first[piece]
+        for place in range(length[piece]):
+            rows[row, at + place] = ids[origin + place]
+
+
+@compiled
+def count(rows: npt.NDArray[Any], used: Ints, counts: Ints) -> None:
+    """Add the occurrences of each token; of row i the first `used[i]` are tokens."""
+    for row in range(len(rows)):
+        for place in range(used[row]):
+            counts[rows[row, place]] += 1
 
 
 def index_table(layout: Layout, documents: pa.Table) -> pa.Table:
     """One row a piece, by sequence and start; `documents` are those that were encoded, in order."""
-    rows = pa.array(layout.document)
+    rows = arrow_array(layout.document)
     columns = {
-        "sequence": pa.array(layout.sequence),
-        "start": pa.array(layout.start, pa.int32()),
-        "length": pa.array(layout.length, pa.int32()),
+        "sequence": arrow_array(layout.sequence),
+        "start": arrow_array(layout.start.astype(np.int32)),
+        "length": arrow_array(layout.length.astype(np.int32)),
         "doc_id": documents["doc_id"].take(rows),
-        "document_start": pa.array(layout.document_start),
+        "document_start": arrow_array(layout.document_start),
         "language": documents["language"].take(rows),
+        "content_hash": documents["content_hash"].take(rows),
     }
     return pa.table(columns, schema=INDEX.arrow())
+
+
+def _good(rows: npt.NDArray[Any], used: Ints, plan: Plan) -> Bools:
+    if plan.repetition is None:
+        return np.ones(len(rows), dtype=np.bool_)
+    found: Bools = repetitive(rows, used, plan.repetition.max_period, plan.repetition.min_repeats)
+    return ~found
+
+
+def _kept(layout: Layout, stays: Bools) -> Layout:
+    """The pieces of the sequences that stay, which are numbered anew."""
+    if stays.all():
+        return layout
+    pieces = stays[layout.sequence]
+    places = np.cumsum(stays) - 1
+    return Layout(
+        int(stays.sum()),
+        places[layout.sequence[pieces]],
+        layout.start[pieces],
+        layout.length[pieces],
+        layout.document[pieces],
+        layout.document_start[pieces],
+    )
+
+
+def _account(
+    layout: Layout, kept: Layout, documents: Documents, sequence_length: int
+) -> dict[str, Any]:
+    """What became of every document and token of the group."""
+    lengths = documents.lengths
+    laid, tokens = int(layout.length.sum()), int(kept.length.sum())
+    short = lengths[kept.document] <= sequence_length
+    shortened = kept.length < lengths[kept.document]
+    present = len(np.unique(kept.document))
+    return {
+        "sequences": kept.sequences,
+        "tokens": tokens,
+        "documents": present,
+        "languages": _languages(kept, documents.table["language"]),
+        "cut": len(np.unique(kept.document[short & shortened])),
+        "repetitive": layout.sequences - kept.sequences,
+        "dropped_tokens": {"cropped": int(lengths.sum()) - laid, "repetitive": laid - tokens},
+        "dropped_documents": len(lengths) - present,
+    }
+
+
+def _languages(layout: Layout, languages: pa.ChunkedArray) -> dict[str, int]:
+    """Tokens by declared language; an empty code where none is declared."""
+    coded = languages.combine_chunks().dictionary_encode()
+    names = [*coded.dictionary.to_pylist(), ""]
+    codes = numpy_array(coded.indices.fill_null(len(names) - 1))[layout.document]
+    tokens = np.bincount(codes, layout.length, minlength=len(names))
+    found: dict[str, int] = {}
+    for name, many in zip(names, tokens.astype(int).tolist(), strict=True):
+        if many:
+            found[name] = found.get(name, 0) + many
+    return found

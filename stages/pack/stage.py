@@ -2,73 +2,68 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
-from pydantic import Field
-
-from artifacts_schema.config import Config, MapExecution
-from stages.engine import Context, One, Stage
-
-
-class PackConfig(Config):
-    """How documents become sequences."""
-
-    sequence_length: int = Field(
-        default=2048, ge=8, le=2**24, description="Tokens of a sequence; the model's context."
-    )
-    strategy: Literal["best_fit", "concatenate"] = Field(
-        default="best_fit",
-        description="`best_fit` cuts no document that fits into a sequence; `concatenate` cuts a "
-        "stream of documents at every sequence's end.",
-    )
-    held_out_share: float = Field(
-        default=0.02,
-        ge=0,
-        lt=1,
-        description="Share of duplicate classes that is never trained on, to measure loss on.",
-    )
-    seed: int = Field(default=0, ge=0, description="Draws held-out documents and sequence order.")
+from stages.engine import Context, Many, One, Stage
+from stages.pack.config import PackConfig, PackExecution
 
 
 class Pack(Stage):
     """Encode documents and lay them into sequences of one length, by source.
 
-    A document is `begin_of_text`, its tokens, `end_of_text`; every token of every document comes
-    exactly once, in `train` or in `held_out`. A source and documents shard is one token shard with
-    an index that names the document of every piece. Sequences are shuffled within their shard.
+    A document is the tokenizer's begin token (if it has one), its tokens, and the end token. Each
+    lies in `train` or in `held_out`, by its duplicate class. Documents of a source are packed
+    together whatever shard they come from, many at a time, which fills the sequences; one such
+    group is one token shard with an index that names the document of every piece, and its sequences
+    are shuffled. Sequences that say the same over and over are left out and counted.
     """
 
-    name, version, reproducible = "pack", 1, "bytes"
-    inputs = {"documents": One("documents"), "tokenizer": One("tokenizer")}
+    name, version, reproducible = "pack", 2, "bytes"
+    inputs = {"documents": Many("documents", at_least=1), "tokenizer": One("tokenizer")}
     outputs = {"train": "token_shards", "held_out": "token_shards"}
     libraries = ("tokenizers", "pyarrow", "numpy")
     handles_documents = True
-    Config, Execution = PackConfig, MapExecution
+    Config, Execution = PackConfig, PackExecution
 
     def run(self, context: Context) -> None:
-        """Pack each documents shard, then write what describes all of them."""
+        """Encode each documents shard, pack groups of them, then write what describes all."""
+        from dataclasses import replace
+
+        from stages.pack.documents import document_shards, encode_shard
+        from stages.pack.groups import groups_of
         from stages.pack.plan import Plan
-        from stages.pack.shard import pack_shard
-        from stages.pack.summary import SUMS, shards_table, total, train_counts
+        from stages.pack.probe import chosen_encoder
+        from stages.pack.shard import pack_group
+        from stages.pack.summary import shards_table, totals, train_counts
         from stages.text.token_bytes import token_byte_lengths
 
-        config: PackConfig = context.config
-        documents, tokenizer = context.one("documents"), context.one("tokenizer")
-        description = tokenizer.read_bytes("tokenizer.json").decode()
-        plan = Plan(description, **config.plain())
-        loaded = plan.tokenizer()
-        token_bytes = token_byte_lengths(loaded).astype("<u2").tobytes()
-        results = context.map(pack_shard, documents.shards(), plan=plan)
-        counts = train_counts(results, loaded.get_vocab_size()).astype("<i8").tobytes()
-        packed = 0
+        documents, tokenizer = context.many("documents"), context.one("tokenizer")
+        plan = Plan.of(context.config, tokenizer)
+        token_bytes = token_byte_lengths(plan.tokenizer())
+        shards = document_shards(documents)
+        encoder = chosen_encoder(context.execution.encoder, plan, shards, context.log)
+        encoded = context.map(encode_shard, shards, plan=replace(plan, encoder=encoder))
+        packed = context.map(
+            pack_group, groups_of(encoded, plan.sequence_length), plan=plan, token_bytes=token_bytes
+        )
+        counts = train_counts(packed, plan.vocabulary_size).astype("<i8").tobytes()
         for split in ("train", "held_out"):
-            table = shards_table(plan, loaded, tokenizer.digest, split, results)
+            table = shards_table(plan, tokenizer.digest, split, packed)
             if not table["sources"]:
                 context.log.warning("no document fell into '%s'", split)
             context.write_json(split, "shards.json", table)
-            context.write_bytes(split, "token_bytes.bin", token_bytes)
+            context.write_bytes(split, "token_bytes.bin", token_bytes.astype("<u2").tobytes())
             context.write_bytes(split, "train_counts.bin", counts)
-            context.count(**{f"{split}_{name}": total(table, name) for name in SUMS})
-            packed += total(table, "documents")
-        empty = sum(result.value["empty"] for result in results)
-        context.conserve(records_in=documents.rows, out=packed, dropped={"empty": empty})
+            context.count(**totals(split, packed))
+        if plan.fim:
+            turned = sum(result.value["fim"] for result in encoded)
+            context.count(fim_documents=turned)
+            if not turned:
+                context.log.warning("no document was turned to fill in the middle")
+        context.telemetry(encoder=encoder)
+        context.conserve(
+            records_in=sum(given.rows for given in documents),
+            out=sum(result.value["documents"] for result in packed),
+            dropped={
+                "empty": sum(result.value["empty"] for result in encoded),
+                "repetitive": sum(result.value["dropped_documents"] for result in packed),
+            },
+        )

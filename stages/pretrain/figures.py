@@ -24,7 +24,7 @@ COMPARED = 3
 
 if TYPE_CHECKING:
     from stages.engine.page import Artifact
-    from stages.training.figures import TrainingRun
+    from stages.training.figures import Floats, TrainingRun
 
 
 def held_out_table(artifact: Artifact, title: str) -> TableFigure:
@@ -80,16 +80,18 @@ def held_out_curves(run: TrainingRun) -> list[Figure]:
 
 @dataclass(frozen=True)
 class Mixed:
-    """Tokens of a phase by source: weight and positions as planned, and what was read of them."""
+    """Tokens of a phase by source: positions as planned, and tokens as they were read."""
 
-    weights: Mapping[str, float]
     planned: Mapping[str, int]
     realised: Mapping[str, int]
 
-    def shares(self, source: str) -> tuple[float, float | None]:
-        """Of the plan, and of the tokens read, if any were."""
-        read = sum(self.realised.values())
-        return self.weights.get(source, 0.0), self.realised[source] / read if read else None
+    def shares(self, source: str) -> tuple[float | None, float | None]:
+        """Of the plan, and of the tokens read, if there are any."""
+        planned, read = sum(self.planned.values()), sum(self.realised.values())
+        return (
+            self.planned[source] / planned if planned else None,
+            self.realised[source] / read if read else None,
+        )
 
 
 def mixtures(run: TrainingRun) -> list[Mixed]:
@@ -100,11 +102,8 @@ def mixtures(run: TrainingRun) -> list[Mixed]:
     phases: list[dict[str, Any]] = run.account["phases"]
     phase = run.metric("phase").astype(int)
     read = {name: np.bincount(phase, run.metric(f"tokens/{name}"), len(phases)) for name in sources}
-    available = sum(one["available_sequences"] for one in sources.values())
-    by_size = {name: one["available_sequences"] / available for name, one in sources.items()}
     return [
         Mixed(
-            weights=planned["mixture"] or by_size,
             planned={
                 name: one["planned_sequences_by_phase"][index] * planned["sequence_length"]
                 for name, one in sources.items()
@@ -113,6 +112,56 @@ def mixtures(run: TrainingRun) -> list[Mixed]:
         )
         for index, planned in enumerate(phases)
     ]
+
+
+def mixture_curves(run: TrainingRun) -> list[Figure]:
+    """Shares of the sources over the run, as read and (of few sources) as planned."""
+    import numpy as np
+
+    from stages.training.figures import smoothed
+
+    names = sorted(run.account["sources"])
+    if len(names) < 2:
+        return []
+    tokens = {name: run.metric(f"tokens/{name}") for name in names}
+    total = np.sum(list(tokens.values()), axis=0)
+    share = {name: read / np.maximum(total, 1) for name, read in tokens.items()}
+    curves = {name: smoothed(share[name], run.window, total) for name in names}
+    if len(names) <= COMPARED:
+        curves |= {f"{name}: planned": one for name, one in planned_shares(run).items()}
+    note = (
+        f"Shares of the tokens of {run.window:,} training steps around each point, padding not "
+        "counted; planned shares are of sequences."
+    )
+    return run.curve("Mixture over the run", Axis("share", format=".1%"), curves, note=note)
+
+
+def planned_shares(run: TrainingRun) -> dict[str, Floats]:
+    """[training steps] The weight of each source in the middle of each step that was run."""
+    import numpy as np
+
+    from stages.pretrain.batch_sizes import read_sizes
+    from stages.training.phases import stretches
+
+    sources: dict[str, dict[str, Any]] = run.account["sources"]
+    available = sum(one["available_sequences"] for one in sources.values())
+    by_size = {name: one["available_sequences"] / available for name, one in sources.items()}
+    of_step, begun = run.metric("phase").astype(int), 1
+    found = {name: np.full(len(of_step), np.nan) for name in sources}
+    for index, phase in enumerate(run.account["phases"]):
+        rows = np.flatnonzero(of_step == index)
+        parts = stretches(read_sizes(phase["sequences_per_batch"]), phase["sequence_length"])
+        positions = phase["tokens"] // phase["sequence_length"]
+        steps = [*(one.steps for one in parts), phase["training_steps"]]
+        reached = [*(one.positions for one in parts), positions]
+        way = np.interp(run.steps[rows] - begun + 0.5, steps, reached) / positions
+        begin = phase["mixture"] or by_size
+        end = phase["mixture_end"] or begin
+        for name in sources:
+            first, last = begin.get(name, 0.0), end.get(name, 0.0)
+            found[name][rows] = first + (last - first) * way
+        begun += phase["training_steps"]
+    return found
 
 
 def mixture_bars(mixed: list[Mixed]) -> BarFigure:
@@ -157,37 +206,66 @@ def mixture_table(mixed: list[Mixed]) -> TableFigure:
     return TableFigure("Tokens by phase and source", columns, tuple(rows), note)
 
 
-def token_account(run: TrainingRun) -> TableFigure:
-    """What there was of each source, what was read of it and how often, what is left."""
+def token_accounts(run: TrainingRun) -> list[Figure]:
+    """What there was, what was planned and read of it and how often, what is left."""
+    found: list[Figure] = [
+        _account(
+            "Token account by source",
+            "source",
+            run.account["sources"],
+            "Epochs: how often the plan reads a sequence of the source. Planned tokens are "
+            "expected ones: of a part of an epoch, its share of the source's tokens.",
+        )
+    ]
+    languages = {name or "(none)": one for name, one in run.account["languages"].items()}
+    if languages:
+        note = f"By language it is {run.account['languages_are']}."
+        found.append(_account("Token account by language", "language", languages, note))
+    return found
+
+
+def epoch_bars(run: TrainingRun) -> list[Figure]:
+    """Epochs of each source against its cap."""
     sources: dict[str, dict[str, Any]] = run.account["sources"]
+    names = sorted(sources)
+    series = [Bars("planned", tuple(sources[name]["epochs"] for name in names))]
+    caps = tuple(sources[name]["max_epochs"] for name in names)
+    if any(cap is not None for cap in caps):
+        series.append(Bars("at most", caps))
+    title, axis = "Epochs by source", Axis("epochs", format=".2f")
+    return [BarFigure(title, tuple(names), axis, tuple(series), label="source")]
+
+
+def _account(
+    title: str, what: str, entries: Mapping[str, Mapping[str, Any]], note: str
+) -> TableFigure:
     columns = (
-        Column("source"),
+        Column(what),
         number("available tokens"),
-        number("planned positions"),
+        number("planned tokens"),
         number("tokens read"),
         number("epochs", ".2f"),
-        number("sequences"),
-        number("never read"),
+        number("at most", ".4g"),
+        number("repeated tokens"),
+        number("tokens left"),
     )
     names = (
         "available_tokens",
         "planned_tokens",
         "realised_tokens",
         "epochs",
-        "available_sequences",
-        "unseen_sequences",
+        "max_epochs",
+        "repeated_tokens",
+        "left_tokens",
     )
     rows: list[tuple[Cell, ...]] = [
-        (name, *(one[n] for n in names)) for name, one in sorted(sources.items())
+        (name, *(one.get(n) for n in names)) for name, one in sorted(entries.items())
     ]
     if len(rows) > 1:
-        total = {n: sum(one[n] for one in sources.values()) for n in names if n != "epochs"}
+        summed = [n for n in names if n.endswith("_tokens")]
+        total = {n: sum(one[n] for one in entries.values()) for n in summed}
         rows.append(("all", *(total.get(n) for n in names)))
-    note = (
-        "Epochs: how often the plan reads a sequence of the source. `never read` are sequences "
-        "that are left for a longer run."
-    )
-    return TableFigure("Token account by source", columns, tuple(rows), note)
+    return TableFigure(title, columns, tuple(rows), note)
 
 
 def phases_table(run: TrainingRun) -> TableFigure:

@@ -37,6 +37,8 @@ def page(artifact: Artifact) -> list[Figure]:
         *shared.gradient_norm(run),
         *shared.throughput(run),
         own.mixture_bars(mixed),
+        *own.mixture_curves(run),
         own.mixture_table(mixed),
-        own.token_account(run),
+        *own.token_accounts(run),
+        *own.epoch_bars(run),
     ]

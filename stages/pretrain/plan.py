@@ -4,49 +4,50 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from artifacts_schema.errors import InputError, UsageError
+from artifacts_schema.errors import InputError
 from artifacts_schema.identity import short
 from stages.engine import Input
 from stages.pretrain.config import PretrainConfig
-from stages.training.clock import Phase, SampleClock
+from stages.training.account import Stock, TokenAccount, caps_of, check_caps
+from stages.training.clock import SampleClock, clock_of_run
 from stages.training.data import TokenShards
 from stages.training.schedule import Schedule, schedule
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What each training step reads, and its learning rate."""
+    """What each training step reads, its learning rate, and what that makes of the tokens."""
 
     clock: SampleClock
     schedule: Schedule
+    account: TokenAccount
 
 
 def make_plan(config: PretrainConfig, shards: TokenShards) -> Plan:
     """Phases as training steps over the sources that `shards` hold.
 
-    Raises UsageError for an unknown source, or a source that would be read more often than
-    `max_epochs` allows.
+    Raises UsageError, with the numbers, for a mixture that these sources cannot fill, or a source
+    that would be read more often than `max_epochs` or `epochs` allow.
     """
-    phases = [
-        Phase.of_tokens(
-            phase.tokens, phase.sequences_per_batch, shards.sequence_length, phase.mixture
-        )
-        for phase in config.phases
-    ]
-    clock = SampleClock(shards.sequences, phases, config.seed)
-    for one in clock.account():
-        if config.max_epochs is not None and one.epochs > config.max_epochs:
-            raise UsageError(
-                f"source '{one.source}' would be read {one.epochs:.2f} times, "
-                f"max_epochs is {config.max_epochs:g}",
-                where="phases",
-                hint="lower tokens or its share in the mixture, or add data",
-            )
+    plan = unchecked_plan(config, shards)
+    check_caps(plan.clock, caps(config, shards))
+    return plan
+
+
+def unchecked_plan(config: PretrainConfig, shards: TokenShards) -> Plan:
+    """As `make_plan`, though it reads some source too often."""
+    clock = clock_of_run(config, shards.sequences, shards.sequence_length)
     segments = [
         (phase.steps, settings.learning_rate)
-        for phase, settings in zip(phases, config.phases, strict=True)
+        for phase, settings in zip(clock.phases, config.phases, strict=True)
     ]
-    return Plan(clock, schedule(segments, where="phases"))
+    account = TokenAccount.of(clock, Stock.of(shards), caps(config, shards))
+    return Plan(clock, schedule(segments, where="phases"), account)
+
+
+def caps(config: PretrainConfig, shards: TokenShards) -> dict[str, float]:
+    """The most epochs by source, where there is a limit."""
+    return caps_of(shards.sources, config.max_epochs, config.epochs)
 
 
 def check_tokenizer(tokenizer: Input, *shards: TokenShards | None) -> None:

@@ -16,7 +16,7 @@ class Pretrain(Stage):
     held-out loss is measured before it, on the way and at the end, beside a token-unigram baseline.
     """
 
-    name, version, reproducible = "pretrain", 1, "numerics"
+    name, version, reproducible = "pretrain", 2, "numerics"
     inputs = {
         "train": Many("token_shards", at_least=1),
         "held_out": Many("token_shards"),
@@ -42,6 +42,8 @@ class Pretrain(Stage):
         held_out = HeldOutSet.of(context.many("held_out"), config.max_held_out_sequences)
         check_tokenizer(tokenizer, shards, held_out.shards)
         plan = make_plan(config, shards)
+        for line in plan.account.lines():
+            context.log.info("%s", line)
         start = context.maybe("checkpoint")
         model = starting_model(config, shards, start, tokenizer)
 

@@ -28,7 +28,9 @@ def starting_model(
     configured architecture do not fit it.
     """
     if start is None:
-        model = Decoder(config.model.with_vocabulary(shards.vocabulary_size), seed=config.seed)
+        model = Decoder(
+            config.model.with_vocabulary(shards.padded_vocabulary_size), seed=config.seed
+        )
     else:
         model = read_model(start)
         _check_start(config, model, start, tokenizer)

@@ -10,7 +10,7 @@ from torch import nn
 from stages.pretrain.held_out import HeldOutSet
 from stages.training import by_source
 from stages.training.clock import SampleClock
-from stages.training.data import TokenShards, clock_batch
+from stages.training.data import Batch, TokenShards, clock_batch
 from stages.training.loop import Share, Task
 from stages.training.monitor import HeldOut
 from stages.training.rows import Rows
@@ -28,9 +28,14 @@ class PretrainTask(Task):
         self.token_bytes = held_out.token_bytes()
         self.columns = by_source.columns(shards.sources)
 
-    def shares(self, model: nn.Module, training_step: int) -> Iterator[Share]:
+    def batch(self, training_step: int) -> Batch | None:
+        """The step's sequences, from the shards; None if the run skips it."""
+        if self.clock.skipped(training_step):
+            return None
+        return clock_batch(self.shards, self.clock, training_step)
+
+    def shares(self, model: nn.Module, batch: Batch) -> Iterator[Share]:
         """The step's sequences in micro-batches."""
-        batch = clock_batch(self.shards, self.clock, training_step)
         rows = Rows(batch.tokens_BL, batch.targets_BL, batch.documents_BL)
         size = self.runtime.micro_batch
         for number, part in enumerate(rows.split(size)):

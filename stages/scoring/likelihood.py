@@ -49,11 +49,12 @@ def log_likelihoods(
 
 
 def choice_scores(
-    model: Decoder, tokenizer: Tokenizer, prompt: str, choices: Sequence[str]
+    model: Decoder, tokenizer: Tokenizer, prompt: str, choices: Sequence[str], *, prefix: int
 ) -> NDArray[np.float64]:
-    """Log-probability of each choice as it stands after `prompt`."""
+    """Log-probability of each choice as it stands after token `prefix` and `prompt`."""
     return log_likelihoods(
-        model, [continuation_request(tokenizer, prompt, choice) for choice in choices]
+        model,
+        [continuation_request(tokenizer, prompt, choice, prefix=prefix) for choice in choices],
     )
 
 

@@ -3,16 +3,14 @@
 A prompt and its continuation are encoded as one text, and the continuation is what follows the
 tokens of the prompt alone; white space at the end of a prompt goes to the continuation first, since
 byte-level tokenizers bind a space to the word after it (lm_eval/api/model.py, `_encode_pair`).
-Every request begins with `<|begin_of_text|>`, so that the first word is predicted too.
+Every request begins with a token that begins a text (`SpecialTokens.context`, as lm-eval's prefix
+token), so that the first word is predicted too.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from artifacts_schema.errors import InputError
-from stages.text.chat import BEGIN_OF_TEXT
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -26,14 +24,6 @@ class Request:
     continuation: tuple[int, ...]
 
 
-def token_id(tokenizer: Tokenizer, token: str) -> int:
-    """The id of a special token; InputError if the tokenizer lacks it."""
-    found = tokenizer.token_to_id(token)
-    if found is None:
-        raise InputError(f"the tokenizer has no {token}", hint="train it with stage `tokenizer`")
-    return int(found)
-
-
 def encode_text(tokenizer: Tokenizer, text: str) -> list[int]:
     """Ids of `text` alone; what looks like a special token in it is read as ordinary characters."""
     before = tokenizer.encode_special_tokens
@@ -44,8 +34,10 @@ def encode_text(tokenizer: Tokenizer, text: str) -> list[int]:
         tokenizer.encode_special_tokens = before
 
 
-def continuation_request(tokenizer: Tokenizer, prompt: str, continuation: str) -> Request:
-    """The request that scores `continuation` after `prompt`, which may be empty.
+def continuation_request(
+    tokenizer: Tokenizer, prompt: str, continuation: str, *, prefix: int
+) -> Request:
+    """The request that scores `continuation` after token `prefix` and `prompt`, which may be empty.
 
     Where a token spans the border ("ab" + "c" = "abc"), the two are encoded apart: lm-eval
     would score only what is left after that token, perhaps nothing, and nothing wins.
@@ -58,13 +50,15 @@ def continuation_request(tokenizer: Tokenizer, prompt: str, continuation: str) -
         rest = whole[len(context) :]
     else:
         rest = encode_text(tokenizer, continuation)
-    return Request((token_id(tokenizer, BEGIN_OF_TEXT), *context), tuple(rest))
+    return Request((prefix, *context), tuple(rest))
 
 
-def text_requests(tokenizer: Tokenizer, text: str, context: int) -> list[Request]:
-    """Requests that together score every token of `text` once, each within `context` tokens."""
-    ids = [token_id(tokenizer, BEGIN_OF_TEXT), *encode_text(tokenizer, text)]
-    return rolling_requests(ids, context)
+def text_requests(tokenizer: Tokenizer, text: str, context: int, *, prefix: int) -> list[Request]:
+    """Requests that together score every token of `text` once, each within `context` tokens.
+
+    The first follows token `prefix`.
+    """
+    return rolling_requests([prefix, *encode_text(tokenizer, text)], context)
 
 
 def rolling_requests(ids: list[int], context: int) -> list[Request]:

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 from artifacts_schema.errors import InputError
 from stages.engine import Context, check_bad_share
-from stages.text.chat import segments
+from stages.text.chat import begin_of_chat, segments
 from stages.training.examples import Example, encoded, fitted, held_out_split
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
+
+    from stages.text.special_tokens import SpecialTokens
 
 
 LEFT_OUT = ("too_long", "nothing_to_learn")
@@ -45,19 +47,25 @@ class Conversations:
 
 
 def read_conversations(
-    context: Context, tokenizer: Tokenizer, length: int, vocabulary_size: int
+    context: Context,
+    tokenizer: Tokenizer,
+    special: SpecialTokens,
+    length: int,
+    vocabulary_size: int,
 ) -> Conversations:
     """All conversations of the role, each in at most `length` tokens.
 
-    Those left out are counted with samples; InputError if they are too many, or nothing is left.
+    Those left out are counted with samples; InputError if they are too many, if nothing is left, or
+    if the tokenizer has no tokens for turns.
     """
     config, reasons = context.config, Counter[str]()
+    begin = begin_of_chat(tokenizer, special)
     kept: list[tuple[str, str, Example]] = []
     total = 0
     for row in _rows(context):
         total += 1
         example, reason = fitted(
-            encoded(tokenizer, segments(row["messages"])), length, config.too_long
+            encoded(tokenizer, segments(row["messages"], begin=begin)), length, config.too_long
         )
         if reason is not None:
             reasons[reason] += 1

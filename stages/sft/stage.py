@@ -28,16 +28,17 @@ class Sft(Stage):
         from stages.model.files import read_model, read_tokenizer
         from stages.sft.conversations import read_conversations
         from stages.sft.task import SftTask
+        from stages.text.special_tokens import SpecialTokens
         from stages.training.examples import ExampleClock
         from stages.training.fit import fit, write_checkpoint, write_run
         from stages.training.runtime import runtime
         from stages.training.schedule import schedule
 
         config, start = context.config, context.one("checkpoint")
-        model = read_model(start)
-        data = read_conversations(
-            context, read_tokenizer(start), model.config.context, model.config.vocabulary_size
-        )
+        model, tokenizer = read_model(start), read_tokenizer(start)
+        special = SpecialTokens.of(tokenizer, start.read_json("tokenizer_config.json"))
+        shape = model.config
+        data = read_conversations(context, tokenizer, special, shape.context, shape.vocabulary_size)
         clock = ExampleClock(
             len(data.train), config.conversations_per_batch, config.epochs, config.seed
         )

@@ -27,10 +27,14 @@ class SftTask(Task):
         self.data, self.clock, self.runtime, self.context = data, clock, runtime, context
         self.columns = by_source.columns(data.sources)
 
-    def shares(self, model: nn.Module, training_step: int) -> Iterator[Share]:
-        """The step's conversations, packed, in micro-batches of rows."""
+    def batch(self, training_step: int) -> tuple[NDArray[np.int64], Rows]:
+        """The step's conversations, and the rows that they are packed into."""
         chosen = self.data.train[self.clock.batch(training_step)]
-        rows = self._packed(chosen)
+        return chosen, self._packed(chosen)
+
+    def shares(self, model: nn.Module, batch: tuple[NDArray[np.int64], Rows]) -> Iterator[Share]:
+        """The step's conversations in micro-batches of rows."""
+        chosen, rows = batch
         for part in rows.split(self.runtime.micro_batch):
             losses_BL = self.runtime.losses(model, part)
             sources_BL = self._sources(part, chosen)

@@ -11,6 +11,13 @@ import numba
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+pread: Any = numba.types.ExternalFunction(
+    "pread",
+    numba.types.int64(numba.types.int32, numba.types.uintp, numba.types.uintp, numba.types.int64),
+)
+"""POSIX's, for compiled functions: descriptor, address (`array.ctypes.data`), bytes, position;
+returns the bytes read, or -1."""
+
 _TEXT = Path(__file__).parent
 _STAGES = _TEXT.parent
 

@@ -1,44 +1,26 @@
-"""How finely a tokenizer cuts text: tokens per word and bytes per token, by source."""
+"""How finely a tokenizer cuts documents that it was not trained on, by source."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
 
 from tokenizers import Tokenizer
 
+from stages.text.fertility import Cutter, Fertility, batches
+from stages.text.unicode_words import unicode_words
 
-@dataclass
-class Fertility:
-    """Sums over documents; words are runs of characters other than white space."""
-
-    documents: int = 0
-    bytes: int = 0
-    words: int = 0
-    tokens: int = 0
-
-    def plain(self) -> dict[str, Any]:
-        """JSON-ready, with tokens per word (Ács 2019; Rust et al. 2021) and bytes per token."""
-        return {
-            "documents": self.documents,
-            "bytes": self.bytes,
-            "words": self.words,
-            "tokens": self.tokens,
-            "tokens_per_word": round(self.tokens / self.words, 4) if self.words else None,
-            "bytes_per_token": round(self.bytes / self.tokens, 4) if self.tokens else None,
-        }
+__all__ = ["Fertility", "fertility_by_source"]
 
 
 def fertility_by_source(
     tokenizer: Tokenizer, documents: Iterable[tuple[str, str]]
 ) -> dict[str, Fertility]:
-    """Measure (source, text) pairs; sources in sorted order."""
+    """Measure (source, text) pairs; sources in sorted order. Special tokens in a text are text."""
+    cutter = Cutter.of(tokenizer.to_str())
     sums: dict[str, Fertility] = {}
-    for source, text in documents:
-        measured = sums.setdefault(source, Fertility())
-        measured.documents += 1
-        measured.bytes += len(text.encode())
-        measured.words += len(text.split())
-        measured.tokens += len(tokenizer.encode(text, add_special_tokens=False).ids)
+    for batch in batches(documents, text=lambda pair: pair[1]):
+        texts = [text for _, text in batch]
+        cuts = cutter.cut(texts, unicode_words(texts))
+        for (source, _), measured in zip(batch, cuts.sums, strict=True):
+            sums.setdefault(source, Fertility()).add(measured)
     return dict(sorted(sums.items()))

@@ -1,60 +1,31 @@
-"""The tokenizer stage: documents to a byte-level BPE tokenizer."""
+"""The tokenizer stage: documents to a byte-level tokenizer."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from pydantic import Field
-
-from artifacts_schema.config import Config, Execution
+from artifacts_schema.config import Execution
 from artifacts_schema.errors import InputError
 from stages.engine import Context, Many, Stage
+from stages.tokenizer.config import TokenizerConfig
 
 if TYPE_CHECKING:
-    from stages.tokenizer.fertility import Fertility
+    from tokenizers import Tokenizer
+
     from stages.tokenizer.sample import Sample
 
 
-class TokenizerConfig(Config):
-    """What tokenizer is trained, and on how much text."""
-
-    vocabulary_size: int = Field(
-        default=32_768,
-        ge=261,
-        le=2**20,
-        description="Tokens, 5 special ones and 256 bytes included; fewer if the text runs out.",
-    )
-    pre_tokenizer: Literal["gpt-2", "smollm", "llama-bpe", "qwen2"] = Field(
-        default="llama-bpe",
-        description="How text is cut before merging, by llama.cpp's name; decides how digits go.",
-    )
-    min_frequency: int = Field(
-        default=2, ge=1, description="Occurrences that a pair needs to become a token."
-    )
-    max_bytes: int = Field(
-        default=1_000_000_000,
-        ge=1,
-        description="Bytes of text to train on, about; documents are drawn by a stable hash.",
-    )
-    held_share: float = Field(
-        default=0.01,
-        ge=0,
-        lt=1,
-        description="Share of the drawn documents kept out of training, to measure fertility on.",
-    )
-
-
 class TokenizerStage(Stage):
-    """Train a byte-level BPE tokenizer on a stated sample; it is frozen for the life of a model.
+    """Train a byte-level tokenizer on a stated sample; it is frozen for the life of a model.
 
     Any text survives encoding and decoding unchanged. The pre-tokenizer is one that llama.cpp
-    implements, and its name is kept, so that a release can be converted for it.
+    implements, and its name is kept, so that a release of a BPE can be converted for it.
     """
 
-    name, version, reproducible = "tokenizer", 1, "bytes"
+    name, version, reproducible = "tokenizer", 2, "bytes"
     inputs = {"documents": Many("documents", at_least=1)}
     outputs = {"tokenizer": "tokenizer"}
-    libraries = ("tokenizers", "pyarrow")
+    libraries = ("numba", "numpy", "tokenizers", "pyarrow")
     handles_documents = True
     Config, Execution = TokenizerConfig, Execution
 
@@ -63,54 +34,99 @@ class TokenizerStage(Stage):
         from stages.tokenizer.fertility import fertility_by_source
         from stages.tokenizer.sample import Sample
         from stages.tokenizer.training import train, transformers_config
+        from stages.tokenizer.weights import Asked
 
         config: TokenizerConfig = context.config
         shards = [shard for given in context.many("documents") for shard in given.shards()]
-        sample = Sample(shards, config.max_bytes, config.held_share, context.check_stop)
+        asked = Asked(config.weights, config.language_weights, config.language_alpha)
+        sample = Sample(shards, config.max_bytes, config.held_share, context.check_stop, asked)
+        if not sample.target:
+            raise InputError("no document to train on", where="tokenizer")
         tokenizer = train(
             sample.training(),
+            algorithm=config.algorithm,
             vocabulary_size=config.vocabulary_size,
             pre_tokenizer=config.pre_tokenizer,
             min_frequency=config.min_frequency,
+            reserved_tokens=config.reserved_tokens,
         )
         if not sample.documents:
             raise InputError("no document to train on", where="tokenizer")
         held = fertility_by_source(tokenizer, sample.held())
-        size = tokenizer.get_vocab_size()
-        if size < config.vocabulary_size:
-            context.log.warning("the text has pairs for only %d tokens", size)
+        described = transformers_config(config.pre_tokenizer, config.reserved_tokens)
+        record = {
+            **_identity(config, tokenizer, described),
+            **_account(sample),
+            "held": {source: measured.plain() for source, measured in held.items()},
+        }
+        _tell(context, config, sample, record["vocabulary_size"])
         context.write_bytes("tokenizer", "tokenizer.json", tokenizer.to_str(pretty=True).encode())
-        context.write_json(
-            "tokenizer", "tokenizer_config.json", transformers_config(config.pre_tokenizer)
-        )
-        context.write_json("tokenizer", "training.json", _record(config, sample, size, held))
-        trained = sample.documents.total()
+        context.write_json("tokenizer", "tokenizer_config.json", described)
+        context.write_json("tokenizer", "training.json", record)
         measured = sum(source.documents for source in held.values())
-        context.count(vocabulary_size=size, bytes_trained=sample.bytes.total())
+        context.count(vocabulary_size=record["vocabulary_size"], bytes_trained=sample.bytes)
         context.conserve(
             records_in=sample.total_documents,
-            out=trained,
+            out=sample.documents,
             dropped={
                 "held": measured,
-                "not_drawn": sample.total_documents - trained - measured,
+                "not_drawn": sample.total_documents - sample.documents - measured,
             },
         )
 
 
-def _record(
-    config: TokenizerConfig, sample: Sample, size: int, held: dict[str, Fertility]
+def _identity(
+    config: TokenizerConfig, tokenizer: Tokenizer, described: dict[str, Any]
 ) -> dict[str, Any]:
-    """The content of training.json."""
+    """What the tokenizer is, for training.json."""
+    from stages.text.special_tokens import SpecialTokens, padded
+
+    size = tokenizer.get_vocab_size()
     return {
-        "algorithm": "byte-level BPE",
+        "algorithm": config.algorithm,
         "pre_tokenizer": config.pre_tokenizer,
         "vocabulary_size": size,
-        "documents": sample.documents.total(),
-        "bytes": sample.bytes.total(),
-        "drawn_share": sample.share,
-        "sources": {
-            source: {"documents": sample.documents[source], "bytes": sample.bytes[source]}
-            for source in sorted(sample.documents)
-        },
-        "held": {source: measured.plain() for source, measured in held.items()},
+        "padded_vocabulary_size": padded(size, config.pad_to_multiple_of),
+        "special_tokens": SpecialTokens.of(tokenizer, described).plain(),
     }
+
+
+def _account(sample: Sample) -> dict[str, Any]:
+    """What it was trained on, for training.json: bytes by source and language, asked and had."""
+    trained, account = sample.trained, {}
+    for by, key, position in (("source", "sources", 0), ("language", "languages", 1)):
+        account[key] = {
+            name: {
+                "documents": trained.documents[by][name],
+                "bytes": trained.bytes[by][name],
+                "share": round(trained.bytes[by][name] / max(1, sample.bytes), 6),
+                "asked_share": round(
+                    sum(share for cell, share in sample.asked.items() if cell[position] == name), 6
+                ),
+            }
+            for name in sorted(trained.documents[by])
+        }
+    return {
+        "documents": sample.documents,
+        "bytes": sample.bytes,
+        "drawn_share": sample.share,
+        **account,
+        "short": [vars(short) for short in sample.short()],
+    }
+
+
+def _tell(context: Context, config: TokenizerConfig, sample: Sample, size: int) -> None:
+    """Warn of what was asked for and cannot be had."""
+    if size < config.vocabulary_size:
+        context.log.warning("the text has strings for only %d tokens", size)
+    fits = int(sample.largest() / (1 - config.held_share))
+    for short in sample.short():
+        context.log.warning(
+            "%s %s: its share asks for %s bytes and there are %s; with max_bytes: %d every share "
+            "would be met",
+            short.by,
+            short.name,
+            f"{short.asked:,}",
+            f"{short.available:,}",
+            fits,
+        )

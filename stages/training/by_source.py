@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from artifacts_schema.kinds import Column
-from stages.training.data import IGNORED
 from stages.training.monitor import HeldOut
-from stages.training.rows import PADDED, Rows
+from stages.training.pieces import IGNORED, PADDED
+from stages.training.rows import Rows
 
 
 def columns(sources: Sequence[str]) -> tuple[Column, ...]:

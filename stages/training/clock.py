@@ -15,46 +15,17 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from artifacts_schema.config import did_you_mean
 from artifacts_schema.errors import UsageError
+from stages.training.account import Planned
 from stages.training.mixture import Mixture
-from stages.training.permutation import Indices, Permutation, key_of
+from stages.training.permutation import Indices, Permutation, key_of, round_keys, shuffled
+from stages.training.phases import Phase, Sizes, Timeline, check_phase, merged
 
-
-@dataclass(frozen=True)
-class Phase:
-    """A span of training steps with one mixture and one batch size.
-
-    `weights` maps sources to their share of the sequences; empty means each source by its size.
-    """
-
-    steps: int
-    sequences_per_batch: int
-    sequence_length: int
-    weights: Mapping[str, float] = field(default_factory=dict)
-
-    @classmethod
-    def of_tokens(
-        cls,
-        tokens: int,
-        sequences_per_batch: int,
-        sequence_length: int,
-        weights: Mapping[str, float] | None = None,
-    ) -> Phase:
-        """The phase of the nearest whole number of steps (half a step counts), at least one."""
-        per_step = sequences_per_batch * sequence_length
-        steps = max(1, (2 * tokens + per_step) // (2 * per_step)) if tokens > 0 else 0
-        return cls(steps, sequences_per_batch, sequence_length, dict(weights or {}))
-
-    @property
-    def tokens(self) -> int:
-        """Token positions of the phase, padding included."""
-        return self.steps * self.sequences_per_batch * self.sequence_length
+__all__ = ["Draw", "Phase", "SampleClock", "clock_of_run", "rank_rows"]
 
 
 class Draw(NamedTuple):
@@ -65,39 +36,20 @@ class Draw(NamedTuple):
     phase: int
 
 
-@dataclass(frozen=True)
-class Account:
-    """Plan of one source: sequences available, planned, and how often each is seen."""
+def rank_rows(rows: int, rank: int, world: int) -> slice:
+    """Which of the `rows` of a global batch one of `world` ranks reads.
 
-    source: str
-    available: int
-    planned: int
-    tokens: int
-    by_phase: tuple[int, ...]
-
-    @property
-    def epochs(self) -> float:
-        """Planned over available sequences; 0 for an empty source."""
-        return self.planned / self.available if self.available else 0.0
-
-    @property
-    def unseen(self) -> int:
-        """Sequences that the plan never reads."""
-        return max(0, self.available - self.planned)
-
-    def plain(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return {
-            "available_sequences": self.available,
-            "planned_sequences": self.planned,
-            "planned_tokens": self.tokens,
-            "epochs": self.epochs,
-            "unseen_sequences": self.unseen,
-            "planned_sequences_by_phase": list(self.by_phase),
-        }
+    A rank has consecutive rows; joined in the order of ranks they are the batch, whatever the
+    number of ranks. Where it does not divide the rows, ranks differ by one row, and of fewer rows
+    than ranks some read none: the loss is a sum over all ranks' targets, divided by their global
+    count, so every token weighs the same. ValueError for a rank that is none of `world`.
+    """
+    if not 0 <= rank < world:
+        raise ValueError(f"rank {rank} is not one of 0…{world - 1}")
+    return slice(rank * rows // world, (rank + 1) * rows // world)
 
 
-class SampleClock:
+class SampleClock(Timeline):
     """Batches by training step, counted from 1 as in `training_run` tables.
 
     `sources` maps each source to its number of sequences; source ids are positions in
@@ -113,57 +65,34 @@ class SampleClock:
         seed: int,
         skip: Sequence[tuple[int, int]] = (),
     ) -> None:
-        self.sources = tuple(sorted(sources))
-        self.phases = tuple(phases)
-        self.skip = tuple(skip)
-        self._sizes = np.array([sources[name] for name in self.sources], dtype=np.int64)
-        self._seed = seed
-        if not self.phases:
+        if not phases:
             raise UsageError("a run needs at least one phase", where="phases")
-        self._mixtures = [self._mixture(i, phase) for i, phase in enumerate(self.phases)]
-        self._first_steps = [1]
+        for index, phase in enumerate(phases):
+            check_phase(phase, sources, where=f"phases.{index}")
+        super().__init__(phases)
+        self.sources = tuple(sorted(sources))
+        self.skip = merged([(max(first, 1), min(last, self.steps)) for first, last in skip])
+        self._sizes = np.array([sources[name] for name in self.sources], dtype=np.int64)
+        self._keys = [key_of("epoch", seed, name) for name in self.sources]
+        self._round_keys = np.stack([round_keys(key) for key in self._keys])
+        self._mixtures = [self._mixture(index, seed) for index in range(len(self.phases))]
         self._used_before = [np.zeros(len(self.sources), dtype=np.int64)]
         for phase, mixture in zip(self.phases, self._mixtures, strict=True):
-            used = mixture.used(phase.steps * phase.sequences_per_batch)
-            self._first_steps.append(self._first_steps[-1] + phase.steps)
-            self._used_before.append(self._used_before[-1] + used)
-
-    @property
-    def steps(self) -> int:
-        """Training steps of all phases; the last one's number."""
-        return self._first_steps[-1] - 1
-
-    def phase_of(self, step: int) -> int:
-        """Index of the phase that `step` belongs to; ValueError outside 1…steps."""
-        if not 1 <= step <= self.steps:
-            raise ValueError(f"training step {step} is not one of 1…{self.steps}")
-        return bisect_right(self._first_steps, step) - 1
-
-    def tokens_until(self, step: int) -> int:
-        """Token positions of steps 1…step, skipped ones included; 0 before the first step."""
-        if step == 0:
-            return 0
-        phase = self.phase_of(step)
-        done = sum(earlier.tokens for earlier in self.phases[:phase])
-        current = self.phases[phase]
-        per_step = current.sequences_per_batch * current.sequence_length
-        return done + (step - self._first_steps[phase] + 1) * per_step
+            self._used_before.append(self._used_before[-1] + mixture.used(phase.positions))
 
     def skipped(self, step: int) -> bool:
         """Whether the skip list names `step`."""
-        return any(first <= step <= last for first, last in self.skip)
+        index = bisect_right(self.skip, step, key=lambda part: part[0]) - 1
+        return index >= 0 and step <= self.skip[index][1]
 
     def batch(self, step: int) -> Draw:
         """What training step `step` reads; ValueError if it is skipped or outside 1…steps."""
         if self.skipped(step):
             raise ValueError(f"training step {step} is on the skip list")
-        phase = self.phase_of(step)
-        rows = self.phases[phase].sequences_per_batch
-        first = (step - self._first_steps[phase]) * rows
-        positions = np.arange(first, first + rows, dtype=np.int64)
-        sources, ordinals = self._mixtures[phase].place(positions)
+        phase, first, rows = self.rows(step)
+        sources, ordinals = self._mixtures[phase].place(first, rows)
         ordinals += self._used_before[phase][sources]
-        return Draw(sources, self._shuffled(sources, ordinals), phase)
+        return Draw(sources, shuffled(sources, ordinals, self._sizes, self._round_keys), phase)
 
     def steps_of(self, source: str, sequences: Iterable[int]) -> list[int]:
         """The training steps that read any of these sequences of `source`, sorted; none is skipped.
@@ -171,90 +100,149 @@ class SampleClock:
         The bijections backwards: the cost grows with sequences and epochs, not with steps.
         ValueError for a source that is none of `sources`.
         """
-        place, size = self.sources.index(source), int(self._sizes[self.sources.index(source)])
+        place = self.sources.index(source)
+        size, used = int(self._sizes[place]), int(self._used_before[-1][place])
         wanted = np.fromiter(sequences, dtype=np.int64)
-        used = int(self._used_before[-1][place])
         steps = set()
         for epoch in range(-(-used // size) if size else 0):
-            shuffle = Permutation(size, key_of("epoch", self._seed, source, epoch))
-            ordinals = epoch * size + shuffle.inverse(wanted)
-            steps |= {
-                self._step_of(place, ordinal) for ordinal in ordinals.tolist() if ordinal < used
-            }
+            ordinals = epoch * size + Permutation(size, self._keys[place], epoch).inverse(wanted)
+            steps |= {self._step_of(place, one) for one in ordinals.tolist() if one < used}
         return sorted(step for step in steps if not self.skipped(step))
 
-    def account(self) -> list[Account]:
+    def read_until(self, step: int) -> Indices:
+        """[sources] Sequences that steps 1…step read of each source; skipped steps read none."""
+        read = self._used_until(step)
+        for first, last in self.skip:
+            if first <= step:
+                read = read - self._used_until(min(last, step)) + self._used_until(first - 1)
+        return read
+
+    def last_within(self, source: str, most: int) -> int:
+        """The last training step up to which at most `most` sequences of `source` are read."""
+        place = self.sources.index(source)
+        steps = range(1, self.steps + 1)
+        return bisect_right(steps, most, key=lambda step: int(self.read_until(step)[place]))
+
+    def planned(self) -> list[Planned]:
         """The plan by source, in the order of `sources`; skipped steps do not count."""
-        edges = np.stack(self._used_before)
-        planned = np.diff(edges, axis=0)
-        for step in self._skipped_steps():
-            phase = self.phase_of(step)
-            planned[phase] -= self._counts(step, phase)
+        ends = [self.read_until(first - 1) for first in self.first_steps]
+        planned = np.diff(np.stack(ends), axis=0)
         lengths = np.array([phase.sequence_length for phase in self.phases])
         return [
-            Account(
+            Planned(
                 source=name,
                 available=int(self._sizes[i]),
                 planned=int(planned[:, i].sum()),
-                tokens=int((planned[:, i] * lengths).sum()),
+                positions=int((planned[:, i] * lengths).sum()),
                 by_phase=tuple(planned[:, i].tolist()),
             )
             for i, name in enumerate(self.sources)
         ]
 
-    def _skipped_steps(self) -> list[int]:
-        ranges = (range(max(first, 1), min(last, self.steps) + 1) for first, last in self.skip)
-        return sorted({step for steps in ranges for step in steps})
-
-    def _counts(self, step: int, phase: int) -> Indices:
-        """Sequences of each source in one step."""
-        rows = self.phases[phase].sequences_per_batch
-        start = (step - self._first_steps[phase]) * rows
-        mixture = self._mixtures[phase]
-        return mixture.used(start + rows) - mixture.used(start)
+    def _used_until(self, step: int) -> Indices:
+        """Sequences of each source that steps 1…step stand for, skipped or not."""
+        if step == 0:
+            return self._used_before[0]
+        phase, first, rows = self.rows(step)
+        return self._used_before[phase] + self._mixtures[phase].used(first + rows)
 
     def _step_of(self, source: int, ordinal: int) -> int:
         """The training step that reads the sequence with this ordinal, skipped or not."""
         phase = bisect_right(self._used_before, ordinal, key=lambda used: int(used[source])) - 1
-        mixture, rows = self._mixtures[phase], self.phases[phase].sequences_per_batch
         within = ordinal - int(self._used_before[phase][source])
-        blocks = range(self.phases[phase].steps * rows // mixture.block + 2)
-        block = bisect_right(blocks, within, key=lambda b: int(mixture.counts(b)[source])) - 1
-        positions = np.arange(mixture.block, dtype=np.int64) + block * mixture.block
-        sources, ordinals = mixture.place(positions)
-        (found,) = np.flatnonzero((sources == source) & (ordinals == within))
-        return self._first_steps[phase] + int(positions[found]) // rows
+        return self.step_at(phase, self._mixtures[phase].position(source, within))
 
-    def _shuffled(self, sources: Indices, ordinals: Indices) -> Indices:
-        """Ordinals to sequence indices: a permutation of the source for each epoch."""
-        sizes = self._sizes[sources]
-        epochs, within = np.divmod(ordinals, sizes)
-        sequences = np.empty_like(ordinals)
-        for source, epoch in np.unique(np.stack([sources, epochs]), axis=1).T.tolist():
-            rows = np.flatnonzero((sources == source) & (epochs == epoch))
-            key = key_of("epoch", self._seed, self.sources[source], epoch)
-            sequences[rows] = Permutation(int(self._sizes[source]), key)(within[rows])
-        return sequences
+    def _mixture(self, index: int, seed: int) -> Mixture:
+        """The mixture of a phase; without weights each source by its size."""
+        phase = self.phases[index]
+        by_size = dict(zip(self.sources, self._sizes.tolist(), strict=True))
+        begin = phase.weights or by_size
+        return Mixture(
+            [begin.get(name, 0) for name in self.sources],
+            int.from_bytes(key_of("mixture", seed, index)[:8], "little"),
+            end=[phase.weights_end.get(n, 0) for n in self.sources] if phase.weights_end else (),
+            span=phase.span or phase.positions,
+        )
 
-    def _mixture(self, index: int, phase: Phase) -> Mixture:
-        where = f"phases.{index}"
-        if phase.steps < 1 or phase.sequences_per_batch < 1:
-            raise UsageError("a phase has at least one step and one sequence", where=where)
-        for name, weight in phase.weights.items():
-            if name not in self.sources:
-                near = did_you_mean(name, self.sources)
-                raise UsageError(f"no source '{name}' in the token shards{near}", where=where)
-            if weight > 0 and not self._sizes[self.sources.index(name)]:
-                raise UsageError(f"source '{name}' has weight {weight} but no tokens", where=where)
-        if phase.weights:
-            weights = [float(phase.weights.get(name, 0.0)) for name in self.sources]
-            if abs(sum(weights) - 1) > 1e-3:
-                raise UsageError(f"weights sum to {sum(weights):g}, not to 1", where=where)
-        elif self._sizes.any():
-            weights = [float(size) for size in self._sizes]
-        else:
-            raise UsageError("the token shards hold no sequence", where=where)
-        try:
-            return Mixture(weights, key_of("mixture", self._seed, index))
-        except ValueError as error:
-            raise UsageError(str(error), where=where) from None
+
+class PhasePlan(Protocol):
+    """What a run's config says of the data of a phase."""
+
+    @property
+    def tokens(self) -> int:
+        """Token positions to read."""
+
+    @property
+    def mixture(self) -> Mapping[str, float]:
+        """Weights at its begin."""
+
+    @property
+    def mixture_end(self) -> Mapping[str, float]:
+        """Weights at its end; empty where they stay."""
+
+    @property
+    def batch_sizes(self) -> int | Sizes:
+        """Sequences of a training step, from which token of the phase on."""
+
+
+class Skip(Protocol):
+    """A range that a run leaves out, both ends included."""
+
+    @property
+    def first(self) -> int:
+        """Training step from 1, or token position from 0."""
+
+    @property
+    def last(self) -> int:
+        """The same unit."""
+
+    @property
+    def unit(self) -> str:
+        """`training_steps` or `tokens`."""
+
+
+class RunPlan(Protocol):
+    """What a run's config says of its data."""
+
+    @property
+    def phases(self) -> Sequence[PhasePlan]:
+        """One after another."""
+
+    @property
+    def skip(self) -> Sequence[Skip]:
+        """What is left out."""
+
+    @property
+    def seed(self) -> int:
+        """Decides the order."""
+
+
+def clock_of_run(run: RunPlan, sources: Mapping[str, int], sequence_length: int) -> SampleClock:
+    """The clock of a run over shards of these `sources` (each with its number of sequences).
+
+    A range of tokens leaves out every training step that would read one of them. Raises UsageError
+    for a phase that cannot be run and for a range that leaves nothing out.
+    """
+    phases = [
+        Phase.of_tokens(one.tokens, one.batch_sizes, sequence_length, one.mixture, one.mixture_end)
+        for one in run.phases
+    ]
+    timeline = Timeline(phases)
+    skip = [_steps_of(one, timeline, f"skip.{index}") for index, one in enumerate(run.skip)]
+    return SampleClock(sources, phases, run.seed, skip)
+
+
+def _steps_of(skip: Skip, timeline: Timeline, where: str) -> tuple[int, int]:
+    """The training steps of a range that is left out."""
+    tokens = skip.unit == "tokens"
+    most = timeline.tokens - 1 if tokens else timeline.steps
+    if skip.first > most:
+        raise UsageError(
+            f"begins at {skip.first:,}, but the run's last of {skip.unit.replace('_', ' ')} is "
+            f"{most:,}",
+            where=where,
+        )
+    last = min(skip.last, most)
+    if not tokens:
+        return skip.first, last
+    return timeline.step_of_token(skip.first), timeline.step_of_token(last)

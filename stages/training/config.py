@@ -86,3 +86,9 @@ class TrainingExecution(Execution):
     checkpoint_every: int = Field(
         default=100, ge=1, description="Training steps between rolling checkpoints."
     )
+    prefetch: int = Field(
+        default=2,
+        ge=0,
+        le=64,
+        description="Batches that a thread prepares ahead of the training step; 0: none.",
+    )

@@ -1,226 +1,224 @@
 """Token shards as arrays: what a training step or a held-out pass feeds to the model.
 
-Shards are read through memory maps, opened when first touched. Piece borders need no index: text
-never holds a special token's id, so a piece ends at `end_of_text` or at the end of its row. The
-index tables are read for one purpose only, to name documents (`documents_of`).
+Opening them reads `shards.json` alone; a batch reads its own rows and nothing else, so the first
+one costs the same at any size, and so does a seek. The index tables are read for two purposes
+only: to name documents, and to find them.
 
-Shapes: B rows (sequences) of a batch, L tokens of a sequence.
+Shapes: B rows (sequences) of a batch, L tokens of a sequence, P pieces of a batch.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import NDArray
 
-from artifacts_schema.errors import CorruptArtifact, InputError
+from artifacts_schema.errors import CorruptArtifact
+from stages.training.clock import SampleClock, rank_rows
 from stages.training.permutation import Indices
+from stages.training.pieces import IGNORED, cut_into_pieces
+from stages.training.reused_memory import ReusedMemory
+from stages.training.shard_files import ShardFiles
+from stages.training.shard_index import Piece, lines_of, pieces_of
+from stages.training.shard_tables import ShardTables
 
 if TYPE_CHECKING:
     from stages.engine import Input
-    from stages.training.clock import SampleClock
 
-Ints = npt.NDArray[np.int64]
-
-IGNORED = -100
-"""Target that carries no loss (the `ignore_index` of PyTorch's cross entropy)."""
-
-OPEN_FILES = 256
+__all__ = ["IGNORED", "Batch", "Piece", "TokenShards", "clock_batch"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Batch:
-    """Arrays of one batch, all int64.
+    """Arrays of one batch.
 
     `targets_BL` is the next token of the same piece, or `IGNORED`; `positions_BL` counts from 0 in
     each piece; `documents_BL` numbers the pieces of a row from 0, -1 in padding; `sources_B` are
-    positions in `TokenShards.sources`.
+    positions in `TokenShards.sources`. `cu_seqlens` [P + 1] are the starts of all pieces in the
+    flattened rows, and their end, as attention over sequences of varying length takes them
+    (`flash_attn_varlen_func`, `torch.nn.attention.varlen`): every row begins a piece, and the
+    padding of a row is one. `max_length` is the longest piece.
     """
 
-    tokens_BL: Ints
-    targets_BL: Ints
-    positions_BL: Ints
-    documents_BL: Ints
-    sources_B: Ints
+    tokens_BL: NDArray[np.int32]
+    targets_BL: NDArray[np.int64]
+    positions_BL: NDArray[np.int32]
+    documents_BL: NDArray[np.int32]
+    sources_B: Indices
+    cu_seqlens: NDArray[np.int32]
+    max_length: int
 
+    def __len__(self) -> int:
+        return len(self.tokens_BL)
 
-@dataclass(frozen=True)
-class Piece:
-    """A run of one document's tokens within a sequence."""
-
-    doc_id: str
-    start: int
-    length: int
-    document_start: int
-
-
-@dataclass(frozen=True)
-class _File:
-    input: Input
-    path: str
-    sequences: int
+    def part(self, start: int, stop: int) -> Batch:
+        """Rows `start` to `stop`, as a batch."""
+        rows, length = slice(start, stop), self.tokens_BL.shape[1]
+        first, last = np.searchsorted(self.cu_seqlens, [start * length, stop * length])
+        edges = self.cu_seqlens[first : last + 1] - np.int32(start * length)
+        return Batch(
+            self.tokens_BL[rows],
+            self.targets_BL[rows],
+            self.positions_BL[rows],
+            self.documents_BL[rows],
+            self.sources_B[rows],
+            edges,
+            int(np.diff(edges).max(initial=0)),
+        )
 
 
 class TokenShards:
     """The sequences of several token_shards outputs, by source; the sources of one name are joined.
 
     `sources` are the sorted names, `sequences` maps each to its number of sequences, numbered
-    through inputs and shards in order. InputError if the inputs differ in tokenizer or sequence
-    length.
+    through inputs and shards in order; `languages` maps each to the tokens of each language, with
+    the empty name for documents that declare none. Raises InputError if the inputs differ in
+    tokenizer, sequence length or type of ids, CorruptArtifact if `shards.json` contradicts itself
+    or the files.
     """
 
     def __init__(self, inputs: Sequence[Input]) -> None:
-        if not inputs:
-            raise InputError("no token shards were given")
-        tables = [given.read_json("shards.json") for given in inputs]
-        first = tables[0]
-        for table, given in zip(tables, inputs, strict=True):
-            for name in ("tokenizer", "vocabulary_size", "sequence_length", "dtype", "end_id"):
-                if table[name] != first[name]:
-                    raise InputError(
-                        f"{name} is {table[name]}, that of the first input is {first[name]}",
-                        where=f"token shards {given.stage}/{given.key[:12]}:{given.output}",
-                        hint="pack both with one tokenizer and one sequence length",
-                    )
-        self.tokenizer: str = first["tokenizer"]
-        self.vocabulary_size: int = first["vocabulary_size"]
-        self.sequence_length: int = first["sequence_length"]
-        self.padding_id: int = first["padding_id"]
-        self._end_id: int = first["end_id"]
-        self._dtype = np.dtype(first["dtype"]).newbyteorder("<")
-        self._inputs = tuple(inputs)
-        self._tables = tables
-        self.sources = tuple(sorted({name for table in tables for name in table["sources"]}))
-        self._files = {name: self._files_of(name) for name in self.sources}
-        self._edges = {
-            name: np.cumsum([0, *(file.sequences for file in files)], dtype=np.int64)
-            for name, files in self._files.items()
-        }
-        self.sequences = {name: int(self._edges[name][-1]) for name in self.sources}
-        self._maps: OrderedDict[tuple[str, str], npt.NDArray[Any]] = OrderedDict()
+        tables = ShardTables(inputs)
+        self.tokenizer: str = tables.common["tokenizer"]
+        self.vocabulary_size: int = tables.common["vocabulary_size"]
+        self.padded_vocabulary_size: int = tables.common["padded_vocabulary_size"]
+        self.sequence_length: int = tables.common["sequence_length"]
+        self.begin_id: int | None = tables.common["begin_id"]
+        self.end_id: int = tables.common["end_id"]
+        self.padding_id: int = tables.common["padding_id"]
+        self.sources = tables.sources
+        self.sequences = self._by_source(tables.totals["sequences"])
+        self.languages = tables.languages
+        self._inputs, self._tables = tuple(inputs), tables
+        self._memory = ReusedMemory()
+        self._files = ShardFiles(
+            self._inputs,
+            tables.input_of,
+            tables.paths,
+            tables.sequences,
+            (self.sequence_length, tables.dtype),
+        )
 
     def total(self, quantity: str) -> dict[str, int]:
-        """`tokens`, `documents`, `bytes` or `sequences` of each source, over all inputs."""
-        return {
-            name: sum(table["sources"].get(name, {}).get(quantity, 0) for table in self._tables)
-            for name in self.sources
-        }
+        """A sum of `shards.json` for each source, over all inputs.
 
-    def token_bytes(self) -> Ints:
+        `tokens`, `documents`, `bytes`, `sequences`, `repetitive` or `cut`.
+        """
+        return self._by_source(self._tables.totals[quantity])
+
+    def token_bytes(self) -> NDArray[np.int64]:
         """[vocabulary_size] UTF-8 bytes of each token, 0 for special tokens."""
-        raw = self._inputs[0].read_bytes("token_bytes.bin")
-        return np.frombuffer(raw, dtype="<u2").astype(np.int64)
+        return self._by_token(self._inputs[0], "token_bytes.bin", "<u2")
 
-    def train_counts(self) -> Ints:
+    def train_counts(self) -> NDArray[np.int64]:
         """[vocabulary_size] occurrences of each token in the train split, over all inputs."""
-        raw = [given.read_bytes("train_counts.bin") for given in self._inputs]
-        return np.sum([np.frombuffer(counts, dtype="<i8") for counts in raw], axis=0)
+        counts = [self._by_token(given, "train_counts.bin", "<i8") for given in self._inputs]
+        return np.sum(counts, axis=0, dtype=np.int64)
 
     def batch(self, sources_B: Indices, sequences_B: Indices) -> Batch:
-        """The named sequences, one a row. CorruptArtifact for a token outside the vocabulary."""
-        tokens_BL = np.empty((len(sources_B), self.sequence_length), dtype=np.int64)
-        for row, (source, sequence) in enumerate(zip(sources_B, sequences_B, strict=True)):
-            file, line = self._locate(self.sources[source], int(sequence))
-            tokens_BL[row] = self._map(file)[line]
-        if len(sources_B) and tokens_BL.max() >= self.vocabulary_size:
-            row = int(np.argmax(tokens_BL.max(axis=1)))
-            file, line = self._locate(self.sources[sources_B[row]], int(sequences_B[row]))
+        """The named sequences, one a row.
+
+        Raises CorruptArtifact for a token outside the vocabulary, or a file that is gone, cut or
+        changed; ValueError for a sequence that is not there.
+        """
+        sources_B, sequences_B = np.asarray(sources_B), np.asarray(sequences_B)
+        files_B, lines_B = self._tables.locate(sources_B, sequences_B)
+        raw_BL = self._files.read(files_B, lines_B)
+        cut = cut_into_pieces(raw_BL, self.end_id, self.padding_id, self._memory)
+        if cut.largest >= self.vocabulary_size:
+            row, position = np.argwhere(raw_BL >= self.vocabulary_size)[0].tolist()
             raise CorruptArtifact(
-                f"token {tokens_BL.max()} in sequence {line}, but the vocabulary has "
-                f"{self.vocabulary_size}",
-                where=file.path,
-                hint="pack again",
+                f"sequence {lines_B[row]} has token {raw_BL[row, position]} at {position}, "
+                f"the vocabulary has {self.vocabulary_size}",
+                where=self._files.where(int(files_B[row])),
+                hint="ingot verify compares it with its checksum; pack again",
             )
-        targets_BL, positions_BL, documents_BL = pieces(tokens_BL, self._end_id, self.padding_id)
-        return Batch(tokens_BL, targets_BL, positions_BL, documents_BL, np.asarray(sources_B))
+        return Batch(
+            cut.tokens_BL,
+            cut.targets_BL,
+            cut.positions_BL,
+            cut.documents_BL,
+            sources_B,
+            cut.cu_seqlens,
+            cut.max_length,
+        )
 
     def documents_of(self, sources_B: Indices, sequences_B: Indices) -> list[list[Piece]]:
         """The documents behind each of the named sequences, from left to right."""
-        wanted: dict[tuple[str, str], tuple[_File, dict[int, list[int]]]] = {}
-        for row, (source, sequence) in enumerate(zip(sources_B, sequences_B, strict=True)):
-            file, line = self._locate(self.sources[source], int(sequence))
-            key = (file.input.digest, file.path)
-            wanted.setdefault(key, (file, {}))[1].setdefault(line, []).append(row)
-        found: list[list[Piece]] = [[] for _ in range(len(sources_B))]
-        for file, lines in wanted.values():
-            for line, piece in _indexed(file, sorted(lines)):
+        files_B, lines_B = self._tables.locate(np.asarray(sources_B), np.asarray(sequences_B))
+        wanted: dict[int, dict[int, list[int]]] = {}
+        for row, (file, line) in enumerate(zip(files_B.tolist(), lines_B.tolist(), strict=True)):
+            wanted.setdefault(file, {}).setdefault(line, []).append(row)
+        found: list[list[Piece]] = [[] for _ in range(len(files_B))]
+        for file, lines in wanted.items():
+            for line, piece in pieces_of(*self._file(file), lines):
                 for row in lines[line]:
                     found[row].append(piece)
         return found
 
-    def _files_of(self, source: str) -> list[_File]:
-        return [
-            _File(given, shard["file"], shard["sequences"])
-            for given, table in zip(self._inputs, self._tables, strict=True)
-            for shard in table["sources"].get(source, {}).get("shards", [])
-        ]
+    def sequences_of(self, doc_ids: Iterable[str]) -> dict[str, Indices]:
+        """The sequences of each source that hold any of these documents; sources that do only.
 
-    def _locate(self, source: str, sequence: int) -> tuple[_File, int]:
-        if not 0 <= sequence < self.sequences[source]:
-            raise ValueError(f"source '{source}' has no sequence {sequence}")
-        edges = self._edges[source]
-        index = int(np.searchsorted(edges, sequence, side="right")) - 1
-        return self._files[source][index], sequence - int(edges[index])
-
-    def _map(self, file: _File) -> npt.NDArray[Any]:
-        key = (file.input.digest, file.path)
-        if key not in self._maps:
-            path = file.input.local_path(file.path)
-            expected = file.sequences * self.sequence_length * self._dtype.itemsize
-            if path.stat().st_size != expected:
-                raise CorruptArtifact(
-                    f"{path.stat().st_size} bytes, expected {expected}",
-                    where=file.path,
-                    hint="pack again",
-                )
-            shape = (file.sequences, self.sequence_length)
-            # Rows are cut from it all the time: a plain array does that five times as fast.
-            self._maps[key] = np.asarray(np.memmap(path, self._dtype, mode="r", shape=shape))
-            if len(self._maps) > OPEN_FILES:
-                self._maps.popitem(last=False)
-        self._maps.move_to_end(key)
-        return self._maps[key]
-
-
-def pieces(tokens_BL: Ints, end_id: int, padding_id: int) -> tuple[Ints, Ints, Ints]:
-    """Targets, positions and piece numbers of packed rows (see `Batch`), all [B, L].
-
-    A piece starts at the left edge and after each `end_id`; padding is at the right only.
-    """
-    length = tokens_BL.shape[1]
-    padding_BL = tokens_BL == padding_id
-    starts_BL = np.zeros(tokens_BL.shape, dtype=bool)
-    starts_BL[:, 0] = True
-    starts_BL[:, 1:] = tokens_BL[:, :-1] == end_id
-    documents_BL = np.cumsum(starts_BL, axis=1, dtype=np.int64) - 1
-    documents_BL[padding_BL] = -1
-    columns_L = np.arange(length, dtype=np.int64)
-    first_BL = np.maximum.accumulate(np.where(starts_BL, columns_L, 0), axis=1)
-    positions_BL = columns_L - first_BL
-    targets_BL = np.full(tokens_BL.shape, IGNORED, dtype=np.int64)
-    inside_BL = ~starts_BL[:, 1:] & ~padding_BL[:, 1:]
-    targets_BL[:, :-1][inside_BL] = tokens_BL[:, 1:][inside_BL]
-    return targets_BL, positions_BL, documents_BL
-
-
-def clock_batch(shards: TokenShards, clock: SampleClock, step: int) -> Batch:
-    """The batch of training step `step`."""
-    draw = clock.batch(step)
-    return shards.batch(draw.sources, draw.sequences)
-
-
-def _indexed(file: _File, lines: list[int]) -> Iterator[tuple[int, Piece]]:
-    """The pieces of the given sequences of a shard, in order of sequence and start."""
-    import pyarrow.compute as pc
-
-    table = file.input.read_table(file.path.removesuffix(".tokens") + ".index.parquet")
-    mask = pc.is_in(table["sequence"], value_set=pc.cast(lines, "int64"))
-    for row in table.filter(mask).to_pylist():
-        yield (
-            row["sequence"],
-            Piece(row["doc_id"], row["start"], row["length"], row["document_start"]),
+        Every index table is read for it.
+        """
+        wanted = frozenset(doc_ids)
+        return self._numbered(
+            {file: lines_of(*self._file(file), wanted) for file in range(len(self._tables.paths))}
         )
+
+    def sequences_in(
+        self, lines: Mapping[str, Mapping[str, Collection[int]]]
+    ) -> dict[str, Indices]:
+        """Rows of token files (by digest of the input, then by file) as sequences of sources."""
+        chosen: dict[int, Indices] = {}
+        for file, path in enumerate(self._tables.paths):
+            given = self._inputs[self._tables.input_of[file]]
+            rows = lines.get(given.digest, {}).get(path, ())
+            chosen[file] = np.array(sorted(rows), dtype=np.int64)
+        return self._numbered(chosen)
+
+    def _numbered(self, lines: Mapping[int, Indices]) -> dict[str, Indices]:
+        found = {}
+        for number, source in enumerate(self.sources):
+            first = self._tables.bases[number]
+            parts = [
+                lines[file] + (self._tables.edges[file] - first)
+                for file in self._tables.of_source(number)
+                if len(lines[file])
+            ]
+            if parts:
+                found[source] = np.concatenate(parts)
+        return found
+
+    def _file(self, file: int) -> tuple[Input, str]:
+        return self._inputs[self._tables.input_of[file]], self._tables.paths[file]
+
+    def _by_source(self, totals: Mapping[str, int]) -> dict[str, int]:
+        return {name: totals[name] for name in self.sources}
+
+    def _by_token(self, given: Input, path: str, dtype: str) -> NDArray[np.int64]:
+        values = np.frombuffer(given.read_bytes(path), dtype=np.uint8)
+        expected = self.vocabulary_size * np.dtype(dtype).itemsize
+        if len(values) != expected:
+            raise CorruptArtifact(
+                f"{path} has {len(values):,} bytes, the vocabulary needs {expected:,}",
+                where=f"token shards {given.stage} {given.key[:12]}: {given.output}",
+                hint="pack again",
+            )
+        return values.view(dtype).astype(np.int64)
+
+
+def clock_batch(
+    shards: TokenShards, clock: SampleClock, step: int, *, rank: int = 0, world: int = 1
+) -> Batch:
+    """The rows that `rank` of `world` reads in training step `step`: all of them to a single one.
+
+    The ranks' rows, put together in order, are the step's batch at any world size. ValueError for a
+    step that is skipped or outside the run.
+    """
+    draw = clock.batch(step)
+    rows = rank_rows(len(draw.sources), rank, world)
+    return shards.batch(draw.sources[rows], draw.sequences[rows])

@@ -71,6 +71,7 @@ def fit(
         context=context,
         checkpoint_every=execution.checkpoint_every,
         held_out_every=held_out_every,
+        prefetch=execution.prefetch,
     )
     try:
         progress = trainer.run()

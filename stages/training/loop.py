@@ -23,6 +23,7 @@ from stages.training.checkpointing import RollingCheckpoints, Saved, restore_ran
 from stages.training.config import AdamWConfig
 from stages.training.monitor import HeldOut, RunLog, log_held_out
 from stages.training.optimizer import load_optimizer, optimizer_tensors, set_learning_rate
+from stages.training.prefetch import Prefetch
 from stages.training.runtime import Runtime
 from stages.training.schedule import Schedule
 
@@ -50,9 +51,17 @@ class Task(ABC):
     columns: tuple[Column, ...] = ()
     """Its columns of `metrics.parquet`."""
 
+    def batch(self, training_step: int) -> Any:
+        """What a training step (from 1) reads, a function of its number; by default the number.
+
+        None for a step that is left out: it reads nothing and updates nothing. It is called ahead
+        of the step, in another thread, and so computes nothing with the model.
+        """
+        return training_step
+
     @abstractmethod
-    def shares(self, model: nn.Module, training_step: int) -> Iterator[Share]:
-        """The micro-batches of a training step (from 1); a function of its number."""
+    def shares(self, model: nn.Module, batch: Any) -> Iterator[Share]:
+        """The micro-batches of a training step, of what `batch` gave for it."""
 
     @abstractmethod
     def measures(self, sums: Mapping[str, list[float]]) -> dict[str, Any]:
@@ -86,6 +95,7 @@ class Trainer:
     context: Context
     checkpoint_every: int
     held_out_every: int
+    prefetch: int = 0
 
     def run(self) -> Progress:
         """Train to the end of the schedule, from the newest whole checkpoint if there is one.
@@ -98,29 +108,38 @@ class Trainer:
         started, first_tokens = time.monotonic(), progress.tokens
         if progress.training_step == 0:
             self._measure(progress)
-        while progress.training_step < total:
-            self._step(progress)
-            step = progress.training_step
-            self.context.progress(step, total, unit="training steps")
-            if step % self.held_out_every == 0 or step == total:
-                self._measure(progress)
-            stopping = self.context.stopping
-            if stopping or step % self.checkpoint_every == 0 or step == total:
-                self._save(progress)
-            if stopping:
-                self.context.check_stop()
+        with Prefetch(self.task.batch, ahead=self.prefetch, last=total) as batches:
+            while progress.training_step < total:
+                batch = batches(progress.training_step + 1)
+                if batch is None:
+                    progress.training_step += 1
+                else:
+                    self._step(progress, batch)
+                self._after_step(progress, total)
         seconds = time.monotonic() - started
         if seconds > 0 and progress.tokens > first_tokens:
             self.context.telemetry(tokens_per_second=(progress.tokens - first_tokens) / seconds)
         return progress
 
-    def _step(self, progress: Progress) -> None:
+    def _after_step(self, progress: Progress, total: int) -> None:
+        """Measure, save and stop where it is time to."""
+        step = progress.training_step
+        self.context.progress(step, total, unit="training steps")
+        if step % self.held_out_every == 0 or step == total:
+            self._measure(progress)
+        stopping = self.context.stopping
+        if stopping or step % self.checkpoint_every == 0 or step == total:
+            self._save(progress)
+        if stopping:
+            self.context.check_stop()
+
+    def _step(self, progress: Progress, batch: Any) -> None:
         """Gradients of all micro-batches, then an update unless they are broken."""
         step = progress.training_step + 1
         self.optimizer.zero_grad(set_to_none=True)
         self.model.train()
         total = _Total()
-        for share in self.task.shares(self.model, step):
+        for share in self.task.shares(self.model, batch):
             share.loss.backward()  # type: ignore[no-untyped-call]
             total.add(share)
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)

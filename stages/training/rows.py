@@ -11,11 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.training.data import IGNORED
 from stages.training.examples import Example
+from stages.training.pieces import IGNORED, PADDED
 
-PADDED = -1
-"""Document number of padding."""
+Integers = NDArray[np.int32] | NDArray[np.int64]
 
 _WIDTH_STEP = 8
 """Rows are padded to a multiple of this: odd widths are slow in native kernels."""
@@ -23,11 +22,14 @@ _WIDTH_STEP = 8
 
 @dataclass(frozen=True)
 class Rows:
-    """What one forward pass sees: token ids, next-token targets, and the document of each token."""
+    """What one forward pass sees: token ids, next-token targets, and the document of each token.
 
-    tokens_BL: NDArray[np.int64]
+    Targets are int64, which is what cross entropy takes.
+    """
+
+    tokens_BL: Integers
     targets_BL: NDArray[np.int64]
-    documents_BL: NDArray[np.int64]
+    documents_BL: Integers
 
     def __len__(self) -> int:
         return len(self.tokens_BL)

@@ -39,6 +39,7 @@ from tests.benchmarks.dedup_quality import Found, found_by_tables, scores, truth
 from tests.benchmarks.dedup_runs import Corpora, Cost, Ingot, Peers
 from tests.benchmarks.extraction import table
 from tests.benchmarks.planted_duplicates import FILE_DOCUMENTS, MEDIAN_WORDS, plainly_written
+from tests.benchmarks.quotients import cpu, middle, seconds, times
 from tests.peers.corpus import DATA
 
 WARM = 1_000
@@ -185,9 +186,9 @@ def _own(bench: Bench, variant: str, documents: int) -> dict[str, Cost]:
 def _at_once(few: Runs, small: int, over: Sequence[str]) -> str:
     rows = []
     for name, runs in few.items():
-        row = [name, _middle([run.cpu for run in runs]), f"{small / _cpu(runs):,.0f}"]
+        row = [name, middle([run.cpu for run in runs]), f"{small / cpu(runs):,.0f}"]
         row += [f"{max(run.peak for run in runs) / 1e6:.0f}"]
-        rows.append([*row, *(_times(_seconds(few[peer]), _seconds(runs)) for peer in over)])
+        rows.append([*row, *(times(seconds(few[peer]), seconds(runs)) for peer in over)])
     head = (f"{small:,} documents", "CPU s", "a CPU s", "peak MB", *(f"x {peer}" for peer in over))
     return table(head, rows)
 
@@ -198,30 +199,12 @@ def _marginal(few: Runs, many: Runs, large: int, more: int, over: Sequence[str])
 
     rows = []
     for name, runs in many.items():
-        row = [name, _middle(_seconds(runs)), f"{large / _cpu(runs):,.0f}"]
+        row = [name, middle(seconds(runs)), f"{large / cpu(runs):,.0f}"]
         row += [f"{max(run.peak for run in runs) / 1e6:.0f}"]
         row += [f"{more / statistics.median(between(name)):,.0f}"]
-        rows.append([*row, *(_times(between(peer), between(name)) for peer in over)])
+        rows.append([*row, *(times(between(peer), between(name)) for peer in over)])
     head = (f"{large:,} documents", "CPU s", "a CPU s", "peak MB", f"marginal ({more:,}), a CPU s")
     return table((*head, *(f"marginal x {peer}" for peer in over)), rows)
-
-
-def _seconds(runs: Sequence[Cost]) -> list[float]:
-    return [run.cpu for run in runs]
-
-
-def _cpu(runs: Sequence[Cost]) -> float:
-    return statistics.median(_seconds(runs))
-
-
-def _middle(seconds: Sequence[float]) -> str:
-    return f"{statistics.median(seconds):.2f} ({min(seconds):.2f}-{max(seconds):.2f})"
-
-
-def _times(of: Sequence[float], to: Sequence[float]) -> str:
-    """The quotient of the medians, and the least and the greatest of any two."""
-    middle = statistics.median(of) / statistics.median(to)
-    return f"{middle:.3g} ({min(of) / max(to):.3g}-{max(of) / min(to):.3g})"
 
 
 def _indented(command: str) -> str:
@@ -260,7 +243,7 @@ def growth(bench: Bench, sizes: Sequence[int] = GROWTH) -> str:
 
 def _start(bench: Bench, variant: str) -> float:
     """CPU seconds of a run over few documents, after one that does not count."""
-    return _cpu([bench.dedup(variant, WARM) for _ in range(1 + bench.rounds)][1:])
+    return cpu([bench.dedup(variant, WARM) for _ in range(1 + bench.rounds)][1:])
 
 
 def _growth(few: int, low: float, many: int, high: float, start: float) -> list[str]:
@@ -295,9 +278,9 @@ def incremental(bench: Bench, documents: int) -> str:
     both = {name: path.read_bytes() for part in parts for name, path in part.named().items()}
     whole = ingot.outputs("whole")["duplicates"].named()
     equal = sum(path.read_bytes() == both.get(name) for name, path in whole.items())
-    share = _cpu(costs["second"]) / _cpu(costs["whole"])
-    bare = (_cpu(costs["second"]) - start) / (_cpu(costs["whole"]) - start)
-    rows = [[name, _middle(_seconds(runs))] for name, runs in costs.items()]
+    share = cpu(costs["second"]) / cpu(costs["whole"])
+    bare = (cpu(costs["second"]) - start) / (cpu(costs["whole"]) - start)
+    rows = [[name, middle(seconds(runs))] for name, runs in costs.items()]
     return (
         table((f"{variant}, {documents:,} documents", "CPU s"), rows)
         + f"\nsecond over whole: {share:.1%}; without start-up ({start:.2f} CPU s): {bare:.1%}; "

@@ -51,7 +51,7 @@ def test_check_names_the_stale_line_and_rewriting_repairs_it(
     page = tmp_path / "docs" / "stages" / "dedup.md"
     page.parent.mkdir(parents=True)
     fresh = (DOCS / "stages" / "dedup.md").read_text()
-    page.write_text(fresh.replace("| `max_bucket` | int | `32` |", "| `max_bucket` | int | `33` |"))
+    page.write_text(fresh.replace("| `max_bucket` | int | `128` |", "| `max_bucket` | int | `33` |"))
     monkeypatch.setattr(generate, "DOCS", tmp_path / "docs")
     assert generate.main(["--check"]) == 1
     assert "-| `max_bucket` | int | `33` |" in capsys.readouterr().out

@@ -40,3 +40,34 @@ peer datatrove INGOT_PEERS datatrove 'datatrove[processing]==0.10.1' spacy==3.8.
 peer dolma INGOT_PEERS_DOLMA dolma dolma==1.2.1 boto3==1.28.17 aiobotocore==2.5.4
 # For tests/benchmarks/dedup.py: two libraries for MinHash that share an environment.
 peer rensa INGOT_PEERS_RENSA rensa rensa==0.5.0 datasketch==2.0.0 xxhash==4.1.0
+
+# --- Megatron-LM's reader, for tests/stages/export_megatron ---------------------------------------
+# It needs torch, whose environment this one borrows from the Python that runs Ingot ($PYTHON), so
+# that nothing large is installed twice.
+megatron() {
+    own="$folder/megatron/bin/python" wanted=megatron-core==0.16.1
+    if [ -n "${INGOT_PEERS_MEGATRON:-}" ]; then
+        echo "export INGOT_PEERS_MEGATRON='$INGOT_PEERS_MEGATRON'"
+        return
+    fi
+    if [ "$(cat "$folder/megatron/installed" 2>/dev/null || true)" != "$wanted" ]; then
+        echo "setup: $wanted, with the torch of $python" >&2
+        if ! { where="$("$python" -c 'import pathlib, torch; print(pathlib.Path(torch.__file__).parents[1])')" &&
+               "$python" -m venv "$folder/megatron" &&
+               "$own" -m pip install --quiet --disable-pip-version-check --no-deps "$wanted" &&
+               "$own" -c "import pathlib, sysconfig
+place = pathlib.Path(sysconfig.get_paths()['purelib'])
+(place / 'borrowed.pth').write_text('$where\n')" &&
+               "$own" -c "import megatron.core.datasets.indexed_dataset"; } >"$folder/megatron.log" 2>&1; then
+            echo "setup: no megatron here, its test is skipped: $folder/megatron.log" >&2
+            return
+        fi
+        echo "$wanted" > "$folder/megatron/installed"
+    fi
+    echo "export INGOT_PEERS_MEGATRON='$own'"
+}
+megatron
+# --- end of Megatron-LM's reader ------------------------------------------------------------------
+# For tests/benchmarks/loader.py, which stands in for torchvision where that fits no torch without
+# CUDA: so it is torch that is asked for here.
+peer streaming INGOT_PEERS_STREAMING torch mosaicml-streaming==0.13.0

@@ -155,6 +155,7 @@ class Tokens(Stage):
             for row in shard.read(["doc_id", "text"]).to_pylist():
                 for start in range(0, len(row["text"]), 8):
                     piece = {"doc_id": row["doc_id"], "document_start": start}
+                    piece["content_hash"] = "0" * 16
                     length = min(8, len(row["text"]) - start)
                     rows.append({"sequence": len(rows), "start": 0, "length": length, **piece})
         schema = KINDS["token_shards"].tables["*/*.index.parquet"].arrow()

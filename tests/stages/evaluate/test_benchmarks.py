@@ -38,7 +38,7 @@ def test_choices_are_ranked_by_sum_and_by_sum_per_byte(
 ):
     choices = ("cat", "été", "a big elephant", "dog house")
     item = Item("quiz", "1", "multiple_choice", "It is", choices, answer)
-    found = measured(Preset(model, tokenizer, sums, 4096), item)
+    found = measured(Preset(model, tokenizer, 0, sums, 4096), item)
     assert found["accuracy"].numerator == accuracy
     assert found["accuracy_by_bytes"].numerator == by_bytes
     assert found["accuracy"].baseline == 0.25
@@ -49,8 +49,8 @@ def test_choices_are_ranked_by_sum_and_by_sum_per_byte(
 
 def test_choices_follow_the_prompt_after_the_delimiter(model, tokenizer):
     item = Item("quiz", "1", "multiple_choice", "The capital is", ("Rome", "Paris"), 1)
-    found = measured(Scorer(model, tokenizer, None, 4096), item)
-    scores = choice_scores(model, tokenizer, "The capital is", [" Rome", " Paris"])
+    found = measured(Scorer(model, tokenizer, 0, None, 4096), item)
+    scores = choice_scores(model, tokenizer, "The capital is", [" Rome", " Paris"], prefix=0)
     assert found["accuracy"].numerator == float(scores.argmax() == 1)
     expected = -scores[1] / math.log(2)
     assert found["answer_bits_per_byte"].numerator == pytest.approx(expected, abs=1e-4)
@@ -67,7 +67,7 @@ def test_the_delimiter_never_doubles_white_space(prompt, choice, expected):
 def test_a_choice_longer_than_the_context_is_a_bad_item_and_the_others_are_scored(model, tokenizer):
     long = Item("quiz", "long", "multiple_choice", "It is", ("x y z " * 100, "cat"), 1)
     short = Item("quiz", "short", "multiple_choice", "It is", ("dog", "cat"), 1)
-    scorer = Scorer(model, tokenizer, None, 4096)
+    scorer = Scorer(model, tokenizer, 0, None, 4096)
     observed, bad = measure_choices(scorer, [long, short], " ")
     assert {one.item_id for one in observed} == {"short"}
     assert [(one.item_id, one.reason) for one in bad] == [("long", "choice_longer_than_context")]
@@ -80,7 +80,7 @@ def test_a_text_under_a_uniform_model_costs_the_logarithm_of_the_vocabulary(unif
     assert tokens > 64
     unigram = np.full(size, 2.0)
     item = Item("prose", "1", "text", text, (), 0)
-    (found,) = measure_texts(Scorer(uniform, tokenizer, unigram, 256), [item])
+    (found,) = measure_texts(Scorer(uniform, tokenizer, 0, unigram, 256), [item])
     assert found.numerator == pytest.approx(tokens * math.log2(size), rel=1e-5)
     assert found.denominator == len(text.encode())
     assert found.baseline == pytest.approx(tokens * 2.0 / math.log(2))

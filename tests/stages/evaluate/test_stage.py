@@ -15,6 +15,7 @@ from stages.model.files import model_files
 from stages.pack.stage import Pack
 from stages.scoring.requests import encode_text
 from stages.scoring.unigram import unigram_nll
+from stages.tokenizer.training import transformers_config
 
 QUIET = {"text_prompts": [], "chat_prompts": []}
 
@@ -48,7 +49,11 @@ def packed(given, make_documents, run_stage, tokenizer, texts):
     documents = make_documents([rows], snapshot="made")
     made = given(
         "tokenizer",
-        {"tokenizer.json": tokenizer.to_str().encode(), "tokenizer_config.json": b"{}"},
+        {
+            "tokenizer.json": tokenizer.to_str().encode(),
+            "tokenizer_config.json": transformers_config("llama-bpe"),
+            "training.json": {"vocabulary_size": 400, "padded_vocabulary_size": 400},
+        },
     )
     config = {"sequence_length": 64, "held_out_share": 0.5}
     return run_stage(Pack, config, {"documents": [documents], "tokenizer": [made]})
@@ -202,6 +207,7 @@ def test_shards_of_another_tokenizer_are_refused(
 ):
     held_out = read_input(packed, "held_out")
     table = {**held_out.read_json("shards.json"), "vocabulary_size": 999}
+    table["padded_vocabulary_size"] = 1024
     files = {path: held_out.read_bytes(path) for path in held_out.paths() if path[-1] != "t"}
     files = {path: raw for path, raw in files.items() if not path.endswith(".index.parquet")}
     files["shards.json"] = json.dumps(table).encode()

@@ -88,5 +88,5 @@ def test_untied_weights_are_released_with_their_output_projection(model, tokeniz
 
 def test_a_tokenizer_with_more_tokens_than_the_model_is_refused(model, tokenizer):
     small = Decoder(ModelConfig(**{**model.config.plain(), "vocabulary_size": 300}))
-    with pytest.raises(InputError, match="the tokenizer has 389 tokens, the model 300"):
+    with pytest.raises(InputError, match="the tokenizer has 400 tokens, the model 300"):
         model_folder(small, tokenizer, TOKENIZER_CONFIG)

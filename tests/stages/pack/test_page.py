@@ -12,14 +12,15 @@ from stages.pack.page import page
 from stages.pack.stage import Pack
 
 
-def piece(sequence, start, length, doc_id, document_start=0, language=None):
+def piece(sequence, start, length, doc_id, document_start=0):
     return {
         "sequence": sequence,
         "start": start,
         "length": length,
         "doc_id": doc_id,
         "document_start": document_start,
-        "language": language,
+        "language": None,
+        "content_hash": "0" * 16,
     }
 
 
@@ -39,12 +40,12 @@ def split(given, read_input):
         "token_shards",
         {
             "a%2Fb/0.index.parquet": [
-                piece(0, 0, 8, "x", language="en"),
-                piece(1, 0, 3, "x", 8, language="en"),
-                piece(1, 3, 4, "y", language="de"),
+                piece(0, 0, 8, "x"),
+                piece(1, 0, 3, "x", 8),
+                piece(1, 3, 4, "y"),
                 piece(1, 7, 1, "z"),
             ],
-            "web/0.index.parquet": [piece(0, 0, 8, "w", language="en")],
+            "web/0.index.parquet": [piece(0, 0, 8, "w")],
         },
     )
     return read_input(made, output)
@@ -65,25 +66,27 @@ def test_documents_and_sequences_fall_into_doubling_bins(split):
     assert "shards" not in lengths.note
 
 
-def test_languages_are_shares_of_tokens_and_the_rest_is_not_declared(split):
-    (shares,) = languages(Pieces.of(split, SHARDS))
+def spoken(**tokens):
+    """shards.json of two sources that share what is told of the first."""
+    other = {"languages": {"en": 8}}
+    return {"sources": {"a/b": {"languages": tokens}, "web": other}}
+
+
+def test_languages_are_shares_of_tokens_and_the_rest_is_not_declared():
+    (shares,) = languages(spoken(en=11, de=4, **{"": 1}))
     assert isinstance(shares, BarFigure)
     assert shares.labels == ("en", "de", "not declared")
     assert shares.series[0].values == (19 / 24, 4 / 24, 1 / 24)
 
 
-def test_rare_languages_are_summed(split):
-    pieces = Pieces()
-    pieces.languages.update({f"l{n:02d}": 100 - n for n in range(LANGUAGES + 5)})
-    (shares,) = languages(pieces)
-    assert shares.labels[-1] == "5 others"
+def test_rare_languages_are_summed():
+    (shares,) = languages(spoken(**{f"l{n:02d}": 100 - n for n in range(LANGUAGES + 5)}))
+    assert shares.labels[-1] == "6 others"
     assert sum(shares.series[0].values) == pytest.approx(1)
 
 
 def test_no_language_at_all_draws_nothing():
-    pieces = Pieces()
-    pieces.languages.update({None: 5})
-    assert languages(pieces) == []
+    assert languages({"sources": {"web": {"languages": {"": 5}}}}) == []
 
 
 def test_too_many_pieces_are_sampled_by_table_and_the_note_says_so(split):
@@ -94,11 +97,11 @@ def test_too_many_pieces_are_sampled_by_table_and_the_note_says_so(split):
 
 
 @pytest.fixture
-def packed(run_stage, given, make_documents, tokenizer, store):
+def packed(run_stage, given, make_documents, tokenizer, tokenizer_files, store):
     def make(texts, **config):
         inputs = {
             "documents": [make_documents([texts])],
-            "tokenizer": [given("tokenizer", {"tokenizer.json": tokenizer.to_str().encode()})],
+            "tokenizer": [given("tokenizer", tokenizer_files(tokenizer))],
         }
         made = run_stage(Pack, {"sequence_length": 16, **config}, inputs)
         return Artifact(store, made), inputs["tokenizer"][0][0]
@@ -106,7 +109,7 @@ def packed(run_stage, given, make_documents, tokenizer, store):
     return make
 
 
-TEXTS = [{"text": f"{'the answer is blue ' * (n % 5)}{n}", "source": "web"} for n in range(60)]
+TEXTS = [{"text": f"{'the cat sat ' * (n % 5)}{n}", "source": "web"} for n in range(60)]
 
 
 def test_a_real_packing_fills_every_figure(packed):
@@ -123,7 +126,7 @@ def test_a_real_packing_fills_every_figure(packed):
         assert row[6] == pytest.approx(tokens / (sequences * 16))
     frequent = next(figure for figure in found if figure.title.startswith("Most frequent"))
     # Each document begins and ends with a token of its own, more than any other is used.
-    assert {row[1] for row in frequent.rows} >= {"<|begin_of_text|>", "<|end_of_text|>", "␣is"}
+    assert {row[1] for row in frequent.rows} >= {"<|begin_of_text|>", "<|end_of_text|>", "␣cat"}
     ranks = next(figure for figure in found if figure.title.startswith("Uses of each"))
     uses = ranks.series[0].y
     assert list(uses) == sorted(uses, reverse=True)
@@ -150,3 +153,27 @@ def test_a_corpus_without_text_has_a_page(packed):
     found = page(packed([""])[0])
     assert dict(found[0].rows)["documents without text"] == 1
     assert dict(found[0].rows)["share of tokens held out"] is None
+
+
+def test_what_is_left_out_is_told_and_small_sources_are_named(packed):
+    rows = [*TEXTS, {"text": "dog " * 900, "source": "noise"}, {"text": "the dog", "source": "z"}]
+    artifact, _ = packed(
+        rows, held_out_share=0.0, strategy="concatenate", repetition={"min_repeats": 8}
+    )
+    found = page(artifact)
+    facts = dict(found[0].rows)
+    counts = artifact.manifest.counts
+    assert facts["strategy"] == "concatenate"
+    assert facts["sequences left out as repetitive"] == counts["train_repetitive"] > 40
+    assert facts["tokens in them"] == counts["train_repetitive_tokens"]
+    assert facts["documents cut that fit into a sequence"] == counts["train_cut"] > 0
+    assert "tokens cropped away" not in facts
+    fill = next(figure for figure in found if figure.title.startswith("Fill"))
+    assert fill.note.endswith("which shows where there are few: noise, web, z.")
+
+
+def test_what_is_cropped_is_told(packed):
+    artifact, _ = packed([{"text": "the cat sat on a dog " * 9, "source": "web"}] * 9,
+                         held_out_share=0.0, strategy="best_fit_crop", repetition=None)  # fmt: skip
+    facts = dict(page(artifact)[0].rows)
+    assert facts["tokens cropped away"] == artifact.manifest.counts["train_cropped_tokens"] > 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from stages.engine.figures import BarFigure, CurveFigure, TableFigure
@@ -32,13 +33,17 @@ def step(number, phase, web, code):
     }
 
 
-def source(by_phase, available):
+def source(by_phase, available, cap=None):
     planned = sum(by_phase)
     return {
         "available_sequences": available,
         "planned_sequences": planned,
-        "planned_tokens": 10 * planned,
+        "planned_positions": 10 * planned,
+        "planned_tokens": 9 * planned,
         "epochs": planned / available,
+        "max_epochs": cap,
+        "repeated_tokens": 0,
+        "left_tokens": 9 * (available - planned),
         "unseen_sequences": max(0, available - planned),
         "planned_sequences_by_phase": by_phase,
         "available_tokens": 9 * available,
@@ -61,14 +66,34 @@ def two_phases(given, store):
         "tokens": 300,
         "skipped_updates": 0,
         "phases": [
-            {**phase, "mixture": {}},
+            {**phase, "mixture": {}, "mixture_end": {}},
             {
                 **phase,
                 "mixture": {"web": 1.0},
+                "mixture_end": {},
                 "learning_rate": {"peak": None, "warmup_share": 0.0, "decay": "linear"},
             },
         ],
-        "sources": {"web": source([6, 4], 30), "code": source([2, 0], 10)},
+        "sources": {"web": source([6, 4], 30), "code": source([2, 0], 10, cap=1.5)},
+        "languages": {
+            "en": {
+                "available_tokens": 300,
+                "planned_tokens": 90,
+                "realised_tokens": 80,
+                "epochs": 0.3,
+                "repeated_tokens": 0,
+                "left_tokens": 210,
+            },
+            "": {
+                "available_tokens": 60,
+                "planned_tokens": 18,
+                "realised_tokens": 28,
+                "epochs": 0.3,
+                "repeated_tokens": 0,
+                "left_tokens": 42,
+            },
+        },
+        "languages_are": "expected",
         "unigram_bits_per_byte": {"all": 2.0, "web": 2.5},
     }
 
@@ -148,17 +173,62 @@ def test_positions_planned_stand_beside_tokens_read(two_phases):
 
 
 def test_a_phase_that_read_nothing_has_no_realised_share():
-    mixed = figures.Mixed({"web": 1.0}, {"web": 40}, {"web": 0})
+    mixed = figures.Mixed({"web": 40}, {"web": 0})
     assert mixed.shares("web") == (1.0, None)
 
 
-def test_the_account_sums_sources_and_leaves_epochs_apart(two_phases):
-    table = figures.token_account(TrainingRun(two_phases(), "tokens"))
-    assert table.rows == (
-        ("code", 90, 20, 18, 0.2, 10, 8),
-        ("web", 270, 100, 90, 10 / 30, 30, 20),
-        ("all", 360, 120, 108, None, 40, 28),
+def test_the_account_sums_sources_and_languages_and_leaves_epochs_apart(two_phases):
+    by_source, by_language = figures.token_accounts(TrainingRun(two_phases(), "tokens"))
+    assert by_source.rows == (
+        ("code", 90, 18, 18, 0.2, 1.5, 0, 72),
+        ("web", 270, 90, 90, 10 / 30, None, 0, 180),
+        ("all", 360, 108, 108, None, None, 0, 252),
     )
+    assert by_language.rows == (
+        ("(none)", 60, 18, 28, 0.3, None, 0, 42),
+        ("en", 300, 90, 80, 0.3, None, 0, 210),
+        ("all", 360, 108, 108, None, None, 0, 252),
+    )
+    assert by_language.note == "By language it is expected."
+
+
+def test_epochs_stand_beside_their_caps(two_phases):
+    (bars,) = figures.epoch_bars(TrainingRun(two_phases(), "tokens"))
+    assert bars.labels == ("code", "web")
+    assert {one.name: one.values for one in bars.series} == {
+        "planned": (0.2, 10 / 30),
+        "at most": (1.5, None),
+    }
+
+
+def test_the_mixture_over_the_run_is_read_beside_planned(two_phases):
+    (curves,) = figures.mixture_curves(TrainingRun(two_phases(), "tokens"))
+    assert {one.name: one.y for one in curves.series} == {
+        "code": (0.1, 0.5, 0.0),
+        "web": (0.9, 0.5, 1.0),
+        "code: planned": (0.25, 0.25, 0.0),
+        "web: planned": (0.75, 0.75, 1.0),
+    }
+
+
+def test_planned_shares_follow_a_straight_line_over_positions_not_steps(two_phases):
+    """80 sequences: 4 steps of 8, then 3 of 16; shares in the middle of each, 4/80, 12/80, …"""
+    run = TrainingRun(two_phases(), "tokens")
+    run.account["phases"] = [
+        {
+            "training_steps": 7,
+            "tokens": 800,
+            "sequence_length": 10,
+            "sequences_per_batch": "0: 8, 320: 16",
+            "mixture": {"web": 1.0},
+            "mixture_end": {"code": 1.0},
+        }
+    ]
+    run.steps = np.array([1.0, 4.0, 5.0, 7.0])
+    run.metric = lambda name: np.zeros(4)
+    shares = figures.planned_shares(run)
+    assert shares["code"] == pytest.approx([4 / 80, 28 / 80, 40 / 80, 72 / 80])
+    assert shares["web"] + shares["code"] == pytest.approx(np.ones(4))
 
 
 def test_a_phase_without_a_peak_keeps_that_of_the_one_before(two_phases):

@@ -53,13 +53,17 @@ def test_it_trains_measures_and_accounts(inputs, pretrain, read_input, read_tabl
 
     assert [phase["training_steps"] for phase in account["phases"]] == [6, 3]
     sources = account["sources"]
-    assert sum(one["planned_tokens"] for one in sources.values()) == 9 * 4 * 32
+    assert sum(one["planned_positions"] for one in sources.values()) == 9 * 4 * 32
     assert sum(one["realised_tokens"] for one in sources.values()) == metrics["tokens"][-1].as_py()
-    # A third of the corpus is code, three quarters of the second phase are (drawn within a block).
+    # The first phase is by size, three quarters of the second are code; both end inside a block.
     by_phase = [one["planned_sequences_by_phase"] for one in (sources["code"], sources["web"])]
     assert [sum(both) for both in zip(*by_phase, strict=True)] == [24, 12]
-    assert by_phase[0][0] < 12
-    assert by_phase[0][1] > 6
+    sizes = [one["available_sequences"] for one in (sources["code"], sources["web"])]
+    assert abs(by_phase[0][0] - 24 * sizes[0] / sum(sizes)) <= 3
+    assert abs(by_phase[0][1] - 9) <= 3
+    languages = account["languages"].values()
+    for name in ("available_tokens", "realised_tokens"):
+        assert sum(one[name] for one in languages) == sum(one[name] for one in sources.values())
     assert manifest.layout["threads"] == 1
     assert manifest.layout["device"] == "cpu"
 
@@ -228,6 +232,63 @@ def test_a_wrong_mixture_is_refused_with_a_hint(inputs, pretrain, config, messag
 def test_a_plan_that_repeats_a_source_too_often_is_refused(inputs, pretrain):
     with pytest.raises(UsageError, match=r"source 'code' would be read .* max_epochs is 0\.1"):
         pretrain(inputs, max_epochs=0.1)
+    with pytest.raises(UsageError, match=r"source 'web' would be read .* max_epochs is 0\.01"):
+        pretrain(inputs, epochs={"web": 0.01})
+    with pytest.raises(UsageError, match=r"epochs: no source 'wbe'.*did you mean 'web'"):
+        pretrain(inputs, epochs={"wbe": 1})
+
+
+def test_the_model_has_a_row_for_every_id_up_to_the_padded_vocabulary(inputs, pretrain, read_input):
+    shards = TokenShards([read_input(*inputs["train"][0])])
+    model = read_model(read_input(pretrain(inputs), "checkpoint"))
+    assert model.config.vocabulary_size == shards.padded_vocabulary_size
+    assert shards.padded_vocabulary_size % 64 == 0
+    assert shards.padded_vocabulary_size > shards.vocabulary_size
+
+
+def test_what_is_skipped_is_not_read_and_shifts_nothing_else(
+    inputs, pretrain, read_input, read_table, caplog
+):
+    """Steps of 128 positions: tokens 640 to 767 are those of step 6."""
+    skip = [{"first": 3, "last": 4}, {"first": 640, "last": 767, "unit": "tokens"}]
+    with caplog.at_level("INFO"):
+        skipping, plain = pretrain(inputs, skip=skip), pretrain(inputs)
+    assert skipping.key != plain.key
+    names = ["training_step", "learning_rate", "tokens/web", "tokens/code"]
+    rows, every = (
+        [[row[name] for name in names] for row in read_table(*one).to_pylist()]
+        for one in ((run, "training_run", "metrics.parquet") for run in (skipping, plain))
+    )
+    assert rows == [row for row in every if row[0] not in (3, 4, 6)]
+    account = run_json(read_input, skipping)
+    assert account["skipped_training_steps"] == [[3, 4], [6, 6]]
+    for name, column in (("web", 2), ("code", 3)):
+        one = account["sources"][name]
+        assert one["realised_tokens"] == sum(row[column] for row in rows)
+        assert any(f"{name}: {one['planned_tokens']:,} of" in text for text in caplog.messages)
+    assert sum(one["planned_positions"] for one in account["sources"].values()) == 6 * 128
+
+
+def test_mixture_and_batch_size_may_change_within_a_phase(inputs, pretrain, read_input, read_table):
+    """16 sequences in steps of 2, from token 512 in steps of 4; code comes in, web goes out."""
+    phase = {
+        "tokens": 32 * 32,
+        "mixture": {"web": 1.0},
+        "mixture_end": {"code": 1.0},
+        "sequences_per_batch": {0: 2, 512: 4},
+        "learning_rate": {"peak": 1e-3},
+    }
+    manifest = pretrain(inputs, phases=[phase])
+    account = run_json(read_input, manifest)
+    assert account["phases"][0]["sequences_per_batch"] == "0: 2, 512: 4"
+    assert account["phases"][0]["training_steps"] == 8 + 4
+    code, web = (account["sources"][name]["planned_sequences"] for name in ("code", "web"))
+    assert (code + web, abs(code - 16) <= 2) == (32, True)
+    rows = read_table(manifest, "training_run", "metrics.parquet").to_pylist()
+    half = [sum(row["tokens/code"] for row in part) for part in (rows[:8], rows[8:])]
+    assert half[0] < half[1] / 2
+    same = {**phase, "sequences_per_batch": "0: 2 5.12e2: 4"}
+    assert pretrain(inputs, phases=[same]).key == manifest.key
 
 
 def test_sequences_longer_than_the_context_are_refused(inputs, pretrain):

@@ -48,9 +48,11 @@ def test_a_continuation_that_cannot_be_scored_is_refused(model, scored):
 
 
 def test_choices_are_scored_after_their_prompt(model, tokenizer):
-    scores = choice_scores(model, tokenizer, "The capital of France is", [" Paris", " Rome"])
+    scores = choice_scores(
+        model, tokenizer, "The capital of France is", [" Paris", " Rome"], prefix=0
+    )
     expected = [
-        alone(model, continuation_request(tokenizer, "The capital of France is", choice))
+        alone(model, continuation_request(tokenizer, "The capital of France is", choice, prefix=0))
         for choice in (" Paris", " Rome")
     ]
     np.testing.assert_allclose(scores, expected, atol=1e-4)

@@ -1,27 +1,24 @@
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from artifacts_schema.errors import InputError
 from stages.scoring.requests import (
     Request,
     continuation_request,
     encode_text,
     rolling_requests,
-    token_id,
 )
 
 
 def test_white_space_at_the_end_of_a_prompt_moves_to_the_continuation(tokenizer):
-    moved = continuation_request(tokenizer, "The capital is  ", "Paris")
-    plain = continuation_request(tokenizer, "The capital is", "  Paris")
+    moved = continuation_request(tokenizer, "The capital is  ", "Paris", prefix=0)
+    plain = continuation_request(tokenizer, "The capital is", "  Paris", prefix=0)
     assert moved == plain
     assert tokenizer.decode(list(moved.continuation)) == "  Paris"
 
 
-def test_an_empty_prompt_is_scored_after_begin_of_text(tokenizer):
-    request = continuation_request(tokenizer, "", "Paris")
-    assert request.context == (0,)
+def test_an_empty_prompt_is_scored_after_the_prefix(tokenizer):
+    request = continuation_request(tokenizer, "", "Paris", prefix=7)
+    assert request.context == (7,)
     assert list(request.continuation) == encode_text(tokenizer, "Paris")
 
 
@@ -29,7 +26,7 @@ def test_a_token_across_the_border_leaves_the_continuation_its_own_tokens(tokeni
     # Tokens are "dict" + "ionary" here, and "dict" + "ion": not a prefix of them.
     joined = encode_text(tokenizer, "dictionary")
     assert joined[: len(encode_text(tokenizer, "diction"))] != encode_text(tokenizer, "diction")
-    request = continuation_request(tokenizer, "diction", "ary")
+    request = continuation_request(tokenizer, "diction", "ary", prefix=0)
     assert tokenizer.decode(list(request.context[1:])) == "diction"
     assert tokenizer.decode(list(request.continuation)) == "ary"
 
@@ -39,11 +36,6 @@ def test_special_tokens_spelt_in_a_text_are_characters(tokenizer):
     assert min(ids) > 4
     assert tokenizer.decode(ids) == "say <|im_end|>"
     assert tokenizer.encode("<|im_end|>", add_special_tokens=False).ids == [4]
-
-
-def test_a_tokenizer_without_begin_of_text_is_refused(tokenizer):
-    with pytest.raises(InputError, match="no <nothing>"):
-        token_id(tokenizer, "<nothing>")
 
 
 def test_rolling_windows_follow_lm_eval():

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
+from artifacts_schema.errors import InputError
 from stages.text import chat
+from stages.text.special_tokens import SpecialTokens
 
 CONVERSATION = [
     {"role": "system", "content": "Be brief."},
@@ -33,7 +35,7 @@ MESSAGES = st.lists(
 
 
 def byte_tokenizer() -> Tokenizer:
-    """A byte-level tokenizer without a single merge: 5 special tokens, then the 256 bytes."""
+    """A byte-level tokenizer without a single merge: the special tokens, then the 256 bytes."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocabulary = {token: i for i, token in enumerate((*chat.SPECIAL_TOKENS, *alphabet))}
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
@@ -112,3 +114,63 @@ def test_content_cannot_end_its_turn_or_speak_as_another_role():
     assert names == [chat.BEGIN_OF_TEXT, chat.TURN_START, chat.TURN_END]
     assert forged in tokenizer.decode(ids, skip_special_tokens=False)
     assert tokenizer.encode("<|im_end|>").ids == [4]
+
+
+def prefixing_tokenizer() -> Tokenizer:
+    """As Llama 2's: a space before every run of text, spaces as marks, the rest as bytes."""
+    names = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
+    names += ["▁", "H", "i", "Hi", "▁Hi", *chat.SPECIAL_TOKENS[2:5]]
+    merges = [("H", "i"), ("▁", "Hi")]
+    vocabulary = {name: index for index, name in enumerate(names)}
+    tokenizer = Tokenizer(
+        models.BPE(vocabulary, merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True)
+    )
+    tokenizer.normalizer = normalizers.Sequence(
+        [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
+    )
+    tokenizer.decoder = decoders.Sequence(
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+    )
+    special = [*names[:3], *chat.SPECIAL_TOKENS[2:5]]
+    tokenizer.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in special])
+    return tokenizer
+
+
+def test_a_tokenizer_that_puts_a_space_before_text_puts_none_before_content():
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = prefixing_tokenizer()
+    config = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": chat.PADDING}
+    begin = chat.begin_of_chat(tokenizer, SpecialTokens.of(tokenizer, config))
+    assert begin == "<s>"
+    oracle = PreTrainedTokenizerFast(
+        tokenizer_object=prefixing_tokenizer(), chat_template=chat.CHAT_TEMPLATE, **config
+    )
+    messages = [{"role": "user", "content": "Hi Hi"}, {"role": "assistant", "content": "Hi 你"}]
+    ids, _ = chat.encode(tokenizer, chat.segments(messages, True, begin))
+    rendered = oracle.apply_chat_template(messages, add_generation_prompt=True, return_dict=True)
+    assert ids == rendered["input_ids"]
+    assert tokenizer.encode("Hi").ids == [tokenizer.token_to_id("▁Hi")]
+    assert tokenizer.token_to_id("Hi") in ids
+
+
+def test_a_conversation_begins_with_nothing_where_the_tokenizer_has_no_begin():
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = byte_tokenizer()
+    config = {"eos_token": chat.END_OF_TEXT, "pad_token": chat.PADDING}
+    begin = chat.begin_of_chat(tokenizer, SpecialTokens.of(tokenizer, config))
+    assert begin == ""
+    oracle = PreTrainedTokenizerFast(
+        tokenizer_object=byte_tokenizer(), chat_template=chat.CHAT_TEMPLATE, **config
+    )
+    ids, _ = chat.encode(tokenizer, chat.segments(CONVERSATION, begin=begin))
+    assert ids == oracle.apply_chat_template(CONVERSATION, return_dict=True)["input_ids"]
+    assert ids[0] == tokenizer.token_to_id(chat.TURN_START)
+
+
+def test_without_tokens_for_turns_there_is_no_conversation():
+    tokenizer = byte_tokenizer()
+    special = SpecialTokens(begin=0, end=1, padding=2, turn_start=3)
+    with pytest.raises(InputError, match=r"no special token '<\|im_end\|>'"):
+        chat.begin_of_chat(tokenizer, special)

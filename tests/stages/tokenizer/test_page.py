@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from tokenizers.pre_tokenizers import ByteLevel
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from stages.engine.figures import BarFigure, SamplesFigure, TableFigure
 from stages.engine.page import Artifact
-from stages.tokenizer import figures
+from stages.text import figures
+from stages.text.token_spelling import spelt_bytes
 from stages.tokenizer.page import page
 from stages.tokenizer.stage import TokenizerStage
 
-# Twelve words each.
+# Twelve words each by UAX #29.
 TEXTS = [f"the cat number {n} sat on a mat, and        the dog ran" for n in range(80)]
 
 
@@ -19,12 +20,41 @@ TEXTS = [f"the cat number {n} sat on a mat, and        the dog ran" for n in ran
 def trained(run_stage, make_documents, store):
     def make(**config):
         rows = [
-            {"text": text, "source": "web" if n % 2 else "code"} for n, text in enumerate(TEXTS)
+            {
+                "text": text,
+                "source": "web" if n % 2 else "code",
+                "language": ("en", None, "de")[n % 3],
+            }
+            for n, text in enumerate(TEXTS)
         ]
-        config = {"vocabulary_size": 300, "held_share": 0.3, **config}
+        config = {"vocabulary_size": 320, "held_share": 0.3, **config}
         return Artifact(
             store, run_stage(TokenizerStage, config, {"documents": [make_documents([rows])]})
         )
+
+    return make
+
+
+@pytest.fixture
+def brought(given, store):
+    """`brought(tokenizer, **training)` → a tokenizer's artifact that tells of no sample."""
+
+    def make(tokenizer, **training):
+        size = tokenizer.get_vocab_size()
+        told = {
+            "algorithm": "unigram",
+            "pre_tokenizer": None,
+            "vocabulary_size": size,
+            "padded_vocabulary_size": size,
+            "origin": {"snapshot": "some-model", "files": {"tokenizer.json": "ab" * 32}},
+            **training,
+        }
+        files = {
+            "tokenizer.json": tokenizer.to_str().encode(),
+            "tokenizer_config.json": {},
+            "training.json": told,
+        }
+        return Artifact(store, given("tokenizer", files)[0])
 
     return make
 
@@ -39,18 +69,32 @@ def test_the_page_shows_sample_fertility_and_vocabulary(trained):
     found = page(artifact)
     training = artifact.output("tokenizer").read_json("training.json")
     assert len({figure.title for figure in found}) == len(found)
-    assert dict(of_type(found, TableFigure, "Tokenizer").rows)["special tokens"] == 5
-    sample = of_type(found, TableFigure, "Training sample")
+    facts = dict(of_type(found, TableFigure, "Tokenizer").rows)
+    assert facts["special tokens"] == 16
+    padded = facts["vocabulary with padding, rows of a model's embedding"]
+    assert padded == training["padded_vocabulary_size"] > training["vocabulary_size"]
+    sample = of_type(found, TableFigure, "Training sample by source")
     assert sum(row[3] for row in sample.rows) == pytest.approx(1)
+    languages = of_type(found, TableFigure, "Training sample by language")
+    assert {row[0] for row in languages.rows} == {"en", "de", "unknown"}
     fertility = of_type(found, TableFigure, "Fertility")
-    for source, documents, size, words, tokens, per_word, per_token in fertility.rows:
+    for source, documents, size, words, tokens, per_word, continued, per_token in fertility.rows:
         assert (size, words) == (training["held"][source]["bytes"], 12 * documents)
         assert per_word == pytest.approx(tokens / words, abs=1e-4)
+        assert 0 <= continued <= 1
         assert per_token == pytest.approx(size / tokens, abs=1e-4)
     lengths = of_type(found, BarFigure, "Tokens of the vocabulary")
-    # 256 single bytes; with the 5 special tokens, which have no length, they are the vocabulary.
+    # 256 single bytes; with the special tokens, which have no length, they are the vocabulary.
     assert lengths.series[0].values[0] == 256
-    assert sum(lengths.series[0].values) + 5 == training["vocabulary_size"]
+    assert sum(lengths.series[0].values) + 16 == training["vocabulary_size"]
+
+
+def test_special_tokens_stand_with_their_roles_and_the_reserved_ones_together(trained):
+    rows = of_type(page(trained()), TableFigure, "Special tokens").rows
+    assert rows[0][1:] == ("<|begin_of_text|>", "begin")
+    roles = {row[1]: row[2] for row in rows}
+    assert roles["<|fim_middle|>"] == "fim middle"
+    assert rows[-1] == ("8 to 15", "<|reserved_0|> … <|reserved_7|>", "none yet: 8")
 
 
 def test_nothing_held_shows_no_fertility(trained):
@@ -59,19 +103,41 @@ def test_nothing_held_shows_no_fertility(trained):
     assert "Training sample by source" in titles
 
 
-def test_tokens_of_a_text_join_to_the_text(tokenizer):
-    text = "The answer is 12 naïve\n你 <|im_end|>"
-    pieces = figures.cut(tokenizer, text)
-    assert pieces[-1] == "<|im_end|>"
-    raw = "".join(pieces).encode("latin-1", "backslashreplace").decode("unicode_escape")
-    assert raw.encode("latin-1").decode() == text
+@pytest.mark.parametrize("algorithm", ["bpe", "unigram", "wordpiece"])
+def test_texts_in_pieces_are_whole_under_every_algorithm(trained, algorithm):
+    found = page(trained(algorithm=algorithm))
+    shown = of_type(found, SamplesFigure, "Texts cut")
+    prose = shown.samples[0]
+    assert prose.text.replace(figures.BORDER, "") == figures.TEXTS["prose"]
+    lengths = of_type(found, BarFigure, "Tokens of the vocabulary").series[0].values
+    assert lengths[0] >= 256
 
 
-def test_every_byte_has_the_character_that_the_library_gives_it():
-    pre_tokenizer = ByteLevel(add_prefix_space=False, use_regex=False)
-    for text in (bytes(range(128)).decode(), "\x80ÿĀ߿ࠀ￿\U0010ffff"):
-        ((spelling, _),) = pre_tokenizer.pre_tokenize_str(text)
-        assert bytes(figures._bytes()[character] for character in spelling) == text.encode()
+def test_a_tokenizer_brought_along_has_no_sample_and_tells_what_importing_changed(brought):
+    pieces = [("<unk>", 0.0), ("</s>", 0.0), ("▁", -3.0), ("▁the", -1.0), ("ing", -2.0)]
+    tokenizer = Tokenizer(models.Unigram(pieces, unk_id=0))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
+    tokenizer.add_special_tokens(["<unk>", "</s>"])
+    artifact = brought(
+        tokenizer,
+        special_tokens={"begin": None, "end": 1, "padding": 1},
+        added_tokens=["<|pad|>"],
+        changes=["pad_token was '</s>', which is eos_token too"],
+        lost_texts=["  two", "three"],
+        special_ids_in_text=["</s>"],
+    )
+    found = page(artifact)
+    assert not [figure for figure in found if "sample" in figure.title]
+    facts = dict(of_type(found, TableFigure, "Tokenizer").rows)
+    assert facts["came from snapshot"] == "some-model"
+    assert facts["tokens added at the end"] == "<|pad|>"
+    assert facts["texts tried that decode to another text"] == 2
+    special = of_type(found, TableFigure, "Special tokens")
+    assert (1, "</s>", "end, padding") in special.rows
+    assert "becomes that token" in special.note
+    longest = of_type(found, TableFigure, "Longest tokens")
+    assert longest.rows[0][1:] == (4, "␣the")
 
 
 def test_runs_of_one_character_do_not_fill_the_longest_tokens(trained):
@@ -91,8 +157,7 @@ def test_a_token_in_a_table_shows_its_white_space_and_is_cut():
 
 
 def test_texts_are_shown_in_pieces_with_their_counts(tokenizer):
-    shown = figures.texts_in_pieces(tokenizer)
-    assert isinstance(shown, SamplesFigure)
+    shown = figures.texts_in_pieces(tokenizer, spelt_bytes(tokenizer))
     for sample in shown.samples:
         facts = dict(sample.facts)
         assert sample.text.count(figures.BORDER) == facts["tokens"] - 1

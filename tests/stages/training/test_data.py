@@ -1,164 +1,146 @@
-"""Token shards as batches: targets, positions and pieces, checked against the index tables."""
+"""Token shards as batches: targets, positions and pieces, against what was written."""
 
 from __future__ import annotations
 
-import json
-import random
-from dataclasses import dataclass
-from pathlib import Path
-
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from written_shards import END, PADDING, every, write_shards
 
-from artifacts_schema.errors import CorruptArtifact, InputError
-from stages.pack.encode import Encoded
-from stages.pack.layout import STRATEGIES
-from stages.pack.shard import fill, index_table, shuffled
 from stages.training.clock import Phase, SampleClock
-from stages.training.data import (
-    IGNORED,
-    TokenShards,
-    clock_batch,
-    pieces,
-)
+from stages.training.data import IGNORED, Batch, TokenShards, clock_batch
+from stages.training.pieces import cut_into_pieces
 
 LENGTH, VOCABULARY = 16, 50
-BEGIN, END, PADDING = 0, 1, 2
-
-
-@dataclass
-class FolderInput:
-    """Stands in for an engine Input: an output that lies in a folder."""
-
-    folder: Path
-    digest: str
-    stage: str = "pack"
-    key: str = "k" * 64
-    output: str = "train"
-
-    def read_json(self, path):
-        return json.loads((self.folder / path).read_bytes())
-
-    def read_bytes(self, path):
-        return (self.folder / path).read_bytes()
-
-    def read_table(self, path, columns=None):
-        return pq.read_table(self.folder / path, columns=columns)
-
-    def local_path(self, path):
-        return self.folder / path
-
-
-def made(folder, sources, *, strategy="best_fit", seed=0, **changed):
-    """Token shards of random documents: `sources` maps each to documents a shard."""
-    draw = random.Random(seed)
-    table = {
-        "dtype": "uint16",
-        "sequence_length": LENGTH,
-        "vocabulary_size": VOCABULARY,
-        "tokenizer": "t",
-        "padding_id": PADDING,
-        "end_id": END,
-        "sources": {},
-    }
-    for source, shards in sources.items():
-        (folder / source).mkdir(parents=True)
-        entry = table["sources"].setdefault(source, {"shards": [], "sequences": 0, "tokens": 0})
-        for number, documents in enumerate(shards):
-            ids = [
-                [BEGIN, *(draw.randrange(5, VOCABULARY) for _ in range(draw.randint(1, 40))), END]
-                for _ in range(documents)
-            ]
-            starts = np.cumsum([0, *map(len, ids)])
-            encoded = Encoded(np.concatenate(ids).astype(np.uint32), starts)
-            layout = shuffled(STRATEGIES[strategy](encoded.lengths, LENGTH), b"key")
-            rows = np.full((layout.sequences, LENGTH), PADDING, dtype="<u2")
-            fill(rows, encoded, layout)
-            name = f"{source}/{number:05d}"
-            (folder / f"{name}.tokens").write_bytes(rows.tobytes())
-            named = [f"{seed}-{source}-{number}-{i}" for i in range(documents)]
-            language = pa.nulls(documents, pa.string())
-            documents_table = pa.table({"doc_id": named, "language": language})
-            pq.write_table(index_table(layout, documents_table), folder / f"{name}.index.parquet")
-            entry["shards"].append({"file": f"{name}.tokens", "sequences": layout.sequences})
-            entry["sequences"] += layout.sequences
-            entry["tokens"] += int(starts[-1])
-    table.update(changed)
-    (folder / "shards.json").write_text(json.dumps(table))
-    (folder / "token_bytes.bin").write_bytes(np.arange(VOCABULARY, dtype="<u2").tobytes())
-    (folder / "train_counts.bin").write_bytes(np.arange(VOCABULARY, dtype="<i8").tobytes())
-    return FolderInput(folder, digest=str(folder))
 
 
 @pytest.fixture(params=["best_fit", "concatenate"])
-def shards(request, tmp_path):
-    first = made(tmp_path / "a", {"web": [40, 7], "code": [9]}, strategy=request.param)
-    second = made(tmp_path / "b", {"web": [12]}, strategy=request.param, seed=1)
-    return TokenShards([first, second])
+def written(request, tmp_path):
+    """Two outputs: `web` in three shards, `code` in one."""
+    how = {"strategy": request.param}
+    return [
+        write_shards(tmp_path / "a", {"web": [40, 7], "code": [9]}, **how),
+        write_shards(tmp_path / "b", {"web": [12]}, seed=1, **how),
+    ]
 
 
-def every(shards, source):
-    """The ids and sequences of a whole source."""
-    count = shards.sequences[source]
-    return np.full(count, shards.sources.index(source)), np.arange(count)
+@pytest.fixture
+def shards(written):
+    return TokenShards(written)
 
 
-def test_hand_made_rows_give_targets_positions_and_pieces():
-    rows = np.array([[0, 9, 1, 0, 8, 7, 1, 2], [5, 6, 7, 8, 9, 5, 6, 7]])
-    targets, positions, documents = pieces(rows, end_id=1, padding_id=2)
-    assert targets.tolist() == [
+def rows_of(written, source):
+    """What was written of a source, through all outputs."""
+    return [row for one in written for row in one.rows.get(source, [])]
+
+
+def test_hand_made_rows_give_targets_positions_pieces_and_cumulative_lengths():
+    rows = np.array([[0, 9, 1, 0, 8, 7, 1, 2], [5, 6, 7, 8, 9, 5, 6, 7]], dtype=np.uint16)
+    cut = cut_into_pieces(rows, END, PADDING)
+    assert cut.tokens_BL.tolist() == rows.tolist()
+    assert cut.targets_BL.tolist() == [
         [9, 1, IGNORED, 8, 7, 1, IGNORED, IGNORED],
         [6, 7, 8, 9, 5, 6, 7, IGNORED],
     ]
-    assert positions[0, :7].tolist() == [0, 1, 2, 0, 1, 2, 3]
-    assert positions[1].tolist() == list(range(8))
-    assert documents.tolist() == [[0, 0, 0, 1, 1, 1, 1, -1], [0] * 8]
+    assert cut.positions_BL.tolist() == [[0, 1, 2, 0, 1, 2, 3, 0], list(range(8))]
+    assert cut.documents_BL.tolist() == [[0, 0, 0, 1, 1, 1, 1, -1], [0] * 8]
+    assert cut.cu_seqlens.tolist() == [0, 3, 7, 8, 16]
+    assert (cut.max_length, cut.largest) == (8, 9)
 
 
-def test_pieces_found_in_the_tokens_are_those_of_the_index(shards):
+def test_where_the_end_token_is_also_the_padding_the_first_one_ends_the_text():
+    """As GPT-2's tokenizer has it, whose one special token is all of them."""
+    cut = cut_into_pieces(np.array([[7, 8, 1, 9, 1, 1, 1]], dtype=np.uint32), 1, 1)
+    assert cut.documents_BL.tolist() == [[0, 0, 0, 1, 1, -1, -1]]
+    assert cut.targets_BL.tolist() == [[8, 1, IGNORED, 1, IGNORED, IGNORED, IGNORED]]
+    assert cut.cu_seqlens.tolist() == [0, 3, 5, 7]
+
+
+def test_batches_are_what_was_written(shards, written):
+    assert shards.sources == ("code", "web")
     for source in shards.sources:
         batch = shards.batch(*every(shards, source))
-        indexed = shards.documents_of(*every(shards, source))
-        for row, in_row in enumerate(indexed):
-            documents = np.full(LENGTH, -1)
-            positions = np.zeros(LENGTH, dtype=np.int64)
-            for number, piece in enumerate(in_row):
-                stop = piece.start + piece.length
-                documents[piece.start : stop] = number
-                positions[piece.start : stop] = np.arange(piece.length)
+        for row, runs in enumerate(rows_of(written, source)):
+            tokens, documents = np.full(LENGTH, PADDING), np.full(LENGTH, -1)
+            targets, positions = np.full(LENGTH, IGNORED), np.zeros(LENGTH, dtype=int)
+            for number, run in enumerate(runs):
+                span = slice(run.start, run.start + len(run.ids))
+                tokens[span], documents[span] = run.ids, number
+                targets[span] = [*run.ids[1:], IGNORED]
+                positions[span] = range(len(run.ids))
+            assert batch.tokens_BL[row].tolist() == tokens.tolist()
+            assert batch.targets_BL[row].tolist() == targets.tolist()
             assert batch.documents_BL[row].tolist() == documents.tolist()
-            real = documents >= 0
-            assert batch.positions_BL[row][real].tolist() == positions[real].tolist()
+            text = documents >= 0
+            assert batch.positions_BL[row][text].tolist() == positions[text].tolist()
 
 
-def test_no_target_crosses_a_document_and_no_other_is_missing(shards):
+def test_documents_are_named_with_place_language_and_content_hash(shards, written):
     for source in shards.sources:
-        batch = shards.batch(*every(shards, source))
-        for row, in_row in enumerate(shards.documents_of(*every(shards, source))):
-            expected = np.full(LENGTH, IGNORED)
-            for piece in in_row:
-                last = piece.start + piece.length - 1
-                expected[piece.start : last] = batch.tokens_BL[row, piece.start + 1 : last + 1]
-            assert batch.targets_BL[row].tolist() == expected.tolist()
+        named = shards.documents_of(*every(shards, source))
+        for pieces, runs in zip(named, rows_of(written, source), strict=True):
+            assert [
+                (p.doc_id, p.start, p.length, p.document_start, p.language, p.content_hash)
+                for p in pieces
+            ] == [
+                (
+                    run.document.doc_id,
+                    run.start,
+                    len(run.ids),
+                    run.document_start,
+                    run.document.language,
+                    run.document.content_hash,
+                )
+                for run in runs
+            ]
 
 
-def test_an_epoch_by_the_clock_reads_every_document_exactly_once(shards):
-    sequences = {"web": shards.sequences["web"]}
-    steps = -(-sequences["web"] // 4)
-    phase = Phase(steps, 4, LENGTH, {"web": 1.0})
-    clock = SampleClock(shards.sequences, [phase], seed=9)
-    seen: dict[str, int] = {}
-    left = sequences["web"]
-    for step in range(1, steps + 1):
-        draw = clock.batch(step)
-        for row in shards.documents_of(draw.sources, draw.sequences)[:left]:
-            for piece in row:
-                seen[piece.doc_id] = seen.get(piece.doc_id, 0) + piece.length
-        left -= 4
-    assert len(seen) == 40 + 7 + 12
-    assert sum(seen.values()) == shards.total("tokens")["web"]
+def test_a_sequence_that_a_batch_names_twice_is_named_twice(shards):
+    once, again = shards.documents_of([1, 1], [3, 3])
+    assert once == again
+    assert once
+
+
+def test_the_way_back_leads_from_a_document_to_its_sequences(shards, written):
+    rows = {source: rows_of(written, source) for source in shards.sources}
+    for wanted in ({"0-web-0-3"}, {"1-web-0-0", "0-code-0-2", "0-web-1-6"}, {"none"}):
+        expected = {
+            source: [
+                number
+                for number, runs in enumerate(rows[source])
+                if any(run.document.doc_id in wanted for run in runs)
+            ]
+            for source in shards.sources
+        }
+        found = {name: part.tolist() for name, part in shards.sequences_of(wanted).items()}
+        assert found == {name: part for name, part in expected.items() if part}
+
+
+def test_rows_of_token_files_have_numbers_within_their_source(shards, written):
+    first, second = written
+    before = len(first.rows["web"])
+    chosen = {
+        first.digest: {"code/00000.tokens": [2, 0]},
+        second.digest: {"web/00000.tokens": [4]},
+        "another": {"web/00000.tokens": [1]},
+    }
+    found = {name: part.tolist() for name, part in shards.sequences_in(chosen).items()}
+    assert found == {"code": [0, 2], "web": [before + 4]}
+
+
+def test_totals_are_over_all_outputs(shards, written):
+    assert shards.total("sequences") == shards.sequences
+    for source in shards.sources:
+        runs = [run for row in rows_of(written, source) for run in row]
+        assert shards.total("tokens")[source] == sum(len(run.ids) for run in runs)
+        languages: dict[str, int] = {}
+        for run in runs:
+            name = run.document.language or ""
+            languages[name] = languages.get(name, 0) + len(run.ids)
+        assert shards.languages[source] == languages
+    assert shards.total("documents") == {"code": 9, "web": 59}
+    assert shards.train_counts().tolist() == (2 * np.arange(VOCABULARY)).tolist()
+    assert shards.token_bytes().tolist() == list(range(VOCABULARY))
+    assert (shards.vocabulary_size, shards.padded_vocabulary_size) == (VOCABULARY, 64)
 
 
 def test_a_batch_by_the_clock_names_its_sources(shards):
@@ -170,44 +152,68 @@ def test_a_batch_by_the_clock_names_its_sources(shards):
         assert all(f"-{source}-" in piece.doc_id for piece in in_row)
 
 
-def test_sources_of_several_inputs_are_joined_by_name(shards):
-    assert shards.sources == ("code", "web")
-    assert shards.total("sequences") == shards.sequences
-    assert shards.train_counts().tolist() == (2 * np.arange(VOCABULARY)).tolist()
-    assert shards.token_bytes().tolist() == list(range(VOCABULARY))
+def test_a_batch_of_no_rows_is_whole():
+    """A rank may have none, where the batch has fewer rows than there are ranks."""
+    cut = cut_into_pieces(np.empty((0, LENGTH), dtype=np.uint16), END, PADDING)
+    assert cut.tokens_BL.shape == cut.targets_BL.shape == (0, LENGTH)
+    assert (cut.cu_seqlens.tolist(), cut.max_length, cut.largest) == ([0], 0, -1)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("tokenizer", "u"), ("sequence_length", 32), ("vocabulary_size", 51)]
-)
-def test_inputs_that_do_not_belong_together_are_refused(tmp_path, name, value):
-    inputs = [
-        made(tmp_path / "a", {"web": [5]}),
-        made(tmp_path / "b", {"web": [5]}, **{name: value}),
-    ]
-    with pytest.raises(InputError, match=name):
-        TokenShards(inputs)
+def test_types_are_those_that_embedding_and_cross_entropy_take(shards):
+    torch = pytest.importorskip("torch")
+    batch = shards.batch(*every(shards, "code"))
+    tokens, targets = torch.from_numpy(batch.tokens_BL), torch.from_numpy(batch.targets_BL)
+    table = torch.randn(VOCABULARY, VOCABULARY, dtype=torch.float64, requires_grad=True)
+    logits = torch.nn.functional.embedding(tokens, table)
+    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
+    loss.backward()
+    seen = np.bincount(batch.tokens_BL[batch.targets_BL != IGNORED], minlength=VOCABULARY)
+    assert ((table.grad.abs().sum(1) > 0).numpy() == (seen > 0)).all()
 
 
-def test_no_input_is_refused():
-    with pytest.raises(InputError, match="no token shards"):
-        TokenShards([])
+def same(one: Batch, other: Batch) -> bool:
+    names = ("tokens_BL", "targets_BL", "positions_BL", "documents_BL", "sources_B", "cu_seqlens")
+    equal = all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
+    return equal and one.max_length == other.max_length
 
 
-def test_a_token_outside_the_vocabulary_is_named(tmp_path):
-    shards = TokenShards([made(tmp_path / "a", {"web": [5]}, vocabulary_size=20)])
-    with pytest.raises(CorruptArtifact, match="vocabulary has 20"):
-        shards.batch(*every(shards, "web"))
+def test_part_of_a_batch_is_the_batch_of_those_rows(shards):
+    sources_B, sequences_B = every(shards, "web")
+    whole = shards.batch(sources_B, sequences_B)
+    for start, stop in ((0, 3), (3, 7), (2, len(whole)), (4, 4), (0, len(whole))):
+        part = shards.batch(sources_B[start:stop], sequences_B[start:stop])
+        assert same(whole.part(start, stop), part)
 
 
-def test_a_cut_shard_is_named(tmp_path):
-    given = made(tmp_path / "a", {"web": [5]})
-    path = given.folder / "web/00000.tokens"
-    path.write_bytes(path.read_bytes()[:-2])
-    with pytest.raises(CorruptArtifact, match="expected"):
-        TokenShards([given]).batch(np.array([0]), np.array([0]))
+def test_batches_that_are_held_keep_their_values(shards):
+    sources_B, sequences_B = every(shards, "web")
+    held = [shards.batch(sources_B[i : i + 2], sequences_B[i : i + 2]) for i in range(9)]
+    copies = [batch.tokens_BL.copy() for batch in held]
+    for i in range(9):
+        shards.batch(sources_B[i : i + 2], sequences_B[i : i + 2])
+    assert all((a.tokens_BL == b).all() for a, b in zip(held, copies, strict=True))
 
 
-def test_a_sequence_outside_the_source_is_a_programming_error(shards):
-    with pytest.raises(ValueError, match="no sequence"):
-        shards.batch(np.array([0]), np.array([10**6]))
+@pytest.mark.parametrize("sequence", [10**6, -1])
+def test_a_sequence_outside_the_source_is_a_programming_error(shards, sequence):
+    with pytest.raises(ValueError, match=f"source 'code' has no sequence {sequence}"):
+        shards.batch([0], [sequence])
+
+
+def test_sequences_behind_shards_without_any_are_found(tmp_path):
+    made = write_shards(tmp_path / "a", {"web": [0, 5, 0, 0, 6, 0]})
+    shards = TokenShards([made])
+    batch = shards.batch(*every(shards, "web"))
+    for row, runs in enumerate(made.rows["web"]):
+        assert batch.tokens_BL[row, 0] == runs[0].ids[0]
+
+
+def test_wide_ids_come_as_they_are(tmp_path):
+    size = 100_000
+    made = write_shards(tmp_path / "a", {"web": [30]}, vocabulary=size, dtype="uint32")
+    shards = TokenShards([made])
+    batch = shards.batch(*every(shards, "web"))
+    for row, runs in enumerate(made.rows["web"]):
+        ids = [token for run in runs for token in run.ids]
+        assert batch.tokens_BL[row, : len(ids)].tolist() == ids
+    assert batch.tokens_BL.max() > 2**16

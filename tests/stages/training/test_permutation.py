@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.training.permutation import LARGEST, Permutation, key_of
+from stages.training.permutation import LARGEST, Permutation, key_of, round_keys, shuffled
 
 
 @pytest.mark.parametrize("size", [*range(1, 70), 255, 256, 257, 1000, 4096, 4097, 65_537])
@@ -18,14 +18,53 @@ def test_every_element_is_hit_exactly_once(size):
     assert np.array_equal(permutation.inverse(shuffled), np.arange(size))
 
 
-@settings(max_examples=60, deadline=None)
-@given(size=st.integers(1, LARGEST), seed=st.integers(0, 2**32), data=st.data())
-def test_inverse_undoes_it_at_any_size(size, seed, data):
+SIZES = st.one_of(
+    st.integers(1, 10**12),
+    st.integers(1, LARGEST),
+    st.integers(0, 61).flatmap(lambda bits: st.integers(2**bits, min(2**bits + 2, LARGEST))),
+)
+"""Any size, and those just above a power of two, where most of the domain lies outside."""
+
+
+@settings(max_examples=200, deadline=None)
+@given(size=SIZES, seed=st.integers(0, 2**32), epoch=st.none() | st.integers(0, 99), data=st.data())
+def test_inverse_undoes_it_at_any_size(size, seed, epoch, data):
+    """Both ways inside the range: so no two indices share an image, at any size."""
     indices = np.array(data.draw(st.lists(st.integers(0, size - 1), max_size=20)), dtype=np.int64)
-    permutation = Permutation(size, key_of(seed))
-    shuffled = permutation(indices)
-    assert ((shuffled >= 0) & (shuffled < size)).all()
-    assert np.array_equal(permutation.inverse(shuffled), indices)
+    permutation = Permutation(size, key_of(seed), epoch)
+    for there, back in (
+        (permutation, permutation.inverse),
+        (permutation.inverse, permutation),
+    ):
+        moved = there(indices)
+        assert ((moved >= 0) & (moved < size)).all()
+        assert np.array_equal(back(moved), indices)
+
+
+@settings(max_examples=40, deadline=None)
+@given(size=st.integers(1, 3000), epoch=st.integers(0, 2**40), seed=st.integers(0, 99))
+def test_every_epoch_is_a_bijection_of_its_own(size, epoch, seed):
+    indices = np.arange(size)
+    found = Permutation(size, key_of(seed), epoch)(indices)
+    assert np.array_equal(np.sort(found), indices)
+    if size > 100:
+        assert not np.array_equal(found, Permutation(size, key_of(seed), epoch + 1)(indices))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    sizes=st.lists(st.integers(1, 10**12), min_size=1, max_size=5),
+    rows=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4 * 10**12)), max_size=50),
+)
+def test_rows_of_many_sources_and_epochs_are_shuffled_as_each_alone(sizes, rows):
+    keys = [key_of("source", number) for number in range(len(sizes))]
+    sources = np.array([source % len(sizes) for source, _ in rows], dtype=np.int64)
+    ordinals = np.array([ordinal for _, ordinal in rows], dtype=np.int64)
+    table = np.stack([round_keys(key) for key in keys])
+    found = shuffled(sources, ordinals, np.array(sizes, dtype=np.int64), table)
+    for source, ordinal, sequence in zip(sources, ordinals.tolist(), found.tolist(), strict=True):
+        epoch, within = divmod(ordinal, sizes[source])
+        assert Permutation(sizes[source], keys[source], epoch)([within]).tolist() == [sequence]
 
 
 def test_one_element_of_a_trillion_needs_no_other():
@@ -53,6 +92,49 @@ def test_first_place_is_taken_by_any_element_equally_often(size):
     counts = np.bincount(images, minlength=size)
     chi_square = float(((counts - 20) ** 2 / 20).sum())
     assert chi_square < size - 1 + 5 * np.sqrt(2 * size)
+
+
+def cells(a, b, size, bins=16):
+    """Chi-square of pairs over bins x bins, against all cells alike; bins² - 1 on average."""
+    counts, _, _ = np.histogram2d(a, b, bins=bins, range=[[0, size], [0, size]])
+    expected = len(a) / bins**2
+    return float(((counts - expected) ** 2 / expected).sum())
+
+
+BOUND = 255 + 5 * np.sqrt(2 * 255)
+"""Five deviations above the mean of chi-square with 255 degrees of freedom."""
+
+
+@pytest.mark.parametrize("size", [50_000, 2**16, 2**16 + 1, 99_991])
+def test_neighbours_tell_nothing_of_each_other(size):
+    """At any distance, so that neither a batch nor a rank reads related sequences."""
+    order = Permutation(size, key_of("scatter"), 3)(np.arange(size))
+    for lag in (1, 2, 3, 8, 64, 256, 1000, size // 2):
+        assert cells(order[:-lag], order[lag:], size) < BOUND
+
+
+@pytest.mark.parametrize("size", [50_000, 2**16, 99_991])
+def test_epochs_and_sources_have_unrelated_orders(size):
+    """No cell of (order in one, order in the other) is fuller; nor is their difference a shift.
+
+    Two linear congruential shuffles fail both: they differ by little more than a shift.
+    """
+    indices = np.arange(size)
+    orders = [Permutation(size, key_of("epoch", s), e)(indices) for s in "ab" for e in (0, 1, 2)]
+    for number, one in enumerate(orders):
+        for other in orders[:number]:
+            assert cells(one, other, size) < BOUND
+            shift = (one - other) % size
+            assert np.bincount(shift, minlength=size).max() < 15  # Poisson of mean 1
+            assert cells(shift[:-1], shift[1:], size) < BOUND
+
+
+def test_a_linear_congruential_shuffle_would_be_seen():
+    """The tests above fail for i -> (a i + c) mod n, the shuffle that Marin gave up."""
+    size, indices = 50_000, np.arange(50_000)
+    one, other = (48271 * indices + 11) % size, (48271 * indices + 20_011) % size
+    assert cells(one[:-1], one[1:], size) > BOUND
+    assert np.bincount((one - other) % size, minlength=size).max() == size
 
 
 def test_neighbours_are_scattered():

@@ -1,4 +1,4 @@
-"""Data sets of the Hub: which files an entry means, how each is pinned, who is told a token."""
+"""Data sets and models of the Hub: which files an entry means, how pinned, who is told a token."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def test_a_hostile_name_is_refused(hub, name):
         ("{dataset: a/b, root: c}", "root: does not go with dataset"),
         ("{dataset: a/b, paths: c}", "dataset: stands beside paths"),
         ("{dataset: a/b, crawl: CC-MAIN-2024-33, first: 1}", "dataset: stands beside crawl"),
-        ("{files: a, revision: main}", "revision: goes with dataset only"),
+        ("{files: a, revision: main}", "revision: goes with dataset or model only"),
     ],
 )
 def test_a_wrong_entry_is_told_with_file_and_line(tmp_path, text, message):
@@ -225,3 +225,23 @@ def test_a_wrong_entry_is_told_with_file_and_line(tmp_path, text, message):
     with pytest.raises(UsageError, match=message) as caught:
         load_recipe(path)
     assert "recipe.yaml:2: snapshots.math" in str(caught.value)
+
+
+def test_a_model_s_files_are_pinned_likewise(hub, store):
+    files = {"tokenizer.json": b"{" + b" " * 2000 + b"}", "model.safetensors": b"w" * 9000}
+    commit = hub.push("org/llm", files, kind="models")
+    source = snapshot_entry("llm", {"model": "org/llm", "files": ["tokenizer*"]}, "test")
+    assert source.told == "model org/llm"
+    (found,) = find_files(source)
+    assert found.location == f"{hub.url}/org/llm/resolve/{commit}/tokenizer.json"
+    manifest = take_snapshot(store, source)
+    assert read(store, manifest) == {"tokenizer.json": files["tokenizer.json"]}
+    with pytest.raises(InputError, match="the Hub shows no model org/none"):
+        find_files(snapshot_entry("llm", {"model": "org/none"}, "test"))
+
+
+def test_a_model_and_a_data_set_are_two_places():
+    with pytest.raises(UsageError, match="model: stands beside dataset"):
+        snapshot_entry("x", {"model": "org/a", "dataset": "org/b"}, "test")
+    with pytest.raises(UsageError, match="'org/a/b' is no model's name"):
+        snapshot_entry("x", {"model": "org/a/b"}, "test")

@@ -1,4 +1,4 @@
-"""Data sets of the Hugging Face Hub: which files one holds at a revision, and what each is.
+"""Data sets and models of the Hugging Face Hub: the files of one at a revision, what each is.
 
 The Hub tells size and sha256 of files kept in LFS, which are the large ones; of the others the git
 blob id, which is also their ETag. Names lead to the files as they were at one commit.
@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from artifacts_schema.errors import InputError
-from flows.recipe.snapshot_entry import MAGIC, SnapshotFiles
-from stages.engine.hub import endpoint, file_url
+from flows.recipe.snapshot_entry import HUB, MAGIC, SnapshotFiles
+from stages.engine.hub import endpoint, file_url, page_url
 from stages.engine.remote import Identity
 
 SECONDS = 30.0
@@ -22,41 +23,57 @@ MAX_FILES = 1_000_000
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
-def dataset_files(source: SnapshotFiles) -> list[tuple[str, str, Identity]]:
-    """(name, URL, identity) of every file of the data set that `source.files` mean, by name.
+@dataclass(frozen=True)
+class _Repository:
+    """A data set or a model, and how the Hub is asked about it."""
 
-    Hidden files are left out. Raises InputError if there is no such data set, revision or file, or
-    if it may not be read.
+    api: Any
+    kind: str
+    name: str
+
+    @property
+    def told(self) -> str:
+        return f"{HUB[self.kind]} {self.name}"
+
+
+def hub_files(source: SnapshotFiles) -> list[tuple[str, str, Identity]]:
+    """(name, URL, identity) of every file on the Hub that `source.files` mean, by name.
+
+    Hidden files are left out. Raises InputError if there is no such data set or model, revision or
+    file, or if it may not be read.
     """
     from huggingface_hub import HfApi
 
-    assert source.dataset is not None
-    api, dataset = HfApi(endpoint=endpoint()), source.dataset
+    assert source.on_hub is not None
+    hub = _Repository(HfApi(endpoint=endpoint()), *source.on_hub)
     found: dict[str, Identity] = {}
-    with _explained(source):
-        commit = _commit(api, dataset, source.revision)
+    with _explained(source, hub):
+        commit = _commit(hub, source.revision)
         for pattern in source.files or ("",):
-            matched = _matched(api, dataset, commit, pattern, source.where)
+            matched = _matched(hub, commit, pattern, source.where)
             if not matched:
                 raise InputError(
-                    f"no file of data set {dataset} matches '{pattern or '*'}'",
+                    f"no file of {hub.told} matches '{pattern or '*'}'",
                     where=source.where,
-                    hint=f"its files: {endpoint()}/datasets/{dataset}/tree/{commit}",
+                    hint=f"its files: {page_url(hub.kind, hub.name)}/tree/{commit}",
                 )
             found |= matched
-    return [(name, file_url(dataset, commit, name), found[name]) for name in sorted(found)]
+    return [
+        (name, file_url(hub.kind, hub.name, commit, name), found[name]) for name in sorted(found)
+    ]
 
 
-def _commit(api: Any, dataset: str, revision: str | None) -> str:
+def _commit(hub: _Repository, revision: str | None) -> str:
     if revision is not None and _COMMIT.fullmatch(revision):
         return revision
-    commit = api.dataset_info(dataset, revision=revision, timeout=SECONDS).sha
+    told = hub.api.repo_info(hub.name, repo_type=hub.kind, revision=revision, timeout=SECONDS)
+    commit = told.sha
     if not isinstance(commit, str) or not _COMMIT.fullmatch(commit):
-        raise InputError(f"the Hub names no commit of {dataset}", where=endpoint())
+        raise InputError(f"the Hub names no commit of {hub.name}", where=endpoint())
     return commit
 
 
-def _matched(api: Any, dataset: str, commit: str, pattern: str, where: str) -> dict[str, Identity]:
+def _matched(hub: _Repository, commit: str, pattern: str, where: str) -> dict[str, Identity]:
     """Identities by name. A pattern without magic is a file, or a folder and all below it."""
     from fsspec.utils import glob_translate
 
@@ -66,30 +83,30 @@ def _matched(api: Any, dataset: str, commit: str, pattern: str, where: str) -> d
     like = re.compile(glob_translate(below)) if MAGIC & set(below) else None
     deep = like is None or len(parts) > fixed + 1 or "**" in parts[-1]
     found = {}
-    for file in _tree(api, dataset, commit, "/".join(parts[:fixed]), deep):
+    for file in _tree(hub, commit, "/".join(parts[:fixed]), deep):
         name = _checked(file.path, where)
         if like is not None:
             taken = like.match(name) is not None
         else:
             taken = not below or name == below or name.startswith(f"{below}/")
         if taken and (name == below or not any(part[0] == "." for part in name.split("/"))):
-            found[name] = _identity(file, dataset, where)
+            found[name] = _identity(file, hub, where)
     return found
 
 
-def _tree(api: Any, dataset: str, commit: str, folder: str, deep: bool) -> Iterator[Any]:
+def _tree(hub: _Repository, commit: str, folder: str, deep: bool) -> Iterator[Any]:
     """The files in or below a folder, none where it is not there."""
     from huggingface_hub.errors import EntryNotFoundError
     from huggingface_hub.hf_api import RepoFile
 
     try:
-        tree = api.list_repo_tree(
-            dataset, folder or None, recursive=deep, revision=commit, repo_type="dataset"
+        tree = hub.api.list_repo_tree(
+            hub.name, folder or None, recursive=deep, revision=commit, repo_type=hub.kind
         )
         for number, entry in enumerate(tree):
             if number >= MAX_FILES:
                 raise InputError(
-                    f"data set {dataset} has more than {MAX_FILES:,} files",
+                    f"{hub.told} has more than {MAX_FILES:,} files",
                     where=endpoint(),
                     hint="name a folder: files: [data/*.parquet]",
                 )
@@ -106,7 +123,7 @@ def _checked(name: str, where: str) -> str:
     return name
 
 
-def _identity(file: Any, dataset: str, where: str) -> Identity:
+def _identity(file: Any, hub: _Repository, where: str) -> Identity:
     size = file.lfs.size if file.lfs is not None else file.size
     sha256 = file.lfs.sha256 if file.lfs is not None else None
     good = isinstance(size, int) and size >= 0
@@ -116,27 +133,26 @@ def _identity(file: Any, dataset: str, where: str) -> Identity:
         good = good and _COMMIT.fullmatch(str(file.blob_id)) is not None
     if not good:
         raise InputError(
-            f"the Hub tells no size or checksum of {file.path} in {dataset}", where=where
+            f"the Hub tells no size or checksum of {file.path} in {hub.name}", where=where
         )
     return Identity(size, "" if sha256 else f'"{file.blob_id}"', sha256)
 
 
 @contextmanager
-def _explained(source: SnapshotFiles) -> Iterator[None]:
+def _explained(source: SnapshotFiles, hub: _Repository) -> Iterator[None]:
     """Sort what the Hub's library raises; its texts name the request, and no token."""
     from huggingface_hub import errors
 
     def problem(what: str, hint: str) -> InputError:
         return InputError(what, where=source.where, hint=hint)
 
-    name = f"data set {source.dataset}"
+    name = hub.told
     try:
         yield
     except errors.GatedRepoError:
         raise problem(
             f"{name} asks for consent",
-            f"agree on {endpoint()}/datasets/{source.dataset}, "
-            "then `hf auth login` or set HF_TOKEN",
+            f"agree on {page_url(hub.kind, hub.name)}, then `hf auth login` or set HF_TOKEN",
         ) from None
     except errors.RevisionNotFoundError:
         raise problem(

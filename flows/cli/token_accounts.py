@@ -1,0 +1,130 @@
+"""The token account of a pretraining step before it runs, and of a run that is over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from artifacts_schema.errors import UsageError
+from artifacts_schema.identity import short
+
+if TYPE_CHECKING:
+    from flows.recipe.graph import Instance
+    from flows.recipe.pipeline import Pipeline
+    from stages.engine.inputs import Input
+
+STAGE = "pretrain"
+
+
+@dataclass(frozen=True)
+class Told:
+    """An account as `run.json` holds it, or the steps that must make token shards first."""
+
+    name: str
+    recipe: str | None = None
+    account: dict[str, Any] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+    refusals: tuple[UsageError, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return {
+            "name": self.name,
+            "waits_for": list(self.missing),
+            **self.account,
+            "refusals": [str(error) for error in self.refusals],
+        }
+
+    def raise_refusals(self) -> None:
+        """Raise what keeps the run from starting."""
+        if self.refusals:
+            what = "; ".join(error.what for error in self.refusals)
+            hint = "; ".join(error.hint or "" for error in self.refusals)
+            raise UsageError(what, where=self.name, hint=hint)
+
+
+def of_recipe(
+    recipe: str,
+    store: str,
+    *,
+    step: str | None = None,
+    profile: str | None = None,
+    overrides: Sequence[str] = (),
+) -> list[Told]:
+    """Of each pretraining step of a recipe (or of `step` alone), as planned; launches nothing.
+
+    UsageError for a recipe without such a step, and for what cannot be planned.
+    """
+    from flows.cli.progress import hashing
+    from flows.recipe.pipeline import Pipeline, Request
+
+    with hashing() as progress:
+        request = Request(recipe, store, profile, tuple(overrides))
+        pipeline = Pipeline.open(request, progress=progress)
+    graph = pipeline.graph
+    chosen = set(graph.instances) if step is None else graph.select(step, "--step")
+    wanted = [
+        one for one in graph.instances.values() if one.stage.name == STAGE and one.name in chosen
+    ]
+    if not wanted:
+        what = f"'{step}' is no pretraining step" if step else "the recipe has no pretraining step"
+        known = [one.name for one in graph.instances.values() if one.stage.name == STAGE]
+        raise UsageError(what, where=recipe, hint=f"it has {', '.join(known)}" if known else None)
+    plan = pipeline.plan()
+    made = {line.instance: line.manifest for line in plan.steps if line.action == "reuse"}
+    return [_planned(recipe, pipeline, one, made) for one in wanted]
+
+
+def of_run(ref: str, store: str) -> Told:
+    """Of a pretraining run in the store: planned and realised."""
+    from flows.cli.artifacts import names_of, open_store, title
+    from stages.engine.inputs import Input
+
+    opened = open_store(store)
+    manifest, _ = opened.resolve(ref)
+    if manifest.stage != STAGE:
+        raise UsageError(
+            f"{manifest.stage} {short(manifest.key)} is not a pretraining run",
+            where=ref,
+            hint="give the ref of a pretrain step, or a recipe",
+        )
+    run = Input.of(opened, manifest, "training_run", full_check=False).read_json("run.json")
+    parts = ("phases", "skipped_training_steps", "sources", "languages", "languages_are")
+    return Told(title(manifest, names_of(opened)), account={name: run[name] for name in parts})
+
+
+def _planned(recipe: str, pipeline: Pipeline, instance: Instance, made: dict[str, Any]) -> Told:
+    """The account of a step whose token shards stand; else which steps make them."""
+    name = f"{pipeline.name}/{instance.name}"
+    sources = instance.inputs["train"]
+    missing = dict.fromkeys(
+        source.node
+        for source in sources
+        if source.node is not None and source.manifest is None and not made.get(source.node)
+    )
+    if missing:
+        return Told(name, recipe, missing=tuple(missing))
+    from stages.engine.inputs import Input
+
+    given = [(source.manifest or made[source.node or ""], source.output) for source in sources]
+    inputs = [
+        Input.of(pipeline.store, manifest, output, full_check=False) for manifest, output in given
+    ]
+    return _account(name, recipe, instance, inputs)
+
+
+def _account(name: str, recipe: str, instance: Instance, inputs: list[Input]) -> Told:
+    from stages.pretrain.account import planned_account
+    from stages.pretrain.plan import caps, unchecked_plan
+    from stages.training.account import refusals
+    from stages.training.data import TokenShards
+
+    config: Any = instance.stage.Config.parse(instance.config, where=f"{instance.where}: config")
+    shards = TokenShards(inputs)
+    try:
+        plan = unchecked_plan(config, shards)
+    except UsageError as error:
+        raise UsageError(error.what, where=f"{name}: {error.where}", hint=error.hint) from None
+    errors = refusals(plan.clock, caps(config, shards))
+    return Told(name, recipe, planned_account(config, plan), refusals=tuple(errors))

@@ -1,0 +1,1 @@
+"""Tokenizers and documents to a comparison of how they cut the same texts."""

@@ -1,0 +1,363 @@
+"""A comparison as figures need it: sums by language and source, the tax, and its plots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stages.engine.figures import Axis, BarFigure, Bars, Cell, Column, Figure, TableFigure, number
+from stages.engine.tally import sentences
+
+if TYPE_CHECKING:
+    from stages.engine.page import Artifact
+    from stages.text.fertility import Fertility
+
+DRAWN = 20
+"""Languages or sources that are drawn, those with the highest values."""
+
+UNKNOWN = 0.01
+"""Share of unknown tokens above which a tokenizer's numbers on a language are not shown: one such
+token may stand for a whole sentence, which looks like a low price."""
+
+WORST = 3
+NONE = "(none)"
+
+Ratio = Callable[["Fertility"], float | None]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of measures.parquet."""
+
+    tokenizer: str
+    text: str
+    language: str
+    source: str
+    sums: Fertility
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a comparison measured; `names` are the tokenizers in the order of the inputs."""
+
+    names: tuple[str, ...]
+    rows: tuple[Row, ...]
+    described: dict[str, dict[str, Any]]
+    reference: str
+
+    @classmethod
+    def of(cls, artifact: Artifact) -> Comparison:
+        """Read the measures of a committed comparison."""
+        from stages.text.fertility import Fertility
+
+        given = artifact.output("comparison")
+        rows = []
+        for row in given.read_table("measures.parquet").to_pylist():
+            key = {name: row.pop(name) for name in ("tokenizer", "text", "language", "source")}
+            key["language"] = key["language"] or NONE
+            rows.append(Row(**key, sums=Fertility(**row)))
+        names = tuple(dict.fromkeys(row.tokenizer for row in rows))
+        described = given.read_json("tokenizers.json")
+        return cls(names, tuple(rows), described, artifact.manifest.config["reference"])
+
+    def texts(self) -> str:
+        """What languages are compared on: parallel passages where there are any."""
+        return "parallel" if any(row.text == "parallel" for row in self.rows) else "documents"
+
+    def by(self, field: str, text: str) -> dict[str, dict[str, Fertility]]:
+        """Sums of a text (`parallel`, `documents`) by language, source or text, then tokenizer."""
+        from stages.text.fertility import Fertility
+
+        sums: dict[str, dict[str, Fertility]] = {}
+        for row in self.rows:
+            if row.text == text:
+                of = sums.setdefault(getattr(row, field), {})
+                of.setdefault(row.tokenizer, Fertility()).add(row.sums)
+        return dict(sorted(sums.items()))
+
+    def order(self) -> list[str]:
+        """Languages as they are shown: those that pay most first, by tax, else by fertility."""
+        worst: dict[str, float] = {}
+        tax = self.tax()
+        for language, of in self.by("language", self.texts()).items():
+            for name, sums in of.items():
+                price = tax[name].get(language) or 0.0
+                if self.texts() == "documents" and known(sums):
+                    price = sums.tokens_per_word or 0.0
+                worst[language] = max(price, worst.get(language, 0.0))
+        return sorted(worst, key=lambda language: (-worst[language], language))
+
+    def tax(self) -> dict[str, dict[str, float]]:
+        """Tokens for the same passages over those of the reference, by tokenizer and language.
+
+        As "tokenization premium" in Petrov et al. 2023 (arXiv 2305.15425). Sources that lack the
+        language or the reference do not count, nor do languages with unknown tokens.
+        """
+        return {
+            name: _tax([row for row in self.rows if row.tokenizer == name], self.reference)
+            for name in self.names
+        }
+
+
+def _tax(rows: Sequence[Row], reference: str) -> dict[str, float]:
+    tokens: dict[str, dict[str, int]] = {}
+    for row in rows:
+        if row.text == "parallel" and known(row.sums):
+            tokens.setdefault(row.source, {})[row.language] = row.sums.tokens
+    found = {}
+    for language in sorted({name for of in tokens.values() for name in of}):
+        both = [of for of in tokens.values() if language in of and of.get(reference)]
+        if both:
+            found[language] = sum(of[language] for of in both) / sum(of[reference] for of in both)
+    return found
+
+
+def known(sums: Fertility) -> bool:
+    """Whether the tokens stand for what the text says, but for a few."""
+    return (sums.unknown_share or 0.0) <= UNKNOWN
+
+
+# Tokenizers --------------------------------------------------------------------------------------
+
+
+def tokenizers(found: Comparison) -> TableFigure:
+    """One row for each tokenizer."""
+    tax, totals = found.tax(), _totals(found)
+    rows: list[tuple[Cell, ...]] = []
+    for name, sums in found.by("text", found.texts())[found.texts()].items():
+        told, total = found.described[name], totals[name]
+        dearest = max(tax[name].items(), key=lambda item: item[1], default=None)
+        cut_by = (told.get("algorithm"), told.get("pre_tokenizer"))
+        rows.append(
+            (
+                name,
+                ", ".join(part for part in cut_by if part),
+                told["vocabulary_size"],
+                _of_known(sums, lambda sums: sums.bytes_per_token),
+                f"{dearest[1]:.2f} ({dearest[0]})" if dearest else None,
+                total.unknown_share or None,
+                1 - total.not_restored / total.documents,
+            )
+        )
+    columns = (
+        Column("tokenizer"),
+        Column("algorithm"),
+        number("vocabulary"),
+        number("bytes/token", ".2f"),
+        number("highest tax"),
+        number("unknown", ".1%"),
+        number("restored", ".1%"),
+    )
+    shown = _without_empty(columns, rows)
+    return TableFigure("Tokenizers", *shown, _measured_on(found))
+
+
+def _totals(found: Comparison) -> dict[str, Fertility]:
+    from stages.text.fertility import Fertility
+
+    totals = {name: Fertility() for name in found.names}
+    for row in found.rows:
+        totals[row.tokenizer].add(row.sums)
+    return totals
+
+
+def _without_empty(
+    columns: Sequence[Column], rows: Sequence[tuple[Cell, ...]]
+) -> tuple[tuple[Column, ...], tuple[tuple[Cell, ...], ...]]:
+    """Without the columns that hold nothing in any row."""
+    kept = [i for i in range(len(columns)) if any(row[i] is not None for row in rows)]
+    return (
+        tuple(columns[i] for i in kept),
+        tuple(tuple(row[i] for i in kept) for row in rows),
+    )
+
+
+def _measured_on(found: Comparison) -> str:
+    parts = []
+    for text, what in (("documents", "documents"), ("parallel", "parallel documents")):
+        for of in found.by("text", text).values():
+            sums, languages = of[found.names[0]], len(found.by("language", text))
+            size = f"{sums.bytes / 1e6:,.1f} MB in {languages:,} languages"
+            parts.append(f"{sums.documents:,} {what} ({size})")
+    text = "of the parallel ones" if len(parts) > 1 else "of them"
+    note = (
+        f"Measured on {' and '.join(parts)}; bytes per token {text}. More bytes per token make "
+        "shorter sequences, in training and in every answer. Restored texts are those whose tokens "
+        "decode to the same text."
+    )
+    if any(total.unknown_tokens for total in _totals(found).values()):
+        note += " Unknown tokens stand for whatever the vocabulary lacks."
+    return note
+
+
+# Languages ---------------------------------------------------------------------------------------
+
+
+def tax_by_language(found: Comparison) -> list[Figure]:
+    """What the same passages cost in each language, the reference being 1."""
+    tax = found.tax()
+    order = found.order()
+    if not any(language != found.reference for by in tax.values() for language in by):
+        return []
+    drawn, rest = _first(order)
+    return [
+        BarFigure(
+            f"Tax on each language: tokens for the same text, {found.reference} = 1",
+            drawn,
+            Axis(f"tokens / tokens in {found.reference}", format=".2f"),
+            tuple(
+                Bars(name, tuple(tax[name].get(language) for language in drawn))
+                for name in found.names
+            ),
+            label="language",
+            note=sentences(
+                worst_languages(found, tax),
+                "A tax of 3 leaves a third of the context and triples the cost of an answer.",
+                _unknown(found, "parallel"),
+                rest,
+            ),
+        )
+    ]
+
+
+def _unknown(found: Comparison, text: str) -> str:
+    """A sentence on the languages that are not shown for a tokenizer."""
+    lost: dict[str, list[str]] = {}
+    for language, of in found.by("language", text).items():
+        for name, sums in of.items():
+            if not known(sums):
+                lost.setdefault(name, []).append(language)
+    if not lost:
+        return ""
+    told = [f"{', '.join(languages)} with {name}" for name, languages in lost.items()]
+    return f"Left out, since unknown tokens stand for parts of the text: {'; '.join(told)}."
+
+
+def worst_languages(found: Comparison, tax: dict[str, dict[str, float]]) -> str:
+    """One sentence: the languages that pay most under each tokenizer."""
+    told = []
+    for name in found.names:
+        others = [item for item in tax[name].items() if item[0] != found.reference]
+        dearest = sorted(others, key=lambda item: (-item[1], item[0]))[:WORST]
+        if dearest:
+            values = ", ".join(f"{language} {value:.2f}" for language, value in dearest)
+            told.append(f"{values} with {name}")
+    return f"The dearest languages are {'; '.join(told)}." if told else ""
+
+
+def by_language(found: Comparison) -> list[Figure]:
+    """Fertility, continued words and bytes per token by language."""
+    text = found.texts()
+    sums = {name: of for name, of in found.by("language", text).items() if name != NONE}
+    order = [language for language in found.order() if language in sums]
+    on = "Of parallel passages." if text == "parallel" else "Of documents."
+    lost = _unknown(found, text)
+    notes = (on, f"Low is good. {_WORDS}", lost), (on, "Low is good.", lost), (on, _BYTES, lost)
+    return _ratios(found, "language", sums, order, notes) if order else []
+
+
+def _ratios(
+    found: Comparison,
+    label: str,
+    sums: dict[str, dict[str, Fertility]],
+    order: Sequence[str],
+    notes: Sequence[tuple[str, ...]],
+) -> list[Figure]:
+    """Bars of each ratio by language or source."""
+    drawn, rest = _first(order)
+    return [
+        BarFigure(
+            f"{title} by {label}",
+            drawn,
+            axis,
+            tuple(
+                Bars(name, tuple(_of_known(sums[one].get(name), ratio) for one in drawn))
+                for name in found.names
+            ),
+            label=label,
+            note=sentences(*note, rest),
+        )
+        for (title, axis, ratio), note in zip(_RATIOS, notes, strict=True)
+    ]
+
+
+def _of_known(sums: Fertility | None, ratio: Ratio) -> float | None:
+    return ratio(sums) if sums is not None and known(sums) else None
+
+
+def _first(order: Sequence[str]) -> tuple[tuple[str, ...], str]:
+    """What is drawn of many labels, and a sentence on the others."""
+    left = len(order) - DRAWN
+    return tuple(order[:DRAWN]), f"The first {DRAWN} of {len(order):,}." if left > 0 else ""
+
+
+_WORDS = (
+    "Words are those of UAX #29, which parts Han, Hiragana and Thai letter by letter: compare "
+    "tokenizers within a language, languages by the tax."
+)
+_BYTES = (
+    "High is good; most letters are one byte in English, two in Russian, three in Chinese and Thai."
+)
+_RATIOS: tuple[tuple[str, Axis, Ratio], ...] = (
+    ("Fertility", Axis("tokens per word", format=".2f"), lambda sums: sums.tokens_per_word),
+    (
+        "Continued words",
+        Axis("share of words that are more than one token", format=".1%"),
+        lambda sums: sums.continued_share,
+    ),
+    ("Bytes per token", Axis("bytes per token", format=".2f"), lambda sums: sums.bytes_per_token),
+)
+
+
+# Sources -----------------------------------------------------------------------------------------
+
+
+def by_source(found: Comparison) -> list[Figure]:
+    """The same of the documents by source, the largest first."""
+    sums = found.by("source", "documents")
+    sizes = {source: max(one.bytes for one in of.values()) for source, of in sums.items()}
+    order = sorted(sizes, key=lambda source: (-sizes[source], source))
+    notes = [("Of documents.",)] * len(_RATIOS)
+    return _ratios(found, "source", sums, order, notes) if order else []
+
+
+def measures(found: Comparison) -> TableFigure:
+    """Every row of the measures, what was measured on the same texts together."""
+    place = {name: at for at, name in enumerate(found.names)}
+    ordered = sorted(
+        found.rows, key=lambda row: (row.text, row.source, row.language, place[row.tokenizer])
+    )
+    rows = [
+        (row.text, row.source, row.language, row.tokenizer, *_measured(row.sums)) for row in ordered
+    ]
+    columns = (
+        Column("text"),
+        Column("source"),
+        Column("language"),
+        Column("tokenizer"),
+        number("documents"),
+        number("words"),
+        number("tokens"),
+        number("tokens per word", ".2f"),
+        number("continued", ".1%"),
+        number("bytes per token", ".2f"),
+        number("characters per token", ".2f"),
+        number("unknown"),
+        number("not restored"),
+    )
+    return TableFigure("All measures", columns, tuple(rows))
+
+
+def _measured(sums: Fertility) -> tuple[Cell, ...]:
+    return (
+        sums.documents,
+        sums.words,
+        sums.tokens,
+        sums.tokens_per_word,
+        sums.continued_share,
+        sums.bytes_per_token,
+        sums.characters_per_token,
+        sums.unknown_tokens,
+        sums.not_restored,
+    )

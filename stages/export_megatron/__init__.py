@@ -1,0 +1,1 @@
+"""Token shards to Megatron's indexed datasets."""

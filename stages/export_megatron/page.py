@@ -1,0 +1,41 @@
+"""What an export to Megatron contributes to a report."""
+
+from __future__ import annotations
+
+from stages.engine.figures import Cell, Column, Figure, TableFigure, number
+from stages.engine.page import Artifact
+
+
+def page(artifact: Artifact) -> list[Figure]:
+    """Documents, tokens and bytes by source."""
+    table = artifact.output("dataset").read_json("dataset.json")
+    total = sum(one["tokens"] for one in table["sources"].values())
+    rows: list[tuple[Cell, ...]] = [
+        (
+            source,
+            one["prefix"],
+            one["documents"],
+            one["incomplete"],
+            one["tokens"],
+            one["tokens"] / total,
+            one["dtype"],
+            one["bytes"],
+        )
+        for source, one in sorted(table["sources"].items())
+    ]
+    columns = (
+        Column("source"),
+        Column("prefix"),
+        number("documents"),
+        number("incomplete"),
+        number("tokens"),
+        number("weight", ".1%"),
+        Column("type"),
+        number("bytes"),
+    )
+    note = (
+        "Weight: the source's share of the tokens, as in `data_path` of dataset.json. Incomplete: "
+        "documents of which `pack` cropped or left out tokens; they end without an end token, or "
+        "have a gap."
+    )
+    return [TableFigure("Megatron datasets", columns, tuple(rows), note)]

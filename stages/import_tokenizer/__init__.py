@@ -1,0 +1,1 @@
+"""A tokenizer that somebody else made, read as data."""

@@ -1,0 +1,132 @@
+"""The stage that brings a tokenizer along."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from artifacts_schema.config import Config, Execution
+from stages.engine import Context, One, Stage
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+    from stages.import_tokenizer.files import Files
+
+
+class ImportTokenizerConfig(Config):
+    """Which tokens have which role, where the files do not say, and what may be added."""
+
+    add_missing: bool = Field(
+        default=True,
+        description="Whether tokens that the tokenizer lacks (end, padding, turns, filling in the "
+        "middle) are added after its last id, under Ingot's names.",
+    )
+    begin_token: str | None = Field(
+        default=None, min_length=1, description="Token before a document; else bos_token, if any."
+    )
+    end_token: str | None = Field(
+        default=None, min_length=1, description="Token that ends a document; else eos_token."
+    )
+    padding_token: str | None = Field(
+        default=None, min_length=1, description="Token that fills rows; else pad_token."
+    )
+    pad_to_multiple_of: int = Field(
+        default=64,
+        ge=1,
+        le=2**16,
+        description="Rows of a model's embedding are the next multiple of this "
+        "(padded_vocabulary_size).",
+    )
+
+
+class ImportTokenizer(Stage):
+    """Read the tokenizer of a published model from a snapshot of its files, as data alone.
+
+    No code of the model is run, nothing is unpickled: tokenizer.json is checked, then tried in a
+    process of its own, which it may bring down. Which token has which role is read from the files;
+    what lacks is added at the end. Whether texts survive, and whether llama.cpp cuts text in the
+    same way, is measured and recorded.
+    """
+
+    name, version, reproducible = "import_tokenizer", 1, "bytes"
+    inputs = {"snapshot": One("snapshot")}
+    outputs = {"tokenizer": "tokenizer"}
+    libraries = ("tokenizers",)
+    Config, Execution = ImportTokenizerConfig, Execution
+
+    def run(self, context: Context) -> None:
+        """Read, check, try, complete, write."""
+        from stages.engine.sources import snapshot_name, source_files
+        from stages.import_tokenizer.checks import check
+        from stages.import_tokenizer.files import read_files
+        from stages.import_tokenizer.roles import complete, find_roles
+        from stages.import_tokenizer.trial import tried
+
+        config: ImportTokenizerConfig = context.config
+        snapshot = context.one("snapshot")
+        files = read_files(source_files(snapshot))
+        check(files)
+        tried(files.tokenizer, context.work)
+        named = {
+            "bos_token": config.begin_token,
+            "eos_token": config.end_token,
+            "pad_token": config.padding_token,
+        }
+        roles = find_roles(files, named)
+        tokenizer, described = complete(files, roles, add=config.add_missing)
+        found = tried(tokenizer.to_str(), context.work)
+        record = {
+            **_identity(config, tokenizer, described),
+            "origin": {"snapshot": snapshot_name(snapshot), "files": files.digests},
+            "added_tokens": list(roles.added),
+            "changes": list(roles.changes),
+            "restores_text": not found.lost,
+            "lost_texts": list(found.lost),
+            "special_ids_in_text": list(found.special),
+        }
+        _tell(context, files, record)
+        context.write_bytes("tokenizer", "tokenizer.json", tokenizer.to_str(pretty=True).encode())
+        context.write_json("tokenizer", "tokenizer_config.json", described)
+        context.write_json("tokenizer", "training.json", record)
+        context.count(vocabulary_size=record["vocabulary_size"], tokens_added=len(roles.added))
+
+
+def _identity(
+    config: ImportTokenizerConfig, tokenizer: Tokenizer, described: dict[str, Any]
+) -> dict[str, Any]:
+    """What the tokenizer is, for training.json."""
+    import json
+
+    from stages.text.special_tokens import SpecialTokens, padded
+
+    size = tokenizer.get_vocab_size()
+    return {
+        "algorithm": json.loads(tokenizer.to_str())["model"]["type"].lower(),
+        "pre_tokenizer": described["pre_tokenizer"],
+        "vocabulary_size": size,
+        "padded_vocabulary_size": padded(size, config.pad_to_multiple_of),
+        "special_tokens": SpecialTokens.of(tokenizer, described).plain(),
+    }
+
+
+def _tell(context: Context, files: Files, record: dict[str, Any]) -> None:
+    """Warn of what a person should know before a model is trained on it."""
+    if record["lost_texts"]:
+        context.log.warning(
+            "%d of the texts tried are decoded to other texts, %r for one",
+            len(record["lost_texts"]),
+            record["lost_texts"][0],
+        )
+    if record["special_ids_in_text"]:
+        context.log.warning(
+            "a text that spells %s becomes that token: pack would see the end of a document there",
+            ", ".join(record["special_ids_in_text"]),
+        )
+    if record["pre_tokenizer"] is None:
+        context.log.warning("llama.cpp has no such pre-tokenizer: no GGUF can be made with it")
+    if "auto_map" in files.config:
+        context.log.warning("tokenizer_config.json names code of its own (auto_map): not run")
+    if record["added_tokens"]:
+        context.log.info("added at the end: %s", ", ".join(record["added_tokens"]))
