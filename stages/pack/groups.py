@@ -88,15 +88,13 @@ def _cut(parts: Sequence[Part], sequence_length: int) -> list[tuple[Part, ...]]:
     enough = max(TOKENS, SEQUENCES * sequence_length)
     cuts: list[tuple[Part, ...]] = []
     held: list[Part] = []
+    tokens = rows = 0
     for part in parts:
         held.append(part)
-        if (
-            sum(one.tokens for one in held) >= enough
-            or sum(one.rows for one in held) >= DOCUMENTS_AT_ONCE
-            or len(held) >= PARTS
-        ):
+        tokens, rows = tokens + part.tokens, rows + part.rows
+        if tokens >= enough or rows >= DOCUMENTS_AT_ONCE or len(held) >= PARTS:
             cuts.append(tuple(held))
-            held = []
+            held, tokens, rows = [], 0, 0
     if held:
         cuts[-1:] = [(*(cuts[-1] if cuts else ()), *held)]
     return cuts
