@@ -82,7 +82,7 @@ TOKEN_SHARDS = Kind(
         "tokenizer (digest), begin_id (or null), end_id, padding_id, and by source: shards [{file, "
         "sequences, tokens}], sequences, tokens, documents, bytes, languages {code, or empty: "
         "tokens}, repetitive (sequences left out), cut (documents no longer than a sequence that "
-        "were cut).",
+        "were cut), dropped_tokens {cropped, repetitive}.",
         "token_bytes.bin": "uint16 little-endian [vocabulary_size]: UTF-8 bytes of each token, "
         "0 for special tokens.",
         "train_counts.bin": "int64 little-endian [vocabulary_size]: uses in the train split.",

@@ -61,14 +61,10 @@ def spelt(
         return _joined(encoded.ids, parts, len(texts), plan)
     plain = [row for row in range(len(texts)) if row not in turned]
     segments = [segment for found in turned.values() for segment in found]
-    encoded = encoder(
-        pa.concat_arrays(
-            [_of(texts, plain), pa.array([s.text for s in segments], pa.string()).cast(texts.type)]
-        )
-    )
-    owners = plain + [row for row, found in turned.items() for _ in found]
+    written = pa.array([segment.text for segment in segments], pa.string()).cast(texts.type)
+    encoded = encoder(pa.concat_arrays([_of(texts, plain), written]))
     parts = _Parts(
-        np.array(owners, dtype=np.int64),
+        np.array(plain + [row for row, found in turned.items() for _ in found], dtype=np.int64),
         encoded.starts[:-1],
         encoded.lengths,
         [start] * len(plain) + [segment.before for segment in segments],
@@ -78,23 +74,26 @@ def spelt(
     ids = encoded.ids
     if long:
         again = encoder(_of(texts, long))
-        stays = ~np.isin(parts.document, long)
-        parts = _Parts(
-            np.concatenate([parts.document[stays], long]),
-            np.concatenate([parts.first[stays], len(ids) + again.starts[:-1]]),
-            np.concatenate([parts.length[stays], again.lengths]),
-            [b for b, stay in zip(parts.before, stays, strict=True) if stay] + [start] * len(long),
-        )
+        parts = _instead(parts, long, start, len(ids) + again.starts[:-1], again.lengths)
         ids = np.concatenate([ids, again.ids])
     order = np.argsort(parts.document, kind="stable")
-    parts = _Parts(
-        parts.document[order],
-        parts.first[order],
-        parts.length[order],
-        [parts.before[place] for place in order.tolist()],
+    before = [parts.before[place] for place in order.tolist()]
+    parts = _Parts(parts.document[order], parts.first[order], parts.length[order], before)
+    return replace(_joined(ids, parts, len(texts), plan), turned=len(turned) - len(long))
+
+
+def _instead(
+    parts: _Parts, rows: Sequence[int], start: tuple[int, ...], first: Ints, length: Ints
+) -> _Parts:
+    """The parts without those of some documents, which have one each instead, at the end."""
+    stays = ~np.isin(parts.document, rows)
+    before = [one for one, stay in zip(parts.before, stays, strict=True) if stay]
+    return _Parts(
+        np.concatenate([parts.document[stays], rows]),
+        np.concatenate([parts.first[stays], first]),
+        np.concatenate([parts.length[stays], length]),
+        before + [start] * len(rows),
     )
-    found = _joined(ids, parts, len(texts), plan)
-    return replace(found, turned=len(turned) - len(long))
 
 
 def _of(texts: pa.StringArray, rows: Sequence[int]) -> pa.StringArray:
