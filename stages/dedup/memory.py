@@ -24,7 +24,7 @@ PARENT = 224 * MIB
 """The stage's own process, where workers do the rest."""
 LEAST = 32 * MIB
 """Less than this would cut the work into too many pieces."""
-SHINGLES = 16 * MIB
+SHINGLES = 8 * MIB
 """More shingles at once than a core's caches hold are not compared faster."""
 ROW, PAIR = 80, 80
 """Bytes of a document while a range of digests or keys is sorted, and of a candidate pair until it
