@@ -20,8 +20,8 @@ def test_a_budget_is_what_is_left_of_the_memory_of_all_processes() -> None:
     one = budget(FIXED + 160 * MIB, 1)
     assert one.rows == one.pairs == MIB
     assert one.pair_bytes == 80 * MIB
-    assert one.shingle_bytes == SHINGLES == 16 * MIB
-    assert budget(FIXED + 32 * MIB, 1).shingle_bytes == 16 * MIB
+    assert one.shingle_bytes == SHINGLES == 8 * MIB
+    assert budget(FIXED + 32 * MIB, 1).shingle_bytes == 8 * MIB
 
 
 @pytest.mark.parametrize("workers", [1, 2, 16])
