@@ -35,12 +35,14 @@ class Plan:
     def of(cls, config: PackConfig, tokenizer: Input) -> Plan:
         """The plan for a tokenizer of the store.
 
-        InputError if its files do not say what ends a document and what pads, or if its sizes are
-        not those of its vocabulary; UsageError if `fim` is asked for and it lacks the tokens.
+        InputError if its files do not say what ends a document and what pads, if a text can spell
+        these into being, or if its sizes are not those of its vocabulary; UsageError if `fim` is
+        asked for and it lacks the tokens.
         """
         description = tokenizer.read_bytes("tokenizer.json").decode()
         loaded = _loaded(description)
         tokens = SpecialTokens.of(loaded, tokenizer.read_json("tokenizer_config.json"))
+        _check_borders(loaded, tokens)
         size = loaded.get_vocab_size()
         if config.fim and None in (tokens.fim_prefix, tokens.fim_middle, tokens.fim_suffix):
             raise UsageError(
@@ -82,6 +84,20 @@ def _loaded(description: str) -> Tokenizer:
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
+
+
+def _check_borders(tokenizer: Tokenizer, tokens: SpecialTokens) -> None:
+    """No text may hold a token that borders documents, as it does where a model's own vocabulary
+    has that token too (T5, XLM-R)."""
+    for index in (tokens.begin, tokens.end, tokens.padding):
+        token = "" if index is None else str(tokenizer.id_to_token(index))
+        if token and index in tokenizer.encode(token, add_special_tokens=False).ids:
+            raise InputError(
+                f"a text that spells '{token}' becomes that token, so the borders of documents "
+                "could not be told",
+                where="tokenizer.json",
+                hint="import it again with other tokens for these roles (end_token, padding_token)",
+            )
 
 
 def _padded(training: dict[str, Any], vocabulary_size: int) -> int:

@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import WhitespaceSplit
 
 from artifacts_schema.errors import InputError, StoreError
 from artifacts_schema.store import backend
@@ -235,6 +237,17 @@ def test_a_tokenizer_without_what_packing_needs_is_refused(
 ):
     with pytest.raises(InputError, match=message):
         pack(corpus(20), files=tokenizer_files(tokenizer, **change))
+
+
+def test_an_end_of_documents_that_a_text_can_spell_is_refused(pack, corpus, tokenizer_files):
+    """As in T5 and XLM-R, whose vocabularies hold `</s>` as a piece like any other."""
+    words = {"</s>": 0, "<pad>": 1, "a": 2, "[UNK]": 3}
+    spelling = Tokenizer(WordLevel(words, unk_token="[UNK]"))
+    spelling.pre_tokenizer = WhitespaceSplit()
+    spelling.add_special_tokens(["</s>", "<pad>"])
+    files = tokenizer_files(spelling, bos_token=None, eos_token="</s>", pad_token="<pad>")
+    with pytest.raises(InputError, match="a text that spells '</s>' becomes that token"):
+        pack(corpus(20), files=files)
 
 
 def test_sizes_that_are_not_the_vocabularys_are_refused(pack, corpus, tokenizer, tokenizer_files):
