@@ -19,6 +19,7 @@ from stages.dedup.index import Generation, IndexShard
 from stages.dedup.index_files import ID_BYTES, PARTS, VERIFYING, IndexWriter, Signed, run_documents
 from stages.dedup.settings import Settings
 from stages.engine.arrays import numpy_array
+from stages.engine.row_groups import PAGES_BYTES, rows_at_once, text_cuts
 
 if TYPE_CHECKING:
     from stages.engine import Input, Shard, ShardOutput, ShardResult
@@ -26,10 +27,6 @@ if TYPE_CHECKING:
 OUTPUT = "dedup_index"
 TEXT_BYTES = 1 << 20
 """Text that is signed at once; documents longer than that come alone. More is no faster."""
-_DICTIONARY_BYTES, _ROWS_OF_A_DICTIONARY = 2 << 20, 64
-"""Parquet's writers give a dictionary up when it grows beyond 1 MiB."""
-_PAGES_BYTES = 1 << 18
-"""What is read at once of a column, instead of all that a row group has of it."""
 _COLUMNS = ["doc_id", "snapshot", "text"]
 _NO_DIGIT = 16
 _DIGITS = np.full(256, _NO_DIGIT, np.uint8)
@@ -200,7 +197,7 @@ def _batches(shard: Shard, text_bytes: int) -> Iterator[dict[str, pa.Array]]:
             for batch in parquet.iter_batches(
                 batch_size=rows, row_groups=[group], columns=_COLUMNS, use_threads=False
             ):
-                for begin, end in _cuts(batch["text"], text_bytes):
+                for begin, end in text_cuts(batch["text"], text_bytes):
                     piece = batch.slice(begin, end - begin)
                     yield {name: piece[name] for name in _COLUMNS}
 
@@ -215,26 +212,5 @@ def _parquet(file: IO[bytes], shard: Shard) -> pq.ParquetFile:
         file,
         metadata=parquet.metadata,
         read_dictionary=["snapshot"],
-        buffer_size=_PAGES_BYTES,
+        buffer_size=PAGES_BYTES,
     )
-
-
-def rows_at_once(group: Any, text_bytes: int) -> int:
-    """Rows of a row group (its metadata) whose texts take about `text_bytes` once unpacked."""
-    columns = (group.column(place) for place in range(group.num_columns))
-    size = next(one.total_uncompressed_size for one in columns if one.path_in_schema == "text")
-    rows = text_bytes * group.num_rows // max(size, 1)
-    if size <= _DICTIONARY_BYTES:
-        # Perhaps each text is there once, however often it occurs: what it takes is not known.
-        rows = min(rows, _ROWS_OF_A_DICTIONARY)
-    return max(min(rows, group.num_rows), 1)
-
-
-def _cuts(texts: pa.Array, text_bytes: int) -> Iterator[tuple[int, int]]:
-    """Consecutive texts of at most `text_bytes` together, and at least one."""
-    begin, ends = 0, np.cumsum(numpy_array(pc.binary_length(texts)), dtype=np.int64)
-    while begin < len(texts):
-        before = int(ends[begin - 1]) if begin else 0
-        end = max(int(np.searchsorted(ends, before + text_bytes, side="right")), begin + 1)
-        yield begin, end
-        begin = end

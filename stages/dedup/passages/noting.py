@@ -18,7 +18,8 @@ from stages.dedup.passages.lines import line_occurrences
 from stages.dedup.passages.occurrences import RunWriter
 from stages.dedup.passages.sentences import sentence_occurrences
 from stages.dedup.passages.substrings import anchor_occurrences, window_occurrences
-from stages.dedup.signing import id_halves, rows_at_once
+from stages.dedup.signing import id_halves
+from stages.engine.row_groups import rows_at_once
 from stages.text.batch import batches
 
 if TYPE_CHECKING:

@@ -23,8 +23,9 @@ from stages.dedup.index_record import corpus_of
 from stages.dedup.minhash import MinHash, shingle_sets
 from stages.dedup.settings import Settings
 from stages.dedup.shingling import shingler
-from stages.dedup.signing import document_shards, generations, id_halves, rows_at_once, sign_shard
+from stages.dedup.signing import document_shards, generations, id_halves, sign_shard
 from stages.engine import Input, ShardResult
+from stages.engine.row_groups import rows_at_once, text_cuts
 
 Make = Callable[..., Any]
 SETTINGS = Settings("word", 3, "fold", "ingot", bands=4, rows=2, seed=1, most=40)
@@ -148,8 +149,8 @@ def test_a_row_group_of_long_or_of_repeated_texts_is_read_in_pieces(tmp_path: Pa
 def test_texts_are_signed_together_up_to_a_limit_and_longer_ones_alone() -> None:
     given = pa.array(["x" * length for length in (5, 5, 1, 99, 0, 10, 10, 3)])
     cuts = [(0, 2), (2, 3), (3, 4), (4, 6), (6, 7), (7, 8)]
-    assert list(signing._cuts(given, 10)) == cuts
-    assert list(signing._cuts(given[:0], 10)) == []
+    assert list(text_cuts(given, 10)) == cuts
+    assert list(text_cuts(given[:0], 10)) == []
 
 
 @pytest.mark.parametrize("wrong", ["abc", "G" * 32, "0" * 31 + "é", ""])
