@@ -16,7 +16,7 @@ ORIGIN = (
 
 DOCUMENTS = Kind(
     name="documents",
-    version=1,
+    version=2,
     description="Documents with their text, in a stable order; shards are the unit of work.",
     tables={
         "*.parquet": Table(
@@ -35,6 +35,12 @@ DOCUMENTS = Kind(
                     "duplicate_class",
                     "string?",
                     "Set by `filter`: least doc_id among those linked to it by verified pairs.",
+                ),
+                Column(
+                    "linked_classes",
+                    "list<string>?",
+                    "Set by `filter` where there are any: other names of that class, which earlier "
+                    "runs gave to parts of it before a document linked them.",
                 ),
             )
         )

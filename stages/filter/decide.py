@@ -143,6 +143,35 @@ def least_linked(links: Links, rank: NDArray[np.int64], verified: bool) -> NDArr
     return least[parent[rank]]
 
 
+def named_when_given(
+    links: Links, rank: NDArray[np.int64], age: NDArray[np.int64], verified: bool
+) -> NDArray[np.int64]:
+    """For each node what `least_linked` said of it when it came: among the nodes no younger."""
+    least, parent, named = np.argsort(rank), np.arange(len(rank)), np.arange(len(rank))
+    joined = ~np.isnan(links.similarity) if verified else np.ones(len(links.one), dtype=bool)
+    one = np.concatenate([named, links.one[joined]])
+    two = np.concatenate([links.classes, links.two[joined]])
+    newer = np.maximum(age[one], age[two])
+    for generation in np.flatnonzero(np.bincount(age)):
+        pairs, came = newer == generation, np.flatnonzero(age == generation)
+        _join(parent, rank[one[pairs]], rank[two[pairs]])
+        named[came] = least[_roots(parent, rank[came])]
+    return named
+
+
+@compiled
+def _roots(parent: NDArray[np.int64], nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The least member of the set that each node lies in."""
+    found = np.empty(len(nodes), dtype=np.int64)
+    for place in range(len(nodes)):
+        node = nodes[place]
+        while parent[node] != node:
+            parent[node] = parent[parent[node]]
+            node = parent[node]
+        found[place] = node
+    return found
+
+
 @compiled
 def _join(parent: NDArray[np.int64], one: NDArray[np.int64], two: NDArray[np.int64]) -> None:
     """Union of the sets that each pair lies in, under the least member; paths are halved."""

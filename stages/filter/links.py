@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from artifacts_schema.errors import CorruptArtifact, UsageError
 from artifacts_schema.kinds import beside
 from stages.filter.coverage import covering, name_of
-from stages.filter.decide import Links, least_linked
+from stages.filter.decide import Links, least_linked, named_when_given
 from stages.filter.duplicate_tables import pairs_of
 from stages.filter.earlier import Earlier
 from stages.filter.names import coded, numbered
@@ -22,6 +22,28 @@ from stages.filter.policies import DuplicatesPolicy
 
 if TYPE_CHECKING:
     from stages.engine import Input
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """For each node the one that names its duplicate class; for such a one, other names of it.
+
+    Those are what earlier runs named parts of the class by, before a document linked them.
+    """
+
+    names: NDArray[np.int64]
+    others: dict[int, list[int]]
+
+    def rows_with_others(self, start: int, stop: int) -> NDArray[np.int64]:
+        """The nodes `start : stop` whose class has other names, counted from `start`."""
+        return np.flatnonzero(np.isin(self.names[start:stop], list(self.others)))
+
+    def others_of(self, nodes: NDArray[np.int64], ids: pa.StringArray) -> pa.ListArray:
+        """The other names of each node's class, as doc_ids."""
+        named = [self.others[name] for name in self.names[nodes].tolist()]
+        offsets = np.cumsum([0, *(len(found) for found in named)])
+        values = ids.take(pa.array([one for found in named for one in found], pa.int64()))
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,11 +60,24 @@ class Known:
     verified: bool = True
     """Whether only verified pairs connect."""
 
-    def classes(self) -> NDArray[np.int64]:
-        """For each node, the one that names its duplicate class.
+    def classes(self) -> Classes:
+        """The duplicate class of each node.
 
-        Of all that links connect it with, those of the least age, and of them the least doc_id.
+        It is named by one of all that links connect it with: those of the least age, of them the
+        least doc_id.
         """
+        rank = self._rank()
+        names = least_linked(self.links, rank, self.verified)
+        if not self.earlier.folders:
+            return Classes(names, {})
+        given = named_when_given(self.links, rank, self.age, self.verified)
+        others: dict[int, set[int]] = {}
+        for node in np.flatnonzero(given != names).tolist():
+            others.setdefault(int(names[node]), set()).add(int(given[node]))
+        return Classes(names, {name: sorted(found) for name, found in others.items()})
+
+    def _rank(self) -> NDArray[np.int64]:
+        """The place of each node in the order of who names a class."""
         links, nodes = self.links, len(self.ids)
         linked = links.classes != np.arange(nodes)
         linked[links.classes[linked]] = True
@@ -52,7 +87,7 @@ class Known:
         by_age = by_name[np.argsort(self.age[by_name], kind="stable")]
         rank = np.empty(nodes, dtype=np.int64)
         rank[np.concatenate([by_age, np.flatnonzero(~linked)])] = np.arange(nodes)
-        return least_linked(links, rank, self.verified)
+        return rank
 
 
 def known_copies(

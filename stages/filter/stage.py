@@ -30,7 +30,7 @@ class Filter(Stage):
     holds first are cut where that one stays.
     """
 
-    name, version, reproducible = "filter", 3, "bytes"
+    name, version, reproducible = "filter", 4, "bytes"
     inputs = {
         "documents": Many("documents", at_least=1),
         "signals": Many("signals"),

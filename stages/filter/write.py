@@ -49,6 +49,10 @@ class Decided:
     """Documents that another one names the duplicate class of, and …"""
     class_names: pa.StringArray
     """… the doc_ids of those."""
+    linked_rows: NDArray[np.int64]
+    """Documents whose class has other names, from earlier runs, and …"""
+    linked_names: pa.ListArray
+    """… those names."""
     holders: pa.StringArray
     """Documents that stay and hold passages first which these repeat."""
 
@@ -73,7 +77,8 @@ def decided(
     for shard, result, holders in zip(shards, results, stay, strict=True):
         start, stop = stop, stop + shard.documents.rows
         own = copies.between(start, stop)
-        others = np.flatnonzero(classes[start:stop] != np.arange(start, stop))
+        others = np.flatnonzero(classes.names[start:stop] != np.arange(start, stop))
+        linked = classes.rows_with_others(start, stop)
         items.append(
             Decided(
                 id=shard.id,
@@ -83,7 +88,9 @@ def decided(
                 # Taken, not sliced: a pickled slice would carry the whole array along.
                 partners=ids.take(pa.array(own.partner, mask=own.partner < 0)),
                 class_rows=others,
-                class_names=ids.take(pa.array(classes[start + others])),
+                class_names=ids.take(pa.array(classes.names[start + others])),
+                linked_rows=linked,
+                linked_names=classes.others_of(start + linked, ids),
                 holders=holders,
             )
         )
@@ -177,12 +184,16 @@ def _write_documents(
 
 
 def _classed(rows: pa.Table, numbers: NDArray[np.int64], item: Decided) -> pa.Table:
-    """`rows` with the duplicate class of their row numbers."""
+    """`rows` with the duplicate class of their row numbers, and its other names."""
     named = np.isin(numbers, item.class_rows, assume_unique=True)
     names = item.class_names.filter(pa.array(np.isin(item.class_rows, numbers)))
     classes = pc.replace_with_mask(rows["doc_id"].combine_chunks(), pa.array(named), names)
     place = rows.schema.get_field_index("duplicate_class")
-    return rows.set_column(place, "duplicate_class", classes)
+    rows = rows.set_column(place, "duplicate_class", classes)
+    linked = pa.array(np.searchsorted(item.linked_rows, numbers))
+    linked = pc.if_else(np.isin(numbers, item.linked_rows), linked, None)
+    place = rows.schema.get_field_index("linked_classes")
+    return rows.set_column(place, "linked_classes", item.linked_names.take(linked))
 
 
 def _edited(rows: pa.Table, numbers: NDArray[np.int64], cuts: _Cuts) -> pa.Table:

@@ -141,6 +141,7 @@ def document_row(document: Document, snapshot: str, file: str, source: str) -> d
         "origin_offset": document.place.offset,
         "origin_length": document.place.length,
         "duplicate_class": None,
+        "linked_classes": None,
     }
 
 

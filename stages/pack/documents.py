@@ -24,7 +24,7 @@ from stages.text.draw import draw
 if TYPE_CHECKING:
     from stages.engine import Input, Shard, ShardOutput
 
-COLUMNS = ("doc_id", "source", "language", "text", "duplicate_class")
+COLUMNS = ("doc_id", "source", "language", "text", "duplicate_class", "linked_classes")
 
 IDS, DOCUMENTS = "ids", "documents"
 """Scratch files: ids of all documents with text in order of rows, as the token shards will hold
@@ -64,30 +64,34 @@ def document_shards(documents: Sequence[Input]) -> list[DocumentShard]:
 def encode_shard(item: DocumentShard, out: ShardOutput, *, plan: Plan) -> dict[str, Any]:
     """Encode the documents with text into scratch: `IDS` and `DOCUMENTS`.
 
-    Returns {"documents": rows, "empty": rows without text, "fim": documents turned, "groups":
-    [{source, split, first, documents, tokens}]}, a group's rows being `documents` from `first` on.
+    Returns {"documents": rows, "empty": rows without text, "torn": those between the splits, "fim":
+    documents turned, "groups": [{source, split, first, documents, tokens}]}, a group's rows being
+    `documents` from `first` on.
     """
     encoder = encoder_of(plan)
     rows = _Rows()
-    seen = filled = offset = fim = 0
+    seen = empty = torn = offset = fim = 0
     with out.open_scratch(IDS) as file:
         for batch in batches(item.shard, COLUMNS, encoder.text_bytes):
-            seen += len(batch)
+            seen, there = seen + len(batch), len(batch)
             batch = _with_text(batch)
+            empty, there = empty + there - len(batch), len(batch)
+            batch, held = _split(batch, plan)
+            torn += there - len(batch)
             if not offset and plan.encoder != "tokenizers":
                 first = _beginning(batch["text"], SHARD_BYTES)
                 check_ids(encoder, plan, first, f"one of the first documents of {item.shard.path}")
-            held = _held_out(batch, plan)
             chosen = _turned(batch, held, plan)
             found = spelt(batch["text"], chosen, encoder, plan)
             kept = np.flatnonzero(found.lengths)
             rows.add(batch, held, found.lengths, kept)
             file.write(found.ids.view(np.uint8).data)
-            filled, offset, fim = filled + len(kept), offset + len(found.ids), fim + found.turned
+            empty += len(batch) - len(kept)
+            offset, fim = offset + len(found.ids), fim + found.turned
     table, groups = rows.by_group()
     with out.open_scratch(DOCUMENTS) as file, pa.ipc.new_file(file, ROW) as writer:
         writer.write_table(table)
-    return {"documents": seen, "empty": seen - filled, "fim": fim, "groups": groups}
+    return {"documents": seen, "empty": empty, "torn": torn, "fim": fim, "groups": groups}
 
 
 def _beginning(texts: pa.StringArray, size: int) -> pa.StringArray:
@@ -103,18 +107,31 @@ def _with_text(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.filter(pc.invert(empty)) if pc.any(empty).as_py() else batch
 
 
-def _held_out(batch: pa.RecordBatch, plan: Plan) -> npt.NDArray[np.bool_]:
-    """Whether each document is held out: drawn by duplicate class.
+def _split(batch: pa.RecordBatch, plan: Plan) -> tuple[pa.RecordBatch, npt.NDArray[np.bool_]]:
+    """The documents of one split or the other, and whether each is held out.
 
-    So no near-duplicate of a held-out document is trained on, be it in this shard, in another one,
-    or in another snapshot with the same class: `filter` goes on naming a class as it first did.
+    Drawn by duplicate class, so that no near-duplicate of a held-out document is trained on, be it
+    in this shard, in another one, or in another snapshot with the same class: `filter` goes on
+    naming a class as it first did. A document of several classes, of which some are held out and
+    others trained on, belongs to neither and is left out.
     """
     if not plan.held_out_share:
-        return np.zeros(len(batch), dtype=np.bool_)
+        return batch, np.zeros(len(batch), dtype=np.bool_)
     classes = pc.coalesce(batch["duplicate_class"], batch["doc_id"]).to_pylist()
-    salt = f"held out {plan.seed}"
-    drawn = (draw(name, salt) < plan.held_out_share for name in classes)
-    return np.fromiter(drawn, np.bool_, len(classes))
+    drawn = (_is_held_out(name, plan) for name in classes)
+    held = np.fromiter(drawn, np.bool_, len(classes))
+    torn = np.zeros(len(batch), dtype=np.bool_)
+    for row in numpy_array(pc.indices_nonzero(pc.is_valid(batch["linked_classes"]))).tolist():
+        linked = batch["linked_classes"][row].as_py()
+        torn[row] = any(_is_held_out(name, plan) != held[row] for name in linked)
+    if not torn.any():
+        return batch, held
+    stay = np.flatnonzero(~torn)
+    return batch.take(arrow_array(stay)), held[stay]
+
+
+def _is_held_out(name: str, plan: Plan) -> bool:
+    return draw(name, f"held out {plan.seed}") < plan.held_out_share
 
 
 def _turned(

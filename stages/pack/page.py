@@ -64,6 +64,7 @@ def _left_out(
         ("sequences left out as repetitive", _sum(counts, "repetitive")),
         ("tokens in them", _sum(counts, "repetitive_tokens")),
         ("documents of which nothing is left", dropped.get("repetitive", 0)),
+        ("documents near some of both splits", dropped.get("between_splits", 0)),
         ("documents cut that fit into a sequence", _sum(counts, "cut")),
         ("tokens cropped away", _sum(counts, "cropped_tokens")),
         ("documents turned to fill in the middle", counts.get("fim_documents", 0)),

@@ -16,7 +16,7 @@ class Pack(Stage):
     are shuffled. Sequences that say the same over and over are left out and counted.
     """
 
-    name, version, reproducible = "pack", 2, "bytes"
+    name, version, reproducible = "pack", 3, "bytes"
     inputs = {"documents": Many("documents", at_least=1), "tokenizer": One("tokenizer")}
     outputs = {"train": "token_shards", "held_out": "token_shards"}
     libraries = ("tokenizers", "pyarrow", "numpy")
@@ -64,6 +64,7 @@ class Pack(Stage):
             out=sum(result.value["documents"] for result in packed),
             dropped={
                 "empty": sum(result.value["empty"] for result in encoded),
+                "between_splits": sum(result.value["torn"] for result in encoded),
                 "repetitive": sum(result.value["dropped_documents"] for result in packed),
             },
         )

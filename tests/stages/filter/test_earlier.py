@@ -134,6 +134,8 @@ class Run:
     partners: dict[str, str]
     similar: dict[str, float]
     classes: dict[str, str]
+    linked: dict[str, set[str]]
+    """Other names of the class, of documents that have any."""
     ledger: Input
 
 
@@ -174,7 +176,12 @@ def run(
         [d for d, stay in stays.items() if stay],
         {d.id: names[p] for d, p in zip(documents, found.partner, strict=True) if p >= 0},
         dict(zip(stays, found.similarity.tolist(), strict=True)),
-        {d.id: names[classes[row]] for row, d in enumerate(documents)},
+        {d.id: names[classes.names[row]] for row, d in enumerate(documents)},
+        {
+            documents[row].id: set(linked)
+            for row in classes.rows_with_others(0, len(documents)).tolist()
+            for linked in classes.others_of(np.array([row]), known.ids).to_pylist()
+        },
         Held.make("ledger", tables, "1" * 64),
     )
 
@@ -205,7 +212,13 @@ def one_by_one(
     for place, group in enumerate(groups):
         told = [g for earlier in groups[: place + 1] for g in earlier]
         runs.append(run(world, group, runs, told, policy))
-        assert runs[-1].classes == _classes(world, runs)
+        groups_of = _connected(world, runs)
+        assert runs[-1].classes == _classes(groups_of, runs)
+        for d in runs[-1].documents:
+            named = {one.classes[x] for one in runs for x in groups_of[d.id] & set(one.classes)}
+            found = {runs[-1].classes[d.id]} | runs[-1].linked.get(d.id, set())
+            # A class that another one was part of may have been named by a document not kept.
+            assert named <= found <= groups_of[d.id]
     return runs
 
 
@@ -260,12 +273,25 @@ def test_a_kept_document_is_known_by_the_raw_text_that_another_one_stands_for() 
     assert [one.kept for one in runs] == [["b"], ["d"]]
 
 
-def _classes(world: World, runs: list[Run]) -> dict[str, str]:
-    """Duplicate class of the last run's documents: of those connected the earliest, then least.
+def test_a_document_that_links_two_classes_tells_the_names_of_both() -> None:
+    """a and b were two classes; c is near both, d near b alone, and e near c; f is near none."""
+    documents = [Document(name, 0, True, says, 0) for says, name in enumerate("ab")]
+    documents += [Document(name, 1, True, says, 0) for says, name in enumerate("cdf", start=2)]
+    documents += [Document("e", 2, True, 5, 0)]
+    pairs = {(0, 2): 0.6, (1, 2): 0.6, (1, 3): 0.6, (2, 5): 0.6}
+    runs = one_by_one(World(documents, pairs), [[0], [1], [2]], DuplicatesPolicy())
+    assert [one.classes for one in runs] == [
+        {"a": "a", "b": "b"},
+        {"c": "a", "d": "a", "f": "f"},
+        {"e": "a"},
+    ]
+    assert [one.linked for one in runs] == [{}, {"c": {"b"}, "d": {"b"}}, {"e": {"b"}}]
+    whole = run(World(documents, pairs), [0, 1, 2], [], [0, 1, 2], DuplicatesPolicy())
+    assert whole.linked == {}
 
-    What an earlier run did not know does not change what it named.
-    """
-    age = {d.id: place for place, one in enumerate(runs) for d in one.documents}
+
+def _connected(world: World, runs: list[Run]) -> dict[str, set[str]]:
+    """All documents that each one is connected with by what the runs knew."""
     seen = [d for one in runs for d in one.documents]
     group = {d.id: {d.id} for d in world.documents}
 
@@ -282,6 +308,15 @@ def _classes(world: World, runs: list[Run]) -> dict[str, str]:
         newer = max(one.generation, two.generation)
         if newer in {d.generation for d in seen} and newer <= last:
             join(one.id, two.id)
+    return group
+
+
+def _classes(group: dict[str, set[str]], runs: list[Run]) -> dict[str, str]:
+    """Duplicate class of the last run's documents: of those connected the earliest, then least.
+
+    What an earlier run did not know does not change what it named.
+    """
+    age = {d.id: place for place, one in enumerate(runs) for d in one.documents}
     return {
         d.id: min(group[d.id], key=lambda name: (age.get(name, 0), name))
         for d in runs[-1].documents

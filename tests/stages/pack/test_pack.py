@@ -140,6 +140,27 @@ def test_a_class_stays_on_its_side_in_a_later_snapshot_of_its_own(pack, corpus, 
     assert 50 < len(sides[0]) < 130  # 300 draws at 0.3: mean 90, deviation 7.9
 
 
+def test_a_document_of_classes_on_both_sides_is_left_out_and_counted(pack, corpus, read_pieces):
+    """Every third one is of a class of its own and linked to its neighbour's: .42 are torn."""
+    shards = corpus()
+    rows = [row for shard in shards for row in shard]
+    for i, row in enumerate(rows):
+        row["duplicate_class"] = row["doc_id"]
+        row["linked_classes"] = [rows[i - 1]["doc_id"]] if i % 3 == 0 else None
+    alone = pack([[{**row, "linked_classes": None} for row in rows]], held_out_share=0.3)
+    side = {name: split for split in ("train", "held_out") for name in read_pieces(alone, split)}
+    manifest = pack(shards, held_out_share=0.3)
+    found = {name: split for split in side.values() for name in read_pieces(manifest, split)}
+    torn = {
+        row["doc_id"]
+        for i, row in enumerate(rows)
+        if i % 3 == 0 and side[row["doc_id"]] != side[rows[i - 1]["doc_id"]]
+    }
+    assert 25 < len(torn) < 60  # 100 draws at 2 * .3 * .7: mean 42, deviation 4.9
+    assert found == {name: split for name, split in side.items() if name not in torn}
+    assert manifest.conservation.dropped["between_splits"] == len(torn)
+
+
 def test_another_seed_holds_out_other_documents(pack, corpus, read_pieces):
     first = set(read_pieces(pack(corpus(), seed=1), "held_out"))
     assert first != set(read_pieces(pack(corpus(), seed=2), "held_out"))
