@@ -69,6 +69,27 @@ class Conservation(_Record):
     dropped: dict[str, int] = Field(default_factory=dict)
 
 
+class Interim(_Record):
+    """An artifact that a run committed while it went on.
+
+    `at` is the run's own count of how far it was (of training: the training step), `label` names
+    that for people; `outputs` are digests by name, none while the artifact is only announced.
+    """
+
+    at: int
+    label: str
+    key: str
+    outputs: dict[str, str] = Field(default_factory=dict)
+
+
+class InterimOf(_Record):
+    """The run (its key) that committed an artifact on its way, and where it was."""
+
+    run: str
+    at: int
+    label: str
+
+
 class Manifest(_Record):
     """Everything about one artifact; equal runs differ in `telemetry` and `attempt` alone."""
 
@@ -88,6 +109,10 @@ class Manifest(_Record):
     conservation: Conservation | None = None
     samples: dict[str, list[str]] = Field(default_factory=dict)
     telemetry: dict[str, Any] = Field(default_factory=dict)
+    interims: tuple[Interim, ...] = ()
+    """What the run committed before its end."""
+    interim_of: InterimOf | None = None
+    """Of what was committed so: by which run."""
 
     def output(self, name: str) -> Output:
         """The output called `name`; KeyError if the artifact has none."""

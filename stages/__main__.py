@@ -27,6 +27,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--spec", required=True, help="path or URL of the stage spec (JSON)")
     parser.add_argument("--key", help="the key that the spec must have here")
     parser.add_argument("--force", action="store_true", help="run even if the artifact stands")
+    parser.add_argument(
+        "--accept-code", action="store_true", help="go on from what another program left"
+    )
     given = parser.parse_args(arguments)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR2):
@@ -53,7 +56,14 @@ def _run(given: argparse.Namespace, stop: threading.Event) -> int:
             f"the spec is for stage '{spec.stage}', not '{given.name}'", where=given.spec
         )
     store = Store.open(given.store)
-    outcome = run_stage(store, spec, expected_key=given.key, force=given.force, stop=stop.is_set)
+    outcome = run_stage(
+        store,
+        spec,
+        expected_key=given.key,
+        force=given.force,
+        accept_code=given.accept_code,
+        stop=stop.is_set,
+    )
     verb = "reused" if outcome.reused else "made"
     print(f"{verb} {spec.stage} {short(outcome.manifest.key)}")
     return EXIT_OK

@@ -1,5 +1,6 @@
 """Models that judge text, checkpoints, and what is measured and released."""
 
+from artifacts_schema.kinds.documents import DOC_ID
 from artifacts_schema.kinds.schema import Column, Kind, Table
 
 NGRAM_MODEL = Kind(
@@ -41,11 +42,13 @@ CHECKPOINT = Kind(
     description="A model at a training step, free of any parallel layout, with its tokenizer.",
     files={
         "model.json": "Architecture: the fields of `stages.model.ModelConfig`.",
-        "model.safetensors": "Weights under Ingot's names.",
+        "model.safetensors": "Weights under Ingot's names; or an average of them, where asked for.",
+        "trained.safetensors": "The weights that training goes on from, beside an average.",
+        "averages.safetensors": "Averages of the weights as they are kept up, where there are any.",
         "optimizer.safetensors": "Optimizer state by parameter name, where it was asked for.",
         "state.json": "training_step, tokens, phase, and what else a continuation needs.",
-        "tokenizer.json": "The tokenizer of the `tokenizers` library.",
-        "tokenizer_config.json": "Special tokens and chat template.",
+        "tokenizer.json": "The tokenizer of the `tokenizers` library; not of every imported model.",
+        "tokenizer_config.json": "Its special tokens and chat template.",
     },
 )
 
@@ -74,6 +77,22 @@ TRAINING_RUN = Kind(
                 Column(
                     "bits_per_byte", "float64?", "Loss in bits over UTF-8 bytes of the targets."
                 ),
+            )
+        ),
+        "events.parquet": Table(
+            (
+                Column("training_step", "int64", "Training step that it came with."),
+                Column("tokens", "int64", "Tokens consumed up to and with it."),
+                Column("kind", "string", "spike, not_finite, rollback, …"),
+                Column("details", "string", "What else is to be said of it, as JSON."),
+            )
+        ),
+        "excluded.parquet": Table(
+            (
+                DOC_ID,
+                Column("reason", "string", "Trouble that a training step with it was in."),
+                Column("source", "string", "Source of the document."),
+                Column("training_step", "int64", "The first such training step."),
             )
         ),
     },

@@ -97,9 +97,10 @@ def commit(store: Store, manifest: Manifest) -> Manifest:
     bytes at equal libraries; elsewhere the earlier artifact stays and a warning names what differs.
     """
     path = layout.manifest(manifest.stage, manifest.key)
-    reached("before manifest")
+    on_the_way = manifest.interim_of is not None
+    reached("interim written" if on_the_way else "before manifest")
     if store.backend.put_if_absent(path, manifest.model_dump_json(indent=1).encode()):
-        reached("manifest linked")
+        reached("interim committed" if on_the_way else "manifest linked")
         return manifest
     earlier = store.manifest(manifest.stage, manifest.key)
     if earlier is None:

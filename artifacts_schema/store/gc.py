@@ -1,7 +1,8 @@
 """What nothing refers to any more, and how to be rid of it.
 
-Roots are the refs, the inputs of running work, and whatever is younger than a given age. From them
-the manifests are followed upwards. A manifest is removed before its payload, so an interrupted
+Roots are the refs, the inputs of running work and what it has committed on its way, and whatever is
+younger than a given age. From them the manifests are followed upwards; a run leads to what it
+committed on its way. A manifest is removed before its payload, so an interrupted
 collection leaves only payload that nobody can read, and the next one takes it.
 
 Ages are by the clock of the store alone. Payload is listed before leases and leases before
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import layout
 from artifacts_schema.store.backend import Backend, Entry
+from artifacts_schema.store.interim import announced
 from artifacts_schema.store.lease import held_keys, is_held
 from artifacts_schema.store.store import Store
 from artifacts_schema.store.work import remove_work
@@ -50,23 +52,29 @@ def plan_gc(
     backend = store.backend
     payloads = _sizes(backend, "data", backend.listing("data"), depth=3)
     work = _sizes(backend, "work", running := backend.listing("work"), depth=1)
-    held = held_keys(backend, [f"work/{name}" for name in running])
+    files = [f"work/{name}" for name in running]
+    held = held_keys(backend, files)
+    by_run = announced(backend, files)
+    kept_work = by_run if not idle_work else held.intersection(by_run)
+    on_the_way = {key for run in kept_work for key in by_run[run]}
     dated = {
         _manifest_name(path): entry.modified for path, entry in backend.listing("artifacts").items()
     }
     manifests = {(m.stage, m.key): m for m in store.manifests()}
     cutoff = (backend.now() if now is None else now) - min_age_seconds
     young = [name for name in manifests if dated.get(name, cutoff + 1) > cutoff]
+    young += [name for name in manifests if name[1] in on_the_way]
     alive = _reachable(store, manifests, young, held)
     garbage = Garbage(kept=len(alive))
     for name, manifest in manifests.items():
         if name not in alive:
             garbage.artifacts.append(manifest)
             garbage.bytes += sum(output.bytes for output in manifest.outputs.values())
+    written = held.union(*(by_run.get(run, ()) for run in held))
     for path, size in payloads.items():
         _, stage, key, attempt = path.split("/")
         standing = manifests.get((stage, key))
-        if key not in held and (standing is None or standing.attempt != attempt):
+        if key not in written and (standing is None or standing.attempt != attempt):
             garbage.attempts.append(path)
             garbage.bytes += size
     committed = {key for _, key in manifests}
@@ -109,6 +117,7 @@ def _reachable(
         if name in alive or name not in manifests:
             continue
         alive.add(name)
+        waiting += [(name[0], one.key) for one in manifests[name].interims]
         for references in manifests[name].inputs.values():
             waiting += [(reference.stage, reference.key) for reference in references]
     return alive

@@ -7,10 +7,15 @@ from dataclasses import dataclass
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store.store import Store
 
+ON_ITS_WAY = "on its way"
+
 
 @dataclass(frozen=True)
 class Edge:
-    """`parent`'s output went into `role` of `child`; (stage, key) each."""
+    """`parent`'s output went into `role` of `child`; (stage, key) each.
+
+    Of what a run committed on its way, the run is a parent too, with `on its way` as the role.
+    """
 
     parent: tuple[str, str]
     output: str
@@ -45,6 +50,11 @@ def descendants(store: Store, manifest: Manifest) -> list[Edge]:
                 parent = (reference.stage, reference.key)
                 edge = Edge(parent, reference.output, role, (child.stage, child.key))
                 children.setdefault(parent, []).append(edge)
+        if child.interim_of is not None:
+            run = (child.stage, child.interim_of.run)
+            for output in child.outputs:
+                edge = Edge(run, output, ON_ITS_WAY, (child.stage, child.key))
+                children.setdefault(run, []).append(edge)
     edges: list[Edge] = []
     waiting, seen = [(manifest.stage, manifest.key)], {(manifest.stage, manifest.key)}
     while waiting:

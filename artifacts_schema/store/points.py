@@ -20,6 +20,11 @@ POINTS = (
     "work removed",
     "checkpoint files written",
     "checkpoint written",
+    "rollback decided",
+    "rollback cleared",
+    "interim written",
+    "interim committed",
+    "interim listed",
     "state files published",
     "state published",
 )

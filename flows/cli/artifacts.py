@@ -87,6 +87,23 @@ def edges_json(store: Store, edges: Iterable[Any]) -> list[dict[str, Any]]:
     ]
 
 
+def whole_run(store: Store, manifest: Manifest, *, where: str) -> Manifest:
+    """The run that committed an artifact on its way; any other artifact is itself.
+
+    UsageError if that run is not over.
+    """
+    if manifest.interim_of is None:
+        return manifest
+    run = store.manifest(manifest.stage, manifest.interim_of.run)
+    if run is None:
+        raise UsageError(
+            f"{manifest.stage} {short(manifest.interim_of.run)} is not over, or was collected",
+            where=where,
+            hint="ask again when it is; ingot watch follows it",
+        )
+    return run
+
+
 def collected_parents(store: Store, manifest: Manifest) -> list[Name]:
     """Ancestors that are named by manifests but no longer in the store."""
     parents = dict.fromkeys(edge.parent for edge in ancestors(store, manifest))

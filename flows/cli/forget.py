@@ -34,6 +34,11 @@ SHOWN = 10
     type=click.Path(path_type=Path, dir_okay=False),
     help="Take ids or addresses from a file too, one a line; - for standard input.",
 )
+@click.option(
+    "--suspects",
+    metavar="RUN",
+    help="Take the documents that a training run lists for its trouble, with its reasons.",
+)
 @click.option("--reason", metavar="TEXT", default=REASON, show_default=True, help="Why; kept.")
 @click.option(
     "--as", "ref", metavar="REF", default=REF, show_default=True, help="Name of the list."
@@ -45,6 +50,7 @@ SHOWN = 10
 def command(
     documents: tuple[str, ...],
     listed: Path | None,
+    suspects: str | None,
     reason: str,
     ref: str,
     copies: bool,
@@ -69,7 +75,9 @@ def command(
     opened = open_store(store)
     on_list = read_list(opened, ref)
     manifests = list(opened.manifests())
-    found = documents_named(opened, manifests, [*documents, *(_lines(listed) if listed else ())])
+    troubled = _suspects(opened, suspects) if suspects is not None else {}
+    wanted = [*documents, *(_lines(listed) if listed else ()), *troubled]
+    found = documents_named(opened, manifests, wanted)
     others = copies_of(opened, manifests, found)
     if copies:
         found |= places_of(opened, manifests, [copy.doc_id for copy in others])
@@ -85,7 +93,7 @@ def command(
             )
     told = _Telling(opened, manifests, rows, others, holdings(opened, manifests, found))
     if not dry_run:
-        told.extended = extend(opened, ref, dict.fromkeys(found, reason))
+        told.extended = extend(opened, ref, {**dict.fromkeys(found, reason), **troubled})
         told.ref = ref
     if as_json:
         print_json(told.to_json())
@@ -102,6 +110,24 @@ def _lines(listed: Path) -> list[str]:
             return [line.strip() for line in file if line.strip()]
     except OSError as error:
         raise UsageError(error.strerror or str(error), where=f"--from {listed}") from None
+
+
+def _suspects(store: Store, run: str) -> dict[str, str]:
+    """doc_id → reason of the documents behind the training steps of a run that were in trouble."""
+    from artifacts_schema.errors import UsageError
+    from stages.engine.inputs import Input
+
+    manifest, _ = store.resolve(run)
+    if "training_run" not in manifest.outputs:
+        raise UsageError("no training run", where=f"--suspects {run}")
+    output = Input.of(store, manifest, "training_run")
+    table = output.read_table("excluded.parquet") if output.has("excluded.parquet") else None
+    if not table:
+        raise UsageError(
+            "no training step of this run was in trouble over its documents",
+            where=f"--suspects {run}",
+        )
+    return dict(zip(table["doc_id"].to_pylist(), table["reason"].to_pylist(), strict=True))
 
 
 class _Telling:

@@ -63,6 +63,7 @@ def _json(manifest: Any, names: list[str]) -> dict[str, Any]:
         "version": manifest.version,
         "key": manifest.key,
         "names": names,
+        "interim_of": manifest.interim_of.model_dump() if manifest.interim_of else None,
         "finished": manifest.telemetry.get("finished"),
         "outputs": {
             name: {

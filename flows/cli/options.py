@@ -55,6 +55,10 @@ def recipe_options(function: F) -> F:
                 "--strict-code", is_flag=True,
                 help="Run steps anew whose program changed at an equal version.",
             ),
+            click.option(
+                "--accept-code", is_flag=True,
+                help="Go on from checkpoints that another program left of the same key.",
+            ),
         ]
     ):  # fmt: skip
         function = add(function)
@@ -70,8 +74,11 @@ def request_of(
     overrides: tuple[str, ...],
     force: tuple[str, ...],
     strict_code: bool,
+    accept_code: bool,
 ) -> Any:
     """The `Request` that the flags of `recipe_options` make."""
     from flows.recipe.pipeline import Request
 
-    return Request(recipe, store, profile, overrides, start, through, force, strict_code)
+    return Request(
+        recipe, store, profile, overrides, start, through, force, strict_code, accept_code
+    )

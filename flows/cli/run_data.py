@@ -36,11 +36,23 @@ def run_data(store: Store, run: Manifest, *, where: str) -> RunData:
             hint="give the ref of a pretrain step",
         )
     from stages.engine.registry import stage_named
-    from stages.training.clock import clock_of_run
+    from stages.training.clock import SampleClock, clock_of_run
     from stages.training.data import TokenShards
 
     config: Any = stage_named(run.stage).Config.parse(run.config, where="the run's config")
     shards = TokenShards(
         [Input.load(store, reference, full_check=False) for reference in run.inputs["train"]]
     )
-    return RunData(shards, clock_of_run(config, shards.sequences, shards.sequence_length))
+    clock = clock_of_run(config, shards.sequences, shards.lengths)
+    left_out = _left_out(store, run)
+    if left_out:
+        clock = SampleClock(shards.sequences, clock.phases, config.seed, [*clock.skip, *left_out])
+    return RunData(shards, clock)
+
+
+def _left_out(store: Store, run: Manifest) -> list[tuple[int, int]]:
+    """Ranges of training steps that the run's rollbacks left out."""
+    if "training_run" not in run.outputs:
+        return []
+    account = Input.of(store, run, "training_run").read_json("run.json")
+    return [(first, last) for first, last in account.get("left_out_training_steps", ())]

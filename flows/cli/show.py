@@ -36,6 +36,8 @@ def command(ref: str, store: str, as_json: bool) -> None:
             ("key", manifest.key),
             ("version", manifest.version),
             ("reproducible", manifest.reproducible),
+            ("committed by", _run_of(manifest)),
+            ("on its way", "\n".join(f"{i.label}: {i.key[:12]}" for i in manifest.interims)),
             ("config", _lines(manifest.identity) or "all defaults"),
             ("inputs", _inputs(manifest)),
             ("records", account and f"{account.records_in:,} in, {account.out:,} out"),
@@ -77,6 +79,12 @@ def _show_output(store: Any, manifest: Any, name: str) -> None:
         print_table(["  file", *numbers, "sha256"], listed)
     if len(output.files) > FILES_SHOWN:
         click.echo(f"  and {len(output.files) - FILES_SHOWN} more (--json lists all)")
+
+
+def _run_of(manifest: Any) -> str:
+    """The run that committed it before its end."""
+    of = manifest.interim_of
+    return f"{manifest.stage} {of.run[:12]} on its way, at {of.label} ({of.at:,})" if of else ""
 
 
 def _inputs(manifest: Any) -> str:

@@ -32,6 +32,11 @@ from flows.cli.options import json_option, store_option
 @click.option("--as", "ref", metavar="REF", help="Name what it made.")
 @click.option("--force", is_flag=True, help="Run although the artifact stands, and compare.")
 @click.option(
+    "--accept-code",
+    is_flag=True,
+    help="Go on from checkpoints that another program left of the same key.",
+)
+@click.option(
     "--write-spec",
     metavar="PATH",
     type=click.Path(path_type=Path),
@@ -47,6 +52,7 @@ def command(
     profile: str | None,
     ref: str | None,
     force: bool,
+    accept_code: bool,
     write_spec: Path | None,
     as_json: bool,
 ) -> None:
@@ -59,6 +65,7 @@ def command(
         _list_stages(as_json)
         return
     from artifacts_schema.store import Store
+    from artifacts_schema.store.interim import name_interims
     from flows.cli.output import print_json
 
     opened = Store.open(store)
@@ -67,9 +74,10 @@ def command(
         write_spec.write_bytes(spec.to_json())
         click.echo(spec.key)
         return
-    manifest, reused = _run(opened, spec, force)
+    manifest, reused = _run(opened, spec, force, accept_code)
     if ref is not None:
         opened.set_ref(ref, manifest.stage, manifest.key)
+        name_interims(opened, ref, manifest.stage, manifest.interims)
     if as_json:
         print_json({"reused": reused, "manifest": manifest.model_dump(mode="json")})
         return
@@ -122,7 +130,7 @@ def _input(store: Any, stage: Any, text: str) -> tuple[str, Any]:
     return role, stored_input(store, stage, role, named, where=flag)
 
 
-def _run(store: Any, spec: Any, force: bool) -> tuple[Any, bool]:
+def _run(store: Any, spec: Any, force: bool, accept_code: bool) -> tuple[Any, bool]:
     """The manifest, and whether it stood before."""
     from artifacts_schema.store.verify import verify
     from flows.cli.progress import shown, stop_on_signals
@@ -133,7 +141,15 @@ def _run(store: Any, spec: Any, force: bool) -> tuple[Any, bool]:
     if standing is not None and not force and not verify(store, standing, full=False):
         return standing, True
     step = PlannedStep(
-        spec.stage, spec.stage, spec.stage, "run", "asked for", spec.key, spec, force=force
+        spec.stage,
+        spec.stage,
+        spec.stage,
+        "run",
+        "asked for",
+        spec.key,
+        spec,
+        force=force,
+        accept_code=accept_code,
     )
     with shown() as observer, stop_on_signals() as stopping:
         manifest = run_step(store, step, observer=observer, stopping=stopping)

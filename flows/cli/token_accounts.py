@@ -10,7 +10,7 @@ from artifacts_schema.errors import UsageError
 from artifacts_schema.identity import short
 
 if TYPE_CHECKING:
-    from flows.recipe.graph import Instance
+    from flows.recipe.graph import Instance, Source
     from flows.recipe.pipeline import Pipeline
     from stages.engine.inputs import Input
 
@@ -78,11 +78,11 @@ def of_recipe(
 
 def of_run(ref: str, store: str) -> Told:
     """Of a pretraining run in the store: planned and realised."""
-    from flows.cli.artifacts import names_of, open_store, title
+    from flows.cli.artifacts import names_of, open_store, title, whole_run
     from stages.engine.inputs import Input
 
     opened = open_store(store)
-    manifest, _ = opened.resolve(ref)
+    manifest = whole_run(opened, opened.resolve(ref)[0], where=ref)
     if manifest.stage != STAGE:
         raise UsageError(
             f"{manifest.stage} {short(manifest.key)} is not a pretraining run",
@@ -97,24 +97,33 @@ def of_run(ref: str, store: str) -> Told:
 def _planned(recipe: str, pipeline: Pipeline, instance: Instance, made: dict[str, Any]) -> Told:
     """The account of a step whose token shards stand; else which steps make them."""
     name = f"{pipeline.name}/{instance.name}"
-    sources = instance.inputs["train"]
+    train, start = instance.inputs["train"], instance.inputs.get("checkpoint", ())
     missing = dict.fromkeys(
         source.node
-        for source in sources
+        for source in (*train, *start)
         if source.node is not None and source.manifest is None and not made.get(source.node)
     )
     if missing:
         return Told(name, recipe, missing=tuple(missing))
     from stages.engine.inputs import Input
 
-    given = [(source.manifest or made[source.node or ""], source.output) for source in sources]
-    inputs = [
-        Input.of(pipeline.store, manifest, output, full_check=False) for manifest, output in given
-    ]
-    return _account(name, recipe, instance, inputs)
+    def given(sources: Sequence[Source]) -> list[Input]:
+        return [
+            Input.of(
+                pipeline.store,
+                source.manifest or made[source.node or ""],
+                source.output,
+                full_check=False,
+            )
+            for source in sources
+        ]
+
+    return _account(name, recipe, instance, given(train), next(iter(given(start)), None))
 
 
-def _account(name: str, recipe: str, instance: Instance, inputs: list[Input]) -> Told:
+def _account(
+    name: str, recipe: str, instance: Instance, inputs: list[Input], start: Input | None
+) -> Told:
     from stages.pretrain.account import planned_account
     from stages.pretrain.plan import caps, unchecked_plan
     from stages.training.account import refusals
@@ -123,7 +132,7 @@ def _account(name: str, recipe: str, instance: Instance, inputs: list[Input]) ->
     config: Any = instance.stage.Config.parse(instance.config, where=f"{instance.where}: config")
     shards = TokenShards(inputs)
     try:
-        plan = unchecked_plan(config, shards)
+        plan = unchecked_plan(config, shards, start)
     except UsageError as error:
         raise UsageError(error.what, where=f"{name}: {error.where}", hint=error.hint) from None
     errors = refusals(plan.clock, caps(config, shards))

@@ -64,6 +64,7 @@ def pipeline(
     through: str | None = None,
     force: list[str] | None = None,
     strict_code: bool = False,
+    accept_code: bool = False,
 ) -> dict[str, str]:
     """Bring a recipe up to date in a store; returns the key that each step came to.
 
@@ -76,6 +77,7 @@ def pipeline(
         through: last step to run.
         force: steps to run although their artifact stands.
         strict_code: run steps anew whose program changed at an equal version.
+        accept_code: go on from checkpoints that another program left of the same key.
     """
     asked = {
         "recipe": recipe,
@@ -86,6 +88,7 @@ def pipeline(
         "through": through,
         "force": force or [],
         "strict_code": strict_code,
+        "accept_code": accept_code,
     }
     bound = Pipeline.open(request_of(asked))
     shown = Shown(bound.name)

@@ -110,6 +110,12 @@ def recipe_form(recipe: Recipe, store: str) -> Form:
         "Run steps anew whose program changed at an equal version.",
         {"type": "boolean", "default": False},
     )
+    form.add(
+        "accept_code",
+        "accept code",
+        "Go on from checkpoints that another program left of the same key.",
+        {"type": "boolean", "default": False},
+    )
     return form
 
 

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from artifacts_schema.errors import EXIT_RESUME, EXIT_USAGE, IngotError, Stopped, UsageError
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store, layout
+from artifacts_schema.store.interim import interims, name_interims
 from flows.recipe.observer import Observer, Several
 from flows.recipe.pipeline import Pipeline
 from flows.recipe.plan import Plan, PlannedStep
@@ -49,7 +50,7 @@ def start_here(store: Store, step: PlannedStep) -> Job:
     from stages.engine.launch import start_child
 
     assert step.spec is not None, "a ready step has a spec"
-    return start_child(store, step.spec, force=step.force)
+    return start_child(store, step.spec, force=step.force, accept_code=step.accept_code)
 
 
 def execute(
@@ -124,6 +125,8 @@ class _Run:
         for step in plan.steps:
             if step.action == "reuse" and step.manifest is not None:
                 self._name(step.instance, step.manifest)
+        for running in self.running.values():
+            self._name_interims(running.step)
         for step in self._startable(plan):
             self._clear_unreadable(step)
             job = self.dispatch(self.pipeline.store, step)
@@ -132,17 +135,18 @@ class _Run:
         return plan
 
     def collect(self) -> bool:
-        """Pass on events and take in what ended; whether anything did."""
-        ended = []
+        """Pass on events and take in what ended; whether anything was committed or ended."""
+        ended, committed = [], False
         for name, running in self.running.items():
             code = running.job.poll()
             for event in running.job.events():
                 self.observer.event(running.step, event)
+                committed = committed or event.get("type") == "interim"
             if code is not None:
                 ended.append((name, code))
         for name, code in ended:
             self._end(self.running.pop(name), code)
-        return bool(ended)
+        return bool(ended) or committed
 
     def stop_all(self) -> None:
         """Ask every running step to save and end, and wait for all."""
@@ -187,10 +191,20 @@ class _Run:
         self.observer.finished(step, manifest, time.monotonic() - running.since)
 
     def _name(self, instance: str, manifest: Manifest) -> None:
-        """Point `<recipe>/<instance>` at what it made."""
+        """Point `<recipe>/<instance>` at what it made, and `…@LABEL` at what on its way."""
         if self.named.get(instance) != manifest.key:
             _set_ref(self.pipeline, instance, manifest)
+            name_interims(
+                self.pipeline.store, self.pipeline.ref(instance), manifest.stage, manifest.interims
+            )
             self.named[instance] = manifest.key
+
+    def _name_interims(self, step: PlannedStep) -> None:
+        """Name what a running step has committed so far."""
+        if step.key is not None:
+            store = self.pipeline.store
+            found = interims(store, step.stage, step.key)
+            name_interims(store, self.pipeline.ref(step.instance), step.stage, found)
 
 
 def run_step(

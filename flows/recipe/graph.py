@@ -6,38 +6,50 @@ roles, outputs and references, kinds that do not match, missing inputs, values o
 
 from __future__ import annotations
 
-import heapq
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from artifacts_schema.config import did_you_mean
 from artifacts_schema.errors import UsageError
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
+from flows.recipe.order import Circle, in_order
 from flows.recipe.profile import Profile
-from flows.recipe.recipe import Problems, Recipe, Step
+from flows.recipe.recipe import Checkpoints, Problems, Recipe, Step
 from flows.recipe.reference import Reference, output_for, parse_reference
 from stages.engine.protocol import Stage
 from stages.engine.registry import stage_named
 
 SNAPSHOT_OUTPUTS = {"snapshot": "snapshot"}
+EACH = "each"
 
 
 @dataclass(frozen=True)
 class Source:
-    """One output given to a role: of a step instance or snapshot here, or of a stored artifact."""
+    """One output given to a role: of a step instance or snapshot here, or of a stored artifact.
+
+    `at` names what the instance commits on its way (`1.6M`, or `each` for that of a turn).
+    """
 
     node: str | None
     output: str
     kind: str
     manifest: Manifest | None = None
+    at: str | None = None
+
+    @property
+    def name(self) -> str | None:
+        """The node, and how far it was: `pretrain@1.6M`; None for a stored artifact."""
+        return self.node if self.at in (None, EACH) else f"{self.node}@{self.at}"
 
 
 @dataclass(frozen=True)
 class Instance:
-    """A step, or one of its repetitions, ready to be planned."""
+    """A step, or one of its repetitions, ready to be planned.
+
+    `over`: the step whose checkpoints it repeats over, one for all until a plan knows which.
+    """
 
     name: str
     step: str
@@ -47,6 +59,7 @@ class Instance:
     execution: dict[str, Any]
     inputs: dict[str, tuple[Source, ...]]
     where: str
+    over: str | None = None
 
     @property
     def waits_for(self) -> list[str]:
@@ -94,7 +107,7 @@ def build_graph(recipe: Recipe, store: Store, profile: Profile | None = None) ->
     problems = Problems(str(recipe.path))
     builder = _Builder(recipe, store, profile or Profile(), problems)
     instances = builder.instances()
-    ordered = _in_order(instances, recipe, problems)
+    ordered = _in_order(instances, problems)
     problems.raise_any()
     steps: dict[str, list[str]] = {}
     for instance in ordered.values():
@@ -139,6 +152,7 @@ class _Builder:
                         execution,
                         self._inputs(step, stage, index),
                         self.recipe.place("steps", name),
+                        step.for_each.step if isinstance(step.for_each, Checkpoints) else None,
                     )
                 )
         return found
@@ -184,6 +198,8 @@ class _Builder:
         """The turns of a step's `for_each`; empty for a step that does not repeat."""
         if step.for_each is None:
             return []
+        if isinstance(step.for_each, Checkpoints):
+            return self._checkpoints(step, step.for_each.step)
         wanted = ("*",) if step.for_each == "snapshots" else step.for_each
         names = [name for text in wanted for name in self._matching(text)]
         if not names:
@@ -194,6 +210,21 @@ class _Builder:
         for label in sorted({label for label in labels if labels.count(label) > 1}):
             self._problem(f"for_each has two items labelled '{label}'", step, "for_each")
         return items
+
+    def _checkpoints(self, step: Step, name: str) -> list[_Item]:
+        """The one turn that stands for all checkpoints of the step called `name`."""
+        if name not in self.recipe.steps:
+            what = f"no step '{name}'{did_you_mean(name, self.recipe.steps)}"
+            self._problem(what, step, "for_each", "checkpoints")
+            return []
+        if self.recipe.steps[name].for_each is not None:
+            self._problem(f"'{name}' itself repeats", step, "for_each", "checkpoints")
+            return []
+        if (stage := self.stages.get(name)) is not None and not stage.commits_on_its_way():
+            what = f"'{name}' commits nothing on its way: {stage.name} has no permanent checkpoints"
+            self._problem(what, step, "for_each", "checkpoints")
+            return []
+        return [_Item(f"checkpoints of {name}", f"{name}@{EACH}")]
 
     def _matching(self, text: str) -> list[str]:
         """The snapshots that a pattern such as `crawl-*` means, in order; else the name itself."""
@@ -275,7 +306,7 @@ class _Builder:
             if not items:
                 raise UsageError("'each' has a meaning only in a step with for_each")
             each = parse_reference(items[index].reference)
-            reference = Reference(text, each.name, None, reference.output or each.output)
+            reference = replace(each, text=text, output=reference.output or each.output)
         if reference.name in self.recipe.snapshots and not reference.stored:
             nodes = [reference.name]
             outputs = dict(SNAPSHOT_OUTPUTS)
@@ -292,8 +323,18 @@ class _Builder:
         else:
             known = [*self.recipe.steps, *self.recipe.snapshots]
             raise UsageError(f"no step or snapshot '{text}'{did_you_mean(reference.name, known)}")
+        self._check_at(reference)
         output = output_for(kind, role, outputs, reference, reference.name)
-        return [Source(node, output, kind) for node in nodes]
+        return [Source(node, output, kind, at=reference.at) for node in nodes]
+
+    def _check_at(self, reference: Reference) -> None:
+        """UsageError for `NAME@…` of what commits nothing on its way."""
+        stage = self.stages.get(reference.name)
+        if reference.at is not None and (stage is None or not stage.commits_on_its_way()):
+            raise UsageError(
+                f"'{reference.text}': {reference.name} commits nothing on its way",
+                hint=f"write {reference.name} for what it makes at its end",
+            )
 
     def _nodes(self, step: Step, index: int, reference: Reference) -> list[str]:
         """The instances of a step that a reference from turn `index` of `step` means."""
@@ -306,6 +347,8 @@ class _Builder:
         if not labels:
             raise UsageError(f"'{name}' does not repeat, so '{reference.text}' names nothing")
         if wanted in ("each", "previous", "earlier"):
+            if isinstance(step.for_each, Checkpoints) and wanted != EACH:
+                raise UsageError(f"'[{wanted}]' has no meaning over checkpoints")
             if not items:
                 raise UsageError(f"'[{wanted}]' has a meaning only in a step with for_each")
             label = items[index].label
@@ -326,33 +369,16 @@ class _Builder:
         self.problems.add(what, where=self.recipe.place("steps", step.name, *where), hint=hint)
 
 
-def _in_order(instances: list[Instance], recipe: Recipe, problems: Problems) -> dict[str, Instance]:
+def _in_order(instances: list[Instance], problems: Problems) -> dict[str, Instance]:
     """Instances after all they read, otherwise as written; a cycle is a problem that names it."""
-    here = {instance.name: i for i, instance in enumerate(instances)}
-    reads = {i.name: [n for n in i.waits_for if n in here] for i in instances}
+    by_name = {instance.name: instance for instance in instances}
+    reads = {one.name: [n for n in one.waits_for if n in by_name] for one in instances}
     try:
-        TopologicalSorter(reads).prepare()
-    except CycleError as error:
-        # graphlib lists each before what reads it; told the other way round it is "reads".
+        return {name: by_name[name] for name in in_order(reads)}
+    except Circle as circle:
         problems.add(
-            f"steps read each other in a circle: {' → '.join(error.args[1])}",
-            where=str(recipe.path),
+            f"steps read each other in a circle: {circle}",
+            where=problems.where,
             hint="an input of one of them must come from elsewhere",
         )
         return {}
-    missing = {name: len(reads[name]) for name in here}
-    readers: dict[str, list[str]] = {name: [] for name in here}
-    for name, sources in reads.items():
-        for source in sources:
-            readers[source].append(name)
-    ready = [here[name] for name in here if not missing[name]]
-    heapq.heapify(ready)
-    ordered: dict[str, Instance] = {}
-    while ready:
-        instance = instances[heapq.heappop(ready)]
-        ordered[instance.name] = instance
-        for reader in readers[instance.name]:
-            missing[reader] -= 1
-            if not missing[reader]:
-                heapq.heappush(ready, here[reader])
-    return ordered

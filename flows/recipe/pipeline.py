@@ -28,6 +28,7 @@ class Request:
     through: str | None = None
     force: tuple[str, ...] = ()
     strict_code: bool = False
+    accept_code: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """As plain values, for a form or a spec file."""
@@ -62,7 +63,11 @@ class Pipeline:
         store = Store.open(request.store)
         graph = build_graph(recipe, store, profile)
         selection = Selection(
-            request.start, request.through, frozenset(request.force), request.strict_code
+            request.start,
+            request.through,
+            frozenset(request.force),
+            request.strict_code,
+            request.accept_code,
         )
         return cls(graph, store, profile, selection)
 

@@ -10,7 +10,7 @@ A step is
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from artifacts_schema.errors import CorruptArtifact, UsageError
@@ -19,6 +19,7 @@ from artifacts_schema.manifest import InputRef, Manifest
 from artifacts_schema.store import Store
 from artifacts_schema.store.verify import verify
 from flows.recipe.causes import Asked, changes_since, some
+from flows.recipe.checkpoints import Turns
 from flows.recipe.graph import Graph, Instance
 from stages.engine.code import code_digest
 from stages.engine.spec import StageSpec
@@ -35,6 +36,7 @@ class Selection:
     through: str | None = None
     force: frozenset[str] = frozenset()
     strict_code: bool = False
+    accept_code: bool = False
     settled: frozenset[str] = frozenset()
     """Instances that this run has already made: neither forced nor judged by their code again."""
 
@@ -55,8 +57,12 @@ class PlannedStep:
     note: str | None = None
     force: bool = False
     """Whether to run although an artifact stands, and compare (forced, other code)."""
+    accept_code: bool = False
+    """Whether to go on from what another program left of this key."""
     unreadable: bool = False
     """Whether the manifest that stands cannot be read and must go first."""
+    reads: tuple[str, ...] = ()
+    """Names of the instances and snapshots that it reads."""
 
     @property
     def is_ready(self) -> bool:
@@ -131,17 +137,21 @@ def make_plan(
     forced = {name for text in sorted(chosen.force) for name in graph.select(text, "--force")}
     if outside := forced - selected:
         raise UsageError(f"{some(sorted(outside))} is not part of this run", where="--force")
-    planner = _Planner(graph, store, dict(snapshots), forced - chosen.settled, chosen)
+    made = dict(snapshots)
+    planner = _Planner(
+        graph, store, made, forced - chosen.settled, chosen, Turns(graph, store, made)
+    )
     for name, instance in graph.instances.items():
         if name not in selected | needed:
             continue
-        step = planner.plan(instance)
-        if name not in selected and step.action != "reuse":
-            raise UsageError(
-                f"'{chosen.start}' needs {name}, which does not stand: {step.cause}",
-                where="--from",
-                hint=f"start from {instance.step}, or leave --from out",
-            )
+        for turn in planner.turns.of(instance):
+            step = planner.plan(turn)
+            if name not in selected and step.action != "reuse":
+                raise UsageError(
+                    f"'{chosen.start}' needs {turn.name}, which does not stand: {step.cause}",
+                    where="--from",
+                    hint=f"start from {instance.step}, or leave --from out",
+                )
     return Plan(graph.recipe.name, store.url, tuple(planner.lines.values()))
 
 
@@ -166,15 +176,18 @@ class _Planner:
     """Manifests that stand, by node: snapshots first, then each reused step."""
     forced: Collection[str]
     chosen: Selection
+    turns: Turns
     lines: dict[str, PlannedStep] = field(default_factory=dict)
     standing: dict[str, list[Manifest]] = field(default_factory=dict)
     """All artifacts of a stage, read once when first asked for."""
 
     def plan(self, instance: Instance) -> PlannedStep:
         """Decide one instance; all it reads has been decided."""
-        waits_for = tuple(name for name in instance.waits_for if name not in self.made)
+        waits_for = self.turns.waits_for(instance)
         line = self._waiting(instance, waits_for) if waits_for else self._ready(instance)
+        line = replace(line, reads=tuple(instance.waits_for), accept_code=self.chosen.accept_code)
         self.lines[instance.name] = line
+        self.turns.planned(line.instance, line.key)
         if line.action == "reuse" and line.manifest is not None:
             self.made[instance.name] = line.manifest
         return line
@@ -241,10 +254,11 @@ class _Planner:
         names: dict[str, str] = {}
         for role, sources in instance.inputs.items():
             for source in sources:
-                manifest = source.manifest or self.made[source.node or ""]
+                manifest = self.turns.given(source)
+                assert manifest is not None, "an instance without an input is not ready"
                 reference = self.store.reference(manifest, source.output)
                 inputs.setdefault(role, []).append(reference)
-                names[reference.digest] = source.node or f"{manifest.stage} {short(manifest.key)}"
+                names[reference.digest] = source.name or f"{manifest.stage} {short(manifest.key)}"
         return inputs, names
 
     def _standing(self, spec: StageSpec) -> tuple[Manifest | None, str | None]:
@@ -282,7 +296,10 @@ class _Planner:
                 self.standing[stage] = list(self.store.manifests(stage))
             except CorruptArtifact:
                 return True
-        return any(asked.is_of(manifest) for manifest in self.standing[stage])
+        return any(
+            asked.is_of(manifest) and manifest.interim_of is None
+            for manifest in self.standing[stage]
+        )
 
     def _begun(self, key: str) -> str | None:
         """What an earlier run under this key left behind."""

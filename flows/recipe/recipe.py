@@ -8,6 +8,7 @@
     steps:
       ingest:   {stage: ingest, for_each: snapshots, inputs: {snapshot: each}}
       dedup:    {stage: dedup, config: {preset: …}, inputs: {documents: ingest}}
+      measure:  {stage: evaluate, for_each: {checkpoints: pretrain}, inputs: {checkpoint: each}}
 
 Whether stages, roles and values fit together is `graph`'s question; here it is only the shape.
 """
@@ -44,6 +45,13 @@ BUNDLED = Path(__file__).parent.parent / "recipes"
 
 
 @dataclass(frozen=True)
+class Checkpoints:
+    """What `for_each: {checkpoints: STEP}` repeats over: each one that the step commits."""
+
+    step: str
+
+
+@dataclass(frozen=True)
 class Step:
     """A stage placed in a recipe, as written."""
 
@@ -51,7 +59,7 @@ class Step:
     stage: str
     config: dict[str, Any] = field(default_factory=dict)
     inputs: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    for_each: str | tuple[str, ...] | None = None
+    for_each: str | tuple[str, ...] | Checkpoints | None = None
     execution: dict[str, Any] = field(default_factory=dict)
 
 
@@ -213,9 +221,6 @@ def _step(check: _Check, name: str, value: Any) -> Step:
     if "stage" not in values:
         check.problem("needs a stage", "steps", name)
     inputs = check.mapping(values, "inputs", "steps", name)
-    for_each = values.get("for_each")
-    if for_each is not None and for_each != "snapshots":
-        for_each = check.texts(values, "for_each", "steps", name)
     return Step(
         name,
         stage,
@@ -225,9 +230,23 @@ def _step(check: _Check, name: str, value: Any) -> Step:
             for role in inputs
             if inputs[role] is not None
         },
-        for_each,
+        _for_each(check, values, name),
         check.mapping(values, "execution", "steps", name),
     )
+
+
+def _for_each(
+    check: _Check, values: Mapping[str, Any], name: str
+) -> str | tuple[str, ...] | Checkpoints | None:
+    """What a step repeats over, as written: all snapshots, a list, or a step's checkpoints."""
+    written = values.get("for_each")
+    if written is None or written == "snapshots":
+        return written
+    if not isinstance(written, dict):
+        return check.texts(values, "for_each", "steps", name)
+    where = ("steps", name, "for_each")
+    check.keys(written, ("checkpoints",), *where)
+    return Checkpoints(check.text(written, "checkpoints", *where, default=""))
 
 
 class _Check:

@@ -71,7 +71,7 @@ class Recorder(Observer):
             key=step.key,
             state="reused" if step.action == "reuse" else "waiting",
             cause=step.cause,
-            waits_for=tuple(self.pipeline.graph.instances[step.instance].waits_for),
+            waits_for=step.reads,
         )
 
     def _update(self, step: PlannedStep, **values: Any) -> None:

@@ -9,6 +9,7 @@
 | `dedup[previous]` | the instance before this one (none for the first) |
 | `dedup[earlier]` | all instances before this one |
 | `ingest[crawl-A]` | one instance by its label |
+| `pretrain@1.6M` | a checkpoint that a step commits on its way, by its tokens |
 | `crawl-A` | a snapshot of this recipe |
 | `@quickstart/filter:documents` | a name in the store |
 | `3fa4bc90d1e2` | a key in the store, 12 or more hex digits |
@@ -26,7 +27,8 @@ from artifacts_schema.store import Store
 from stages.engine.protocol import Stage
 
 _WRITTEN = re.compile(
-    r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(\[(?P<index>[^\[\]]+)\])?(:(?P<output>[A-Za-z0-9_-]+))?"
+    r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(\[(?P<index>[^\[\]]+)\])?(@(?P<at>[A-Za-z0-9.]+))?"
+    r"(:(?P<output>[A-Za-z0-9_-]+))?"
 )
 _KEY = re.compile(r"[0-9a-f]{12,64}")
 
@@ -40,6 +42,7 @@ class Reference:
     index: str | None = None
     output: str | None = None
     stored: bool = False
+    at: str | None = None
 
     @property
     def is_key(self) -> bool:
@@ -56,9 +59,10 @@ def parse_reference(text: str) -> Reference:
     if match is None:
         raise UsageError(
             f"'{text}' is no reference",
-            hint="step, step:output, step[each], step[previous], a snapshot, @name or a key",
+            hint="step, step:output, step[each], step[previous], step@1.6M, a snapshot, @name or "
+            "a key",
         )
-    return Reference(text, match["name"], match["index"], match["output"])
+    return Reference(text, match["name"], match["index"], match["output"], at=match["at"])
 
 
 def output_for(

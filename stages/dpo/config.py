@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from artifacts_schema.config import Config
-from stages.training.config import AdamWConfig, LearningRate, Precision, TooLong
+from stages.training.config import LearningRate, OptimizerConfig, Precision, TooLong
 
 
 class DpoConfig(Config):
@@ -18,7 +18,9 @@ class DpoConfig(Config):
         default=LearningRate(peak=5e-6, warmup_share=0.1, decay="linear"),
         description="The one phase of the run.",
     )
-    optimizer: AdamWConfig = Field(default=AdamWConfig(weight_decay=0.0), description="AdamW.")
+    optimizer: OptimizerConfig = Field(
+        default=OptimizerConfig(weight_decay=0.0), description="AdamW, or Muon."
+    )
     too_long: TooLong = Field(
         default="truncate", description="What happens to an answer beyond the model's context."
     )

@@ -14,6 +14,7 @@ REFERENCE_LOSS = math.log(2)
 def page(artifact: Artifact) -> list[Figure]:
     """Pairs used, loss, reward margin and accuracy, learning rate, gradient norm, speed."""
     from stages.training import figures as shared
+    from stages.training.telemetry.figures import telemetry_figures
 
     run = shared.TrainingRun(artifact, "training_step")
     beta: float = run.account["beta"]
@@ -47,6 +48,7 @@ def page(artifact: Artifact) -> list[Figure]:
         *shared.learning_rate(run),
         *shared.gradient_norm(run),
         *shared.throughput(run),
+        *telemetry_figures(run),
     ]
 
 

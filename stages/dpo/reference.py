@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from stages.dpo.pairs import Pair, Pairs
 from stages.training import sealed
-from stages.training.objectives import sequence_log_probabilities
+from stages.training.preference import sequence_log_probabilities
 from stages.training.rows import Rows, pack_rows
 from stages.training.runtime import Runtime
 

@@ -15,7 +15,7 @@ class Dpo(Stage):
     lie in one micro-batch, packed with attention kept inside each.
     """
 
-    name, version, reproducible = "dpo", 1, "numerics"
+    name, version, reproducible = "dpo", 2, "numerics"
     inputs = {
         "checkpoint": One("checkpoint"),
         "preferences": Many("preferences", at_least=1),
@@ -41,7 +41,7 @@ class Dpo(Stage):
         shape = model.config
         data = read_pairs(context, tokenizer, special, shape.context, shape.vocabulary_size)
         clock = ExampleClock(len(data.train), config.pairs_per_batch, config.epochs, config.seed)
-        with runtime(context.execution, config.precision, config.seed) as how:
+        with runtime(context.execution, config.precision, config.seed, steady=False) as how:
             reference = reference_log_probabilities(context, model.to(how.device), data, how)
             fitted = fit(
                 context,

@@ -18,10 +18,10 @@ from stages.dpo.reference import (
     packed_pairs,
 )
 from stages.training.examples import ExampleClock
-from stages.training.loop import Share, Task
 from stages.training.monitor import HeldOut
-from stages.training.objectives import PreferenceLosses, dpo_losses
+from stages.training.preference import PreferenceLosses, dpo_losses
 from stages.training.runtime import Runtime
+from stages.training.task import Share, Task
 
 
 class DpoTask(Task):
@@ -29,6 +29,8 @@ class DpoTask(Task):
 
     columns = (
         Column("pairs", "int64", "Preference pairs of the step."),
+        Column("chosen_reward", "float64", "Mean reward of the chosen answers."),
+        Column("rejected_reward", "float64", "Mean reward of the rejected answers."),
         Column("reward_margin", "float64", "Mean reward of chosen over rejected answers."),
         Column(
             "reward_accuracy", "float64", "Share of pairs whose chosen answer is rewarded more."
@@ -60,16 +62,20 @@ class DpoTask(Task):
                 tokens,
                 {
                     "pairs": torch.tensor(len(part), device=losses.margin_P.device),
+                    "chosen": losses.chosen_reward_P.sum(),
+                    "rejected": losses.rejected_reward_P.sum(),
                     "margin": losses.margin_P.sum(),
                     "right": (losses.margin_P > 0).sum(),
                 },
             )
 
     def measures(self, sums: Mapping[str, list[float]]) -> dict[str, Any]:
-        """Reward margin and accuracy over the step."""
+        """Rewards, their margin and accuracy over the step."""
         pairs = round(sums["pairs"][0])
         return {
             "pairs": pairs,
+            "chosen_reward": sums["chosen"][0] / pairs,
+            "rejected_reward": sums["rejected"][0] / pairs,
             "reward_margin": sums["margin"][0] / pairs,
             "reward_accuracy": sums["right"][0] / pairs,
         }

@@ -3,6 +3,7 @@
 from stages.engine.bad_records import check_bad_share
 from stages.engine.context import Context
 from stages.engine.inputs import Input, Shard
+from stages.engine.interim import Milestone
 from stages.engine.outputs import LeftFile, ShardOutput, ShardResult
 from stages.engine.protocol import Many, Maybe, One, Role, Stage
 
@@ -12,6 +13,7 @@ __all__ = [
     "LeftFile",
     "Many",
     "Maybe",
+    "Milestone",
     "One",
     "Role",
     "Shard",

@@ -5,22 +5,25 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema import config as settings
 from artifacts_schema.errors import NotConserved, Stopped
-from artifacts_schema.manifest import Conservation
+from artifacts_schema.manifest import Conservation, Interim
 from artifacts_schema.store.backend import Backend
 from artifacts_schema.store.commit import Attempt
-from stages.engine.events import EventWriter
+from artifacts_schema.store.work import local_work
+from stages.engine.events import TELEMETRY_FOLDER, EventWriter
 from stages.engine.inputs import Input
+from stages.engine.interim import Interims, Milestone
 from stages.engine.outputs import AttemptWriters, ShardResult
 from stages.engine.registry import stage_named
 from stages.engine.shards import Item, ShardMap
-from stages.engine.state import State
+from stages.engine.state import State, accepted
 from stages.engine.workers import Death
 
 if TYPE_CHECKING:
@@ -43,6 +46,7 @@ class Context(AttemptWriters):
         backend: Backend,
         code: str,
         state: State,
+        interims: Interims,
         events: EventWriter,
         log: logging.Logger,
         stop: Callable[[], bool],
@@ -58,6 +62,7 @@ class Context(AttemptWriters):
         self.notes: dict[str, Any] = {}
         self.layout_notes: dict[str, Any] = {}
         self._inputs, self._backend, self._code = inputs, backend, code
+        self._interims = interims
         self._events, self._stop, self._maps = events, stop, set[str]()
 
     # Inputs --------------------------------------------------------------------------------------
@@ -82,6 +87,11 @@ class Context(AttemptWriters):
     def work(self) -> Path:
         """A folder of this machine that outlives kills; `state` can publish what lies in it."""
         return self.state.folder
+
+    @property
+    def accepted_code(self) -> list[dict[str, str]]:
+        """The changes of program (`from`, `to`) that the work went on through, on request."""
+        return accepted(self.work)
 
     @property
     def workers(self) -> int:
@@ -171,6 +181,42 @@ class Context(AttemptWriters):
         if self._stop():
             raise Stopped("stopped on request", hint="run the same command to continue")
 
+    # Committed on the way -----------------------------------------------------------------------
+
+    @contextmanager
+    def interim(
+        self,
+        at: Milestone,
+        outputs: Sequence[str],
+        *,
+        history: Sequence[Any] = (),
+        **counts: int | float,
+    ) -> Iterator[AttemptWriters]:
+        """Write some of the stage's outputs as they are now, and commit them as an artifact.
+
+        Its key follows from the run's and from `at`, so a run that was killed and comes by again
+        makes nothing new. `history` is what was decided while it ran and bears on the bytes;
+        `counts` are the manifest's. Raises LeaseLost if another run has taken the key over,
+        StoreError where it cannot be written; then nothing is committed.
+        """
+        with self._interims.writing(
+            at, outputs, history=history, layout=self.layout_notes, counts=counts
+        ) as writers:
+            yield writers
+        self._events.write("interim", at=at.at, label=at.label)
+
+    def withdraw_interims(self, after: int) -> None:
+        """The run goes back: what it committed behind `after` is no part of it any more.
+
+        The artifacts stay until they are collected, for who reads them.
+        """
+        self._interims.withdraw(after)
+
+    @property
+    def interims_committed(self) -> tuple[Interim, ...]:
+        """What this run, and those it goes on from, committed on the way, in order."""
+        return self._interims.committed
+
     # What is told --------------------------------------------------------------------------------
 
     def count(self, **numbers: int | float) -> None:
@@ -205,6 +251,17 @@ class Context(AttemptWriters):
     def metric(self, **numbers: Any) -> None:
         """Tell numbers worth watching. Not hashed, not needed for any result."""
         self._events.write("metric", **numbers)
+
+    def alert(self, kind: str, text: str, **values: Any) -> None:
+        """Tell something that a person should look at, though the work goes on. Not hashed."""
+        self.log.warning("%s", text)
+        self._events.write("alert", kind=kind, text=text, **values)
+
+    @property
+    def telemetry_folder(self) -> Path:
+        """A folder of this machine for what people read of the run: kept beside the payload, not
+        hashed. It outlives kills."""
+        return local_work(self._backend, self.attempt.key, TELEMETRY_FOLDER)
 
     def telemetry(self, **values: Any) -> None:
         """Record speed, memory and the like in the manifest, unhashed."""

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 EVENTS_FILE = "events.jsonl"
+TELEMETRY_FOLDER = "telemetry"
+"""In a run's work folder: what the stage itself keeps for people."""
 PROGRESS_SECONDS = 0.5
 
 

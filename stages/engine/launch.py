@@ -73,7 +73,9 @@ class Child:
         return lines[-1] if lines else ""
 
 
-def start_child(store: Store, spec: StageSpec, *, force: bool = False) -> Child:
+def start_child(
+    store: Store, spec: StageSpec, *, force: bool = False, accept_code: bool = False
+) -> Child:
     """Start `python -P -m stages` for `spec` in a session of its own."""
     name = f"{short(spec.key)}-{os.getpid()}-{time.monotonic_ns()}"
     spec_path = local_work(store.backend, "launch", f"{name}.json")
@@ -85,9 +87,10 @@ def start_child(store: Store, spec: StageSpec, *, force: bool = False) -> Child:
         sys.executable, "-P", "-m", "stages", spec.stage,
         "--store", store.url, "--spec", str(spec_path), "--key", spec.key,
     ]  # fmt: skip
+    flags = [name for name, on in (("--force", force), ("--accept-code", accept_code)) if on]
     with open(output, "wb") as sink:
         process = subprocess.Popen(
-            command + (["--force"] if force else []),
+            command + flags,
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=subprocess.STDOUT,

@@ -56,6 +56,8 @@ def page_of(stage: type[Stage], artifact: Artifact) -> Sequence[Figure]:
 
 
 def _figures(stage: type[Stage], function: str, artifact: Artifact) -> Sequence[Figure]:
+    if artifact.manifest.interim_of is not None:  # A page is about a run that is over.
+        return ()
     module = _module(stage)
     make = getattr(module, function, None) if module is not None else None
     return cast(Sequence[Figure], make(artifact)) if make is not None else ()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from artifacts_schema import config as settings
 from artifacts_schema.kinds import kind_named
@@ -13,6 +13,8 @@ from artifacts_schema.manifest import Reproducible
 
 if TYPE_CHECKING:
     from stages.engine.context import Context
+    from stages.engine.inputs import Input
+    from stages.engine.interim import Milestone
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,19 @@ class Stage(ABC):
     def complete(cls, config: settings.Config) -> settings.Config:
         """Fill in what only the moment of planning knows; by default nothing."""
         return config
+
+    @classmethod
+    def milestones(cls, config: Any, inputs: Mapping[str, Sequence[Input]]) -> Sequence[Milestone]:
+        """Where a run commits some of its outputs on the way, in order, its end last.
+
+        `config` is the stage's own. By default nowhere. UsageError if such a run cannot be planned.
+        """
+        return ()
+
+    @classmethod
+    def commits_on_its_way(cls) -> bool:
+        """Whether the stage has milestones at all."""
+        return cls.milestones.__func__ is not Stage.milestones.__func__  # type: ignore[attr-defined]
 
     @abstractmethod
     def run(self, context: Context) -> None:

@@ -22,13 +22,14 @@ from artifacts_schema.store.verify import verify
 from artifacts_schema.store.work import local_work, remove_work
 from stages.engine.code import code_digest, library_versions
 from stages.engine.context import Context
-from stages.engine.events import EVENTS_FILE, EventWriter
+from stages.engine.events import EVENTS_FILE, TELEMETRY_FOLDER, EventWriter
 from stages.engine.inputs import Input
+from stages.engine.interim import Interims
 from stages.engine.mirror import Mirror
 from stages.engine.protocol import Stage
 from stages.engine.registry import stage_named
 from stages.engine.spec import StageSpec
-from stages.engine.state import State
+from stages.engine.state import State, accept_state
 from stages.engine.transfers import Board, watched
 
 LOG_FILE = "log.txt"
@@ -48,12 +49,15 @@ def run_stage(
     *,
     expected_key: str | None = None,
     force: bool = False,
+    accept_code: bool = False,
     stop: Callable[[], bool] = lambda: False,
 ) -> Outcome:
     """Make the artifact of `spec`, or return the one that stands.
 
-    `force` runs even so, and compares. A standing artifact with a missing or cut file is removed
-    and made again. Raises UsageError if `expected_key` is not the key of `spec` here.
+    `force` runs even so, and compares. `accept_code` goes on from what another program kept for
+    itself, such as checkpoints, where this one has nothing of its own yet. A standing artifact with
+    a missing or cut file is removed and made again. Raises UsageError if `expected_key` is not the
+    key of `spec` here.
     """
     key = spec.key
     if expected_key is not None and expected_key != key:
@@ -83,6 +87,8 @@ def run_stage(
             if lease is not None:
                 remove_work(store.backend, key)
             return Outcome(found, reused=True)
+        if accept_code:
+            accept_state(store.backend, key, short(code_digest(stage_named(spec.stage))), log)
         return _run_leased(store, spec, lease, folder, log, stop)
     finally:
         close_log()
@@ -108,7 +114,8 @@ def _run_leased(
     finished = False
     try:
         started = time.monotonic()
-        context = _context(store, spec, stage, attempt, events, log, stop)
+        interims = Interims(store, spec, stage, lease.check)
+        context = _context(store, spec, stage, attempt, interims, events, log, stop)
         with watched(Board(events).note, stop):
             stage().run(context)
         log.info("%s %s made in %.1f s", spec.stage, short(spec.key), time.monotonic() - started)
@@ -172,6 +179,7 @@ def _context(
     spec: StageSpec,
     stage: type[Stage],
     attempt: Attempt,
+    interims: Interims,
     events: EventWriter,
     log: logging.Logger,
     stop: Callable[[], bool],
@@ -192,6 +200,7 @@ def _context(
         backend=store.backend,
         code=code,
         state=State(store.backend, spec.key, short(code), scratch, log),
+        interims=interims,
         events=events,
         log=log,
         stop=stop,
@@ -231,15 +240,19 @@ def _manifest(
             * (1 if sys.platform == "darwin" else 1024),
             "workers": context.workers,
         },
+        interims=context.interims_committed,
     )
 
 
 def _copy_telemetry(attempt: Attempt, folder: Path) -> None:
-    """Keep log and events beside the payload when the work folder goes; never hashed."""
-    for name in (LOG_FILE, EVENTS_FILE):
-        if (folder / name).exists():
-            place = layout.payload(attempt.stage, attempt.key, attempt.name) + f"/telemetry/{name}"
-            attempt.backend.replace(place, (folder / name).read_bytes())
+    """Keep what people read of a run beside the payload when the work folder goes; never hashed."""
+    place = layout.payload(attempt.stage, attempt.key, attempt.name, "telemetry")
+    own = folder / TELEMETRY_FOLDER
+    found = {name: folder / name for name in (LOG_FILE, EVENTS_FILE)}
+    found |= {path.relative_to(own).as_posix(): path for path in sorted(own.rglob("*"))}
+    for name, path in found.items():
+        if path.is_file() and not path.is_symlink():
+            attempt.backend.replace(f"{place}/{name}", path.read_bytes())
 
 
 def _logger(spec: StageSpec, path: Path) -> tuple[logging.Logger, Callable[[], None]]:

@@ -1,4 +1,4 @@
-"""Amounts of memory as a person writes them."""
+"""Amounts of memory as a person writes and reads them."""
 
 from __future__ import annotations
 
@@ -32,3 +32,12 @@ def _checked(size: str) -> str:
 
 MemorySize = Annotated[str, AfterValidator(_checked)]
 """A field whose value `bytes_of` takes."""
+
+
+def amount(count: float) -> str:
+    """Bytes for a person to read: `512 B`, `38.2 MB`, `1.5 GB`, in steps of 1,000."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if abs(count) < 1000:
+            return f"{count:,.0f} {unit}" if unit == "B" else f"{count:,.1f} {unit}"
+        count /= 1000
+    return f"{count:,.1f} TB"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,8 +19,50 @@ from artifacts_schema.store import layout
 from artifacts_schema.store.backend import Backend
 from artifacts_schema.store.cache import download
 from artifacts_schema.store.points import reached
+from artifacts_schema.store.work import local_work
 
 _BLOCK = 16 << 20
+
+
+ACCEPTED = "accepted.json"
+"""In a state's folder: programs that its work was taken over from, in order."""
+
+
+def accept_state(backend: Backend, key: str, code: str, log: logging.Logger) -> Path:
+    """The folder of `code`'s state, with the newest state of another program if it has none.
+
+    For who knows that a change of the program does not bear on the work, or wants to go on even so.
+    What is taken over is noted in `ACCEPTED`, and is not the other program's any more.
+    """
+    root = local_work(backend, key, "state")
+    own = root / code
+    if any(path.name != ACCEPTED for path in own.glob("*")):
+        return own
+    others = [one for one in root.glob("*") if one != own and one.is_dir() and any(one.iterdir())]
+    found = max(others, key=_changed, default=None)
+    before = accepted(found) if found is not None else []
+    if found is not None:
+        shutil.rmtree(own, ignore_errors=True)
+        found.rename(own)
+    elif (published := _newest_published(backend, key, code)) is not None:
+        found = published
+        own.mkdir(parents=True, exist_ok=True)
+        theirs = State(backend, key, published.name, own, log)
+        for name in theirs.published():
+            theirs.fetch(name)
+    if found is not None:
+        log.warning("going on from the work of another program: code %s → %s", found.name, code)
+        noted = json.dumps([*before, {"from": found.name, "to": code}])
+        (own / ACCEPTED).write_text(noted, encoding="utf-8")
+    return own
+
+
+def accepted(folder: Path) -> list[dict[str, str]]:
+    """The changes of program that the work in a state's folder went through: `from`, `to`."""
+    try:
+        return list(json.loads((folder / ACCEPTED).read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return []
 
 
 @dataclass(frozen=True)
@@ -96,6 +139,24 @@ class State:
 
     def _place(self, *parts: str) -> str:
         return layout.work(self.key, "state", self.code, *parts)
+
+
+def _changed(folder: Path) -> float:
+    """When something in a folder was written last."""
+    return max(path.stat().st_mtime for path in (folder, *folder.rglob("*")))
+
+
+def _newest_published(backend: Backend, key: str, code: str) -> Path | None:
+    """The state folder (its name is a program's) that was published to last in a remote store."""
+    if backend.local:
+        return None
+    folder = layout.work(key, "state")
+    written: dict[str, float] = {}
+    for name, entry in backend.listing(folder).items():
+        theirs = name.split("/", 1)[0]
+        if theirs != code:
+            written[theirs] = max(written.get(theirs, 0.0), entry.modified)
+    return Path(max(written, key=lambda one: written[one])) if written else None
 
 
 def _files(paths: tuple[Path, ...]) -> list[Path]:

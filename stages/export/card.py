@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.identity import short
+from stages.export.architecture import architecture
 from stages.model.config import ModelConfig
-from stages.model.count import count_parameters
+from stages.model.huggingface import family_of
 
 if TYPE_CHECKING:
     from stages.engine import Input
@@ -52,8 +53,8 @@ def model_card(
     sections = [
         front_matter(release, evaluations),
         f"# {release.name}\n\n{release.description}",
-        _architecture(model),
-        _use(release, verified),
+        f"## Architecture\n\n{architecture(model)}",
+        _use(release, model, verified),
         *(_evaluation(evaluation) for evaluation in evaluations),
         _limits(model, evaluations),
         _lineage(lineage),
@@ -111,23 +112,20 @@ def results_table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def _architecture(model: ModelConfig) -> str:
-    count = count_parameters(model)
-    tied = "tied to the output projection" if model.tied_embeddings else "not tied"
-    return f"""## Architecture
-
-A Llama-shaped decoder of {count.total:,} parameters, {count.without_embeddings:,} without
-embeddings: {model.layers} layers of width {model.width}, {model.heads} query heads over
-{model.kv_heads} key and value heads, SwiGLU of {model.mlp_width}, RMSNorm, rotary positions of base
-{model.rope_base:g}. Context {model.context:,} tokens, vocabulary {model.vocabulary_size:,},
-embeddings {tied}, weights in float32."""
-
-
-def _use(release: ExportConfig, verified: Verification) -> str:
+def _use(release: ExportConfig, model: ModelConfig, verified: Verification) -> str:
+    family = family_of(model)
+    register = f"import {family.register}  # of Ingot\n" if family.register else ""
+    needs = (
+        f"No native class expresses this model: `{family.architecture}` comes with Ingot, which"
+        " must be installed. No remote code is needed. Before this folder was released, a fresh"
+        if family.register
+        else f"`{family.architecture}` loads it; no remote code is needed. Before this folder was"
+        " released, a fresh"
+    )
     return f"""## Use
 
 ```python
-from transformers import AutoModelForCausalLM, AutoTokenizer
+{register}from transformers import AutoModelForCausalLM, AutoTokenizer
 
 tokenizer = AutoTokenizer.from_pretrained("{release.name}")
 model = AutoModelForCausalLM.from_pretrained("{release.name}")
@@ -138,8 +136,8 @@ prompt = tokenizer.apply_chat_template(
 print(tokenizer.decode(model.generate(**prompt, max_new_tokens=64)[0]))
 ```
 
-No remote code is needed. Before this folder was released, a fresh process with `torch`
-{verified.torch} and `transformers` {verified.transformers} alone loaded it: the logits of
+{needs} process with `torch`
+{verified.torch} and `transformers` {verified.transformers} loaded it: the logits of
 {verified.probe_tokens} tokens are the training model's within {verified.logit_difference:.1e};
 token ids and rendered chat are equal."""
 
@@ -194,7 +192,7 @@ def _lineage(lineage: Mapping[str, Any]) -> str:
     trained = [
         f"{state[name]:,} {unit}"
         for name, unit in (("training_step", "training steps"), ("tokens", "tokens"))
-        if name in state
+        if state.get(name)  # An imported model was trained elsewhere.
     ]
     last = f" Its last stage took {' and '.join(trained)}." if trained else ""
     command = f"ingot lineage {short(checkpoint['key'])}"

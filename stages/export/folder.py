@@ -1,4 +1,4 @@
-"""The files of a native Llama folder, from a decoder and its tokenizer."""
+"""The files of a folder that `transformers` loads, from a decoder and its tokenizer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from safetensors.torch import save
 
 from artifacts_schema.errors import InputError
-from stages.model.huggingface import to_llama_config, to_llama_weights
+from stages.model.huggingface import to_config, to_weights
 from stages.text.chat import CHAT_TEMPLATE
 from stages.text.special_tokens import SpecialTokens
 
@@ -37,7 +37,7 @@ def model_folder(
         )
     special = SpecialTokens.of(tokenizer, tokenizer_config)
     padding = special.padding
-    config = to_llama_config(model.config, bos=special.begin, eos=special.end, pad=padding)
+    config = to_config(model.config, bos=special.begin, eos=special.end, pad=padding)
     # Both ends stop a generation: a text ends with one, an answer with the other.
     ends = [token for token in (special.end, special.turn_end) if token is not None]
     generation = {"bos_token_id": special.begin, "eos_token_id": ends, "pad_token_id": padding}
@@ -56,7 +56,7 @@ def model_folder(
         "config.json": to_json(config),
         "generation_config.json": to_json(generation),
         # One entry of metadata: several would be written in random order.
-        "model.safetensors": save(to_llama_weights(model), metadata={"format": "pt"}),
+        "model.safetensors": save(to_weights(model), metadata={"format": "pt"}),
         "tokenizer.json": tokenizer.to_str(pretty=True).encode(),
         "tokenizer_config.json": to_json(named),
     }

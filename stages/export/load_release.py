@@ -2,9 +2,11 @@
 
 Arguments: the release folder, and a folder with `probe.json` (texts, messages, expected ids and
 rendering) and `expected.safetensors` (ids and logits of Ingot's own model). Prints one JSON object.
-It must import nothing of Ingot: what it proves is that nobody needs Ingot to use the release.
+It imports nothing of Ingot: what it proves is that nobody needs Ingot to use the release. A third
+argument names the module to import first, for a model that no native class expresses.
 """
 
+import importlib
 import json
 import os
 import sys
@@ -13,7 +15,7 @@ from typing import Any
 os.environ.update(HF_HUB_OFFLINE="1", HF_HUB_DISABLE_TELEMETRY="1", TOKENIZERS_PARALLELISM="false")
 
 
-def main(release: str, probes: str) -> dict[str, object]:
+def main(release: str, probes: str, register: str | None = None) -> dict[str, object]:
     """Load by the Auto classes and compare."""
     import torch
     import transformers
@@ -21,6 +23,8 @@ def main(release: str, probes: str) -> dict[str, object]:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     torch.set_num_threads(1)
+    if register is not None:
+        importlib.import_module(register)
     options = {"trust_remote_code": False, "local_files_only": True}
     tokenizer = AutoTokenizer.from_pretrained(release, **options)
     model = AutoModelForCausalLM.from_pretrained(release, **options).eval()
@@ -58,6 +62,6 @@ def main(release: str, probes: str) -> dict[str, object]:
 
 if __name__ == "__main__":
     try:
-        print(json.dumps(main(sys.argv[1], sys.argv[2])))
+        print(json.dumps(main(*sys.argv[1:])))
     except Exception as error:
         print(json.dumps({"failed": f"{type(error).__name__}: {error}"}))

@@ -100,9 +100,11 @@ def lineage(artifact: Artifact) -> TableFigure:
 
 def _loading(artifact: Artifact, title: str) -> TextFigure:
     place = artifact.place("release")
+    own = artifact.output("release").read_json("config.json").get("model_type") == "ingot"
+    register = "import stages.model.huggingface.auto_classes\n" if own else ""
     return TextFigure(
         title,
-        "from transformers import AutoModelForCausalLM, AutoTokenizer\n"
+        f"{register}from transformers import AutoModelForCausalLM, AutoTokenizer\n"
         f'model = AutoModelForCausalLM.from_pretrained("{place}")\n'
         f'tokenizer = AutoTokenizer.from_pretrained("{place}")',
     )

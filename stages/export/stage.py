@@ -34,11 +34,13 @@ class ExportConfig(Config):
 
 
 class Export(Stage):
-    """Write a checkpoint as a native Llama folder with card and lineage, and prove that it loads.
+    """Write a checkpoint as a folder of `transformers` with card and lineage, and prove it loads.
 
-    A fresh Python process, isolated, with `torch` and `transformers` alone, loads the folder by the
-    Auto classes; its logits, token ids and rendered chat must be Ingot's own, or nothing is
-    committed. No file names a date or a machine.
+    The class is the native one of the model's family (Llama, Qwen3, OLMo 2, SmolLM3, DeepSeek-V3);
+    `IngotForCausalLM` where none of them expresses the model. A fresh Python process, isolated,
+    with `torch` and `transformers` alone, loads the folder by the Auto classes; its logits, token
+    ids and rendered chat must be Ingot's own, or nothing is committed. No file names a date or a
+    machine.
     """
 
     name, version, reproducible = "export", 1, "numerics"

@@ -15,6 +15,7 @@ from safetensors.torch import save
 
 from artifacts_schema.errors import IngotError
 from stages.model.count import count_parameters
+from stages.model.huggingface import family_of
 from stages.text import chat
 from stages.text.special_tokens import SpecialTokens
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from stages.model.decoder import Decoder
 
 TOLERANCE = 1e-4
-"""Largest difference of a logit between Ingot's decoder and `LlamaForCausalLM`, float32."""
+"""Largest difference of a logit between Ingot's decoder and the class that loads it, float32."""
 
 TIMEOUT_SECONDS = 1800
 
@@ -57,22 +58,26 @@ class Verification:
 def verify_release(
     files: Mapping[str, bytes], model: Decoder, tokenizer: Tokenizer, work: Path
 ) -> Verification:
-    """Load `files` in a new process and compare; IngotError names what differs."""
+    """Load `files` in a new process and compare; IngotError names what differs.
+
+    Where no native class expresses the model, the process imports Ingot's own first.
+    """
     release, probes = work / "release", work / "probes"
     for folder in (release, probes):
         folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         (release / name).write_bytes(content)
     special = SpecialTokens.of(tokenizer, json.loads(files["tokenizer_config.json"]))
+    family = family_of(model.config)
     tokens = _write_probes(model, tokenizer, special, probes)
-    found = _run(release, probes)
+    found = _run(release, probes, family.register)
     wanted = {
-        "model_class": "LlamaForCausalLM",
+        "model_class": family.architecture,
         "parameters": count_parameters(model.config).total,
         "ids_equal": True,
         "chat_equal": True,
         "generates": True,
-        "ingot_absent": True,
+        "ingot_absent": family.register is None,
     }
     wrong = [f"{name} is {found[name]}" for name in wanted if found[name] != wanted[name]]
     if not found["logit_difference"] <= TOLERANCE:  # NaN is a difference too
@@ -119,10 +124,11 @@ def _write_probes(
     return len(row)
 
 
-def _run(release: Path, probes: Path) -> dict[str, Any]:
+def _run(release: Path, probes: Path, register: str | None) -> dict[str, Any]:
     """The script's findings. -I: no environment, user site or working directory on its path."""
     script = Path(__file__).with_name("load_release.py")
     command = [sys.executable, "-I", str(script), str(release), str(probes)]
+    command += [register] if register else []
     try:
         done = subprocess.run(
             command,

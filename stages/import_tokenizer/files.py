@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from artifacts_schema.errors import InputError
+from stages.engine.strict_json import parse_object
 
 if TYPE_CHECKING:
     from stages.engine.sources import SourceFile
@@ -57,7 +57,7 @@ def read_files(sources: Sequence[SourceFile]) -> Files:
     if TOKENIZER not in found:
         _refuse([PurePosixPath(source.name).name for source in sources])
     raw = {name: _read(source, LIMITS[name]) for name, source in sorted(found.items())}
-    parsed = {name: parse(data, where=found[name].name) for name, data in raw.items()}
+    parsed = {name: parse_object(data, where=found[name].name) for name, data in raw.items()}
     return Files(
         tokenizer=raw[TOKENIZER].decode("utf-8"),
         content=parsed[TOKENIZER],
@@ -66,23 +66,6 @@ def read_files(sources: Sequence[SourceFile]) -> Files:
         added=parsed.get(ADDED, {}),
         digests={name: hashlib.sha256(data).hexdigest() for name, data in raw.items()},
     )
-
-
-def parse(data: bytes, *, where: str) -> dict[str, Any]:
-    """A JSON object of which no key comes twice; InputError otherwise."""
-    try:
-        value = json.loads(
-            data.decode("utf-8"), object_pairs_hook=_object, parse_constant=_no_constant
-        )
-    except UnicodeDecodeError:
-        raise InputError("is not UTF-8", where=where) from None
-    except RecursionError:
-        raise InputError("is nested too deeply", where=where) from None
-    except ValueError as error:
-        raise InputError(f"is not JSON: {error}", where=where) from None
-    if not isinstance(value, dict):
-        raise InputError(f"is not a JSON object but {type(value).__name__}", where=where)
-    return value
 
 
 def _read(source: SourceFile, limit: int) -> bytes:
@@ -103,16 +86,3 @@ def _refuse(names: list[str]) -> NoReturn:
     raise InputError(
         "has no tokenizer.json", where="snapshot", hint="`ingot snapshot add NAME FOLDER`"
     )
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in found if names.count(name) > 1)
-        raise ValueError(f"key {twice[:80]!r} comes twice")
-    return found
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")

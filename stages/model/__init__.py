@@ -1,1 +1,1 @@
-"""The decoder: its config, attention, files, size, and its mapping to Hugging Face's Llama."""
+"""The decoder: config, layers, attention backends, files, size; its names in Hugging Face."""

@@ -1,86 +1,90 @@
-"""Attention backends by name. Every one says whether it keeps packed documents apart.
-
-A backend that cannot honour a document mask is refused when such a mask is asked for; nothing falls
-back silently (mosaicml/llm-foundry#1183 and huggingface/trl#5316 show what happens otherwise).
+"""What an attention backend is, and the reference.
 
 Shapes: B batch, L length, H query heads, K key and value heads, C channels of a head.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
 
+import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from artifacts_schema.config import did_you_mean
 from artifacts_schema.errors import UsageError
-
-Attend = Callable[[Tensor, Tensor, Tensor, Tensor | None], Tensor]
-"""(query_BHLC, key_BKLC, value_BKLC, documents_BL or None) -> mixed_BHLC."""
-
-
-@dataclass(frozen=True)
-class AttentionBackend:
-    """One implementation of causal attention with grouped key and value heads.
-
-    `prepare` turns `documents_BL` into whatever `attend` wants as its mask, once for all layers;
-    None for a backend that knows plain causal attention only.
-    """
-
-    name: str
-    attend: Attend
-    prepare: Callable[[Tensor], Tensor] | None
+from stages.model.config import ModelConfig
+from stages.model.masks import Visibility
 
 
-_BACKENDS: dict[str, AttentionBackend] = {}
+class AttentionBackend(ABC):
+    """One implementation of attention with grouped key and value heads."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def check(self, config: ModelConfig) -> None:
+        """UsageError if it cannot do the heads of such a model."""
+
+    @abstractmethod
+    def prepare(self, visible: Visibility) -> Any:
+        """The mask that `attend` wants, made once a batch for all layers of one window.
+
+        UsageError if the backend cannot keep it.
+        """
+
+    @abstractmethod
+    def attend(
+        self,
+        query_BHLC: Tensor,
+        key_BKLC: Tensor,
+        value_BKLC: Tensor,
+        mask: Any,
+        scale: float | None = None,
+    ) -> Tensor:
+        """mixed_BHLC. `scale` multiplies the scores, 1 / sqrt(C) by default."""
+
+    def refuse(self, what: str, hint: str) -> UsageError:
+        """The error that says what this backend cannot do."""
+        return UsageError(f"attention backend '{self.name}' {what}", hint=hint)
 
 
-def register_attention(backend: AttentionBackend) -> AttentionBackend:
-    """Make `backend` known by its name; UsageError if the name is taken."""
-    if backend.name in _BACKENDS:
-        raise UsageError(f"attention backend '{backend.name}' is registered twice")
-    _BACKENDS[backend.name] = backend
-    return backend
+class Sdpa(AttentionBackend):
+    """The reference. Rows of one document, seen causally, take torch's flash kernels."""
 
+    name = "sdpa"
 
-def attention_backend(name: str) -> AttentionBackend:
-    """The backend called `name`; UsageError with the nearest name if there is none."""
-    if name not in _BACKENDS:
-        raise UsageError(f"no attention backend '{name}'{did_you_mean(name, _BACKENDS)}")
-    return _BACKENDS[name]
+    def check(self, config: ModelConfig) -> None:
+        """Nothing: it does every head."""
 
+    def prepare(self, visible: Visibility) -> Tensor | None:
+        """None for plain causal attention, else what is added to scores: 0 or minus infinity.
 
-def document_mask(backend: AttentionBackend, documents_BL: Tensor | None) -> Tensor | None:
-    """The mask that `backend` needs to keep `documents_BL` apart; None for plain causal attention.
+        Of bool, torch would make the same of it again in each layer, and keep it for each.
+        """
+        if visible.is_causal:
+            return None
+        device = visible.device
+        half = torch.is_autocast_enabled(device.type)
+        dtype = torch.get_autocast_dtype(device.type) if half else torch.float32
+        hidden = torch.full((), float("-inf"), dtype=dtype, device=device)
+        return torch.where(visible.dense(), torch.zeros_like(hidden), hidden)
 
-    UsageError if the backend cannot keep them apart.
-    """
-    if documents_BL is None:
-        return None
-    if backend.prepare is None:
-        raise UsageError(
-            f"attention backend '{backend.name}' cannot keep packed documents apart",
-            hint="use 'sdpa', or rows of one document each",
+    def attend(
+        self,
+        query_BHLC: Tensor,
+        key_BKLC: Tensor,
+        value_BKLC: Tensor,
+        mask: Tensor | None,
+        scale: float | None = None,
+    ) -> Tensor:
+        """Torch chooses the kernel."""
+        return F.scaled_dot_product_attention(
+            query_BHLC,
+            key_BKLC,
+            value_BKLC,
+            attn_mask=None if mask is None else mask.type_as(value_BKLC),
+            is_causal=mask is None,
+            scale=scale,
+            enable_gqa=True,
         )
-    return backend.prepare(documents_BL)
-
-
-def block_diagonal_mask(documents_BL: Tensor) -> Tensor:
-    """[batch, 1, length, length] of bool: query may see key (causal, and of the same document).
-
-    Padding (-1) sees earlier padding and itself, so no row of the softmax is empty.
-    """
-    same_BLL = documents_BL[:, :, None] == documents_BL[:, None, :]
-    return same_BLL.tril()[:, None]
-
-
-def _sdpa(query_BHLC: Tensor, key_BKLC: Tensor, value_BKLC: Tensor, mask: Tensor | None) -> Tensor:
-    return F.scaled_dot_product_attention(
-        query_BHLC, key_BKLC, value_BKLC, attn_mask=mask, is_causal=mask is None, enable_gqa=True
-    )
-
-
-SDPA = register_attention(AttentionBackend("sdpa", _sdpa, block_diagonal_mask))
-"""The reference: torch's scaled dot product attention, with a dense mask for packed documents."""

@@ -8,10 +8,13 @@ from pydantic import Field, field_validator, model_validator
 
 from artifacts_schema.config import Config
 from artifacts_schema.errors import UsageError
-from stages.model.config import ModelShape
+from stages.model.config import ModelShape, RopeScaling
 from stages.pretrain.batch_sizes import read_sizes, written
-from stages.training.config import AdamWConfig, LearningRate, Precision
+from stages.training.config import AveragesConfig, LearningRate, OptimizerConfig, Precision
+from stages.training.objective_config import ObjectiveConfig
+from stages.training.permanent_config import CheckpointsConfig
 from stages.training.phases import Sizes, check_mixture
+from stages.training.stability_config import StabilityConfig
 
 
 class PhaseConfig(Config):
@@ -27,6 +30,20 @@ class PhaseConfig(Config):
         default={},
         description="Shares that the mixture goes to, in a straight line from the phase's begin to "
         "its end; by default it stays.",
+    )
+    sequence_length: int | None = Field(
+        default=None,
+        ge=2,
+        description="Tokens of its sequences, where the token shards have several lengths.",
+    )
+    rope_base: float | None = Field(
+        default=None,
+        gt=1,
+        description="Base of the rotary frequencies from this phase on; by default it stays.",
+    )
+    rope_scaling: RopeScaling | None = Field(
+        default=None,
+        description="Scaling of the rotary frequencies from this phase on; by default it stays.",
     )
     sequences_per_batch: int | str = Field(
         default=16,
@@ -100,9 +117,27 @@ class PretrainConfig(Config):
         min_length=1,
         description="The phases in order; by default a stable one, then one that decays to zero.",
     )
-    optimizer: AdamWConfig = Field(default=AdamWConfig(), description="AdamW.")
+    objective: ObjectiveConfig = Field(
+        default=ObjectiveConfig(), description="What is learnt from each sequence."
+    )
+    optimizer: OptimizerConfig = Field(default=OptimizerConfig(), description="AdamW, or Muon.")
+    stability: StabilityConfig = Field(
+        default=StabilityConfig(),
+        description="What is done about spikes, losses that are not finite, and stalls.",
+    )
+    averages: AveragesConfig = Field(
+        default=AveragesConfig(), description="Averages of the weights."
+    )
     optimizer_state: Literal["fresh", "keep"] = Field(
         default="fresh", description="Whether to take over the moments of the input checkpoint."
+    )
+    clock: Literal["restart", "continue"] = Field(
+        default="restart",
+        description="Where in its data a run with an input checkpoint begins: at its first token, "
+        "or behind the checkpoint, as part of one longer run whose phases these are.",
+    )
+    checkpoints: CheckpointsConfig = Field(
+        default=CheckpointsConfig(), description="Checkpoints that are kept for good on the way."
     )
     precision: Precision = Field(default="bf16", description="Precision of matrix products.")
     seed: int = Field(default=0, ge=0, description="Decides initial weights and order of data.")
@@ -122,12 +157,6 @@ class PretrainConfig(Config):
     max_held_out_sequences: int = Field(
         default=128, ge=1, description="Held-out sequences to measure on, spread over all."
     )
-
-    @model_validator(mode="after")
-    def _starts(self) -> Self:
-        if self.phases[0].learning_rate.peak is None:
-            raise ValueError("the first phase needs learning_rate.peak")
-        return self
 
     @field_validator("epochs")
     @classmethod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ COMPARED = 3
 
 if TYPE_CHECKING:
     from stages.engine.page import Artifact
+    from stages.model.config import ModelConfig
     from stages.training.figures import Floats, TrainingRun
 
 
@@ -76,6 +77,26 @@ def held_out_curves(run: TrainingRun) -> list[Figure]:
             "Lower is better. `unigram` is a model that knows the frequency of each token alone.",
         )
     ]
+
+
+def training_bits(run: TrainingRun) -> list[Figure]:
+    """Bits per byte of what was read, by source and by language, from the training's own losses."""
+    from stages.training.figures import smoothed
+
+    found: list[Figure] = []
+    for title, prefix in (
+        ("Training bits per byte by source", "bits_per_byte/"),
+        ("Training bits per byte by language", "language_bits_per_byte/"),
+    ):
+        curves = {
+            name or "(none)": smoothed(run.metric(prefix + name), run.window)
+            for name in run.named(prefix)
+        }
+        if len(curves) > 1:
+            axis = Axis("bits per byte", format=".3f")
+            note = f"Mean over the {run.window:,} training steps around each point."
+            found += run.curve(title, axis, curves, note=note)
+    return found
 
 
 @dataclass(frozen=True)
@@ -309,7 +330,7 @@ def model_facts(run: TrainingRun) -> TableFigure:
     model = ModelConfig.parse(checkpoint.read_json("model.json"), where="model.json")
     count, tokens = count_parameters(model), run.account["tokens"]
     flops = training_flops_per_token(model, model.context) * tokens
-    rows: tuple[tuple[Cell, ...], ...] = (
+    rows: list[tuple[Cell, ...]] = [
         ("parameters", count.total),
         ("parameters without embeddings", count.without_embeddings),
         ("layers", model.layers),
@@ -320,8 +341,26 @@ def model_facts(run: TrainingRun) -> TableFigure:
         ("context, tokens", model.context),
         ("vocabulary", model.vocabulary_size),
         ("embeddings", "tied" if model.tied_embeddings else "not tied"),
+        *_parts(model),
         ("tokens per parameter", round(tokens / count.total, 2)),
         ("training FLOPs", f"{flops:.3g}"),
-    )
+    ]
+    if count.active != count.total:
+        rows.insert(1, ("parameters that a token meets", count.active))
     note = "FLOPs: forward and backward pass at full context (PaLM, appendix B)."
-    return TableFigure("Model", (Column(""), number("value")), rows, note)
+    return TableFigure("Model", (Column(""), number("value")), tuple(rows), note)
+
+
+def _parts(model: ModelConfig) -> Iterator[tuple[Cell, ...]]:
+    """What the plain decoder does not have."""
+    if model.latent is not None:
+        yield "latent attention, key and value channels", model.latent.kv_rank
+    if model.experts is not None:
+        chosen = f"{model.experts.chosen} of {model.experts.experts}"
+        yield "experts of a token", f"{chosen}, {model.experts.shared} shared"
+    if model.window is not None:
+        yield "sliding window, tokens", f"{model.window:,} in layers {model.window_pattern}"
+    if model.nope_every:
+        yield "layers without positions", f"every {model.nope_every}th"
+    if model.rope_scaling is not None:
+        yield "positions", f"{model.rope_scaling.kind}, factor {model.rope_scaling.factor:g}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from artifacts_schema.errors import InputError
 from stages.engine import Input
 from stages.scoring.unigram import unigram_nll
 from stages.training.data import IGNORED, TokenShards
@@ -26,12 +27,20 @@ class HeldOutSet:
     def of(cls, inputs: Sequence[Input], most: int) -> HeldOutSet:
         """At most `most` sequences, each source by its size (at least one), evenly spaced in it.
 
-        `most` is exceeded where there are more sources than that.
+        `most` is exceeded where there are more sources than that. InputError where sequences have
+        several lengths: their losses would not be of one kind.
         """
         if not inputs:
             empty = np.zeros(0, dtype=np.int64)
             return cls(None, empty, empty)
         shards = TokenShards(inputs)
+        lengths = sorted(set(shards.lengths.values()))
+        if len(lengths) > 1:
+            raise InputError(
+                f"held-out sequences have {', '.join(map(str, lengths))} tokens",
+                where="held_out",
+                hint="give those of one length, as the last phase has",
+            )
         sizes = [shards.sequences[source] for source in shards.sources]
         chosen = [
             spread(size, quota) for size, quota in zip(sizes, quotas(sizes, most), strict=True)

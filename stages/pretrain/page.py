@@ -17,6 +17,7 @@ def page(artifact: Artifact) -> list[Figure]:
     """Run and model, curves over tokens, mixture and token account, planned beside realised."""
     from stages.pretrain import figures as own
     from stages.training import figures as shared
+    from stages.training.telemetry.figures import telemetry_figures
 
     run = shared.TrainingRun(artifact, "tokens")
     mixed = own.mixtures(run)
@@ -33,9 +34,11 @@ def page(artifact: Artifact) -> list[Figure]:
         *([held_out_table(artifact, "Held-out bits per byte, first and last")] if held_out else []),
         *shared.loss(run, "Training loss, nats", loss_note),
         *shared.loss_by_source(run),
+        *own.training_bits(run),
         *shared.learning_rate(run),
         *shared.gradient_norm(run),
         *shared.throughput(run),
+        *telemetry_figures(run),
         own.mixture_bars(mixed),
         *own.mixture_curves(run),
         own.mixture_table(mixed),

@@ -23,26 +23,34 @@ class Plan:
     account: TokenAccount
 
 
-def make_plan(config: PretrainConfig, shards: TokenShards) -> Plan:
-    """Phases as training steps over the sources that `shards` hold.
+def make_plan(config: PretrainConfig, shards: TokenShards, start: Input | None = None) -> Plan:
+    """Phases as training steps over the sources that `shards` hold; `start` is the checkpoint.
 
     Raises UsageError, with the numbers, for a mixture that these sources cannot fill, or a source
     that would be read more often than `max_epochs` or `epochs` allow.
     """
-    plan = unchecked_plan(config, shards)
+    plan = unchecked_plan(config, shards, start)
     check_caps(plan.clock, caps(config, shards))
     return plan
 
 
-def unchecked_plan(config: PretrainConfig, shards: TokenShards) -> Plan:
+def unchecked_plan(config: PretrainConfig, shards: TokenShards, start: Input | None = None) -> Plan:
     """As `make_plan`, though it reads some source too often."""
-    clock = clock_of_run(config, shards.sequences, shards.sequence_length)
+    clock = clock_of_run(config, shards.sequences, shards.lengths)
     segments = [
-        (phase.steps, settings.learning_rate)
+        (phase, settings.learning_rate)
         for phase, settings in zip(clock.phases, config.phases, strict=True)
     ]
     account = TokenAccount.of(clock, Stock.of(shards), caps(config, shards))
-    return Plan(clock, schedule(segments, where="phases"), account)
+    rate = starting_rate(config, start)
+    return Plan(clock, schedule(segments, where="phases", start=rate), account)
+
+
+def starting_rate(config: PretrainConfig, start: Input | None) -> float:
+    """The learning rate that a first phase without a peak goes on from: the checkpoint's last."""
+    if start is None or config.clock == "continue":
+        return 0.0
+    return float(start.read_json("state.json").get("learning_rate", 0.0))
 
 
 def caps(config: PretrainConfig, shards: TokenShards) -> dict[str, float]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from stages.engine import Context, Many, Maybe, One, Stage
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from stages.engine import Context, Input, Many, Maybe, Milestone, One, Stage
 from stages.pretrain.config import PretrainConfig
 from stages.training.config import TrainingExecution
 
@@ -16,7 +19,7 @@ class Pretrain(Stage):
     held-out loss is measured before it, on the way and at the end, beside a token-unigram baseline.
     """
 
-    name, version, reproducible = "pretrain", 2, "numerics"
+    name, version, reproducible = "pretrain", 3, "numerics"
     inputs = {
         "train": Many("token_shards", at_least=1),
         "held_out": Many("token_shards"),
@@ -27,36 +30,49 @@ class Pretrain(Stage):
     libraries = ("torch", "safetensors", "numpy", "pyarrow")
     Config, Execution = PretrainConfig, TrainingExecution
 
+    @classmethod
+    def milestones(cls, config: Any, inputs: Mapping[str, Sequence[Input]]) -> Sequence[Milestone]:
+        """Its permanent checkpoints; those behind the input checkpoint that it goes on from."""
+        from stages.pretrain.checkpoints import planned_checkpoints
+
+        return planned_checkpoints(config, inputs)
+
     def run(self, context: Context) -> None:
         from stages.pretrain.account import run_account
-        from stages.pretrain.held_out import HeldOutSet
-        from stages.pretrain.plan import check_tokenizer, make_plan
-        from stages.pretrain.start import starting_model, starting_optimizer
-        from stages.pretrain.task import PretrainTask
-        from stages.training.data import TokenShards
+        from stages.pretrain.checkpoints import permanent_checkpoints, starting_averages, state_of
+        from stages.pretrain.preflight.preflight import look_before
+        from stages.pretrain.prepared import Prepared
+        from stages.pretrain.start import starting_optimizer
         from stages.training.fit import fit, write_checkpoint, write_run
         from stages.training.runtime import runtime
 
-        config, tokenizer = context.config, context.one("tokenizer")
-        shards = TokenShards(context.many("train"))
-        held_out = HeldOutSet.of(context.many("held_out"), config.max_held_out_sequences)
-        check_tokenizer(tokenizer, shards, held_out.shards)
-        plan = make_plan(config, shards)
+        config = context.config
+        ready = Prepared.of(config, {role: context.many(role) for role in self.inputs})
+        plan, tokenizer = ready.plan, ready.tokenizer
         for line in plan.account.lines():
             context.log.info("%s", line)
-        start = context.maybe("checkpoint")
-        model = starting_model(config, shards, start, tokenizer)
 
         with runtime(context.execution, config.precision, config.seed) as how:
+            look = look_before(context, ready, how)
             fitted = fit(
                 context,
-                model=model,
-                task=PretrainTask(shards, plan.clock, held_out, how),
+                model=ready.model,
+                task=ready.task(how),
                 schedule=plan.schedule,
                 settings=config.optimizer,
                 runtime=how,
                 held_out_every=config.held_out_every,
-                optimizer_state=starting_optimizer(config, start),
+                optimizer_state=starting_optimizer(config, ready.start),
+                averages=config.averages,
+                averages_state=starting_averages(config, ready.start),
+                stability=config.stability,
+                begin=ready.begin,
+                permanent=permanent_checkpoints(context, plan, ready.model, tokenizer),
+                listeners=look,
+                lengths=[phase.sequence_length for phase in plan.clock.phases],
+                prefixes=ready.prefixes,
             )
-        write_checkpoint(context, fitted, tokenizer, keep_optimizer=True)
-        write_run(context, fitted, run_account(config, plan, shards, held_out, fitted))
+        # A run that was resumed at its very end has trained no step.
+        ready.rope.at(fitted.model, fitted.progress.training_step)
+        write_checkpoint(context, fitted, tokenizer, keep_optimizer=True, state_at=state_of(plan))
+        write_run(context, fitted, run_account(config, plan, ready.shards, ready.held_out, fitted))

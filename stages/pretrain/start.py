@@ -14,6 +14,7 @@ from stages.model.files import read_model
 from stages.pretrain.config import PretrainConfig
 from stages.training.checkpointing import OPTIMIZER
 from stages.training.data import TokenShards
+from stages.training.permanent import TRAINED
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
 def starting_model(
     config: PretrainConfig, shards: TokenShards, start: Input | None, tokenizer: Input
 ) -> Decoder:
-    """A new model, or that of `start`, which then decides the architecture.
+    """A new model, or that of `start`, which then decides the architecture but for its context.
 
-    Raises UsageError or InputError when the shards' sequences, the vocabulary, the tokenizer or the
+    Raises UsageError or InputError when the phases' sequences, the vocabulary, the tokenizer or the
     configured architecture do not fit it.
     """
     if start is None:
@@ -33,10 +34,13 @@ def starting_model(
         )
     else:
         model = read_model(start)
+        if config.clock == "continue" and start.has(TRAINED):
+            model.load_state_dict(load_file(start.local_path(TRAINED)))
         _check_start(config, model, start, tokenizer)
-    if shards.sequence_length > model.config.context:
+    longest = max(phase.sequence_length or shards.sequence_length for phase in config.phases)
+    if longest > model.config.context:
         raise UsageError(
-            f"sequences of {shards.sequence_length} tokens, model context {model.config.context}",
+            f"sequences of {longest} tokens, model context {model.config.context}",
             where="model.context",
             hint="raise model.context, or pack shorter sequences",
         )
@@ -66,15 +70,28 @@ def starting_optimizer(config: PretrainConfig, start: Input | None) -> dict[str,
 
 
 def _check_start(config: PretrainConfig, model: Decoder, start: Input, tokenizer: Input) -> None:
-    """Refuse an architecture that is not that of the checkpoint, and another tokenizer."""
-    wanted = config.model.identity()
-    odd = [name for name, value in wanted.items() if getattr(model.config, name) != value]
+    """Refuse an architecture that is not that of the checkpoint, and another tokenizer.
+
+    The context may be greater than the checkpoint's: no weight depends on it.
+    """
+    wanted, own_shape = config.model, model.config
+    if "context" in wanted.identity() and wanted.context > own_shape.context:
+        model.set_context(wanted.context)
+        own_shape = model.config
+    odd = own_shape.unlike(wanted)
     if odd:
         name = odd[0]
         raise UsageError(
-            f"{name} is {wanted[name]}, that of the input checkpoint {getattr(model.config, name)}",
+            f"{name} is {getattr(wanted, name)}, that of the input checkpoint "
+            f"{getattr(own_shape, name)}",
             where=f"model.{name}",
             hint="leave model out: the checkpoint decides it",
+        )
+    if not start.has("tokenizer.json"):
+        raise InputError(
+            "the input checkpoint carries no tokenizer",
+            where="checkpoint",
+            hint="give import_model the tokenizer of the model",
         )
     own, given = (
         hashlib.sha256(one.read_bytes("tokenizer.json")).digest() for one in (start, tokenizer)

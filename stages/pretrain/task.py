@@ -2,58 +2,112 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from torch import nn
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor, nn
 
+from artifacts_schema.kinds import Column
 from stages.pretrain.held_out import HeldOutSet
-from stages.training import by_source
+from stages.pretrain.rope import RopeByPhase
+from stages.training.by_source import BySource, HeldOutSums, languages_of
 from stages.training.clock import SampleClock
-from stages.training.data import Batch, TokenShards, clock_batch
-from stages.training.loop import Share, Task
+from stages.training.data import TokenShards, clock_batch
 from stages.training.monitor import HeldOut
+from stages.training.objective_config import ObjectiveConfig
+from stages.training.objectives import Objective
+from stages.training.pieces import IGNORED
 from stages.training.rows import Rows
 from stages.training.runtime import Runtime
+from stages.training.suspects import Suspect, documents_of_step
+from stages.training.task import Share, Task
+
+_Z_LOSS = Column("z_loss", "float64", "Mean of the weighted log² Z, which `loss` does not hold.")
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """The sequences of a training step as the model sees them, and the source of each."""
+
+    training_step: int
+    rows: Rows
+    sources_B: NDArray[np.int64]
+
+    def split(self, size: int) -> Iterator[tuple[Rows, NDArray[np.int64]]]:
+        """Micro-batches of at most `size` sequences."""
+        for number, part in enumerate(self.rows.split(size)):
+            yield part, self.sources_B[number * size : (number + 1) * size]
 
 
 class PretrainTask(Task):
-    """Mean next-token cross-entropy over the batch that the sample clock names."""
+    """Mean cross-entropy over what the objective asks of the batch that the sample clock names."""
 
     def __init__(
-        self, shards: TokenShards, clock: SampleClock, held_out: HeldOutSet, runtime: Runtime
+        self,
+        shards: TokenShards,
+        clock: SampleClock,
+        held_out: HeldOutSet,
+        runtime: Runtime,
+        objective: Objective | None = None,
+        rope: RopeByPhase | None = None,
     ) -> None:
         self.shards, self.clock, self.held_out_set = shards, clock, held_out
-        self.runtime = runtime
-        self.token_bytes = held_out.token_bytes()
-        self.columns = by_source.columns(shards.sources)
+        self.runtime, self.rope = runtime, rope
+        self.objective = objective or Objective(ObjectiveConfig())
+        self.z_loss = self.objective.config.z_loss
+        self.by_source = BySource(
+            shards.sources, shards.token_bytes(), languages_of(shards.sources, shards.languages)
+        )
+        self.columns = (*self.by_source.columns(), *([_Z_LOSS] if self.z_loss else []))
 
-    def batch(self, training_step: int) -> Batch | None:
+    def batch(self, training_step: int) -> Sequences | None:
         """The step's sequences, from the shards; None if the run skips it."""
         if self.clock.skipped(training_step):
             return None
-        return clock_batch(self.shards, self.clock, training_step)
-
-    def shares(self, model: nn.Module, batch: Batch) -> Iterator[Share]:
-        """The step's sequences in micro-batches."""
+        batch = clock_batch(self.shards, self.clock, training_step)
         rows = Rows(batch.tokens_BL, batch.targets_BL, batch.documents_BL)
-        size = self.runtime.micro_batch
-        for number, part in enumerate(rows.split(size)):
-            losses_BL = self.runtime.losses(model, part)
-            sources_B = batch.sources_B[number * size : (number + 1) * size]
-            yield Share(
-                losses_BL.sum() / max(rows.targets, 1),
-                part.tokens,
-                by_source.sums(losses_BL, part, sources_B[:, None], len(self.shards.sources)),
-            )
+        return Sequences(training_step, self.objective.rows(rows, training_step), batch.sources_B)
+
+    def shares(self, model: nn.Module, batch: Sequences) -> Iterator[Share]:
+        """The step's sequences in micro-batches; the loss is a mean over all their targets."""
+        if self.rope is not None:
+            self.rope.at(model, batch.training_step)
+        targets = batch.rows.targets
+        for part, sources_B in batch.split(self.runtime.micro_batch):
+            trained = self.runtime.train(model, part, targets=targets, z_loss=self.z_loss)
+            sums = self.by_source.sums(trained.losses_BL, part, sources_B[:, None])
+            if self.z_loss:
+                sums |= {"loss": trained.cross_entropy, "z_loss": trained.z_loss}
+            yield Share(trained.loss, part.tokens, sums)
 
     def measures(self, sums: Mapping[str, list[float]]) -> dict[str, Any]:
-        """Loss, targets and tokens by source."""
-        return by_source.measures(self.shards.sources, sums)
+        """Loss, bits per byte, targets and tokens by source; the z-loss."""
+        values = self.by_source.measures(sums)
+        return {**values, "z_loss": sums["z_loss"][0]} if self.z_loss else values
 
     def held_out(self, model: nn.Module) -> list[HeldOut]:
-        """Loss and bits per byte on the held-out sequences."""
-        total = by_source.HeldOutSums(self.held_out_set.sources, self.token_bytes)
-        for rows, sources_B in self.held_out_set.batches(self.runtime.micro_batch):
-            total.add(self.runtime.losses(model, rows), rows, sources_B[:, None])
+        """Loss and bits per byte on the held-out sequences, under the same objective."""
+        total = HeldOutSums(self.held_out_set.sources, self.held_out_set.token_bytes())
+        first = 0
+        for packed, sources_B in self.held_out_set.batches(self.runtime.micro_batch):
+            rows = self.objective.rows(packed, 0, first)
+            first += len(rows)
+            losses_BL: Tensor = self.runtime.losses(model, rows)
+            total.add(losses_BL, rows, sources_B[:, None])
         return total.measured()
+
+    def row_losses(self, model: nn.Module, batch: Sequences) -> Sequence[float]:
+        """Mean loss of each sequence of a step."""
+        found: list[float] = []
+        for part, _ in batch.split(self.runtime.micro_batch):
+            sums_B = self.runtime.losses(model, part).double().sum(1).cpu().numpy()
+            targets_B = (part.targets_BL != IGNORED).sum(1)
+            found += (sums_B / np.maximum(targets_B, 1)).tolist()
+        return found
+
+    def documents(self, training_step: int, rows: Sequence[int] = ()) -> Sequence[Suspect]:
+        """The documents that a training step reads, or these rows of it."""
+        return documents_of_step(self.shards, self.clock, training_step, rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from artifacts_schema.config import Config
-from stages.training.config import AdamWConfig, LearningRate, Precision, TooLong
+from stages.training.config import LearningRate, OptimizerConfig, Precision, TooLong
 
 
 class SftConfig(Config):
@@ -19,7 +19,7 @@ class SftConfig(Config):
         default=LearningRate(peak=2e-4, warmup_share=0.05, decay="linear"),
         description="The one phase of the run.",
     )
-    optimizer: AdamWConfig = Field(default=AdamWConfig(), description="AdamW.")
+    optimizer: OptimizerConfig = Field(default=OptimizerConfig(), description="AdamW, or Muon.")
     too_long: TooLong = Field(
         default="truncate", description="What happens to a conversation beyond the model's context."
     )

@@ -9,6 +9,7 @@ from stages.engine.page import Artifact
 def page(artifact: Artifact) -> list[Figure]:
     """Conversations used, loss on learnt tokens, learning rate, gradient norm, speed."""
     from stages.training import figures as shared
+    from stages.training.telemetry.figures import telemetry_figures
 
     run = shared.TrainingRun(artifact, "training_step")
     note = (
@@ -23,6 +24,7 @@ def page(artifact: Artifact) -> list[Figure]:
         *shared.learning_rate(run),
         *shared.gradient_norm(run),
         *shared.throughput(run),
+        *telemetry_figures(run),
     ]
 
 

@@ -15,7 +15,7 @@ class Sft(Stage):
     a step is the mean over its assistant tokens, however they fell into rows and micro-batches.
     """
 
-    name, version, reproducible = "sft", 1, "numerics"
+    name, version, reproducible = "sft", 2, "numerics"
     inputs = {
         "checkpoint": One("checkpoint"),
         "conversations": Many("conversations", at_least=1),
@@ -42,7 +42,7 @@ class Sft(Stage):
         clock = ExampleClock(
             len(data.train), config.conversations_per_batch, config.epochs, config.seed
         )
-        with runtime(context.execution, config.precision, config.seed) as how:
+        with runtime(context.execution, config.precision, config.seed, steady=False) as how:
             fitted = fit(
                 context,
                 model=model,

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from torch import nn
 
 from stages.sft.conversations import Conversations
-from stages.training import by_source
+from stages.training.by_source import BySource, HeldOutSums
 from stages.training.examples import ExampleClock
-from stages.training.loop import Share, Task
 from stages.training.monitor import HeldOut
 from stages.training.rows import Rows, pack_rows
 from stages.training.runtime import Runtime
+from stages.training.task import Share, Task
 
 
 class SftTask(Task):
@@ -25,7 +25,8 @@ class SftTask(Task):
         self, data: Conversations, clock: ExampleClock, runtime: Runtime, context: int
     ) -> None:
         self.data, self.clock, self.runtime, self.context = data, clock, runtime, context
-        self.columns = by_source.columns(data.sources)
+        self.by_source = BySource(data.sources)
+        self.columns = self.by_source.columns()
 
     def batch(self, training_step: int) -> tuple[NDArray[np.int64], Rows]:
         """The step's conversations, and the rows that they are packed into."""
@@ -36,23 +37,23 @@ class SftTask(Task):
         """The step's conversations in micro-batches of rows."""
         chosen, rows = batch
         for part in rows.split(self.runtime.micro_batch):
-            losses_BL = self.runtime.losses(model, part)
+            trained = self.runtime.train(model, part, targets=rows.targets)
             sources_BL = self._sources(part, chosen)
             yield Share(
-                losses_BL.sum() / rows.targets,
+                trained.loss,
                 part.tokens,
-                by_source.sums(losses_BL, part, sources_BL, len(self.data.sources)),
+                self.by_source.sums(trained.losses_BL, part, sources_BL),
             )
 
     def measures(self, sums: Mapping[str, list[float]]) -> dict[str, Any]:
         """Loss, targets and tokens by source."""
-        return by_source.measures(self.data.sources, sums)
+        return self.by_source.measures(sums)
 
     def held_out(self, model: nn.Module) -> list[HeldOut]:
         """Loss over the assistant tokens of the held-out conversations."""
         if not len(self.data.held_out):
             return []
-        total = by_source.HeldOutSums(self.data.sources)
+        total = HeldOutSums(self.data.sources)
         for part in self._packed(self.data.held_out).split(self.runtime.micro_batch):
             losses_BL = self.runtime.losses(model, part)
             total.add(losses_BL, part, self._sources(part, self.data.held_out))

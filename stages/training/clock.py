@@ -23,7 +23,7 @@ from artifacts_schema.errors import UsageError
 from stages.training.account import Planned
 from stages.training.mixture import Mixture
 from stages.training.permutation import Indices, Permutation, key_of, round_keys, shuffled
-from stages.training.phases import Phase, Sizes, Timeline, check_phase, merged
+from stages.training.phases import Phase, Sizes, Timeline, check_phase, merged, stream_of
 
 __all__ = ["Draw", "Phase", "SampleClock", "clock_of_run", "rank_rows"]
 
@@ -70,6 +70,7 @@ class SampleClock(Timeline):
         for index, phase in enumerate(phases):
             check_phase(phase, sources, where=f"phases.{index}")
         super().__init__(phases)
+        self.seed, self.sizes = seed, dict(sorted(sources.items()))
         self.sources = tuple(sorted(sources))
         self.skip = merged([(max(first, 1), min(last, self.steps)) for first, last in skip])
         self._sizes = np.array([sources[name] for name in self.sources], dtype=np.int64)
@@ -173,6 +174,10 @@ class PhasePlan(Protocol):
         """Token positions to read."""
 
     @property
+    def sequence_length(self) -> int | None:
+        """Tokens of its sequences; None where there is one length only."""
+
+    @property
     def mixture(self) -> Mapping[str, float]:
         """Weights at its begin."""
 
@@ -217,19 +222,51 @@ class RunPlan(Protocol):
         """Decides the order."""
 
 
-def clock_of_run(run: RunPlan, sources: Mapping[str, int], sequence_length: int) -> SampleClock:
+def clock_of_run(
+    run: RunPlan, sources: Mapping[str, int], lengths: Mapping[str, int]
+) -> SampleClock:
     """The clock of a run over shards of these `sources` (each with its number of sequences).
 
-    A range of tokens leaves out every training step that would read one of them. Raises UsageError
-    for a phase that cannot be run and for a range that leaves nothing out.
+    `lengths` has the tokens of a sequence of each. A range of tokens leaves out every training step
+    that would read one of them. Raises UsageError for a phase that cannot be run and for a range
+    that leaves nothing out.
     """
     phases = [
-        Phase.of_tokens(one.tokens, one.batch_sizes, sequence_length, one.mixture, one.mixture_end)
-        for one in run.phases
+        _phase_of(one, sources, lengths, f"phases.{index}") for index, one in enumerate(run.phases)
     ]
     timeline = Timeline(phases)
     skip = [_steps_of(one, timeline, f"skip.{index}") for index, one in enumerate(run.skip)]
     return SampleClock(sources, phases, run.seed, skip)
+
+
+def _phase_of(
+    plan: PhasePlan, sources: Mapping[str, int], lengths: Mapping[str, int], where: str
+) -> Phase:
+    """A phase over the sources of its length, which the plan calls by their plain names."""
+    known = sorted(set(lengths.values()))
+    if plan.sequence_length is None and len(known) > 1:
+        raise UsageError(
+            f"the token shards have sequences of {', '.join(map(str, known))} tokens",
+            where=where,
+            hint=f"set sequence_length to one of them, as {known[0]}",
+        )
+    length = known[0] if plan.sequence_length is None else plan.sequence_length
+    if length not in known:
+        raise UsageError(
+            f"no token shards have sequences of {length} tokens, there are those of "
+            f"{', '.join(map(str, known))}",
+            where=f"{where}.sequence_length",
+            hint="give the train role the output of a pack step of that length",
+        )
+    several = len(known) > 1
+    begin, end = (
+        {stream_of(name, length, several): weight for name, weight in weights.items()}
+        for weights in (plan.mixture, plan.mixture_end)
+    )
+    if several and not begin:
+        sizes = {name: size for name, size in sources.items() if lengths[name] == length}
+        begin = {name: size / sum(sizes.values()) for name, size in sizes.items() if size}
+    return Phase.of_tokens(plan.tokens, plan.batch_sizes, length, begin, end)
 
 
 def _steps_of(skip: Skip, timeline: Timeline, where: str) -> tuple[int, int]:

@@ -3,20 +3,65 @@
 from __future__ import annotations
 
 import os
+from itertools import pairwise
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from artifacts_schema.config import Config, Execution
+from artifacts_schema.config import Config
+from stages.training.telemetry.config import ObservedExecution
 
-Precision = Literal["bf16", "fp32"]
+Precision = Literal["bf16", "fp32", "fp16"]
 TooLong = Literal["truncate", "drop"]
-Decay = Literal["none", "linear", "1-sqrt", "cosine"]
+Decay = Literal["none", "linear", "1-sqrt", "cosine", "multi-step"]
+BatchScaling = Literal["none", "sqrt", "linear"]
 
 
-class AdamWConfig(Config):
-    """AdamW (Loshchilov & Hutter 2019) with the constants of today's pretraining recipes."""
+OptimizerName = Literal["adamw", "muon"]
 
+
+class ParameterGroup(Config):
+    """Parameters, found by name, that are treated in a way of their own."""
+
+    match: str = Field(
+        min_length=1,
+        description="Pattern of their names, such as `blocks.*.mlp.*`; `*` stands for anything. "
+        "The first group that matches decides.",
+    )
+    optimizer: OptimizerName | None = Field(
+        default=None, description="What updates them; by default what the run uses for such."
+    )
+    rate: float = Field(default=1.0, gt=0, description="Their learning rate, as a multiple.")
+    weight_decay: float | None = Field(
+        default=None, ge=0, description="Their decay; by default that of their sort."
+    )
+
+
+class MuonConfig(Config):
+    """Muon (Jordan et al. 2024) for the matrices of the blocks; AdamW has the rest."""
+
+    momentum: float = Field(default=0.95, ge=0, lt=1, description="Decay of the mean of gradients.")
+    nesterov: bool = Field(
+        default=True, description="Look ahead by mixing the gradient into that mean once more."
+    )
+    iterations: int = Field(
+        default=5, ge=1, le=20, description="Newton-Schulz iterations that orthogonalise an update."
+    )
+    scale: Literal["match_rms", "spectral"] = Field(
+        default="match_rms",
+        description="Size of an update by the matrix's shape: as large as one of AdamW, whose "
+        "learning rates then fit (Liu et al. 2025), or of spectral norm √max(1, rows/columns).",
+    )
+
+
+class OptimizerConfig(Config):
+    """AdamW (Loshchilov & Hutter 2019) with the constants of today's pretraining recipes, or Muon
+    with AdamW for what is no hidden matrix.
+    """
+
+    name: OptimizerName = Field(
+        default="adamw", description="AdamW for all, or Muon for the matrices of the blocks."
+    )
     beta1: float = Field(default=0.9, ge=0, lt=1, description="Decay of the mean of gradients.")
     beta2: float = Field(default=0.95, ge=0, lt=1, description="Decay of the mean of squares.")
     epsilon: float = Field(
@@ -31,6 +76,55 @@ class AdamWConfig(Config):
         ge=0,
         description="Updates that may be skipped because loss or gradient is not finite.",
     )
+    muon: MuonConfig = Field(default=MuonConfig(), description="What Muon does.")
+    groups: tuple[ParameterGroup, ...] = Field(
+        default=(), description="Parameters with a learning rate or decay of their own."
+    )
+
+    @model_validator(mode="after")
+    def _muon_is_asked_for(self) -> Self:
+        if self.name != "muon":
+            if self.muon != MuonConfig():
+                raise ValueError("muon is set, but name is adamw, which does not read it")
+            if any(group.optimizer == "muon" for group in self.groups):
+                raise ValueError("a group asks for muon, but name is adamw")
+        return self
+
+
+class AveragesConfig(Config):
+    """Averages of the weights over training steps, kept beside them; they change no update."""
+
+    ema: float | None = Field(
+        default=None,
+        gt=0,
+        lt=1,
+        description="Share of an exponential moving average that stays at each training step, such "
+        "as 0.999; by default none is kept.",
+    )
+    last: int = Field(
+        default=0, ge=0, description="Snapshots at the end of the run to take the mean of; 0: none."
+    )
+    every: int = Field(
+        default=100,
+        ge=1,
+        description="Training steps between those snapshots; the last is the end.",
+    )
+    output: Literal["weights", "ema", "mean"] = Field(
+        default="weights",
+        description="Which of them the checkpoint holds: the weights themselves, or an average.",
+    )
+
+    @model_validator(mode="after")
+    def _output_is_kept(self) -> Self:
+        if self.output == "ema" and self.ema is None:
+            raise ValueError("output is ema, but no ema is kept; set ema, such as 0.999")
+        if self.output == "mean" and self.last == 0:
+            raise ValueError("output is mean, but last is 0; set how many snapshots it is of")
+        return self
+
+
+DEEPSEEK_DROPS = ((0.8, 0.316), (0.9, 0.1))
+"""The multi-step schedule of DeepSeek LLM (Bi et al. 2024, arXiv 2401.02954, section 2.3)."""
 
 
 class LearningRate(Config):
@@ -46,6 +140,12 @@ class LearningRate(Config):
         description="Share of the phase's training steps that lead to the peak, from where the "
         "phase before ended (at first 0).",
     )
+    warmup_steps: int | None = Field(
+        default=None, ge=0, description="The same as a number of training steps."
+    )
+    warmup_tokens: int | None = Field(
+        default=None, ge=0, description="The same in tokens, up to whole training steps."
+    )
     decay: Decay = Field(default="none", description="Shape of the decay at the end of the phase.")
     decay_share: float | None = Field(
         default=None,
@@ -56,11 +156,39 @@ class LearningRate(Config):
     final: float = Field(
         default=0.0, ge=0, le=1, description="Where the decay leads, as a share of the peak."
     )
+    drops: tuple[tuple[float, float], ...] = Field(
+        default=DEEPSEEK_DROPS,
+        min_length=1,
+        description="For `multi-step`: from which share of the phase on the rate is which share of "
+        "the peak.",
+    )
+    batch_scaling: BatchScaling = Field(
+        default="none",
+        description="How the rate follows the batch where its size changes: by the square root of "
+        "the ratio in tokens, or linearly. `peak` goes with the first size of its phase.",
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
+        given = [
+            name
+            for name in ("warmup_share", "warmup_steps", "warmup_tokens")
+            if getattr(self, name) != type(self).model_fields[name].default
+        ]
+        if len(given) > 1:
+            raise ValueError(f"{' and '.join(given)} say the same; set one")
         if self.warmup_share + (self.decay_share or 0) > 1:
             raise ValueError("warmup_share and decay_share together exceed the phase")
+        if self.decay == "multi-step":
+            if self.decay_share is not None or self.final:
+                raise ValueError("multi-step has drops instead of decay_share and final")
+            shares = [0.0, *(share for share, _ in self.drops), 1.0]
+            if not all(a < b for a, b in pairwise(shares)):
+                raise ValueError("drops rise from above 0 to below 1 of the phase")
+            if not all(0 < factor <= 1 for _, factor in self.drops):
+                raise ValueError("drops lead to shares of the peak, above 0 and up to 1")
+        elif self.drops != DEEPSEEK_DROPS:
+            raise ValueError(f"drops are set, but decay is {self.decay}, not multi-step")
         return self
 
 
@@ -69,7 +197,7 @@ def _cores() -> int:
     return min(8, len(os.sched_getaffinity(0)))
 
 
-class TrainingExecution(Execution):
+class TrainingExecution(ObservedExecution):
     """How a model is trained; the manifest's layout names threads, device and micro-batch."""
 
     threads: int = Field(
@@ -85,6 +213,38 @@ class TrainingExecution(Execution):
     )
     checkpoint_every: int = Field(
         default=100, ge=1, description="Training steps between rolling checkpoints."
+    )
+    watchdog: float | None = Field(
+        default=1800.0,
+        gt=0,
+        description="Seconds without a sign of life that are a hang, if 20 training steps are not "
+        "longer: all stacks are logged, and the run ends with exit code 75; null: never.",
+    )
+    attention: Literal["auto", "sdpa", "flex", "varlen"] = Field(
+        default="auto",
+        description="Attention kernels: torch's own with a dense mask, FlexAttention, or "
+        "FlashAttention inside each document; `auto` is the fastest that can do the model, `sdpa` "
+        "on a CPU. The layout says which.",
+    )
+    activation_checkpointing: Literal["none", "full", "cheap"] = Field(
+        default="none",
+        description="What the backward pass computes again instead of keeping it: nothing, whole "
+        "blocks (least memory), or what is cheap: all but matrix products and attention. Same "
+        "bits.",
+    )
+    activation_checkpointing_every: int = Field(
+        default=1, ge=1, description="It is done for every n-th block."
+    )
+    compile: Literal["auto", "on", "off"] = Field(
+        default="auto",
+        description="Compile blocks and loss by torch.compile, in pretraining; `auto` does on a "
+        "CUDA device. The layout says it: the last bits differ.",
+    )
+    logits_in_memory: int | None = Field(
+        default=None,
+        ge=1,
+        description="Logits (tokens times vocabulary) in memory at once; by default 2 million on a "
+        "CPU, 128 million on a GPU.",
     )
     prefetch: int = Field(
         default=2,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from artifacts_schema.errors import CorruptArtifact
+from artifacts_schema.errors import CorruptArtifact, InputError
 from stages.training.clock import SampleClock, rank_rows
 from stages.training.permutation import Indices
 from stages.training.pieces import IGNORED, cut_into_pieces
@@ -73,10 +73,12 @@ class Batch:
 class TokenShards:
     """The sequences of several token_shards outputs, by source; the sources of one name are joined.
 
+    Where the outputs differ in sequence length, a source of each length is one of its own, called
+    `web@4096`; `lengths` maps each source to its length, and a batch has rows of one length.
     `sources` are the sorted names, `sequences` maps each to its number of sequences, numbered
     through inputs and shards in order; `languages` maps each to the tokens of each language, with
     the empty name for documents that declare none. Raises InputError if the inputs differ in
-    tokenizer, sequence length or type of ids, CorruptArtifact if `shards.json` contradicts itself
+    tokenizer or type of ids, CorruptArtifact if `shards.json` contradicts itself
     or the files.
     """
 
@@ -85,7 +87,7 @@ class TokenShards:
         self.tokenizer: str = tables.common["tokenizer"]
         self.vocabulary_size: int = tables.common["vocabulary_size"]
         self.padded_vocabulary_size: int = tables.common["padded_vocabulary_size"]
-        self.sequence_length: int = tables.common["sequence_length"]
+        self.lengths: Mapping[str, int] = tables.lengths
         self.begin_id: int | None = tables.common["begin_id"]
         self.end_id: int = tables.common["end_id"]
         self.padding_id: int = tables.common["padding_id"]
@@ -99,8 +101,21 @@ class TokenShards:
             tables.input_of,
             tables.paths,
             tables.sequences,
-            (self.sequence_length, tables.dtype),
+            tables.length_of,
+            tables.dtype,
         )
+
+    @property
+    def sequence_length(self) -> int:
+        """Tokens of a sequence; InputError where there are several lengths."""
+        lengths = sorted(set(self.lengths.values()))
+        if len(lengths) > 1:
+            raise InputError(
+                f"token shards have sequences of {', '.join(map(str, lengths))} tokens",
+                where="token shards",
+                hint="give those of one length",
+            )
+        return lengths[0]
 
     def total(self, quantity: str) -> dict[str, int]:
         """A sum of `shards.json` for each source, over all inputs.
@@ -122,10 +137,13 @@ class TokenShards:
         """The named sequences, one a row.
 
         Raises CorruptArtifact for a token outside the vocabulary, or a file that is gone, cut or
-        changed; ValueError for a sequence that is not there.
+        changed; ValueError for a sequence that is not there, and for several lengths.
         """
         sources_B, sequences_B = np.asarray(sources_B), np.asarray(sequences_B)
         files_B, lines_B = self._tables.locate(sources_B, sequences_B)
+        lengths_B = self._tables.length_of[files_B]
+        if (lengths_B != lengths_B[:1]).any():
+            raise ValueError("a batch has sequences of one length")
         raw_BL = self._files.read(files_B, lines_B)
         cut = cut_into_pieces(raw_BL, self.end_id, self.padding_id, self._memory)
         if cut.largest >= self.vocabulary_size:

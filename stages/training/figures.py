@@ -64,11 +64,19 @@ class TrainingRun:
         return column
 
     @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns of `metrics.parquet`."""
+        first = next(self.output.row_groups("metrics.parquet"), None)
+        return tuple(first.schema.names) if first is not None else ()
+
+    def named(self, prefix: str) -> tuple[str, ...]:
+        """What stands behind `prefix` in the names of columns: sources, languages."""
+        return tuple(n.removeprefix(prefix) for n in self.columns if n.startswith(prefix))
+
+    @property
     def sources(self) -> tuple[str, ...]:
         """The sources whose loss is measured apart."""
-        first = next(self.output.row_groups("metrics.parquet"), None)
-        names = first.schema.names if first is not None else []
-        return tuple(n.removeprefix("loss/") for n in names if n.startswith("loss/"))
+        return self.named("loss/")
 
     @cached_property
     def window(self) -> int:
@@ -83,7 +91,10 @@ class TrainingRun:
 
     @cached_property
     def marks(self) -> tuple[Mark, ...]:
-        """Where phases begin, updates were skipped (the first of them) and the run was resumed."""
+        """Where phases begin, updates were skipped (the first of them), and the run went on.
+
+        Behind training steps that a rollback left out, or after it was resumed.
+        """
         import numpy as np
 
         phases = self.metric("phase")
@@ -91,9 +102,11 @@ class TrainingRun:
         skipped = np.flatnonzero(self.metric("skipped"))
         found = [Mark(float(self.x[i]), f"phase {int(phases[i]) + 1}") for i in begins]
         found += [Mark(float(self.x[i]), "update skipped") for i in skipped[:SKIPS_MARKED]]
-        for step in self.telemetry.resumed_at:
-            row = min(int(np.searchsorted(self.steps, step)), len(self.x) - 1)
-            found.append(Mark(float(self.x[row]), "resumed"))
+        left_out = [first for first, _ in self.account.get("left_out_training_steps", ())]
+        for name, steps in (("rolled back", left_out), ("resumed", self.telemetry.resumed_at)):
+            for step in steps:
+                row = min(int(np.searchsorted(self.steps, step)), len(self.x) - 1)
+                found.append(Mark(float(self.x[row]), name))
         return tuple(sorted(found, key=lambda mark: mark.x))
 
     def curve(
@@ -313,8 +326,9 @@ class Telemetry:
                     resumed.append(step)
                 place = min((step - 1) // window, WINDOWS)
                 before = 0 if step == 1 else before
-                if time is not None and before is not None and event["time"] > time:
-                    tokens[place] += read - before
+                forward = before is not None and read > before  # A rollback leads back.
+                if time is not None and forward and event["time"] > time:
+                    tokens[place] += read - (before or 0)
                     seconds[place] += event["time"] - time
                 before, fresh = read, False
             time = event["time"]

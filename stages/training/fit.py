@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import torch
-from safetensors.torch import save
-
+from artifacts_schema.errors import IngotError, Stopped
 from stages.model.decoder import Decoder
-from stages.model.files import model_files
-from stages.training.checkpointing import OPTIMIZER, STATE, RollingCheckpoints, fetch_newest
-from stages.training.config import AdamWConfig, TrainingExecution
-from stages.training.loop import Progress, Task, Trainer
-from stages.training.monitor import RunLog, held_out_table, metrics_table
-from stages.training.optimizer import adamw, load_optimizer, optimizer_tensors
-from stages.training.runtime import Runtime
+from stages.training.averages import Averages
+from stages.training.checkpointing import Permanent, RollingCheckpoints, fetch_newest
+from stages.training.compiled import CompileWatch
+from stages.training.config import AveragesConfig, OptimizerConfig, TrainingExecution
+from stages.training.guard import Guard
+from stages.training.listener import Listener
+from stages.training.loop import Progress, Trainer
+from stages.training.monitor import RunLog, events_table, held_out_table, metrics_table
+from stages.training.optimizer import Optimizer, build_optimizer
+from stages.training.out_of_memory import StepMemory, explaining_out_of_memory
+from stages.training.permanent import TOKENIZER_FILES, CheckpointParts
+from stages.training.placing import place
+from stages.training.rollback import Rollbacks
+from stages.training.runtime import Runtime, device_name
 from stages.training.schedule import Schedule
+from stages.training.stability_config import StabilityConfig
+from stages.training.suspects import excluded_table
+from stages.training.task import Task
+from stages.training.telemetry.observers import observers
+from stages.training.watchdog import Watchdog, ends_a_hang
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from stages.engine import Context, Input
 
-TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
+SUSPECTS = "suspects.txt"
+"""In the work of a run that was stopped: documents of training steps in trouble, one a line."""
+
+NOT_WATCHED = StabilityConfig(enabled=False)
+"""For short runs: updates that are not finite are skipped, and that is all."""
 
 
 @dataclass
@@ -32,11 +46,14 @@ class Fitted:
     """A trained model, how far it went, and what was measured on the way."""
 
     model: Decoder
-    optimizer: torch.optim.Optimizer
+    optimizer: Optimizer
+    averages: Averages
     task: Task
     schedule: Schedule
     progress: Progress
+    rollbacks: Rollbacks
     log: RunLog
+    events: list[dict[str, Any]]
 
 
 def fit(
@@ -45,73 +62,191 @@ def fit(
     model: Decoder,
     task: Task,
     schedule: Schedule,
-    settings: AdamWConfig,
+    settings: OptimizerConfig,
     runtime: Runtime,
     held_out_every: int,
     optimizer_state: Mapping[str, Tensor] | None = None,
+    averages: AveragesConfig | None = None,
+    averages_state: Mapping[str, Tensor] | None = None,
+    stability: StabilityConfig = NOT_WATCHED,
+    begin: Progress | None = None,
+    permanent: Permanent | None = None,
+    listeners: Sequence[Listener] = (),
+    lengths: Sequence[int] = (),
+    prefixes: bool = False,
 ) -> Fitted:
-    """Train `model` in place to the end of `schedule`, from what an earlier run left in work."""
+    """Train `model` in place to the end of `schedule`, from what an earlier run left in work.
+
+    A run that nothing was left of begins behind `begin`, with these states of optimizer and
+    averages. `lengths` are the tokens of a sequence by phase; `prefixes` says that some tokens see
+    later ones.
+    """
     execution: TrainingExecution = context.execution
-    context.layout(**runtime.layout())
-    model.to(runtime.device)
-    optimizer = adamw(model, settings)
+    attention = place(model, execution, runtime, prefixes=prefixes)
+    layout = {**runtime.layout(), "attention": attention}
+    context.layout(**layout)
+    optimizer = build_optimizer(model, settings, runtime.precision)
     if optimizer_state:
-        load_optimizer(optimizer, optimizer_state, where="optimizer state of the checkpoint")
-    folder = context.work / "checkpoints"
-    fetch_newest(context.state, folder)
-    log = RunLog(context.work / "measurements.jsonl")
+        optimizer.load(optimizer_state, where="the input checkpoint")
+    kept = Averages(averages or AveragesConfig(), schedule.steps)
+    if averages_state:
+        kept.load(averages_state, model, where="the input checkpoint")
+    work = _Work.of(context)
     trainer = Trainer(
         model=model,
         optimizer=optimizer,
-        settings=settings,
+        averages=kept,
         task=task,
         schedule=schedule,
-        runtime=runtime,
-        checkpoints=RollingCheckpoints(folder, log, context.log, state=context.state),
+        layout=layout,
+        checkpoints=work.checkpoints,
+        rollbacks=work.rollbacks,
+        guard=Guard(stability),
         context=context,
         checkpoint_every=execution.checkpoint_every,
         held_out_every=held_out_every,
+        skip_limit=settings.skip_limit,
         prefetch=execution.prefetch,
+        listeners=(*listeners, *_looking_on(context, model, runtime, lengths)),
+        permanent=permanent,
+        begin=begin or Progress(),
     )
+    step = _memory(execution, model, runtime, settings, kept, lengths, attention)
     try:
-        progress = trainer.run()
+        with explaining_out_of_memory(step):
+            progress = trainer.run()
+    except Stopped:
+        raise
+    except IngotError:
+        _leave_suspects(context, work, task)
+        raise
     finally:
-        log.close()
+        work.log.close()
     context.count(training_steps=progress.training_step, tokens=progress.tokens)
-    context.count(skipped_updates=progress.skipped)
-    return Fitted(model, optimizer, task, schedule, progress, log)
+    context.count(skipped_updates=progress.skipped, rollbacks=len(work.rollbacks.made))
+    told = work.rollbacks, work.log, work.events()
+    return Fitted(model, optimizer, kept, task, schedule, progress, *told)
+
+
+def _memory(
+    execution: TrainingExecution,
+    model: Decoder,
+    runtime: Runtime,
+    settings: OptimizerConfig,
+    averages: Averages,
+    lengths: Sequence[int],
+    attention: str,
+) -> StepMemory:
+    """What a training step needs, for when it does not fit."""
+    return StepMemory(
+        model.config,
+        runtime.micro_batch,
+        max(lengths, default=model.config.context),
+        runtime.precision,
+        settings,
+        execution,
+        runtime.device,
+        (averages.settings.ema is not None) + (averages.settings.last > 0),
+        attention,
+    )
+
+
+def _leave_suspects(context: Context, work: _Work, task: Task) -> None:
+    """Where a run that commits nothing was in trouble, list its documents beside its work."""
+    doc_ids = excluded_table(work.events(), task.documents)["doc_id"].to_pylist()
+    if doc_ids:
+        path = context.work / SUSPECTS
+        path.write_text("".join(f"{doc_id}\n" for doc_id in doc_ids), encoding="utf-8")
+        context.log.error(
+            "%d documents of training steps in trouble: ingot forget --from %s", len(doc_ids), path
+        )
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What a run keeps between kills."""
+
+    log: RunLog
+    rollbacks: Rollbacks
+    checkpoints: RollingCheckpoints
+
+    @classmethod
+    def of(cls, context: Context) -> _Work:
+        """What lies in the stage's work, or was published last."""
+        folder, decisions = context.work / "checkpoints", context.work / "rollbacks.json"
+        fetch_newest(context.state, folder)
+        log = RunLog(context.work / "measurements.jsonl")
+        checkpoints = RollingCheckpoints(
+            folder, log, context.log, state=context.state, beside=[decisions]
+        )
+        return cls(log, Rollbacks(decisions), checkpoints)
+
+    def events(self) -> list[dict[str, Any]]:
+        """The rows of `events.parquet`, those that a rollback took out of the log among them."""
+        return [*self.log.rows("events"), *self.rollbacks.events]
+
+
+def _looking_on(
+    context: Context, model: Decoder, runtime: Runtime, lengths: Sequence[int]
+) -> list[Listener]:
+    """Who looks on at every training run, as its execution says."""
+    execution: TrainingExecution = context.execution
+    device = device_name(runtime.device)
+    found = observers(context, model.config, runtime.device, device, lengths)
+    if runtime.compiled:
+        found.append(CompileWatch(context.log, context))
+    if execution.watchdog is not None:
+        found.append(Watchdog(execution.watchdog, ends_a_hang(context)))
+    return found
 
 
 def write_checkpoint(
-    context: Context, fitted: Fitted, tokenizer: Input, *, keep_optimizer: bool
+    context: Context,
+    fitted: Fitted,
+    tokenizer: Input,
+    *,
+    keep_optimizer: bool,
+    state_at: Callable[[int], Mapping[str, Any]] | None = None,
 ) -> None:
-    """Write the output `checkpoint`; `tokenizer` is whatever carries the tokenizer's files."""
-    for name, content in model_files(fitted.model).items():
+    """Write the output `checkpoint`; `tokenizer` is whatever carries the tokenizer's files.
+
+    `state_at(training_step)` is what `state.json` says beside how far the run went.
+    """
+    step = fitted.progress.training_step
+    left_out = [list(part) for part in fitted.rollbacks.left_out]
+    parts = CheckpointParts(
+        config=fitted.model.config,
+        weights=fitted.model.state_dict(),
+        optimizer=fitted.optimizer.tensors() if keep_optimizer else None,
+        averages=fitted.averages.tensors() if keep_optimizer else None,
+        state={
+            "stage": context.attempt.stage,
+            "training_step": step,
+            "tokens": fitted.progress.tokens,
+            "phase": fitted.schedule.phase(step),
+            "learning_rate": fitted.schedule.rate(step),
+            "skipped_updates": fitted.progress.skipped,
+            **({"left_out": left_out} if left_out else {}),
+            **(state_at(step) if state_at is not None else {}),
+        },
+        output=fitted.averages.settings.output,
+    )
+    for name, content in parts.files():
         context.write_bytes("checkpoint", name, content)
     for name in TOKENIZER_FILES:
         context.write_bytes("checkpoint", name, tokenizer.read_bytes(name))
-    if keep_optimizer:
-        tensors = {
-            name: tensor.detach().cpu().contiguous()
-            for name, tensor in optimizer_tensors(fitted.optimizer).items()
-        }
-        context.write_bytes("checkpoint", OPTIMIZER, save(tensors))
-    step = fitted.progress.training_step
-    state = {
-        "stage": context.attempt.stage,
-        "training_step": step,
-        "tokens": fitted.progress.tokens,
-        "phase": fitted.schedule.phase(step),
-        "skipped_updates": fitted.progress.skipped,
-    }
-    context.write_json("checkpoint", STATE, state)
 
 
 def write_run(context: Context, fitted: Fitted, account: Mapping[str, Any]) -> None:
-    """Write the output `training_run`: both tables, and `account` with the run's phases as JSON."""
-    metrics, held_out = metrics_table(fitted.log, fitted.task.columns), held_out_table(fitted.log)
-    context.write_table("training_run", "metrics.parquet", metrics)
-    context.write_table("training_run", "held_out.parquet", held_out)
+    """Write the output `training_run`: its tables, and `account` with the run's phases as JSON."""
+    log, events = fitted.log, fitted.events
+    for name, table in {
+        "metrics.parquet": metrics_table(log, fitted.task.columns),
+        "held_out.parquet": held_out_table(log),
+        "events.parquet": events_table(events),
+        "excluded.parquet": excluded_table(events, fitted.task.documents),
+    }.items():
+        context.write_table("training_run", name, table)
     context.write_json(
         "training_run",
         "run.json",
@@ -119,6 +254,7 @@ def write_run(context: Context, fitted: Fitted, account: Mapping[str, Any]) -> N
             "training_steps": fitted.progress.training_step,
             "tokens": fitted.progress.tokens,
             "skipped_updates": fitted.progress.skipped,
+            "left_out_training_steps": [list(part) for part in fitted.rollbacks.left_out],
             **account,
         },
     )

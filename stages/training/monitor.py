@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -94,6 +95,20 @@ class HeldOut:
     bits_per_byte: float | None
 
 
+def log_event(
+    log: RunLog, kind: str, training_step: int, tokens: int, details: Mapping[str, Any]
+) -> None:
+    """Add an event: something that a person should know of, and that bears on the model."""
+    told = json.dumps({name: _plain(value) for name, value in details.items()}, allow_nan=False)
+    row = {"training_step": training_step, "tokens": tokens, "kind": kind, "details": told}
+    log.append("events", row)
+
+
+def _plain(value: Any) -> Any:
+    """A number that JSON does not know as its name."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def log_held_out(log: RunLog, training_step: int, tokens: int, measured: Sequence[HeldOut]) -> None:
     """Add the held-out losses after `training_step` updates."""
     for one in measured:
@@ -114,3 +129,11 @@ def held_out_table(log: RunLog) -> pa.Table:
 
     schema = KINDS["training_run"].tables["held_out.parquet"].arrow()
     return pa.Table.from_pylist(log.rows("held_out"), schema=schema)
+
+
+def events_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """`events.parquet` of a training run, in the order of training steps."""
+    import pyarrow as pa
+
+    schema = KINDS["training_run"].tables["events.parquet"].arrow()
+    return pa.Table.from_pylist(sorted(rows, key=lambda row: row["training_step"]), schema=schema)

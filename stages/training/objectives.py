@@ -1,61 +1,191 @@
-"""Losses as functions of logits. The loss of a step is a sum over tokens or pairs, divided once by
-the count over the whole batch, so that it does not depend on how the batch is cut into
-micro-batches.
+"""What a language model learns from packed sequences: next tokens, hidden ones, or cut-out spans.
 
-B rows, L tokens, V vocabulary, P pairs.
+An objective makes of the rows that the data has the rows that the model sees: what is in them, what
+each token is to predict, and which of them are seen from both sides. It does so on the host, before
+the step, by draws that depend on seed, training step, row and position alone. Held-out rows are
+those of training step 0: the same at every measurement.
+
+Shapes: B rows, L tokens.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-import torch
-import torch.nn.functional as F
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
-from stages.training.data import IGNORED
+from artifacts_schema.errors import UsageError
+from stages.training.corruption import corrupt_spans, most_spans
+from stages.training.draws import Uniform, row_draws, token_draws
+from stages.training.masking import mask_tokens
+from stages.training.objective_config import ObjectiveConfig, ObjectivePart
+from stages.training.pieces import PADDED
+from stages.training.prefix import split_documents
+from stages.training.reserved_tokens import ReservedTokens
+from stages.training.rows import Rows
 
-
-def token_losses(logits_BLV: Tensor, targets_BL: Tensor) -> Tensor:
-    """Cross-entropy of every token in nats, `[B, L]` float32; 0 where the target is ignored."""
-    losses = F.cross_entropy(
-        logits_BLV.float().flatten(0, 1),
-        targets_BL.flatten(),
-        ignore_index=IGNORED,
-        reduction="none",
-    )
-    return losses.view_as(targets_BL)
-
-
-def sequence_log_probabilities(losses_BL: Tensor, sequences_BL: Tensor, count: int) -> Tensor:
-    """Log-probability of each sequence, `[count]`: the sum over its tokens of minus their loss.
-
-    `sequences_BL` numbers the sequence of each token, -1 for padding.
-    """
-    index = torch.where(sequences_BL < 0, count, sequences_BL).flatten()
-    sums = torch.zeros(count + 1, dtype=losses_BL.dtype, device=losses_BL.device)
-    return -sums.index_add(0, index, losses_BL.flatten())[:count]
+if TYPE_CHECKING:
+    from stages.engine import Input
+    from stages.training.data import TokenShards
 
 
 @dataclass(frozen=True)
-class PreferenceLosses:
-    """Of each pair: loss, and how much more the policy rewards the chosen answer, all `[P]`."""
+class Vocabulary:
+    """What objectives ask of a tokenizer: tokens with a role, and which tokens are text.
 
-    loss_P: Tensor
-    margin_P: Tensor
-
-
-def dpo_losses(
-    chosen_P: Tensor,
-    rejected_P: Tensor,
-    reference_chosen_P: Tensor,
-    reference_rejected_P: Tensor,
-    beta: float,
-) -> PreferenceLosses:
-    """Direct preference optimization, Rafailov et al. 2023 (arXiv 2305.18290), equation 7.
-
-    All arguments are log-probabilities of whole answers under the policy and the reference. The
-    margin is the difference of the implicit rewards `beta * (log pi - log pi_ref)`.
+    `text_V` is False for special tokens.
     """
-    margin_P = beta * ((chosen_P - reference_chosen_P) - (rejected_P - reference_rejected_P))
-    return PreferenceLosses(-F.logsigmoid(margin_P), margin_P)
+
+    end: int
+    padding: int
+    reserved: ReservedTokens
+    text_V: NDArray[np.bool_]
+
+
+class Objective:
+    """A mixture of objectives; each sequence of a step has one of them, drawn by its share.
+
+    Without a `vocabulary` it is the causal one alone. UsageError where the tokenizer has reserved
+    too few tokens for what `config` asks, in sequences of `length` tokens.
+    """
+
+    def __init__(
+        self,
+        config: ObjectiveConfig,
+        seed: int = 0,
+        vocabulary: Vocabulary | None = None,
+        length: int = 0,
+    ) -> None:
+        self.config, self.seed = config, seed
+        self.parts = config.parts
+        self._ends = np.cumsum([part.share for part in self.parts])[:-1]
+        self._vocabulary = vocabulary
+        if not self.is_causal:
+            if vocabulary is None:
+                raise ValueError("objectives other than causal need a vocabulary")
+            self._check(vocabulary, length)
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether rows stay as they are."""
+        return all(part.name == "causal" for part in self.parts)
+
+    def rows(self, rows: Rows, training_step: int, first_row: int = 0) -> Rows:
+        """What the model sees of the rows from `first_row` on of a training step (0: held-out)."""
+        vocabulary = self._vocabulary
+        if vocabulary is None or self.is_causal:
+            return rows
+        size, length = rows.tokens_BL.shape
+        part_B = np.searchsorted(
+            self._ends, row_draws(size, self.seed, training_step, first_row), side="right"
+        )
+        drawn_BL = token_draws((size, length), self.seed, training_step, first_row)
+        made = Rows(
+            rows.tokens_BL.copy(),
+            rows.targets_BL.copy(),
+            rows.documents_BL.copy(),
+            np.zeros((size, length), dtype=np.bool_),
+        )
+        assert made.prefix_BL is not None
+        for number, part in enumerate(self.parts):
+            chosen = part_B == number
+            if part.name == "causal" or not chosen.any():
+                continue
+            own = _Seen(
+                rows.tokens_BL[chosen],
+                rows.targets_BL[chosen],
+                rows.documents_BL[chosen],
+                drawn_BL[chosen],
+            )
+            new = _APPLY[part.name](part, own, vocabulary)
+            made.tokens_BL[chosen], made.targets_BL[chosen] = new.tokens_BL, new.targets_BL
+            made.documents_BL[chosen], made.prefix_BL[chosen] = new.documents_BL, new.prefix_BL
+        return made
+
+    def _check(self, vocabulary: Vocabulary, length: int) -> None:
+        reserved = vocabulary.reserved
+        have = len(reserved.sentinels) + (reserved.mask is not None)
+        for number, part in enumerate(self.parts):
+            needed = 0
+            if part.name == "masked" and reserved.mask is None:
+                needed = 1
+            if part.name == "span_corruption":
+                spans = most_spans(length, part.corrupted, part.mean_span)
+                needed = spans + 1 if spans > len(reserved.sentinels) else 0
+            if needed:
+                raise UsageError(
+                    f"{part.name} needs {needed} reserved tokens in sequences of {length:,}, the "
+                    f"tokenizer has {have}",
+                    where=f"objective.parts.{number}",
+                    hint=f"train the tokenizer with reserved_tokens: {needed}"
+                    + ("" if part.name == "masked" else ", raise mean_span, or pack shorter"),
+                )
+
+
+def objective_of(
+    config: ObjectiveConfig, shards: TokenShards, tokenizer: Input, seed: int
+) -> Objective:
+    """The objective of a run over `shards`; the tokenizer is read for what is not causal alone.
+
+    UsageError where the tokenizer has reserved too few tokens for the longest sequences.
+    """
+    if all(part.name == "causal" for part in config.parts):
+        return Objective(config, seed)
+    from tokenizers import Tokenizer
+
+    reserved = ReservedTokens.of(
+        Tokenizer.from_str(tokenizer.read_bytes("tokenizer.json").decode("utf-8")),
+        json.loads(tokenizer.read_bytes("tokenizer_config.json")),
+    )
+    vocabulary = Vocabulary(shards.end_id, shards.padding_id, reserved, shards.token_bytes() > 0)
+    return Objective(config, seed, vocabulary, max(shards.lengths.values()))
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """Rows as they are packed, and a draw for each token."""
+
+    tokens_BL: NDArray[Any]
+    targets_BL: NDArray[np.int64]
+    documents_BL: NDArray[Any]
+    drawn_BL: Uniform
+
+
+def _masked(part: ObjectivePart, seen: _Seen, vocabulary: Vocabulary) -> Rows:
+    assert vocabulary.reserved.mask is not None
+    inside_BL = seen.documents_BL != PADDED
+    tokens_BL, targets_BL = mask_tokens(
+        seen.tokens_BL,
+        inside_BL & vocabulary.text_V[seen.tokens_BL],
+        seen.drawn_BL,
+        corrupted=part.corrupted,
+        masked=part.masked,
+        replaced=part.replaced,
+        mask_id=vocabulary.reserved.mask,
+        text_ids=np.flatnonzero(vocabulary.text_V),
+    )
+    return Rows(tokens_BL, targets_BL, seen.documents_BL, inside_BL)
+
+
+def _prefix(part: ObjectivePart, seen: _Seen, vocabulary: Vocabulary) -> Rows:
+    targets_BL, prefix_BL = split_documents(seen.targets_BL, seen.documents_BL, seen.drawn_BL)
+    return Rows(seen.tokens_BL, targets_BL, seen.documents_BL, prefix_BL)
+
+
+def _span_corruption(part: ObjectivePart, seen: _Seen, vocabulary: Vocabulary) -> Rows:
+    return corrupt_spans(
+        seen.tokens_BL,
+        seen.documents_BL,
+        seen.drawn_BL,
+        corrupted=part.corrupted,
+        mean_span=part.mean_span,
+        sentinels=np.array(vocabulary.reserved.sentinels, dtype=np.int64),
+        end_id=vocabulary.end,
+        padding_id=vocabulary.padding,
+    )
+
+
+_APPLY = {"masked": _masked, "prefix": _prefix, "span_corruption": _span_corruption}

@@ -103,6 +103,11 @@ class Phase:
         return found.steps + (position - found.positions) // found.sequences
 
 
+def stream_of(source: str, sequence_length: int, several: bool) -> str:
+    """What a source is called where token shards have sequences of several lengths, or of one."""
+    return f"{source}@{sequence_length}" if several else source
+
+
 def stretches(sizes: int | Sizes, sequence_length: int) -> tuple[Stretch, ...]:
     """A schedule of batch sizes in steps and positions.
 

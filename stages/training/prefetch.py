@@ -12,9 +12,12 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Generic, NamedTuple, Self, TypeVar, cast
+from typing import Any, Generic, NamedTuple, Self, TypeVar, cast
 
 T = TypeVar("T")
+
+on_batch: Callable[[int, Any], None] | None = None
+"""Told each number and its value as it is taken, so that a proof can compare what runs read."""
 
 PATIENCE_SECONDS = 5.0
 """How long `close` waits for a value that is being made, which may be a download."""
@@ -36,6 +39,12 @@ class Prefetch(Generic[T]):
 
     def __call__(self, number: int) -> T:
         """The value of a number."""
+        value = self._taken(number)
+        if on_batch is not None:
+            on_batch(number, value)
+        return value
+
+    def _taken(self, number: int) -> T:
         if self._ahead < 1 or number > self._last:
             return self._made(number)
         if self._run is None or self._run.next != number:

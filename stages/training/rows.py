@@ -22,14 +22,16 @@ _WIDTH_STEP = 8
 
 @dataclass(frozen=True)
 class Rows:
-    """What one forward pass sees: token ids, next-token targets, and the document of each token.
+    """What one forward pass sees: token ids, what each is to predict, and the document of each.
 
-    Targets are int64, which is what cross entropy takes.
+    Targets are int64, which is what cross entropy takes. A token sees those before it in its
+    document, and all of the document's that `prefix_BL` marks; None marks none.
     """
 
     tokens_BL: Integers
     targets_BL: NDArray[np.int64]
     documents_BL: Integers
+    prefix_BL: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.tokens_BL)
@@ -51,6 +53,7 @@ class Rows:
                 self.tokens_BL[start : start + rows],
                 self.targets_BL[start : start + rows],
                 self.documents_BL[start : start + rows],
+                None if self.prefix_BL is None else self.prefix_BL[start : start + rows],
             )
             for start in range(0, len(self), rows)
         ]

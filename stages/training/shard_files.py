@@ -40,8 +40,8 @@ def open_at_once() -> int:
 class ShardFiles:
     """Token files by number, opened when first read; the least recently read ones are closed.
 
-    `paths[f]` is file f within `inputs[input_of[f]]`, `sequences[f]` its rows. Threads may share
-    it.
+    `paths[f]` is file f within `inputs[input_of[f]]`, `sequences[f]` its rows, `lengths[f]` the
+    ids of each. Threads may share it.
     """
 
     def __init__(
@@ -50,12 +50,12 @@ class ShardFiles:
         input_of: NDArray[np.int32],
         paths: Sequence[str],
         sequences: NDArray[np.int64],
-        row: tuple[int, np.dtype[Any]],
+        lengths: NDArray[np.int64],
+        dtype: np.dtype[Any],
     ) -> None:
         self._inputs, self._input_of, self._paths = inputs, input_of, paths
         self._sequences = sequences
-        self._length, self._dtype = row
-        self._row_bytes = self._length * self._dtype.itemsize
+        self._lengths, self._dtype = lengths, dtype
         self._most = open_at_once()
         self._open: OrderedDict[int, int] = OrderedDict()
         self._known: dict[int, str] = {}
@@ -64,13 +64,14 @@ class ShardFiles:
         weakref.finalize(self, _close, self._open)
 
     def read(self, files_B: NDArray[np.int64], lines_B: NDArray[np.int64]) -> NDArray[Any]:
-        """[B, L] ids of row `lines_B[i]` of file `files_B[i]`.
+        """[B, L] ids of row `lines_B[i]` of file `files_B[i]`; all of these have one length.
 
         Raises CorruptArtifact for a file that is gone, cut or changed, StoreError for one that
         cannot be read.
         """
-        (raw_BL,) = self._memory.arrays(((len(files_B), self._length), self._dtype))
-        offsets_B = lines_B * self._row_bytes
+        length = int(self._lengths[files_B[0]] if len(files_B) else self._lengths[:1].sum())
+        (raw_BL,) = self._memory.arrays(((len(files_B), length), self._dtype))
+        offsets_B = lines_B * (length * self._dtype.itemsize)
         with self._lock:
             for start in range(0, len(files_B), self._most):
                 part = slice(start, start + self._most)
@@ -129,7 +130,8 @@ class ShardFiles:
             raise StoreError(
                 f"cannot be opened: {error.strerror}", where=self.where(file)
             ) from None
-        size, expected = os.fstat(descriptor).st_size, int(self._sequences[file]) * self._row_bytes
+        size = os.fstat(descriptor).st_size
+        expected = int(self._sequences[file] * self._lengths[file]) * self._dtype.itemsize
         if size != expected:
             os.close(descriptor)
             raise CorruptArtifact(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from artifacts_schema.errors import CorruptArtifact, InputError
 from artifacts_schema.identity import short
+from stages.training.phases import stream_of
 
 if TYPE_CHECKING:
     from stages.engine import Input
@@ -22,7 +23,6 @@ _EQUAL = (
     "tokenizer",
     "vocabulary_size",
     "padded_vocabulary_size",
-    "sequence_length",
     "dtype",
     "begin_id",
     "end_id",
@@ -35,10 +35,12 @@ _TYPES: dict[str, np.dtype[Any]] = {"uint16": np.dtype("<u2"), "uint32": np.dtyp
 class ShardTables:
     """The files of several token_shards outputs, sorted by source, then as inputs and shards come.
 
+    Where the inputs have sequences of several lengths, those of a source with one length are a
+    source of their own, called as `phases.stream_of` has it; `lengths` has that of each source.
     Sequences have a number within their source, and one over all sources: that of the source's
     first, `bases[source]`, plus it. `edges` [files + 1] are the numbers at which files begin.
-    Raises InputError if the inputs differ in tokenizer, sequence length or type of ids,
-    CorruptArtifact if one contradicts itself.
+    Raises InputError if the inputs differ in tokenizer or type of ids, CorruptArtifact if one
+    contradicts itself.
     """
 
     def __init__(self, inputs: Sequence[Input]) -> None:
@@ -49,7 +51,17 @@ class ShardTables:
             _check(table, tables[0], given)
         self.common: Mapping[str, Any] = {name: tables[0][name] for name in _EQUAL}
         self.dtype = _TYPES[self.common["dtype"]]
-        self.sources: tuple[str, ...] = tuple(sorted({n for t in tables for n in t["sources"]}))
+        several = len({table["sequence_length"] for table in tables}) > 1
+        named = [
+            {stream_of(name, table["sequence_length"], several): name for name in table["sources"]}
+            for table in tables
+        ]
+        self.lengths: dict[str, int] = {
+            stream: table["sequence_length"]
+            for table, streams in zip(tables, named, strict=True)
+            for stream in streams
+        }
+        self.sources: tuple[str, ...] = tuple(sorted(self.lengths))
         self.totals = {name: Counter[str]() for name in _SUMS}
         self.languages: dict[str, dict[str, int]] = {}
         paths: list[str] = []
@@ -60,9 +72,9 @@ class ShardTables:
         for source in self.sources:
             languages = Counter[str]()
             for number, (table, given) in enumerate(zip(tables, inputs, strict=True)):
-                entry = table["sources"].get(source)
-                if entry is None:
+                if source not in named[number]:
                     continue
+                entry = table["sources"][named[number][source]]
                 files, rows = self._files(source, entry, given, sizes[number])
                 paths += files
                 counts.append(rows)
@@ -78,6 +90,10 @@ class ShardTables:
         self.edges = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.sequences)])
         self.ends = np.array(ends, dtype=np.int64)
         self.bases = self.edges[self.ends]
+        self.length_of = np.repeat(
+            np.array([self.lengths[source] for source in self.sources], dtype=np.int64),
+            np.diff(self.ends),
+        )
 
     def of_source(self, source: int) -> range:
         """The files of a source."""
@@ -110,7 +126,7 @@ class ShardTables:
                     given,
                     f"source '{source}' has {entry[name]:,} {name}, its shards {held.sum():,}",
                 )
-        expected = rows * (self.common["sequence_length"] * self.dtype.itemsize)
+        expected = rows * (self.lengths[source] * self.dtype.itemsize)
         there = np.array([sizes.get(path, -1) for path in paths], dtype=np.int64)
         for file in np.flatnonzero(there != expected).tolist():
             if there[file] < 0:
@@ -134,7 +150,7 @@ def _check(table: Any, first: Mapping[str, Any], given: Input) -> None:
             raise InputError(
                 f"{name} is {ours}, that of the first input is {theirs}",
                 where=_where(given),
-                hint="pack both with one tokenizer and one sequence length",
+                hint="pack both with one tokenizer",
             )
     dtype, size, padded = (table[n] for n in ("dtype", *_EQUAL[1:3]))
     if dtype not in _TYPES:
@@ -151,7 +167,7 @@ def _check(table: Any, first: Mapping[str, Any], given: Input) -> None:
 
 def _missing(table: Any) -> Iterator[tuple[str, str]]:
     """What kind version 2 promises and the table lacks: where, and what."""
-    for name in (*_EQUAL, "sources"):
+    for name in (*_EQUAL, "sequence_length", "sources"):
         if name not in table:
             yield "shards.json", name
             return

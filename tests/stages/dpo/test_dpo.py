@@ -77,6 +77,11 @@ def test_before_the_first_update_loss_is_ln_2_and_later_the_chosen_win(dpo, read
     assert metrics[0]["reward_margin"] == pytest.approx(0, abs=1e-4)
     assert metrics[-1]["reward_accuracy"] == 1.0
     assert metrics[-1]["reward_margin"] > 0.1
+    for row in metrics:
+        assert row["chosen_reward"] - row["rejected_reward"] == pytest.approx(
+            row["reward_margin"], abs=1e-6
+        )
+    assert metrics[0]["chosen_reward"] == pytest.approx(0, abs=1e-4)
     held_out = read_table(manifest, "training_run", "held_out.parquet").to_pylist()
     assert held_out[0]["loss"] == pytest.approx(math.log(2), abs=1e-5)
     assert held_out[-1]["loss"] < held_out[0]["loss"] - 0.1

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from stages.engine.sizes import bytes_of
+from stages.engine.sizes import amount, bytes_of
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,9 @@ def test_what_is_no_size_is_refused_with_an_example(size: str) -> None:
 def test_no_memory_is_refused(size: str) -> None:
     with pytest.raises(ValueError, match="no memory at all"):
         bytes_of(size)
+
+
+def test_sizes_are_read_in_steps_of_a_thousand() -> None:
+    assert [amount(n) for n in (0, 999, 1500, 38.2e6, 1.5e9, 2.5e12)] == [
+        "0 B", "999 B", "1.5 kB", "38.2 MB", "1.5 GB", "2.5 TB",
+    ]  # fmt: skip

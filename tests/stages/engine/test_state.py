@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 
 import pytest
 
 from artifacts_schema.errors import StoreError
 from artifacts_schema.store import Store, points
 from artifacts_schema.store.backend import backend_at
-from stages.engine.state import State
+from stages.engine.state import State, accept_state, accepted
 
 KEY = "a" * 64
 
@@ -91,3 +92,67 @@ def test_on_a_local_store_there_is_nothing_to_publish(tmp_path):
     state.publish("step-1", *write(state, "abc"))
     assert state.published() == []
     assert not state.fetch("step-1")
+
+
+# Another program --------------------------------------------------------------------------------
+
+LOG = logging.getLogger("test")
+
+
+@pytest.fixture
+def left(store, tmp_path):
+    """`left(code, text)`: what a program left of a run, on this machine."""
+
+    def leave(code, text):
+        folder = store.backend.local_path(f"work/{KEY}/state/{code}")
+        (folder / "checkpoints").mkdir(parents=True)
+        (folder / "checkpoints" / "newest").write_text(text)
+        return folder
+
+    return leave
+
+
+@pytest.fixture
+def store(tmp_path):
+    """On this machine: the rest of this file is about buckets."""
+    return Store.open(str(tmp_path / "local-store"))
+
+
+def test_the_newest_work_of_another_program_is_taken_over_once(store, left):
+    old, new = left("one", "1"), left("two", "2")
+    os.utime(old / "checkpoints" / "newest", (1, 1))
+    os.utime(old / "checkpoints", (1, 1))
+    os.utime(old, (1, 1))
+    own = accept_state(store.backend, KEY, "three", LOG)
+    assert (own / "checkpoints" / "newest").read_text() == "2"
+    assert accepted(own) == [{"from": "two", "to": "three"}]
+    assert not new.exists()
+    (own / "checkpoints" / "newest").write_text("3")
+    assert accept_state(store.backend, KEY, "three", LOG) == own
+    assert (own / "checkpoints" / "newest").read_text() == "3"
+    again = accept_state(store.backend, KEY, "four", LOG)
+    changes = [{"from": "two", "to": "three"}, {"from": "three", "to": "four"}]
+    assert accepted(again) == changes
+
+
+def test_own_work_comes_before_that_of_another_program(store, left):
+    left("one", "1")
+    own = left("two", "2")
+    assert accept_state(store.backend, KEY, "two", LOG) == own
+    assert (own / "checkpoints" / "newest").read_text() == "2"
+    assert accepted(own) == []
+
+
+def test_where_nobody_left_anything_nothing_is_taken(store):
+    assert accepted(accept_state(store.backend, KEY, "one", LOG)) == []
+
+
+def test_what_another_program_published_is_taken_over_on_another_machine(
+    node, tmp_path, monkeypatch
+):
+    one = node("one")
+    one.publish("step-1", *write(one, "w" * 10))
+    monkeypatch.setenv("INGOT_CACHE", str(tmp_path / "another-machine"))
+    own = accept_state(one.backend, KEY, "other", LOG)
+    assert (own / "checkpoints/step-1/weights").read_text() == "w" * 10
+    assert accepted(own) == [{"from": "code", "to": "other"}]

@@ -6,11 +6,14 @@ from safetensors.torch import load, save
 
 from artifacts_schema.errors import IngotError, InputError
 from artifacts_schema.store.gc import remove_artifact
+from stages.engine.page import Artifact
 from stages.export.folder import model_folder
+from stages.export.page import summary
 from stages.export.stage import Export
 from stages.export.verify import verify_release
 from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
+from stages.model.files import model_files
 from stages.tokenizer.training import transformers_config
 
 TOKENIZER_CONFIG = transformers_config("llama-bpe")
@@ -90,3 +93,40 @@ def test_a_tokenizer_with_more_tokens_than_the_model_is_refused(model, tokenizer
     small = Decoder(ModelConfig(**{**model.config.plain(), "vocabulary_size": 300}))
     with pytest.raises(InputError, match="the tokenizer has 400 tokens, the model 300"):
         model_folder(small, tokenizer, TOKENIZER_CONFIG)
+
+
+def test_a_decoder_of_experts_and_latent_attention_is_released_as_a_native_class(
+    tmp_path, make_model, tokenizer
+):
+    latent = {"kv_rank": 12, "plain_width": 10, "rotary_width": 8, "value_width": 6}
+    experts = {"experts": 8, "chosen": 3, "shared": 1, "width": 16, "first": 1}
+    shape = {"latent": latent, "experts": experts, "kv_heads": 4}
+    model = make_model(**shape, rope_scaling={"factor": 4.0, "original_context": 32})
+    files = model_folder(model, tokenizer, TOKENIZER_CONFIG)
+    assert json.loads(files["config.json"])["architectures"] == ["DeepseekV3ForCausalLM"]
+    assert verify_release(files, model, tokenizer, tmp_path).logit_difference <= 1e-5
+
+
+def test_what_no_native_class_expresses_is_released_as_our_own_without_code(
+    store, run_stage, read_input, given, make_model, tokenizer
+):
+    model = make_model(rope_share=0.5, logit_softcap=20.0, window=16, window_pattern="SL")
+    files = {
+        **model_files(model),
+        "tokenizer.json": tokenizer.to_str().encode(),
+        "tokenizer_config.json": TOKENIZER_CONFIG,
+        "state.json": {},
+    }
+    made = run_stage(Export, {}, {"checkpoint": [given("checkpoint", files)]})
+    assert made.counts["logit_difference"] <= 1e-5
+    release = read_input(made, "release")
+    assert not [path for path in release.paths() if path.endswith(".py")]
+    config = release.read_json("config.json")
+    assert config["model_type"] == "ingot"
+    assert "auto_map" not in config
+    card = release.read_bytes("README.md").decode()
+    assert "import stages.model.huggingface.auto_classes" in card
+    assert "on 50% of the channels" in card
+    assert "sliding windows of 16 tokens (layers SL)" in card
+    loading = [figure.text for figure in summary(Artifact(store, made))]
+    assert loading[1].startswith("import stages.model.huggingface.auto_classes\n")

@@ -137,6 +137,12 @@ def test_a_real_run_fills_every_figure(packed, pretrain, store):
     account = titled(found, "Token account by source")
     assert sum(row[3] for row in account.rows[:-1]) == artifact.manifest.counts["tokens"]
     assert titled(found, "Throughput, tokens per second").series[0].y
+    bits = titled(found, "Training bits per byte by source")
+    assert [series.name for series in bits.series] == ["code", "web"]
+    spent = {name: seconds for name, seconds, _ in titled(found, "Where the time went").rows}
+    assert spent["training steps"] > 0
+    assert titled(found, "Memory, GB").series[0].y
+    assert ("held-out", "ok") in {row[:2] for row in titled(found, "Pre-flight").rows}
 
 
 def test_the_summary_is_one_table_of_first_and_last(packed, pretrain, store):

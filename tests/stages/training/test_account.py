@@ -14,6 +14,7 @@ from stages.training.clock import SampleClock, clock_of_run
 from stages.training.phases import Phase
 
 SOURCES = {"web": 40, "code": 10}
+LENGTHS = dict.fromkeys(SOURCES, 8)
 STOCK = Stock(
     tokens={"web": 300, "code": 80},
     documents={"web": 70, "code": 9},
@@ -164,7 +165,11 @@ def test_what_is_skipped_does_not_count_against_a_cap():
 
 def run(*skip, tokens=320):
     phase = SimpleNamespace(
-        tokens=tokens, mixture={"web": 1.0}, mixture_end={"code": 1.0}, batch_sizes=4
+        tokens=tokens,
+        sequence_length=None,
+        mixture={"web": 1.0},
+        mixture_end={"code": 1.0},
+        batch_sizes=4,
     )
     ranges = [SimpleNamespace(first=a, last=b, unit=unit) for a, b, unit in skip]
     return SimpleNamespace(phases=[phase, phase], skip=ranges, seed=3)
@@ -172,9 +177,9 @@ def run(*skip, tokens=320):
 
 def test_a_range_of_tokens_leaves_out_every_step_that_reads_one_of_them():
     """Steps of 32 tokens: tokens 64…96 are of steps 3 and 4; 639 is the last of 20 steps."""
-    clock = clock_of_run(run((64, 96, "tokens"), (639, 10**9, "tokens")), SOURCES, 8)
+    clock = clock_of_run(run((64, 96, "tokens"), (639, 10**9, "tokens")), SOURCES, LENGTHS)
     assert clock.skip == ((3, 4), (20, 20))
-    clock = clock_of_run(run((64, 95, "tokens"), (7, 9, "training_steps")), SOURCES, 8)
+    clock = clock_of_run(run((64, 95, "tokens"), (7, 9, "training_steps")), SOURCES, LENGTHS)
     assert clock.skip == ((3, 3), (7, 9))
 
 
@@ -187,11 +192,11 @@ def test_a_range_of_tokens_leaves_out_every_step_that_reads_one_of_them():
 )
 def test_a_range_behind_the_end_of_the_run_is_refused(skip, message):
     with pytest.raises(UsageError, match=message):
-        clock_of_run(run(skip), SOURCES, 8)
+        clock_of_run(run(skip), SOURCES, LENGTHS)
 
 
 def test_a_run_that_is_interpolated_goes_from_one_mixture_to_the_other():
     """Two equal phases of 40 sequences, web -> code in each: half of all are code."""
-    planned = clock_of_run(run(), SOURCES, 8).planned()
+    planned = clock_of_run(run(), SOURCES, LENGTHS).planned()
     assert planned[0].by_phase[0] + planned[1].by_phase[0] == 40
     assert all(abs(count - 20) <= 1 for one in planned for count in one.by_phase)

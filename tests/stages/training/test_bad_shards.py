@@ -23,7 +23,6 @@ LENGTH = 16
         ("tokenizer", "u" * 64),
         ("vocabulary_size", 51),
         ("padded_vocabulary_size", 128),
-        ("sequence_length", 32),
         ("end_id", 3),
         ("padding_id", 4),
         ("begin_id", None),

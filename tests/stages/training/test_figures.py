@@ -105,6 +105,19 @@ def test_phases_and_skipped_updates_are_marked_and_leave_gaps(made):
     assert norm.y.scale == "log"
 
 
+def test_where_a_rollback_left_steps_out_is_marked_behind_them(made):
+    rows = [row(step) for step in (1, 2, 3, 7, 8)]
+    run = TrainingRun(made(rows, left_out_training_steps=[[4, 6]]), "training_step")
+    assert run.marks == (Mark(7.0, "rolled back"),)
+
+
+def test_going_back_takes_no_tokens_from_the_speed():
+    """Ten tokens a second: steps 1 to 3, back to 2, which is done anew at the same speed."""
+    steps = [(1, 1.0, 10), (2, 2.0, 20), (3, 3.0, 30), (2, 10.0, 20), (3, 11.0, 30), (4, 12.0, 40)]
+    told = Telemetry.of(iter([STARTED, *(metric(*one) for one in steps)]), 4)
+    assert set(told.tokens_per_second) == {10.0}
+
+
 def test_a_norm_of_zero_has_no_place_on_a_logarithmic_axis(made):
     run = TrainingRun(made([row(1, grad_norm=0.0), row(2, grad_norm=3.0)]), "training_step")
     (norm,) = figures.gradient_norm(run)

@@ -10,13 +10,18 @@ import pytest
 import torch
 
 from artifacts_schema.errors import InputError, Stopped
+from stages.training.averages import Averages
 from stages.training.checkpointing import RollingCheckpoints
-from stages.training.config import AdamWConfig, LearningRate, TrainingExecution
-from stages.training.loop import Share, Task, Trainer
+from stages.training.config import AveragesConfig, LearningRate, OptimizerConfig, TrainingExecution
+from stages.training.fit import NOT_WATCHED
+from stages.training.guard import Guard
+from stages.training.loop import Trainer
 from stages.training.monitor import RunLog, metrics_table
-from stages.training.optimizer import adamw
+from stages.training.optimizer import build_optimizer
+from stages.training.rollback import Rollbacks
 from stages.training.runtime import runtime
 from stages.training.schedule import schedule
+from stages.training.task import Share, Task
 
 STEPS = 8
 
@@ -52,6 +57,8 @@ class Lines(Task):
 class Watched:
     """The part of `stages.engine.Context` that the loop uses; asks to stop at a given step."""
 
+    accepted_code = ()
+
     def __init__(self, stop_at):
         self.stop_at, self.done, self.log = stop_at, 0, logging.getLogger("test")
 
@@ -81,12 +88,15 @@ def train(work, *, prefetch, stop_at=None, **task):
         given = Lines(**task)
         trainer = Trainer(
             model=model,
-            optimizer=adamw(model, AdamWConfig()),
-            settings=AdamWConfig(),
+            optimizer=build_optimizer(model, OptimizerConfig()),
+            averages=Averages(AveragesConfig(), STEPS),
             task=given,
             schedule=schedule([(STEPS, LearningRate(peak=0.1))], where="phases"),
-            runtime=how,
+            layout=how.layout(),
             checkpoints=RollingCheckpoints(work / "checkpoints", log, context.log),
+            rollbacks=Rollbacks(work / "rollbacks.json"),
+            guard=Guard(NOT_WATCHED),
+            skip_limit=0,
             context=context,
             checkpoint_every=100,
             held_out_every=100,

@@ -23,6 +23,7 @@ def open_files():
 def test_only_so_many_files_are_open_whatever_the_batch(tmp_path, monkeypatch):
     monkeypatch.setattr(shard_files, "open_at_once", lambda: 3)
     made = write_shards(tmp_path / "a", {"web": [4] * 20})
+    gc.collect()
     before = open_files()
     shards = TokenShards([made])
     assert open_files() == before

@@ -9,7 +9,7 @@ from stages.dpo.pairs import Pair, answer_segments
 from stages.dpo.reference import answer_log_probabilities, packed_pairs
 from stages.model.config import ModelShape
 from stages.model.decoder import Decoder
-from stages.model.huggingface import to_llama_config, to_llama_weights
+from stages.model.huggingface import to_config, to_weights
 from stages.text.chat import (
     BEGIN_OF_TEXT,
     CHAT_TEMPLATE,
@@ -21,7 +21,7 @@ from stages.text.chat import (
 from stages.tokenizer.training import train
 from stages.training.config import TrainingExecution
 from stages.training.examples import encoded
-from stages.training.objectives import dpo_losses
+from stages.training.preference import dpo_losses
 from stages.training.rows import pack_rows
 from stages.training.runtime import runtime
 
@@ -59,9 +59,9 @@ def models(tokenizer):
 
     def make(seed):
         decoder = Decoder(config, seed=seed)
-        values = to_llama_config(config, bos=0, eos=4, pad=2)
+        values = to_config(config, bos=0, eos=4, pad=2)
         llama = transformers.LlamaForCausalLM(transformers.LlamaConfig(**values))
-        llama.load_state_dict(to_llama_weights(decoder), strict=False)
+        llama.load_state_dict(to_weights(decoder), strict=False)
         llama.tie_weights()
         return decoder, llama
 
@@ -181,4 +181,10 @@ def test_dpo_loss_and_margin_are_those_of_trl(offline, models, wrapped, tokenize
     assert losses.loss_P.mean().item() == pytest.approx(expected["eval_loss"], rel=1e-5)
     margin = losses.margin_P.mean().item()
     assert margin == pytest.approx(expected["eval_rewards/margins"], rel=1e-4)
+    for side, rewards in (
+        ("chosen", losses.chosen_reward_P),
+        ("rejected", losses.rejected_reward_P),
+    ):
+        theirs = expected[f"eval_rewards/{side}"]
+        assert rewards.mean().item() == pytest.approx(theirs, rel=1e-4)
     assert not math.isclose(expected["eval_loss"], math.log(2), rel_tol=1e-2)

@@ -1,0 +1,1 @@
+"""A model that somebody else trained, as a checkpoint to go on from."""

@@ -1,0 +1,35 @@
+"""What a model that was brought along contributes to a report."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stages.engine.figures import Cell, Column, Figure, TableFigure
+from stages.engine.page import Artifact
+
+
+def page(artifact: Artifact) -> list[Figure]:
+    """What it is and where it came from."""
+    checkpoint = artifact.output("checkpoint")
+    origin: dict[str, Any] = checkpoint.read_json("state.json")["origin"]
+    return [facts(checkpoint.read_json("model.json"), origin, artifact.manifest.counts)]
+
+
+def facts(
+    model: dict[str, Any], origin: dict[str, Any], counts: dict[str, int | float]
+) -> TableFigure:
+    """Sizes, rows that were added, and the snapshot."""
+    added = model["vocabulary_size"] - origin["published_rows"]
+    carried = {"tokenizer": "the one given", "snapshot": "the model's own", None: "none"}
+    rows: tuple[tuple[Cell, ...], ...] = (
+        ("snapshot", origin["snapshot"]),
+        ("model_type", origin["model_type"]),
+        ("parameters, as published", counts["parameters"]),
+        ("layers", model["layers"]),
+        ("width", model["width"]),
+        ("context", model["context"]),
+        ("rows of the embedding", model["vocabulary_size"]),
+        ("of which added", added),
+        ("tokenizer", carried[origin["tokenizer"]]),
+    )
+    return TableFigure("A model brought along", (Column(""), Column("")), rows)

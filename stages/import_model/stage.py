@@ -1,0 +1,118 @@
+"""The stage that brings a model along."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from artifacts_schema.config import Config, Execution
+from stages.engine import Context, Maybe, One, Stage
+
+if TYPE_CHECKING:
+    from stages.import_model.files import ModelFiles
+    from stages.import_model.tokenizer import CarriedTokenizer
+    from stages.model.config import ModelConfig
+
+
+class ImportModelConfig(Config):
+    """What is done where the files leave a choice."""
+
+    new_tokens: Literal["refuse", "mean"] = Field(
+        default="refuse",
+        description="What becomes of a tokenizer with more tokens than the model has rows: an "
+        "error, or rows up to its padded_vocabulary_size, each the mean of the model's own.",
+    )
+
+
+class ImportModel(Stage):
+    """Read a published model from a snapshot of its files, and write it as a checkpoint.
+
+    Safetensors and JSON alone are read: no pickle, no code of the model. The config must be one
+    that the decoder expresses exactly; each tensor must be there, of its shape, finite, and of use.
+    Weights go from file to file one at a time, in float32, so memory holds the largest of them.
+    With a `tokenizer` (of `import_tokenizer`) the checkpoint carries that one, else the one that
+    lies beside the model.
+    """
+
+    name, version, reproducible = "import_model", 1, "bytes"
+    inputs = {"snapshot": One("snapshot"), "tokenizer": Maybe("tokenizer")}
+    outputs = {"checkpoint": "checkpoint"}
+    libraries = ("torch",)
+    Config, Execution = ImportModelConfig, Execution
+
+    def run(self, context: Context) -> None:
+        """Find, check, write."""
+        from stages.engine.sources import source_files
+        from stages.import_model.files import find_files
+        from stages.import_model.published import opened
+        from stages.import_model.tokenizer import carried
+        from stages.import_model.weights import DecoderWeights, vocabulary_rows
+        from stages.import_model.write import write_safetensors
+        from stages.model.files import CONFIG_FILE, WEIGHTS_FILE
+        from stages.model.huggingface import from_config
+
+        files = find_files(source_files(context.one("snapshot")))
+        published = from_config(files.config, where=files.config_where)
+        tokenizer = carried(context.maybe("tokenizer"), files)
+        rows = vocabulary_rows(published, tokenizer, new_tokens=context.config.new_tokens)
+        with opened(files) as tensors:
+            weights = DecoderWeights(files, tensors, rows=rows)
+            weights.check_tied()
+            context.log.info("%s: %d tensors are as the config says", files.name, len(tensors))
+            with context.open("checkpoint", WEIGHTS_FILE) as file:
+                write_safetensors(file, weights.shapes, weights.told(context))
+        config = published.model_copy(update={"vocabulary_size": rows})
+        context.write_json("checkpoint", CONFIG_FILE, config.plain())
+        for name, content in (tokenizer.files if tokenizer else {}).items():
+            context.write_bytes("checkpoint", name, content)
+        context.write_json("checkpoint", "state.json", _state(context, files, published, tokenizer))
+        _tell(context, files, published, tokenizer)
+
+
+def _state(
+    context: Context,
+    files: ModelFiles,
+    published: ModelConfig,
+    tokenizer: CarriedTokenizer | None,
+) -> dict[str, Any]:
+    """Nothing was trained here; what it was made of."""
+    from stages.engine.sources import snapshot_name
+
+    return {
+        "stage": context.attempt.stage,
+        "training_step": 0,
+        "tokens": 0,
+        "origin": {
+            "snapshot": snapshot_name(context.one("snapshot")),
+            "model_type": files.config["model_type"],
+            "files": files.digests,
+            "published_rows": published.vocabulary_size,
+            "tokenizer": None if tokenizer is None else tokenizer.origin,
+        },
+    }
+
+
+def _tell(
+    context: Context,
+    files: ModelFiles,
+    published: ModelConfig,
+    tokenizer: CarriedTokenizer | None,
+) -> None:
+    """Warn of what a person should know before the model is trained on."""
+    from stages.model.count import count_parameters
+    from stages.model.huggingface import unread
+
+    left = unread(files.config, where=files.config_where)
+    if left:
+        context.log.warning("%s says what is not read: %s", files.config_where, ", ".join(left))
+    if "auto_map" in files.config:
+        context.log.warning("%s names code of its own (auto_map): not run", files.config_where)
+    if tokenizer is None:
+        context.log.warning("there is no tokenizer: nothing can be packed for this checkpoint")
+    elif tokenizer.origin == "snapshot":
+        context.log.info("the tokenizer is the model's own; import_tokenizer adds what it lacks")
+    context.count(
+        parameters=count_parameters(published).total,
+        vocabulary_size=0 if tokenizer is None else tokenizer.vocabulary_size,
+    )

@@ -1,0 +1,123 @@
+"""`IngotForCausalLM`: the decoder under `transformers`' Auto classes.
+
+    import stages.model.huggingface.auto_classes
+    model = AutoModelForCausalLM.from_pretrained(folder)
+
+Importing this module registers the two classes. A folder that needs them has no code in it: without
+this import the Auto classes refuse its `model_type`, and `trust_remote_code` has nothing to trust.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    GenerationMixin,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
+from transformers.modeling_outputs import CausalLMOutput
+
+from stages.model.config import ModelConfig
+from stages.model.decoder import Decoder
+from stages.model.huggingface.families import from_config
+from stages.model.huggingface.ingot import Ingot
+
+
+class IngotConfig(PreTrainedConfig):
+    """A `ModelConfig` as `config.json` of a folder: its fields are `ingot`."""
+
+    model_type = "ingot"
+
+    ingot: dict[str, Any] | None = None
+    vocab_size: int | None = None
+    hidden_size: int | None = None
+    num_hidden_layers: int | None = None
+    num_attention_heads: int | None = None
+    num_key_value_heads: int | None = None
+    head_dim: int | None = None
+    max_position_embeddings: int | None = None
+    initializer_range: float = 0.02
+    tie_word_embeddings: bool = True
+    use_cache: bool = False
+    bos_token_id: int | None = None
+    eos_token_id: int | list[int] | None = None
+    pad_token_id: int | None = None
+
+    @classmethod
+    def of(cls, config: ModelConfig, **rest: Any) -> IngotConfig:
+        """That of a decoder; `rest` are token ids and what else a `PreTrainedConfig` takes."""
+        return cls(**Ingot().fields(config), **rest)
+
+    @property
+    def resolved(self) -> ModelConfig:
+        """The decoder's own config; InputError names what is wrong with it."""
+        values = {**vars(self), "model_type": self.model_type}
+        return from_config(values, where="config.json")
+
+
+class IngotForCausalLM(PreTrainedModel, GenerationMixin):
+    """The decoder with the interface of a causal language model.
+
+    Wrapped, not rewritten, so that a release is the very model that was trained. It has no cache of
+    keys and values: `generate` computes the whole row for each new token.
+    """
+
+    config_class = IngotConfig
+    base_model_prefix = "model"
+    _supports_sdpa = True
+
+    def __init__(self, config: IngotConfig) -> None:
+        super().__init__(config)
+        self.model = Decoder(config.resolved)
+        self.post_init()
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        labels: Tensor | None = None,
+        **_: Any,
+    ) -> CausalLMOutput:
+        """Logits [batch, length, vocabulary]; with `labels` [batch, length] their mean loss, nats.
+
+        Zeros of `attention_mask` [batch, length] are padding on either side, which no token sees;
+        positions count from the first token. Labels are shifted here, -100 is left out.
+        """
+        documents_BL = None
+        if attention_mask is not None and not attention_mask.all():
+            documents_BL = attention_mask.long() - 1  # -1 is padding
+        logits_BLV = self.model(input_ids, position_ids, documents_BL)
+        loss = None
+        if labels is not None:
+            loss = F.cross_entropy(
+                logits_BLV[:, :-1].flatten(0, 1).float(), labels[:, 1:].flatten()
+            )
+        return CausalLMOutput(loss=loss, logits=logits_BLV)
+
+    def prepare_inputs_for_generation(  # type: ignore[override]
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, **_: Any
+    ) -> dict[str, Any]:
+        """The whole row each time: there is no cache to go on from."""
+        return {"input_ids": input_ids, "attention_mask": attention_mask}
+
+    def get_input_embeddings(self) -> torch.nn.Module:
+        """The table of token vectors."""
+        return self.model.embedding
+
+    def get_output_embeddings(self) -> torch.nn.Module | None:
+        """The output projection, None where it is the table of token vectors."""
+        return self.model.head
+
+    def _init_weights(self, module: torch.nn.Module) -> None:
+        """Nothing: the decoder draws its own weights, from its own seed."""
+
+
+AutoConfig.register("ingot", IngotConfig)
+AutoModelForCausalLM.register(IngotConfig, IngotForCausalLM)

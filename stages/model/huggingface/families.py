@@ -1,0 +1,164 @@
+"""A decoder as a model of `transformers` and back: config and weights, by family.
+
+A family is a native class of `transformers`, or our own (`auto_classes`) for what none of them
+expresses. Nothing of `transformers` is imported here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from torch import Tensor
+
+from artifacts_schema.config import did_you_mean
+from artifacts_schema.errors import InputError, UsageError
+from stages.model.config import ModelConfig
+from stages.model.decoder import Decoder
+from stages.model.files import build
+from stages.model.huggingface.deepseek_v3 import DeepseekV3
+from stages.model.huggingface.family import Family
+from stages.model.huggingface.fields import Fields
+from stages.model.huggingface.ingot import Ingot
+from stages.model.huggingface.llama import Llama
+from stages.model.huggingface.olmo2 import Olmo2
+from stages.model.huggingface.qwen3 import Qwen3
+from stages.model.huggingface.smollm3 import SmolLM3
+from stages.model.huggingface.weights import Weight
+
+FAMILIES: dict[str, Family] = {
+    family.model_type: family
+    for family in (Llama(), Qwen3(), Olmo2(), SmolLM3(), DeepseekV3(), Ingot())
+}
+"""By `model_type`; of several that express a model, the first is taken."""
+
+
+def family_of(config: ModelConfig) -> Family:
+    """The first family that expresses `config`: a native class where there is one."""
+    return next(family for family in FAMILIES.values() if family.objection(config) is None)
+
+
+def to_config(
+    config: ModelConfig, *, bos: int | None, eos: int | list[int] | None, pad: int | None
+) -> dict[str, Any]:
+    """`config.json` of `config` with the ids of the tokenizer's special tokens.
+
+    Written so that transformers 4 reads it too.
+    """
+    family = family_of(config)
+    return {
+        **family.fields(config),
+        "architectures": [family.architecture],
+        "model_type": family.model_type,
+        "bos_token_id": bos,
+        "eos_token_id": eos,
+        "pad_token_id": pad,
+        "dtype": "float32",
+        "torch_dtype": "float32",
+    }
+
+
+def to_weights(model: Decoder) -> dict[str, Tensor]:
+    """Weights of `model` on CPU, under the names that its family publishes them by."""
+    state = model.state_dict()
+    published: dict[str, Tensor] = {}
+    for weight in family_of(model.config).weights(model.config, Fields({}, "")):
+        published.update(weight.publish(state.pop(weight.name).detach().cpu()))
+    assert not state, f"weights without a published name: {sorted(state)}"
+    return published
+
+
+def from_config(values: Mapping[str, Any], *, where: str) -> ModelConfig:
+    """The config of a published `config.json`.
+
+    InputError names what the decoder cannot express, or what is no config at all.
+    """
+    fields = Fields(values, where)
+    shape = _family_named(fields).shape(fields)
+    try:
+        return ModelConfig.parse(shape, where=where)
+    except UsageError as error:
+        raise InputError(error.what, where=where) from None
+
+
+def adoption(values: Mapping[str, Any], names: Collection[str], *, where: str) -> list[Weight]:
+    """The decoder's weights, each with the published tensors that it is made of.
+
+    `values` is the `config.json`, `names` are those of all tensors. InputError names tensors that
+    are missing, and tensors that no weight of the model is made of.
+    """
+    fields = Fields(values, where)
+    family, config = _family_named(fields), from_config(values, where=where)
+    found: list[Weight] = []
+    for weight in family.weights(config, fields):
+        missing = [name for name in weight.published if name not in names]
+        if missing:
+            raise InputError(f"tensor '{missing[0]}' is missing", where=where)
+        found.append(weight)
+    used = {name for weight in found for name in weight.published}
+    left = sorted(
+        name for name in set(names) - used if not family.superfluous(name, config, fields)
+    )
+    if left:
+        more = f" and {len(left) - 3} more" if len(left) > 3 else ""
+        shown = ", ".join(f"'{name[:80]}'" for name in left[:3])
+        raise InputError(f"tensors that the model has no place for: {shown}{more}", where=where)
+    return found
+
+
+def from_weights(
+    values: Mapping[str, Any], weights: Mapping[str, Tensor], *, where: str
+) -> Decoder:
+    """A decoder of a published `config.json` and its tensors; InputError names what does not fit.
+
+    A tied `lm_head.weight` may be present or absent; it is the embedding matrix either way.
+    """
+    config = from_config(values, where=where)
+    own: dict[str, Tensor] = {}
+    for weight in adoption(values, weights.keys(), where=where):
+        own[weight.name] = adopt(weight, weights, where=where)
+    return build(config, own, where=where)
+
+
+def adopt(weight: Weight, tensors: Mapping[str, Tensor], *, where: str) -> Tensor:
+    """The decoder's weight of its published tensors; InputError if experts differ in shape."""
+    try:
+        return weight.adopt(tensors)
+    except RuntimeError:
+        raise InputError(
+            f"'{weight.published[0]}' and its like differ in shape or type", where=where
+        ) from None
+
+
+def unread(values: Mapping[str, Any], *, where: str) -> list[str]:
+    """Fields of a `config.json` that say something, which neither we read nor `transformers` adds.
+
+    What a config of another class says of its architecture is among them, so they are worth a look.
+    """
+    fields = Fields(values, where)
+    _family_named(fields).shape(fields)
+    said = {name for name, value in values.items() if value not in (None, False, {}, [])}
+    return sorted(said - fields.read - _NOT_ARCHITECTURE)
+
+
+_NOT_ARCHITECTURE = frozenset(
+    (
+        *("architectures", "model_type", "transformers_version", "dtype", "torch_dtype"),
+        *("auto_map", "_name_or_path", "name_or_path", "_attn_implementation", "use_cache"),
+        *("bos_token_id", "eos_token_id", "pad_token_id", "unk_token_id", "decoder_start_token_id"),
+        *("attention_dropout", "pretraining_tp", "ep_size", "aux_loss_alpha", "seq_aux"),
+        *("is_llama_config", "chunk_size_feed_forward", "problem_type", "id2label", "label2id"),
+        *("return_dict", "num_nextn_predict_layers", "num_mtp_layers", "qk_head_dim"),
+        *("head_dim", "rope_scaling", "rope_theta", "layer_types", "sliding_window"),
+        *("max_window_layers", "no_rope_layer_interval", "transformers.js_config"),
+    )
+)
+"""What says nothing of the architecture, or what else is read says too."""
+
+
+def _family_named(fields: Fields) -> Family:
+    name = fields.values.get("model_type")
+    if not isinstance(name, str) or name not in FAMILIES:
+        shown = repr(name)[:80]
+        raise fields.wrong("model_type", f"is {shown}{did_you_mean(str(name)[:80], FAMILIES)}")
+    return FAMILIES[name]

@@ -1,0 +1,105 @@
+"""A dry batch: forward and backward of the first micro-batch, then everything as it was before."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from stages.model.decoder import Decoder
+from stages.training.checkpointing import random_state, restore_random_state
+from stages.training.task import Task
+
+ENOUGH_SECONDS, MOST_PASSES = 0.25, 3
+"""Passes are repeated until so many seconds are spent, as the first one warms up."""
+
+
+@dataclass(frozen=True)
+class Dry:
+    """What one micro-batch took: its tokens, seconds of the fastest pass, GPU bytes at most.
+
+    `loss` is its share of the step's; `first_seconds` are those of the first pass, with what is
+    compiled or loaded in it.
+    """
+
+    training_step: int
+    tokens: int
+    seconds: float
+    first_seconds: float
+    loss: float
+    peak_bytes: int | None = None
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Of forward and backward passes alone."""
+        return self.tokens / self.seconds
+
+
+def dry_batch(
+    model: nn.Module,
+    task: Task,
+    training_step: int,
+    last: int,
+    *,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Dry | None:
+    """Try the first training step from `training_step` to `last` that the run does not leave out.
+
+    None where it leaves out all. Weights, buffers and random state are afterwards what they were,
+    and there is no gradient.
+    """
+    batch = None
+    while training_step <= last and (batch := task.batch(training_step)) is None:
+        training_step += 1
+    if batch is None:
+        return None
+    device = next(model.parameters()).device
+    cuda = device.type == "cuda"
+    if cuda:
+        torch.cuda.reset_peak_memory_stats(device)
+    spent: list[float] = []
+    tokens, loss = 0, math.nan
+    with _undone(model):
+        while len(spent) < MOST_PASSES and sum(spent) < ENOUGH_SECONDS:
+            model.zero_grad(set_to_none=True)
+            began = clock()
+            share = next(iter(task.shares(model, batch)))
+            share.loss.backward()  # type: ignore[no-untyped-call]
+            tokens, loss = share.tokens, share.loss.item()  # Waits for the device.
+            if cuda:
+                torch.cuda.synchronize(device)
+            spent.append(clock() - began)
+    peak = torch.cuda.max_memory_allocated(device) if cuda else None
+    return Dry(training_step, tokens, min(spent), spent[0], loss, peak)
+
+
+@contextmanager
+def _undone(model: nn.Module) -> Iterator[None]:
+    """Everything that a forward and backward pass changes is put back."""
+    rope = _rope(model)
+    buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    training, before = model.training, random_state()
+    model.train()
+    try:
+        yield
+    finally:
+        model.train(training)
+        model.zero_grad(set_to_none=True)
+        if isinstance(model, Decoder) and _rope(model) != rope:
+            model.set_rope(*rope)  # The phase of the batch has another.
+        with torch.no_grad():
+            for name, buffer in model.named_buffers():
+                buffer.copy_(buffers[name])
+        restore_random_state(before)
+
+
+def _rope(model: nn.Module) -> tuple[Any, ...]:
+    if not isinstance(model, Decoder):
+        return ()
+    return model.config.rope_base, model.config.rope_scaling

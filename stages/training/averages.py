@@ -1,0 +1,131 @@
+"""Averages of the weights over training steps: often better than the weights, at no training cost.
+
+An exponential moving average (Polyak & Juditsky 1992; as used to judge a run on its plateau,
+Marin 8B), and the mean of the last snapshots of a run (latest weight averaging, Kaddour 2022,
+arXiv 2209.14981). Neither bears on any update.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from artifacts_schema.errors import CorruptArtifact, UsageError
+from stages.training.config import AveragesConfig
+
+Weights = dict[str, Tensor]
+
+
+class Averages:
+    """What the settings ask for, for a run of `total` training steps.
+
+    The mean is of snapshots every `every` training steps, the last of them that of step `total`;
+    it is one tensor a parameter, however many snapshots. UsageError where the run has too few
+    training steps for them.
+    """
+
+    def __init__(self, settings: AveragesConfig, total: int) -> None:
+        self.settings, self.total = settings, total
+        self.first = total - (settings.last - 1) * settings.every
+        if settings.last and self.first < 1:
+            raise UsageError(
+                f"{settings.last} snapshots, one every {settings.every} training steps, do not fit "
+                f"in a run of {total}",
+                where="averages",
+                hint="lower averages.every or averages.last",
+            )
+        self._kept: dict[str, Weights] = {"ema": {}, "mean": {}}
+        self._updates = {"ema": 0, "mean": 0}
+
+    @torch.no_grad()
+    def update(self, model: nn.Module, training_step: int) -> None:
+        """Take in the weights after `training_step`; to be called after each, in their order."""
+        stays = self.settings.ema
+        if stays is not None:
+            # Weights of a sum over all steps so far, so that the first ones do not linger.
+            updates = self._updates["ema"] + 1
+            self._take("ema", model, (1 - stays) / -math.expm1(updates * math.log(stays)))
+        if self.settings.last and self._is_snapshot(training_step):
+            self._take("mean", model, 1 / (self._updates["mean"] + 1))
+
+    def tensors(self) -> Weights:
+        """The live state: `{ema|mean}.{parameter}`, how many updates each had, and of which steps
+        the mean is. Empty before the first update.
+        """
+        found = {
+            f"{kind}.{name}": tensor
+            for kind, kept in self._kept.items()
+            for name, tensor in kept.items()
+        }
+        found |= {f"updates.{kind}": torch.tensor(n) for kind, n in self._updates.items() if n}
+        return found | ({"first.mean": torch.tensor(self.first)} if self._kept["mean"] else {})
+
+    def load(self, tensors: Mapping[str, Tensor], model: nn.Module, *, where: str) -> None:
+        """Take over the state that `tensors` gave, of the averages that are kept; others are left.
+
+        So is a mean whose snapshots are not of this run's last training steps, as that of a run
+        which ended earlier. Raises CorruptArtifact where it is not of the parameters of `model`.
+        """
+        same_end = int(tensors.get("first.mean", torch.tensor(0))) == self.first
+        wanted = {
+            "ema": self.settings.ema is not None,
+            "mean": self.settings.last > 0 and same_end,
+        }
+        for kind, kept in self._kept.items():
+            kept.clear()
+            self._updates[kind] = 0
+            if wanted[kind] and f"updates.{kind}" in tensors:
+                self._updates[kind] = int(tensors[f"updates.{kind}"])
+                kept |= _loaded(tensors, kind, model, where)
+
+    @contextmanager
+    def applied(self, model: nn.Module) -> Iterator[None]:
+        """Inside it, `model` has the average that the output takes; its own weights come back.
+
+        Nothing is done where the output takes the weights, or there is no average yet.
+        """
+        kept = self._kept.get(self.settings.output, {})
+        own = {name: parameter.data for name, parameter in model.named_parameters()}
+        try:
+            for name, parameter in model.named_parameters():
+                parameter.data = kept.get(name, parameter.data)
+            yield
+        finally:
+            for name, parameter in model.named_parameters():
+                parameter.data = own[name]
+
+    def _is_snapshot(self, training_step: int) -> bool:
+        into = training_step - self.first
+        return 0 <= into <= self.total - self.first and into % self.settings.every == 0
+
+    def _take(self, kind: str, model: nn.Module, weight: float) -> None:
+        """Move an average by `weight` (the first time 1) towards the weights."""
+        kept = self._kept[kind]
+        if self._updates[kind] == 0:
+            kept |= {name: p.detach().clone() for name, p in model.named_parameters()}
+        else:
+            now = {name: p.detach() for name, p in model.named_parameters()}
+            torch._foreach_lerp_(list(kept.values()), [now[name] for name in kept], weight)
+        self._updates[kind] += 1
+
+
+def _loaded(tensors: Mapping[str, Tensor], kind: str, model: nn.Module, where: str) -> Weights:
+    """The average of one kind, in the order and on the device of the parameters of `model`."""
+    prefix = f"{kind}."
+    given = {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
+    parameters = dict(model.named_parameters())
+    odd = sorted(given.keys() ^ parameters.keys()) or [
+        name for name, parameter in parameters.items() if given[name].shape != parameter.shape
+    ]
+    if odd:
+        raise CorruptArtifact(
+            f"the {kind} of the weights does not fit the model, first: {odd[0]}", where=where
+        )
+    return {
+        name: torch.empty_like(parameter, requires_grad=False).copy_(given[name])
+        for name, parameter in parameters.items()
+    }

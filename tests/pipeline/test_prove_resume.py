@@ -1,0 +1,35 @@
+"""`ingot prove-resume` as a person runs it: real processes, real signals, shards of a whole recipe.
+
+What it finds where a resume is broken is tested in `tests/flows/proving`, in forks.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from flows.cli.main import main
+
+TINY = Path(__file__).parent / "tiny.yaml"
+
+pytestmark = pytest.mark.faults
+
+
+def test_the_tiny_recipe_resumes_to_the_same_bits(ran):
+    before = ran.store.keys()
+    result = CliRunner().invoke(
+        main,
+        [
+            "prove-resume", str(TINY), "--store", str(ran.folder),
+            "--training-steps", "6", "--kills", "2", "--seed", "1", "--json",
+        ],
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert told["bit_exact"]
+    assert [life["killed"] is not None for life in told["lives"]] == [True, True, False]
+    assert told["lives"][-1]["last"] == told["training_steps"] == 6
+    assert ran.store.keys() == before

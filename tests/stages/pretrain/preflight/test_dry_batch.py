@@ -1,0 +1,149 @@
+"""A dry batch leaves no trace, tries what the run would, and says how long it took."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from stages.model.config import Experts, ModelShape
+from stages.model.decoder import Decoder
+from stages.pretrain.preflight.dry_batch import MOST_PASSES, dry_batch
+from stages.training.config import TrainingExecution
+from stages.training.rows import Rows
+from stages.training.runtime import runtime
+from stages.training.task import Share, Task
+
+
+class Trial(Task):
+    """Random rows of two documents, in micro-batches of two; `left_out` steps are none."""
+
+    def __init__(self, how, left_out=()):
+        self.how, self.left_out, self.micro_batches = how, left_out, 0
+
+    def batch(self, training_step):
+        if training_step in self.left_out:
+            return None
+        draw = np.random.default_rng(training_step)
+        ids = draw.integers(0, 64, (4, 17))
+        documents = np.zeros((4, 16), dtype=np.int32)
+        documents[:, 9:] = 1
+        return Rows(ids[:, :-1].astype(np.int32), ids[:, 1:].astype(np.int64), documents)
+
+    def shares(self, model, batch):
+        for part in batch.split(2):
+            self.micro_batches += 1
+            torch.rand(1)  # What a task may draw is undone as well.
+            yield Share(self.how.losses(model, part).sum() / batch.targets, part.tokens)
+
+    def measures(self, sums):
+        return {}
+
+    def held_out(self, model):
+        return []
+
+
+@pytest.fixture
+def how():
+    with runtime(TrainingExecution(device="cpu", threads=1), "fp32", seed=1) as found:
+        yield found
+
+
+@pytest.fixture
+def model():
+    experts = Experts(experts=4, chosen=2, width=16)
+    shape = ModelShape(width=32, layers=2, heads=2, kv_heads=1, context=16, experts=experts)
+    return Decoder(shape.with_vocabulary(64), seed=3)
+
+
+def everything(model):
+    tensors = [*model.named_parameters(), *model.named_buffers()]
+    return {name: tensor.detach().clone() for name, tensor in tensors}
+
+
+def test_it_leaves_weights_buffers_gradients_mode_and_random_state_as_they_were(how, model):
+    model.eval()
+    before, random = everything(model), torch.get_rng_state()
+    dry = dry_batch(model, Trial(how), 1, 9)
+    assert dry.loss > 0
+    after = everything(model)
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    assert all(parameter.grad is None for parameter in model.parameters())
+    assert torch.equal(torch.get_rng_state(), random)
+    assert not model.training
+
+
+def test_a_forward_pass_would_have_left_a_trace(how, model):
+    """Else the test above proves nothing: experts count their tokens."""
+    before = everything(model)
+    how.losses(model, Trial(how).batch(1).split(2)[0])
+    after = everything(model)
+    assert any(not torch.equal(before[name], after[name]) for name in before)
+
+
+def test_it_tries_one_micro_batch_until_enough_is_known(how, model):
+    ticks = iter([0.0, 0.1, 0.1, 0.15, 0.15, 0.19])
+    task = Trial(how)
+    dry = dry_batch(model, task, 1, 9, clock=lambda: next(ticks))
+    assert task.micro_batches == MOST_PASSES == 3
+    assert (dry.tokens, dry.first_seconds) == (32, 0.1)
+    assert dry.seconds == pytest.approx(0.04)
+    assert dry.tokens_per_second == pytest.approx(800)
+
+
+def test_a_slow_pass_is_made_once(how, model):
+    ticks = iter([0.0, 5.0])
+    task = Trial(how)
+    assert dry_batch(model, task, 1, 9, clock=lambda: next(ticks)).seconds == 5.0
+    assert task.micro_batches == 1
+
+
+def test_the_loss_is_that_of_the_first_micro_batch(how, model):
+    rows = Trial(how).batch(4)
+    expected = how.losses(model, rows.split(2)[0]).sum().item() / rows.targets
+    dry = dry_batch(model, Trial(how, left_out=(2, 3)), 2, 9)
+    assert dry.training_step == 4
+    assert dry.loss == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_run_that_leaves_out_all_has_nothing_to_try(how, model):
+    assert dry_batch(model, Trial(how, left_out=range(10)), 1, 9) is None
+
+
+def test_an_error_leaves_no_trace_either(how, model):
+    class Broken(Trial):
+        def shares(self, model, batch):
+            yield from super().shares(model, batch)
+            raise AssertionError
+
+        def batch(self, training_step):
+            rows = super().batch(training_step)
+            rows.tokens_BL[0, 0] = 10**6
+            return rows
+
+    before = everything(model)
+    with pytest.raises((IndexError, RuntimeError)):
+        dry_batch(model, Broken(how), 1, 9)
+    assert all(torch.equal(before[name], tensor) for name, tensor in everything(model).items())
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_gpu_tells_the_most_memory(how):
+    device = torch.device("cuda")
+    linear = nn.Linear(1024, 1024, device=device)
+
+    class One(Task):
+        columns = ()
+
+        def shares(self, model, batch):
+            yield Share(model(torch.ones(1024, 1024, device=device)).mean(), 5)
+
+        def measures(self, sums):
+            return {}
+
+        def held_out(self, model):
+            return []
+
+    assert dry_batch(linear, One(), 1, 1).peak_bytes > 8 * 1024**2

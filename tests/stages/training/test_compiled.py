@@ -1,0 +1,186 @@
+"""Compiled blocks: what is compiled, how often, and what is said of it.
+
+With the backend `eager` dynamo traces and guards as ever, but no kernel is built; one slow test
+builds them.
+"""
+
+import logging
+
+import pytest
+import torch
+
+from artifacts_schema.errors import UsageError
+from stages.model.config import Experts, ModelShape
+from stages.model.decoder import Decoder
+from stages.training import compiled, runtime
+from stages.training.activation_checkpointing import checkpoint_activations
+from stages.training.compiled import CompileWatch, compile_blocks, compiled_graphs, uncompiled
+from stages.training.config import TrainingExecution
+from stages.training.listener import StepDone
+from stages.training.precision import autocast
+from stages.training.runtime import compiles
+
+
+@pytest.fixture(autouse=True)
+def forgets():
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+def decoder(layers=3, **shape):
+    base = {"width": 16, "layers": layers, "heads": 2, "kv_heads": 1, "context": 16}
+    return Decoder(ModelShape(**{**base, **shape}).with_vocabulary(31), seed=1)
+
+
+def step(model, rows=4):
+    tokens = torch.arange(16 * rows).view(rows, 16) * 7 % 31
+    documents = (torch.arange(16) // 8).expand(rows, 16)
+    loss = model(tokens, documents_BL=documents).logsumexp(-1).mean()
+    loss.backward()
+    return loss.detach()
+
+
+def graphs(model, rows):
+    """How many graphs each step with these numbers of rows compiles."""
+    found = []
+    for count in rows:
+        before = compiled_graphs()
+        step(model, count)
+        found.append(compiled_graphs() - before)
+    return found
+
+
+@pytest.mark.parametrize("mode", ["none", "full", "cheap"])
+def test_equal_blocks_share_one_graph_and_each_shape_of_a_batch_has_one(mode):
+    """So the kernels of a shape are the same ones, whatever the process saw before."""
+    model = decoder()
+    checkpoint_activations(model, TrainingExecution(activation_checkpointing=mode))
+    compile_blocks(model, backend="eager")
+    assert graphs(model, [4, 4, 7, 1, 7, 4, 1]) == [1, 0, 1, 1, 0, 0, 0]
+
+
+def test_a_deep_model_of_two_kinds_of_layers_compiles_two_kinds():
+    model = decoder(layers=24, nope_every=4)
+    compile_blocks(model, backend="eager")
+    assert graphs(model, [4, 4]) == [2, 0]
+
+
+def test_blocks_with_experts_compile_once_wherever_tokens_go():
+    """In bfloat16 experts are one grouped product: two kinds of blocks, each one whole graph."""
+    model = decoder(experts=Experts(experts=4, chosen=2, width=8, first=1))
+    compile_blocks(model, backend="eager")
+    found = []
+    for seed in range(3):
+        tokens = torch.randint(31, (4, 16), generator=torch.Generator().manual_seed(seed))
+        before = compiled_graphs()
+        with autocast(torch.device("cpu"), "bf16"):
+            model(tokens).float().logsumexp(-1).mean().backward()
+        found.append(compiled_graphs() - before)
+    assert found == [2, 0, 0]
+
+
+def test_losses_are_those_without():
+    one, two = decoder(), decoder()
+    compile_blocks(two, backend="eager")
+    assert torch.equal(step(one), step(two))
+    for left, right in zip(one.parameters(), two.parameters(), strict=True):
+        torch.testing.assert_close(left.grad, right.grad)
+
+
+def test_names_and_what_is_saved_are_those_of_the_model():
+    plain, found = decoder(), decoder()
+    compile_blocks(found, backend="eager")
+    step(found)
+    assert plain.state_dict().keys() == found.state_dict().keys()
+
+
+def test_compiled_blocks_see_weights_that_are_swapped():
+    """As `Averages.applied` does it."""
+    one, two = decoder(), decoder()
+    compile_blocks(two, backend="eager")
+    step(two)
+    for model in (one, two):
+        for parameter in model.parameters():
+            parameter.data = parameter.data * 2
+    assert torch.equal(step(one), step(two))
+
+
+def test_hooks_on_modules_are_called_only_uncompiled():
+    """What looks for the first module with a NaN needs them."""
+    model, seen = decoder(), []
+    compile_blocks(model, backend="eager")
+    step(model)
+    model.blocks[1].mlp.gate.register_forward_hook(lambda *_: seen.append(1))
+    step(model)
+    assert seen == []
+    with uncompiled():
+        step(model)
+    assert seen == [1]
+
+
+def done(step):
+    return StepDone(step, 0, 0, 0.0, 0.0, 0.0, 0, False, 0.0)
+
+
+class Told:
+    def __init__(self):
+        self.said = {}
+
+    def telemetry(self, **values):
+        self.said |= values
+
+
+def test_compiling_that_does_not_end_is_said_aloud(monkeypatch, caplog):
+    """Each of the first 20 steps compiles something, then steps 21, 23, 24 and 25 of this run."""
+    counts = iter([5, *range(6, 26), 26, 26, 28, 29, 31, 31])
+    monkeypatch.setattr(compiled, "compiled_graphs", lambda: next(counts))
+    context = Told()
+    watch = CompileWatch(logging.getLogger("test"), context)
+    for step in range(1, 26):
+        watch.step_done(done(100 + step))
+    watch.ended(None)
+    assert [record.getMessage() for record in caplog.records] == [
+        "training step 124 compiled 1 more graphs: shapes still change",
+        "training step 125 compiled 2 more graphs: shapes still change",
+    ]
+    assert context.said == {"compiled_graphs": 26}
+
+
+def test_compiling_is_asked_of_steady_batches_alone():
+    on, auto = TrainingExecution(compile="on"), TrainingExecution()
+    cpu, cuda = torch.device("cpu"), torch.device("cuda")
+    assert compiles(on, cpu, steady=True)
+    assert not compiles(auto, cpu, steady=True)
+    assert not compiles(auto, cuda, steady=False)
+    assert not compiles(TrainingExecution(compile="off"), cuda, steady=True)
+    with pytest.raises(UsageError, match="compiling is for pretraining"):
+        compiles(on, cuda, steady=False)
+
+
+def test_auto_compiles_on_a_gpu_that_has_triton(monkeypatch):
+    for there in (True, False):
+        monkeypatch.setattr(runtime, "find_spec", lambda name, there=there: there or None)
+        assert runtime.compiles(TrainingExecution(), torch.device("cuda"), steady=True) == there
+
+
+def test_a_compiled_run_says_so_in_its_layout_and_leaves_torch_as_it_was():
+    before = torch._inductor.config.deterministic
+    execution = TrainingExecution(device="cpu", threads=1, compile="on", logits_in_memory=99)
+    with runtime.runtime(execution, "fp32", 0, steady=True) as how:
+        assert torch._inductor.config.deterministic
+        layout = how.layout()
+    assert (layout["compiled"], layout["logits_in_memory"]) == (True, 99)
+    assert torch._inductor.config.deterministic == before
+    with runtime.runtime(TrainingExecution(device="cpu", threads=1), "fp32", 0) as how:
+        assert not {"compiled", "logits_in_memory"} & how.layout().keys()
+
+
+@pytest.mark.slow
+@pytest.mark.full
+def test_kernels_that_are_built_give_the_loss_to_rounding():
+    one, two = decoder(layers=1), decoder(layers=1)
+    compile_blocks(two)
+    torch.testing.assert_close(step(one), step(two), rtol=1e-6, atol=1e-6)
+    for left, right in zip(one.parameters(), two.parameters(), strict=True):
+        torch.testing.assert_close(left.grad, right.grad, rtol=1e-4, atol=1e-6)
