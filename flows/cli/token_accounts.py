@@ -10,9 +10,8 @@ from artifacts_schema.errors import UsageError
 from artifacts_schema.identity import short
 
 if TYPE_CHECKING:
-    from flows.recipe.graph import Instance, Source
     from flows.recipe.pipeline import Pipeline
-    from stages.engine.inputs import Input
+    from flows.recipe.plan import PlannedStep
 
 STAGE = "pretrain"
 
@@ -72,8 +71,7 @@ def of_recipe(
         known = [one.name for one in graph.instances.values() if one.stage.name == STAGE]
         raise UsageError(what, where=recipe, hint=f"it has {', '.join(known)}" if known else None)
     plan = pipeline.plan()
-    made = {line.instance: line.manifest for line in plan.steps if line.action == "reuse"}
-    return [_planned(recipe, pipeline, one, made) for one in wanted]
+    return [_planned(recipe, pipeline, plan.step(one.name)) for one in wanted]
 
 
 def of_run(ref: str, store: str) -> Told:
@@ -94,45 +92,33 @@ def of_run(ref: str, store: str) -> Told:
     return Told(title(manifest, names_of(opened)), account={name: run[name] for name in parts})
 
 
-def _planned(recipe: str, pipeline: Pipeline, instance: Instance, made: dict[str, Any]) -> Told:
-    """The account of a step whose token shards stand; else which steps make them."""
-    name = f"{pipeline.name}/{instance.name}"
-    train, start = instance.inputs["train"], instance.inputs.get("checkpoint", ())
-    missing = dict.fromkeys(
-        source.node
-        for source in (*train, *start)
-        if source.node is not None and source.manifest is None and not made.get(source.node)
-    )
-    if missing:
-        return Told(name, recipe, missing=tuple(missing))
+def _planned(recipe: str, pipeline: Pipeline, step: PlannedStep) -> Told:
+    """The account of a step whose inputs stand; else which steps make them."""
+    name = pipeline.ref(step.instance)
+    if step.spec is None:
+        roles = pipeline.graph.instances[step.instance].inputs
+        read = {one.name for role in ("train", "checkpoint") for one in roles.get(role, ())}
+        waits = tuple(one for one in step.waits_for if one in read)
+        return Told(name, recipe, missing=waits or step.waits_for)
     from stages.engine.inputs import Input
-
-    def given(sources: Sequence[Source]) -> list[Input]:
-        return [
-            Input.of(
-                pipeline.store,
-                source.manifest or made[source.node or ""],
-                source.output,
-                full_check=False,
-            )
-            for source in sources
-        ]
-
-    return _account(name, recipe, instance, given(train), next(iter(given(start)), None))
-
-
-def _account(
-    name: str, recipe: str, instance: Instance, inputs: list[Input], start: Input | None
-) -> Told:
+    from stages.engine.registry import stage_named
     from stages.pretrain.account import planned_account
     from stages.pretrain.plan import caps, unchecked_plan
     from stages.training.account import refusals
     from stages.training.data import TokenShards
 
-    config: Any = instance.stage.Config.parse(instance.config, where=f"{instance.where}: config")
-    shards = TokenShards(inputs)
+    train, start = (
+        [
+            Input.load(pipeline.store, one, full_check=False)
+            for one in step.spec.inputs.get(role, ())
+        ]
+        for role in ("train", "checkpoint")
+    )
+    stage = stage_named(step.stage)
+    config: Any = stage.Config.parse(step.spec.config, where=f"{step.instance}: config")
+    shards = TokenShards(train)
     try:
-        plan = unchecked_plan(config, shards, start)
+        plan = unchecked_plan(config, shards, next(iter(start), None))
     except UsageError as error:
         raise UsageError(error.what, where=f"{name}: {error.where}", hint=error.hint) from None
     errors = refusals(plan.clock, caps(config, shards))
