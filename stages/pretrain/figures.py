@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from artifacts_schema.identity import short
 from stages.engine.figures import (
     Axis,
     BarFigure,
@@ -287,6 +288,17 @@ def _account(
         total = {n: sum(one[n] for one in entries.values()) for n in summed}
         rows.append(("all", *(total.get(n) for n in names)))
     return TableFigure(title, columns, tuple(rows), note)
+
+
+def kept_checkpoints(run: TrainingRun) -> list[Figure]:
+    """Those that the run committed on its way."""
+    kept = run.artifact.manifest.interims
+    if not kept:
+        return []
+    rows = tuple((one.label, one.at, short(one.key)) for one in kept)
+    columns = (Column("after tokens"), number("training step"), Column("key"))
+    note = "Each is an artifact of its own: STEP@TOKENS in a recipe, RECIPE/STEP@TOKENS elsewhere."
+    return [TableFigure("Checkpoints kept on the way", columns, rows, note)]
 
 
 def phases_table(run: TrainingRun) -> TableFigure:

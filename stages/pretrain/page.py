@@ -39,6 +39,7 @@ def page(artifact: Artifact) -> list[Figure]:
         *shared.gradient_norm(run),
         *shared.throughput(run),
         *telemetry_figures(run),
+        *own.kept_checkpoints(run),
         own.mixture_bars(mixed),
         *own.mixture_curves(run),
         own.mixture_table(mixed),

@@ -51,7 +51,8 @@ def disk_needs(work: Path, payload: Path | None, sizes: CheckpointSizes) -> list
     ]
     if payload is not None:
         count = sizes.permanent
-        said = "the output" if count == 1 else f"{count - 1:,} permanent checkpoints and the output"
+        kept = "1 permanent checkpoint" if count == 2 else f"{count - 1:,} permanent checkpoints"
+        said = "the output" if count == 1 else f"{kept} and the output"
         needs.append(Need(payload, count * sizes.bytes, said))
     return needs
 

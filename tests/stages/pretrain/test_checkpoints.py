@@ -7,7 +7,9 @@ import pytest
 from artifacts_schema.errors import InputError, UsageError
 from artifacts_schema.store.interim import interim_key, interims
 from stages.engine import Input
+from stages.engine.page import Artifact
 from stages.pretrain.config import PretrainConfig
+from stages.pretrain.page import page
 from stages.pretrain.stage import Pretrain
 
 STEP = 4 * 32
@@ -60,6 +62,12 @@ def test_one_is_kept_before_the_decay_and_holds_what_a_run_that_ends_there_does(
     assert state["clock"]["token_positions"] == 6 * STEP
     assert kept.counts == {"training_steps": 6, "tokens": state["tokens"]}
     assert kept.layout == run.layout
+
+
+def test_a_report_lists_them(inputs, pretrain, store):
+    run = pretrain(inputs, phases=[stable(6), decay(3)])
+    found = [one for one in page(Artifact(store, run)) if one.title.startswith("Checkpoints kept")]
+    assert [one.rows for one in found] == [(("768", 6, run.interims[0].key[:12]),)]
 
 
 def test_they_lie_every_so_many_tokens(inputs, pretrain):

@@ -37,7 +37,7 @@ def free(monkeypatch):
 def test_rolling_and_permanent_checkpoints_are_needed(tmp_path):
     rolling, more, permanent = needs(tmp_path)
     assert (rolling.bytes, more.bytes, permanent.bytes) == (300, 200, 200)
-    assert permanent.what == "1 permanent checkpoints and the output"
+    assert permanent.what == "1 permanent checkpoint and the output"
     assert needs(tmp_path, permanent=1)[2].what == "the output"
     assert len(disk_needs(tmp_path, None, CheckpointSizes(100, 2))) == 2  # a bucket has room
 
