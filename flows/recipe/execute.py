@@ -7,7 +7,8 @@ who is told is the observer's. This loop knows neither.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,6 +24,8 @@ from flows.recipe.plan import Plan, PlannedStep
 from flows.recipe.record import Recorder
 
 POLL_SECONDS = 0.2
+RESTARTS = 3
+"""How often a step that ended for a hang is started again in one run."""
 
 
 class Job(Protocol):
@@ -64,7 +67,8 @@ def execute(
 ) -> Plan:
     """Bring every selected step up to date; returns the last plan, in which all are reused.
 
-    At most `jobs` steps run at the same time (the profile's number by default). When a step fails,
+    At most `jobs` steps run at the same time (the profile's number by default). A step that its own
+    watchdog ended for a hang is started again, up to `RESTARTS` times. When a step fails,
     those that run are let to their end and nothing new is started; then its error is raised. When
     `stopping` turns true, running steps save and end, and Stopped is raised: run again to go on.
     """
@@ -105,6 +109,8 @@ class _Running:
     step: PlannedStep
     job: Job
     since: float
+    hung: bool = False
+    """Whether it has said that it ends for a hang, and wants to be run again."""
 
 
 @dataclass
@@ -117,6 +123,7 @@ class _Run:
     settled: set[str] = field(default_factory=set)
     failure: IngotError | None = None
     named: dict[str, str] = field(default_factory=dict)
+    hangs: Counter[str] = field(default_factory=Counter)
 
     def start_ready(self) -> Plan:
         """Plan, name what stands, and start what is ready while there is room and no failure."""
@@ -142,6 +149,7 @@ class _Run:
             for event in running.job.events():
                 self.observer.event(running.step, event)
                 committed = committed or event.get("type") == "interim"
+                running.hung = running.hung or _tells_a_hang(event)
             if code is not None:
                 ended.append((name, code))
         for name, code in ended:
@@ -180,6 +188,11 @@ class _Run:
 
     def _end(self, running: _Running, code: int) -> None:
         step = running.step
+        if code == EXIT_RESUME and running.hung and self.hangs[step.instance] < RESTARTS:
+            self.hangs[step.instance] += 1
+            again = f"it is started again, {self.hangs[step.instance]} of {RESTARTS} times"
+            self.observer.failed(step, Stopped("ended for a hang", where=step.instance, hint=again))
+            return  # Neither settled nor a failure, so the next plan starts it.
         try:
             manifest = outcome(self.pipeline.store, step, running.job, code)
         except IngotError as error:
@@ -205,6 +218,10 @@ class _Run:
             store = self.pipeline.store
             found = interims(store, step.stage, step.key)
             name_interims(store, self.pipeline.ref(step.instance), step.stage, found)
+
+
+def _tells_a_hang(event: Mapping[str, Any]) -> bool:
+    return event.get("type") == "alert" and event.get("kind") == "hang"
 
 
 def run_step(

@@ -72,6 +72,7 @@ def permanent_checkpoints(
         state_at=state_of(plan),
         optimizer=config.checkpoints.optimizer,
         output=config.averages.output,
+        guarded=config.stability.enabled,
     )
 
 
@@ -91,6 +92,14 @@ def begin(config: PretrainConfig, plan: Plan, start: Input | None) -> Progress:
             hint="give one to the role checkpoint, or use restart",
         )
     return Progress(**asdict(begin_behind(start.read_json("state.json"), plan.clock)))
+
+
+def starting_guard(config: PretrainConfig, start: Input | None) -> dict[str, Any] | None:
+    """What the guard of the checkpoint's run remembers, for a run that goes on in its stream."""
+    if config.clock == "restart" or start is None:
+        return None
+    found: dict[str, Any] | None = start.read_json("state.json").get("guard")
+    return found
 
 
 def starting_averages(config: PretrainConfig, start: Input | None) -> dict[str, Tensor] | None:

@@ -39,7 +39,12 @@ class Pretrain(Stage):
 
     def run(self, context: Context) -> None:
         from stages.pretrain.account import run_account
-        from stages.pretrain.checkpoints import permanent_checkpoints, starting_averages, state_of
+        from stages.pretrain.checkpoints import (
+            permanent_checkpoints,
+            starting_averages,
+            starting_guard,
+            state_of,
+        )
         from stages.pretrain.preflight.preflight import look_before
         from stages.pretrain.prepared import Prepared
         from stages.pretrain.start import starting_optimizer
@@ -67,6 +72,7 @@ class Pretrain(Stage):
                 averages_state=starting_averages(config, ready.start),
                 stability=config.stability,
                 begin=ready.begin,
+                guard_state=starting_guard(config, ready.start),
                 permanent=permanent_checkpoints(context, plan, ready.model, tokenizer),
                 listeners=look,
                 lengths=[phase.sequence_length for phase in plan.clock.phases],

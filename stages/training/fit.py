@@ -52,6 +52,7 @@ class Fitted:
     schedule: Schedule
     progress: Progress
     rollbacks: Rollbacks
+    guard: Guard
     log: RunLog
     events: list[dict[str, Any]]
 
@@ -70,6 +71,7 @@ def fit(
     averages_state: Mapping[str, Tensor] | None = None,
     stability: StabilityConfig = NOT_WATCHED,
     begin: Progress | None = None,
+    guard_state: Mapping[str, Any] | None = None,
     permanent: Permanent | None = None,
     listeners: Sequence[Listener] = (),
     lengths: Sequence[int] = (),
@@ -77,8 +79,8 @@ def fit(
 ) -> Fitted:
     """Train `model` in place to the end of `schedule`, from what an earlier run left in work.
 
-    A run that nothing was left of begins behind `begin`, with these states of optimizer and
-    averages. `lengths` are the tokens of a sequence by phase; `prefixes` says that some tokens see
+    A run that nothing was left of begins behind `begin`, with these states of optimizer, averages
+    and guard. `lengths` are the tokens of a sequence by phase; `prefixes` says that some tokens see
     later ones.
     """
     execution: TrainingExecution = context.execution
@@ -91,6 +93,9 @@ def fit(
     kept = Averages(averages or AveragesConfig(), schedule.steps)
     if averages_state:
         kept.load(averages_state, model, where="the input checkpoint")
+    guard = Guard(stability)
+    if guard_state:
+        guard.restore(guard_state)
     work = _Work.of(context)
     trainer = Trainer(
         model=model,
@@ -101,7 +106,7 @@ def fit(
         layout=layout,
         checkpoints=work.checkpoints,
         rollbacks=work.rollbacks,
-        guard=Guard(stability),
+        guard=guard,
         context=context,
         checkpoint_every=execution.checkpoint_every,
         held_out_every=held_out_every,
@@ -124,7 +129,7 @@ def fit(
         work.log.close()
     context.count(training_steps=progress.training_step, tokens=progress.tokens)
     context.count(skipped_updates=progress.skipped, rollbacks=len(work.rollbacks.made))
-    told = work.rollbacks, work.log, work.events()
+    told = work.rollbacks, guard, work.log, work.events()
     return Fitted(model, optimizer, kept, task, schedule, progress, *told)
 
 
@@ -227,6 +232,7 @@ def write_checkpoint(
             "learning_rate": fitted.schedule.rate(step),
             "skipped_updates": fitted.progress.skipped,
             **({"left_out": left_out} if left_out else {}),
+            **({"guard": fitted.guard.state()} if fitted.guard.settings.enabled else {}),
             **(state_at(step) if state_at is not None else {}),
         },
         output=fitted.averages.settings.output,

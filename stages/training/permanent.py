@@ -72,7 +72,7 @@ class PermanentCheckpoints:
     """Commits the checkpoints of a plan as the training loop comes by them.
 
     `state_at(training_step)` is what `state.json` says beside what the loop knows (phase, where the
-    sample clock stands).
+    sample clock stands); with `guarded`, it says what the guard remembers.
     """
 
     def __init__(
@@ -85,9 +85,11 @@ class PermanentCheckpoints:
         state_at: Callable[[int], Mapping[str, Any]],
         optimizer: bool = True,
         output: str = "weights",
+        guarded: bool = False,
     ) -> None:
         self._context, self._model, self._tokenizer = context, model, tokenizer
         self._state_at, self._optimizer, self._output = state_at, optimizer, output
+        self._guarded = guarded
         # The last one is the run's own output.
         self._due = {one.at: one for one in milestones[:-1]}
 
@@ -112,6 +114,7 @@ class PermanentCheckpoints:
                 "tokens": tokens,
                 "skipped_updates": saved.state.get("skipped", 0),
                 **({"left_out": left_out} if left_out else {}),
+                **({"guard": saved.state["guard"]} if self._guarded else {}),
                 **self._state_at(training_step),
             },
             output=self._output,

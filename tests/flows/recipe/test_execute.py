@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from artifacts_schema.errors import IngotError, Stopped, UsageError
@@ -106,6 +108,50 @@ def test_a_stop_ends_every_running_step_kindly(open_pipeline):
     assert error.value.exit_code == 75
     assert [job.stopped for job in jobs] == [True, True]
     assert recorder.of("failed") == ["read[crawl-A]", "read[crawl-B]"]
+
+
+class Hung(Busy):
+    """A job whose watchdog ends it."""
+
+    def events(self):
+        return [{"type": "alert", "kind": "hang", "text": "ended after 1800 s"}]
+
+    def poll(self):
+        return 75
+
+
+def test_a_step_that_hung_is_started_again_but_not_for_ever(open_pipeline, inline):
+    started = []
+
+    def dispatch(store, step, hangs):
+        started.append(step.instance)
+        return Hung() if started.count("read[crawl-A]") <= hangs else inline(store, step)
+
+    recorder = Recorder()
+    plan = execute(open_pipeline(), dispatch=partial(dispatch, hangs=2), observer=recorder)
+    assert plan.is_done
+    assert started[:3] == ["read[crawl-A]"] * 3
+    assert recorder.of("failed") == ["read[crawl-A]"] * 2
+
+    started.clear()
+    change = "read.upper=true"
+    with pytest.raises(Stopped, match=r"read\[crawl-A\]"):
+        execute(open_pipeline(change), dispatch=partial(dispatch, hangs=99), jobs=1)
+    assert started == ["read[crawl-A]"] * 4
+
+
+def test_a_step_that_was_asked_to_stop_from_outside_is_not(open_pipeline):
+    started = []
+
+    def dispatch(store, step):
+        started.append(step.instance)
+        job = Busy()
+        job.stop()
+        return job
+
+    with pytest.raises(Stopped):
+        execute(open_pipeline(), dispatch=dispatch, jobs=1)
+    assert started == ["read[crawl-A]"]
 
 
 def test_a_keyboard_interrupt_ends_every_running_step_kindly(open_pipeline):
