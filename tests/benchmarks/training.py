@@ -238,7 +238,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         chosen.documents,
     )
     unit = "s" if chosen.device == "cuda" else "CPU s"
-    head = ("model", "tokens a step", f"ingot, tokens a {unit}", *PEERS)
+    head: tuple[str, ...] = ("model", "tokens a step", f"ingot, tokens a {unit}", *PEERS)
     head += (*(f"x {peer}" for peer in PEERS), "MFU", "load")
     print(f"{os.cpu_count()} cores, {chosen.threads} threads")
     print(table(head, [compare(bench, name, chosen.rounds) for name in chosen.sizes]))

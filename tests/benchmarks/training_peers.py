@@ -42,6 +42,13 @@ def documents(tokens: Tensor, end: int) -> Tensor:
     return ends.cumsum(dim=-1) - ends
 
 
+def targets_of(tokens: Tensor, end: int) -> Tensor:
+    """The next token of the same document, or `IGNORED`."""
+    targets = tokens.roll(-1, dims=1)
+    targets[:, -1] = IGNORED
+    return torch.where(tokens == end, IGNORED, targets)
+
+
 def drawn(rows: np.ndarray, settings: dict[str, Any]) -> Iterator[Tensor]:
     """Batches [rows, length] of int64."""
     order = np.random.default_rng(0).permutation(len(rows))
@@ -68,9 +75,7 @@ def bare(folder: Path, settings: dict[str, Any]) -> None:
     for batch in drawn(rows_of(folder, settings), settings):
         tokens = batch.to(device, non_blocking=True)
         which = documents(tokens, settings["end_id"])
-        targets = tokens.roll(-1, dims=1)
-        targets[:, -1] = IGNORED
-        targets = torch.where(tokens == settings["end_id"], IGNORED, targets)
+        targets = targets_of(tokens, settings["end_id"])
         bf16 = settings["precision"] == "bf16"
         with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
             logits = forward(tokens, documents_BL=which)
