@@ -56,7 +56,8 @@ class Onward:
             )
         config: Any = stage_named(STAGE).Config.parse(checkpoint.config, where="the run's config")
         inputs = {role: given for role, given in checkpoint.inputs.items() if role != ROLE}
-        plan = _plan(store, config, inputs)
+        start = next(iter(checkpoint.inputs.get(ROLE, ())), None)
+        plan = _plan(store, config, inputs, start)
         state = Input.of(store, checkpoint, ROLE, full_check=False).read_json("state.json")
         return cls(store, ref, checkpoint, config, plan, int(state["training_step"]), inputs)
 
@@ -105,7 +106,11 @@ class Onward:
 
         `phases` are plain; `changes` are other values of the config.
         """
-        plain = {**self.config.plain(), **changes, "phases": list(phases), "clock": "continue"}
+        first, *rest = phases
+        if first["learning_rate"].get("peak") is None:  # It went on at another run's rate.
+            peak = self.plan.schedule.segments[0].peak
+            first = {**first, "learning_rate": {**first["learning_rate"], "peak": peak}}
+        plain = {**self.config.plain(), **changes, "phases": [first, *rest], "clock": "continue"}
         has_moments = any(
             file.path == "optimizer.safetensors" for file in self.checkpoint.outputs[ROLE].files
         )
@@ -192,12 +197,19 @@ def _checkpoint(store: Store, ref: str) -> Manifest:
     return found
 
 
-def _plan(store: Store, config: PretrainConfig, inputs: Mapping[str, Sequence[InputRef]]) -> Plan:
+def _plan(
+    store: Store,
+    config: PretrainConfig,
+    inputs: Mapping[str, Sequence[InputRef]],
+    start: InputRef | None = None,
+) -> Plan:
+    """The plan of a run that began at `start`, if at any."""
     from stages.pretrain.plan import unchecked_plan
     from stages.training.data import TokenShards
 
     train = [Input.load(store, one, full_check=False) for one in inputs["train"]]
-    return unchecked_plan(config, TokenShards(train))
+    begun = None if start is None else Input.load(store, start, full_check=False)
+    return unchecked_plan(config, TokenShards(train), begun)
 
 
 def _dumped(values: Mapping[str, Any], *, flow: bool | None = False) -> str:

@@ -46,7 +46,7 @@ def pretrain(run_stage, packed):
     """`pretrain(phases, **config)` on one source."""
     shards, tokenizer = packed()
 
-    def run(phases, more=(), **config):
+    def run(phases, more=(), start=None, **config):
         inputs = {
             "train": [(shards, "train"), *more],
             "held_out": [(shards, "held_out")],
@@ -54,6 +54,8 @@ def pretrain(run_stage, packed):
         }
         shape = {"width": 32, "layers": 1, "heads": 2, "kv_heads": 1, "context": 32}
         settings = {"model": shape, "precision": "fp32", "held_out_every": 50, **config}
+        if start is not None:
+            inputs["checkpoint"] = [(start, "checkpoint")]
         how = {"device": "cpu", "threads": 1, "checkpoint_every": 100}
         return run_stage(Pretrain, {"phases": phases, **settings}, inputs, how)
 
@@ -131,6 +133,16 @@ def test_without_a_decay_it_goes_on_at_its_end(pretrain, made, store):
     config, longer = made("extend", "demo/base", "--tokens", 3 * STEP)
     assert [phase.tokens for phase in config.phases] == [9 * STEP]
     assert weights(longer) == weights(pretrain([stable(9)]))
+
+
+def test_a_run_that_began_at_another_ones_rate_is_made_longer(pretrain, made, store):
+    """Its first phase names no peak, and its data begins anew: the rate is that of its start."""
+    first = pretrain([stable(5)])
+    named(store, pretrain([{**stable(4), "learning_rate": {}}], start=first))
+    config, longer = made("extend", "demo/base", "--tokens", 3 * STEP)
+    assert config.phases[0].learning_rate.peak == 1e-2
+    whole = pretrain([{**stable(7), "learning_rate": {}}], start=first)
+    assert weights(longer) == weights(whole)
 
 
 def test_a_decay_within_the_phase_stays_as_long_as_it_was(pretrain, made, store):
