@@ -140,6 +140,7 @@ def has_grouped_product(x_SD: Tensor, weight_EFD: Tensor) -> bool:
     return all(size * x_SD.element_size() % 16 == 0 for size in weight_EFD.shape[1:])
 
 
+@torch.compiler.disable  # type: ignore[untyped-decorator]
 def linear_for_each(x_SD: Tensor, weight_EFD: Tensor, ends_E: Tensor) -> Tensor:
     """The same, one expert after another; it waits for the device to know where they end."""
     ends = ends_E.tolist()

@@ -80,6 +80,22 @@ def test_blocks_with_experts_compile_once_wherever_tokens_go():
     assert found == [2, 0, 0]
 
 
+@pytest.mark.parametrize(("precision", "width"), [("fp32", 8), ("bf16", 6)])
+def test_experts_without_a_grouped_product_compile_around_it(precision, width):
+    """How many rows each expert has is read on the host: compiled, every step would be anew."""
+    model = decoder(experts=Experts(experts=4, chosen=2, width=width, first=1))
+    compile_blocks(model, backend="eager")
+    found = []
+    for seed in range(3):
+        tokens = torch.randint(31, (4, 16), generator=torch.Generator().manual_seed(seed))
+        before = compiled_graphs()
+        with autocast(torch.device("cpu"), precision):
+            model(tokens).float().logsumexp(-1).mean().backward()
+        found.append(compiled_graphs() - before)
+    assert found[0]
+    assert found[1:] == [0, 0]
+
+
 def test_losses_are_those_without():
     one, two = decoder(), decoder()
     compile_blocks(two, backend="eager")
