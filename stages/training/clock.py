@@ -243,7 +243,7 @@ def _phase_of(
     plan: PhasePlan, sources: Mapping[str, int], lengths: Mapping[str, int], where: str
 ) -> Phase:
     """A phase over the sources of its length, which the plan calls by their plain names."""
-    known = sorted(set(lengths.values()))
+    known = sorted(set(lengths.values())) or [1]  # No source at all is `check_phase`'s to refuse.
     if plan.sequence_length is None and len(known) > 1:
         raise UsageError(
             f"the token shards have sequences of {', '.join(map(str, known))} tokens",

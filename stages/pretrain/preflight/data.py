@@ -56,7 +56,8 @@ def check_ids(train: Sequence[Input]) -> Finding:
             shards.batch(np.full(len(sequences_B), number), sequences_B)
             read += len(sequences_B)
     except InputError as error:
-        return Finding("token ids", "refusal", str(error), "pack again")
+        said = f"{error.where}: {error.what}" if error.where else error.what
+        return Finding("token ids", "refusal", said, error.hint or "pack again", error=error)
     said = f"{read:,} sequences of {len(sources):,} sources sampled, all within the vocabulary"
     return Finding("token ids", "ok", said, numbers={"sampled_sequences": read})
 

@@ -20,6 +20,8 @@ class Finding:
     said: str
     hint: str = ""
     numbers: Mapping[str, Any] = field(default_factory=dict)
+    error: IngotError | None = None
+    """What the run would end with, where that says it all."""
 
     def line(self) -> str:
         """For a log, which says the level itself."""
@@ -58,7 +60,9 @@ class Report:
         }
 
     def raise_refusals(self) -> None:
-        """Raise IngotError with all refusals, if there are any."""
+        """Raise IngotError with all refusals, if there are any; a single one's own error."""
+        if len(self.refusals) == 1 and self.refusals[0].error is not None:
+            raise self.refusals[0].error
         if self.refusals:
             raise IngotError(
                 "; ".join(f"{one.check}: {one.said}" for one in self.refusals),
