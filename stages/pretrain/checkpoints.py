@@ -13,8 +13,6 @@ from stages.training.data import TokenShards
 from stages.training.milestones import milestones
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from stages.engine import Context, Input, Milestone
     from stages.model.decoder import Decoder
     from stages.pretrain.config import PretrainConfig
@@ -92,22 +90,3 @@ def begin(config: PretrainConfig, plan: Plan, start: Input | None) -> Progress:
             hint="give one to the role checkpoint, or use restart",
         )
     return Progress(**asdict(begin_behind(start.read_json("state.json"), plan.clock)))
-
-
-def starting_guard(config: PretrainConfig, start: Input | None) -> dict[str, Any] | None:
-    """What the guard of the checkpoint's run remembers, for a run that goes on in its stream."""
-    if config.clock == "restart" or start is None:
-        return None
-    found: dict[str, Any] | None = start.read_json("state.json").get("guard")
-    return found
-
-
-def starting_averages(config: PretrainConfig, start: Input | None) -> dict[str, Tensor] | None:
-    """The averages of the weights that a run takes over which goes on in the same stream."""
-    from safetensors.torch import load_file
-
-    from stages.training.checkpointing import AVERAGES
-
-    if config.clock == "restart" or start is None or not start.has(AVERAGES):
-        return None
-    return load_file(start.local_path(AVERAGES))

@@ -39,15 +39,10 @@ class Pretrain(Stage):
 
     def run(self, context: Context) -> None:
         from stages.pretrain.account import run_account
-        from stages.pretrain.checkpoints import (
-            permanent_checkpoints,
-            starting_averages,
-            starting_guard,
-            state_of,
-        )
+        from stages.pretrain.checkpoints import permanent_checkpoints, state_of
         from stages.pretrain.preflight.preflight import look_before
         from stages.pretrain.prepared import Prepared
-        from stages.pretrain.start import starting_optimizer
+        from stages.pretrain.start import origin_of
         from stages.training.fit import fit, write_checkpoint, write_run
         from stages.training.runtime import runtime
 
@@ -67,12 +62,9 @@ class Pretrain(Stage):
                 settings=config.optimizer,
                 runtime=how,
                 held_out_every=config.held_out_every,
-                optimizer_state=starting_optimizer(config, ready.start),
                 averages=config.averages,
-                averages_state=starting_averages(config, ready.start),
                 stability=config.stability,
-                begin=ready.begin,
-                guard_state=starting_guard(config, ready.start),
+                origin=origin_of(config, ready.start, ready.begin),
                 permanent=permanent_checkpoints(context, plan, ready.model, tokenizer),
                 listeners=look,
                 lengths=[phase.sequence_length for phase in plan.clock.phases],

@@ -12,8 +12,10 @@ from stages.engine import Input
 from stages.model.decoder import Decoder
 from stages.model.files import read_model
 from stages.pretrain.config import PretrainConfig
-from stages.training.checkpointing import OPTIMIZER
+from stages.training.checkpointing import AVERAGES, OPTIMIZER, STATE
 from stages.training.data import TokenShards
+from stages.training.loop import Progress
+from stages.training.origin import Origin
 from stages.training.permanent import TRAINED
 
 if TYPE_CHECKING:
@@ -54,8 +56,20 @@ def starting_model(
     return model
 
 
-def starting_optimizer(config: PretrainConfig, start: Input | None) -> dict[str, Tensor] | None:
-    """The optimizer state of `start` where it is to be kept."""
+def origin_of(config: PretrainConfig, start: Input | None, progress: Progress) -> Origin:
+    """What the run takes over of `start` beside the weights, if there is one.
+
+    The moments as `optimizer_state` says; averages, and what the guard remembers, where the run
+    goes on in the same stream. UsageError where there are no moments to keep.
+    """
+    moments = _moments(config, start)
+    if config.clock == "restart" or start is None:
+        return Origin(progress, moments)
+    averages = load_file(start.local_path(AVERAGES)) if start.has(AVERAGES) else None
+    return Origin(progress, moments, averages, start.read_json(STATE).get("guard"))
+
+
+def _moments(config: PretrainConfig, start: Input | None) -> dict[str, Tensor] | None:
     if config.optimizer_state == "fresh":
         return None
     if start is None:

@@ -17,6 +17,7 @@ from stages.training.listener import Listener
 from stages.training.loop import Progress, Trainer
 from stages.training.monitor import RunLog, events_table, held_out_table, metrics_table
 from stages.training.optimizer import Optimizer, build_optimizer
+from stages.training.origin import Origin
 from stages.training.out_of_memory import StepMemory, explaining_out_of_memory
 from stages.training.permanent import TOKENIZER_FILES, CheckpointParts
 from stages.training.placing import place
@@ -30,8 +31,6 @@ from stages.training.telemetry.observers import observers
 from stages.training.watchdog import Watchdog, ends_a_hang
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from stages.engine import Context, Input
 
 SUSPECTS = "suspects.txt"
@@ -66,12 +65,9 @@ def fit(
     settings: OptimizerConfig,
     runtime: Runtime,
     held_out_every: int,
-    optimizer_state: Mapping[str, Tensor] | None = None,
     averages: AveragesConfig | None = None,
-    averages_state: Mapping[str, Tensor] | None = None,
     stability: StabilityConfig = NOT_WATCHED,
-    begin: Progress | None = None,
-    guard_state: Mapping[str, Any] | None = None,
+    origin: Origin | None = None,
     permanent: Permanent | None = None,
     listeners: Sequence[Listener] = (),
     lengths: Sequence[int] = (),
@@ -79,23 +75,17 @@ def fit(
 ) -> Fitted:
     """Train `model` in place to the end of `schedule`, from what an earlier run left in work.
 
-    A run that nothing was left of begins behind `begin`, with these states of optimizer, averages
-    and guard. `lengths` are the tokens of a sequence by phase; `prefixes` says that some tokens see
-    later ones.
+    A run that nothing was left of begins at `origin`. `lengths` are the tokens of a sequence by
+    phase; `prefixes` says that some tokens see later ones.
     """
     execution: TrainingExecution = context.execution
     attention = place(model, execution, runtime, prefixes=prefixes)
     layout = {**runtime.layout(), "attention": attention}
     context.layout(**layout)
     optimizer = build_optimizer(model, settings, runtime.precision)
-    if optimizer_state:
-        optimizer.load(optimizer_state, where="the input checkpoint")
-    kept = Averages(averages or AveragesConfig(), schedule.steps)
-    if averages_state:
-        kept.load(averages_state, model, where="the input checkpoint")
-    guard = Guard(stability)
-    if guard_state:
-        guard.restore(guard_state)
+    kept, guard = Averages(averages or AveragesConfig(), schedule.steps), Guard(stability)
+    origin = origin or Origin()
+    origin.give(model, optimizer, kept, guard)
     work = _Work.of(context)
     trainer = Trainer(
         model=model,
@@ -114,23 +104,28 @@ def fit(
         prefetch=execution.prefetch,
         listeners=(*listeners, *_looking_on(context, model, runtime, lengths)),
         permanent=permanent,
-        begin=begin or Progress(),
+        begin=origin.progress,
     )
     step = _memory(execution, model, runtime, settings, kept, lengths, attention)
-    try:
-        with explaining_out_of_memory(step):
-            progress = trainer.run()
-    except Stopped:
-        raise
-    except IngotError:
-        _leave_suspects(context, work, task)
-        raise
-    finally:
-        work.log.close()
+    progress = _trained(trainer, work, step)
     context.count(training_steps=progress.training_step, tokens=progress.tokens)
     context.count(skipped_updates=progress.skipped, rollbacks=len(work.rollbacks.made))
     told = work.rollbacks, guard, work.log, work.events()
     return Fitted(model, optimizer, kept, task, schedule, progress, *told)
+
+
+def _trained(trainer: Trainer, work: _Work, step: StepMemory) -> Progress:
+    """Train; an end that nobody asked for explains itself, and leaves what it suspects."""
+    try:
+        with explaining_out_of_memory(step):
+            return trainer.run()
+    except Stopped:
+        raise
+    except IngotError:
+        _leave_suspects(trainer.context, work, trainer.task)
+        raise
+    finally:
+        work.log.close()
 
 
 def _memory(
