@@ -7,21 +7,13 @@ from typing import Any
 
 import click
 
-from flows.cli.options import json_option, store_option
+from flows.cli.options import json_option, pretraining_options, store_option
 
 
 @click.command("account")
 @click.argument("target", metavar="RECIPE|REF")
 @store_option
-@click.option("--step", metavar="STEP", help="A pretraining step of the recipe; by default all.")
-@click.option("--profile", metavar="NAME", help="Where and how steps run.")
-@click.option(
-    "--set",
-    "overrides",
-    metavar="STEP.PATH=VALUE",
-    multiple=True,
-    help="Change one value of the recipe; may be repeated.",
-)
+@pretraining_options
 @json_option
 def command(target: str, store: str, step: str | None, as_json: bool, **flags: Any) -> None:
     """Show the tokens that pretraining plans to read, how often, and what is left.

@@ -65,6 +65,24 @@ def recipe_options(function: F) -> F:
     return function
 
 
+def pretraining_options(function: F) -> F:
+    """Which pretraining steps of a recipe are meant, and what changes them."""
+    for add in reversed(
+        [
+            click.option(
+                "--step", metavar="STEP", help="A pretraining step of the recipe; by default all."
+            ),
+            click.option("--profile", metavar="NAME", help="Where and how steps run."),
+            click.option(
+                "--set", "overrides", metavar="STEP.PATH=VALUE", multiple=True,
+                help="Change one value of the recipe; may be repeated.",
+            ),
+        ]
+    ):  # fmt: skip
+        function = add(function)
+    return function
+
+
 def request_of(
     recipe: str,
     store: str,

@@ -6,27 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flows.cli.options import json_option, store_option
+from flows.cli.options import json_option, pretraining_options, store_option
 
 if TYPE_CHECKING:
     from flows.recipe.pipeline import Pipeline
     from flows.recipe.plan import PlannedStep
 
-STAGE = "pretrain"
-
 
 @click.command("preflight")
 @click.argument("recipe")
 @store_option
-@click.option("--step", metavar="STEP", help="A pretraining step of the recipe; by default all.")
-@click.option("--profile", metavar="NAME", help="Where and how steps run.")
-@click.option(
-    "--set",
-    "overrides",
-    metavar="STEP.PATH=VALUE",
-    multiple=True,
-    help="Change one value of the recipe; may be repeated.",
-)
+@pretraining_options
 @json_option
 def command(recipe: str, store: str, step: str | None, as_json: bool, **flags: Any) -> None:
     """Check a pretraining step of RECIPE on this machine, and train nothing.
@@ -36,34 +26,14 @@ def command(recipe: str, store: str, step: str | None, as_json: bool, **flags: A
     before its first step. Exit code 1: it would fail.
     """  # fmt: skip
     from flows.cli.output import print_json
+    from flows.cli.pretraining import pretraining_steps
 
-    pipeline, steps = _steps(recipe, store, step, **flags)
+    pipeline, steps = pretraining_steps(recipe, store, step=step, **flags)
     told = [_look(pipeline, one, as_json) for one in steps]
     if as_json:
         print_json({"preflights": told})
     if any(one.get("refused") for one in told):
         raise SystemExit(1)
-
-
-def _steps(
-    recipe: str, store: str, step: str | None, *, profile: str | None, overrides: tuple[str, ...]
-) -> tuple[Pipeline, list[PlannedStep]]:
-    """The lines of the plan that pretrain; UsageError where there is none."""
-    from artifacts_schema.errors import UsageError
-    from flows.cli.progress import hashing
-    from flows.recipe.pipeline import Pipeline, Request
-
-    with hashing() as progress:
-        pipeline = Pipeline.open(Request(recipe, store, profile, overrides), progress=progress)
-    known = [one.name for one in pipeline.graph.instances.values() if one.stage.name == STAGE]
-    chosen = (
-        known if step is None else [n for n in pipeline.graph.select(step, "--step") if n in known]
-    )
-    if not chosen:
-        what = f"'{step}' is no pretraining step" if step else "the recipe has no pretraining step"
-        raise UsageError(what, where=recipe, hint=f"it has {', '.join(known)}" if known else None)
-    plan = pipeline.plan()
-    return pipeline, [plan.step(name) for name in chosen]
 
 
 def _look(pipeline: Pipeline, step: PlannedStep, as_json: bool) -> dict[str, Any]:

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.errors import UsageError
 from artifacts_schema.identity import short
+from flows.cli.pretraining import STAGE, pretraining_steps
 
 if TYPE_CHECKING:
     from flows.recipe.pipeline import Pipeline
     from flows.recipe.plan import PlannedStep
-
-STAGE = "pretrain"
 
 
 @dataclass(frozen=True)
@@ -55,23 +54,10 @@ def of_recipe(
 
     UsageError for a recipe without such a step, and for what cannot be planned.
     """
-    from flows.cli.progress import hashing
-    from flows.recipe.pipeline import Pipeline, Request
-
-    with hashing() as progress:
-        request = Request(recipe, store, profile, tuple(overrides))
-        pipeline = Pipeline.open(request, progress=progress)
-    graph = pipeline.graph
-    chosen = set(graph.instances) if step is None else graph.select(step, "--step")
-    wanted = [
-        one for one in graph.instances.values() if one.stage.name == STAGE and one.name in chosen
-    ]
-    if not wanted:
-        what = f"'{step}' is no pretraining step" if step else "the recipe has no pretraining step"
-        known = [one.name for one in graph.instances.values() if one.stage.name == STAGE]
-        raise UsageError(what, where=recipe, hint=f"it has {', '.join(known)}" if known else None)
-    plan = pipeline.plan()
-    return [_planned(recipe, pipeline, plan.step(one.name)) for one in wanted]
+    pipeline, steps = pretraining_steps(
+        recipe, store, step=step, profile=profile, overrides=overrides
+    )
+    return [_planned(recipe, pipeline, one) for one in steps]
 
 
 def of_run(ref: str, store: str) -> Told:

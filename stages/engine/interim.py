@@ -14,14 +14,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from artifacts_schema.manifest import Code, Interim, InterimOf, Manifest
+from artifacts_schema.manifest import Interim, InterimOf, Manifest
 from artifacts_schema.store import Store
 from artifacts_schema.store.commit import Attempt, commit
 from artifacts_schema.store.gc import remove_artifact
 from artifacts_schema.store.interim import announce, interim_key, noted, withdraw
 from artifacts_schema.store.points import reached
 from artifacts_schema.store.verify import verify
-from stages.engine.code import code_digest, library_versions
+from stages.engine.manifests import manifest_of
 from stages.engine.outputs import AttemptWriters
 
 if TYPE_CHECKING:
@@ -107,23 +107,16 @@ class Interims:
         counts: Mapping[str, int | float],
         seconds: float,
     ) -> Manifest:
-        spec, stage = self.spec, self.stage
-        return Manifest(
-            stage=spec.stage,
-            version=spec.version,
+        return manifest_of(
+            self.spec,
+            self.stage,
+            attempt,
             key=entry.key,
-            reproducible=stage.reproducible,
-            config=spec.config,
-            identity=spec.identity,
-            inputs=spec.inputs,
-            outputs=attempt.outputs(),
-            attempt=attempt.name,
-            code=Code(digest=code_digest(stage), libraries=library_versions(stage)),
             layout=dict(layout),
             counts=dict(sorted(counts.items())),
             telemetry={
                 "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
                 "seconds": round(seconds, 3),
             },
-            interim_of=InterimOf(run=spec.key, at=entry.at, label=entry.label),
+            interim_of=InterimOf(run=self.spec.key, at=entry.at, label=entry.label),
         )

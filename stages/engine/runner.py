@@ -12,7 +12,7 @@ from pathlib import Path
 
 from artifacts_schema.errors import IngotError, NotConserved, StoreError, UsageError
 from artifacts_schema.identity import short
-from artifacts_schema.manifest import Code, Manifest
+from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store, layout
 from artifacts_schema.store.commit import Attempt, commit
 from artifacts_schema.store.gc import remove_artifact
@@ -20,11 +20,12 @@ from artifacts_schema.store.lease import Lease, Record
 from artifacts_schema.store.points import reached
 from artifacts_schema.store.verify import verify
 from artifacts_schema.store.work import local_work, remove_work
-from stages.engine.code import code_digest, library_versions
+from stages.engine.code import code_digest
 from stages.engine.context import Context
 from stages.engine.events import EVENTS_FILE, TELEMETRY_FOLDER, EventWriter
 from stages.engine.inputs import Input
 from stages.engine.interim import Interims
+from stages.engine.manifests import manifest_of
 from stages.engine.mirror import Mirror
 from stages.engine.protocol import Stage
 from stages.engine.registry import stage_named
@@ -214,17 +215,11 @@ def _manifest(
         raise NotConserved("the stage did not account for its records", where=spec.stage)
     usage = resource.getrusage(resource.RUSAGE_SELF)
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return Manifest(
-        stage=spec.stage,
-        version=spec.version,
+    return manifest_of(
+        spec,
+        stage,
+        attempt,
         key=spec.key,
-        reproducible=stage.reproducible,
-        config=spec.config,
-        identity=spec.identity,
-        inputs=spec.inputs,
-        outputs=attempt.outputs(),
-        attempt=attempt.name,
-        code=Code(digest=code_digest(stage), libraries=library_versions(stage)),
         layout=context.layout_notes,
         counts=dict(sorted(context.counts.items())),
         conservation=context.conservation,
