@@ -54,7 +54,7 @@ CHECKPOINT = Kind(
 
 TRAINING_RUN = Kind(
     name="training_run",
-    version=1,
+    version=2,
     description="What happened in a training run, step by step; speed and memory are telemetry.",
     tables={
         "metrics.parquet": Table(
@@ -77,6 +77,7 @@ TRAINING_RUN = Kind(
                 Column(
                     "bits_per_byte", "float64?", "Loss in bits over UTF-8 bytes of the targets."
                 ),
+                Column("language", "string?", "Language, where it is of one alone; '' of none."),
             )
         ),
         "events.parquet": Table(

@@ -23,14 +23,24 @@ def run_account(
 
     rows = fitted.log.rows("metrics")
     read = {name: sum(row[f"tokens/{name}"] for row in rows) for name in shards.sources}
+    spoken = _read_by_language(plan, rows, sum(read.values()))
     count = count_parameters(fitted.model.config)
     return {
         **planned_account(config, plan),
-        **plan.account.realised(read).plain(),
+        **plan.account.realised(read, spoken).plain(),
         "held_out_sequences": len(held_out.sources_B),
-        "unigram_bits_per_byte": held_out.unigram(shards.train_counts()),
+        **held_out.unigram(shards.train_counts()),
         "parameters": {"total": count.total, "without_embeddings": count.without_embeddings},
     }
+
+
+def _read_by_language(plan: Plan, rows: list[dict[str, Any]], tokens: int) -> dict[str, int]:
+    """Tokens that were read of each language: counted apart where there are several."""
+    spoken = [one.name for one in plan.account.languages if one.available]
+    found = dict.fromkeys((one.name for one in plan.account.languages), 0)
+    if len(spoken) == 1:
+        return {**found, spoken[0]: tokens}
+    return found | {name: sum(row[f"language_tokens/{name}"] for row in rows) for name in spoken}
 
 
 def planned_account(config: PretrainConfig, plan: Plan) -> dict[str, Any]:

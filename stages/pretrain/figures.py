@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,8 @@ from stages.engine.figures import (
 
 COMPARED = 3
 """Curves that each have their baseline beside them; of more, only that of all sources does."""
+NONE = "(none)"
+"""The language of documents that declare none."""
 
 if TYPE_CHECKING:
     from stages.engine.page import Artifact
@@ -29,48 +31,82 @@ if TYPE_CHECKING:
     from stages.training.figures import Floats, TrainingRun
 
 
-def held_out_table(artifact: Artifact, title: str) -> TableFigure:
-    """Bits per byte by source: unigram model, first measurement, last measurement."""
+def held_out_tables(artifact: Artifact, title: str) -> list[TableFigure]:
+    """Bits per byte by source, and by language where there are several.
+
+    Each beside the unigram model's: the first measurement, and the last.
+    """
     run = artifact.output("training_run")
-    baseline: dict[str, float] = run.read_json("run.json")["unigram_bits_per_byte"]
+    account: dict[str, Any] = run.read_json("run.json")
     rows = run.read_table("held_out.parquet").sort_by("training_step").to_pylist()
+    rows = [row for row in rows if row["bits_per_byte"] is not None]
+    languages = [row for row in rows if row["language"] is not None]
+    sources = [row for row in rows if row["language"] is None]
+    found = [_held_out_table(title, "source", sources, account["unigram_bits_per_byte"])]
+    if languages:
+        baseline = account["unigram_bits_per_byte_by_language"]
+        found.append(_held_out_table(f"{title}, by language", "language", languages, baseline))
+    return found
+
+
+def _held_out_table(
+    title: str, by: str, rows: Sequence[Mapping[str, Any]], baseline: Mapping[str, float]
+) -> TableFigure:
     measured: dict[str, list[float]] = {}
     for row in rows:
-        if row["bits_per_byte"] is not None:
-            measured.setdefault(row["source"], []).append(row["bits_per_byte"])
+        measured.setdefault(row[by], []).append(row["bits_per_byte"])
     return TableFigure(
         title,
         (
-            Column("source"),
+            Column(by),
             number("unigram", ".3f"),
             number("first", ".3f"),
             number("last", ".3f"),
             number("below unigram", ".1%"),
         ),
         tuple(
-            (source, baseline[source], values[0], values[-1], 1 - values[-1] / baseline[source])
-            for source, values in sorted(measured.items())
-            if source in baseline
+            (
+                name or NONE,
+                baseline[name],
+                values[0],
+                values[-1],
+                1 - values[-1] / baseline[name],
+            )
+            for name, values in sorted(measured.items())
+            if name in baseline
         ),
     )
 
 
 def held_out_curves(run: TrainingRun) -> list[Figure]:
-    """Held-out bits per byte by source over tokens, beside the unigram model's."""
-    baseline: dict[str, float] = run.account["unigram_bits_per_byte"]
-    measured = run.held_out("bits_per_byte")
+    """Held-out bits per byte over tokens by source, and by language, beside the unigram model's."""
+    account = run.account
+    title, baseline = "Held-out bits per byte by source", account["unigram_bits_per_byte"]
+    found = _held_out_curves(run, title, run.held_out("bits_per_byte"), baseline)
+    languages = run.held_out_by_language("bits_per_byte")
+    if languages:
+        title = "Held-out bits per byte by language"
+        baseline = account["unigram_bits_per_byte_by_language"]
+        found += _held_out_curves(run, title, languages, baseline)
+    return found
+
+
+def _held_out_curves(
+    run: TrainingRun, title: str, measured: Mapping[str, Series], baseline: Mapping[str, float]
+) -> list[Figure]:
     if not measured:
         return []
     ends = (0.0, float(run.x[-1]))
-    compared = measured if len(measured) <= COMPARED else ("all",)
+    all_of_them = ("all",) if "all" in measured else ()
+    compared = measured if len(measured) <= COMPARED else all_of_them
     levels = [
-        Series(f"{source}: unigram", ends, (baseline[source], baseline[source]))
-        for source in compared
-        if source in baseline
+        Series(f"{name or NONE}: unigram", ends, (baseline[name], baseline[name]))
+        for name in compared
+        if name in baseline
     ]
     return [
         CurveFigure(
-            "Held-out bits per byte by source",
+            title,
             run.axis,
             Axis("bits per byte", format=".3f"),
             (*measured.values(), *levels),
@@ -90,7 +126,7 @@ def training_bits(run: TrainingRun) -> list[Figure]:
         ("Training bits per byte by language", "language_bits_per_byte/"),
     ):
         curves = {
-            name or "(none)": smoothed(run.metric(prefix + name), run.window)
+            name or NONE: smoothed(run.metric(prefix + name), run.window)
             for name in run.named(prefix)
         }
         if len(curves) > 1:
@@ -239,7 +275,7 @@ def token_accounts(run: TrainingRun) -> list[Figure]:
             "expected ones: of a part of an epoch, its share of the source's tokens.",
         )
     ]
-    languages = {name or "(none)": one for name, one in run.account["languages"].items()}
+    languages = {name or NONE: one for name, one in run.account["languages"].items()}
     if languages:
         note = f"By language it is {run.account['languages_are']}."
         found.append(_account("Token account by language", "language", languages, note))

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from artifacts_schema.errors import InputError
 from stages.engine import Input
 from stages.scoring.unigram import unigram_nll
-from stages.training.data import IGNORED, TokenShards
+from stages.training.by_source import HeldOutSums
+from stages.training.data import TokenShards
+from stages.training.groups import Groups
 from stages.training.rows import Rows
 
 
@@ -60,33 +64,54 @@ class HeldOutSet:
         """UTF-8 bytes of each token, 0 for special ones."""
         return self.shards.token_bytes() if self.shards else None
 
-    def batches(self, rows: int) -> Iterator[tuple[Rows, NDArray[np.int64]]]:
-        """The sequences in order, at most `rows` at a time, with the source of each row."""
+    @cached_property
+    def groups(self) -> Groups:
+        """What is measured apart: sources, and languages in them."""
+        return Groups.of(self.sources, self.shards.languages if self.shards else {})
+
+    def batches(self, rows: int) -> Iterator[Rows]:
+        """The sequences in order, at most `rows` at a time."""
         if self.shards is None:
             return
         for start in range(0, len(self.sources_B), rows):
             part = slice(start, start + rows)
             batch = self.shards.batch(self.sources_B[part], self.sequences_B[part])
-            yield Rows(batch.tokens_BL, batch.targets_BL, batch.documents_BL), batch.sources_B
+            yield Rows(batch.tokens_BL, batch.targets_BL, batch.documents_BL)
 
-    def unigram(self, counts: NDArray[np.int64]) -> dict[str, float]:
-        """Bits per byte of the token-unigram model with these counts: of `all`, and by source.
+    def groups_of(self, first: int, rows: Rows) -> NDArray[np.int64]:
+        """[B, L] or [B, 1] The group of each token of the sequences from `first` on.
 
-        Add-one smoothed, p(token) = (count + 1) / (total + vocabulary); over the same targets as
-        the model's bits per byte, those that are text.
+        `rows` are these sequences, as the data has them or as an objective shows them.
         """
-        sizes, nll = self.token_bytes(), unigram_nll(counts)
-        nats, size = np.zeros((2, len(self.sources)))
-        for rows, sources_B in self.batches(64):
-            assert sizes is not None
-            valid = rows.targets_BL != IGNORED
-            targets = rows.targets_BL[valid]
-            sources = np.broadcast_to(sources_B[:, None], valid.shape)[valid]
-            nats += np.bincount(sources, nll[targets] * (sizes[targets] > 0), len(nats))
-            size += np.bincount(sources, sizes[targets], len(size))
-        parts = {"all": (nats.sum(), size.sum())}
-        parts |= {name: (nats[i], size[i]) for i, name in enumerate(self.sources)}
-        return {name: float(a / np.log(2) / b) for name, (a, b) in parts.items() if b}
+        assert self.shards is not None, "without shards there are no sequences"
+        part = slice(first, first + len(rows))
+        return self.groups.numbers(
+            self.shards, self.sources_B[part], self.sequences_B[part], rows.documents_BL
+        )
+
+    def unigram(self, counts: NDArray[np.int64]) -> dict[str, dict[str, float]]:
+        """Bits per byte of the token-unigram model with these counts: by source and by language.
+
+        `unigram_bits_per_byte` of `all` and of each source, `unigram_bits_per_byte_by_language` of
+        each language, where there are several. Add-one smoothed, p(token) = (count + 1) / (total +
+        vocabulary); over the same targets as the model's bits per byte, those that are text.
+        """
+        nll = torch.from_numpy(unigram_nll(counts))
+        total, first = HeldOutSums(self.groups, self.token_bytes()), 0
+        for rows in self.batches(64):
+            total.add(nll[np.maximum(rows.targets_BL, 0)], rows, self.groups_of(first, rows))
+            first += len(rows)
+        by_source: dict[str, float] = {}
+        by_language: dict[str, float] = {}
+        for one in total.measured():
+            if one.bits_per_byte is not None and one.language is None:
+                by_source[one.source] = one.bits_per_byte
+            elif one.bits_per_byte is not None and one.language is not None:
+                by_language[one.language] = one.bits_per_byte
+        return {
+            "unigram_bits_per_byte": by_source,
+            "unigram_bits_per_byte_by_language": by_language,
+        }
 
 
 def quotas(sizes: Sequence[int], most: int) -> list[int]:

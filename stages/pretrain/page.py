@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from stages.engine.figures import Figure
 from stages.engine.page import Artifact
-from stages.pretrain.figures import held_out_table
+from stages.pretrain.figures import held_out_tables
 
 
 def summary(artifact: Artifact) -> list[Figure]:
     """Held-out bits per byte by source: token-unigram model, untrained model, last checkpoint."""
     tokens = artifact.manifest.counts["tokens"]
-    return [held_out_table(artifact, f"held-out bits per byte over {tokens:,} tokens")]
+    return [*held_out_tables(artifact, f"held-out bits per byte over {tokens:,} tokens")]
 
 
 def page(artifact: Artifact) -> list[Figure]:
@@ -31,7 +31,7 @@ def page(artifact: Artifact) -> list[Figure]:
         own.model_facts(run),
         own.phases_table(run),
         *held_out,
-        *([held_out_table(artifact, "Held-out bits per byte, first and last")] if held_out else []),
+        *(held_out_tables(artifact, "Held-out bits per byte, first and last") if held_out else []),
         *shared.loss(run, "Training loss, nats", loss_note),
         *shared.loss_by_source(run),
         *own.training_bits(run),

@@ -19,7 +19,7 @@ class Pretrain(Stage):
     held-out loss is measured before it, on the way and at the end, beside a token-unigram baseline.
     """
 
-    name, version, reproducible = "pretrain", 3, "numerics"
+    name, version, reproducible = "pretrain", 4, "numerics"
     inputs = {
         "train": Many("token_shards", at_least=1),
         "held_out": Many("token_shards"),

@@ -13,9 +13,10 @@ from torch import Tensor, nn
 from artifacts_schema.kinds import Column
 from stages.pretrain.held_out import HeldOutSet
 from stages.pretrain.rope import RopeByPhase
-from stages.training.by_source import BySource, HeldOutSums, languages_of
+from stages.training.by_source import BySource, HeldOutSums
 from stages.training.clock import SampleClock
 from stages.training.data import TokenShards, clock_batch
+from stages.training.groups import Groups
 from stages.training.monitor import HeldOut
 from stages.training.objective_config import ObjectiveConfig
 from stages.training.objectives import Objective
@@ -30,16 +31,19 @@ _Z_LOSS = Column("z_loss", "float64", "Mean of the weighted log² Z, which `loss
 
 @dataclass(frozen=True)
 class Sequences:
-    """The sequences of a training step as the model sees them, and the source of each."""
+    """The sequences of a training step as the model sees them, and each token's group.
+
+    `groups_BL` may be `[B, 1]` (see `Groups.numbers`).
+    """
 
     training_step: int
     rows: Rows
-    sources_B: NDArray[np.int64]
+    groups_BL: NDArray[np.int64]
 
     def split(self, size: int) -> Iterator[tuple[Rows, NDArray[np.int64]]]:
         """Micro-batches of at most `size` sequences."""
         for number, part in enumerate(self.rows.split(size)):
-            yield part, self.sources_B[number * size : (number + 1) * size]
+            yield part, self.groups_BL[number * size : (number + 1) * size]
 
 
 class PretrainTask(Task):
@@ -58,9 +62,8 @@ class PretrainTask(Task):
         self.runtime, self.rope = runtime, rope
         self.objective = objective or Objective(ObjectiveConfig())
         self.z_loss = self.objective.config.z_loss
-        self.by_source = BySource(
-            shards.sources, shards.token_bytes(), languages_of(shards.sources, shards.languages)
-        )
+        self.groups = Groups.of(shards.sources, shards.languages)
+        self.by_source = BySource(self.groups, shards.token_bytes())
         self.columns = (*self.by_source.columns(), *([_Z_LOSS] if self.z_loss else []))
 
     def batch(self, training_step: int) -> Sequences | None:
@@ -68,35 +71,39 @@ class PretrainTask(Task):
         if self.clock.skipped(training_step):
             return None
         batch = clock_batch(self.shards, self.clock, training_step)
-        rows = Rows(batch.tokens_BL, batch.targets_BL, batch.documents_BL)
-        return Sequences(training_step, self.objective.rows(rows, training_step), batch.sources_B)
+        packed = Rows(batch.tokens_BL, batch.targets_BL, batch.documents_BL)
+        rows = self.objective.rows(packed, training_step)
+        groups_BL = self.groups.numbers(
+            self.shards, batch.sources_B, batch.sequences_B, rows.documents_BL
+        )
+        return Sequences(training_step, rows, groups_BL)
 
     def shares(self, model: nn.Module, batch: Sequences) -> Iterator[Share]:
         """The step's sequences in micro-batches; the loss is a mean over all their targets."""
         if self.rope is not None:
             self.rope.at(model, batch.training_step)
         targets = batch.rows.targets
-        for part, sources_B in batch.split(self.runtime.micro_batch):
+        for part, groups_BL in batch.split(self.runtime.micro_batch):
             trained = self.runtime.train(model, part, targets=targets, z_loss=self.z_loss)
-            sums = self.by_source.sums(trained.losses_BL, part, sources_B[:, None])
+            sums = self.by_source.sums(trained.losses_BL, part, groups_BL)
             if self.z_loss:
                 sums |= {"loss": trained.cross_entropy, "z_loss": trained.z_loss}
             yield Share(trained.loss, part.tokens, sums)
 
     def measures(self, sums: Mapping[str, list[float]]) -> dict[str, Any]:
-        """Loss, bits per byte, targets and tokens by source; the z-loss."""
+        """Loss, bits per byte, targets and tokens by source and language; the z-loss."""
         values = self.by_source.measures(sums)
         return {**values, "z_loss": sums["z_loss"][0]} if self.z_loss else values
 
     def held_out(self, model: nn.Module) -> list[HeldOut]:
         """Loss and bits per byte on the held-out sequences, under the same objective."""
-        total = HeldOutSums(self.held_out_set.sources, self.held_out_set.token_bytes())
-        first = 0
-        for packed, sources_B in self.held_out_set.batches(self.runtime.micro_batch):
+        held_out = self.held_out_set
+        total, first = HeldOutSums(held_out.groups, held_out.token_bytes()), 0
+        for packed in held_out.batches(self.runtime.micro_batch):
             rows = self.objective.rows(packed, 0, first)
-            first += len(rows)
             losses_BL: Tensor = self.runtime.losses(model, rows)
-            total.add(losses_BL, rows, sources_B[:, None])
+            total.add(losses_BL, rows, held_out.groups_of(first, rows))
+            first += len(rows)
         return total.measured()
 
     def row_losses(self, model: nn.Module, batch: Sequences) -> Sequence[float]:

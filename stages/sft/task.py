@@ -12,6 +12,7 @@ from torch import nn
 from stages.sft.conversations import Conversations
 from stages.training.by_source import BySource, HeldOutSums
 from stages.training.examples import ExampleClock
+from stages.training.groups import Groups
 from stages.training.monitor import HeldOut
 from stages.training.rows import Rows, pack_rows
 from stages.training.runtime import Runtime
@@ -25,7 +26,8 @@ class SftTask(Task):
         self, data: Conversations, clock: ExampleClock, runtime: Runtime, context: int
     ) -> None:
         self.data, self.clock, self.runtime, self.context = data, clock, runtime, context
-        self.by_source = BySource(data.sources)
+        self.groups = Groups.by_source(data.sources)
+        self.by_source = BySource(self.groups)
         self.columns = self.by_source.columns()
 
     def batch(self, training_step: int) -> tuple[NDArray[np.int64], Rows]:
@@ -53,7 +55,7 @@ class SftTask(Task):
         """Loss over the assistant tokens of the held-out conversations."""
         if not len(self.data.held_out):
             return []
-        total = HeldOutSums(self.data.sources)
+        total = HeldOutSums(self.groups)
         for part in self._packed(self.data.held_out).split(self.runtime.micro_batch):
             losses_BL = self.runtime.losses(model, part)
             total.add(losses_BL, part, self._sources(part, self.data.held_out))

@@ -2,8 +2,8 @@
 often, what is left; and, once it ran, what it did read.
 
 Sequences are counted exactly. Tokens (padding is none) of a plan are expected ones: a whole epoch
-is all tokens of a source, a part of one its share of them. A language's part of what is read of a
-source is its part of the source's tokens.
+is all tokens of a source, a part of one its share of them; of what is planned of a source, each
+language has its share of the source's tokens. What a run did read is counted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from stages.training.data import TokenShards
 
 LANGUAGES = (
-    "expected: of what is read of a source, each language has its share of the source's tokens"
+    "expected, of what is planned: each language has its share of a source's tokens; "
+    "counted, of what was read"
 )
 """How tokens by language are found."""
 
@@ -131,10 +132,13 @@ class TokenAccount:
         sources = tuple(_entry(one, stock, caps.get(one.source)) for one in clock.planned())
         return cls(sources, _languages(sources, stock), stock)
 
-    def realised(self, tokens: Mapping[str, int]) -> TokenAccount:
-        """The account after the run; `tokens` are those that it read of each source."""
-        sources = tuple(replace(one, realised=tokens[one.name]) for one in self.sources)
-        return replace(self, sources=sources, languages=_languages(sources, self.stock))
+    def realised(self, tokens: Mapping[str, int], languages: Mapping[str, int]) -> TokenAccount:
+        """The account after the run: `tokens` that it read of each source, and of each language."""
+        return replace(
+            self,
+            sources=tuple(replace(one, realised=tokens[one.name]) for one in self.sources),
+            languages=tuple(replace(one, realised=languages[one.name]) for one in self.languages),
+        )
 
     def plain(self) -> dict[str, Any]:
         """JSON-ready: sources and languages by name, and how the languages were found."""
@@ -236,7 +240,7 @@ def _languages(sources: Sequence[SourceEntry], stock: Stock) -> tuple[Entry, ...
         spoken = stock.languages.get(one.name, {})
         total = sum(spoken.values())
         for code, tokens in spoken.items():
-            before = sums.get(code, Entry(code, 0, 0, 0, 0, None if one.realised is None else 0))
+            before = sums.get(code, Entry(code, 0, 0, 0, 0))
             share = tokens / total if total else 0.0
             sums[code] = Entry(
                 code,
@@ -244,6 +248,5 @@ def _languages(sources: Sequence[SourceEntry], stock: Stock) -> tuple[Entry, ...
                 before.planned + one.planned * share,
                 before.repeated + one.repeated * share,
                 before.left + one.left * share,
-                None if one.realised is None else (before.realised or 0) + one.realised * share,
             )
     return tuple(sums[code] for code in sorted(sums))

@@ -44,7 +44,8 @@ def corrupt_spans(
 
     A corrupted piece is longer than the text it is made of, by two sentinels a span; so the last
     piece of a row is cut to what has room, and what is left over is padding. Pieces of one token
-    are left out. ValueError if there are fewer `sentinels` than `most_spans` of a row.
+    are left out; the others keep their numbers. ValueError if there are fewer `sentinels` than
+    `most_spans` of a row.
     """
     needed = most_spans(tokens_BL.shape[1], corrupted, mean_span)
     if len(sentinels) < needed:
@@ -129,7 +130,7 @@ def _corrupt_rows(
     text_lengths = np.empty(length + 1, dtype=np.int64)
     noise_lengths = np.empty(length, dtype=np.int64)
     for row in range(rows):
-        start = filled = document = 0
+        start = filled = 0
         while start < length and documents_BL[row, start] >= 0:
             stop = start + 1
             while stop < length and documents_BL[row, stop] == documents_BL[row, start]:
@@ -153,10 +154,9 @@ def _corrupt_rows(
                 )
                 for i in range(given - 1, size - 1):
                     out_targets[row, filled + i] = out_tokens[row, filled + i + 1]
-                out_documents[row, filled : filled + size] = document
+                out_documents[row, filled : filled + size] = documents_BL[row, start]
                 out_prefix[row, filled : filled + given] = True
                 filled += size
-                document += 1
             start = stop
 
 

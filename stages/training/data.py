@@ -1,8 +1,8 @@
 """Token shards as arrays: what a training step or a held-out pass feeds to the model.
 
 Opening them reads `shards.json` alone; a batch reads its own rows and nothing else, so the first
-one costs the same at any size, and so does a seek. The index tables are read for two purposes
-only: to name documents, and to find them.
+one costs the same at any size, and so does a seek. Index tables are read to name documents, to find
+them, and for the languages of a source that has several.
 
 Shapes: B rows (sequences) of a batch, L tokens of a sequence, P pieces of a batch.
 """
@@ -23,6 +23,7 @@ from stages.training.pieces import IGNORED, cut_into_pieces
 from stages.training.reused_memory import ReusedMemory
 from stages.training.shard_files import ShardFiles
 from stages.training.shard_index import Piece, lines_of, pieces_of
+from stages.training.shard_languages import ShardLanguages
 from stages.training.shard_tables import ShardTables
 
 if TYPE_CHECKING:
@@ -37,10 +38,10 @@ class Batch:
 
     `targets_BL` is the next token of the same piece, or `IGNORED`; `positions_BL` counts from 0 in
     each piece; `documents_BL` numbers the pieces of a row from 0, -1 in padding; `sources_B` are
-    positions in `TokenShards.sources`. `cu_seqlens` [P + 1] are the starts of all pieces in the
-    flattened rows, and their end, as attention over sequences of varying length takes them
-    (`flash_attn_varlen_func`, `torch.nn.attention.varlen`): every row begins a piece, and the
-    padding of a row is one. `max_length` is the longest piece.
+    positions in `TokenShards.sources`, `sequences_B` numbers within the source. `cu_seqlens`
+    [P + 1] are the starts of all pieces in the flattened rows, and their end, as attention over
+    sequences of varying length takes them (`flash_attn_varlen_func`, `torch.nn.attention.varlen`):
+    every row begins a piece, and the padding of a row is one. `max_length` is the longest piece.
     """
 
     tokens_BL: NDArray[np.int32]
@@ -48,6 +49,7 @@ class Batch:
     positions_BL: NDArray[np.int32]
     documents_BL: NDArray[np.int32]
     sources_B: Indices
+    sequences_B: Indices
     cu_seqlens: NDArray[np.int32]
     max_length: int
 
@@ -65,6 +67,7 @@ class Batch:
             self.positions_BL[rows],
             self.documents_BL[rows],
             self.sources_B[rows],
+            self.sequences_B[rows],
             edges,
             int(np.diff(edges).max(initial=0)),
         )
@@ -104,6 +107,7 @@ class TokenShards:
             tables.length_of,
             tables.dtype,
         )
+        self._spoken = ShardLanguages(self._inputs, tables)
 
     @property
     def sequence_length(self) -> int:
@@ -160,6 +164,7 @@ class TokenShards:
             cut.positions_BL,
             cut.documents_BL,
             sources_B,
+            sequences_B,
             cut.cu_seqlens,
             cut.max_length,
         )
@@ -176,6 +181,18 @@ class TokenShards:
                 for row in lines[line]:
                     found[row].append(piece)
         return found
+
+    def languages_within(
+        self, sources_B: Indices, sequences_B: Indices, documents_BL: NDArray[np.integer]
+    ) -> NDArray[np.int64]:
+        """[B, L] The language of each token, among those that `groups.spoken` has of its source.
+
+        `documents_BL` has the number of each token's piece within the named sequences, as a batch
+        has them. The index tables of sources in several languages are read for it.
+        """
+        sources_B = np.asarray(sources_B)
+        files_B, lines_B = self._tables.locate(sources_B, np.asarray(sequences_B))
+        return self._spoken.of(sources_B, files_B, lines_B, documents_BL)
 
     def sequences_of(self, doc_ids: Iterable[str]) -> dict[str, Indices]:
         """The sequences of each source that hold any of these documents; sources that do only.

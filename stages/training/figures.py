@@ -152,17 +152,28 @@ class TrainingRun:
 
     def held_out(self, value: str) -> dict[str, Series]:
         """`loss` or `bits_per_byte` on held-out data by source; `all` only beside several."""
+        found = self._held_out(value, "source")
+        return found if len(found) > 2 or "all" not in found else {"all": found["all"]}
+
+    def held_out_by_language(self, value: str) -> dict[str, Series]:
+        """The same by language; nothing where there is one."""
+        return self._held_out(value, "language")
+
+    def _held_out(self, value: str, by: Literal["source", "language"]) -> dict[str, Series]:
         import pyarrow.compute as pc
 
-        names = [self.axis_column, "source", value]
-        table = self.output.read_table("held_out.parquet", names).drop_null()
+        names = [self.axis_column, "source", "language", value]
+        table = self.output.read_table("held_out.parquet", names)
+        of_language = pc.is_valid(table["language"])
+        chosen = of_language if by == "language" else pc.invert(of_language)
+        table = table.filter(pc.and_(chosen, pc.is_valid(table[value])))
         found = {}
-        for source in sorted(table["source"].unique().to_pylist()):
-            part = table.filter(pc.equal(table["source"], source))
+        for name in sorted(table[by].unique().to_pylist()):
+            part = table.filter(pc.equal(table[by], name))
             x, y = (part[name].to_numpy().astype("float64") for name in (self.axis_column, value))
             rows = kept_rows([y], POINTS)
-            found[source] = _series(source, x[rows], y[rows])
-        return found if len(found) > 2 or "all" not in found else {"all": found["all"]}
+            found[name] = _series(name or "(none)", x[rows], y[rows])
+        return found
 
 
 def loss(run: TrainingRun, title: str, note: str, **levels: float) -> list[Figure]:

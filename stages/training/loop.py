@@ -281,10 +281,10 @@ class Trainer:
             measured = self.task.held_out(self.model)
         log_held_out(self._log, progress.training_step, progress.tokens, measured)
         for one in measured:
-            self.context.metric(
-                training_step=progress.training_step,
-                **{f"held_out/{one.source}": one.loss},
-            )
+            if one.language is None:
+                self.context.metric(
+                    training_step=progress.training_step, **{f"held_out/{one.source}": one.loss}
+                )
         self._told.measured(progress.training_step, progress.tokens, measured)
 
     def _event(self, progress: Progress, kind: str, text: str = "", **details: Any) -> None:

@@ -88,11 +88,23 @@ class RunLog:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Loss on held-out data of one source, or of `all`."""
+    """Loss on held-out data of one source, or of `all`; of one `language` of them, or of all."""
 
     source: str
     loss: float
     bits_per_byte: float | None
+    language: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The source or the language, for people."""
+        return self.source if self.language is None else self.language or "(none)"
+
+    def column(self, quantity: str) -> str:
+        """A quantity of it under the name that `metrics.parquet` has for one of training."""
+        if self.language is None:
+            return f"{quantity}/{self.source}"
+        return f"language_{quantity}/{self.language}"
 
 
 def log_event(

@@ -131,15 +131,15 @@ class Regression:
     _worse: dict[str, int] = field(default_factory=dict)
 
     def take(self, tokens: int, one: HeldOut) -> Alert | None:
-        """An alert when a source is worse by more than `margin`, and when it is not any more."""
+        """An alert when one is worse by more than `margin`, and when it is not any more."""
         found = self.earlier.at(one, tokens)
         if found is None:
             return None
         value, then = found
-        excess, before = value / then - 1, self._worse.get(one.source, 0)
+        excess, before = value / then - 1, self._worse.get(one.column(""), 0)
         worse = not excess <= self.margin
-        self._worse[one.source] = min(before + 1, self.times) if worse else 0
-        said = f"held-out {one.source}: {value:.4f}, {self.earlier.name} had {then:.4f} at "
+        self._worse[one.column("")] = min(before + 1, self.times) if worse else 0
+        said = f"held-out {one.name}: {value:.4f}, {self.earlier.name} had {then:.4f} at "
         if worse and before == self.times - 1:
             return Alert("regression", f"{said}{tokens:,} tokens ({excess:+.1%})")
         if not worse and before == self.times:
@@ -186,9 +186,9 @@ class Alerts(Listener):
         self._last = self._clock()
 
     def measured(self, training_step: int, tokens: int, measured: Sequence[HeldOut]) -> None:
-        """Held-out losses: of `all` for the plateau, of each source against the earlier run."""
+        """Held-out losses: of `all` for the plateau, of each against the earlier run's."""
         for one in measured:
-            if one.source == "all" and tokens:
+            if one.source == "all" and one.language is None and tokens:
                 self._say(training_step, self.plateau.take(tokens, one.loss))
             if self.regression is not None:
                 self._say(training_step, self.regression.take(tokens, one))

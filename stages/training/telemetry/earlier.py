@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.errors import UsageError
 from artifacts_schema.identity import short
+from stages.training.monitor import HeldOut
 
 if TYPE_CHECKING:
     from artifacts_schema.store import Store
-    from stages.training.monitor import HeldOut
 
 VALUES = ("bits_per_byte", "loss")
 """What is compared: the first that both runs have."""
@@ -20,19 +20,23 @@ VALUES = ("bits_per_byte", "loss")
 
 @dataclass(frozen=True)
 class EarlierRun:
-    """`curves[value, source]` are (tokens, value) of a run's measurements, tokens rising."""
+    """`curves[name]` are (tokens, value) of a run's measurements, tokens rising.
+
+    The name is that of the value (`HeldOut.column`): `bits_per_byte/web`, `language_loss/de`.
+    """
 
     name: str
-    curves: Mapping[tuple[str, str], Sequence[tuple[int, float]]]
+    curves: Mapping[str, Sequence[tuple[int, float]]]
 
     @classmethod
     def of(cls, name: str, rows: Sequence[Mapping[str, Any]]) -> EarlierRun:
         """From rows of `held_out.parquet`."""
-        curves: dict[tuple[str, str], dict[int, float]] = {}
+        curves: dict[str, dict[int, float]] = {}
         for row in rows:
+            one = HeldOut(row["source"], row["loss"], row["bits_per_byte"], row["language"])
             for value in VALUES:
                 if row[value] is not None:
-                    curves.setdefault((value, row["source"]), {})[row["tokens"]] = row[value]
+                    curves.setdefault(one.column(value), {})[row["tokens"]] = row[value]
         return cls(name, {key: sorted(points.items()) for key, points in curves.items()})
 
     @classmethod
@@ -54,10 +58,10 @@ class EarlierRun:
     def at(self, one: HeldOut, tokens: int) -> tuple[float, float] | None:
         """This run's value and the earlier run's at equal tokens, in a straight line between two.
 
-        None where the earlier run has no measurement of the source on both sides of `tokens`.
+        None where the earlier run has no measurement of its like on both sides of `tokens`.
         """
         for value in VALUES:
-            now, curve = getattr(one, value), self.curves.get((value, one.source))
+            now, curve = getattr(one, value), self.curves.get(one.column(value))
             if now is not None and curve:
                 then = _between(curve, tokens)
                 return None if then is None else (now, then)

@@ -58,9 +58,12 @@ class TensorBoard(Listener):
             self._scalars(done.training_step, {**step, **done.values})
 
     def measured(self, training_step: int, tokens: int, measured: Sequence[HeldOut]) -> None:
-        """Held-out losses by source."""
-        values: dict[str, Any] = {f"held_out/loss/{one.source}": one.loss for one in measured}
-        values |= {f"held_out/bits_per_byte/{one.source}": one.bits_per_byte for one in measured}
+        """Held-out losses by source and language."""
+        values = {
+            f"held_out/{one.column(what)}": getattr(one, what)
+            for what in ("loss", "bits_per_byte")
+            for one in measured
+        }
         self._scalars(training_step, values)
 
     def telemetry(self, row: Mapping[str, Any]) -> None:

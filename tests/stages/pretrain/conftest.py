@@ -1,5 +1,6 @@
 """Real token shards of a made corpus, and a tiny pretraining run on them."""
 
+import itertools
 import random
 
 import pytest
@@ -38,14 +39,14 @@ TINY = {
 QUICK = {"device": "cpu", "micro_batch": 3, "checkpoint_every": 2, "threads": 1}
 
 
-def corpus(seed):
-    """240 sentences and code-like lines, drawn from few words."""
+def corpus(seed, languages=(None,)):
+    """240 sentences and code-like lines, drawn from few words; each line in the next language."""
     draw = random.Random(seed)
-    rows = []
+    rows, declared = [], itertools.cycle(languages)
     for _ in range(240):
         source = draw.choice(["web", "web", "code"])
         text = " ".join(draw.choices(WORDS[source], k=draw.randint(5, 40)))
-        rows.append({"source": source, "text": text})
+        rows.append({"source": source, "text": text, "language": next(declared)})
     return rows
 
 
@@ -53,8 +54,10 @@ def corpus(seed):
 def packed(run_stage, make_documents):
     """`packed(vocabulary_size=300, seed=0)` → inputs of the pretrain stage."""
 
-    def make(vocabulary_size=300, seed=0, sequence_length=32, held_out_share=0.1):
-        documents = [make_documents([corpus(seed)])]
+    def make(
+        vocabulary_size=300, seed=0, sequence_length=32, held_out_share=0.1, languages=(None,)
+    ):
+        documents = [make_documents([corpus(seed, languages)])]
         settings = {"vocabulary_size": vocabulary_size, "held_share": 0.0}
         tokenizer = [(run_stage(TokenizerStage, settings, {"documents": documents}), "tokenizer")]
         shards = run_stage(

@@ -95,6 +95,7 @@ def two_phases(given, store):
         },
         "languages_are": "expected",
         "unigram_bits_per_byte": {"all": 2.0, "web": 2.5},
+        "unigram_bits_per_byte_by_language": {"de": 2.0, "": 4.0},
     }
 
     def make(held_out=()):
@@ -109,13 +110,14 @@ def two_phases(given, store):
     return make
 
 
-def held(number, name, bits):
+def held(number, name, bits, language=None):
     return {
         "training_step": number,
         "tokens": 100 * number,
         "source": name,
         "loss": 1.0,
         "bits_per_byte": bits,
+        "language": language,
     }
 
 
@@ -258,5 +260,24 @@ def test_held_out_curves_stand_beside_their_unigram_lines(two_phases):
         "all: unigram": ((0.0, 300.0), (2.0, 2.0)),
         "web: unigram": ((0.0, 300.0), (2.5, 2.5)),
     }
-    table = figures.held_out_table(artifact, "T")
+    (table,) = figures.held_out_tables(artifact, "T")
     assert table.rows[0] == ("all", 2.0, 3.0, 1.0, 0.5)
+
+
+def test_held_out_losses_of_languages_stand_apart_from_those_of_sources(two_phases):
+    measured = [held(0, "all", 3.0), held(0, "all", 4.0, "de"), held(0, "all", 6.0, "")]
+    measured += [held(3, "all", 1.0), held(3, "all", 1.5, "de"), held(3, "all", 2.0, "")]
+    artifact = two_phases(measured)
+    by_source, by_language = figures.held_out_curves(TrainingRun(artifact, "tokens"))
+    assert {series.name for series in by_source.series} == {"all", "all: unigram"}
+    drawn = {series.name: series.y for series in by_language.series}
+    assert drawn == {
+        "de": (4.0, 1.5),
+        "(none)": (6.0, 2.0),
+        "de: unigram": (2.0, 2.0),
+        "(none): unigram": (4.0, 4.0),
+    }
+    sources, languages = figures.held_out_tables(artifact, "T")
+    assert [row[0] for row in sources.rows] == ["all"]
+    assert languages.rows == (("(none)", 4.0, 6.0, 2.0, 0.5), ("de", 2.0, 4.0, 1.5, 0.25))
+    assert languages.title == "T, by language"

@@ -129,7 +129,7 @@ def test_bits_per_byte_by_source_are_those_of_its_targets(made):
         losses = how.losses(decoder, batch.rows).detach().double().numpy()
     targets = batch.rows.targets_BL
     for number, name in enumerate(task.shards.sources):
-        chosen = (targets != IGNORED) & (batch.sources_B == number)[:, None]
+        chosen = (targets != IGNORED) & (batch.groups_BL == number)
         text = chosen & (sizes[np.where(chosen, targets, 0)] > 0)
         expected = losses[text].sum() / math.log(2) / sizes[targets[text]].sum()
         assert told[f"bits_per_byte/{name}"] == pytest.approx(expected, rel=1e-6)

@@ -47,7 +47,7 @@ def tuned(given, store):
 
 def held(step, loss):
     known = {"training_step": step, "tokens": 10 * step, "source": "all"}
-    return {**known, "loss": loss, "bits_per_byte": None}
+    return {**known, "loss": loss, "bits_per_byte": None, "language": None}
 
 
 def test_the_page_shows_what_was_learnt_and_what_was_left_out(tuned):

@@ -81,14 +81,14 @@ def test_languages_have_their_share_of_each_source():
 
 def test_what_was_read_stands_beside_the_plan_and_changes_it_not():
     before = TokenAccount.of(made(*PHASES), STOCK, {})
-    after = before.realised({"web": 150, "code": 40})
+    after = before.realised({"web": 150, "code": 40}, {"": 30, "de": 45, "en": 115})
     assert all(one["realised_tokens"] is None for one in before.plain()["sources"].values())
     plain = after.plain()
     assert plain["sources"]["web"]["realised_tokens"] == 150
     assert {n: one["realised_tokens"] for n, one in plain["languages"].items()} == {
         "": 30,
-        "de": 50,
-        "en": 110,
+        "de": 45,
+        "en": 115,
     }
     for one in (*plain["sources"].values(), *plain["languages"].values()):
         one["realised_tokens"] = None

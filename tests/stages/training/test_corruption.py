@@ -44,9 +44,14 @@ def corrupted(tokens, documents, seed=0, corrupted=0.15, mean_span=3.0):
     )
 
 
+def numbers(rows, row):
+    """The numbers of its pieces."""
+    return [number for number in np.unique(rows.documents_BL[row]).tolist() if number >= 0]
+
+
 def pieces(rows, row):
     """Of each piece of a row: what is given, what is learnt, and its targets."""
-    for number in range(int(rows.documents_BL[row].max()) + 1):
+    for number in numbers(rows, row):
         inside = rows.documents_BL[row] == number
         prefix = rows.prefix_BL[row][inside]
         tokens = rows.tokens_BL[row][inside]
@@ -105,8 +110,8 @@ def test_text_and_spans_give_the_piece_back(lengths, seed, share, mean, ended):
         kept = [text for text in texts if len(text) >= 2]
         # Two tokens of text need room for five: nothing is left out while there is any.
         assert len(found) == len(kept) or (rows.documents_BL[row] == -1).sum() < 5
-        for (left, learnt, _), text in zip(found, kept, strict=False):
-            back, spans = restored(left, learnt)
+        for number, (left, learnt, _) in zip(numbers(rows, row), found, strict=True):
+            text, (back, spans) = texts[number], restored(left, learnt)
             n = len(back)
             assert back == text[:n]
             noise = min(max(round(n * share), 1), n - 1)

@@ -158,6 +158,7 @@ def held(step, source, loss, bits=None):
         "source": source,
         "loss": loss,
         "bits_per_byte": bits,
+        "language": None,
     }
 
 

@@ -94,10 +94,10 @@ def test_a_loss_that_is_not_finite_is_a_plateau_and_no_error():
 EARLIER = EarlierRun.of(
     "base",
     [
-        {"tokens": 0, "source": "all", "loss": 5.0, "bits_per_byte": 2.0},
-        {"tokens": 100, "source": "all", "loss": 4.0, "bits_per_byte": 1.0},
-        {"tokens": 0, "source": "web", "loss": 5.0, "bits_per_byte": None},
-        {"tokens": 100, "source": "web", "loss": 4.0, "bits_per_byte": None},
+        {"tokens": 0, "source": "all", "loss": 5.0, "bits_per_byte": 2.0, "language": None},
+        {"tokens": 100, "source": "all", "loss": 4.0, "bits_per_byte": 1.0, "language": None},
+        {"tokens": 0, "source": "web", "loss": 5.0, "bits_per_byte": None, "language": None},
+        {"tokens": 100, "source": "web", "loss": 4.0, "bits_per_byte": None, "language": None},
     ],
 )
 
@@ -163,12 +163,14 @@ def test_longer_sequences_in_a_new_phase_are_no_drop(clock, step_done):
 
 
 def test_a_run_to_compare_with_is_one_of_the_store(store, given):
-    held_out = [
-        {"training_step": 0, "tokens": 0, "source": "all", "loss": 5.0, "bits_per_byte": None}
-    ]
-    run, _ = given("training_run", {"held_out.parquet": held_out})
+    row = {"training_step": 0, "tokens": 0, "source": "all", "loss": 5.0, "bits_per_byte": None}
+    spoken = [{**row, "language": None}, {**row, "language": "de", "loss": 3.0}]
+    run, _ = given("training_run", {"held_out.parquet": spoken})
     store.set_ref("base/pretrain", run.stage, run.key)
-    assert EarlierRun.read(store, "base/pretrain").at(HeldOut("all", 6.0, 1.0), 0) == (6.0, 5.0)
+    earlier = EarlierRun.read(store, "base/pretrain")
+    assert earlier.at(HeldOut("all", 6.0, 1.0), 0) == (6.0, 5.0)
+    assert earlier.at(HeldOut("all", 6.0, 1.0, "de"), 0) == (6.0, 3.0)
+    assert earlier.at(HeldOut("all", 6.0, 1.0, "fr"), 0) is None
     other, _ = given("release", {"README.md": b"x"})
     with pytest.raises(UsageError, match=r"compare_with: .* is no training run"):
         EarlierRun.read(store, other.key)

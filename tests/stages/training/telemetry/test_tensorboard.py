@@ -76,6 +76,7 @@ def test_steps_held_out_losses_and_telemetry_are_told_under_their_tags(tmp_path,
     board = TensorBoard(tmp_path, every=2)
     board.started(0, 4)
     board.measured(0, 0, [HeldOut("all", 5.0, 1.5), HeldOut("web", 6.0, None)])
+    board.measured(0, 0, [HeldOut("all", 7.0, None, "de")])
     board.step_done(step_done(1, values={"loss/web": 2.5, "targets": 7, "loss/code": None}))
     board.step_done(step_done(2, loss=1.75))
     board.step_done(step_done(3))
@@ -83,12 +84,13 @@ def test_steps_held_out_losses_and_telemetry_are_told_under_their_tags(tmp_path,
         {"session": 0, "time": 9.0, "training_step": 3, "mfu": 0.5, "power_watts": None}
     )
     board.ended(None)
-    start, held_out, first, second, telemetry = events(tmp_path)
+    start, held_out, spoken, first, second, telemetry = events(tmp_path)
     assert start == ("start", 1)
     assert held_out == (
         0,
         {"held_out/loss/all": 5.0, "held_out/loss/web": 6.0, "held_out/bits_per_byte/all": 1.5},
     )
+    assert spoken == (0, {"held_out/language_loss/de": 7.0})
     assert first[0] == 1
     assert first[1]["loss/web"] == 2.5
     assert first[1]["targets"] == 7.0
