@@ -15,18 +15,24 @@ PROGRESS_SECONDS = 0.5
 
 
 class EventWriter:
-    """Appends events; progress is thinned to two a second, the last of each series always kept."""
+    """Appends events; progress is thinned to two a second, the last of each series always kept.
+
+    Their times are seconds since 1970 by the wall clock of the first moment, and go on by the
+    monotonic one: speeds that are computed of them know no jump of the wall clock.
+    """
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = open(path, "a", encoding="utf-8", buffering=1)  # noqa: SIM115
         self._lock = threading.Lock()
         self._last = 0.0
+        self._epoch = time.time() - time.monotonic()
         self._standing: dict[str, Any] | None = None
 
     def write(self, type: str, **values: Any) -> None:
         """Append one event now."""
-        line = json.dumps({"type": type, "time": round(time.time(), 3), **values}, default=str)
+        now = round(self._epoch + time.monotonic(), 3)
+        line = json.dumps({"type": type, "time": now, **values}, default=str)
         with self._lock:
             self._file.write(line + "\n")
 

@@ -55,9 +55,10 @@ class TelemetryFile:
         if not rows and self.table.exists():  # The run was killed behind its end.
             rows = read_table(self.table.read_bytes()).to_pylist()
         self.session = 1 + max((row["session"] for row in rows), default=-1)
-        self._file = self.lines.open("w", encoding="utf-8")
-        for row in rows:  # Written again, without a line that a kill cut short.
-            self._write(row)
+        whole = self.lines.with_suffix(".partial")  # Without a line that a kill cut short.
+        whole.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        os.replace(whole, self.lines)
+        self._file = self.lines.open("a", encoding="utf-8")
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Add a row of this session."""

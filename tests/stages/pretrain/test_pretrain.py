@@ -144,6 +144,27 @@ def test_killed_and_started_again_it_commits_the_same_bytes(
     assert digests(pretrain(inputs)) == whole
 
 
+def test_killed_in_its_second_epoch_it_goes_on_in_it(
+    inputs, pretrain, store, read_input, killed_at
+):
+    """What a loader that counts batches gets wrong: it begins the first epoch anew, or its order."""
+    shards = TokenShards([read_input(*inputs["train"][0])])
+    epoch = sum(shards.sequences.values())
+    phase = {
+        "tokens": 32 * (2 * epoch + epoch // 2),
+        "sequences_per_batch": epoch // 8,
+        "learning_rate": {"peak": 1e-2},
+    }
+    asked = {"phases": [phase], "held_out_every": 100}
+    whole = pretrain(inputs, **asked)
+    store.backend.remove(f"artifacts/pretrain/{whole.key}.json")
+    with killed_at("checkpoint written", 6):
+        pretrain(inputs, **asked)
+    assert digests(pretrain(inputs, **asked)) == digests(whole)
+    epochs = [one["epochs"] for one in run_json(read_input, whole)["sources"].values()]
+    assert min(epochs) > 2
+
+
 def test_checkpoint_cadence_bears_no_identity_and_changes_no_byte(inputs, pretrain, store):
     often = pretrain(inputs, {"checkpoint_every": 1})
     store.backend.remove(f"artifacts/pretrain/{often.key}.json")
