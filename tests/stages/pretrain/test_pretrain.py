@@ -147,7 +147,7 @@ def test_killed_and_started_again_it_commits_the_same_bytes(
 def test_killed_in_its_second_epoch_it_goes_on_in_it(
     inputs, pretrain, store, read_input, killed_at
 ):
-    """What a loader that counts batches gets wrong: it begins the first epoch anew, or its order."""
+    """A loader that counts batches would begin the first epoch anew, or read its order."""
     shards = TokenShards([read_input(*inputs["train"][0])])
     epoch = sum(shards.sequences.values())
     phase = {
