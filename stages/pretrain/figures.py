@@ -1,8 +1,8 @@
-"""Figures that pretraining alone has: held-out bits per byte, mixture, token account, model."""
+"""Figures that pretraining alone has: mixture, token account, checkpoints, phases, model."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,127 +13,15 @@ from stages.engine.figures import (
     Bars,
     Cell,
     Column,
-    CurveFigure,
     Figure,
-    Series,
     TableFigure,
     number,
 )
-
-COMPARED = 3
-"""Curves that each have their baseline beside them; of more, only that of all sources does."""
-NONE = "(none)"
-"""The language of documents that declare none."""
+from stages.pretrain.bits_per_byte import COMPARED, NONE
 
 if TYPE_CHECKING:
-    from stages.engine.page import Artifact
     from stages.model.config import ModelConfig
     from stages.training.figures import Floats, TrainingRun
-
-
-def held_out_tables(artifact: Artifact, title: str) -> list[TableFigure]:
-    """Bits per byte by source, and by language where there are several.
-
-    Each beside the unigram model's: the first measurement, and the last.
-    """
-    run = artifact.output("training_run")
-    account: dict[str, Any] = run.read_json("run.json")
-    rows = run.read_table("held_out.parquet").sort_by("training_step").to_pylist()
-    rows = [row for row in rows if row["bits_per_byte"] is not None]
-    languages = [row for row in rows if row["language"] is not None]
-    sources = [row for row in rows if row["language"] is None]
-    found = [_held_out_table(title, "source", sources, account["unigram_bits_per_byte"])]
-    if languages:
-        baseline = account["unigram_bits_per_byte_by_language"]
-        found.append(_held_out_table(f"{title}, by language", "language", languages, baseline))
-    return found
-
-
-def _held_out_table(
-    title: str, by: str, rows: Sequence[Mapping[str, Any]], baseline: Mapping[str, float]
-) -> TableFigure:
-    measured: dict[str, list[float]] = {}
-    for row in rows:
-        measured.setdefault(row[by], []).append(row["bits_per_byte"])
-    return TableFigure(
-        title,
-        (
-            Column(by),
-            number("unigram", ".3f"),
-            number("first", ".3f"),
-            number("last", ".3f"),
-            number("below unigram", ".1%"),
-        ),
-        tuple(
-            (
-                name or NONE,
-                baseline[name],
-                values[0],
-                values[-1],
-                1 - values[-1] / baseline[name],
-            )
-            for name, values in sorted(measured.items())
-            if name in baseline
-        ),
-    )
-
-
-def held_out_curves(run: TrainingRun) -> list[Figure]:
-    """Held-out bits per byte over tokens by source, and by language, beside the unigram model's."""
-    account = run.account
-    title, baseline = "Held-out bits per byte by source", account["unigram_bits_per_byte"]
-    found = _held_out_curves(run, title, run.held_out("bits_per_byte"), baseline)
-    languages = run.held_out_by_language("bits_per_byte")
-    if languages:
-        title = "Held-out bits per byte by language"
-        baseline = account["unigram_bits_per_byte_by_language"]
-        found += _held_out_curves(run, title, languages, baseline)
-    return found
-
-
-def _held_out_curves(
-    run: TrainingRun, title: str, measured: Mapping[str, Series], baseline: Mapping[str, float]
-) -> list[Figure]:
-    if not measured:
-        return []
-    ends = (0.0, float(run.x[-1]))
-    all_of_them = ("all",) if "all" in measured else ()
-    compared = measured if len(measured) <= COMPARED else all_of_them
-    levels = [
-        Series(f"{name or NONE}: unigram", ends, (baseline[name], baseline[name]))
-        for name in compared
-        if name in baseline
-    ]
-    return [
-        CurveFigure(
-            title,
-            run.axis,
-            Axis("bits per byte", format=".3f"),
-            (*measured.values(), *levels),
-            run.marks,
-            "Lower is better. `unigram` is a model that knows the frequency of each token alone.",
-        )
-    ]
-
-
-def training_bits(run: TrainingRun) -> list[Figure]:
-    """Bits per byte of what was read, by source and by language, from the training's own losses."""
-    from stages.training.figures import smoothed
-
-    found: list[Figure] = []
-    for title, prefix in (
-        ("Training bits per byte by source", "bits_per_byte/"),
-        ("Training bits per byte by language", "language_bits_per_byte/"),
-    ):
-        curves = {
-            name or NONE: smoothed(run.metric(prefix + name), run.window)
-            for name in run.named(prefix)
-        }
-        if len(curves) > 1:
-            axis = Axis("bits per byte", format=".3f")
-            note = f"Mean over the {run.window:,} training steps around each point."
-            found += run.curve(title, axis, curves, note=note)
-    return found
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stages.engine.figures import Figure
 from stages.engine.page import Artifact
-from stages.pretrain.figures import held_out_tables
+from stages.pretrain.bits_per_byte import held_out_tables
 
 
 def summary(artifact: Artifact) -> list[Figure]:
@@ -15,13 +15,14 @@ def summary(artifact: Artifact) -> list[Figure]:
 
 def page(artifact: Artifact) -> list[Figure]:
     """Run and model, curves over tokens, mixture and token account, planned beside realised."""
+    from stages.pretrain import bits_per_byte as bits
     from stages.pretrain import figures as own
     from stages.training import figures as shared
     from stages.training.telemetry.figures import telemetry_figures
 
     run = shared.TrainingRun(artifact, "tokens")
     mixed = own.mixtures(run)
-    held_out = own.held_out_curves(run)
+    held_out = bits.held_out_curves(run)
     loss_note = (
         "Mean cross-entropy of a step's targets; held-out loss is over all held-out sources, "
         "whose shares are not those of the mixture."
@@ -34,7 +35,7 @@ def page(artifact: Artifact) -> list[Figure]:
         *(held_out_tables(artifact, "Held-out bits per byte, first and last") if held_out else []),
         *shared.loss(run, "Training loss, nats", loss_note),
         *shared.loss_by_source(run),
-        *own.training_bits(run),
+        *bits.training_bits(run),
         *shared.learning_rate(run),
         *shared.gradient_norm(run),
         *shared.throughput(run),

@@ -9,7 +9,7 @@ import pytest
 
 from stages.engine.figures import BarFigure, CurveFigure, TableFigure
 from stages.engine.page import Artifact
-from stages.pretrain import figures
+from stages.pretrain import bits_per_byte, figures
 from stages.pretrain.page import page, summary
 from stages.training.figures import TrainingRun
 
@@ -249,7 +249,7 @@ def test_held_out_curves_stand_beside_their_unigram_lines(two_phases):
     measured = [held(0, "all", 3.0), held(0, "web", 3.0), held(0, "new", 3.5)]
     measured += [held(3, "all", 1.0), held(3, "web", math.nan), held(3, "new", None)]
     artifact = two_phases(measured)
-    (curves,) = figures.held_out_curves(TrainingRun(artifact, "tokens"))
+    (curves,) = bits_per_byte.held_out_curves(TrainingRun(artifact, "tokens"))
     assert isinstance(curves, CurveFigure)
     drawn = {series.name: (series.x, series.y) for series in curves.series}
     assert drawn == {
@@ -260,7 +260,7 @@ def test_held_out_curves_stand_beside_their_unigram_lines(two_phases):
         "all: unigram": ((0.0, 300.0), (2.0, 2.0)),
         "web: unigram": ((0.0, 300.0), (2.5, 2.5)),
     }
-    (table,) = figures.held_out_tables(artifact, "T")
+    (table,) = bits_per_byte.held_out_tables(artifact, "T")
     assert table.rows[0] == ("all", 2.0, 3.0, 1.0, 0.5)
 
 
@@ -268,7 +268,7 @@ def test_held_out_losses_of_languages_stand_apart_from_those_of_sources(two_phas
     measured = [held(0, "all", 3.0), held(0, "all", 4.0, "de"), held(0, "all", 6.0, "")]
     measured += [held(3, "all", 1.0), held(3, "all", 1.5, "de"), held(3, "all", 2.0, "")]
     artifact = two_phases(measured)
-    by_source, by_language = figures.held_out_curves(TrainingRun(artifact, "tokens"))
+    by_source, by_language = bits_per_byte.held_out_curves(TrainingRun(artifact, "tokens"))
     assert {series.name for series in by_source.series} == {"all", "all: unigram"}
     drawn = {series.name: series.y for series in by_language.series}
     assert drawn == {
@@ -277,7 +277,7 @@ def test_held_out_losses_of_languages_stand_apart_from_those_of_sources(two_phas
         "de: unigram": (2.0, 2.0),
         "(none): unigram": (4.0, 4.0),
     }
-    sources, languages = figures.held_out_tables(artifact, "T")
+    sources, languages = bits_per_byte.held_out_tables(artifact, "T")
     assert [row[0] for row in sources.rows] == ["all"]
     assert languages.rows == (("(none)", 4.0, 6.0, 2.0, 0.5), ("de", 2.0, 4.0, 1.5, 0.25))
     assert languages.title == "T, by language"
