@@ -1,6 +1,8 @@
 # Two commands do everything; each sets up what it needs in .venv.
 .PHONY: help setup quickstart test test-full lint clean
 
+WORKERS ?= 2
+
 help:
 	@echo "make quickstart   raw pages to a released language model, in minutes, on this machine"
 	@echo "make test         lint, types, imports, and every test of the first tier (15 minutes on 2 cores)"
@@ -21,7 +23,7 @@ lint: setup
 	@.venv/bin/lint-imports --no-cache
 
 test: lint
-	@.venv/bin/python -m pytest -m "not full"
+	@.venv/bin/python -m pytest -m "not full" --numprocesses=$(WORKERS) --dist=loadgroup
 
 test-full: lint
 	@eval "$$(PYTHON=.venv/bin/python sh tests/peers/setup.sh .venv/peers)" && \

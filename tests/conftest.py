@@ -35,6 +35,12 @@ Reference = tuple[Manifest, str]
 Inputs = dict[str, list[Reference]]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A folder's tests share servers and stores that take a while to make: one worker runs them."""
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(str(item.path.parent)))
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     """An empty store in a folder of this test."""

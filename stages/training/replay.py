@@ -7,15 +7,14 @@ random numbers. So the same value comes up again, this time under the eyes of ho
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from stages.training.checkpointing import random_state, restore_random_state
 from stages.training.compiled import uncompiled
+from stages.training.undone import undone
 
 if TYPE_CHECKING:
     from stages.training.task import Task
@@ -54,7 +53,7 @@ def find_fault(model: nn.Module, task: Task, batch: Any) -> Fault | None:
     for name, parameter in model.named_parameters():
         if not _finite(parameter):
             return Fault("weights", name)
-    with _undone(model), uncompiled():
+    with undone(model), uncompiled():
         for number, (loss, seen) in enumerate(_passes(model, task, batch)):
             if seen.forward:
                 return Fault("forward", seen.forward[0], number)
@@ -152,20 +151,3 @@ def _tensors(value: Any) -> Iterator[Tensor]:
 
 def _finite(tensor: Tensor) -> bool:
     return bool(torch.isfinite(tensor.detach()).all()) if tensor.is_floating_point() else True
-
-
-@contextmanager
-def _undone(model: nn.Module) -> Iterator[None]:
-    """Random state and buffers as before, and no gradients, whatever is done inside."""
-    random, buffers = random_state(), [(one, one.clone()) for one in model.buffers()]
-    for parameter in model.parameters():
-        parameter.grad = None
-    try:
-        yield
-    finally:
-        restore_random_state(random)
-        with torch.no_grad():
-            for buffer, before in buffers:
-                buffer.copy_(before)
-        for parameter in model.parameters():
-            parameter.grad = None

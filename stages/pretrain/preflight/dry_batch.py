@@ -13,8 +13,8 @@ import torch
 from torch import nn
 
 from stages.model.decoder import Decoder
-from stages.training.checkpointing import random_state, restore_random_state
 from stages.training.task import Task
+from stages.training.undone import undone
 
 ENOUGH_SECONDS, MOST_PASSES = 0.25, 3
 """Passes are repeated until so many seconds are spent, as the first one warms up."""
@@ -65,7 +65,7 @@ def dry_batch(
         torch.cuda.reset_peak_memory_stats(device)
     spent: list[float] = []
     tokens, loss = 0, math.nan
-    with _undone(model):
+    with _tried(model):
         while len(spent) < MOST_PASSES and sum(spent) < ENOUGH_SECONDS:
             model.zero_grad(set_to_none=True)
             began = clock()
@@ -80,23 +80,16 @@ def dry_batch(
 
 
 @contextmanager
-def _undone(model: nn.Module) -> Iterator[None]:
-    """Everything that a forward and backward pass changes is put back."""
+def _tried(model: nn.Module) -> Iterator[None]:
+    """Everything that a pass in training changes is put back; the phase's positions, too."""
     rope = _rope(model)
-    buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
-    training, before = model.training, random_state()
-    model.train()
     try:
-        yield
+        with undone(model):
+            model.train()
+            yield
     finally:
-        model.train(training)
-        model.zero_grad(set_to_none=True)
         if isinstance(model, Decoder) and _rope(model) != rope:
-            model.set_rope(*rope)  # The phase of the batch has another.
-        with torch.no_grad():
-            for name, buffer in model.named_buffers():
-                buffer.copy_(buffers[name])
-        restore_random_state(before)
+            model.set_rope(*rope)
 
 
 def _rope(model: nn.Module) -> tuple[Any, ...]:
