@@ -35,6 +35,7 @@ Reference = tuple[Manifest, str]
 Inputs = dict[str, list[Reference]]
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """A folder's tests share servers and stores that take a while to make: one worker runs them."""
     for item in items:
