@@ -23,7 +23,7 @@ lint: setup
 	@.venv/bin/lint-imports --no-cache
 
 test: lint
-	@.venv/bin/python -m pytest -m "not full" --numprocesses=$(WORKERS) --dist=loadgroup
+	@.venv/bin/python -m pytest -m "not full" --numprocesses=$(WORKERS)
 
 test-full: lint
 	@eval "$$(PYTHON=.venv/bin/python sh tests/peers/setup.sh .venv/peers)" && \

@@ -35,11 +35,19 @@ Reference = tuple[Manifest, str]
 Inputs = dict[str, list[Reference]]
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A folder's tests share servers and stores that take a while to make: one worker runs them."""
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(str(item.path.parent)))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """A folder's tests share servers and stores that take a while to make: one worker runs them.
+
+    By a scheduler, for pytest 9 ignores the marks that pytest-xdist 3.8 knows for it.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFolder(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return nodeid.partition("::")[0].rpartition("/")[0]
+
+    return ByFolder(config, log)
 
 
 @pytest.fixture
