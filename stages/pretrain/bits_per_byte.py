@@ -1,4 +1,4 @@
-"""Bits per byte, held out and of training: by source, and by language where there are several."""
+"""Bits per byte, held out and of training: by source, and by language where that says more."""
 
 from __future__ import annotations
 
@@ -18,21 +18,23 @@ NONE = "(none)"
 
 
 def held_out_tables(artifact: Artifact, title: str) -> list[TableFigure]:
-    """Bits per byte by source, and by language where there are several.
-
-    Each beside the unigram model's: the first measurement, and the last.
-    """
+    """Bits per byte by source, and by language: of the unigram model, at first, and at last."""
     run = artifact.output("training_run")
     account: dict[str, Any] = run.read_json("run.json")
     rows = run.read_table("held_out.parquet").sort_by("training_step").to_pylist()
     rows = [row for row in rows if row["bits_per_byte"] is not None]
     languages = [row for row in rows if row["language"] is not None]
     sources = [row for row in rows if row["language"] is None]
-    found = [_held_out_table(title, "source", sources, account["unigram_bits_per_byte"])]
-    if languages:
-        baseline = account["unigram_bits_per_byte_by_language"]
-        found.append(_held_out_table(f"{title}, by language", "language", languages, baseline))
-    return found
+    by_source = _held_out_table(title, "source", sources, account["unigram_bits_per_byte"])
+    by_language = _held_out_table(
+        f"{title}, by language",
+        "language",
+        languages,
+        account["unigram_bits_per_byte_by_language"],
+    )
+    told = {row[1:] for row in by_source.rows}
+    adds = any(row[1:] not in told for row in by_language.rows)
+    return [by_source, by_language] if adds else [by_source]
 
 
 def _held_out_table(
@@ -68,9 +70,11 @@ def held_out_curves(run: TrainingRun) -> list[Figure]:
     """Held-out bits per byte over tokens by source, and by language, beside the unigram model's."""
     account = run.account
     title, baseline = "Held-out bits per byte by source", account["unigram_bits_per_byte"]
-    found = _held_out_curves(run, title, run.held_out("bits_per_byte"), baseline)
+    sources = run.held_out("bits_per_byte")
+    found = _held_out_curves(run, title, sources, baseline)
     languages = run.held_out_by_language("bits_per_byte")
-    if languages:
+    told = {series.y for series in sources.values()}
+    if any(series.y not in told for series in languages.values()):
         title = "Held-out bits per byte by language"
         baseline = account["unigram_bits_per_byte_by_language"]
         found += _held_out_curves(run, title, languages, baseline)
@@ -107,16 +111,17 @@ def training_bits(run: TrainingRun) -> list[Figure]:
     from stages.training.figures import smoothed
 
     found: list[Figure] = []
+    told: set[bytes] = set()
     for title, prefix in (
         ("Training bits per byte by source", "bits_per_byte/"),
         ("Training bits per byte by language", "language_bits_per_byte/"),
     ):
-        curves = {
-            name or NONE: smoothed(run.metric(prefix + name), run.window)
-            for name in run.named(prefix)
-        }
-        if len(curves) > 1:
+        values = {name or NONE: run.metric(prefix + name) for name in run.named(prefix)}
+        new = {one.tobytes() for one in values.values()} - told
+        if len(values) > 1 and new:
             axis = Axis("bits per byte", format=".3f")
             note = f"Mean over the {run.window:,} training steps around each point."
+            curves = {name: smoothed(one, run.window) for name, one in values.items()}
             found += run.curve(title, axis, curves, note=note)
+        told |= new
     return found

@@ -98,7 +98,9 @@ def two_phases(given, store):
         "unigram_bits_per_byte_by_language": {"de": 2.0, "": 4.0},
     }
 
-    def make(held_out=()):
+    def make(held_out=(), baseline=None):
+        if baseline is not None:
+            account["unigram_bits_per_byte"] = baseline
         rows = [step(1, 0, 45, 5), step(2, 0, 15, 15), step(3, 1, 40, 0)]
         files = {
             "metrics.parquet": rows,
@@ -281,3 +283,23 @@ def test_held_out_losses_of_languages_stand_apart_from_those_of_sources(two_phas
     assert [row[0] for row in sources.rows] == ["all"]
     assert languages.rows == (("(none)", 4.0, 6.0, 2.0, 0.5), ("de", 2.0, 4.0, 1.5, 0.25))
     assert languages.title == "T, by language"
+
+
+def test_languages_that_are_sources_by_another_name_are_not_shown_again(two_phases):
+    measured = []
+    for step, whole, web, code in ((0, 3.0, 4.0, 2.0), (3, 1.0, 1.5, 0.5)):
+        measured += [held(step, "all", whole), held(step, "web", web), held(step, "code", code)]
+        measured += [held(step, "all", web, "de"), held(step, "all", code, "")]
+    artifact = two_phases(measured, {"all": 2.0, "web": 2.0, "code": 4.0})
+    assert len(bits_per_byte.held_out_curves(TrainingRun(artifact, "tokens"))) == 1
+    assert len(bits_per_byte.held_out_tables(artifact, "T")) == 1
+
+
+def test_training_bits_of_languages_are_shown_where_they_say_more(packed, pretrain, store):
+    """Languages that cut through sources are; one language is not."""
+    titles = []
+    for languages in (("en", "de", None), ("en",)):
+        artifact = Artifact(store, pretrain(packed(languages=languages)))
+        found = bits_per_byte.training_bits(TrainingRun(artifact, "tokens"))
+        titles.append([figure.title.rpartition(" ")[2] for figure in found])
+    assert titles == [["source", "language"], ["source"]]
