@@ -127,10 +127,16 @@ def preflight(artifact: Artifact) -> list[Figure]:
         return []
     report: Mapping[str, Any] = json.loads(content)
     findings: Sequence[Mapping[str, Any]] = report["findings"]
-    rows = tuple((one["check"], one["level"], one["said"]) for one in findings)
+    rows = tuple((one["check"], one["level"], _with_hint(one)) for one in findings)
     columns = (Column("check"), Column("verdict"), Column("found"))
     note = f"It took {report['seconds']:.1f} s, before the last start of the run."
     return [TableFigure("Pre-flight", columns, rows, note)]
+
+
+def _with_hint(finding: Mapping[str, Any]) -> str:
+    """What was found, and where it is not as it should be, what helps."""
+    said, hint = finding["said"], finding["hint"]
+    return f"{said} ({hint})" if hint and finding["level"] != "ok" else said
 
 
 def _said(details: str) -> str:

@@ -102,7 +102,10 @@ def test_alerts_and_findings_and_events_are_tables(run):
     ]
     content = "\n".join([*map(json.dumps, lines), '{"type": "alert", "tr']).encode()
     report = {
-        "findings": [{"check": "disk", "level": "warning", "said": "tight", "hint": ""}],
+        "findings": [
+            {"check": "disk", "level": "warning", "said": "tight", "hint": "free some"},
+            {"check": "device", "level": "ok", "said": "new", "hint": "peak_tflops gives one"},
+        ],
         "seconds": 0.25,
     }
     event = {"training_step": 2, "tokens": 200, "kind": "not_finite"}
@@ -115,5 +118,5 @@ def test_alerts_and_findings_and_events_are_tables(run):
     events, alerts, preflight = found
     assert events.rows == ((2, 200, "not finite", "grad norm 12.35, first 2"),)
     assert alerts.rows == ((2, "plateau", "it stays"),)
-    assert preflight.rows == (("disk", "warning", "tight"),)
+    assert preflight.rows == (("disk", "warning", "tight (free some)"), ("device", "ok", "new"))
     assert "0.2 s" in preflight.note
