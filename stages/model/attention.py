@@ -62,13 +62,15 @@ class Sdpa(AttentionBackend):
 
         Of bool, torch would make the same of it again in each layer, and keep it for each.
         """
-        if visible.is_causal:
-            return None
-        device = visible.device
+        return None if visible.is_causal else self.added(visible.dense(), visible.device)
+
+    @staticmethod
+    def added(seen_BLL: Tensor, device: torch.device) -> Tensor:
+        """What is added to scores, by what each token sees."""
         half = torch.is_autocast_enabled(device.type)
         dtype = torch.get_autocast_dtype(device.type) if half else torch.float32
         hidden = torch.full((), float("-inf"), dtype=dtype, device=device)
-        return torch.where(visible.dense(), torch.zeros_like(hidden), hidden)
+        return torch.where(seen_BLL, torch.zeros_like(hidden), hidden)
 
     def attend(
         self,

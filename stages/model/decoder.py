@@ -140,7 +140,10 @@ class Decoder(nn.Module):
 
     def set_attention(self, name: str) -> None:
         """Take another attention backend; UsageError if it cannot do this model."""
-        backend = attention_backend(name)
+        self.attend_by(attention_backend(name))
+
+    def attend_by(self, backend: AttentionBackend) -> None:
+        """Take this attention backend; UsageError if it cannot do this model."""
         backend.check(self.config)
         self.backend = backend
         for block in self.blocks:

@@ -65,12 +65,12 @@ class Visibility:
 
         return sees
 
-    def dense(self) -> Tensor:
-        """[batch or 1, 1, length, length] of bool."""
+    def dense(self, first: int = 0) -> Tensor:
+        """[batch or 1, 1, length - first, length] of bool: what tokens from `first` on see."""
         index_L = torch.arange(self.length, device=self.device)
         apart = self.documents_BL is not None or self.prefix_BL is not None
         rows_B = torch.arange(self.batch if apart else 1, device=self.device)
         seen_BLL = self.rule()(
-            rows_B[:, None, None], rows_B, index_L[None, :, None], index_L[None, None, :]
+            rows_B[:, None, None], rows_B, index_L[None, first:, None], index_L[None, None, :]
         )
         return seen_BLL[:, None]

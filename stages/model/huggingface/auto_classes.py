@@ -21,12 +21,15 @@ from transformers import (
     PreTrainedConfig,
     PreTrainedModel,
 )
-from transformers.modeling_outputs import CausalLMOutput
+from transformers.cache_utils import Cache, DynamicCache
+from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
+from stages.model.huggingface.caching import Caching
 from stages.model.huggingface.families import from_config
 from stages.model.huggingface.ingot import Ingot
+from stages.model.rotary import default_positions
 
 
 class IngotConfig(PreTrainedConfig):
@@ -44,7 +47,7 @@ class IngotConfig(PreTrainedConfig):
     max_position_embeddings: int | None = None
     initializer_range: float = 0.02
     tie_word_embeddings: bool = True
-    use_cache: bool = False
+    use_cache: bool = True
     bos_token_id: int | None = None
     eos_token_id: int | list[int] | None = None
     pad_token_id: int | None = None
@@ -64,8 +67,9 @@ class IngotConfig(PreTrainedConfig):
 class IngotForCausalLM(PreTrainedModel, GenerationMixin):
     """The decoder with the interface of a causal language model.
 
-    Wrapped, not rewritten, so that a release is the very model that was trained. It has no cache of
-    keys and values: `generate` computes the whole row for each new token.
+    Wrapped, not rewritten, so that a release is the very model that was trained. A cache keeps keys
+    and values of all earlier tokens, those outside of a window too, and those of latent attention
+    as they are expanded.
     """
 
     config_class = IngotConfig
@@ -75,6 +79,8 @@ class IngotForCausalLM(PreTrainedModel, GenerationMixin):
     def __init__(self, config: IngotConfig) -> None:
         super().__init__(config)
         self.model = Decoder(config.resolved)
+        self._attention = Caching()
+        self.model.attend_by(self._attention)
         self.post_init()
 
     def forward(
@@ -83,29 +89,50 @@ class IngotForCausalLM(PreTrainedModel, GenerationMixin):
         attention_mask: Tensor | None = None,
         position_ids: Tensor | None = None,
         labels: Tensor | None = None,
+        past_key_values: Cache | None = None,
+        use_cache: bool | None = None,
         **_: Any,
-    ) -> CausalLMOutput:
+    ) -> CausalLMOutputWithPast:
         """Logits [batch, length, vocabulary]; with `labels` [batch, length] their mean loss, nats.
 
         Zeros of `attention_mask` [batch, length] are padding on either side, which no token sees;
-        positions count from the first token. Labels are shifted here, -100 is left out.
+        positions count from the first token. Labels are shifted here, -100 is left out. Where
+        `past_key_values` hold earlier tokens, the mask is of those and of `input_ids`.
         """
-        documents_BL = None
+        if past_key_values is None and use_cache and not self.training:
+            past_key_values = DynamicCache(config=self.config)
+        past = 0 if past_key_values is None else past_key_values.get_seq_length()
+        documents_BT = None
         if attention_mask is not None and not attention_mask.all():
-            documents_BL = attention_mask.long() - 1  # -1 is padding
-        logits_BLV = self.model(input_ids, position_ids, documents_BL)
+            documents_BT = attention_mask.long() - 1  # -1 is padding
+        if past and position_ids is None:
+            rows = input_ids.new_empty((len(input_ids), past + input_ids.shape[1]))
+            position_ids = default_positions(rows, documents_BT)[:, past:]
+        own_BL = None if documents_BT is None else documents_BT[:, past:]
+        with self._attention.over(past_key_values, documents_BT):
+            logits_BLV = self.model(input_ids, position_ids, own_BL)
         loss = None
         if labels is not None:
             loss = F.cross_entropy(
                 logits_BLV[:, :-1].flatten(0, 1).float(), labels[:, 1:].flatten()
             )
-        return CausalLMOutput(loss=loss, logits=logits_BLV)
+        return CausalLMOutputWithPast(loss=loss, logits=logits_BLV, past_key_values=past_key_values)
 
     def prepare_inputs_for_generation(  # type: ignore[override]
-        self, input_ids: Tensor, attention_mask: Tensor | None = None, **_: Any
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        past_key_values: Cache | None = None,
+        **_: Any,
     ) -> dict[str, Any]:
-        """The whole row each time: there is no cache to go on from."""
-        return {"input_ids": input_ids, "attention_mask": attention_mask}
+        """What the cache does not hold yet, with the mask of all."""
+        past = 0 if past_key_values is None else past_key_values.get_seq_length()
+        total = input_ids.shape[1] if attention_mask is None else attention_mask.shape[1]
+        return {
+            "input_ids": input_ids[:, past - total :],
+            "attention_mask": attention_mask,
+            "past_key_values": past_key_values,
+        }
 
     def get_input_embeddings(self) -> torch.nn.Module:
         """The table of token vectors."""

@@ -37,7 +37,7 @@ class Ingot(Family):
             "max_position_embeddings": config.context,
             "initializer_range": config.init_std,
             "tie_word_embeddings": config.tied_embeddings,
-            "use_cache": False,
+            "use_cache": True,
         }
 
     def shape(self, fields: Fields) -> dict[str, Any]:
