@@ -243,10 +243,27 @@ def _leaves(
             yield from _leaves(nested, models, path, default or {})
             continue
         shape = _flat(nested if nested is not None else value)
-        if default is not None:
-            shape["default"] = json.dumps(default, indent=2) if _is_text(shape) else default
+        if default is not None and _is_text(shape):
+            shape["default"] = json.dumps(_brief(default, value, models), indent=2)
+        elif default is not None:
+            shape["default"] = default
         required = name in schema.get("required", ()) and name not in defaults
         yield path, f"{said} In YAML or JSON." if _is_text(shape) else said, shape, required
+
+
+def _brief(default: Any, value: Mapping[str, Any], models: Mapping[str, Any]) -> Any:
+    """A default without what its models fill in by themselves; something of each stays."""
+    if isinstance(default, list):
+        return [_brief(one, value.get("items", {}), models) for one in default]
+    fields = models.get(str(value.get("$ref")).rsplit("/", 1)[-1], {}).get("properties", {})
+    if not isinstance(default, dict) or not fields:
+        return default
+    brief = {
+        name: _brief(one, fields[name], models)
+        for name, one in default.items()
+        if one != fields[name].get("default")
+    }
+    return brief or {name: default[name] for name in list(fields)[:1] if name in default}
 
 
 def _flat(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from artifacts_schema.config import Config
@@ -77,6 +79,16 @@ def test_values_of_nested_models_lists_and_mappings_reach_the_config(store, give
     assert config["model"]["layers"] == 6
     assert [phase["tokens"] for phase in config["phases"]] == [1000]
     assert config["optimizer"]["clip"] == 1.0
+
+
+def test_a_text_shows_what_its_models_do_not_fill_in(store):
+    """Two phases as one would write them, not all forty fields of them."""
+    fields = stage_form(stage_named("pretrain"), "/store").fields
+    stable, decaying = json.loads(fields["config__phases"]["default"])
+    assert stable.keys() == {"tokens", "learning_rate"}
+    assert stable["learning_rate"] == {"peak": 0.003, "warmup_share": 0.05}
+    assert decaying["learning_rate"] == {"decay": "linear"}
+    assert json.loads(fields["config__objective__parts"]["default"]) == [{"name": "causal"}]
 
 
 def test_a_nested_default_is_the_owners_not_the_models(store):
