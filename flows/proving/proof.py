@@ -78,7 +78,10 @@ class Proof:
     def verdict(self) -> str:
         """One line."""
         if self.bit_exact:
-            parts = [f"{count:,} {what}" for what, count in self.compared.items()]
+            parts = [
+                f"{count:,} {what if count != 1 else what.removesuffix('s')}"
+                for what, count in self.compared.items()
+            ]
             kills = sum(life.killed is not None for life in self.lives)
             return f"bit-exact after {kills} kills: {', '.join(parts)}"
         first, more = self.differences[0], len(self.differences) - 1
