@@ -58,7 +58,7 @@ OFFICE = "application/vnd.openxmlformats-officedocument."
         (b"FORM\0\0\0\0AIFF", "audio/aiff"),
         (b"wOF2\0\1\0\0", "font/woff2"),
         (b"OTTO\0\x0b", "font/otf"),
-        (gzip.compress(b"x"), "application/gzip"),
+        (gzip.compress(b"x", mtime=0), "application/gzip"),
         (zipped("a.txt"), "application/zip"),
         (b"Rar!\x1a\x07\0", "application/vnd.rar"),
         # Signatures of the formats' own specifications.
