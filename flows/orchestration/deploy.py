@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from prefect.automations import AutomationCore, ChangeFlowRunState, EventTrigger, Posture
-from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.actions import DeploymentUpdate, WorkPoolCreate
 from prefect.client.schemas.objects import StateType
 from prefect.exceptions import ObjectNotFound
 from prefect.workers.process import ProcessWorker
 
 from artifacts_schema.errors import UsageError
+from flows.orchestration.asking import asking
 from flows.orchestration.check import PIPELINE, STAGES
 from flows.orchestration.flow import TAG
 from flows.orchestration.forms import Form, recipe_form, stage_form
@@ -34,7 +35,7 @@ def register(recipes: Iterable[Path], store: str, pool: str) -> list[str]:
     """
     loaded = [load_recipe(path) for path in (*sorted(BUNDLED.glob("*.yaml")), *recipes)]
     known = stages()
-    with get_client(sync_client=True) as client:
+    with asking() as client:
         _pool(client, pool)
         names = [register_recipe(client, recipe, store, pool) for recipe in loaded]
         for name, stage in known.items():

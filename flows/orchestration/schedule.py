@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.actions import DeploymentScheduleCreate
 from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterTags
 from prefect.client.schemas.objects import DeploymentSchedule
@@ -16,6 +16,7 @@ from prefect.exceptions import ObjectNotFound
 from pydantic import ValidationError
 
 from artifacts_schema.errors import UsageError
+from flows.orchestration.asking import asking
 from flows.orchestration.deploy import register_recipe
 from flows.orchestration.flow import TAG
 from flows.recipe.recipe import Recipe
@@ -57,7 +58,7 @@ def add_schedule(
 ) -> Scheduled:
     """Run `recipe` by the clock; one that is scheduled so already is left as it is."""
     new = Scheduled(recipe.name, cron.cron, cron.timezone or "UTC", {**asked, "store": store})
-    with get_client(sync_client=True) as client:
+    with asking() as client:
         deployment = _deployment(client, recipe.name)
         if deployment is None:
             register_recipe(client, recipe, store, pool)
@@ -71,7 +72,7 @@ def add_schedule(
 def remove_schedules(recipe: str, cron: str | None) -> list[Scheduled]:
     """Remove the schedules of a recipe (of one clock if `cron` is given); those removed."""
     removed = []
-    with get_client(sync_client=True) as client:
+    with asking() as client:
         deployment = _deployment(client, recipe)
         for standing in deployment.schedules if deployment else ():
             told = _told(deployment, standing) if deployment else None
@@ -84,7 +85,7 @@ def remove_schedules(recipe: str, cron: str | None) -> list[Scheduled]:
 def schedules() -> list[Scheduled]:
     """Every schedule of a recipe, by name."""
     ours = DeploymentFilter(tags=DeploymentFilterTags(all_=[TAG, "recipe"]))
-    with get_client(sync_client=True) as client:
+    with asking() as client:
         found = client.read_deployments(deployment_filter=ours)
     told = (_told(one, standing) for one in found for standing in one.schedules)
     return sorted((one for one in told if one), key=lambda one: (one.recipe, one.cron))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
 from artifacts_schema.errors import InputError, UsageError
@@ -49,6 +51,7 @@ def test_scalars_are_yaml_1_2():
     ],
 )
 def test_what_is_not_plain_yaml_is_told_with_its_line(text, expected):
+    gc.collect()  # At the end of the stack, what others left could not be finalised.
     with pytest.raises(UsageError) as error:
         parse_yaml(text, "x.yaml")
     assert expected in str(error.value)

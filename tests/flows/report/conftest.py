@@ -108,7 +108,7 @@ def read_page() -> Callable[[str], Read]:
     return read
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # Its event loop must not outlive the module.
 def browser() -> Iterator[Any]:
     """A headless Chromium; skips where there is none."""
     path = shutil.which("chromium") or shutil.which("google-chrome")
