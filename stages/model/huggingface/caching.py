@@ -50,6 +50,7 @@ class Caching(Sdpa):
             yield
         finally:
             self._cache = self._documents_BT = None
+            self._past = 0
 
     def prepare(self, visible: Visibility) -> Tensor | None:
         if not self._past:

@@ -83,6 +83,15 @@ def test_a_call_costs_its_own_tokens_alone(own, monkeypatch):
     assert model(TOKENS_BL, use_cache=True).past_key_values.get_seq_length() == 12
 
 
+def test_a_cache_leaves_nothing_behind_in_the_decoder(own):
+    """Asked by itself afterwards, the decoder has a mask of its own tokens."""
+    model = own(WINDOWS)
+    with torch.no_grad():
+        before = model.model(TOKENS_BL)
+        written(model)
+        assert torch.equal(model.model(TOKENS_BL), before)
+
+
 def test_beams_take_their_rows_of_the_cache_along(own):
     model = own("soft-capped logits")
     whole, cached = (written(model, padded(), use_cache=use, num_beams=3) for use in (False, True))
