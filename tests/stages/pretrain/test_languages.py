@@ -96,3 +96,13 @@ def test_of_one_language_nothing_is_told_apart(packed, pretrain, read_table, rea
     assert account["unigram_bits_per_byte_by_language"] == {}
     read = sum(row["tokens/code"] + row["tokens/web"] for row in metrics)
     assert account["languages"]["en"]["realised_tokens"] == read
+
+
+def test_killed_half_way_it_tells_the_same_of_every_language(inputs, pretrain, store, killed_at):
+    whole = pretrain(inputs)
+    store.backend.remove(f"artifacts/pretrain/{whole.key}.json")
+    with killed_at("checkpoint written", 2):
+        pretrain(inputs)
+    again = pretrain(inputs)
+    for name, output in whole.outputs.items():
+        assert again.outputs[name].digest == output.digest
