@@ -104,8 +104,8 @@ TRAINING_RUN = Kind(
 
 EVALUATION = Kind(
     name="evaluation",
-    version=1,
-    description="Scores with standard errors, the items behind them, and sample generations.",
+    version=2,
+    description="Scores with 95 % intervals, the items behind them, and sample generations.",
     tables={
         "results.parquet": Table(
             (
@@ -115,6 +115,13 @@ EVALUATION = Kind(
                 Column("metric", "string", "accuracy, accuracy_by_bytes, bits_per_byte, recall, …"),
                 Column("value", "float64", "The score."),
                 Column("standard_error", "float64?", "Its standard error, where one is defined."),
+                Column(
+                    "low",
+                    "float64?",
+                    "Lower end of its 95 % interval: Wilson's for shares (accuracy, recall), else "
+                    "1.96 standard errors below it.",
+                ),
+                Column("high", "float64?", "Upper end of that interval."),
                 Column("count", "int64", "Items (or bytes, for bits_per_byte) behind it."),
                 Column("baseline", "float64?", "Chance, or the token-unigram model."),
             )
@@ -143,8 +150,9 @@ RELEASE = Kind(
     version=1,
     description="A model folder that `transformers` loads by its Auto classes, card and lineage.",
     files={
-        "model.safetensors": "Weights under Hugging Face's names.",
-        "*.safetensors": "Weights in several files, where they are large.",
+        "model.safetensors": "Weights under Hugging Face's names, where they fit into one file.",
+        "*.safetensors": "Else weights in files of `max_shard_bytes`, numbered from 00001.",
+        "model.safetensors.index.json": "Which of several files holds each tensor.",
         "*.json": "config, generation_config, tokenizer, tokenizer_config, ingot (lineage).",
         "chat_template.jinja": "The chat template.",
         "README.md": "Model card.",

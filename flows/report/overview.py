@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from artifacts_schema.identity import short
 from artifacts_schema.manifest import Manifest
 from flows.report.pages import Page
 from flows.report.subject import Step, Subject
@@ -20,6 +21,7 @@ from stages.engine.figures import (
     Cell,
     Column,
     CurveFigure,
+    Estimate,
     Figure,
     IntervalFigure,
     TableFigure,
@@ -30,6 +32,8 @@ SCORES = 3
 """Estimates among the key facts: those that stand clearest off their baseline."""
 REASONS = 3
 """Reasons named in a line."""
+MADE_OF_A_SAMPLE = {"tokenizer", "tokenizer_comparison", "ngram_model", "classifier"}
+"""Kinds whose steps read a sample of the documents; what they leave out stays in the corpus."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ def facts(subject: Subject, pages: Sequence[Page]) -> list[Fact]:
     return [
         *_documents(made),
         *_training(made, pages),
-        *_scores(pages),
+        *_scores(subject, pages),
         *_effort(made),
     ]
 
@@ -104,26 +108,50 @@ def _training(steps: Sequence[Step], pages: Sequence[Page]) -> list[Fact]:
     return found
 
 
-def _scores(pages: Iterable[Page]) -> list[Fact]:
+def _scores(subject: Subject, pages: Iterable[Page]) -> list[Fact]:
     """Of all estimates with an interval and a baseline, those that stand clearest off it."""
     found = []
     for page in pages:
+        measured = _measured(subject, page.step)
         for figure in page.figures:
             if isinstance(figure, IntervalFigure):
                 for e in figure.estimates:
                     if None not in (e.low, e.high, e.baseline) and e.high != e.low:
                         clear = abs(e.value - e.baseline) / (e.high - e.low)  # type: ignore[operator]
-                        found.append((clear, page.step.instance, figure, e))
+                        found.append((clear, page.step.instance, measured, figure, e))
     found.sort(key=lambda item: -item[0])
     return [
         Fact(
             f"{e.name} ({instance})",
             e.value,
             figure.value.format,
-            f"{figure.value.label}; baseline {format(e.baseline, figure.value.format)}",
+            _reading(measured, figure, e),
         )
-        for _, instance, figure, e in found[:SCORES]
+        for _, instance, measured, figure, e in found[:SCORES]
     ]
+
+
+def _measured(subject: Subject, step: Step) -> str:
+    """`pretrain in float32`: the checkpoint that a step's estimates are of, and their precision."""
+    if step.manifest is None:
+        return ""
+    names = {(s.stage, s.key): s.instance for s in subject.steps}
+    checkpoints = [
+        names.get((reference.stage, reference.key), f"{reference.stage} {short(reference.key)}")
+        for references in step.manifest.inputs.values()
+        for reference in references
+        if reference.kind == "checkpoint"
+    ]
+    dtype = step.manifest.layout.get("dtype")
+    return " ".join([*checkpoints, *([f"in {dtype}"] if dtype else [])])
+
+
+def _reading(measured: str, figure: IntervalFigure, e: Estimate) -> str:
+    """How to read an estimate: unit, what was measured, interval, baseline."""
+    show = figure.value.format
+    unit = f"{figure.value.label} of {measured}" if measured else figure.value.label
+    interval = f"95 %: {e.low:{show}}–{e.high:{show}}"
+    return f"{unit}; {interval}; baseline {e.baseline:{show}}"
 
 
 def _effort(steps: Sequence[Step]) -> list[Fact]:
@@ -151,10 +179,17 @@ def funnel(subject: Subject) -> list[Figure]:
         ),
         stacked=True,
         label="step",
-        note="Every record that a step read was kept or dropped for a reason: the sums are exact.",
+        note="Every record that a step read was kept or dropped for a reason: the sums are exact. "
+        "A step that reads a sample, such as `tokenizer`, drops nothing from the corpus.",
     )
+    samplers = {s.instance for s in steps if _kinds_out(s) & MADE_OF_A_SAMPLE}
     reasons = sorted(
-        ((name, why, n) for name, account in accounts for why, n in account.dropped.items()),
+        (
+            (name, why, n)
+            for name, account in accounts
+            if name not in samplers
+            for why, n in account.dropped.items()
+        ),
         key=lambda row: (-row[2], row[0], row[1]),
     )
     shares = TableFigure(

@@ -32,8 +32,11 @@ Row = Mapping[str, Any]
 PLANTED, HELD_OUT = "planted/", "held_out/"
 CLEAN = "_clean"
 
-NORMAL_95 = 1.96
-"""Standard errors on either side of a value that hold 95 % of a normal distribution."""
+HELD_OUT_MEASURE = (
+    "`held_out/…` is the held-out text of a source up to `max_held_out_tokens`, in float32; the "
+    "held-out curve of a training run is of fewer sequences, in the precision of the training."
+)
+"""Why an evaluation and a training run give different numbers for one model and one source."""
 
 ENDS, END_CHARACTERS = 4, 600
 """Items shown of either end of a metric, and characters of each."""
@@ -58,15 +61,6 @@ def family(metric: str) -> str:
     return "bits per byte" if metric.endswith("bits_per_byte") else metric.replace("_", " ")
 
 
-def interval(row: Row) -> tuple[float | None, float | None]:
-    """The 95 % interval of a score, cut at 0, for accuracies at 1 too; None without an error."""
-    error = row["standard_error"]
-    if error is None or not math.isfinite(error):
-        return None, None
-    low, high = row["value"] - NORMAL_95 * error, row["value"] + NORMAL_95 * error
-    return max(0.0, low), min(1.0, high) if family(row["metric"]) == "accuracy" else high
-
-
 def _intervals(name: str, rows: Sequence[Row]) -> list[Figure]:
     usual = name.replace(" ", "_")
     estimates, broken = [], []
@@ -75,16 +69,15 @@ def _intervals(name: str, rows: Sequence[Row]) -> list[Figure]:
         if not math.isfinite(row["value"]):
             broken.append(label)
             continue
-        low, high = interval(row)
-        baseline = _finite(row["baseline"])
-        estimates.append(Estimate(label, row["value"], low, high, baseline, row["count"]))
+        ends = (_finite(row[end]) for end in ("low", "high", "baseline"))
+        estimates.append(Estimate(label, row["value"], *ends, row["count"]))
     if not estimates:
         return []
     note = {
-        "accuracy": "Value ± 1.96 standard errors (95 %), cut at 0 and 1; the baseline is chance.",
-        "bits per byte": "Value ± 1.96 standard errors (95 %), lower is better; the baseline is "
-        "the token-unigram model, n counts bytes.",
-    }.get(name, "Value ± 1.96 standard errors (95 %).")
+        "accuracy": "Wilson's interval of a share of items; the baseline is chance.",
+        "bits per byte": f"Value ± 1.96 standard errors, lower is better; the baseline is the "
+        f"token-unigram model, n counts bytes. {HELD_OUT_MEASURE}",
+    }.get(name, "Value ± 1.96 standard errors.")
     if any(row["metric"].endswith(CLEAN) for row in rows):
         note += f" `{CLEAN}`: without items that the kept corpus holds an n-gram of."
     if broken:
@@ -108,6 +101,7 @@ def contamination(items: pa.Table) -> list[Figure]:
     rows: list[tuple[Cell, ...]] = []
     for (benchmark, metric), both in sorted(found.items()):
         clean, dirty = both.get(False), both.get(True)
+        is_share = family(metric) == "accuracy"
         rows.append(
             (
                 benchmark,
@@ -116,6 +110,8 @@ def contamination(items: pa.Table) -> list[Figure]:
                 dirty["value_count"] if dirty else 0,
                 cell(clean["value_mean"]) if clean else None,
                 cell(dirty["value_mean"]) if dirty else None,
+                _share_interval(clean) if is_share else None,
+                _share_interval(dirty) if is_share else None,
             )
         )
     columns = (
@@ -125,12 +121,30 @@ def contamination(items: pa.Table) -> list[Figure]:
         number("contaminated n"),
         number("clean", ".3f"),
         number("contaminated", ".3f"),
+        Column("clean, 95 %", align="right"),
+        Column("contaminated, 95 %", align="right"),
     )
     note = (
         "An item is contaminated if the kept corpus holds an n-gram of it. Means over items, each "
-        "counting alike; scores above weigh bits per byte by bytes."
+        "counting alike; scores above weigh bits per byte by bytes. Intervals are Wilson's and "
+        "stand where the values are shares."
     )
     return [TableFigure("Contaminated and clean items", columns, tuple(rows), note)]
+
+
+def _share_interval(group: Row | None) -> Cell:
+    """`0.10–0.54`: the interval of a mean of zeros and ones; None without items."""
+    from stages.scoring.uncertainty import wilson
+
+    if group is None or not math.isfinite(group["value_mean"]):
+        return None
+    count = group["value_count"]
+    return interval_text(*wilson(round(group["value_mean"] * count), count))
+
+
+def interval_text(low: float | None, high: float | None) -> Cell:
+    """An interval as a table shows it; None where there is none."""
+    return None if low is None or high is None else f"{low:.3f}–{high:.3f}"
 
 
 def spread(items: pa.Table) -> list[Figure]:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 import pyarrow as pa
 
 from artifacts_schema.kinds import KINDS
-from stages.scoring.uncertainty import ratio
+from stages.scoring.uncertainty import normal_interval, ratio, wilson
 
 ItemName = tuple[str, str]
 """(benchmark, item_id)."""
@@ -56,8 +56,9 @@ def results_table(
 ) -> pa.Table:
     """A row for each benchmark and metric, in the order of first appearance.
 
-    Value = Σ numerators / Σ denominators, with the standard error of that ratio over items. Where
-    items are contaminated, a row `<metric>_clean` follows without them.
+    Value = Σ numerators / Σ denominators, with the standard error of that ratio over items, and a
+    95 % interval: Wilson's for shares of items, else 1.96 standard errors. Where items are
+    contaminated, a row `<metric>_clean` follows without them.
     """
     groups: dict[ItemName, list[Observation]] = {}
     for item in observations:
@@ -90,8 +91,12 @@ def items_table(
 
 
 def _result(benchmark: str, metric: str, group: Sequence[Observation]) -> dict[str, object]:
+    numerators = [item.numerator for item in group]
     denominators = [item.denominator for item in group]
-    estimate = ratio([item.numerator for item in group], denominators)
+    estimate = ratio(numerators, denominators)
+    is_share = set(numerators) <= {0.0, 1.0} and set(denominators) == {1.0}
+    ends = wilson(sum(numerators), len(group)) if is_share else normal_interval(estimate)
+    low, high = ends or (None, None)
     baselines = [item.baseline for item in group if item.baseline is not None]
     known = len(baselines) == len(group)
     return {
@@ -99,6 +104,8 @@ def _result(benchmark: str, metric: str, group: Sequence[Observation]) -> dict[s
         "metric": metric,
         "value": estimate.value,
         "standard_error": estimate.standard_error,
+        "low": low,
+        "high": high,
         "count": round(sum(denominators)),
         "baseline": sum(baselines) / sum(denominators) if known else None,
     }

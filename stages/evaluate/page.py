@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from stages.engine.figures import Column, Figure, TableFigure, TextFigure, number
+from artifacts_schema.identity import short
+from stages.engine.figures import Cell, Column, Figure, TableFigure, TextFigure, number
 from stages.engine.page import Artifact
-from stages.evaluate.figures import PLANTED, cell
+from stages.evaluate.figures import HELD_OUT, HELD_OUT_MEASURE, PLANTED, cell, interval_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from artifacts_schema.manifest import InputRef
+
+MISSED = 20
+"""Missed records that are named."""
+
+PLANTED_NOTE = (
+    "Records with defects were planted in the crawl. This measures the pipeline and its corpus, "
+    "not a checkpoint. Intervals are Wilson's."
+)
 
 
 def summary(artifact: Artifact) -> list[Figure]:
     """Planted defects caught and missed, scores with standard errors, a generated sample."""
     found = artifact.output("evaluation")
     planted, scores = _results(artifact)
-    figures: list[Figure] = [_planted(planted)] if planted else []
-    figures.append(_scores(scores))
+    figures: list[Figure] = [*_planted(planted), *_missed(found.read_table("items.parquet"))]
+    if scores:
+        measured = " and ".join(reference.stage for reference in _checkpoints(artifact))
+        title = f"scores of {measured}" if measured else "scores"
+        figures.append(replace(_scores(scores), title=title))
     generations = found.read_table("generations.parquet").to_pylist()
     figures += [
         TextFigure(f"a {row['form']} sample", f"{row['prompt']}▸{row['completion']}")
@@ -32,22 +49,34 @@ def page(artifact: Artifact) -> list[Figure]:
     planted, scores = _results(artifact)
     items = found.read_table("items.parquet")
     generations = found.read_table("generations.parquet").to_pylist()
-    figures = own.score_figures(scores)
+    figures = [*_measured(artifact), *own.score_figures(scores)]
     if scores:
         figures.append(replace(_scores(scores), title="Scores and baselines"))
-    if planted:
-        note = "Defects that were planted in the crawl, and what the pipeline made of them."
-        figures.append(
-            replace(_planted(planted), title="Planted defects caught and missed", note=note)
-        )
+    for figure in _planted(planted):
+        title = f"{figure.title[0].upper()}{figure.title[1:]}"
+        figures.append(replace(figure, title=title, note=PLANTED_NOTE))
     return [
         *figures,
+        *_missed(items),
         *own.contamination(items),
         *own.spread(items),
         *own.generations(generations, artifact.manifest.config.get("temperature", 0.0)),
         *own.item_ends(artifact, items),
         *own.document_ends(items),
     ]
+
+
+def _checkpoints(artifact: Artifact) -> list[InputRef]:
+    """The checkpoint that was measured."""
+    given = artifact.manifest.inputs.values()
+    return [one for references in given for one in references if one.kind == "checkpoint"]
+
+
+def _measured(artifact: Artifact) -> list[TableFigure]:
+    """Which checkpoint the scores are of: a report may hold evaluations of several."""
+    rows = tuple((one.stage, short(one.key), short(one.digest)) for one in _checkpoints(artifact))
+    columns = (Column("made by"), Column("key"), Column("digest"))
+    return [TableFigure("Checkpoint measured", columns, rows)] if rows else []
 
 
 def _results(artifact: Artifact) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -57,18 +86,53 @@ def _results(artifact: Artifact) -> tuple[list[dict[str, Any]], list[dict[str, A
     return planted, [row for row in results if not row["benchmark"].startswith(PLANTED)]
 
 
-def _planted(rows: list[dict[str, Any]]) -> TableFigure:
-    """Caught and missed by defect; of clean documents, how many were removed wrongly."""
-    columns = (Column("planted"), number("records"), number("caught"), number("missed"))
-    cells: list[tuple[Any, ...]] = []
-    for row in rows:
-        caught = round(row["value"] * row["count"])
-        name = row["benchmark"].removeprefix(PLANTED)
-        if row["metric"] == "kept":
-            cells.append(("(clean ones dropped)", row["count"], row["count"] - caught, None))
-        else:
-            cells.append((name, row["count"], caught, row["count"] - caught))
-    return TableFigure("planted defects caught and missed", columns, tuple(cells))
+def _planted(rows: list[dict[str, Any]]) -> list[TableFigure]:
+    """Caught and missed by defect; sound documents, in a table of their own, kept and dropped."""
+    defects = [row for row in rows if row["metric"] != "kept"]
+    sound = [row for row in rows if row["metric"] == "kept"]
+    caught = TableFigure(
+        "planted defects caught and missed",
+        (
+            Column("planted"), number("records"), number("caught"), number("missed"),
+            Column("share caught, 95 %", align="right"),
+        ),
+        tuple((row["benchmark"].removeprefix(PLANTED), *_split(row)) for row in defects),
+    )  # fmt: skip
+    kept = TableFigure(
+        "sound documents kept and dropped",
+        (
+            Column(""), number("documents"), number("kept"), number("dropped"),
+            Column("share kept, 95 %", align="right"),
+        ),
+        tuple(("no planted defect", *_split(row)) for row in sound),
+    )  # fmt: skip
+    return [figure for figure in (caught, kept) if figure.rows]
+
+
+def _split(row: dict[str, Any]) -> tuple[Cell, ...]:
+    """Of how many, how many, how many not, and the interval of the share."""
+    hits = round(row["value"] * row["count"])
+    return row["count"], hits, row["count"] - hits, interval_text(row["low"], row["high"])
+
+
+def _missed(items: pa.Table) -> list[TableFigure]:
+    """Which planted records were missed, by document id."""
+    import pyarrow.compute as pc
+
+    recall = items.filter(pc.equal(items["metric"], "recall"))
+    missed = recall.filter(pc.equal(recall["value"], 0.0))
+    if not missed.num_rows:
+        return []
+    rows = tuple(
+        (row["benchmark"].removeprefix(PLANTED), row["item_id"])
+        for row in missed.slice(0, MISSED).to_pylist()
+    )
+    note = "`ingot why DOCUMENT` says what became of one."
+    if missed.num_rows > MISSED:
+        note += f" The first {MISSED} of {missed.num_rows:,}."
+    return [
+        TableFigure("Planted defects missed", (Column("planted"), Column("document")), rows, note)
+    ]
 
 
 def _scores(rows: list[dict[str, Any]]) -> TableFigure:
@@ -76,23 +140,28 @@ def _scores(rows: list[dict[str, Any]]) -> TableFigure:
         Column("benchmark"),
         Column("metric"),
         number("score", ".3f"),
-        number("± s.e.", ".3f"),
+        Column("95 % interval", align="right"),
         number("baseline", ".3f"),
         number("better by", ".1%"),
         number("n"),
     )
-    numbers = ("value", "standard_error", "baseline")
     cells = tuple(
         (
             row["benchmark"],
             row["metric"],
-            *(cell(row[name]) for name in numbers),
+            cell(row["value"]),
+            interval_text(row["low"], row["high"]),
+            cell(row["baseline"]),
             cell(_better(row)),
             row["count"],
         )
         for row in rows
     )
-    return TableFigure("scores", columns, cells)
+    return TableFigure("scores", columns, cells, HELD_OUT_MEASURE if _has_held_out(rows) else "")
+
+
+def _has_held_out(rows: list[dict[str, Any]]) -> bool:
+    return any(row["benchmark"].startswith(HELD_OUT) for row in rows)
 
 
 def _better(row: dict[str, Any]) -> float | None:

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 class Evaluate(Stage):
     """Score a checkpoint on benchmarks and held-out text, and the pipeline on planted defects.
 
-    Every score has a standard error over the items that were drawn and a baseline: chance, or the
+    Every score has a 95 % interval over the items that were drawn and a baseline: chance, or the
     token-unigram model. Items that the kept corpus holds an n-gram of are flagged, and scores
     without them stand beside. With a truth list and the ledger, it counts the planted defects that
     were caught and the sound documents that were lost. A few generations show what numbers cannot.
     """
 
-    name, version, reproducible = "evaluate", 1, "numerics"
+    name, version, reproducible = "evaluate", 2, "numerics"
     inputs = {
         "checkpoint": One("checkpoint"),
         "benchmarks": Many("benchmarks"),

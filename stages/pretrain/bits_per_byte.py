@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from stages.engine.figures import Axis, Column, CurveFigure, Figure, Series, TableFigure, number
@@ -32,9 +33,27 @@ def held_out_tables(artifact: Artifact, title: str) -> list[TableFigure]:
         languages,
         account["unigram_bits_per_byte_by_language"],
     )
+    if by_source.rows:
+        by_source = replace(by_source, note=measured_on(artifact, account))
     told = {row[1:] for row in by_source.rows}
     adds = any(row[1:] not in told for row in by_language.rows)
     return [by_source, by_language] if adds else [by_source]
+
+
+def measured_on(artifact: Artifact, account: Mapping[str, Any]) -> str:
+    """Which held-out sequences a training run measures, and why an evaluation differs.
+
+    On the same sequences both give the same number; bfloat16 moves it in the fourth decimal.
+    """
+    precision = {"bf16": "bfloat16", "fp16": "float16"}.get(
+        artifact.manifest.layout.get("precision", ""), "float32"
+    )
+    return (
+        f"Measured during training on {account['held_out_sequences']:,} held-out sequences "
+        "(`max_held_out_sequences`), spread over the sources by their size, in "
+        f"{precision}; `all` is over these. `evaluate` measures other sequences of each source, up "
+        "to its own limit, in float32, so its numbers differ."
+    )
 
 
 def _held_out_table(
@@ -69,13 +88,14 @@ def _held_out_table(
 def held_out_curves(run: TrainingRun) -> list[Figure]:
     """Held-out bits per byte over tokens by source, and by language, beside the unigram model's."""
     account = run.account
-    title, baseline = "Held-out bits per byte by source", account["unigram_bits_per_byte"]
+    title = "Held-out bits per byte during training, by source"
+    baseline = account["unigram_bits_per_byte"]
     sources = run.held_out("bits_per_byte")
     found = _held_out_curves(run, title, sources, baseline)
     languages = run.held_out_by_language("bits_per_byte")
     told = {series.y for series in sources.values()}
     if any(series.y not in told for series in languages.values()):
-        title = "Held-out bits per byte by language"
+        title = "Held-out bits per byte during training, by language"
         baseline = account["unigram_bits_per_byte_by_language"]
         found += _held_out_curves(run, title, languages, baseline)
     return found
@@ -101,7 +121,8 @@ def _held_out_curves(
             Axis("bits per byte", format=".3f"),
             (*measured.values(), *levels),
             run.marks,
-            "Lower is better. `unigram` is a model that knows the frequency of each token alone.",
+            "Lower is better. `unigram` is a model that knows the frequency of each token alone. "
+            + measured_on(run.artifact, run.account),
         )
     ]
 

@@ -6,11 +6,17 @@ from stages.engine.figures import Figure
 from stages.engine.page import Artifact
 from stages.pretrain.bits_per_byte import held_out_tables
 
+FIRST_AND_LAST = "Held-out bits per byte during training, first and last"
+
 
 def summary(artifact: Artifact) -> list[Figure]:
     """Held-out bits per byte by source: token-unigram model, untrained model, last checkpoint."""
     tokens = artifact.manifest.counts["tokens"]
-    return [*held_out_tables(artifact, f"held-out bits per byte over {tokens:,} tokens")]
+    return [
+        *held_out_tables(
+            artifact, f"held-out bits per byte during training, over {tokens:,} tokens"
+        )
+    ]
 
 
 def page(artifact: Artifact) -> list[Figure]:
@@ -32,7 +38,7 @@ def page(artifact: Artifact) -> list[Figure]:
         own.model_facts(run),
         own.phases_table(run),
         *held_out,
-        *(held_out_tables(artifact, "Held-out bits per byte, first and last") if held_out else []),
+        *(held_out_tables(artifact, FIRST_AND_LAST) if held_out else []),
         *shared.loss(run, "Training loss, nats", loss_note),
         *shared.loss_by_source(run),
         *bits.training_bits(run),

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stages.scoring.uncertainty import NORMAL_95, wilson
+
 Floats = NDArray[np.float64]
-Z = 1.959963984540054
-"""Standard normal quantile of 97.5 %: all intervals are of 95 %."""
 BINS = 10
 """Reliability bins, of equal width (Guo et al. 2017, arXiv 1706.04599)."""
 QUANTILES = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
@@ -103,20 +103,14 @@ def score_card(positive: Floats, negative: Floats, threshold: float, seed: int) 
 
 
 def share(count: int, of: int) -> dict[str, float | int] | None:
-    """A share with its Wilson interval (Wilson 1927; Brown, Cai, DasGupta 2001); None of nothing.
-
-    (p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n)
-    """
+    """A share with its Wilson interval; None of nothing."""
     if not of:
         return None
-    p, square = count / of, Z * Z / of
-    middle = p + square / 2
-    width = Z * float(np.sqrt(p * (1 - p) / of + square / (4 * of)))
-    low, high = (middle - width) / (1 + square), (middle + width) / (1 + square)
+    low, high = wilson(count, of)
     return {
-        "value": round(p, 6),
-        "low": round(max(0.0, low), 6),
-        "high": round(min(1.0, high), 6),
+        "value": round(count / of, 6),
+        "low": round(low, 6),
+        "high": round(high, 6),
         "count": of,
     }
 
@@ -146,7 +140,7 @@ def roc_auc(positive: Floats, negative: Floats) -> dict[str, float]:
     below = 1 - (ranks[m:] - _mid_ranks(negative)) / m  # Of each negative: the positives above.
     area = float(above.mean())
     variance = sum(float(v.var(ddof=1)) / len(v) for v in (above, below) if len(v) > 1)
-    width = Z * variance**0.5
+    width = NORMAL_95 * variance**0.5
     return {
         "value": round(area, 6),
         "low": round(max(0.0, area - width), 6),

@@ -1,11 +1,15 @@
-"""Scores with their standard errors."""
+"""Scores with their standard errors and 95 % intervals."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
+
+NORMAL_95 = 1.959963984540054
+"""Standard normal quantile of 97.5 %: all intervals are of 95 %."""
 
 
 @dataclass(frozen=True)
@@ -36,3 +40,26 @@ def ratio(numerators: ArrayLike, denominators: ArrayLike) -> Estimate:
         return Estimate(value, None)
     spread = np.sqrt(len(x) / (len(x) - 1) * np.square(x - value * y).sum())
     return Estimate(value, float(spread / y.sum()))
+
+
+def wilson(successes: float, count: int) -> tuple[float, float]:
+    """The 95 % interval of a share, `successes` of `count` (at least one) (Wilson 1927).
+
+    (p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n). Unlike p ± 1.96 standard errors it is not
+    of width 0 where all or none succeeded, and it lies in [0, 1].
+    """
+    p, square = successes / count, NORMAL_95**2 / count
+    middle = p + square / 2
+    width = NORMAL_95 * math.sqrt(p * (1 - p) / count + square / (4 * count))
+    low, high = (middle - width) / (1 + square), (middle + width) / (1 + square)
+    # At 0 and 1 rounding would leave 1e-17 beside the exact end.
+    return (0.0 if successes == 0 else low), (1.0 if successes == count else high)
+
+
+def normal_interval(estimate: Estimate) -> tuple[float, float] | None:
+    """Value ± 1.96 standard errors, cut at 0; None without a finite standard error."""
+    error = estimate.standard_error
+    if error is None or not math.isfinite(error):
+        return None
+    width = NORMAL_95 * error
+    return max(0.0, estimate.value - width), estimate.value + width

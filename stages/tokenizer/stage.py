@@ -65,13 +65,12 @@ class TokenizerStage(Stage):
         context.write_json("tokenizer", "training.json", record)
         measured = sum(source.documents for source in held.values())
         context.count(vocabulary_size=record["vocabulary_size"], bytes_trained=sample.bytes)
+        used = sample.documents + measured  # Held documents are used too: they measure it.
+        context.count(documents_trained=sample.documents, documents_held=measured)
         context.conserve(
             records_in=sample.total_documents,
-            out=sample.documents,
-            dropped={
-                "held": measured,
-                "not_drawn": sample.total_documents - sample.documents - measured,
-            },
+            out=used,
+            dropped={"not_drawn": sample.total_documents - used},
         )
 
 

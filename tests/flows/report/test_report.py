@@ -13,7 +13,10 @@ from artifacts_schema.store import Store
 from artifacts_schema.store.gc import remove_artifact
 from flows.recipe.execute import execute
 from flows.report import report
+from flows.report.overview import facts, funnel
+from flows.report.pages import pages_of
 from flows.report.report import is_report, plain_report, report_html, write_report
+from flows.report.subject import find_subject
 from stages.engine.figures import (
     Axis,
     Column,
@@ -220,6 +223,37 @@ def test_scores_that_stand_clearest_off_their_baseline_come_first(ran, given_pag
     labels = [fact["label"] for fact in plain_report(ran, "demo")["facts"]]
     assert labels.index("clear (choose)") < labels.index("at chance (choose)")
     assert not any(label.startswith("without") for label in labels)
+
+
+def test_a_score_says_of_what_in_which_precision_and_how_surely(ran, given_pages):
+    estimate = Estimate("quiz", 0.6, 0.59, 0.61, 0.25)
+    given_pages(choose=[IntervalFigure("accuracy", Axis("accuracy", format=".2f"), (estimate,))])
+    subject = find_subject(ran, "demo")
+    made = subject.made[0].manifest
+    given = ran.reference(made, next(iter(made.outputs))).model_copy(update={"kind": "checkpoint"})
+    steps = tuple(
+        replace(
+            step,
+            manifest=step.manifest.model_copy(
+                update={"inputs": {"any": (given,)}, "layout": {"dtype": "float32"}}
+            ),
+        )
+        if step.instance == "choose"
+        else step
+        for step in subject.steps
+    )
+    subject = replace(subject, steps=steps)
+    (fact,) = [fact for fact in facts(subject, pages_of(subject)) if "quiz" in fact.label]
+    measured = f"accuracy of {subject.made[0].instance} in float32"
+    assert fact.detail == f"{measured}; 95 %: 0.59–0.61; baseline 0.25"
+
+
+def test_what_a_sample_leaves_out_is_not_among_the_dropped_records(ran, monkeypatch):
+    subject = find_subject(ran, "demo")
+    titles = {figure.title for figure in funnel(subject)}
+    assert "Why records were dropped" in titles
+    monkeypatch.setattr("flows.report.overview.MADE_OF_A_SAMPLE", {"documents"})
+    assert titles - {figure.title for figure in funnel(subject)} == {"Why records were dropped"}
 
 
 def test_plain_values_are_what_the_page_shows(ran, given_pages):

@@ -20,6 +20,15 @@ def test_accuracy_is_the_mean_with_the_standard_error_of_the_mean():
     (row,) = results_table(observed).to_pylist()
     assert (row["value"], row["count"], row["baseline"]) == (0.6, 5, 0.25)
     assert row["standard_error"] == pytest.approx(math.sqrt(0.3 / 5))
+    # statsmodels.stats.proportion.proportion_confint(3, 5, method="wilson")
+    assert row["low"] == pytest.approx(0.230724, abs=1e-6)
+    assert row["high"] == pytest.approx(0.882379, abs=1e-6)
+
+
+def test_four_of_four_is_not_certain():
+    (row,) = results_table([accuracy(str(i), 1) for i in range(4)]).to_pylist()
+    assert row["value"] == row["high"] == 1.0
+    assert row["low"] == pytest.approx(0.510109, abs=1e-6)  # 4 / (4 + 1.96²)
 
 
 def test_bits_per_byte_weighs_documents_by_their_bytes():
@@ -30,6 +39,8 @@ def test_bits_per_byte_weighs_documents_by_their_bytes():
     (row,) = results_table(observed).to_pylist()
     assert (row["value"], row["count"], row["baseline"]) == (230 / 110, 110, 4.0)
     assert [item["value"] for item in items_table(observed).to_pylist()] == [2.0, 3.0]
+    width = 1.959963984540054 * row["standard_error"]
+    assert (row["low"], row["high"]) == pytest.approx((230 / 110 - width, 230 / 110 + width))
 
 
 def test_contaminated_items_are_flagged_and_the_score_without_them_stands_beside():

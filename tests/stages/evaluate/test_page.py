@@ -19,6 +19,8 @@ def result(benchmark, metric, value, error=None, count=10, baseline=None):
         "metric": metric,
         "value": value,
         "standard_error": error,
+        "low": None if error is None else value - 2 * error,
+        "high": None if error is None else value + 2 * error,
         "count": count,
         "baseline": baseline,
     }
@@ -76,22 +78,14 @@ def test_accuracies_and_bits_stand_in_figures_of_their_own(evaluated):
         "quiz · accuracy_by_bytes",
     ]
     first = accuracy.estimates[0]
-    assert (first.low, first.high) == (pytest.approx(0.304), pytest.approx(0.696))
+    assert (first.low, first.high) == (pytest.approx(0.3), pytest.approx(0.7))
     assert (first.baseline, first.count) == (0.25, 10)
-    assert "1.96 standard errors" in accuracy.note
+    assert "Wilson" in accuracy.note
     assert "_clean" in accuracy.note
     bits = of(found, "Bits per byte with 95 % intervals")
     assert [one.name for one in bits.estimates] == ["quiz · answer_bits_per_byte", "held_out/web"]
     (elo,) = of(found, "Elo with 95 % intervals").estimates
     assert (elo.name, elo.low, elo.high) == ("chess", None, None)
-
-
-def test_intervals_of_shares_end_at_zero_and_one_and_of_bits_at_zero():
-    assert figures.interval(result("q", "accuracy", 0.95, 0.1)) == (pytest.approx(0.754), 1.0)
-    assert figures.interval(result("q", "accuracy_clean", 0.05, 0.1))[0] == 0.0
-    low, high = figures.interval(result("q", "bits_per_byte", 1.0, 1.0))
-    assert (low, high) == (0.0, pytest.approx(2.96))
-    assert figures.interval(result("q", "accuracy", 1.0, math.nan)) == (None, None)
 
 
 def test_a_score_that_is_not_finite_is_named_and_not_drawn(evaluated):
@@ -111,8 +105,33 @@ def test_planted_defects_alone_make_a_page_without_scores(evaluated):
         result("planted/garbled", "recall", 0.75, count=8),
         result("planted/none", "kept", 0.9, count=100),
     ]
-    (table,) = page(evaluated(rows))
-    assert table.rows == (("garbled", 8, 6, 2), ("(clean ones dropped)", 100, 10, None))
+    caught, sound = page(evaluated(rows))
+    assert caught.rows == (("garbled", 8, 6, 2, None),)
+    assert sound.rows == (("no planted defect", 100, 90, 10, None),)
+    assert "caught" not in {column.heading for column in sound.columns}
+
+
+def test_a_planted_defect_that_was_missed_is_named(evaluated):
+    rows = [result("planted/broken_record", "recall", 0.5, count=2)]
+    items = [
+        item("planted/broken_record", "found", "recall", 1.0),
+        item("planted/broken_record", "lost", "recall", 0.0),
+        item("planted/none", "sound", "kept", 0.0),
+    ]
+    artifact = evaluated(rows, items)
+    assert of(page(artifact), "Planted defects missed").rows == (("broken_record", "lost"),)
+    assert of(summary(artifact), "Planted defects missed").rows == (("broken_record", "lost"),)
+
+
+def test_the_page_names_the_checkpoint_that_was_measured(evaluated, given, store):
+    checkpoint, output = given("checkpoint", {"state.json": {}})
+    reference = store.reference(checkpoint, output)
+    artifact = evaluated([result("quiz", "accuracy", 0.5)])
+    manifest = artifact.manifest.model_copy(update={"inputs": {"checkpoint": (reference,)}})
+    artifact = Artifact(store, manifest)
+    (row,) = of(page(artifact), "Checkpoint measured").rows
+    assert row == (checkpoint.stage, checkpoint.key[:12], reference.digest[:12])
+    assert [figure.title for figure in summary(artifact)] == [f"scores of {checkpoint.stage}"]
 
 
 def test_contaminated_items_stand_beside_clean_ones(evaluated):
@@ -125,8 +144,9 @@ def test_contaminated_items_stand_beside_clean_ones(evaluated):
     ]
     found = page(evaluated([], items))
     assert of(found, "Contaminated and clean items").rows == (
-        ("quiz", "accuracy", 2, 1, 0.5, 1.0),
-        ("sound", "accuracy", 1, 0, 1.0, None),
+        # Wilson's of 1 of 2, 1 of 1 and 1 of 1: n / (n + 1.96²) is the lower end where all hit
+        ("quiz", "accuracy", 2, 1, 0.5, 1.0, "0.095–0.905", "0.207–1.000"),
+        ("sound", "accuracy", 1, 0, 1.0, None, "0.207–1.000", None),
     )
     unknown = page(evaluated([], [item("quiz", "1", "accuracy", 1.0)]))
     assert unknown == []

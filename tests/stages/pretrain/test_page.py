@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -94,6 +95,7 @@ def two_phases(given, store):
             },
         },
         "languages_are": "expected",
+        "held_out_sequences": 16,
         "unigram_bits_per_byte": {"all": 2.0, "web": 2.5},
         "unigram_bits_per_byte_by_language": {"de": 2.0, "": 4.0},
     }
@@ -153,7 +155,9 @@ def test_the_summary_is_one_table_of_first_and_last(packed, pretrain, store):
     artifact = Artifact(store, pretrain(packed()))
     (table,) = summary(artifact)
     tokens = artifact.manifest.counts["tokens"]
-    assert table.title == f"held-out bits per byte over {tokens:,} tokens"
+    assert table.title == f"held-out bits per byte during training, over {tokens:,} tokens"
+    assert re.search(r"during training on \d+ held-out sequences", table.note)
+    assert "bfloat16" in table.note or "float32" in table.note.split("evaluate")[0]
     assert [row[0] for row in table.rows] == ["all", "code", "web"]
 
 

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from stages.scoring.uncertainty import mean, ratio
+from stages.scoring.uncertainty import Estimate, mean, normal_interval, ratio, wilson
 from stages.scoring.unigram import unigram_nll
 
 
@@ -39,6 +39,35 @@ def test_standard_error_of_a_ratio_agrees_with_the_bootstrap():
 def test_one_observation_has_no_standard_error():
     assert mean([1.0]).standard_error is None
     assert ratio([1.0], [2.0]).standard_error is None
+
+
+@pytest.mark.parametrize(
+    ("successes", "count", "low", "high"),
+    [
+        (81, 263, 0.2553, 0.3662),
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0, 0.1611),
+        (1, 29, 0.0061, 0.1718),
+    ],
+)
+def test_the_interval_of_a_share_is_wilsons(successes, count, low, high):
+    # Newcombe (1998), Statistics in Medicine 17, table I, method 3
+    assert wilson(successes, count) == (pytest.approx(low, abs=5e-5), pytest.approx(high, abs=5e-5))
+
+
+def test_the_interval_of_all_or_none_has_a_width_and_ends_at_the_value():
+    # Both ends solve |p - π| = z sqrt(π (1 - π) / n); for p = 1 that is π = n / (n + z²).
+    low, high = wilson(4, 4)
+    assert (low, high) == (pytest.approx(4 / (4 + 1.959963984540054**2)), 1.0)
+    assert wilson(0, 4) == (0.0, pytest.approx(1 - low))
+
+
+def test_the_interval_of_a_ratio_is_that_of_its_standard_error_from_zero_up():
+    low, high = normal_interval(Estimate(1.0, 0.1))
+    assert (low, high) == (pytest.approx(0.804, abs=1e-4), pytest.approx(1.196, abs=1e-4))
+    assert normal_interval(Estimate(0.1, 1.0))[0] == 0.0
+    assert normal_interval(Estimate(1.0, None)) is None
+    assert normal_interval(Estimate(1.0, math.nan)) is None
 
 
 def test_unigram_model_is_add_one_smoothed_and_sums_to_one():

@@ -278,7 +278,9 @@ def test_stage_writes_what_it_trained_on_and_measured(train_stage, read_input):
     held = sum(source["documents"] for source in record["held"].values())
     assert 40 < held < 120  # 400 draws at 0.2: mean 80, deviation 8
     assert record["documents"] + held == 400
-    assert manifest.conservation.dropped == {"held": held}
+    assert manifest.conservation.out == 400  # Held documents are measured on: not lost.
+    assert manifest.conservation.dropped == {}
+    assert manifest.counts["documents_held"] == held
     code = record["held"]["code"]
     assert code["tokens_per_word"] == round(code["tokens"] / code["words"], 4) > 1
     assert Tokenizer.from_str(found.read_bytes("tokenizer.json").decode()).get_vocab_size() == 350
