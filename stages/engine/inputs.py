@@ -16,6 +16,7 @@ from artifacts_schema.kinds import kind_named
 from artifacts_schema.manifest import File, InputRef, Manifest
 from artifacts_schema.store import Store
 from artifacts_schema.store.backend import Backend
+from artifacts_schema.store.lineage import ancestors
 from artifacts_schema.store.verify import checked_path
 
 if TYPE_CHECKING:
@@ -72,6 +73,18 @@ class Input:
             files=found.files,
             full_check=full_check,
         )
+
+    def lineage(self) -> list[Manifest]:
+        """The manifest of its artifact, then those of everything that was made of, nearest first.
+
+        What was collected since is missing, with all that only it names.
+        """
+        store = Store(self.backend.url)
+        own = store.manifest(self.stage, self.key)
+        if own is None:
+            return []
+        parents = dict.fromkeys(edge.parent for edge in ancestors(store, own))
+        return [own, *(found for name in parents if (found := store.manifest(*name)) is not None)]
 
     @cached_property
     def _by_path(self) -> dict[str, File]:

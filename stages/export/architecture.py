@@ -8,8 +8,11 @@ from stages.model.config import ModelConfig, RopeScaling
 from stages.model.count import count_parameters
 
 
-def architecture(model: ModelConfig) -> str:
-    """A paragraph: parameters, then what the decoder is made of, each part as its config says."""
+def architecture(model: ModelConfig, dtype: str) -> str:
+    """A paragraph: parameters, then what the decoder is made of, each part as its config says.
+
+    `dtype` is the type of the released weights, in words.
+    """
     count = count_parameters(model)
     active = f" ({count.active:,} active for a token)" if model.experts is not None else ""
     first = (
@@ -19,7 +22,7 @@ def architecture(model: ModelConfig) -> str:
     tied = "tied to the output projection" if model.tied_embeddings else "not tied"
     last = (
         f"Context {model.context:,} tokens, vocabulary {model.vocabulary_size:,}, embeddings {tied}"
-        ", weights in float32."
+        f", weights in {dtype}."
     )
     return f"{first}, {', '.join(_parts(model))}. {last}"
 

@@ -2,80 +2,118 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.identity import short
+from artifacts_schema.manifest import InputRef, Manifest
 from stages.export.architecture import architecture
+from stages.export.data_card import data_section
+from stages.export.provenance import HELD_OUT, Provenance, Relation, TrainingData, references_of
 from stages.model.config import ModelConfig
 from stages.model.huggingface import family_of
 
 if TYPE_CHECKING:
     from stages.engine import Input
-    from stages.export.stage import ExportConfig
+    from stages.export.config import ExportConfig
     from stages.export.verify import Verification
 
 Row = Mapping[str, Any]
 
 HIGHER_IS_BETTER = ("accuracy", "accuracy_by_bytes")
+CLEAN = "_clean"
 PIPELINE = "planted/"
+HELD_OUT_TEXT = f"{HELD_OUT}/"
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """An evaluation as the card shows it."""
+    """An evaluation as the card shows it, and which checkpoint it measured."""
 
     stage: str
     key: str
     results: tuple[Row, ...]
     generations: tuple[Row, ...]
+    checkpoints: tuple[InputRef, ...]
+    relation: Relation
+    corpus: bool
+    """Whether its planted defects were looked up in a corpus that the release was trained on."""
+    revisions: Mapping[str, str]
+    """Short digest of the data behind the scores: `benchmarks` and `held_out`."""
 
     @classmethod
-    def read(cls, given: Input) -> Evaluation:
-        """The tables of an evaluation output."""
+    def read(cls, given: Input, provenance: Provenance) -> Evaluation:
+        """The tables of an evaluation output, and from its manifest what it measured."""
+        manifest = given.lineage()[0]
+        checkpoints = tuple(references_of(manifest, "checkpoint"))
         return cls(
             given.stage,
             given.key,
             tuple(given.read_table("results.parquet").to_pylist()),
             tuple(given.read_table("generations.parquet").to_pylist()),
+            checkpoints,
+            provenance.relation(checkpoints),
+            provenance.has(references_of(manifest, "ledger")),
+            _revisions(manifest),
         )
+
+    @property
+    def of_model(self) -> list[Row]:
+        """Scores of the checkpoint."""
+        return [row for row in self.results if not row["benchmark"].startswith(PIPELINE)]
+
+    @property
+    def of_corpus(self) -> list[Row]:
+        """What the pipeline caught; of no checkpoint."""
+        return [row for row in self.results if row["benchmark"].startswith(PIPELINE)]
 
 
 def model_card(
     release: ExportConfig,
     model: ModelConfig,
+    dtype: str,
     lineage: Mapping[str, Any],
+    data: Sequence[TrainingData],
     evaluations: Sequence[Evaluation],
     verified: Verification,
 ) -> str:
     """`README.md`: YAML front matter as the Hub reads it, then sections for people."""
+    own = [evaluation for evaluation in evaluations if evaluation.relation == "release"]
     sections = [
-        front_matter(release, evaluations),
+        front_matter(release, own),
         f"# {release.name}\n\n{release.description}",
-        f"## Architecture\n\n{architecture(model)}",
+        f"## Architecture\n\n{architecture(model, dtype)}",
         _use(release, model, verified),
-        *(_evaluation(evaluation) for evaluation in evaluations),
-        _limits(model, evaluations),
+        _evaluations(own),
+        *_of_other_checkpoints(evaluations),
+        data_section(data, _planted(evaluations)),
+        _limits(model, own),
         _lineage(lineage),
     ]
     return "\n\n".join(sections) + "\n"
 
 
-def front_matter(release: ExportConfig, evaluations: Sequence[Evaluation]) -> str:
-    """The YAML head, by `huggingface_hub`; scores of the model in its `model-index`."""
+def front_matter(release: ExportConfig, own: Sequence[Evaluation]) -> str:
+    """The YAML head, by `huggingface_hub`; scores of this very checkpoint in its `model-index`.
+
+    Each benchmark, each source of held-out text, and each benchmark without contaminated items is
+    a data set of its own: the Hub groups scores by type, config, split and revision of a data set.
+    """
     from huggingface_hub import EvalResult, ModelCardData
 
     scores = [
         EvalResult(
             task_type="text-generation",
-            dataset_type="ingot",
-            dataset_name=row["benchmark"],
-            metric_type=row["metric"],
+            **_data_set(row["benchmark"], clean=row["metric"].endswith(CLEAN)),
+            dataset_revision=evaluation.revisions.get(_group(row["benchmark"])),
+            metric_type=row["metric"].removesuffix(CLEAN),
             metric_value=round(row["value"], 6),
         )
-        for evaluation in evaluations
-        for row in _of_model(evaluation)
+        for evaluation in own
+        for row in evaluation.of_model
+        if math.isfinite(row["value"])
     ]
     data = ModelCardData(
         language=list(release.languages) or None,
@@ -89,25 +127,59 @@ def front_matter(release: ExportConfig, evaluations: Sequence[Evaluation]) -> st
     return f"---\n{data.to_yaml().strip()}\n---"
 
 
+def _data_set(benchmark: str, *, clean: bool) -> dict[str, str]:
+    """Name, type, config and split of what a score was measured on."""
+    if benchmark.startswith(HELD_OUT_TEXT):
+        source = benchmark.removeprefix(HELD_OUT_TEXT)
+        return {
+            "dataset_name": f"held-out text of {source}",
+            "dataset_type": HELD_OUT,
+            "dataset_config": source,
+            "dataset_split": HELD_OUT,
+        }
+    return {
+        "dataset_name": f"{benchmark}, without contaminated items" if clean else benchmark,
+        "dataset_type": benchmark,
+        "dataset_config": "clean" if clean else "all",
+        "dataset_split": "test",
+    }
+
+
+def _group(benchmark: str) -> str:
+    return HELD_OUT if benchmark.startswith(HELD_OUT_TEXT) else "benchmarks"
+
+
+def _revisions(manifest: Manifest) -> dict[str, str]:
+    given = {
+        "benchmarks": references_of(manifest, "benchmarks"),
+        HELD_OUT: references_of(manifest, "token_shards"),
+    }
+    return {
+        name: "-".join(short(reference.digest) for reference in references)
+        for name, references in given.items()
+        if references
+    }
+
+
 def at_chance(row: Row) -> bool:
-    """Whether a score is no better than its baseline by two standard errors."""
+    """Whether the 95 % interval of a score does not stay on the better side of its baseline."""
     if row["baseline"] is None:
         return False
-    gain = row["value"] - row["baseline"]
-    if row["metric"].removesuffix("_clean") not in HIGHER_IS_BETTER:
-        gain = -gain
-    return bool(gain <= 2 * (row["standard_error"] or 0.0))
+    if row["metric"].removesuffix(CLEAN) in HIGHER_IS_BETTER:
+        return row["low"] is None or not row["low"] > row["baseline"]
+    return row["high"] is None or not row["high"] < row["baseline"]
 
 
 def results_table(rows: Sequence[Row]) -> str:
-    """A Markdown table of scores with their standard errors."""
+    """A Markdown table of scores with their intervals."""
     lines = [
-        "| benchmark | metric | value | standard error | baseline | count |",
+        "| benchmark | metric | value | 95 % interval | baseline | count |",
         "|---|---|---:|---:|---:|---:|",
     ]
     for row in rows:
-        numbers = [_number(row[name]) for name in ("value", "standard_error", "baseline")]
-        cells = [_cell(row["benchmark"]), row["metric"], *numbers, f"{row['count']:,}"]
+        interval = "–" if row["low"] is None else f"{_number(row['low'])} to {_number(row['high'])}"
+        numbers = [_number(row["value"]), interval, _number(row["baseline"]), f"{row['count']:,}"]
+        cells = [_cell(row["benchmark"]), row["metric"], *numbers]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -138,45 +210,88 @@ print(tokenizer.decode(model.generate(**prompt, max_new_tokens=64)[0]))
 
 {needs} process with `torch`
 {verified.torch} and `transformers` {verified.transformers} loaded it: the logits of
-{verified.probe_tokens} tokens are the training model's within {verified.logit_difference:.1e};
-token ids and rendered chat are equal."""
+{verified.probe_tokens} tokens, computed in float32 from the released weights, are Ingot's own
+within {verified.logit_difference:.1e}; token ids and rendered chat are equal."""
 
 
-def _evaluation(evaluation: Evaluation) -> str:
-    parts = [f"## Evaluation\n\nArtifact `{evaluation.stage}/{short(evaluation.key)}`."]
-    if rows := _of_model(evaluation):
-        parts.append(
-            "Accuracy by log-likelihood of the choices (`by_bytes`: divided by their UTF-8 bytes), "
-            "baseline chance; bits per UTF-8 byte, baseline the token-unigram model. `_clean`: "
-            "without items that share an n-gram with the training text.\n\n" + results_table(rows)
-        )
-    if rows := [row for row in evaluation.results if row["benchmark"].startswith(PIPELINE)]:
-        parts.append(
-            "Defects planted in the crawl, and the share of each that the pipeline caught (`none`: "
-            "share of sound documents that it kept).\n\n" + results_table(rows)
-        )
-    for row in evaluation.generations:
-        written = f"{row['prompt']}{row['completion']}".replace("\n", "\n    ")
-        parts.append(f"Sample ({row['form']}, prompt first):\n\n    {written}")
+SCORES_NOTE = (
+    "Accuracy by log-likelihood of the choices (`by_bytes`: divided by their UTF-8 bytes), with "
+    "Wilson's interval, baseline chance; bits per UTF-8 byte, lower is better, baseline the "
+    "token-unigram model. `_clean`: without items that share an n-gram with the training text. "
+    "Computed in float32."
+)
+
+
+def _evaluations(own: Sequence[Evaluation]) -> str:
+    parts = ["## Evaluation"]
+    if not own:
+        parts.append("This checkpoint was released without an evaluation.")
+    for evaluation in own:
+        name = f"`{evaluation.stage}/{short(evaluation.key)}`"
+        parts.append(f"Artifact {name}, which measured the checkpoint that is released here.")
+        if evaluation.of_model:
+            parts.append(results_table(evaluation.of_model))
+        for row in evaluation.generations:
+            written = f"{row['prompt']}{row['completion']}".replace("\n", "\n    ")
+            parts.append(f"Sample ({row['form']}, prompt first):\n\n    {written}")
+    if any(evaluation.of_model for evaluation in own):
+        parts.insert(1, SCORES_NOTE)
     return "\n\n".join(parts)
 
 
-def _limits(model: ModelConfig, evaluations: Sequence[Evaluation]) -> str:
-    chance = [
-        f"{_cell(row['benchmark'])} ({row['metric']})"
+def _of_other_checkpoints(evaluations: Sequence[Evaluation]) -> list[str]:
+    """Scores of checkpoints that are not the released one; of these, no sample is shown."""
+    titles: dict[Relation, str] = {
+        "earlier": "## Earlier checkpoints\n\nScores of checkpoints that this model was trained "
+        "from. They are not scores of this model.",
+        "other": "## Other checkpoints\n\nScores of checkpoints that are not above this model. "
+        "They are not scores of this model.",
+    }
+    found = []
+    for relation, title in titles.items():
+        chosen = [e for e in evaluations if e.relation == relation and e.of_model]
+        parts = [
+            f"{_measured(evaluation)}\n\n{results_table(evaluation.of_model)}"
+            for evaluation in chosen
+        ]
+        if parts:
+            found.append("\n\n".join([title, *parts]))
+    return found
+
+
+def _measured(evaluation: Evaluation) -> str:
+    names = [f"`{one.stage}/{short(one.key)}`" for one in evaluation.checkpoints]
+    measured = " and ".join(names) or "a checkpoint that its manifest does not name"
+    return f"Of {measured}, artifact `{evaluation.stage}/{short(evaluation.key)}`:"
+
+
+def _planted(evaluations: Sequence[Evaluation]) -> str:
+    """What the pipeline caught in the corpus that this model was trained on; once each."""
+    rows = {
+        (row["benchmark"], row["metric"], row["value"], row["count"]): row
         for evaluation in evaluations
-        for row in _of_model(evaluation)
-        if at_chance(row)
-    ]
+        if evaluation.corpus
+        for row in evaluation.of_corpus
+    }
+    return results_table(list(rows.values())) if rows else ""
+
+
+def _limits(model: ModelConfig, own: Sequence[Evaluation]) -> str:
+    chance: dict[str, list[str]] = {}
+    for evaluation in own:
+        for row in evaluation.of_model:
+            metrics = chance.setdefault(_cell(row["benchmark"]), [])
+            if at_chance(row) and row["metric"] not in metrics:
+                metrics.append(row["metric"])
+    named = [f"{name} ({', '.join(metrics)})" for name, metrics in chance.items() if metrics]
+    measured = "It was measured on what stands under Evaluation and on nothing else."
     lines = [
         f"- It sees {model.context:,} tokens; what lies before them is lost.",
         "- It may write what is false, private or offensive: it repeats its training text.",
-        "- It was measured on what stands above and on nothing else.",
+        f"- {measured if own else 'It was released without an evaluation.'}",
     ]
-    if chance:
-        lines.append(f"- Not better than its baseline by two standard errors: {', '.join(chance)}.")
-    if not evaluations:
-        lines[2] = "- It was released without an evaluation."
+    if named:
+        lines.append(f"- Not shown to be better than its baseline (95 %): {'; '.join(named)}.")
     return "## Limits\n\n" + "\n".join(lines)
 
 
@@ -204,12 +319,10 @@ Made with Ingot.{last} `ingot.json` holds the full names below; in the store tha
 {table}"""
 
 
-def _of_model(evaluation: Evaluation) -> list[Row]:
-    return [row for row in evaluation.results if not row["benchmark"].startswith(PIPELINE)]
-
-
 def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4f}"
+    if value is None:
+        return "–"
+    return f"{value:.4f}" if math.isfinite(value) else "not finite"
 
 
 def _cell(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The files of a folder that `transformers` loads, from a decoder and its tokenizer."""
+"""The files that `transformers` loads beside the weights, from a config and its tokenizer."""
 
 from __future__ import annotations
 
@@ -6,38 +6,41 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from safetensors.torch import save
-
 from artifacts_schema.errors import InputError
-from stages.model.huggingface import to_config, to_weights
+from stages.model.huggingface import to_config
 from stages.text.chat import CHAT_TEMPLATE
 from stages.text.special_tokens import SpecialTokens
 
+_BLOCK = 4 * 2**20
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tokenizers import Tokenizer
 
-    from stages.model.decoder import Decoder
+    from stages.model.config import ModelConfig
+    from stages.model.safetensors_writer import Writer
 
 
 def model_folder(
-    model: Decoder, tokenizer: Tokenizer, tokenizer_config: Mapping[str, Any]
+    model: ModelConfig, tokenizer: Tokenizer, tokenizer_config: Mapping[str, Any], dtype: str
 ) -> dict[str, bytes]:
-    """Every file that `transformers` reads, by name; equal inputs give equal bytes.
+    """Every file that `transformers` reads but the weights; equal inputs give equal bytes.
 
     The model may have more rows than the tokenizer has tokens (a padded vocabulary), not fewer:
     InputError then, and where the tokenizer lacks a token for end or padding. There is a chat
     template where it has tokens for turns.
     """
     size = tokenizer.get_vocab_size()
-    if size > model.config.vocabulary_size:
+    if size > model.vocabulary_size:
         raise InputError(
-            f"the tokenizer has {size} tokens, the model {model.config.vocabulary_size}",
+            f"the tokenizer has {size} tokens, the model {model.vocabulary_size}",
             where="checkpoint",
             hint="the checkpoint's files do not belong together; make it again",
         )
     special = SpecialTokens.of(tokenizer, tokenizer_config)
     padding = special.padding
-    config = to_config(model.config, bos=special.begin, eos=special.end, pad=padding)
+    config = to_config(model, bos=special.begin, eos=special.end, pad=padding, dtype=dtype)
     # Both ends stop a generation: a text ends with one, an answer with the other.
     ends = [token for token in (special.end, special.turn_end) if token is not None]
     generation = {"bos_token_id": special.begin, "eos_token_id": ends, "pad_token_id": padding}
@@ -46,7 +49,7 @@ def model_folder(
     named = {
         **tokenizer_config,
         "tokenizer_class": "PreTrainedTokenizerFast",
-        "model_max_length": model.config.context,
+        "model_max_length": model.context,
     }
     named.pop("chat_template", None)
     chat = special.turn_start is not None and special.turn_end is not None
@@ -55,8 +58,6 @@ def model_folder(
     files = {
         "config.json": to_json(config),
         "generation_config.json": to_json(generation),
-        # One entry of metadata: several would be written in random order.
-        "model.safetensors": save(to_weights(model), metadata={"format": "pt"}),
         "tokenizer.json": tokenizer.to_str(pretty=True).encode(),
         "tokenizer_config.json": to_json(named),
     }
@@ -66,3 +67,10 @@ def model_folder(
 def to_json(value: Any) -> bytes:
     """Indented JSON with sorted keys."""
     return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False).encode() + b"\n"
+
+
+def copy_file(source: Path, writer: Writer) -> None:
+    """Append a file to `writer`, a few megabytes at a time."""
+    with source.open("rb") as file:
+        while block := file.read(_BLOCK):
+            writer.write(block)

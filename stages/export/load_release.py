@@ -27,12 +27,13 @@ def main(release: str, probes: str, register: str | None = None) -> dict[str, ob
         importlib.import_module(register)
     options = {"trust_remote_code": False, "local_files_only": True}
     tokenizer = AutoTokenizer.from_pretrained(release, **options)
-    model = AutoModelForCausalLM.from_pretrained(release, **options).eval()
+    # In the type of the release once, to see that it loads and writes so; then in float32, which
+    # holds every released number exactly.
+    model = AutoModelForCausalLM.from_pretrained(release, dtype="auto", **options).eval()
+    dtype = str(model.dtype).removeprefix("torch.")
     with open(os.path.join(probes, "probe.json"), encoding="utf-8") as file:
         probe = json.load(file)
     expected = load_file(os.path.join(probes, "expected.safetensors"))
-    with torch.no_grad():
-        logits = model(expected["tokens"]).logits
     encoded = [tokenizer(text, add_special_tokens=False)["input_ids"] for text in probe["texts"]]
     rendered: Any = ""
     asked: Any = {"input_ids": expected["tokens"]}
@@ -47,8 +48,14 @@ def main(release: str, probes: str, register: str | None = None) -> dict[str, ob
         not rendered or asked["input_ids"][0].tolist() == probe["rendered_ids"]
     )
     answer = model.generate(**asked, max_new_tokens=4, do_sample=False)
+    if dtype != "float32":
+        del model  # So that memory holds one model at a time.
+        model = AutoModelForCausalLM.from_pretrained(release, dtype=torch.float32, **options).eval()
+    with torch.no_grad():
+        logits = model(expected["tokens"]).logits
     return {
         "model_class": type(model).__name__,
+        "dtype": dtype,
         "parameters": sum(weight.numel() for weight in model.parameters()),
         "logit_difference": (logits.float() - expected["logits"]).abs().max().item(),
         "ids_equal": encoded == probe["ids"],

@@ -2,48 +2,33 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, Any
 
-from pydantic import Field
-
-from artifacts_schema.config import Config, Execution
+from artifacts_schema.config import Execution
 from stages.engine import Context, Many, One, Stage
+from stages.export.config import ExportConfig
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from artifacts_schema.manifest import InputRef
     from stages.engine import Input
-
-
-class ExportConfig(Config):
-    """What the release calls itself."""
-
-    name: str = Field(
-        default="ingot-model",
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,95}$",
-        description="Name of the model, as a repository may be called.",
-    )
-    description: str = Field(
-        default="A language model trained from scratch with Ingot.",
-        description="What the model is, in a sentence or two, for the card.",
-    )
-    license: str | None = Field(
-        default=None, description="Identifier of the licence on the Hub, e.g. apache-2.0."
-    )
-    languages: tuple[str, ...] = Field(
-        default=(), description="ISO 639-1 codes of the languages of the training text."
-    )
 
 
 class Export(Stage):
     """Write a checkpoint as a folder of `transformers` with card and lineage, and prove it loads.
 
     The class is the native one of the model's family (Llama, Qwen3, OLMo 2, SmolLM3, DeepSeek-V3);
-    `IngotForCausalLM` where none of them expresses the model. A fresh Python process, isolated,
-    with `torch` and `transformers` alone, loads the folder by the Auto classes; its logits, token
-    ids and rendered chat must be Ingot's own, or nothing is committed. No file names a date or a
-    machine.
+    `IngotForCausalLM` where none of them expresses the model. Weights go from the checkpoint's file
+    to shards one tensor at a time, in the type that they are stored in or a stated one. A fresh
+    Python process, isolated, with `torch` and `transformers` alone, loads the folder by the Auto
+    classes; its logits, token ids and rendered chat must be Ingot's own, or nothing is committed.
+    Only evaluations of the very checkpoint that is released are its scores. No file names a date or
+    a machine.
     """
 
-    name, version, reproducible = "export", 2, "numerics"
+    name, version, reproducible = "export", 3, "numerics"
     inputs = {"checkpoint": One("checkpoint"), "evaluation": Many("evaluation")}
     outputs = {"release": "release"}
     libraries = ("safetensors", "tokenizers", "torch", "transformers", "huggingface_hub")
@@ -51,32 +36,79 @@ class Export(Stage):
 
     def run(self, context: Context) -> None:
         from stages.export.card import Evaluation, model_card
-        from stages.export.folder import model_folder, to_json
-        from stages.export.verify import verify_release
+        from stages.export.folder import copy_file, model_folder, to_json
+        from stages.export.provenance import Provenance
+        from stages.export.verify import verify_release, write_probes
+        from stages.export.weights import ReleasedWeights, StoredWeights, round_weights
         from stages.model.files import read_model, read_tokenizer
+        from stages.text.special_tokens import SpecialTokens
 
+        config: ExportConfig = context.config
         checkpoint, evaluations = context.one("checkpoint"), context.many("evaluation")
-        model, tokenizer = read_model(checkpoint), read_tokenizer(checkpoint)
-        files = model_folder(model, tokenizer, checkpoint.read_json("tokenizer_config.json"))
-        context.progress(1, 3, "steps")
-        verified = verify_release(files, model, tokenizer, context.work)
-        context.progress(2, 3, "steps")
+        tokenizer = read_tokenizer(checkpoint)
+        described = checkpoint.read_json("tokenizer_config.json")
+        release, probes = (_empty(context.work / name) for name in ("release", "probes"))
+        with StoredWeights.opened(checkpoint) as stored:
+            model = read_model(checkpoint)
+            shape = model.config
+            weights = ReleasedWeights.of(shape, stored, config.dtype)
+            files = model_folder(shape, tokenizer, described, weights.dtype)
+            round_weights(model, stored, config.dtype)
+            tokens = write_probes(model, tokenizer, SpecialTokens.of(tokenizer, described), probes)
+            del model  # The process that loads the release needs the memory.
+
+            def check(done: int) -> None:
+                context.check_stop()
+                context.progress(done, len(weights.specs) + 1, "tensors")
+
+            names = weights.write(release, config.max_shard_bytes, check)
+        for name, content in files.items():
+            (release / name).write_bytes(content)
+        verified = verify_release(release, probes, shape, tokens)
+
+        provenance = Provenance.of(checkpoint)
+        measured = [Evaluation.read(evaluation, provenance) for evaluation in evaluations]
+        data = provenance.training_data()
         lineage = {
             "checkpoint": _named(checkpoint),
-            "evaluations": [_named(evaluation) for evaluation in evaluations],
+            "evaluations": [
+                {
+                    **_named(given),
+                    "measured": [_digested(one) for one in evaluation.checkpoints],
+                    "of_this_release": evaluation.relation == "release",
+                }
+                for given, evaluation in zip(evaluations, measured, strict=True)
+            ],
+            "training_data": [one.plain() for one in data],
             "state": checkpoint.read_json("state.json"),
         }
-        files["ingot.json"] = to_json({"lineage_format": 1, **lineage})
-        measured = [Evaluation.read(evaluation) for evaluation in evaluations]
-        card = model_card(context.config, model.config, lineage, measured, verified)
+        card = model_card(config, shape, weights.dtypes, lineage, data, measured, verified)
+        files["ingot.json"] = to_json({"lineage_format": 2, **lineage})
         files["README.md"] = card.encode()
+        for name in names:
+            with context.open("release", name) as writer:
+                copy_file(release / name, writer)
         for name, content in sorted(files.items()):
             context.write_bytes("release", name, content)
         context.count(
-            logit_difference=verified.logit_difference, probe_tokens=verified.probe_tokens
+            logit_difference=verified.logit_difference,
+            probe_tokens=verified.probe_tokens,
+            weight_files=sum(name.endswith(".safetensors") for name in names),
+            weight_bytes=sum(spec.bytes for spec in weights.specs.values()),
         )
         context.layout(device="cpu", dtype="float32", torch=verified.torch)
-        context.progress(3, 3, "steps")
+        context.progress(len(weights.specs) + 1, len(weights.specs) + 1, "tensors")
+
+
+def _empty(folder: Path) -> Path:
+    """A folder with nothing in it: a run that was killed may have left files of another layout."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
+
+
+def _digested(reference: InputRef) -> dict[str, str]:
+    return {"stage": reference.stage, "key": reference.key, "digest": reference.digest}
 
 
 def _named(given: Input) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,12 +16,13 @@ from artifacts_schema.errors import IngotError
 from stages.model.count import count_parameters
 from stages.model.huggingface import family_of
 from stages.text import chat
-from stages.text.special_tokens import SpecialTokens
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+    from stages.model.config import ModelConfig
     from stages.model.decoder import Decoder
+    from stages.text.special_tokens import SpecialTokens
 
 TOLERANCE = 1e-4
 """Largest difference of a logit between Ingot's decoder and the class that loads it, float32."""
@@ -56,24 +56,18 @@ class Verification:
 
 
 def verify_release(
-    files: Mapping[str, bytes], model: Decoder, tokenizer: Tokenizer, work: Path
+    release: Path, probes: Path, config: ModelConfig, probe_tokens: int
 ) -> Verification:
-    """Load `files` in a new process and compare; IngotError names what differs.
+    """Load the folder `release` in a new process and compare; IngotError names what differs.
 
     Where no native class expresses the model, the process imports Ingot's own first.
     """
-    release, probes = work / "release", work / "probes"
-    for folder in (release, probes):
-        folder.mkdir(parents=True, exist_ok=True)
-    for name, content in files.items():
-        (release / name).write_bytes(content)
-    special = SpecialTokens.of(tokenizer, json.loads(files["tokenizer_config.json"]))
-    family = family_of(model.config)
-    tokens = _write_probes(model, tokenizer, special, probes)
+    family = family_of(config)
     found = _run(release, probes, family.register)
     wanted = {
         "model_class": family.architecture,
-        "parameters": count_parameters(model.config).total,
+        "parameters": count_parameters(config).total,
+        "dtype": json.loads((release / "config.json").read_bytes())["dtype"],
         "ids_equal": True,
         "chat_equal": True,
         "generates": True,
@@ -88,13 +82,15 @@ def verify_release(
             where="export",
             hint="nothing was released; report it with the versions of torch and transformers",
         )
-    return Verification(found["logit_difference"], tokens, found["transformers"], found["torch"])
+    return Verification(
+        found["logit_difference"], probe_tokens, found["transformers"], found["torch"]
+    )
 
 
-def _write_probes(
-    model: Decoder, tokenizer: Tokenizer, special: SpecialTokens, folder: Path
-) -> int:
+def write_probes(model: Decoder, tokenizer: Tokenizer, special: SpecialTokens, folder: Path) -> int:
     """What Ingot itself makes of the probes; returns how many tokens the logits are of.
+
+    `model` has the weights of the release, in float32.
 
     Without tokens for turns there is no chat to compare.
     """

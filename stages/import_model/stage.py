@@ -30,12 +30,13 @@ class ImportModel(Stage):
 
     Safetensors and JSON alone are read: no pickle, no code of the model. The config must be one
     that the decoder expresses exactly; each tensor must be there, of its shape, finite, and of use.
-    Weights go from file to file one at a time, in float32, so memory holds the largest of them.
+    Weights go from file to file one at a time, in the type that they were published in, so memory
+    holds the largest of them and the checkpoint is no larger than the model.
     With a `tokenizer` (of `import_tokenizer`) the checkpoint carries that one, else the one that
     lies beside the model.
     """
 
-    name, version, reproducible = "import_model", 1, "bytes"
+    name, version, reproducible = "import_model", 2, "bytes"
     inputs = {"snapshot": One("snapshot"), "tokenizer": Maybe("tokenizer")}
     outputs = {"checkpoint": "checkpoint"}
     libraries = ("torch",)
@@ -48,9 +49,9 @@ class ImportModel(Stage):
         from stages.import_model.published import opened
         from stages.import_model.tokenizer import carried
         from stages.import_model.weights import DecoderWeights, vocabulary_rows
-        from stages.import_model.write import write_safetensors
         from stages.model.files import CONFIG_FILE, WEIGHTS_FILE
         from stages.model.huggingface import from_config
+        from stages.model.safetensors_writer import write_safetensors
 
         files = find_files(source_files(context.one("snapshot")))
         published = from_config(files.config, where=files.config_where)
@@ -61,7 +62,7 @@ class ImportModel(Stage):
             weights.check_tied()
             context.log.info("%s: %d tensors are as the config says", files.name, len(tensors))
             with context.open("checkpoint", WEIGHTS_FILE) as file:
-                write_safetensors(file, weights.shapes, weights.told(context))
+                write_safetensors(file, weights.specs, weights.told(context))
         config = published.model_copy(update={"vocabulary_size": rows})
         context.write_json("checkpoint", CONFIG_FILE, config.plain())
         for name, content in (tokenizer.files if tokenizer else {}).items():

@@ -13,6 +13,7 @@ from artifacts_schema.errors import InputError
 from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
 from stages.model.huggingface import adopt, adoption, from_config
+from stages.model.safetensors_writer import TensorSpec
 
 if TYPE_CHECKING:
     from stages.engine import Context
@@ -26,7 +27,7 @@ _TIED_HEAD = "lm_head.weight"
 
 
 class DecoderWeights:
-    """Shapes of all weights, and each weight on demand.
+    """Types and shapes of all weights, and each weight on demand.
 
     The vocabulary gets `rows` rows: those behind the published ones are their mean, which makes no
     new token likely (Hewitt 2021, "Initializing New Word Embeddings for Pretrained Language
@@ -42,16 +43,21 @@ class DecoderWeights:
         assert expected.keys() == self.weights.keys(), "the family names every weight once"
         for name, shape in expected.items():
             self._check(self.weights[name], shape)
-        self.shapes = {
-            name: (rows, *shape[1:]) if name in _VOCABULARY else shape
+        self.specs = {
+            name: TensorSpec(
+                self._dtype(self.weights[name]),
+                (rows, *shape[1:]) if name in _VOCABULARY else shape,
+            )
             for name, shape in expected.items()
         }
 
     def __getitem__(self, name: str) -> Tensor:
-        """A weight in float32."""
+        """A weight in the type that it was published in."""
         weight = adopt(self.weights[name], self.published, where=self.where)
         lacking = self.rows - weight.shape[0] if name in _VOCABULARY else 0
-        return torch.cat((weight, mean_row(weight).expand(lacking, -1))) if lacking else weight
+        if lacking:
+            weight = torch.cat((weight, mean_row(weight).expand(lacking, -1)))
+        return weight.to(self.specs[name].dtype)
 
     def told(self, context: Context) -> Callable[[str], Tensor]:
         """Each weight on demand, with progress, unless the stage is asked to stop."""
@@ -60,7 +66,7 @@ class DecoderWeights:
         def get(name: str) -> Tensor:
             context.check_stop()
             weight = self[name]
-            context.progress(next(done), len(self.shapes), "weights")
+            context.progress(next(done), len(self.specs), "weights")
             return weight
 
         return get
@@ -76,6 +82,11 @@ class DecoderWeights:
                 where=self.where,
                 hint="set tie_word_embeddings as the model was trained, and pin the file again",
             )
+
+    def _dtype(self, weight: Weight) -> torch.dtype:
+        """The type of its tensors, or one that holds the numbers of all."""
+        found = {self.published.entry(name).dtype for name in weight.published}
+        return found.pop() if len(found) == 1 else torch.float32
 
     def _check(self, weight: Weight, shape: tuple[int, ...]) -> None:
         expected = shape[1:] if len(weight.published) > 1 else shape

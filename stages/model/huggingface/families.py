@@ -39,11 +39,17 @@ def family_of(config: ModelConfig) -> Family:
 
 
 def to_config(
-    config: ModelConfig, *, bos: int | None, eos: int | list[int] | None, pad: int | None
+    config: ModelConfig,
+    *,
+    bos: int | None,
+    eos: int | list[int] | None,
+    pad: int | None,
+    dtype: str = "float32",
 ) -> dict[str, Any]:
     """`config.json` of `config` with the ids of the tokenizer's special tokens.
 
-    Written so that transformers 4 reads it too.
+    `dtype` is the type that `transformers` loads the weights in. Written so that transformers 4
+    reads it too.
     """
     family = family_of(config)
     return {
@@ -53,16 +59,21 @@ def to_config(
         "bos_token_id": bos,
         "eos_token_id": eos,
         "pad_token_id": pad,
-        "dtype": "float32",
-        "torch_dtype": "float32",
+        "dtype": dtype,
+        "torch_dtype": dtype,
     }
+
+
+def published_weights(config: ModelConfig) -> list[Weight]:
+    """The decoder's weights, each with the names that its family publishes it by."""
+    return list(family_of(config).weights(config, Fields({}, "")))
 
 
 def to_weights(model: Decoder) -> dict[str, Tensor]:
     """Weights of `model` on CPU, under the names that its family publishes them by."""
     state = model.state_dict()
     published: dict[str, Tensor] = {}
-    for weight in family_of(model.config).weights(model.config, Fields({}, "")):
+    for weight in published_weights(model.config):
         published.update(weight.publish(state.pop(weight.name).detach().cpu()))
     assert not state, f"weights without a published name: {sorted(state)}"
     return published

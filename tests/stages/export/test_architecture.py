@@ -26,6 +26,6 @@ WORDS = {
 
 @pytest.mark.parametrize("words", WORDS)
 def test_a_part_is_named_where_it_is_there_and_only_there(words):
-    assert words in architecture(shape(**WORDS[words]))
+    assert words in architecture(shape(**WORDS[words]), "float32")
     without = {"latent": LATENT} if words == "key and value heads" else {}
-    assert words not in architecture(shape(**without))
+    assert words not in architecture(shape(**without), "float32")

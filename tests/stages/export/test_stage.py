@@ -1,7 +1,6 @@
 import json
 
 import pytest
-import torch
 from safetensors.torch import load, save
 
 from artifacts_schema.errors import IngotError, InputError
@@ -10,10 +9,11 @@ from stages.engine.page import Artifact
 from stages.export.folder import model_folder
 from stages.export.page import summary
 from stages.export.stage import Export
-from stages.export.verify import verify_release
+from stages.export.verify import verify_release, write_probes
 from stages.model.config import ModelConfig
-from stages.model.decoder import Decoder
 from stages.model.files import model_files
+from stages.model.huggingface import to_weights
+from stages.text.special_tokens import SpecialTokens
 from stages.tokenizer.training import transformers_config
 
 TOKENIZER_CONFIG = transformers_config("llama-bpe")
@@ -26,7 +26,9 @@ def evaluation(given):
     return given(
         "evaluation",
         {
-            "results.parquet": [{**result, "standard_error": 0.1, "baseline": 0.25}],
+            "results.parquet": [
+                {**result, "standard_error": 0.1, "low": 0.3, "high": 0.7, "baseline": 0.25}
+            ],
             "items.parquet": [item],
             "generations.parquet": [{"prompt": "A", "completion": "B", "form": "text"}],
         },
@@ -57,54 +59,70 @@ def test_a_release_loads_by_transformers_alone_and_twice_to_the_same_bytes(
     assert release.read_json("ingot.json")["checkpoint"]["digest"] == (
         checkpoint[0].output("checkpoint").digest
     )
-    assert "| quiz | accuracy | 0.5000 | 0.1000 | 0.2500 | 10 |" in (
-        release.read_bytes("README.md").decode()
+    # Nothing says which checkpoint this evaluation measured, so it is no score of the release.
+    card = release.read_bytes("README.md").decode()
+    assert "model-index" not in card
+    assert (
+        "| quiz | accuracy | 0.5000 | 0.3000 to 0.7000 | 0.2500 | 10 |"
+        in (card.split("## Other checkpoints")[1])
     )
     remove_artifact(store, made)
     assert run_stage(Export, config, inputs).output("release").digest == release.digest
 
 
-def test_a_release_that_transformers_reads_otherwise_is_refused_by_what_differs(
-    tmp_path, model, tokenizer
-):
-    files = model_folder(model, tokenizer, TOKENIZER_CONFIG)
-    weights = load(files["model.safetensors"])
+@pytest.fixture
+def folder(tmp_path, tokenizer):
+    """`folder(model)` → a release folder, its probes, and how many tokens these have."""
+
+    def make(model):
+        release, probes = tmp_path / "release", tmp_path / "probes"
+        files = model_folder(model.config, tokenizer, TOKENIZER_CONFIG, "float32")
+        files["model.safetensors"] = save(to_weights(model), metadata={"format": "pt"})
+        for place in (release, probes):
+            place.mkdir()
+        for name, content in files.items():
+            (release / name).write_bytes(content)
+        special = SpecialTokens.of(tokenizer, TOKENIZER_CONFIG)
+        return release, probes, write_probes(model, tokenizer, special, probes)
+
+    return make
+
+
+def test_a_release_that_transformers_reads_otherwise_is_refused_by_what_differs(folder, model):
+    release, probes, tokens = folder(model)
+    weights = load((release / "model.safetensors").read_bytes())
     weights["model.norm.weight"] = weights["model.norm.weight"] * 1.01
-    files["model.safetensors"] = save(weights, metadata={"format": "pt"})
-    files["chat_template.jinja"] += b"!"
+    (release / "model.safetensors").write_bytes(save(weights, metadata={"format": "pt"}))
+    with (release / "chat_template.jinja").open("a") as file:
+        file.write("!")
     with pytest.raises(IngotError, match=r"chat_equal is False; logits differ by"):
-        verify_release(files, model, tokenizer, tmp_path)
+        verify_release(release, probes, model.config, tokens)
 
 
-def test_a_release_that_does_not_load_is_refused_with_the_reason(tmp_path, model, tokenizer):
-    files = model_folder(model, tokenizer, TOKENIZER_CONFIG)
-    files["config.json"] = json.dumps({"model_type": "no-such-model"}).encode()
+def test_a_release_that_does_not_load_is_refused_with_the_reason(folder, model):
+    release, probes, tokens = folder(model)
+    (release / "config.json").write_text('{"model_type": "no-such-model", "dtype": "float32"}')
     with pytest.raises(IngotError, match=r"cannot load the release: .*no-such-model"):
-        verify_release(files, model, tokenizer, tmp_path)
-
-
-def test_untied_weights_are_released_with_their_output_projection(model, tokenizer):
-    untied = Decoder(ModelConfig(**{**model.config.plain(), "tied_embeddings": False}), seed=3)
-    files = model_folder(untied, tokenizer, TOKENIZER_CONFIG)
-    assert torch.equal(load(files["model.safetensors"])["lm_head.weight"], untied.head.weight)
+        verify_release(release, probes, model.config, tokens)
 
 
 def test_a_tokenizer_with_more_tokens_than_the_model_is_refused(model, tokenizer):
-    small = Decoder(ModelConfig(**{**model.config.plain(), "vocabulary_size": 300}))
+    small = ModelConfig(**{**model.config.plain(), "vocabulary_size": 300})
     with pytest.raises(InputError, match="the tokenizer has 400 tokens, the model 300"):
-        model_folder(small, tokenizer, TOKENIZER_CONFIG)
+        model_folder(small, tokenizer, TOKENIZER_CONFIG, "float32")
 
 
 def test_a_decoder_of_experts_and_latent_attention_is_released_as_a_native_class(
-    tmp_path, make_model, tokenizer
+    folder, make_model
 ):
     latent = {"kv_rank": 12, "plain_width": 10, "rotary_width": 8, "value_width": 6}
     experts = {"experts": 8, "chosen": 3, "shared": 1, "width": 16, "first": 1}
     shape = {"latent": latent, "experts": experts, "kv_heads": 4}
     model = make_model(**shape, rope_scaling={"factor": 4.0, "original_context": 32})
-    files = model_folder(model, tokenizer, TOKENIZER_CONFIG)
-    assert json.loads(files["config.json"])["architectures"] == ["DeepseekV3ForCausalLM"]
-    assert verify_release(files, model, tokenizer, tmp_path).logit_difference <= 1e-5
+    release, probes, tokens = folder(model)
+    config = json.loads((release / "config.json").read_bytes())
+    assert config["architectures"] == ["DeepseekV3ForCausalLM"]
+    assert verify_release(release, probes, model.config, tokens).logit_difference <= 1e-5
 
 
 def test_what_no_native_class_expresses_is_released_as_our_own_without_code(

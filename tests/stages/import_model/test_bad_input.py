@@ -14,8 +14,8 @@ from safetensors.torch import save
 
 from artifacts_schema.errors import InputError
 from stages.import_model.safetensors_file import SafetensorsFile
-from stages.import_model.write import write_safetensors
 from stages.model.huggingface import from_config
+from stages.model.safetensors_writer import TensorSpec, write_safetensors
 
 INDEX = "model.safetensors.index.json"
 NORM = "model.norm.weight"
@@ -259,18 +259,23 @@ def test_whatever_the_bytes_are_reading_ends_in_tensors_or_an_input_error(change
 @drawn(
     st.dictionaries(
         st.text(min_size=1, max_size=8),
-        st.lists(st.integers(0, 3), max_size=3),
+        st.tuples(
+            st.lists(st.integers(0, 3), max_size=3),
+            st.sampled_from((torch.float32, torch.bfloat16, torch.float16)),
+        ),
         min_size=1,
         max_size=6,
-    )
+    ),
+    st.sampled_from((None, {"format": "pt"})),
 )
-def test_what_is_written_is_what_the_safetensors_library_writes(shapes):
+def test_what_is_written_is_what_the_safetensors_library_writes(described, metadata):
     import io
 
-    tensors = {name: torch.randn(shape) for name, shape in shapes.items()}
+    tensors = {name: torch.randn(shape).to(dtype) for name, (shape, dtype) in described.items()}
     file = io.BytesIO()
-    write_safetensors(file, {name: tuple(t.shape) for name, t in tensors.items()}, tensors.get)
-    assert file.getvalue() == save(tensors)
+    specs = {name: TensorSpec(t.dtype, tuple(t.shape)) for name, t in tensors.items()}
+    write_safetensors(file, specs, tensors.get, metadata)
+    assert file.getvalue() == save(tensors, metadata=metadata)
 
 
 @settings(max_examples=200, deadline=None)

@@ -45,11 +45,26 @@ def test_one_file_and_shards_of_a_model_give_the_bytes_that_training_would_write
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_half_precision_becomes_float32_without_loss(dtype, saved, bring):
+def test_half_precision_is_kept_bit_by_bit_and_computed_in_float32(dtype, saved, bring):
     files, native = saved("llama", dtype=dtype)
-    found = load(bring(files).read_bytes("model.safetensors"))["blocks.2.mlp.up.weight"]
-    assert found.dtype == torch.float32
-    assert torch.equal(found, native.model.layers[2].mlp.up_proj.weight.float())
+    checkpoint = bring(files)
+    found = load(checkpoint.read_bytes("model.safetensors"))
+    assert {one.dtype for one in found.values()} == {dtype}
+    up = native.model.layers[2].mlp.up_proj.weight
+    assert torch.equal(found["blocks.2.mlp.up.weight"], up)
+    assert torch.equal(read_model(checkpoint).blocks[2].mlp.up.weight, up.float())
+
+
+def test_a_tensor_of_another_type_among_them_keeps_its_own(folder, bring):
+    files = folder("deepseek_v3")
+    tensors = {name: one.bfloat16() for name, one in load(files["model.safetensors"]).items()}
+    bias = "model.layers.1.mlp.gate.e_score_correction_bias"
+    tensors[bias] = tensors[bias].float()
+    checkpoint = bring({**files, "model.safetensors": save(tensors)})
+    found = load(checkpoint.read_bytes("model.safetensors"))
+    single = [name for name, one in found.items() if one.dtype == torch.float32]
+    assert len(single) == 1
+    assert torch.equal(found[single[0]], tensors[bias])
 
 
 def test_the_same_snapshot_gives_the_same_bytes_again(store, run_stage, snapshot, folder):

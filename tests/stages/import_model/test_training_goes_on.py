@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 from published_shapes import SHAPES
+from safetensors.torch import save
 
 from artifacts_schema.errors import IngotError
 from stages.export.folder import model_folder
 from stages.import_model.stage import ImportModel
 from stages.model.decoder import Decoder
 from stages.model.files import read_model, read_tokenizer
+from stages.model.huggingface import to_weights
 from stages.pack.stage import Pack
 from stages.pretrain.stage import Pretrain
 from stages.text.special_tokens import padded
@@ -43,11 +45,9 @@ def test_a_release_is_imported_and_trained_on(name, packed, run_stage, snapshot,
     tokenizer = read_input(*packed["tokenizer"][0])
     rows = padded(tokenizer.read_json("training.json")["vocabulary_size"], 64)
     config = SHAPES[name].model_copy(update={"vocabulary_size": rows})
-    files = model_folder(
-        Decoder(config, seed=4),
-        read_tokenizer(tokenizer),
-        tokenizer.read_json("tokenizer_config.json"),
-    )
+    described = tokenizer.read_json("tokenizer_config.json")
+    files = model_folder(config, read_tokenizer(tokenizer), described, "float32")
+    files["model.safetensors"] = save(to_weights(Decoder(config, seed=4)))
     given = {"snapshot": snapshot(files), "tokenizer": packed["tokenizer"]}
     start = run_stage(ImportModel, {}, given)
     phase = {

@@ -1,0 +1,40 @@
+"""Settings of the export stage."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from artifacts_schema.config import Config
+
+
+class ExportConfig(Config):
+    """What the release calls itself, and how its weights are stored."""
+
+    name: str = Field(
+        default="ingot-model",
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,95}$",
+        description="Name of the model, as a repository may be called.",
+    )
+    description: str = Field(
+        default="A language model trained from scratch with Ingot.",
+        description="What the model is, in a sentence or two, for the card.",
+    )
+    license: str | None = Field(
+        default=None, description="Identifier of the licence on the Hub, e.g. apache-2.0."
+    )
+    languages: tuple[str, ...] = Field(
+        default=(), description="ISO 639-1 codes of the languages of the training text."
+    )
+    dtype: Literal["keep", "float32", "bfloat16", "float16"] = Field(
+        default="keep",
+        description="Type of the weights. `keep`: as the checkpoint stores each; that is float32 "
+        "after training, and the published type of a model that was only imported.",
+    )
+    max_shard_bytes: int = Field(
+        default=5_000_000_000,
+        ge=1,
+        description="Bytes of tensors in one file of weights; a larger tensor has a file of its "
+        "own.",
+    )
