@@ -1,8 +1,17 @@
+"""The card: what it says, and of which checkpoint it says it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
 import pytest
 import yaml
 
+from artifacts_schema.manifest import InputRef
 from stages.export.card import Evaluation, at_chance, front_matter, model_card, results_table
-from stages.export.stage import ExportConfig
+from stages.export.config import ExportConfig
+from stages.export.provenance import TrainingData, Treatment
 from stages.export.verify import Verification
 from stages.model.config import ModelConfig
 from stages.model.count import count_parameters
@@ -22,9 +31,38 @@ def row(benchmark="quiz", metric="accuracy", value=0.5, error=0.05, baseline=0.2
         "metric": metric,
         "value": value,
         "standard_error": error,
+        "low": None if error is None else value - 2 * error,
+        "high": None if error is None else value + 2 * error,
         "count": 1200,
         "baseline": baseline,
     }
+
+
+def reference(stage, letter, kind="checkpoint"):
+    return InputRef(stage=stage, key=letter * 64, output=kind, kind=kind, digest=letter * 64)
+
+
+def evaluated(*rows, relation="release", samples=(), corpus=False, letter="e", **revisions):
+    measured = {"release": "dpo", "earlier": "pretrain", "other": "elsewhere"}[relation]
+    return Evaluation(
+        "evaluate",
+        letter * 64,
+        rows,
+        tuple(samples),
+        (reference(measured, "a"),),
+        relation,
+        corpus,
+        revisions,
+    )
+
+
+def card_of(*evaluations, data=(), lineage=LINEAGE):
+    return model_card(ExportConfig(), MODEL, "float32", lineage, data, evaluations, VERIFIED)
+
+
+def section(card, title):
+    """What stands under a heading of the second level."""
+    return card.split(f"\n## {title}\n", 1)[1].split("\n## ", 1)[0]
 
 
 @pytest.mark.parametrize(
@@ -37,37 +75,115 @@ def row(benchmark="quiz", metric="accuracy", value=0.5, error=0.05, baseline=0.2
         (row(metric="bits_per_byte", value=2.15, baseline=2.2), True),
         (row(metric="bits_per_byte", value=2.5, baseline=2.2), True),
         (row(baseline=None), False),
-        (row(value=0.3, error=None), False),
+        (row(value=0.3, error=None), True),
+        (row(value=math.nan), True),
     ],
 )
-def test_a_score_is_told_from_chance_by_two_standard_errors(score, expected):
+def test_a_score_beats_its_baseline_if_its_whole_interval_does(score, expected):
     assert at_chance(score) is expected
 
 
-def test_every_score_stands_with_its_standard_error_and_count():
-    table = results_table([row(benchmark="a|b", baseline=None)])
-    assert table.splitlines()[-1] == r"| a\|b | accuracy | 0.5000 | 0.0500 | – | 1,200 |"
+def test_every_score_stands_with_its_interval_and_count():
+    table = results_table([row(benchmark="a|b", baseline=None), row(error=None)])
+    assert table.splitlines()[-2:] == [
+        r"| a\|b | accuracy | 0.5000 | 0.4000 to 0.6000 | – | 1,200 |",
+        "| quiz | accuracy | 0.5000 | – | 0.2500 | 1,200 |",
+    ]
 
 
-def test_the_front_matter_is_what_the_hub_reads():
+def test_each_data_set_has_an_entry_of_its_own_as_the_hub_reads_it(tmp_path):
+    from huggingface_hub import ModelCard
+
+    own = evaluated(
+        row(),
+        row(metric="accuracy_clean", value=0.4),
+        row("prose", "bits_per_byte", 2.0),
+        row("held_out/web", "bits_per_byte", 1.5),
+        row("held_out/code", "bits_per_byte", 1.6),
+        row("held_out/none", "bits_per_byte", math.nan),
+        row("planted/garbled", "recall", 1.0),
+        benchmarks="b" * 12,
+        held_out="h" * 12,
+    )
     config = ExportConfig(name="my-model", license="apache-2.0", languages=("en",))
-    planted = row(benchmark="planted/garbled", metric="recall")
-    head = front_matter(config, [Evaluation("evaluate", "e" * 64, (row(), planted), ())])
+    head = front_matter(config, [own])
     values = yaml.safe_load(head.strip("-"))
-    assert values["license"] == "apache-2.0"
-    assert values["library_name"] == "transformers"
+    assert (values["license"], values["library_name"]) == ("apache-2.0", "transformers")
+    (tmp_path / "README.md").write_text(f"{head}\n# my-model\n")
+    data = ModelCard.load(tmp_path / "README.md").data
+    assert data.model_name == "my-model"
+    found = {
+        (r.dataset_name, r.dataset_type, r.dataset_config, r.dataset_split, r.dataset_revision): (
+            r.metric_type,
+            r.metric_value,
+        )
+        for r in data.eval_results
+    }
+    bits = "bits_per_byte"
+    assert found == {
+        ("quiz", "quiz", "all", "test", "b" * 12): ("accuracy", 0.5),
+        ("quiz, without contaminated items", "quiz", "clean", "test", "b" * 12): ("accuracy", 0.4),
+        ("prose", "prose", "all", "test", "b" * 12): (bits, 2.0),
+        ("held-out text of web", "held_out", "web", "held_out", "h" * 12): (bits, 1.5),
+        ("held-out text of code", "held_out", "code", "held_out", "h" * 12): (bits, 1.6),
+    }
+    # One entry of the index for each, none with two metrics of one type.
     (entry,) = values["model-index"]
-    assert entry["name"] == "my-model"
-    assert [result["dataset"]["name"] for result in entry["results"]] == ["quiz"]
+    assert len(entry["results"]) == 5
+    assert all(len(result["metrics"]) == 1 for result in entry["results"])
 
 
-def test_the_card_says_what_it_is_where_it_came_from_and_what_it_is_not():
-    rows = (row(value=0.26), row(benchmark="planted/garbled", metric="recall", value=1.0))
+def test_scores_of_another_checkpoint_are_not_those_of_the_release():
+    own = evaluated(row(value=0.9))
+    sample = {"form": "text", "prompt": "Once", "completion": " upon a time"}
+    earlier = evaluated(
+        row("old", value=0.11), row("held_out/web", "bits_per_byte", 3.0),
+        relation="earlier", samples=[sample], letter="b",
+    )  # fmt: skip
+    other = evaluated(row("foreign", value=0.12), relation="other", letter="7")
+    card = card_of(earlier, own, other)
+    head = card.split("\n---\n", 1)[0]
+    assert "0.9" in head
+    for missing in ("old", "held_out", "foreign", "0.11", "0.12"):
+        assert missing not in head
+    assert "| quiz | accuracy | 0.9000 |" in section(card, "Evaluation")
+    assert "old" not in section(card, "Evaluation")
+    assert "`pretrain/aaaaaaaaaaaa`" in section(card, "Earlier checkpoints")
+    assert "| old | accuracy | 0.1100 |" in section(card, "Earlier checkpoints")
+    assert "| foreign | accuracy | 0.1200 |" in section(card, "Other checkpoints")
+    assert "upon a time" not in card
+    # Limits are of the release too: the bits of the earlier checkpoint are worse than its baseline.
+    assert "Not shown to be better" not in card
+
+
+def test_with_evaluations_of_other_checkpoints_alone_it_has_no_score():
+    card = card_of(evaluated(row(), relation="earlier"))
+    assert "model-index" not in card
+    assert "released without an evaluation" in section(card, "Evaluation")
+    assert "released without an evaluation" in section(card, "Limits")
+
+
+def test_planted_defects_are_of_the_corpus_and_stand_once():
+    planted = row("planted/garbled", "recall", 1.0)
+    of_ours = [evaluated(row(), planted, corpus=True), evaluated(planted, corpus=True)]
+    card = card_of(*of_ours)
+    assert card.count("planted/garbled") == 1
+    assert "planted/garbled" in section(card, "Training data")
+    elsewhere = evaluated(row(), planted, corpus=False)
+    assert "planted/garbled" not in card_of(elsewhere)
+
+
+def test_a_benchmark_at_chance_is_named_once_with_its_metrics():
+    again = evaluated(row(value=0.26), letter="9")
+    twice = (evaluated(row(value=0.26), row(metric="accuracy_by_bytes", value=0.25)), again)
+    (line,) = [line for line in card_of(*twice).splitlines() if "Not shown" in line]
+    assert line.endswith(": quiz (accuracy, accuracy_by_bytes).")
+
+
+def test_the_card_says_what_it_is_and_where_it_came_from():
     sample = {"form": "chat", "prompt": "Who?\n", "completion": "Nobody."}
-    evaluation = Evaluation("evaluate", "e" * 64, rows, (sample,))
-    card = model_card(ExportConfig(), MODEL, LINEAGE, [evaluation], VERIFIED)
+    card = card_of(evaluated(row(), samples=[sample]))
     assert f"{count_parameters(MODEL).total:,} parameters" in card
-    assert "Not better than its baseline by two standard errors: quiz (accuracy)" in card
     assert "| checkpoint | dpo | `cccccccccccc` | `dddddddddddd` |" in card
     assert "1,200 training steps and 34,567 tokens" in card
     assert "    Who?\n    Nobody." in card
@@ -75,7 +191,46 @@ def test_the_card_says_what_it_is_where_it_came_from_and_what_it_is_not():
 
 
 def test_a_release_without_evaluation_says_so():
-    lineage = {**LINEAGE, "evaluations": [], "state": {}}
-    card = model_card(ExportConfig(), MODEL, lineage, [], VERIFIED)
+    card = card_of(lineage={**LINEAGE, "evaluations": [], "state": {}})
     assert "released without an evaluation" in card
     assert "model-index" not in card
+
+
+# Training data -----------------------------------------------------------------------------------
+
+FILTERED = TrainingData(
+    trained=("pretrain", "a" * 64),
+    data=reference("pack", "b", "token_shards"),
+    treatments=(Treatment(("filter", "c" * 64), ("email", "phone"), ("card",), ("secret",)),),
+    personal_data="all",
+    benchmarks=(reference("benchmarks", "d", "benchmarks"),),
+    decontaminated="all",
+    forget_lists=2,
+)
+RAW = TrainingData(
+    ("sft", "e" * 64), reference("conversations", "f", "conversations"), (), "none", (), "none", 0
+)
+
+
+def test_what_was_redacted_dropped_kept_and_looked_for_stands_by_training_stage():
+    text = section(card_of(data=[RAW, FILTERED]), "Training data")
+    chat, web = text.split("`pretrain/aaaaaaaaaaaa` was trained on")
+    assert "`sft/eeeeeeeeeeee` was trained on conversations `conversations/ffffffffffff`" in chat
+    assert "not looked for" in chat
+    assert "Not compared with any benchmark" in chat
+    assert "No list of documents to forget" in chat
+    assert "token shards `pack/bbbbbbbbbbbb`" in web
+    assert "redacted: email, phone; dropped with what holds it: card; kept: secret." in web
+    assert "Compared with benchmarks `benchmarks/dddddddddddd`" in web
+    assert "2 lists of documents to forget" in web
+
+
+def test_what_holds_for_part_of_the_data_is_not_said_of_all():
+    part = replace(FILTERED, personal_data="part", decontaminated="part")
+    text = section(card_of(data=[part]), "Training data")
+    assert "Part of this data went through no step that looks for personal data." in text
+    assert "Compared in part with benchmarks" in text
+
+
+def test_data_of_a_model_that_was_trained_elsewhere_is_not_known():
+    assert "not known" in section(card_of(), "Training data")

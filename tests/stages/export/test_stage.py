@@ -1,11 +1,13 @@
 import json
 
 import pytest
+from huggingface_hub import ModelCard
 from safetensors.torch import load, save
 
 from artifacts_schema.errors import IngotError, InputError
 from artifacts_schema.store.gc import remove_artifact
 from stages.engine.page import Artifact
+from stages.evaluate.stage import Evaluate
 from stages.export.folder import model_folder
 from stages.export.page import summary
 from stages.export.stage import Export
@@ -68,6 +70,51 @@ def test_a_release_loads_by_transformers_alone_and_twice_to_the_same_bytes(
     )
     remove_artifact(store, made)
     assert run_stage(Export, config, inputs).output("release").digest == release.digest
+
+
+def test_only_evaluations_of_the_released_checkpoint_are_its_scores(
+    run_stage, read_input, given, checkpoint, make_model, tokenizer
+):
+    """Two real evaluations of equal data: that of the release is listed as its own, by digest."""
+    files = {
+        **model_files(make_model(layers=1, context=128)),
+        "tokenizer.json": tokenizer.to_str().encode(),
+        "tokenizer_config.json": TOKENIZER_CONFIG,
+        "state.json": {},
+    }
+    base = given("checkpoint", files)
+    question = {"form": "multiple_choice", "choices": ["Paris", "Rome"], "metadata": "{}"}
+    items = [
+        {**question, "benchmark": "quiz", "item_id": str(n), "prompt": f"{n}:", "answer": 0}
+        for n in range(4)
+    ]
+    asked = [given("benchmarks", {"00000.parquet": items})]
+    quiet = {"text_prompts": ["Once"], "chat_prompts": [], "max_new_tokens": 2}
+    own, others = (
+        run_stage(Evaluate, quiet, {"checkpoint": [one], "benchmarks": asked})
+        for one in (checkpoint, base)
+    )
+    evaluations = [(others, "evaluation"), (own, "evaluation")]
+    made = run_stage(Export, {}, {"checkpoint": [checkpoint], "evaluation": evaluations})
+    release = read_input(made, "release")
+    measured = release.read_json("ingot.json")["evaluations"]
+    assert [one["of_this_release"] for one in measured] == [False, True]
+    assert measured[0]["measured"][0]["digest"] == base[0].output("checkpoint").digest
+    card = release.read_bytes("README.md").decode()
+    data = ModelCard(card).data
+    scores = {row["metric"]: row["value"] for row in read_rows(read_input(own, "evaluation"))}
+    assert {r.metric_type: r.metric_value for r in data.eval_results} == pytest.approx(
+        scores, abs=1e-6
+    )
+    assert {r.dataset_revision for r in data.eval_results} == {
+        asked[0][0].output("benchmarks").digest[:12]
+    }
+    assert card.count("Sample (text, prompt first)") == 1
+    assert f"`{base[0].stage}/{base[0].key[:12]}`" in card.split("## Other checkpoints")[1]
+
+
+def read_rows(evaluation):
+    return evaluation.read_table("results.parquet").to_pylist()
 
 
 @pytest.fixture
