@@ -33,8 +33,9 @@ PLANTED, HELD_OUT = "planted/", "held_out/"
 CLEAN = "_clean"
 
 HELD_OUT_MEASURE = (
-    "`held_out/…` is the held-out text of a source up to `max_held_out_tokens`, in float32; the "
-    "held-out curve of a training run is of fewer sequences, in the precision of the training."
+    "`held_out/…` is the held-out text of a source, evenly spaced sequences up to "
+    "`max_held_out_tokens`, in float32. A training run measures other sequences "
+    "(`max_held_out_sequences`), so its numbers differ."
 )
 """Why an evaluation and a training run give different numbers for one model and one source."""
 
@@ -108,10 +109,8 @@ def contamination(items: pa.Table) -> list[Figure]:
                 metric,
                 clean["value_count"] if clean else 0,
                 dirty["value_count"] if dirty else 0,
-                cell(clean["value_mean"]) if clean else None,
-                cell(dirty["value_mean"]) if dirty else None,
-                _share_interval(clean) if is_share else None,
-                _share_interval(dirty) if is_share else None,
+                _mean(clean, is_share),
+                _mean(dirty, is_share),
             )
         )
     columns = (
@@ -121,25 +120,25 @@ def contamination(items: pa.Table) -> list[Figure]:
         number("contaminated n"),
         number("clean", ".3f"),
         number("contaminated", ".3f"),
-        Column("clean, 95 %", align="right"),
-        Column("contaminated, 95 %", align="right"),
     )
     note = (
         "An item is contaminated if the kept corpus holds an n-gram of it. Means over items, each "
-        "counting alike; scores above weigh bits per byte by bytes. Intervals are Wilson's and "
-        "stand where the values are shares."
+        "counting alike; scores above weigh bits per byte by bytes. Shares have their 95 % "
+        "interval (Wilson's) in brackets."
     )
     return [TableFigure("Contaminated and clean items", columns, tuple(rows), note)]
 
 
-def _share_interval(group: Row | None) -> Cell:
-    """`0.10–0.54`: the interval of a mean of zeros and ones; None without items."""
+def _mean(group: Row | None, is_share: bool) -> Cell:
+    """The mean of a group, of zeros and ones as `0.250 (0.046–0.699)`; None without items."""
     from stages.scoring.uncertainty import wilson
 
-    if group is None or not math.isfinite(group["value_mean"]):
+    if group is None:
         return None
-    count = group["value_count"]
-    return interval_text(*wilson(round(group["value_mean"] * count), count))
+    mean, count = group["value_mean"], group["value_count"]
+    if not is_share or not math.isfinite(mean):
+        return cell(mean)
+    return f"{mean:.3f} ({interval_text(*wilson(round(mean * count), count))})"
 
 
 def interval_text(low: float | None, high: float | None) -> Cell:

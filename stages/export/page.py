@@ -45,16 +45,20 @@ def verified(artifact: Artifact) -> TableFigure:
     """What a fresh process with `transformers` alone found; a release that fails is not made."""
     counts, libraries = artifact.manifest.counts, artifact.manifest.code.libraries
     difference = counts.get("logit_difference")
+    dtype: str | None = artifact.output("release").read_json("config.json").get("dtype")
     rows: tuple[tuple[Cell, ...], ...] = (
         ("largest difference of a logit", None if difference is None else f"{difference:.1e}"),
         ("tokens compared", counts.get("probe_tokens")),
+        ("type of the released weights", dtype),
         ("token ids and rendered chat", "equal"),
         ("generates, without Ingot and remote code", "yes"),
         ("transformers", libraries.get("transformers")),
         ("torch", libraries.get("torch")),
         ("tokenizers", libraries.get("tokenizers")),
     )
-    note = "Logits of the training model beside those of the loaded release, both in float32."
+    note = (
+        "Logits of Ingot's decoder and of `transformers`, both of the released weights in float32."
+    )
     shown = tuple(row for row in rows if row[1] is not None)
     return TableFigure("Verified before release", (Column(""), number("value")), shown, note)
 
@@ -68,15 +72,23 @@ def card_head(card: str) -> str:
 
 def came_from(ingot: dict[str, Any]) -> TableFigure:
     """The checkpoint and the evaluations, as the release's `ingot.json` names them."""
-    given = [("checkpoint", ingot["checkpoint"])]
-    given += [("evaluation", evaluation) for evaluation in ingot["evaluations"]]
-    rows = tuple(
-        (role, one["stage"], short(one["key"]), one["output"], short(one["digest"]))
-        for role, one in given
-    )
-    headings = ("role", "stage", "key", "output", "digest")
+    rows: list[tuple[Cell, ...]] = [("checkpoint", *_name(ingot["checkpoint"]), None)]
+    rows += [("evaluation", *_name(one), _measured(one)) for one in ingot["evaluations"]]
+    headings = ("role", "stage", "key", "output", "digest", "measured")
     note = "As `ingot.json` in the release says it, in full there."
-    return TableFigure("Made of", tuple(map(Column, headings)), rows, note)
+    return TableFigure("Made of", tuple(map(Column, headings)), tuple(rows), note)
+
+
+def _name(one: dict[str, Any]) -> tuple[Cell, ...]:
+    return one["stage"], short(one["key"]), one["output"], short(one["digest"])
+
+
+def _measured(evaluation: dict[str, Any]) -> str:
+    """The released checkpoint, or which other one."""
+    if evaluation["of_this_release"]:
+        return "this release"
+    named = [f"{one['stage']} {short(one['key'])}" for one in evaluation["measured"]]
+    return ", ".join(named) or "not known"
 
 
 def lineage(artifact: Artifact) -> TableFigure:

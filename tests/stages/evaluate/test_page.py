@@ -145,8 +145,8 @@ def test_contaminated_items_stand_beside_clean_ones(evaluated):
     found = page(evaluated([], items))
     assert of(found, "Contaminated and clean items").rows == (
         # Wilson's of 1 of 2, 1 of 1 and 1 of 1: n / (n + 1.96²) is the lower end where all hit
-        ("quiz", "accuracy", 2, 1, 0.5, 1.0, "0.095–0.905", "0.207–1.000"),
-        ("sound", "accuracy", 1, 0, 1.0, None, "0.207–1.000", None),
+        ("quiz", "accuracy", 2, 1, "0.500 (0.095–0.905)", "1.000 (0.207–1.000)"),
+        ("sound", "accuracy", 1, 0, "1.000 (0.207–1.000)", None),
     )
     unknown = page(evaluated([], [item("quiz", "1", "accuracy", 1.0)]))
     assert unknown == []
