@@ -70,8 +70,8 @@ def _intervals(name: str, rows: Sequence[Row]) -> list[Figure]:
         if not math.isfinite(row["value"]):
             broken.append(label)
             continue
-        ends = (_finite(row[end]) for end in ("low", "high", "baseline"))
-        estimates.append(Estimate(label, row["value"], *ends, row["count"]))
+        low, high, baseline = (_finite(row[end]) for end in ("low", "high", "baseline"))
+        estimates.append(Estimate(label, row["value"], low, high, baseline, row["count"]))
     if not estimates:
         return []
     note = {

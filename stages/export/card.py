@@ -127,7 +127,7 @@ def front_matter(release: ExportConfig, own: Sequence[Evaluation]) -> str:
     return f"---\n{data.to_yaml().strip()}\n---"
 
 
-def _data_set(benchmark: str, *, clean: bool) -> dict[str, str]:
+def _data_set(benchmark: str, *, clean: bool) -> dict[str, Any]:
     """Name, type, config and split of what a score was measured on."""
     if benchmark.startswith(HELD_OUT_TEXT):
         source = benchmark.removeprefix(HELD_OUT_TEXT)
