@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -110,9 +112,22 @@ def refusal(error: BaseException, path: str) -> StoreError | None:
 
 
 def _local(error: BaseException, path: str) -> StoreError | None:
-    number = error.errno if isinstance(error, OSError) else None
-    found = _DENIED_HERE if isinstance(error, PermissionError) else _LOCAL.get(number or 0)
+    number = _number(error)
+    found = _DENIED_HERE if number in (errno.EACCES, errno.EPERM) else _LOCAL.get(number or 0)
     return StoreError(found[0], where=path, hint=found[1]) if found else None
+
+
+_NATIVE = re.compile(r"\(os error (\d+)\)")  # How Rust's libraries end such a message.
+
+
+def _number(error: BaseException) -> int | None:
+    """The errno of an error, also where a library tells it by its text alone."""
+    if isinstance(error, OSError):
+        return error.errno
+    text = str(error)
+    if found := _NATIVE.search(text):
+        return int(found[1])
+    return next((n for n in (errno.EACCES, *_LOCAL) if os.strerror(n) in text), None)
 
 
 def _remote(error: BaseException, path: str) -> StoreError | None:
