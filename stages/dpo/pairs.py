@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from artifacts_schema.errors import InputError
 from stages.engine import Context, check_bad_share
-from stages.text.chat import BEGIN_OF_TEXT, TURN_END, Segment, begin_of_chat, segments
+from stages.text.chat import BEGIN_OF_TEXT, Segment, begin_of_chat, segments
 from stages.training.examples import Example, encoded, fitted, held_out_split
 
 if TYPE_CHECKING:
@@ -51,18 +51,18 @@ class Pairs:
 
 
 def answer_segments(
-    prompt: list[dict[str, str]], answer: str, begin: str = BEGIN_OF_TEXT
+    prompt: list[dict[str, Any]],
+    answer: list[dict[str, Any]],
+    begin: str = BEGIN_OF_TEXT,
+    tools: str | None = None,
 ) -> list[Segment]:
-    """Prompt and answer rendered; only the answer and the token that closes it are learnt.
+    """Prompt and answer rendered; only what the assistant says in the answer is learnt.
 
-    `begin` is `begin_of_chat`'s.
+    With the token that closes it, after which nothing follows. `begin` is `begin_of_chat`'s.
     """
-    before = segments(prompt, add_generation_prompt=True, begin=begin)
-    return [
-        *(Segment(part.text, False, part.content) for part in before),
-        Segment(answer.strip(), True, content=True),
-        Segment(TURN_END, True),
-    ]
+    before = segments(prompt, begin=begin, tools=tools)
+    *parts, _newline = segments(answer, begin="")
+    return [*(Segment(part.text, False, part.content) for part in before), *parts]
 
 
 def read_pairs(
@@ -110,7 +110,10 @@ def read_pairs(
 def _pair(
     tokenizer: Tokenizer, row: Mapping[str, Any], begin: str, length: int, too_long: Any
 ) -> tuple[Pair | None, str | None]:
-    rendered = [answer_segments(row["prompt"], row[side], begin) for side in ("chosen", "rejected")]
+    rendered = [
+        answer_segments(row["prompt"], row[side], begin, row["tools"])
+        for side in ("chosen", "rejected")
+    ]
     answers = [fitted(encoded(tokenizer, parts), length, too_long) for parts in rendered]
     (chosen, first), (rejected, second) = answers
     if chosen is None or rejected is None:
@@ -121,7 +124,7 @@ def _pair(
 
 
 def _rows(context: Context) -> Iterator[dict[str, Any]]:
-    columns = ["preference_id", "source", "prompt", "chosen", "rejected"]
+    columns = ["preference_id", "source", "prompt", "chosen", "rejected", "tools"]
     for given in context.many("preferences"):
         for shard in given.shards():
             yield from shard.read(columns).to_pylist()

@@ -15,7 +15,7 @@ class Dpo(Stage):
     lie in one micro-batch, packed with attention kept inside each.
     """
 
-    name, version, reproducible = "dpo", 3, "numerics"
+    name, version, reproducible = "dpo", 4, "numerics"
     inputs = {
         "checkpoint": One("checkpoint"),
         "preferences": Many("preferences", at_least=1),

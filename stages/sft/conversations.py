@@ -64,9 +64,8 @@ def read_conversations(
     total = 0
     for row in _rows(context):
         total += 1
-        example, reason = fitted(
-            encoded(tokenizer, segments(row["messages"], begin=begin)), length, config.too_long
-        )
+        parts = segments(row["messages"], begin=begin, tools=row["tools"])
+        example, reason = fitted(encoded(tokenizer, parts), length, config.too_long)
         if reason is not None:
             reasons[reason] += 1
             context.sample(reason, f"{row['source']} {row['conversation_id']}")
@@ -99,5 +98,5 @@ def read_conversations(
 def _rows(context: Context) -> Iterator[dict[str, Any]]:
     for given in context.many("conversations"):
         for shard in given.shards():
-            yield from shard.read(["conversation_id", "source", "messages"]).to_pylist()
+            yield from shard.read(["conversation_id", "source", "messages", "tools"]).to_pylist()
             context.check_stop()

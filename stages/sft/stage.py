@@ -15,7 +15,7 @@ class Sft(Stage):
     a step is the mean over its assistant tokens, however they fell into rows and micro-batches.
     """
 
-    name, version, reproducible = "sft", 3, "numerics"
+    name, version, reproducible = "sft", 4, "numerics"
     inputs = {
         "checkpoint": One("checkpoint"),
         "conversations": Many("conversations", at_least=1),

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from artifacts_schema.errors import InputError
+from stages.engine.reading.messages import message
 from stages.model.files import read_model
 from stages.sft.stage import Sft
 from stages.text.chat import segments
@@ -26,8 +27,8 @@ def conversation(number, answer=None, question=None, source="made"):
         "conversation_id": f"{number:032x}",
         "source": source,
         "messages": [
-            {"role": "user", "content": question or f"what is the colour of {number}"},
-            {"role": "assistant", "content": answer or COLOURS[number % 4]},
+            message("user", question or f"what is the colour of {number}"),
+            message("assistant", answer or COLOURS[number % 4]),
         ],
         "metadata": "{}",
     }
