@@ -31,7 +31,7 @@ class Dpo(Stage):
         from stages.model.files import read_model, read_tokenizer
         from stages.text.special_tokens import SpecialTokens
         from stages.training.examples import ExampleClock
-        from stages.training.fit import fit, write_checkpoint, write_run
+        from stages.training.fit import fit, write_run, write_tuned_checkpoint
         from stages.training.runtime import runtime
         from stages.training.schedule import schedule
 
@@ -52,6 +52,6 @@ class Dpo(Stage):
                 runtime=how,
                 held_out_every=config.held_out_every,
             )
-        write_checkpoint(context, fitted, start, keep_optimizer=False)
+        write_tuned_checkpoint(context, fitted, start)
         account = {"epochs": config.epochs, "beta": config.beta, "pairs": data.account()}
         write_run(context, fitted, account)

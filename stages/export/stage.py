@@ -43,7 +43,7 @@ class Export(Stage):
     machine.
     """
 
-    name, version, reproducible = "export", 2, "numerics"
+    name, version, reproducible = "export", 3, "numerics"
     inputs = {"checkpoint": One("checkpoint"), "evaluation": Many("evaluation")}
     outputs = {"release": "release"}
     libraries = ("safetensors", "tokenizers", "torch", "transformers", "huggingface_hub")

@@ -17,6 +17,7 @@ from artifacts_schema.errors import IngotError
 from stages.model.count import count_parameters
 from stages.model.huggingface import family_of
 from stages.text import chat
+from stages.text.chat_template import KEY, Template
 from stages.text.special_tokens import SpecialTokens
 
 if TYPE_CHECKING:
@@ -69,7 +70,8 @@ def verify_release(
         (release / name).write_bytes(content)
     special = SpecialTokens.of(tokenizer, json.loads(files["tokenizer_config.json"]))
     family = family_of(model.config)
-    tokens = _write_probes(model, tokenizer, special, probes)
+    template = json.loads(files["tokenizer_config.json"]).get(KEY)
+    tokens = _write_probes(model, tokenizer, special, template, probes)
     found = _run(release, probes, family.register)
     wanted = {
         "model_class": family.architecture,
@@ -92,15 +94,19 @@ def verify_release(
 
 
 def _write_probes(
-    model: Decoder, tokenizer: Tokenizer, special: SpecialTokens, folder: Path
+    model: Decoder,
+    tokenizer: Tokenizer,
+    special: SpecialTokens,
+    template: Template | None,
+    folder: Path,
 ) -> int:
     """What Ingot itself makes of the probes; returns how many tokens the logits are of.
 
-    Without tokens for turns there is no chat to compare.
+    Ingot renders ChatML itself. Of another template the text alone is compared: it is not run.
     """
     segments: list[chat.Segment] = []
     messages: tuple[dict[str, str], ...] = ()
-    if special.turn_start is not None and special.turn_end is not None:
+    if template == chat.CHAT_TEMPLATE:
         messages = PROBE_MESSAGES
         begin = chat.begin_of_chat(tokenizer, special)
         segments = chat.segments(messages, add_generation_prompt=True, begin=begin)
@@ -113,6 +119,7 @@ def _write_probes(
     probe = {
         "texts": PROBE_TEXTS,
         "ids": ids,
+        "chat_template": template,
         "messages": messages,
         "rendered": "".join(segment.text for segment in segments),
         "rendered_ids": rendered_ids,

@@ -30,7 +30,7 @@ class Sft(Stage):
         from stages.sft.task import SftTask
         from stages.text.special_tokens import SpecialTokens
         from stages.training.examples import ExampleClock
-        from stages.training.fit import fit, write_checkpoint, write_run
+        from stages.training.fit import fit, write_run, write_tuned_checkpoint
         from stages.training.runtime import runtime
         from stages.training.schedule import schedule
 
@@ -52,5 +52,5 @@ class Sft(Stage):
                 runtime=how,
                 held_out_every=config.held_out_every,
             )
-        write_checkpoint(context, fitted, start, keep_optimizer=False)
+        write_tuned_checkpoint(context, fitted, start)
         write_run(context, fitted, {"epochs": config.epochs, "conversations": data.account()})

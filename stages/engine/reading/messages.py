@@ -37,6 +37,7 @@ _ROLES = {
 }
 """Name of a speaker → role."""
 _REASONING = ("reasoning_content", "reasoning", "thinking")
+_CALL_FIELDS = ("id", "type", "index", "function", "name", "arguments", "parameters", "input")
 _WEIGHTS = {"weight": int | float, "train": bool, "training": bool, "loss": bool}
 """OpenAI's field, axolotl's two, ms-swift's."""
 
@@ -77,12 +78,12 @@ def parse_message(value: Any) -> tuple[Message, MessageFields]:
     role = _ROLES.get(name) if name is not None else None
     if role is None:
         raise BadExample("unknown_role", str(speaker))
-    content, reasoning, parts = _content(_take(fields, ("content", "value")))
+    content, reasoning, parts = _content(_take(fields, ("content", "value")), fields)
     parts += _listed(_take(fields, ("tool_calls",)) or [])
     if one_call := _take(fields, ("function_call",)):
         parts.append(one_call)
-    calls = [_tool_call(part) for part in parts]
-    if name in _CALL_ROLES and not calls and (spelt := _spelt_calls(content)):
+    calls = [_tool_call(part, fields, position) for position, part in enumerate(parts)]
+    if name in _CALL_ROLES and not calls and (spelt := _spelt_calls(content, fields)):
         content, calls = "", spelt
     if content is None:
         if not calls:
@@ -189,8 +190,11 @@ def _take_text(fields: dict[str, Any], name: str) -> str | None:
     return str(value) or None
 
 
-def _content(content: Any) -> tuple[str | None, list[str], list[Any]]:
-    """Text, reasoning and tool calls (as they are) of a content, which may be a list of parts."""
+def _content(content: Any, rest: MessageFields) -> tuple[str | None, list[str], list[Any]]:
+    """Text, reasoning and tool calls (as they are) of a content, which may be a list of parts.
+
+    What else a part has goes to `rest`.
+    """
     if content is None or isinstance(content, str):
         return content, [], []
     if not isinstance(content, list):
@@ -198,20 +202,30 @@ def _content(content: Any) -> tuple[str | None, list[str], list[Any]]:
     texts: list[str] = []
     reasoning: list[str] = []
     calls: list[Any] = []
-    for part in content:
-        if isinstance(part, str):
-            texts.append(part)
-            continue
+    for position, item in enumerate(content):
+        part = {"type": "text", "text": item} if isinstance(item, str) else item
         kind = part.get("type") if isinstance(part, dict) else type(part).__name__
         if kind == "tool_use":
             calls.append(part)
             continue
-        names = (*_REASONING, "text") if kind in ("reasoning", "thinking") else ("text",)
-        text = next((part[n] for n in names if part.get(n)), "") if isinstance(part, dict) else None
-        if not isinstance(text, str) or (isinstance(part, dict) and not set(names) & set(part)):
+        thought = kind in ("reasoning", "thinking")
+        names = (*_REASONING, "text") if thought else ("text",)
+        named = part if isinstance(part, dict) else {}
+        text = next((named[name] for name in names if isinstance(named.get(name), str)), None)
+        if text is None:
             raise BadExample("no_text_content", f"a part of type {kind}")
-        (texts if names == ("text",) else reasoning).append(text)
+        (reasoning if thought else texts).append(text)
+        _keep_others(rest, "content_parts", position, named, ("type", *names))
     return ("\n".join(texts) if texts else None), reasoning, calls
+
+
+def _keep_others(
+    rest: MessageFields, name: str, position: int, value: Mapping[str, Any], known: Sequence[str]
+) -> None:
+    """Put what `value` has beside the known fields under `name` and `position` into `rest`."""
+    others = {key: item for key, item in value.items() if key not in known and item is not None}
+    if others:
+        rest.setdefault(name, {})[str(position)] = others
 
 
 def _listed(value: Any) -> list[Any]:
@@ -226,11 +240,13 @@ def _listed(value: Any) -> list[Any]:
     return value
 
 
-def _tool_call(call: Any) -> dict[str, Any]:
+def _tool_call(call: Any, rest: MessageFields, position: int = 0) -> dict[str, Any]:
     """OpenAI's call ({"function": {"name", "arguments"}}), a bare one, or Anthropic's `input`."""
     if not isinstance(call, dict):
         raise BadExample("bad_tool_call", f"{type(call).__name__} instead of a call")
-    inner = call.get("function") if isinstance(call.get("function"), dict) else call
+    function = call.get("function")
+    inner = function if isinstance(function, dict) else call
+    _keep_others(rest, "other_tool_call_fields", position, {**call, **inner}, _CALL_FIELDS)
     name = inner.get("name")
     if not isinstance(name, str) or not name.strip():
         raise BadExample("bad_tool_call", "a call without the name of a tool")
@@ -256,11 +272,12 @@ def _arguments(value: Any) -> str:
     return value
 
 
-def _spelt_calls(content: str | None) -> list[dict[str, Any]]:
+def _spelt_calls(content: str | None, rest: MessageFields) -> list[dict[str, Any]]:
     """Calls that ShareGPT's `function_call` spells in JSON; none where it spells something else."""
     try:
         value = _parse(content or "")
-        return [_tool_call(call) for call in (value if isinstance(value, list) else [value])]
+        calls = value if isinstance(value, list) else [value]
+        return [_tool_call(call, rest, position) for position, call in enumerate(calls)]
     except (ValueError, BadExample):
         return []
 

@@ -14,9 +14,10 @@ from stages.export.verify import verify_release
 from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
 from stages.model.files import model_files
+from stages.text.chat import CHAT_TEMPLATE
 from stages.tokenizer.training import transformers_config
 
-TOKENIZER_CONFIG = transformers_config("llama-bpe")
+TOKENIZER_CONFIG = {**transformers_config("llama-bpe"), "chat_template": CHAT_TEMPLATE}
 
 
 @pytest.fixture
@@ -34,9 +35,9 @@ def evaluation(given):
 
 
 def test_a_release_loads_by_transformers_alone_and_twice_to_the_same_bytes(
-    store, run_stage, read_input, checkpoint, evaluation, model
+    store, run_stage, read_input, chat_checkpoint, evaluation, model
 ):
-    inputs = {"checkpoint": [checkpoint], "evaluation": [evaluation]}
+    inputs = {"checkpoint": [chat_checkpoint], "evaluation": [evaluation]}
     config = {"name": "tiny", "license": "apache-2.0"}
     made = run_stage(Export, config, inputs)
     # The stage commits only what a fresh process has loaded and compared.
@@ -55,13 +56,24 @@ def test_a_release_loads_by_transformers_alone_and_twice_to_the_same_bytes(
     assert release.read_json("generation_config.json")["eos_token_id"] == [1, 4]
     assert release.read_json("config.json")["architectures"] == ["LlamaForCausalLM"]
     assert release.read_json("ingot.json")["checkpoint"]["digest"] == (
-        checkpoint[0].output("checkpoint").digest
+        chat_checkpoint[0].output("checkpoint").digest
     )
     assert "| quiz | accuracy | 0.5000 | 0.1000 | 0.2500 | 10 |" in (
         release.read_bytes("README.md").decode()
     )
     remove_artifact(store, made)
     assert run_stage(Export, config, inputs).output("release").digest == release.digest
+
+
+def test_a_model_that_never_saw_a_conversation_is_released_without_a_chat_template(
+    run_stage, read_input, checkpoint
+):
+    release = read_input(run_stage(Export, {}, {"checkpoint": [checkpoint]}), "release")
+    assert "chat_template.jinja" not in release.paths()
+    assert "chat_template" not in release.read_json("tokenizer_config.json")
+    card = release.read_bytes("README.md").decode()
+    assert "apply_chat_template" not in card
+    assert "no chat template" in card
 
 
 def test_a_release_that_transformers_reads_otherwise_is_refused_by_what_differs(
