@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from stages.engine.reading.examples import BadExample, Origin
+from stages.engine.reading.fields import rename_hint
 from stages.engine.reading.messages import (
     Message,
     MessageFields,
@@ -48,7 +49,8 @@ def _messages(fields: dict[str, Any]) -> tuple[list[Message], dict[str, MessageF
     for name in ("instruction", "prompt", "question"):
         if name in fields:
             return _pair(fields, name)
-    raise BadExample("unknown_shape", "fields " + ", ".join(sorted(fields)[:10]))
+    many = ("messages",) if any(isinstance(value, list) for value in fields.values()) else ()
+    raise BadExample("unknown_shape", rename_hint(fields, many or ("prompt", "completion")))
 
 
 def _calls(fields: dict[str, Any]) -> list[Message]:
@@ -64,7 +66,8 @@ def _pair(fields: dict[str, Any], asked: str) -> tuple[list[Message], dict[str, 
     """A request (Alpaca's `input` below it) and its answer; both may be lists of messages (TRL)."""
     answer = next((name for name in ANSWERS if name in fields), None)
     if answer is None:
-        raise BadExample("unknown_shape", f"'{asked}' without {', '.join(ANSWERS)}")
+        found = rename_hint(fields, (asked, "completion"))
+        raise BadExample("unknown_shape", f"'{asked}' without {', '.join(ANSWERS)}: {found}")
     if isinstance(fields[asked], list) and isinstance(fields[answer], list):
         return parse_messages([*fields.pop(asked), *fields.pop(answer)])
     texts = [fields.pop(asked), fields.pop("input", "") if asked == "instruction" else ""]

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from artifacts_schema.errors import InputError
 from stages.engine import Context, check_bad_share
-from stages.text.chat import BEGIN_OF_TEXT, Segment, begin_of_chat, segments
-from stages.training.examples import Example, encoded, fitted, held_out_split
+from stages.text.chat import BEGIN_OF_TEXT, Segment, begin_of_chat, segments, unused_fields
+from stages.training.examples import Example, encoded, fitted, held_out_split, report_unused
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -39,6 +39,7 @@ class Pairs:
     train: NDArray[np.int64]
     held_out: NDArray[np.int64]
     reasons: Counter[str]
+    unused: Counter[str]
 
     def account(self) -> dict[str, Any]:
         """How many pairs there are, by what happened to them."""
@@ -47,6 +48,7 @@ class Pairs:
             "held_out": len(self.held_out),
             "truncated": self.reasons["truncated"],
             **{reason: self.reasons[reason] for reason in LEFT_OUT},
+            "unused": dict(self.unused),
         }
 
 
@@ -77,13 +79,15 @@ def read_pairs(
     Those left out are counted with samples; InputError if they are too many, if nothing is left, or
     if the tokenizer has no tokens for turns.
     """
-    config, reasons = context.config, Counter[str]()
+    config, reasons, unused = context.config, Counter[str](), Counter[str]()
     begin = begin_of_chat(tokenizer, special)
     pairs: list[Pair] = []
     ids: list[str] = []
     total = 0
     for row in _rows(context):
         total += 1
+        unused += unused_fields(row["prompt"], learnt=False)
+        unused += unused_fields([*row["chosen"], *row["rejected"]])
         pair, reason = _pair(tokenizer, row, begin, length, config.too_long)
         if reason is not None:
             reasons[reason] += 1
@@ -94,7 +98,8 @@ def read_pairs(
     left_out = total - len(pairs)
     samples = [s for reason in LEFT_OUT for s in context.samples.get(reason, [])]
     check_bad_share(left_out, total, config.max_bad_share, samples, where="preferences")
-    context.count(pairs=total, pairs_left_out=left_out, **reasons)
+    context.count(pairs=total, pairs_left_out=left_out, **reasons, **unused)
+    report_unused(context, unused)
     train, held_out = held_out_split(ids, config.held_out_share, config.seed)
     if not len(train):
         raise InputError("no pair is left to train on", where="preferences")
@@ -104,7 +109,7 @@ def read_pairs(
             f"the tokenizer gives id {highest}, the model has {vocabulary_size} rows",
             where="checkpoint",
         )
-    return Pairs(pairs, train, held_out, reasons)
+    return Pairs(pairs, train, held_out, reasons, unused)
 
 
 def _pair(

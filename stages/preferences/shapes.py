@@ -6,6 +6,7 @@ from itertools import takewhile
 from typing import Any
 
 from stages.engine.reading.examples import BadExample, Origin
+from stages.engine.reading.fields import rename_hint
 from stages.engine.reading.messages import (
     Message,
     MessageFields,
@@ -27,7 +28,7 @@ def preference_of(fields: dict[str, Any], origin: Origin) -> dict[str, Any]:
     Raises BadExample: missing_field, prompts_differ, empty_answer, same_answer, role_order, …
     """
     if "chosen" not in fields or "rejected" not in fields:
-        raise BadExample("missing_field", "fields " + ", ".join(sorted(fields)[:10]))
+        raise BadExample("missing_field", rename_hint(fields, ("chosen", "rejected")))
     tools = take_tools(fields)
     chosen, chosen_extra = _answer(fields.pop("chosen"))
     rejected, rejected_extra = _answer(fields.pop("rejected"))
@@ -110,7 +111,7 @@ def _prompt(fields: dict[str, Any]) -> Parsed:
     """Take the prompt out of `fields`."""
     name = next((name for name in _PROMPTS if name in fields), None)
     if name is None:
-        raise BadExample("missing_field", "no prompt: fields " + ", ".join(sorted(fields)[:10]))
+        raise BadExample("missing_field", f"no prompt: {rename_hint(fields, ('prompt',))}")
     value = fields.pop(name)
     if not isinstance(value, str):
         return parse_messages(value)

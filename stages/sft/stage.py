@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from stages.engine import Context, Many, One, Stage
+from collections.abc import Sequence
+from typing import Any
+
+from stages.engine import Context, Inputs, Many, One, Stage
 from stages.sft.config import SftConfig
 from stages.training.config import TrainingExecution
 
@@ -23,6 +26,13 @@ class Sft(Stage):
     outputs = {"checkpoint": "checkpoint", "training_run": "training_run"}
     libraries = ("torch", "tokenizers", "safetensors", "numpy", "pyarrow")
     Config, Execution = SftConfig, TrainingExecution
+
+    @classmethod
+    def check_plan(cls, config: Any, inputs: Inputs) -> Sequence[str]:
+        """Note that an imported model's own chat template is replaced."""
+        from stages.training.replaced_template import template_notes
+
+        return template_notes(inputs)
 
     def run(self, context: Context) -> None:
         from stages.model.files import read_model, read_tokenizer

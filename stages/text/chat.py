@@ -13,6 +13,7 @@ what it sees when it is asked.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -45,6 +46,7 @@ __all__ = [
     "encode",
     "segments",
     "spoken",
+    "unused_fields",
 ]
 
 ROLES = ("system", "user", "assistant", "tool")
@@ -168,6 +170,25 @@ def spoken(message: Mapping[str, Any]) -> str:
             f'<tool_call>\n{{"name": {name}, "arguments": {call["arguments"]}}}\n</tool_call>'
         )
     return "\n".join(part for part in parts if part)
+
+
+def unused_fields(messages: Iterable[Mapping[str, Any]], learnt: bool = True) -> Counter[str]:
+    """How many messages have what neither the rendered text nor the training holds, by what it is.
+
+    Of weights, `segments` uses 0 and 1 of the assistant's messages, and 0 of others; where the
+    messages are not `learnt` (a prompt), 0 alone.
+    """
+    counts = Counter[str]()
+    for message in messages:
+        used = (0, 1) if learnt and message["role"] == "assistant" else (0,)
+        calls = message.get("tool_calls") or ()
+        ids = [message.get("tool_call_id"), *(call["id"] for call in calls)]
+        weight = message.get("weight")
+        counts["messages_with_reasoning_unused"] += message.get("reasoning") is not None
+        counts["messages_with_name_unused"] += message.get("name") is not None
+        counts["messages_with_tool_call_id_unused"] += any(one is not None for one in ids)
+        counts["messages_with_weight_unused"] += weight is not None and weight not in used
+    return +counts
 
 
 def _with_tools(system: str, tools: str) -> str:

@@ -236,7 +236,7 @@ def test_a_checkpoint_without_weights_of_its_architecture_is_refused(
             "model.json": json.dumps(config).encode(),
             "model.safetensors": files["model.safetensors"],
             "tokenizer.json": tokenizer.to_str().encode(),
-            "tokenizer_config.json": b"{}",
+            "tokenizer_config.json": transformers_config("llama-bpe"),
             "state.json": b"{}",
         },
     )
