@@ -141,7 +141,7 @@ print(tokenizer.decode(model.generate(**prompt, max_new_tokens=64)[0]))
 {needs} process with `torch`
 {verified.torch} and `transformers` {verified.transformers} loaded it: the logits of
 {verified.probe_tokens} tokens are the training model's within {verified.logit_difference:.1e};
-token ids and rendered chat are equal.
+token ids and chat template are equal.
 
 {chat_template_sentence(template)}"""
 

@@ -48,7 +48,7 @@ def verified(artifact: Artifact) -> TableFigure:
     rows: tuple[tuple[Cell, ...], ...] = (
         ("largest difference of a logit", None if difference is None else f"{difference:.1e}"),
         ("tokens compared", counts.get("probe_tokens")),
-        ("token ids and rendered chat", "equal"),
+        ("token ids and chat template", "equal"),
         ("generates, without Ingot and remote code", "yes"),
         ("transformers", libraries.get("transformers")),
         ("torch", libraries.get("torch")),
