@@ -13,6 +13,7 @@ from stages.model.decoder import Decoder
 from stages.model.files import read_model, read_tokenizer
 from stages.pack.stage import Pack
 from stages.pretrain.stage import Pretrain
+from stages.text.chat_template import STATE, TOKENIZER_CONFIG
 from stages.text.special_tokens import padded
 from stages.tokenizer.stage import TokenizerStage
 
@@ -43,11 +44,8 @@ def test_a_release_is_imported_and_trained_on(name, packed, run_stage, snapshot,
     tokenizer = read_input(*packed["tokenizer"][0])
     rows = padded(tokenizer.read_json("training.json")["vocabulary_size"], 64)
     config = SHAPES[name].model_copy(update={"vocabulary_size": rows})
-    files = model_folder(
-        Decoder(config, seed=4),
-        read_tokenizer(tokenizer),
-        tokenizer.read_json("tokenizer_config.json"),
-    )
+    own = {**tokenizer.read_json("tokenizer_config.json"), "chat_template": "{{ 'its own' }}"}
+    files = model_folder(Decoder(config, seed=4), read_tokenizer(tokenizer), own)
     given = {"snapshot": snapshot(files), "tokenizer": packed["tokenizer"]}
     start = run_stage(ImportModel, {}, given)
     phase = {
@@ -69,6 +67,9 @@ def test_a_release_is_imported_and_trained_on(name, packed, run_stage, snapshot,
         for one, other in zip(before.parameters(), after.parameters(), strict=True)
     ]
     assert all(moved)
+    kept = [read_input(made, "checkpoint").read_json(name) for name in (TOKENIZER_CONFIG, STATE)]
+    assert kept[0]["chat_template"] == "{{ 'its own' }}"
+    assert kept[1]["chat_template"]["source"].startswith("snapshot ")
 
 
 def test_without_the_tokenizer_that_packed_the_shards_training_is_refused(

@@ -10,6 +10,8 @@ from artifacts_schema.errors import InputError
 from stages.text.chat import CHAT_TEMPLATE
 from stages.text.chat_template import (
     JINJA_LIMIT,
+    TOKENIZER_CONFIG,
+    TokenizerWithTemplate,
     chatml_record,
     imported_record,
     is_template_file,
@@ -116,3 +118,14 @@ def test_the_record_says_what_chatml_replaced_through_further_stages():
     assert chatml_record("sft", None)["replaced"] is None
     assert chatml_record("sft", imported_record(CHAT_TEMPLATE, "ours"))["replaced"] is None
     json.dumps(preferred)
+
+
+def test_a_new_model_does_not_get_the_template_of_its_tokenizers_publisher():
+    class Held:
+        def read_bytes(self, path):
+            return json.dumps(CONFIG).encode() if path == TOKENIZER_CONFIG else b"whole"
+
+    without, with_it = (TokenizerWithTemplate(Held(), one) for one in (None, CHAT_TEMPLATE))
+    assert "chat_template" not in json.loads(without.read_bytes(TOKENIZER_CONFIG))
+    assert json.loads(with_it.read_bytes(TOKENIZER_CONFIG))["chat_template"] == CHAT_TEMPLATE
+    assert without.read_bytes("tokenizer.json") == b"whole"
