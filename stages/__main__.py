@@ -15,6 +15,7 @@ import traceback
 
 from artifacts_schema.errors import EXIT_FAILED, EXIT_OK, IngotError, InputError, UsageError
 from artifacts_schema.identity import short
+from artifacts_schema.store.refusals import system_error
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -40,6 +41,9 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
     except Exception as error:
+        if known := system_error(error):
+            print(f"error: {given.name}: {known}", file=sys.stderr)
+            return known.exit_code
         traceback.print_exc()
         print(f"error: {given.name} failed: {type(error).__name__}: {error}", file=sys.stderr)
         return EXIT_FAILED

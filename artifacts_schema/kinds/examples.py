@@ -2,11 +2,18 @@
 
 from artifacts_schema.kinds.schema import Column, Kind, Table
 
-MESSAGES = "list<struct<role: string, content: string>>"
+TOOL_CALLS = "list<struct<id: string?, name: string, arguments: string>>"
+MESSAGES = (
+    f"list<struct<role: string, content: string, reasoning: string?, tool_calls: {TOOL_CALLS}, "
+    "tool_call_id: string?, name: string?, weight: float64?>>"
+)
+"""Content is '' where an assistant only calls tools; `arguments` is JSON text; a null weight is the
+default of the stage that trains."""
+TOOLS = Column("tools", "string?", "JSON text of the tools' definitions, where the row has any.")
 
 CONVERSATIONS = Kind(
     name="conversations",
-    version=1,
+    version=2,
     description="Instruction data: one conversation a row, ending with an assistant message.",
     tables={
         "*.parquet": Table(
@@ -14,6 +21,7 @@ CONVERSATIONS = Kind(
                 Column("conversation_id", "string", "32 hex digits: hash of snapshot, file, line."),
                 Column("source", "string", "Name of the data set."),
                 Column("messages", MESSAGES, "Roles system, user, assistant, tool, in order."),
+                TOOLS,
                 Column("metadata", "string", "JSON object with what else the reader kept."),
             )
         )
@@ -22,16 +30,21 @@ CONVERSATIONS = Kind(
 
 PREFERENCES = Kind(
     name="preferences",
-    version=1,
+    version=2,
     description="Preference pairs: a prompt, the better and the worse answer.",
     tables={
         "*.parquet": Table(
             (
                 Column("preference_id", "string", "32 hex digits: hash of snapshot, file, line."),
                 Column("source", "string", "Name of the data set."),
-                Column("prompt", MESSAGES, "Messages before the answer; the last is the user's."),
-                Column("chosen", "string", "The preferred answer."),
-                Column("rejected", "string", "The other answer."),
+                Column(
+                    "prompt",
+                    MESSAGES,
+                    "Messages before the answers; the last is the user's or a tool's.",
+                ),
+                Column("chosen", MESSAGES, "The preferred answer: the assistant's, and tools'."),
+                Column("rejected", MESSAGES, "The other answer."),
+                TOOLS,
                 Column("metadata", "string", "JSON object with what else the reader kept."),
             )
         )

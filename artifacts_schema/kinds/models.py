@@ -46,9 +46,11 @@ CHECKPOINT = Kind(
         "trained.safetensors": "The weights that training goes on from, beside an average.",
         "averages.safetensors": "Averages of the weights as they are kept up, where there are any.",
         "optimizer.safetensors": "Optimizer state by parameter name, where it was asked for.",
-        "state.json": "training_step, tokens, phase, and what else a continuation needs.",
+        "state.json": "training_step, tokens, phase, what else a continuation needs, and where the "
+        "chat template comes from.",
         "tokenizer.json": "The tokenizer of the `tokenizers` library; not of every imported model.",
-        "tokenizer_config.json": "Its special tokens and chat template.",
+        "tokenizer_config.json": "Its special tokens, and the chat template that the weights were "
+        "last trained with, if any.",
     },
 )
 
@@ -154,7 +156,7 @@ RELEASE = Kind(
         "*.safetensors": "Else weights in files of `max_shard_bytes`, numbered from 00001.",
         "model.safetensors.index.json": "Which of several files holds each tensor.",
         "*.json": "config, generation_config, tokenizer, tokenizer_config, ingot (lineage).",
-        "chat_template.jinja": "The chat template.",
+        "chat_template.jinja": "The chat template, where the checkpoint has one.",
         "README.md": "Model card.",
     },
 )

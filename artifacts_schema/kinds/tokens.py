@@ -11,8 +11,8 @@ TOKENIZER = Kind(
     "`transformers` load.",
     files={
         "tokenizer.json": "The tokenizer of the `tokenizers` library.",
-        "tokenizer_config.json": "Special tokens by role and chat template, as `transformers` "
-        "reads them.",
+        "tokenizer_config.json": "Special tokens by role, and an imported one's chat template, as "
+        "`transformers` reads them.",
         "training.json": "algorithm, pre_tokenizer (llama.cpp's name, or null), vocabulary_size, "
         "padded_vocabulary_size, special_tokens by role, and the sample it was trained on or where "
         "it came from.",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -25,10 +27,14 @@ _LOCAL = {
     errno.ENOSPC: ("no space left on the device", _FULL),
     errno.EDQUOT: ("disk quota exceeded", _FULL),
     errno.EROFS: ("the file system is read-only", "choose another --store"),
+    errno.EIO: ("input or output error", f"check the disk or its network; {KEPT}"),
+    errno.ESTALE: ("the network file system lost the file", f"mount it again; {KEPT}"),
+    errno.EMFILE: ("too many open files", f"raise `ulimit -n` and run again; {KEPT}"),
+    errno.ENFILE: ("too many open files on this machine", f"run again later; {KEPT}"),
 }
 _DENIED_HERE = (
     "permission denied",
-    "give this user the right to write there, or choose another --store",
+    "give this user the right to read and write there, or choose another --store",
 )
 _DENIED = (
     "permission denied",
@@ -109,10 +115,29 @@ def refusal(error: BaseException, path: str) -> StoreError | None:
     return _remote(error, path) if "://" in path else _local(error, path)
 
 
-def _local(error: BaseException, path: str) -> StoreError | None:
-    number = error.errno if isinstance(error, OSError) else None
-    found = _DENIED_HERE if isinstance(error, PermissionError) else _LOCAL.get(number or 0)
+def _local(error: BaseException, path: str | None) -> StoreError | None:
+    number = _number(error)
+    found = _DENIED_HERE if number in (errno.EACCES, errno.EPERM) else _LOCAL.get(number or 0)
     return StoreError(found[0], where=path, hint=found[1]) if found else None
+
+
+def system_error(error: BaseException) -> StoreError | None:
+    """What an error of this machine's file system means, wherever it arose; None if it is none."""
+    name = getattr(error, "filename", None)
+    return _local(error, os.fsdecode(name) if isinstance(name, str | bytes) else None)
+
+
+_NATIVE = re.compile(r"\(os error (\d+)\)")  # How Rust's libraries end such a message.
+
+
+def _number(error: BaseException) -> int | None:
+    """The errno of an error, also where a library tells it by its text alone."""
+    if isinstance(error, OSError):
+        return error.errno
+    text = str(error)
+    if found := _NATIVE.search(text):
+        return int(found[1])
+    return next((n for n in (errno.EACCES, *_LOCAL) if os.strerror(n) in text), None)
 
 
 def _remote(error: BaseException, path: str) -> StoreError | None:

@@ -105,6 +105,11 @@ def _report(error: BaseException, *, debug: bool) -> int:
         # The reader went away (`ingot ls | head`); nothing is wrong, and nothing more can be said.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    from artifacts_schema.store.refusals import system_error
+
+    if known := system_error(error):
+        click.echo(f"error: {known}", err=True)
+        return known.exit_code
     more = "" if debug else " (--debug shows where; this is a bug in Ingot, please report it)"
     click.echo(f"error: {type(error).__name__}: {error}{more}", err=True)
     return EXIT_FAILED

@@ -6,6 +6,7 @@ import os.path
 from typing import Any
 
 from stages.engine.reading.examples import BadExample, Origin
+from stages.engine.reading.fields import rename_hint
 from stages.engine.reading.rows import metadata_json
 
 _QUESTIONS = ("prompt", "question", "context", "ctx", "goal", "problem", "input", "query")
@@ -79,7 +80,7 @@ def _question(fields: dict[str, Any], choices: list[str]) -> str:
     """Take the prompt out of `fields`; of an item without choices, the answer goes with it."""
     name = next((n for n in _QUESTIONS if isinstance(fields.get(n), str)), None)
     if name is None:
-        raise BadExample("unknown_shape", "fields " + ", ".join(sorted(fields)[:10]))
+        raise BadExample("unknown_shape", rename_hint(fields, ("question", "choices")))
     prompt: str = fields.pop(name)
     if choices:
         return prompt

@@ -31,6 +31,7 @@ from stages.engine.tally import (
     sampled_groups,
     turned_away,
 )
+from stages.text.chat import spoken
 
 SAMPLES = 3
 MESSAGE = 380
@@ -121,6 +122,6 @@ def _messages(counted: Counted, note: str) -> BarFigure:
 
 def _sample(row: Row) -> Sample:
     shown = row["messages"][: 2 * SAMPLES]
-    told = "\n\n".join(f"{m['role']}: {excerpt(m['content'], MESSAGE)}" for m in shown)
+    told = "\n\n".join(f"{m['role']}: {excerpt(spoken(m), MESSAGE)}" for m in shown)
     facts = (("messages", len(row["messages"])),)
     return Sample(row["source"], row["conversation_id"], excerpt(told), facts)

@@ -5,8 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from stages.engine.reading.examples import BadExample, Origin
-from stages.engine.reading.messages import Message, check_order, messages_of
-from stages.engine.reading.rows import metadata_json
+from stages.engine.reading.fields import rename_hint
+from stages.engine.reading.messages import (
+    Message,
+    MessageFields,
+    check_order,
+    message,
+    parse_message,
+    parse_messages,
+    take_tools,
+    with_message_fields,
+    with_system,
+)
 
 ANSWERS = ("completion", "response", "output", "answer")
 
@@ -16,46 +26,53 @@ def conversation_of(fields: dict[str, Any], origin: Origin) -> dict[str, Any]:
 
     Raises BadExample: unknown_shape, unknown_role, role_order, empty_message, wrong_last_role, …
     """
-    messages = _messages(fields)
-    check_order(messages, last="assistant")
+    tools = take_tools(fields)
+    messages, extra = _messages(fields)
+    messages = with_system(fields, messages)
+    check_order(messages)
     return {
         "conversation_id": origin.id,
         "source": origin.source,
         "messages": messages,
-        "metadata": metadata_json(fields),
+        "tools": tools,
+        "metadata": with_message_fields(fields, {"messages": extra}),
     }
 
 
-def _messages(fields: dict[str, Any]) -> list[Message]:
-    """Take the messages out of `fields`."""
+def _messages(fields: dict[str, Any]) -> tuple[list[Message], dict[str, MessageFields]]:
+    """Take the messages out of `fields`, with what the kind has no place for."""
     for name in ("messages", "conversations"):
         if name in fields:
-            messages = messages_of(fields.pop(name))
-            return _with_system(fields, messages)
+            return parse_messages(fields.pop(name))
+    if "query" in fields and "answers" in fields:
+        return _calls(fields), {}
     for name in ("instruction", "prompt", "question"):
         if name in fields:
             return _pair(fields, name)
-    raise BadExample("unknown_shape", "fields " + ", ".join(sorted(fields)[:10]))
+    many = ("messages",) if any(isinstance(value, list) for value in fields.values()) else ()
+    raise BadExample("unknown_shape", rename_hint(fields, many or ("prompt", "completion")))
 
 
-def _pair(fields: dict[str, Any], asked: str) -> list[Message]:
-    """A request (Alpaca's `input` below it) and its answer."""
+def _calls(fields: dict[str, Any]) -> list[Message]:
+    """xLAM's rows (Salesforce's function-calling-60k): a query, and the calls that answer it."""
+    query = fields.pop("query")
+    if not isinstance(query, str):
+        raise BadExample("no_text_content", "'query' is no text")
+    answer = {"role": "assistant", "tool_calls": fields.pop("answers")}
+    return [message("user", query), parse_message(answer)[0]]
+
+
+def _pair(fields: dict[str, Any], asked: str) -> tuple[list[Message], dict[str, MessageFields]]:
+    """A request (Alpaca's `input` below it) and its answer; both may be lists of messages (TRL)."""
     answer = next((name for name in ANSWERS if name in fields), None)
     if answer is None:
-        raise BadExample("unknown_shape", f"'{asked}' without {', '.join(ANSWERS)}")
+        found = rename_hint(fields, (asked, "completion"))
+        raise BadExample("unknown_shape", f"'{asked}' without {', '.join(ANSWERS)}: {found}")
+    if isinstance(fields[asked], list) and isinstance(fields[answer], list):
+        return parse_messages([*fields.pop(asked), *fields.pop(answer)])
     texts = [fields.pop(asked), fields.pop("input", "") if asked == "instruction" else ""]
     content = fields.pop(answer)
     if not all(isinstance(text, str) for text in (*texts, content)):
         raise BadExample("no_text_content", f"'{asked}' or '{answer}' is no text")
     request = "\n\n".join(text for text in texts if text.strip())
-    messages = [{"role": "user", "content": request}, {"role": "assistant", "content": content}]
-    return _with_system(fields, messages)
-
-
-def _with_system(fields: dict[str, Any], messages: list[Message]) -> list[Message]:
-    """The messages behind the system prompt that some data sets keep in a field of its own."""
-    system = fields.get("system")
-    if isinstance(system, str) and system.strip() and messages[0]["role"] != "system":
-        del fields["system"]
-        return [{"role": "system", "content": system}, *messages]
-    return messages
+    return [message("user", request), message("assistant", content)], {}

@@ -14,7 +14,7 @@ class Conversations(Stage):
     `prompt` with `completion` or `response`. Other names are mapped by `rename`.
     """
 
-    name, version, reproducible = "conversations", 1, "bytes"
+    name, version, reproducible = "conversations", 2, "bytes"
     inputs = {"snapshot": One("snapshot")}
     outputs = {"conversations": "conversations"}
     libraries = ("zstandard", "pyarrow")

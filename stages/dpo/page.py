@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from stages.engine.figures import Axis, Cell, Column, Figure, TableFigure, number
 from stages.engine.page import Artifact
@@ -52,8 +53,10 @@ def page(artifact: Artifact) -> list[Figure]:
     ]
 
 
-def pairs_table(account: dict[str, int]) -> TableFigure:
-    """How many pairs were learnt, held out, cut and left out."""
+def pairs_table(account: dict[str, Any]) -> TableFigure:
+    """How many pairs were learnt, held out, cut and left out; what was not used."""
+    from stages.training.examples import unused_rows
+
     rows = (
         ("learnt", account["train"]),
         ("held out", account["held_out"]),
@@ -61,5 +64,6 @@ def pairs_table(account: dict[str, int]) -> TableFigure:
         ("left out: longer than the context", account["too_long"]),
         ("left out: nothing to learn", account["nothing_to_learn"]),
         ("left out: both answers equal", account["equal_answers"]),
+        *unused_rows(account),
     )
     return TableFigure("Preference pairs", (Column(""), number("count")), rows)

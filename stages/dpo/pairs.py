@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from artifacts_schema.errors import InputError
 from stages.engine import Context, check_bad_share
-from stages.text.chat import BEGIN_OF_TEXT, TURN_END, Segment, begin_of_chat, segments
-from stages.training.examples import Example, encoded, fitted, held_out_split
+from stages.text.chat import BEGIN_OF_TEXT, Segment, begin_of_chat, segments, unused_fields
+from stages.training.examples import Example, encoded, fitted, held_out_split, report_unused
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -39,6 +39,7 @@ class Pairs:
     train: NDArray[np.int64]
     held_out: NDArray[np.int64]
     reasons: Counter[str]
+    unused: Counter[str]
 
     def account(self) -> dict[str, Any]:
         """How many pairs there are, by what happened to them."""
@@ -47,22 +48,23 @@ class Pairs:
             "held_out": len(self.held_out),
             "truncated": self.reasons["truncated"],
             **{reason: self.reasons[reason] for reason in LEFT_OUT},
+            "unused": dict(self.unused),
         }
 
 
 def answer_segments(
-    prompt: list[dict[str, str]], answer: str, begin: str = BEGIN_OF_TEXT
+    prompt: list[dict[str, Any]],
+    answer: list[dict[str, Any]],
+    begin: str = BEGIN_OF_TEXT,
+    tools: str | None = None,
 ) -> list[Segment]:
-    """Prompt and answer rendered; only the answer and the token that closes it are learnt.
+    """Prompt and answer rendered; only what the assistant says in the answer is learnt.
 
-    `begin` is `begin_of_chat`'s.
+    With the token that closes it, after which nothing follows. `begin` is `begin_of_chat`'s.
     """
-    before = segments(prompt, add_generation_prompt=True, begin=begin)
-    return [
-        *(Segment(part.text, False, part.content) for part in before),
-        Segment(answer.strip(), True, content=True),
-        Segment(TURN_END, True),
-    ]
+    before = segments(prompt, begin=begin, tools=tools)
+    *parts, _newline = segments(answer, begin="")
+    return [*(Segment(part.text, False, part.content) for part in before), *parts]
 
 
 def read_pairs(
@@ -77,13 +79,15 @@ def read_pairs(
     Those left out are counted with samples; InputError if they are too many, if nothing is left, or
     if the tokenizer has no tokens for turns.
     """
-    config, reasons = context.config, Counter[str]()
+    config, reasons, unused = context.config, Counter[str](), Counter[str]()
     begin = begin_of_chat(tokenizer, special)
     pairs: list[Pair] = []
     ids: list[str] = []
     total = 0
     for row in _rows(context):
         total += 1
+        unused += unused_fields(row["prompt"], learnt=False)
+        unused += unused_fields([*row["chosen"], *row["rejected"]])
         pair, reason = _pair(tokenizer, row, begin, length, config.too_long)
         if reason is not None:
             reasons[reason] += 1
@@ -94,7 +98,8 @@ def read_pairs(
     left_out = total - len(pairs)
     samples = [s for reason in LEFT_OUT for s in context.samples.get(reason, [])]
     check_bad_share(left_out, total, config.max_bad_share, samples, where="preferences")
-    context.count(pairs=total, pairs_left_out=left_out, **reasons)
+    context.count(pairs=total, pairs_left_out=left_out, **reasons, **unused)
+    report_unused(context, unused)
     train, held_out = held_out_split(ids, config.held_out_share, config.seed)
     if not len(train):
         raise InputError("no pair is left to train on", where="preferences")
@@ -104,13 +109,16 @@ def read_pairs(
             f"the tokenizer gives id {highest}, the model has {vocabulary_size} rows",
             where="checkpoint",
         )
-    return Pairs(pairs, train, held_out, reasons)
+    return Pairs(pairs, train, held_out, reasons, unused)
 
 
 def _pair(
     tokenizer: Tokenizer, row: Mapping[str, Any], begin: str, length: int, too_long: Any
 ) -> tuple[Pair | None, str | None]:
-    rendered = [answer_segments(row["prompt"], row[side], begin) for side in ("chosen", "rejected")]
+    rendered = [
+        answer_segments(row["prompt"], row[side], begin, row["tools"])
+        for side in ("chosen", "rejected")
+    ]
     answers = [fitted(encoded(tokenizer, parts), length, too_long) for parts in rendered]
     (chosen, first), (rejected, second) = answers
     if chosen is None or rejected is None:
@@ -121,7 +129,7 @@ def _pair(
 
 
 def _rows(context: Context) -> Iterator[dict[str, Any]]:
-    columns = ["preference_id", "source", "prompt", "chosen", "rejected"]
+    columns = ["preference_id", "source", "prompt", "chosen", "rejected", "tools"]
     for given in context.many("preferences"):
         for shard in given.shards():
             yield from shard.read(columns).to_pylist()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from stages.dpo.config import DpoConfig
-from stages.engine import Context, Many, One, Stage
+from stages.engine import Context, Inputs, Many, One, Stage
 from stages.training.config import TrainingExecution
 
 
@@ -15,7 +18,7 @@ class Dpo(Stage):
     lie in one micro-batch, packed with attention kept inside each.
     """
 
-    name, version, reproducible = "dpo", 3, "numerics"
+    name, version, reproducible = "dpo", 4, "numerics"
     inputs = {
         "checkpoint": One("checkpoint"),
         "preferences": Many("preferences", at_least=1),
@@ -24,6 +27,13 @@ class Dpo(Stage):
     libraries = ("torch", "tokenizers", "safetensors", "numpy", "pyarrow")
     Config, Execution = DpoConfig, TrainingExecution
 
+    @classmethod
+    def check_plan(cls, config: Any, inputs: Inputs) -> Sequence[str]:
+        """Note that an imported model's own chat template is replaced."""
+        from stages.training.replaced_template import template_notes
+
+        return template_notes(inputs)
+
     def run(self, context: Context) -> None:
         from stages.dpo.pairs import read_pairs
         from stages.dpo.reference import reference_log_probabilities
@@ -31,7 +41,7 @@ class Dpo(Stage):
         from stages.model.files import read_model, read_tokenizer
         from stages.text.special_tokens import SpecialTokens
         from stages.training.examples import ExampleClock
-        from stages.training.fit import fit, write_checkpoint, write_run
+        from stages.training.fit import fit, write_run, write_tuned_checkpoint
         from stages.training.runtime import runtime
         from stages.training.schedule import schedule
 
@@ -52,6 +62,6 @@ class Dpo(Stage):
                 runtime=how,
                 held_out_every=config.held_out_every,
             )
-        write_checkpoint(context, fitted, start, keep_optimizer=False)
+        write_tuned_checkpoint(context, fitted, start)
         account = {"epochs": config.epochs, "beta": config.beta, "pairs": data.account()}
         write_run(context, fitted, account)

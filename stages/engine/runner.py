@@ -250,10 +250,17 @@ def _copy_telemetry(attempt: Attempt, folder: Path) -> None:
             attempt.backend.replace(f"{place}/{name}", path.read_bytes())
 
 
+class _LogFile(logging.FileHandler):
+    """A log for people: that it cannot be written ends no run, and the run's own error says why."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Drop the line; by default Python prints a traceback for each."""
+
+
 def _logger(spec: StageSpec, path: Path) -> tuple[logging.Logger, Callable[[], None]]:
     log = logging.getLogger(f"ingot.{spec.stage}.{short(spec.key)}")
     log.setLevel(logging.INFO)
-    handler = logging.FileHandler(path, encoding="utf-8")
+    handler = _LogFile(path, encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     log.addHandler(handler)
 

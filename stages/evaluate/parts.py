@@ -12,7 +12,7 @@ import torch
 from artifacts_schema.errors import Stopped
 from stages.evaluate.benchmarks import Scorer, measure_items
 from stages.evaluate.config import EvaluateConfig, EvaluateExecution
-from stages.evaluate.generations import write_generations
+from stages.evaluate.generations import Prompt, write_generations
 from stages.evaluate.held_out import check_shards, measure_source
 from stages.evaluate.items import Item
 from stages.evaluate.observations import to_table
@@ -47,6 +47,7 @@ class HeldOutPart:
 class GenerationPart:
     """All prompts."""
 
+    prompts: tuple[Prompt, ...]
     id: str = "generations"
 
 
@@ -67,7 +68,8 @@ def measure_part(
         model, tokenizer = read_model(checkpoint), read_tokenizer(checkpoint)
         special = SpecialTokens.of(tokenizer, checkpoint.read_json("tokenizer_config.json"))
         if isinstance(part, GenerationPart):
-            return {"generations": write_generations(model, tokenizer, special, config)}
+            written = write_generations(model, tokenizer, special, part.prompts, config)
+            return {"generations": written}
         shards = TokenShards(held_out) if held_out else None
         if shards is not None:
             check_shards(shards, model, tokenizer)

@@ -84,6 +84,7 @@ class Evaluate(Stage):
 
 def _parts(context: Context) -> tuple[list[Part], list[Item], int, list[BadItem]]:
     """Parts to measure, the items in them, how many were read, and the unusable ones."""
+    from stages.evaluate.generations import read_prompts
     from stages.evaluate.items import by_benchmark, draw, read_items
     from stages.evaluate.parts import BenchmarkPart, GenerationPart, HeldOutPart
     from stages.training.data import TokenShards
@@ -100,8 +101,10 @@ def _parts(context: Context) -> tuple[list[Part], list[Item], int, list[BadItem]
     if held_out := context.many("held_out"):
         sources = TokenShards(held_out).sources
         parts += [HeldOutPart(f"held-out-{n:04d}", name) for n, name in enumerate(sources)]
-    if config.text_prompts or config.chat_prompts:
-        parts.append(GenerationPart())
+    if prompts := read_prompts(context.one("checkpoint"), config, context.log):
+        parts.append(GenerationPart(tuple(prompts)))
+    if skipped := len(config.text_prompts) + len(config.chat_prompts) - len(prompts):
+        context.count(chat_prompts_skipped=skipped)
     if not parts and context.maybe("truth") is None:
         raise UsageError(
             "nothing to evaluate", hint="give benchmarks, held_out or truth, or a prompt"

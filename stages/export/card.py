@@ -85,7 +85,7 @@ def model_card(
         front_matter(release, own),
         f"# {release.name}\n\n{release.description}",
         f"## Architecture\n\n{architecture(model, dtype)}",
-        _use(release, model, verified),
+        _use(release, model, verified, lineage["state"].get("chat_template")),
         _evaluations(own),
         *_of_other_checkpoints(evaluations),
         data_section(data, _planted(evaluations)),
@@ -184,7 +184,12 @@ def results_table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def _use(release: ExportConfig, model: ModelConfig, verified: Verification) -> str:
+def _use(
+    release: ExportConfig,
+    model: ModelConfig,
+    verified: Verification,
+    template: Mapping[str, Any] | None,
+) -> str:
     family = family_of(model)
     register = f"import {family.register}  # of Ingot\n" if family.register else ""
     needs = (
@@ -201,17 +206,39 @@ def _use(release: ExportConfig, model: ModelConfig, verified: Verification) -> s
 
 tokenizer = AutoTokenizer.from_pretrained("{release.name}")
 model = AutoModelForCausalLM.from_pretrained("{release.name}")
-messages = [{{"role": "user", "content": "Hello"}}]
-prompt = tokenizer.apply_chat_template(
-    messages, add_generation_prompt=True, return_tensors="pt", return_dict=True
-)
+{_prompt(template)}
 print(tokenizer.decode(model.generate(**prompt, max_new_tokens=64)[0]))
 ```
 
 {needs} process with `torch`
 {verified.torch} and `transformers` {verified.transformers} loaded it: the logits of
 {verified.probe_tokens} tokens, computed in float32 from the released weights, are Ingot's own
-within {verified.logit_difference:.1e}; token ids and rendered chat are equal."""
+within {verified.logit_difference:.1e}; token ids and chat template are equal.
+
+{chat_template_sentence(template)}"""
+
+
+def _prompt(template: Mapping[str, Any] | None) -> str:
+    """Code that makes `prompt`, by the chat template where there is one."""
+    if template is None:
+        return 'prompt = tokenizer("Once upon a time", return_tensors="pt")'
+    return """messages = [{"role": "user", "content": "Hello"}]
+prompt = tokenizer.apply_chat_template(
+    messages, add_generation_prompt=True, return_tensors="pt", return_dict=True
+)"""
+
+
+def chat_template_sentence(template: Mapping[str, Any] | None) -> str:
+    """Which chat template the release has, by the record in the checkpoint's `state.json`."""
+    if template is None:
+        return "It has no chat template: it was not trained on conversations."
+    if template["source"].startswith("snapshot"):
+        return f"Its chat template is its own, unchanged (from {template['source']})."
+    told = f"Its chat template is {template['format']}, which {template['source']} trained with."
+    replaced = template["replaced"]
+    if replaced is None:
+        return told
+    return f"{told} It replaces the one that the model was imported with ({replaced['source']})."
 
 
 SCORES_NOTE = (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.errors import InputError
 from stages.model.huggingface import to_config
-from stages.text.chat import CHAT_TEMPLATE
+from stages.text.chat_template import JINJA_FILE, KEY
 from stages.text.special_tokens import SpecialTokens
 
 _BLOCK = 4 * 2**20
@@ -28,8 +28,8 @@ def model_folder(
     """Every file that `transformers` reads but the weights; equal inputs give equal bytes.
 
     The model may have more rows than the tokenizer has tokens (a padded vocabulary), not fewer:
-    InputError then, and where the tokenizer lacks a token for end or padding. There is a chat
-    template where it has tokens for turns.
+    InputError then, and where the tokenizer lacks a token for end or padding. The chat template is
+    the one that `tokenizer_config` has, unchanged; where it has none, the release has none.
     """
     size = tokenizer.get_vocab_size()
     if size > model.vocabulary_size:
@@ -51,17 +51,15 @@ def model_folder(
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": model.context,
     }
-    named.pop("chat_template", None)
-    chat = special.turn_start is not None and special.turn_end is not None
-    if chat:
-        named["chat_template"] = CHAT_TEMPLATE
     files = {
         "config.json": to_json(config),
         "generation_config.json": to_json(generation),
         "tokenizer.json": tokenizer.to_str(pretty=True).encode(),
         "tokenizer_config.json": to_json(named),
     }
-    return {**files, "chat_template.jinja": CHAT_TEMPLATE.encode()} if chat else files
+    template = tokenizer_config.get(KEY)
+    # transformers reads this file first, and takes it for the only template: not for several.
+    return {**files, JINJA_FILE: template.encode()} if isinstance(template, str) else files
 
 
 def to_json(value: Any) -> bytes:

@@ -44,8 +44,13 @@ def main(release: str, probes: str, register: str | None = None) -> dict[str, ob
         asked = tokenizer.apply_chat_template(
             probe["messages"], add_generation_prompt=True, return_tensors="pt", return_dict=True
         )
-    chat_equal = rendered == probe["rendered"] and (
-        not rendered or asked["input_ids"][0].tolist() == probe["rendered_ids"]
+    template = probe["chat_template"]
+    if isinstance(template, list):
+        template = {one["name"]: one["template"] for one in template}
+    chat_equal = (
+        tokenizer.chat_template == template
+        and rendered == probe["rendered"]
+        and (not rendered or asked["input_ids"][0].tolist() == probe["rendered_ids"])
     )
     answer = model.generate(**asked, max_new_tokens=4, do_sample=False)
     if dtype != "float32":

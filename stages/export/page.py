@@ -50,7 +50,7 @@ def verified(artifact: Artifact) -> TableFigure:
         ("largest difference of a logit", None if difference is None else f"{difference:.1e}"),
         ("tokens compared", counts.get("probe_tokens")),
         ("type of the released weights", dtype),
-        ("token ids and rendered chat", "equal"),
+        ("token ids and chat template", "equal"),
         ("generates, without Ingot and remote code", "yes"),
         ("transformers", libraries.get("transformers")),
         ("torch", libraries.get("torch")),

@@ -41,7 +41,6 @@ class Export(Stage):
         from stages.export.verify import verify_release, write_probes
         from stages.export.weights import ReleasedWeights, StoredWeights, round_weights
         from stages.model.files import read_model, read_tokenizer
-        from stages.text.special_tokens import SpecialTokens
 
         config: ExportConfig = context.config
         checkpoint, evaluations = context.one("checkpoint"), context.many("evaluation")
@@ -54,7 +53,7 @@ class Export(Stage):
             weights = ReleasedWeights.of(shape, stored, config.dtype)
             files = model_folder(shape, tokenizer, described, weights.dtype)
             round_weights(model, stored, config.dtype)
-            tokens = write_probes(model, tokenizer, SpecialTokens.of(tokenizer, described), probes)
+            tokens = write_probes(model, tokenizer, described, probes)
             del model  # The process that loads the release needs the memory.
 
             def check(done: int) -> None:

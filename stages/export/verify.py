@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,13 +17,14 @@ from artifacts_schema.errors import IngotError
 from stages.model.count import count_parameters
 from stages.model.huggingface import family_of
 from stages.text import chat
+from stages.text.chat_template import KEY
+from stages.text.special_tokens import SpecialTokens
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
     from stages.model.config import ModelConfig
     from stages.model.decoder import Decoder
-    from stages.text.special_tokens import SpecialTokens
 
 TOLERANCE = 1e-4
 """Largest difference of a logit between Ingot's decoder and the class that loads it, float32."""
@@ -87,16 +89,19 @@ def verify_release(
     )
 
 
-def write_probes(model: Decoder, tokenizer: Tokenizer, special: SpecialTokens, folder: Path) -> int:
+def write_probes(
+    model: Decoder, tokenizer: Tokenizer, tokenizer_config: Mapping[str, Any], folder: Path
+) -> int:
     """What Ingot itself makes of the probes; returns how many tokens the logits are of.
 
-    `model` has the weights of the release, in float32.
-
-    Without tokens for turns there is no chat to compare.
+    `model` has the weights of the release, in float32. Ingot renders ChatML itself. Of another
+    template the text alone is compared: it is not run.
     """
+    special = SpecialTokens.of(tokenizer, tokenizer_config)
+    template = tokenizer_config.get(KEY)
     segments: list[chat.Segment] = []
     messages: tuple[dict[str, str], ...] = ()
-    if special.turn_start is not None and special.turn_end is not None:
+    if template == chat.CHAT_TEMPLATE:
         messages = PROBE_MESSAGES
         begin = chat.begin_of_chat(tokenizer, special)
         segments = chat.segments(messages, add_generation_prompt=True, begin=begin)
@@ -109,6 +114,7 @@ def write_probes(model: Decoder, tokenizer: Tokenizer, special: SpecialTokens, f
     probe = {
         "texts": PROBE_TEXTS,
         "ids": ids,
+        "chat_template": template,
         "messages": messages,
         "rendered": "".join(segment.text for segment in segments),
         "rendered_ids": rendered_ids,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.errors import InputError
 from stages.engine.strict_json import parse_object
+from stages.text.chat_template import JINJA_FILE, JINJA_FOLDER, JINJA_LIMIT, is_template_file
 
 if TYPE_CHECKING:
     from stages.engine.sources import SourceFile
@@ -45,6 +46,8 @@ class ModelFiles:
     """File of each tensor, where an index says it."""
     tokenizer: dict[str, bytes]
     """Content of `tokenizer.json` and `tokenizer_config.json`, where they are there."""
+    templates: dict[str, bytes]
+    """Content of the Jinja files of its chat template, by path."""
     digests: dict[str, str]
     """sha256 of what was read as a whole."""
 
@@ -62,6 +65,13 @@ def find_files(sources: Sequence[SourceFile]) -> ModelFiles:
         if PurePosixPath(source.name).parent == folder
     }
     raw = {name: _read(beside[name], LIMITS[name]) for name in sorted(LIMITS) if name in beside}
+    jinja = {
+        path.name: _read(source, JINJA_LIMIT)
+        for source in sources
+        if is_template_file(source.name)
+        and (path := PurePosixPath(source.name)).parent
+        == (folder if path.name == JINJA_FILE else folder / JINJA_FOLDER)
+    }
     parsed = {name: parse_object(data, where=beside[name].name) for name, data in raw.items()}
     placed = _placed(parsed[INDEX], beside) if INDEX in parsed else None
     names = sorted(set(placed.values())) if placed is not None else [_single(beside)]
@@ -72,7 +82,8 @@ def find_files(sources: Sequence[SourceFile]) -> ModelFiles:
         weights={name: beside[name] for name in names},
         placed=placed,
         tokenizer={name: raw[name] for name in (TOKENIZER, TOKENIZER_CONFIG) if name in raw},
-        digests={name: hashlib.sha256(data).hexdigest() for name, data in raw.items()},
+        templates=jinja,
+        digests={name: hashlib.sha256(data).hexdigest() for name, data in (raw | jinja).items()},
     )
 
 

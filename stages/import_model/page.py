@@ -31,5 +31,6 @@ def facts(
         ("rows of the embedding", model["vocabulary_size"]),
         ("of which added", added),
         ("tokenizer", carried[origin["tokenizer"]]),
+        ("chat template", "its own, kept as it is" if counts.get("chat_templates") else "none"),
     )
     return TableFigure("A model brought along", (Column(""), Column("")), rows)

@@ -33,7 +33,7 @@ class ImportModel(Stage):
     Weights go from file to file one at a time, in the type that they were published in, so memory
     holds the largest of them and the checkpoint is no larger than the model.
     With a `tokenizer` (of `import_tokenizer`) the checkpoint carries that one, else the one that
-    lies beside the model.
+    lies beside the model. Its chat template goes with it, as data.
     """
 
     name, version, reproducible = "import_model", 2, "bytes"
@@ -44,7 +44,7 @@ class ImportModel(Stage):
 
     def run(self, context: Context) -> None:
         """Find, check, write."""
-        from stages.engine.sources import source_files
+        from stages.engine.sources import snapshot_name, source_files
         from stages.import_model.files import find_files
         from stages.import_model.published import opened
         from stages.import_model.tokenizer import carried
@@ -55,7 +55,8 @@ class ImportModel(Stage):
 
         files = find_files(source_files(context.one("snapshot")))
         published = from_config(files.config, where=files.config_where)
-        tokenizer = carried(context.maybe("tokenizer"), files)
+        snapshot = snapshot_name(context.one("snapshot"))
+        tokenizer = carried(context.maybe("tokenizer"), files, snapshot)
         rows = vocabulary_rows(published, tokenizer, new_tokens=context.config.new_tokens)
         with opened(files) as tensors:
             weights = DecoderWeights(files, tensors, rows=rows)
@@ -79,11 +80,16 @@ def _state(
 ) -> dict[str, Any]:
     """Nothing was trained here; what it was made of."""
     from stages.engine.sources import snapshot_name
+    from stages.text.chat_template import imported_record
 
+    template = None if tokenizer is None else tokenizer.template
     return {
         "stage": context.attempt.stage,
         "training_step": 0,
         "tokens": 0,
+        "chat_template": None
+        if tokenizer is None or template is None
+        else imported_record(template, tokenizer.template_snapshot),
         "origin": {
             "snapshot": snapshot_name(context.one("snapshot")),
             "model_type": files.config["model_type"],
@@ -116,4 +122,5 @@ def _tell(
     context.count(
         parameters=count_parameters(published).total,
         vocabulary_size=0 if tokenizer is None else tokenizer.vocabulary_size,
+        chat_templates=0 if tokenizer is None or tokenizer.template is None else 1,
     )

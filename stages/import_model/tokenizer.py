@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.errors import InputError
 from stages.engine.strict_json import parse_object
 from stages.import_model.files import TOKENIZER, TOKENIZER_CONFIG, ModelFiles
+from stages.text.chat_template import (
+    KEY,
+    Template,
+    TokenizerFiles,
+    TokenizerWithTemplate,
+    published_template,
+)
 
 if TYPE_CHECKING:
     from stages.engine import Input
@@ -24,27 +32,53 @@ class CarriedTokenizer:
     padded_vocabulary_size: int
     origin: str
     """`tokenizer` for that of the role, `snapshot` for the files beside the model."""
+    template: Template | None = None
+    """The model's own chat template: that beside the model, else that of the role's tokenizer."""
+    template_snapshot: str = ""
+    """Name of the snapshot that the template is from."""
 
 
-def carried(tokenizer: Input | None, files: ModelFiles) -> CarriedTokenizer | None:
+def carried(tokenizer: Input | None, files: ModelFiles, snapshot: str) -> CarriedTokenizer | None:
     """What the checkpoint is to carry; None if nobody has a tokenizer.
 
     The files beside the model are taken as they are, read as JSON alone: `import_tokenizer` tries
     them in a process of their own, and adds what they lack.
     """
+    config = json.loads(files.tokenizer.get(TOKENIZER_CONFIG, b"{}"))
+    template = published_template(config, files.templates, where=TOKENIZER_CONFIG)
     if tokenizer is not None:
         record = tokenizer.read_json(RECORD)
+        if template is None:
+            template = tokenizer.read_json(TOKENIZER_CONFIG).get(KEY)
+            snapshot = record.get("origin", {}).get("snapshot", snapshot)
         return CarriedTokenizer(
-            {name: tokenizer.read_bytes(name) for name in (TOKENIZER, TOKENIZER_CONFIG)},
+            _with_template(tokenizer, template),
             record["vocabulary_size"],
             record["padded_vocabulary_size"],
             "tokenizer",
+            template,
+            snapshot,
         )
     if TOKENIZER not in files.tokenizer:
         return None
     size = _vocabulary_size(parse_object(files.tokenizer[TOKENIZER], where=TOKENIZER))
-    found = {TOKENIZER_CONFIG: b"{}\n", **files.tokenizer}
-    return CarriedTokenizer(found, size, size, "snapshot")
+    found = _with_template(_Held({TOKENIZER_CONFIG: b"{}\n", **files.tokenizer}), template)
+    return CarriedTokenizer(found, size, size, "snapshot", template, snapshot)
+
+
+@dataclass(frozen=True)
+class _Held:
+    """Files in memory."""
+
+    files: dict[str, bytes]
+
+    def read_bytes(self, path: str) -> bytes:
+        return self.files[path]
+
+
+def _with_template(source: TokenizerFiles, template: Template | None) -> dict[str, bytes]:
+    both = TokenizerWithTemplate(source, template)
+    return {name: both.read_bytes(name) for name in (TOKENIZER, TOKENIZER_CONFIG)}
 
 
 def _vocabulary_size(content: dict[str, Any]) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from artifacts_schema.errors import InputError
 from stages.engine.strict_json import parse_object
+from stages.text.chat_template import JINJA_FILE, JINJA_LIMIT, is_template_file
 
 if TYPE_CHECKING:
     from stages.engine.sources import SourceFile
@@ -34,6 +35,7 @@ class Files:
     config: dict[str, Any] = field(default_factory=dict)
     special_map: dict[str, Any] = field(default_factory=dict)
     added: dict[str, Any] = field(default_factory=dict)
+    templates: dict[str, bytes] = field(default_factory=dict)
     digests: dict[str, str] = field(default_factory=dict)
 
 
@@ -45,8 +47,11 @@ def read_files(sources: Sequence[SourceFile]) -> Files:
     """
     found: dict[str, SourceFile] = {}
     for source in sources:
-        name = PurePosixPath(source.name).name
-        if name in LIMITS:
+        path = PurePosixPath(source.name)
+        template = is_template_file(source.name)
+        name = f"{path.parent.name}/{path.name}" if template else path.name
+        name = path.name if path.name == JINJA_FILE else name
+        if name in LIMITS or template:
             if name in found:
                 raise InputError(
                     f"{name} comes twice: {found[name].name} and {source.name}",
@@ -56,14 +61,21 @@ def read_files(sources: Sequence[SourceFile]) -> Files:
             found[name] = source
     if TOKENIZER not in found:
         _refuse([PurePosixPath(source.name).name for source in sources])
-    raw = {name: _read(source, LIMITS[name]) for name, source in sorted(found.items())}
-    parsed = {name: parse_object(data, where=found[name].name) for name, data in raw.items()}
+    raw = {
+        name: _read(source, LIMITS.get(name, JINJA_LIMIT)) for name, source in sorted(found.items())
+    }
+    parsed = {
+        name: parse_object(data, where=found[name].name)
+        for name, data in raw.items()
+        if name in LIMITS
+    }
     return Files(
         tokenizer=raw[TOKENIZER].decode("utf-8"),
         content=parsed[TOKENIZER],
         config=parsed.get(CONFIG, {}),
         special_map=parsed.get(SPECIAL_MAP, {}),
         added=parsed.get(ADDED, {}),
+        templates={name: data for name, data in raw.items() if name not in LIMITS},
         digests={name: hashlib.sha256(data).hexdigest() for name, data in raw.items()},
     )
 

@@ -28,6 +28,7 @@ def facts(record: dict[str, Any]) -> TableFigure:
         ("tokens added at the end", added),
         ("special tokens that a text can spell", spelt),
         ("texts tried are restored", "yes" if record["restores_text"] else "no"),
+        ("chat template", "its own, kept as it is" if record["has_chat_template"] else "none"),
         *(("changed", change) for change in record["changes"]),
     )
     return TableFigure("A tokenizer brought along", (Column(""), Column("")), rows)

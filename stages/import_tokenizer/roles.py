@@ -66,7 +66,7 @@ def complete(files: Files, roles: Roles, *, add: bool) -> tuple[Tokenizer, dict[
     """
     from tokenizers import AddedToken, Tokenizer
 
-    from stages.text.chat import CHAT_TEMPLATE
+    from stages.text.chat_template import published_template
     from stages.text.pre_tokenizers import llama_cpp_name
 
     tokenizer = Tokenizer.from_str(_without_chance(files, roles))
@@ -97,10 +97,9 @@ def complete(files: Files, roles: Roles, *, add: bool) -> tuple[Tokenizer, dict[
         "clean_up_tokenization_spaces": False,
         "pre_tokenizer": llama_cpp_name(tokenizer),
     }
-    if TURN_START in wanted and TURN_END in wanted:
-        described["chat_template"] = CHAT_TEMPLATE
-    if "chat_template" in files.config:
-        roles.changes.append("chat_template is Ingot's")
+    template = published_template(files.config, files.templates, where=CONFIG)
+    if template is not None:
+        described["chat_template"] = template
     return tokenizer, described
 
 

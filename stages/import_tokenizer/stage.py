@@ -50,7 +50,7 @@ class ImportTokenizer(Stage):
     same way, is measured and recorded.
     """
 
-    name, version, reproducible = "import_tokenizer", 1, "bytes"
+    name, version, reproducible = "import_tokenizer", 2, "bytes"
     inputs = {"snapshot": One("snapshot")}
     outputs = {"tokenizer": "tokenizer"}
     libraries = ("tokenizers",)
@@ -85,6 +85,7 @@ class ImportTokenizer(Stage):
             "restores_text": not found.lost,
             "lost_texts": list(found.lost),
             "special_ids_in_text": list(found.special),
+            "has_chat_template": "chat_template" in described,
         }
         _tell(context, files, record)
         context.write_bytes("tokenizer", "tokenizer.json", tokenizer.to_str(pretty=True).encode())

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.errors import InputError
 from stages.engine import check_bad_share
+from stages.engine.bad_records import REPAIR
 from stages.ingest.records import BROKEN
 from stages.ingest.tally import Tally, total_of
 
 if TYPE_CHECKING:
     from stages.engine import Context
+
+TEXT_FIELD = "say which field holds the text with `text_field`"
 
 
 def account(context: Context, units: Sequence[dict[str, Any]], snapshot: str) -> None:
@@ -38,6 +41,7 @@ def account(context: Context, units: Sequence[dict[str, Any]], snapshot: str) ->
 
 
 def _check(context: Context, total: Tally, records_in: int, where: str) -> None:
+    unnamed = total.rejected.get("missing_text", 0)
     broken = {reason: total.rejected[reason] for reason in sorted(BROKEN & total.rejected.keys())}
     check_bad_share(
         sum(broken.values()),
@@ -45,11 +49,12 @@ def _check(context: Context, total: Tally, records_in: int, where: str) -> None:
         context.config.max_bad_share,
         [f"{reason}: {text}" for reason in broken for text in total.samples[reason][:1]],
         where,
+        TEXT_FIELD if 2 * unnamed > sum(broken.values()) else REPAIR,
     )
     if not total.documents:
         told = ", ".join(f"{reason} {n:,}" for reason, n in sorted(total.rejected.items()))
         raise InputError(
             f"none of {records_in:,} records became a document ({told or 'no records'})",
             where=where,
-            hint="check the format and the reasons",
+            hint=TEXT_FIELD if unnamed else "check the format and the reasons",
         )

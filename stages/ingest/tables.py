@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Any
 
+from stages.engine.reading.fields import fields_there, suggested
 from stages.engine.reading.rows import Readable, Row, RowLimits, read_rows, scrub
 from stages.ingest.records import Document, Place, Record, Rejected
 
@@ -40,8 +41,7 @@ def document_of(row: Row, text_field: str, min_characters: int = 1) -> Record:
     text = fields.pop(text_field, None)
     told = {column: _first(fields, names) for column, names in _NAMES.items()}
     if not isinstance(text, str):
-        kind = type(text).__name__
-        return Rejected(place, "missing_text", f"'{text_field}' is {kind}", told["url"])
+        return Rejected(place, "missing_text", _missing(row.value, text_field), told["url"])
     text, repaired = scrub(text)
     if len(text.strip()) < max(1, min_characters):
         return Rejected(place, "no_text", f"{len(text)} characters", told["url"])
@@ -56,6 +56,18 @@ def document_of(row: Row, text_field: str, min_characters: int = 1) -> Record:
         metadata=fields,
         repaired=repaired,
     )
+
+
+def _missing(fields: dict[str, Any], text_field: str) -> str:
+    """That a row has no text under this name, and where it may be; short, as it is kept."""
+    value = fields.get(text_field)
+    what = "absent" if value is None else type(value).__name__
+    texts = {name: one for name, one in fields.items() if isinstance(one, str)}
+    likely = next(iter(suggested(texts, ("text",))), None)
+    if likely is None and texts:
+        likely = max(texts, key=lambda name: len(texts[name]))
+    guess = f"; did you mean `text_field: {likely[:40]}`?" if likely else ""
+    return f"'{text_field[:40]}' is {what}{guess} {fields_there(fields)}"
 
 
 def _first(fields: dict[str, Any], names: tuple[str, ...]) -> str | None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from stages.engine.excerpts import LeastIds, Row, excerpt
 from stages.engine.figures import (
@@ -29,6 +31,7 @@ from stages.engine.tally import (
     sentences,
     turned_away,
 )
+from stages.text.chat import spoken
 
 SAMPLES = 3
 PROMPT = 300
@@ -49,7 +52,7 @@ class Counted:
     def add(self, group: pa.Table) -> None:
         """Count a row group."""
         self.rows += len(group)
-        lengths = {n: pc.utf8_length(group[n]).to_numpy() for n in ("chosen", "rejected")}
+        lengths = {name: characters(group[name]) for name in self.characters}
         for name, values in lengths.items():
             self.characters[name].add(values)
         longer = lengths["chosen"] > lengths["rejected"]
@@ -101,13 +104,28 @@ def _sources(counted: Counted, note: str) -> TableFigure:
     return TableFigure("Preference pairs by source", columns, tuple(rows), sentences(told, note))
 
 
+def characters(answers: pa.ChunkedArray) -> NDArray[np.int64]:
+    """Characters that each answer has in all its messages; tool calls are not counted."""
+    messages = answers.combine_chunks()
+    contents = pc.utf8_length(pc.struct_field(messages.flatten(), "content")).to_numpy()
+    of_row = np.repeat(np.arange(len(messages)), pc.list_value_length(messages).to_numpy())
+    return np.bincount(of_row, weights=contents, minlength=len(messages)).astype(np.int64)
+
+
+def text_of(answer: list[Row]) -> str:
+    """What is said in an answer, the roles named where there are several messages."""
+    if len(answer) == 1:
+        return spoken(answer[0])
+    return "\n\n".join(f"{message['role']}: {spoken(message)}" for message in answer)
+
+
 def _pair(row: Row) -> Pair:
-    prompt = row["prompt"][-1]["content"] if row["prompt"] else ""
+    prompt = spoken(row["prompt"][-1]) if row["prompt"] else ""
     return Pair(
         excerpt(prompt, PROMPT),
         "chosen",
         "rejected",
-        (Part(excerpt(row["chosen"])),),
-        (Part(excerpt(row["rejected"])),),
+        (Part(excerpt(text_of(row["chosen"]))),),
+        (Part(excerpt(text_of(row["rejected"]))),),
         (("source", row["source"]), ("messages before", len(row["prompt"]))),
     )

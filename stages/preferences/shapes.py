@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import Any
 
 from stages.engine.reading.examples import BadExample, Origin
-from stages.engine.reading.messages import Message, check_order, message_of, messages_of
-from stages.engine.reading.rows import metadata_json
+from stages.engine.reading.fields import rename_hint
+from stages.engine.reading.messages import (
+    Message,
+    MessageFields,
+    check_order,
+    message,
+    parse_messages,
+    take_tools,
+    with_message_fields,
+    with_system,
+)
 
 _PROMPTS = ("prompt", "messages", "conversations", "instruction", "question")
+Parsed = tuple[list[Message], dict[str, MessageFields]]
 
 
 def preference_of(fields: dict[str, Any], origin: Origin) -> dict[str, Any]:
@@ -17,56 +28,93 @@ def preference_of(fields: dict[str, Any], origin: Origin) -> dict[str, Any]:
     Raises BadExample: missing_field, prompts_differ, empty_answer, same_answer, role_order, …
     """
     if "chosen" not in fields or "rejected" not in fields:
-        raise BadExample("missing_field", "fields " + ", ".join(sorted(fields)[:10]))
-    before_chosen, chosen = _answer(fields.pop("chosen"))
-    before_rejected, rejected = _answer(fields.pop("rejected"))
-    if before_chosen != before_rejected:
-        raise BadExample("prompts_differ", "chosen and rejected differ before their last answer")
-    prompt = before_chosen or _prompt(fields)
-    check_order(prompt, last="user")
-    if not chosen.strip() or not rejected.strip():
-        raise BadExample("empty_answer")
-    if chosen.strip() == rejected.strip():
-        raise BadExample("same_answer", chosen[:100])
-    if before_chosen:  # The conversations tell the prompt; a field of it would only repeat it.
-        fields.pop("prompt", None)
+        raise BadExample("missing_field", rename_hint(fields, ("chosen", "rejected")))
+    tools = take_tools(fields)
+    chosen, chosen_extra = _answer(fields.pop("chosen"))
+    rejected, rejected_extra = _answer(fields.pop("rejected"))
+    prompt_extra: dict[str, MessageFields] = {}
+    if chosen[0]["role"] == rejected[0]["role"] == "assistant":
+        prompt, prompt_extra = _prompt(fields)
+        prompt = with_system(fields, prompt)
+        check_order(prompt, last=("user", "tool"))
+    else:
+        prompt, chosen, rejected = _split(chosen, rejected)
+        _drop_repeated(fields, prompt)
+        prompt = with_system(fields, prompt)
+    for answer in (chosen, rejected):
+        if not any(one["content"].strip() or one["tool_calls"] for one in answer):
+            raise BadExample("empty_answer")
+        check_order([*prompt, *answer])
+    if _stripped(chosen) == _stripped(rejected):
+        raise BadExample("same_answer", chosen[-1]["content"][:100])
+    extra = {"prompt": prompt_extra, "chosen": chosen_extra, "rejected": rejected_extra}
     return {
         "preference_id": origin.id,
         "source": origin.source,
         "prompt": prompt,
         "chosen": chosen,
         "rejected": rejected,
-        "metadata": metadata_json(fields),
+        "tools": tools,
+        "metadata": with_message_fields(fields, extra),
     }
 
 
-def _answer(value: Any) -> tuple[list[Message], str]:
-    """(messages before the answer, the answer); no messages where only the answer stands."""
+def _answer(value: Any) -> Parsed:
+    """An answer alone, or a whole conversation that ends with it."""
     if isinstance(value, str):
-        return [], value
-    if isinstance(value, dict):
-        return [], message_of(value)["content"]
-    messages = messages_of(value)
+        return [message("assistant", value)], {}
+    messages, extra = parse_messages([value] if isinstance(value, dict) else value)
     if messages[-1]["role"] != "assistant":
         raise BadExample("wrong_last_role", messages[-1]["role"])
-    return messages[:-1], messages[-1]["content"]
+    return messages, extra
 
 
-def _prompt(fields: dict[str, Any]) -> list[Message]:
+def _split(
+    chosen: list[Message], rejected: list[Message]
+) -> tuple[list[Message], list[Message], list[Message]]:
+    """(prompt, chosen, rejected) of two whole conversations.
+
+    The prompt ends where they part, or before the last message of the shorter one; after it only
+    the assistant and tools may speak.
+    """
+    most = min(len(chosen), len(rejected)) - 1
+    pairs = zip(chosen, rejected, strict=False)
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    size = min(shared, most)
+    prompt, answers = chosen[:size], (chosen[size:], rejected[size:])
+    if any(one["role"] in ("user", "system") for answer in answers for one in answer):
+        raise BadExample("prompts_differ", "chosen and rejected differ before their last answer")
+    check_order(prompt, last=("user", "tool"))
+    return prompt, *answers
+
+
+def _drop_repeated(fields: dict[str, Any], prompt: list[Message]) -> None:
+    """Take a `prompt` field out that only repeats what the conversations tell."""
+    value = fields.get("prompt")
+    texts = [one["content"].strip() for one in prompt]
+    if isinstance(value, str) and value.strip() in texts:
+        del fields["prompt"]
+    elif isinstance(value, list):
+        try:
+            messages, extra = parse_messages(value)
+        except BadExample:
+            return
+        if messages == prompt and not extra:
+            del fields["prompt"]
+
+
+def _stripped(answer: list[Message]) -> list[Message]:
+    return [{**one, "content": one["content"].strip()} for one in answer]
+
+
+def _prompt(fields: dict[str, Any]) -> Parsed:
     """Take the prompt out of `fields`."""
     name = next((name for name in _PROMPTS if name in fields), None)
     if name is None:
-        raise BadExample("missing_field", "no prompt: fields " + ", ".join(sorted(fields)[:10]))
+        raise BadExample("missing_field", f"no prompt: {rename_hint(fields, ('prompt',))}")
     value = fields.pop(name)
     if not isinstance(value, str):
-        messages = messages_of(value)
-    else:
-        more = fields.pop("input", "") if name == "instruction" else ""
-        parts = [value, more] if isinstance(more, str) else [value]
-        text = "\n\n".join(part for part in parts if part.strip())
-        messages = [{"role": "user", "content": text}]
-    system = fields.get("system")
-    if isinstance(system, str) and system.strip() and messages[0]["role"] != "system":
-        del fields["system"]
-        messages = [{"role": "system", "content": system}, *messages]
-    return messages
+        return parse_messages(value)
+    more = fields.pop("input", "") if name == "instruction" else ""
+    parts = [value, more] if isinstance(more, str) else [value]
+    return [message("user", "\n\n".join(part for part in parts if part.strip()))], {}

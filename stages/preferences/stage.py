@@ -14,7 +14,7 @@ class Preferences(Stage):
     the prompt is `prompt`, `messages`, `conversations`, `instruction` (with `input`) or `question`.
     """
 
-    name, version, reproducible = "preferences", 1, "bytes"
+    name, version, reproducible = "preferences", 2, "bytes"
     inputs = {"snapshot": One("snapshot")}
     outputs = {"preferences": "preferences"}
     libraries = ("zstandard", "pyarrow")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from stages.model.decoder import Decoder
     from stages.pretrain.config import PretrainConfig
     from stages.pretrain.plan import Plan
+    from stages.text.chat_template import TokenizerFiles
     from stages.training.loop import Progress
     from stages.training.permanent import PermanentCheckpoints
 
@@ -42,21 +43,31 @@ def milestones_of(config: PretrainConfig, plan: Plan) -> tuple[Milestone, ...]:
     return milestones(plan.clock, plan.schedule, config.checkpoints)
 
 
-def state_of(plan: Plan) -> Callable[[int], Mapping[str, Any]]:
-    """What `state.json` of a checkpoint says of where the run stood: phase, rate, sample clock."""
+def state_of(
+    plan: Plan, chat_template: Mapping[str, Any] | None = None
+) -> Callable[[int], Mapping[str, Any]]:
+    """What `state.json` of a checkpoint says of where the run stood: phase, rate, sample clock.
+
+    And of the chat template that the model had when the run began, if any.
+    """
 
     def state_at(training_step: int) -> Mapping[str, Any]:
         return {
             "phase": plan.schedule.phase(training_step),
             "learning_rate": plan.schedule.rate(training_step),
             KEY: where_it_stands(plan.clock, training_step),
+            "chat_template": chat_template,
         }
 
     return state_at
 
 
 def permanent_checkpoints(
-    context: Context, plan: Plan, model: Decoder, tokenizer: Input
+    context: Context,
+    plan: Plan,
+    model: Decoder,
+    tokenizer: TokenizerFiles,
+    state_at: Callable[[int], Mapping[str, Any]],
 ) -> PermanentCheckpoints:
     """Commits the run's permanent checkpoints as the loop comes by them."""
     from stages.training.permanent import PermanentCheckpoints
@@ -67,7 +78,7 @@ def permanent_checkpoints(
         milestones_of(config, plan),
         model=model,
         tokenizer=tokenizer,
-        state_at=state_of(plan),
+        state_at=state_at,
         optimizer=config.checkpoints.optimizer,
         output=config.averages.output,
         guarded=config.stability.enabled,

@@ -19,7 +19,7 @@ class Pretrain(Stage):
     held-out loss is measured before it, on the way and at the end, beside a token-unigram baseline.
     """
 
-    name, version, reproducible = "pretrain", 4, "numerics"
+    name, version, reproducible = "pretrain", 5, "numerics"
     inputs = {
         "train": Many("token_shards", at_least=1),
         "held_out": Many("token_shards"),
@@ -43,12 +43,21 @@ class Pretrain(Stage):
         from stages.pretrain.preflight.preflight import look_before
         from stages.pretrain.prepared import Prepared
         from stages.pretrain.start import origin_of
+        from stages.text.chat_template import (
+            TokenizerWithTemplate,
+            carried_record,
+            carried_template,
+        )
         from stages.training.fit import fit, write_checkpoint, write_run
         from stages.training.runtime import runtime
 
         config = context.config
         ready = Prepared.of(config, {role: context.many(role) for role in self.inputs})
-        plan, tokenizer = ready.plan, ready.tokenizer
+        plan, start = ready.plan, ready.start
+        # The tokenizer's own template is that of the model it was published with, not of this one.
+        template = carried_template(start) if start is not None else None
+        tokenizer = TokenizerWithTemplate(ready.tokenizer, template)
+        state_at = state_of(plan, carried_record(start) if start is not None else None)
         for line in plan.account.lines():
             context.log.info("%s", line)
 
@@ -65,12 +74,12 @@ class Pretrain(Stage):
                 averages=config.averages,
                 stability=config.stability,
                 origin=origin_of(config, ready.start, ready.begin),
-                permanent=permanent_checkpoints(context, plan, ready.model, tokenizer),
+                permanent=permanent_checkpoints(context, plan, ready.model, tokenizer, state_at),
                 listeners=look,
                 lengths=[phase.sequence_length for phase in plan.clock.phases],
                 prefixes=ready.prefixes,
             )
         # A run that was resumed at its very end has trained no step.
         ready.rope.at(fitted.model, fitted.progress.training_step)
-        write_checkpoint(context, fitted, tokenizer, keep_optimizer=True, state_at=state_of(plan))
+        write_checkpoint(context, fitted, tokenizer, keep_optimizer=True, state_at=state_at)
         write_run(context, fitted, run_account(config, plan, ready.shards, ready.held_out, fitted))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stages.language_model.classifier import CONTRAST, REFERENCE, Classifier, scores
-from stages.quality_models.files import copy_file
+from stages.language_model.fasttext_file import check_model
+from stages.quality_models.files import copy_file, made_once
 from stages.quality_models.metrics import Curve, Floats, score_card
 from stages.quality_models.training import (
     fasttext_arguments,
@@ -38,8 +40,8 @@ def make_classifier(context: Context, sample: Sample, config: ClassifierConfig) 
         sample.require(role, LEAST_HELD, "judge by", held=True)
     ending = "ftz" if config.quantize else "bin"
     model = context.work / f"classifier.{ending}"
-    if not model.exists():  # A killed run of this code may have left it; it appears in whole.
-        _train(context, sample, config, model)
+    check = partial(check_model, where=str(model))  # fastText reports no failed write.
+    made_once(context, model, partial(_train, context, sample, config), check)
     classifier = Classifier(model, REFERENCE, config.lower_case)
     held = {role: held_scores(context, sample, classifier, role) for role in (REFERENCE, CONTRAST)}
     card = card_of(config, sample, held[REFERENCE], held[CONTRAST], model.name)

@@ -2,8 +2,8 @@
 
     python -P -m stages.quality_models.fasttext_program request.json
 
-It prints one line if it fails, and ends when its input does: after a kill of the process that
-started it, the next run writes the same files.
+It prints one line if it fails, and ends when its input does, so it does not outlive the process
+that started it.
 """
 
 from __future__ import annotations
@@ -17,22 +17,20 @@ from typing import Any
 
 
 def main(path: str) -> int:
-    """Train as the request says; the model is there in whole or not at all."""
+    """Train as the request says. fastText does not report a failed write: check the model."""
     import fasttext
 
     request: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
-    unfinished = Path(request["model"] + ".unfinished")
     try:
         model = fasttext.train_supervised(
             request["lines"], **request["arguments"], thread=1, verbose=0
         )
         if request["quantize"]:
             model.quantize()
-        model.save_model(str(unfinished))
+        model.save_model(request["model"])
     except (RuntimeError, ValueError, MemoryError) as error:
         print(error)
         return 1
-    unfinished.replace(request["model"])
     return 0
 
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from artifacts_schema.errors import InputError
 from stages.engine import Context, check_bad_share
-from stages.text.chat import begin_of_chat, segments
-from stages.training.examples import Example, encoded, fitted, held_out_split
+from stages.text.chat import begin_of_chat, segments, unused_fields
+from stages.training.examples import Example, encoded, fitted, held_out_split, report_unused
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -34,6 +34,7 @@ class Conversations:
     train: NDArray[np.int64]
     held_out: NDArray[np.int64]
     reasons: Counter[str]
+    unused: Counter[str]
 
     def account(self) -> dict[str, Any]:
         """How many conversations and learnt tokens there are, by what happened to them."""
@@ -43,6 +44,7 @@ class Conversations:
             "truncated": self.reasons["truncated"],
             **{reason: self.reasons[reason] for reason in LEFT_OUT},
             "targets": sum(example.targets for example in self.examples),
+            "unused": dict(self.unused),
         }
 
 
@@ -58,15 +60,15 @@ def read_conversations(
     Those left out are counted with samples; InputError if they are too many, if nothing is left, or
     if the tokenizer has no tokens for turns.
     """
-    config, reasons = context.config, Counter[str]()
+    config, reasons, unused = context.config, Counter[str](), Counter[str]()
     begin = begin_of_chat(tokenizer, special)
     kept: list[tuple[str, str, Example]] = []
     total = 0
     for row in _rows(context):
         total += 1
-        example, reason = fitted(
-            encoded(tokenizer, segments(row["messages"], begin=begin)), length, config.too_long
-        )
+        unused += unused_fields(row["messages"])
+        parts = segments(row["messages"], begin=begin, tools=row["tools"])
+        example, reason = fitted(encoded(tokenizer, parts), length, config.too_long)
         if reason is not None:
             reasons[reason] += 1
             context.sample(reason, f"{row['source']} {row['conversation_id']}")
@@ -75,7 +77,8 @@ def read_conversations(
     left_out = total - len(kept)
     samples = [s for reason in LEFT_OUT for s in context.samples.get(reason, [])]
     check_bad_share(left_out, total, config.max_bad_share, samples, where="conversations")
-    context.count(conversations=total, conversations_left_out=left_out, **reasons)
+    context.count(conversations=total, conversations_left_out=left_out, **reasons, **unused)
+    report_unused(context, unused)
     train, held_out = held_out_split([one[0] for one in kept], config.held_out_share, config.seed)
     if not len(train):
         raise InputError("no conversation is left to train on", where="conversations")
@@ -93,11 +96,12 @@ def read_conversations(
         train=train,
         held_out=held_out,
         reasons=reasons,
+        unused=unused,
     )
 
 
 def _rows(context: Context) -> Iterator[dict[str, Any]]:
     for given in context.many("conversations"):
         for shard in given.shards():
-            yield from shard.read(["conversation_id", "source", "messages"]).to_pylist()
+            yield from shard.read(["conversation_id", "source", "messages", "tools"]).to_pylist()
             context.check_stop()

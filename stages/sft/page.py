@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from stages.engine.figures import Column, Figure, TableFigure, number
 from stages.engine.page import Artifact
 
@@ -28,8 +30,10 @@ def page(artifact: Artifact) -> list[Figure]:
     ]
 
 
-def conversations_table(account: dict[str, int]) -> TableFigure:
-    """How many conversations were learnt, held out, cut and left out."""
+def conversations_table(account: dict[str, Any]) -> TableFigure:
+    """How many conversations were learnt, held out, cut and left out; what was not used."""
+    from stages.training.examples import unused_rows
+
     rows = (
         ("learnt", account["train"]),
         ("held out", account["held_out"]),
@@ -37,5 +41,6 @@ def conversations_table(account: dict[str, int]) -> TableFigure:
         ("left out: longer than the context", account["too_long"]),
         ("left out: nothing to learn", account["nothing_to_learn"]),
         ("assistant tokens, held-out ones included", account["targets"]),
+        *unused_rows(account),
     )
     return TableFigure("Conversations", (Column(""), number("count")), rows)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from stages.engine import Context, Many, One, Stage
+from collections.abc import Sequence
+from typing import Any
+
+from stages.engine import Context, Inputs, Many, One, Stage
 from stages.sft.config import SftConfig
 from stages.training.config import TrainingExecution
 
@@ -15,7 +18,7 @@ class Sft(Stage):
     a step is the mean over its assistant tokens, however they fell into rows and micro-batches.
     """
 
-    name, version, reproducible = "sft", 3, "numerics"
+    name, version, reproducible = "sft", 4, "numerics"
     inputs = {
         "checkpoint": One("checkpoint"),
         "conversations": Many("conversations", at_least=1),
@@ -24,13 +27,20 @@ class Sft(Stage):
     libraries = ("torch", "tokenizers", "safetensors", "numpy", "pyarrow")
     Config, Execution = SftConfig, TrainingExecution
 
+    @classmethod
+    def check_plan(cls, config: Any, inputs: Inputs) -> Sequence[str]:
+        """Note that an imported model's own chat template is replaced."""
+        from stages.training.replaced_template import template_notes
+
+        return template_notes(inputs)
+
     def run(self, context: Context) -> None:
         from stages.model.files import read_model, read_tokenizer
         from stages.sft.conversations import read_conversations
         from stages.sft.task import SftTask
         from stages.text.special_tokens import SpecialTokens
         from stages.training.examples import ExampleClock
-        from stages.training.fit import fit, write_checkpoint, write_run
+        from stages.training.fit import fit, write_run, write_tuned_checkpoint
         from stages.training.runtime import runtime
         from stages.training.schedule import schedule
 
@@ -52,5 +62,5 @@ class Sft(Stage):
                 runtime=how,
                 held_out_every=config.held_out_every,
             )
-        write_checkpoint(context, fitted, start, keep_optimizer=False)
+        write_tuned_checkpoint(context, fitted, start)
         write_run(context, fitted, {"epochs": config.epochs, "conversations": data.account()})

@@ -24,6 +24,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from artifacts_schema.errors import InputError
+from stages.engine.library_files import write_whole
 from stages.engine.reading.rows import Damage, decompressed
 from stages.engine.sources import source_files
 
@@ -217,6 +218,9 @@ def _write(reading: _Reading, folder: Path) -> None:
 
 def _save(path: Path, values: NDArray[Any]) -> None:
     """A new file in the place of the old one, which a process may still have mapped."""
-    beside = path.with_suffix(".new.npy")
-    np.save(beside, values)
-    beside.replace(path)
+
+    def write(target: Path) -> None:
+        with target.open("wb") as file:
+            np.save(file, values)
+
+    write_whole(path, write)

@@ -12,9 +12,11 @@ what it sees when it is asked.
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.errors import InputError
 from stages.text.special_tokens import (
@@ -43,20 +45,49 @@ __all__ = [
     "begin_of_chat",
     "encode",
     "segments",
+    "spoken",
+    "unused_fields",
 ]
 
 ROLES = ("system", "user", "assistant", "tool")
 
 CHAT_TEMPLATE = (
     "{{- bos_token }}"
+    "{%- if tools %}"
+    "{{- '<|im_start|>system\\n' }}"
+    "{%- if messages[0]['role'] == 'system' and messages[0]['content'] | trim %}"
+    "{{- messages[0]['content'] | trim + '\\n\\n' }}"
+    "{%- endif %}"
+    "{{- '# Tools\\n\\nYou may call one or more functions to assist with the user query.\\n\\n"
+    "You are provided with function signatures within <tools></tools> XML tags:\\n<tools>' }}"
+    "{%- for tool in tools %}"
+    "{{- '\\n' + (tool | tojson) }}"
+    "{%- endfor %}"
+    "{{- '\\n</tools>\\n\\nFor each function call, return a json object with function name and "
+    'arguments within <tool_call></tool_call> XML tags:\\n<tool_call>\\n{"name": '
+    '<function-name>, "arguments": <args-json-object>}\\n</tool_call><|im_end|>\\n\' }}'
+    "{%- endif %}"
     "{%- for message in messages %}"
+    "{%- if not (tools and loop.first and message['role'] == 'system') %}"
     "{{- '<|im_start|>' + message['role'] + '\\n' }}"
     "{%- if message['role'] == 'assistant' %}"
-    "{%- generation %}{{- message['content'] | trim + '<|im_end|>' }}{%- endgeneration %}"
+    "{%- generation %}"
+    "{%- set text = message['content'] | trim if message['content'] else '' %}"
+    "{{- text }}"
+    "{%- for call in message['tool_calls'] or [] %}"
+    "{%- set call = call['function'] if call['function'] else call %}"
+    "{{- '\\n' if text or not loop.first else '' }}"
+    "{{- '<tool_call>\\n{\"name\": ' + (call['name'] | tojson) + ', \"arguments\": ' }}"
+    "{{- call['arguments'] if call['arguments'] is string else call['arguments'] | tojson }}"
+    "{{- '}\\n</tool_call>' }}"
+    "{%- endfor %}"
+    "{{- '<|im_end|>' }}"
+    "{%- endgeneration %}"
     "{%- else %}"
     "{{- message['content'] | trim + '<|im_end|>' }}"
     "{%- endif %}"
     "{{- '\\n' }}"
+    "{%- endif %}"
     "{%- endfor %}"
     "{%- if add_generation_prompt %}"
     "{{- '<|im_start|>assistant\\n' }}"
@@ -94,26 +125,83 @@ def begin_of_chat(tokenizer: Tokenizer, special: SpecialTokens) -> str:
 
 
 def segments(
-    messages: Iterable[Mapping[str, str]],
+    messages: Iterable[Mapping[str, Any]],
     add_generation_prompt: bool = False,
     begin: str = BEGIN_OF_TEXT,
+    tools: str | None = None,
 ) -> list[Segment]:
     """The rendered conversation, cut where training starts and stops.
 
-    `begin` is `begin_of_chat`'s. Each message has `role` and `content`. Trained are the assistant's
-    content and the `<|im_end|>` that closes it (a model that never learns it never stops). The
-    joined texts equal what `CHAT_TEMPLATE` renders; encode them with `encode`.
+    `begin` is `begin_of_chat`'s; `tools` is JSON text of a list of definitions. A message is one of
+    the kind `conversations`, of which `role` and `content` must be there. Trained are what the
+    assistant says (its tool calls included) and the `<|im_end|>` that closes it (a model that never
+    learns it never stops), unless the message's weight is 0. The joined texts equal what
+    `CHAT_TEMPLATE` renders; encode them with `encode`.
     """
     parts = [Segment(begin, False)]
+    messages = list(messages)
+    if tools is not None:
+        first = messages[0] if messages and messages[0]["role"] == "system" else None
+        messages = messages[1:] if first else messages
+        parts.append(Segment(f"{TURN_START}system\n", False))
+        parts.append(Segment(_with_tools(spoken(first) if first else "", tools), False, True))
+        parts.append(Segment(f"{TURN_END}\n", False))
     for message in messages:
-        trained = message["role"] == "assistant"
+        trained = message["role"] == "assistant" and message.get("weight") != 0
         parts.append(Segment(f"{TURN_START}{message['role']}\n", False))
-        parts.append(Segment(message["content"].strip(), trained, content=True))
+        parts.append(Segment(spoken(message), trained, content=True))
         parts.append(Segment(TURN_END, trained))
         parts.append(Segment("\n", False))
     if add_generation_prompt:
         parts.append(Segment(f"{TURN_START}assistant\n", False))
     return _merged(parts)
+
+
+def spoken(message: Mapping[str, Any]) -> str:
+    """A message's content without outer white space, then its tool calls.
+
+    As Qwen's models write them, one block a call: the line `<tool_call>`, a JSON object with `name`
+    and `arguments` (their JSON text as it is), the line `</tool_call>` (Qwen2.5, Hermes).
+    """
+    parts = [message["content"].strip()]
+    for call in message.get("tool_calls") or ():
+        name = json.dumps(call["name"], ensure_ascii=False)
+        parts.append(
+            f'<tool_call>\n{{"name": {name}, "arguments": {call["arguments"]}}}\n</tool_call>'
+        )
+    return "\n".join(part for part in parts if part)
+
+
+def unused_fields(messages: Iterable[Mapping[str, Any]], learnt: bool = True) -> Counter[str]:
+    """How many messages have what neither the rendered text nor the training holds, by what it is.
+
+    Of weights, `segments` uses 0 and 1 of the assistant's messages, and 0 of others; where the
+    messages are not `learnt` (a prompt), 0 alone.
+    """
+    counts = Counter[str]()
+    for message in messages:
+        used = (0, 1) if learnt and message["role"] == "assistant" else (0,)
+        calls = message.get("tool_calls") or ()
+        ids = [message.get("tool_call_id"), *(call["id"] for call in calls)]
+        weight = message.get("weight")
+        counts["messages_with_reasoning_unused"] += message.get("reasoning") is not None
+        counts["messages_with_name_unused"] += message.get("name") is not None
+        counts["messages_with_tool_call_id_unused"] += any(one is not None for one in ids)
+        counts["messages_with_weight_unused"] += weight is not None and weight not in used
+    return +counts
+
+
+def _with_tools(system: str, tools: str) -> str:
+    """The system prompt that tells of tools, as Qwen2.5's template words it."""
+    listed = "\n".join(json.dumps(tool, ensure_ascii=False) for tool in json.loads(tools))
+    before = f"{system}\n\n" if system else ""
+    return (
+        f"{before}# Tools\n\nYou may call one or more functions to assist with the user query.\n\n"
+        "You are provided with function signatures within <tools></tools> XML tags:\n<tools>\n"
+        f"{listed}\n</tools>\n\nFor each function call, return a json object with function name "
+        "and arguments within <tool_call></tool_call> XML tags:\n<tool_call>\n"
+        '{"name": <function-name>, "arguments": <args-json-object>}\n</tool_call>'
+    )
 
 
 def encode(tokenizer: Tokenizer, parts: Iterable[Segment]) -> tuple[list[int], list[bool]]:

@@ -22,7 +22,7 @@ class TokenizerStage(Stage):
     implements, and its name is kept, so that a release of a BPE can be converted for it.
     """
 
-    name, version, reproducible = "tokenizer", 2, "bytes"
+    name, version, reproducible = "tokenizer", 3, "bytes"
     inputs = {"documents": Many("documents", at_least=1)}
     outputs = {"tokenizer": "tokenizer"}
     libraries = ("numba", "numpy", "tokenizers", "pyarrow")

@@ -9,7 +9,6 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, processor
 from tokenizers import pre_tokenizers as library
 from tokenizers.pre_tokenizers import ByteLevel
 
-from stages.text.chat import CHAT_TEMPLATE
 from stages.text.pre_tokenizers import build_pre_tokenizer
 from stages.text.special_tokens import (
     BEGIN_OF_TEXT,
@@ -94,7 +93,6 @@ def transformers_config(pre_tokenizer: str, reserved_tokens: int = 8) -> dict[st
         "additional_special_tokens": [
             token for token in special_tokens(reserved_tokens) if token not in named
         ],
-        "chat_template": CHAT_TEMPLATE,
         "clean_up_tokenization_spaces": False,
         "pre_tokenizer": pre_tokenizer,
     }

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,8 @@ from stages.training.permutation import Permutation, key_of
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
+
+    from stages.engine import Context
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,20 @@ def held_out_split(
         dtype=bool,
     )
     return np.flatnonzero(~held), np.flatnonzero(held)
+
+
+def report_unused(context: Context, unused: Mapping[str, int]) -> None:
+    """Warn of what the data has and the training does not use."""
+    for name, count in sorted(unused.items()):
+        what = name.removeprefix("messages_with_").removesuffix("_unused").replace("_", " ")
+        context.log.warning("%d messages have a %s, which ChatML does not hold", count, what)
+
+
+def unused_rows(account: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
+    """The same for a page, from what `run.json` says of the data."""
+    return tuple(
+        (name.replace("_", " "), count) for name, count in sorted(account["unused"].items())
+    )
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.errors import IngotError, Stopped
 from stages.model.decoder import Decoder
+from stages.text.chat import CHAT_TEMPLATE
+from stages.text.chat_template import (
+    TokenizerFiles,
+    TokenizerWithTemplate,
+    carried_record,
+    chatml_record,
+)
 from stages.training.averages import Averages
 from stages.training.checkpointing import Permanent, RollingCheckpoints, fetch_newest
 from stages.training.compiled import CompileWatch
@@ -203,7 +210,7 @@ def _looking_on(
 def write_checkpoint(
     context: Context,
     fitted: Fitted,
-    tokenizer: Input,
+    tokenizer: TokenizerFiles,
     *,
     keep_optimizer: bool,
     state_at: Callable[[int], Mapping[str, Any]] | None = None,
@@ -236,6 +243,24 @@ def write_checkpoint(
         context.write_bytes("checkpoint", name, content)
     for name in TOKENIZER_FILES:
         context.write_bytes("checkpoint", name, tokenizer.read_bytes(name))
+
+
+def write_tuned_checkpoint(context: Context, fitted: Fitted, start: Input) -> None:
+    """Write the output `checkpoint` of a stage that trained `start` on conversations in ChatML."""
+    before = carried_record(start)
+    record = chatml_record(context.attempt.stage, before)
+    if before is not None and before["format"] != record["format"]:
+        context.log.warning(
+            "the chat template of %s is replaced by ChatML, which this stage trains with",
+            before["source"],
+        )
+    write_checkpoint(
+        context,
+        fitted,
+        TokenizerWithTemplate(start, CHAT_TEMPLATE),
+        keep_optimizer=False,
+        state_at=lambda training_step: {"chat_template": record},
+    )
 
 
 def write_run(context: Context, fitted: Fitted, account: Mapping[str, Any]) -> None:

@@ -19,9 +19,10 @@ from stages.model.files import CONFIG_FILE, WEIGHTS_FILE
 from stages.training.checkpointing import AVERAGES, OPTIMIZER, STATE
 
 if TYPE_CHECKING:
-    from stages.engine import Context, Input, Milestone
+    from stages.engine import Context, Milestone
     from stages.model.config import ModelConfig
     from stages.model.decoder import Decoder
+    from stages.text.chat_template import TokenizerFiles
     from stages.training.checkpointing import Saved
 
 TRAINED = "trained.safetensors"
@@ -81,7 +82,7 @@ class PermanentCheckpoints:
         milestones: Sequence[Milestone],
         *,
         model: Decoder,
-        tokenizer: Input,
+        tokenizer: TokenizerFiles,
         state_at: Callable[[int], Mapping[str, Any]],
         optimizer: bool = True,
         output: str = "weights",

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from artifacts_schema.store.points import reached
+from artifacts_schema.store.refusals import explained
 
 SEAL = "sealed.json"
 
@@ -28,7 +29,7 @@ def seal(
 ) -> None:
     """Write each file by its writer, then the list with `facts`; whatever lay there is replaced.
 
-    An OSError (disk full) leaves no folder behind.
+    An error leaves no folder behind; a writer's is a StoreError where the disk is full.
     """
     remove(folder)
     folder.mkdir(parents=True)
@@ -36,7 +37,8 @@ def seal(
         files = {}
         for name, write in writers.items():
             path = folder / name
-            write(path)
+            with explained(str(path)):  # A library's own error for a full disk, too.
+                write(path)
             _sync(path)
             files[name] = {"bytes": path.stat().st_size, "sha256": _sha256(path)}
         reached("checkpoint files written")
@@ -46,7 +48,7 @@ def seal(
         os.replace(temporary, folder / SEAL)
         _sync(folder)
         _sync(folder.parent)
-    except OSError:
+    except Exception:
         shutil.rmtree(folder, ignore_errors=True)
         raise
 

@@ -70,6 +70,27 @@ def checkpoint(
     return given("checkpoint", files)
 
 
+@pytest.fixture
+def chat_checkpoint(
+    given: Callable[..., Any], model: Decoder, tokenizer: Tokenizer
+) -> tuple[Manifest, str]:
+    """The same as `sft` leaves it: with ChatML, and the record of it."""
+    from stages.model.files import model_files
+    from stages.text.chat import CHAT_TEMPLATE
+    from stages.text.chat_template import chatml_record
+    from stages.tokenizer.training import transformers_config
+
+    described = {**transformers_config("llama-bpe"), "chat_template": CHAT_TEMPLATE}
+    state = {"stage": "sft", "training_step": 12, "tokens": 345}
+    files = {
+        **model_files(model),
+        "tokenizer.json": tokenizer.to_str().encode(),
+        "tokenizer_config.json": described,
+        "state.json": {**state, "chat_template": chatml_record("sft", None)},
+    }
+    return given("checkpoint", files)
+
+
 class Killed(BaseException):
     """Stands for SIGKILL: no code under test catches it."""
 

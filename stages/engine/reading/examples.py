@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from stages.engine.sources import SourceFile
 
 SAMPLES = 5
+UNNAMED = ("unknown_shape", "missing_field")
+"""Reasons of rows whose fields have names that the reader does not know."""
+RENAME = "say what the fields mean with `rename` (field of the data: Ingot's name)"
 _BATCH = 1_000
 _NAMES = "names.parquet"
 
@@ -101,7 +104,7 @@ def make_examples(
     example: a second one of a name is bad (`duplicate_id`), in another file an InputError. Raises
     InputError as well above `max_bad_share`, and if no row became an example.
     """
-    from stages.engine.bad_records import check_bad_share
+    from stages.engine.bad_records import REPAIR, check_bad_share
     from stages.engine.sources import snapshot_name, source_files
 
     config: ExamplesConfig = context.config
@@ -132,10 +135,13 @@ def make_examples(
     shown = [f"{reason}: {texts[0]}" for reason, texts in sorted(total.samples.items())]
     where = f"snapshot '{name}'"
     bad = sum(total.bad.values())
-    check_bad_share(bad, total.rows_in, config.max_bad_share, shown, where)
+    unnamed = sum(total.bad.get(reason, 0) for reason in UNNAMED)
+    hint = RENAME if 2 * unnamed > bad else REPAIR
+    check_bad_share(bad, total.rows_in, config.max_bad_share, shown, where, hint)
     if not total.rows_out:
         told = "; ".join(shown[:3]) or "the files are empty"
-        raise InputError(f"no row became one of {output}: {told}", where=where)
+        hint = RENAME if unnamed else "give a snapshot with rows"
+        raise InputError(f"no row became one of {output}: {told}", where=where, hint=hint)
     if unique:
         _check_unique([(file.name, r) for file, r in zip(files, results, strict=True)], unique)
     context.conserve(records_in=total.rows_in, out=total.rows_out, dropped=total.bad)
@@ -213,6 +219,9 @@ def converted(
             example = convert(_fields(row, config.rename), origin)
         except BadExample as bad:
             told.refuse(bad.reason, f"{file.name} at {row.record} {bad.detail}".rstrip())
+            continue
+        except RecursionError:
+            told.refuse("nested_too_deep", f"{file.name} at {row.record}")
             continue
         told.rows_out += 1
         yield example

@@ -15,10 +15,11 @@ from artifacts_schema.manifest import Manifest
 from stages.conversations.shapes import conversation_of
 from stages.conversations.stage import Conversations
 from stages.engine.reading.examples import BadExample, Origin
+from stages.engine.reading.messages import message
 
 Snapshot = Callable[..., list[tuple[Manifest, str]]]
 ORIGIN = Origin("0" * 32, "x.jsonl", "x")
-USER, REPLY = {"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}
+USER, REPLY = message("user", "q"), message("assistant", "a")
 
 
 def lines(*rows: Any) -> bytes:
@@ -36,12 +37,12 @@ def lines(*rows: Any) -> bytes:
         ({"instruction": "q", "output": "a"}, [USER, REPLY]),
         (
             {"instruction": "q", "input": "on this", "output": "a"},
-            [{"role": "user", "content": "q\n\non this"}, REPLY],
+            [message("user", "q\n\non this"), REPLY],
         ),
         ({"prompt": "q", "completion": "a"}, [USER, REPLY]),
         (
             {"system": "be kind", "prompt": "q", "response": "a"},
-            [{"role": "system", "content": "be kind"}, USER, REPLY],
+            [message("system", "be kind"), USER, REPLY],
         ),
     ],
 )

@@ -9,6 +9,7 @@ import torch
 from artifacts_schema.errors import InputError
 from stages.dpo.pairs import answer_segments
 from stages.dpo.stage import Dpo
+from stages.engine.reading.messages import message
 from stages.model.files import read_model
 from stages.text.chat import segments
 from stages.training.examples import encoded
@@ -24,13 +25,17 @@ TINY = {
 }
 
 
+def said(content, role="assistant"):
+    return message(role, content)
+
+
 def preference(number, chosen="yes", rejected="no", question=None):
     return {
         "preference_id": f"{number:032x}",
         "source": "made",
-        "prompt": [{"role": "user", "content": question or f"say yes or no to {number}"}],
-        "chosen": chosen,
-        "rejected": rejected,
+        "prompt": [said(question or f"say yes or no to {number}", "user")],
+        "chosen": [said(chosen)],
+        "rejected": [said(rejected)],
         "metadata": "{}",
     }
 
@@ -63,7 +68,7 @@ def test_only_the_answer_counts_even_after_earlier_answers(tokenizer):
         {"role": "assistant", "content": "blue"},
         {"role": "user", "content": "say yes"},
     ]
-    example = encoded(tokenizer, answer_segments(prompt, " yes \n"))
+    example = encoded(tokenizer, answer_segments(prompt, [said(" yes \n")]))
     learnt = tokenizer.decode(example.ids[example.trained].tolist(), skip_special_tokens=False)
     assert learnt == "yes<|im_end|>"
     whole = encoded(tokenizer, segments([*prompt, {"role": "assistant", "content": "yes"}]))

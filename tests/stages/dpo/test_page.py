@@ -16,6 +16,7 @@ PAIRS = {
     "too_long": 0,
     "nothing_to_learn": 0,
     "equal_answers": 2,
+    "unused": {},
 }
 
 

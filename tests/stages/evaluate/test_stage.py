@@ -175,17 +175,26 @@ def test_bad_items_are_counted_with_samples_and_too_many_fail_the_stage(
 
 
 def test_generations_show_the_prompt_as_the_model_saw_it_and_follow_the_seed(
-    run_stage, read_table, checkpoint
+    run_stage, read_table, chat_checkpoint
 ):
     config = {"text_prompts": ["Keys"], "chat_prompts": ["Hi"], "max_new_tokens": 5}
-    made = run_stage(Evaluate, config, {"checkpoint": [checkpoint]})
+    made = run_stage(Evaluate, config, {"checkpoint": [chat_checkpoint]})
     rows = rows_of(read_table, made, "generations.parquet")
     assert [(row["form"], row["prompt"]) for row in rows] == [
         ("text", "Keys"),
         ("chat", "<|begin_of_text|><|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"),
     ]
-    again = run_stage(Evaluate, {**config, "seed": 1}, {"checkpoint": [checkpoint]})
+    again = run_stage(Evaluate, {**config, "seed": 1}, {"checkpoint": [chat_checkpoint]})
     assert rows_of(read_table, again, "generations.parquet") != rows
+
+
+def test_a_model_that_never_saw_a_conversation_is_asked_no_chat_prompt(
+    run_stage, read_table, checkpoint
+):
+    config = {"text_prompts": ["Keys"], "chat_prompts": ["Hi", "You"], "max_new_tokens": 5}
+    made = run_stage(Evaluate, config, {"checkpoint": [checkpoint]})
+    assert [row["form"] for row in rows_of(read_table, made, "generations.parquet")] == ["text"]
+    assert made.counts["chat_prompts_skipped"] == 2
 
 
 def test_two_workers_measure_what_one_does(store, run_stage, given, checkpoint, packed):
@@ -227,7 +236,7 @@ def test_a_checkpoint_without_weights_of_its_architecture_is_refused(
             "model.json": json.dumps(config).encode(),
             "model.safetensors": files["model.safetensors"],
             "tokenizer.json": tokenizer.to_str().encode(),
-            "tokenizer_config.json": b"{}",
+            "tokenizer_config.json": transformers_config("llama-bpe"),
             "state.json": b"{}",
         },
     )

@@ -135,7 +135,7 @@ def test_each_data_set_has_an_entry_of_its_own_as_the_hub_reads_it(tmp_path):
 
 def test_scores_of_another_checkpoint_are_not_those_of_the_release():
     own = evaluated(row(value=0.9))
-    sample = {"form": "text", "prompt": "Once", "completion": " upon a time"}
+    sample = {"form": "text", "prompt": "Once", "completion": " there was a fox"}
     earlier = evaluated(
         row("old", value=0.11), row("held_out/web", "bits_per_byte", 3.0),
         relation="earlier", samples=[sample], letter="b",
@@ -151,7 +151,7 @@ def test_scores_of_another_checkpoint_are_not_those_of_the_release():
     assert "`pretrain/aaaaaaaaaaaa`" in section(card, "Earlier checkpoints")
     assert "| old | accuracy | 0.1100 |" in section(card, "Earlier checkpoints")
     assert "| foreign | accuracy | 0.1200 |" in section(card, "Other checkpoints")
-    assert "upon a time" not in card
+    assert "there was a fox" not in card
     # Limits are of the release too: the bits of the earlier checkpoint are worse than its baseline.
     assert "Not shown to be better" not in card
 

@@ -15,10 +15,10 @@ from stages.export.verify import verify_release, write_probes
 from stages.model.config import ModelConfig
 from stages.model.files import model_files
 from stages.model.huggingface import to_weights
-from stages.text.special_tokens import SpecialTokens
+from stages.text.chat import CHAT_TEMPLATE
 from stages.tokenizer.training import transformers_config
 
-TOKENIZER_CONFIG = transformers_config("llama-bpe")
+TOKENIZER_CONFIG = {**transformers_config("llama-bpe"), "chat_template": CHAT_TEMPLATE}
 
 
 @pytest.fixture
@@ -38,9 +38,9 @@ def evaluation(given):
 
 
 def test_a_release_loads_by_transformers_alone_and_twice_to_the_same_bytes(
-    store, run_stage, read_input, checkpoint, evaluation, model
+    store, run_stage, read_input, chat_checkpoint, evaluation, model
 ):
-    inputs = {"checkpoint": [checkpoint], "evaluation": [evaluation]}
+    inputs = {"checkpoint": [chat_checkpoint], "evaluation": [evaluation]}
     config = {"name": "tiny", "license": "apache-2.0"}
     made = run_stage(Export, config, inputs)
     # The stage commits only what a fresh process has loaded and compared.
@@ -59,7 +59,7 @@ def test_a_release_loads_by_transformers_alone_and_twice_to_the_same_bytes(
     assert release.read_json("generation_config.json")["eos_token_id"] == [1, 4]
     assert release.read_json("config.json")["architectures"] == ["LlamaForCausalLM"]
     assert release.read_json("ingot.json")["checkpoint"]["digest"] == (
-        checkpoint[0].output("checkpoint").digest
+        chat_checkpoint[0].output("checkpoint").digest
     )
     # Nothing says which checkpoint this evaluation measured, so it is no score of the release.
     card = release.read_bytes("README.md").decode()
@@ -70,6 +70,17 @@ def test_a_release_loads_by_transformers_alone_and_twice_to_the_same_bytes(
     )
     remove_artifact(store, made)
     assert run_stage(Export, config, inputs).output("release").digest == release.digest
+
+
+def test_a_model_that_never_saw_a_conversation_is_released_without_a_chat_template(
+    run_stage, read_input, checkpoint
+):
+    release = read_input(run_stage(Export, {}, {"checkpoint": [checkpoint]}), "release")
+    assert "chat_template.jinja" not in release.paths()
+    assert "chat_template" not in release.read_json("tokenizer_config.json")
+    card = release.read_bytes("README.md").decode()
+    assert "apply_chat_template" not in card
+    assert "no chat template" in card
 
 
 def test_only_evaluations_of_the_released_checkpoint_are_its_scores(
@@ -129,8 +140,7 @@ def folder(tmp_path, tokenizer):
             place.mkdir()
         for name, content in files.items():
             (release / name).write_bytes(content)
-        special = SpecialTokens.of(tokenizer, TOKENIZER_CONFIG)
-        return release, probes, write_probes(model, tokenizer, special, probes)
+        return release, probes, write_probes(model, tokenizer, TOKENIZER_CONFIG, probes)
 
     return make
 

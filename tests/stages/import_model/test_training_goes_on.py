@@ -15,6 +15,7 @@ from stages.model.files import read_model, read_tokenizer
 from stages.model.huggingface import to_weights
 from stages.pack.stage import Pack
 from stages.pretrain.stage import Pretrain
+from stages.text.chat_template import STATE, TOKENIZER_CONFIG
 from stages.text.special_tokens import padded
 from stages.tokenizer.stage import TokenizerStage
 
@@ -45,8 +46,8 @@ def test_a_release_is_imported_and_trained_on(name, packed, run_stage, snapshot,
     tokenizer = read_input(*packed["tokenizer"][0])
     rows = padded(tokenizer.read_json("training.json")["vocabulary_size"], 64)
     config = SHAPES[name].model_copy(update={"vocabulary_size": rows})
-    described = tokenizer.read_json("tokenizer_config.json")
-    files = model_folder(config, read_tokenizer(tokenizer), described, "float32")
+    own = {**tokenizer.read_json("tokenizer_config.json"), "chat_template": "{{ 'its own' }}"}
+    files = model_folder(config, read_tokenizer(tokenizer), own, "float32")
     files["model.safetensors"] = save(to_weights(Decoder(config, seed=4)))
     given = {"snapshot": snapshot(files), "tokenizer": packed["tokenizer"]}
     start = run_stage(ImportModel, {}, given)
@@ -69,6 +70,9 @@ def test_a_release_is_imported_and_trained_on(name, packed, run_stage, snapshot,
         for one, other in zip(before.parameters(), after.parameters(), strict=True)
     ]
     assert all(moved)
+    kept = [read_input(made, "checkpoint").read_json(name) for name in (TOKENIZER_CONFIG, STATE)]
+    assert kept[0]["chat_template"] == "{{ 'its own' }}"
+    assert kept[1]["chat_template"]["source"].startswith("snapshot ")
 
 
 def test_without_the_tokenizer_that_packed_the_shards_training_is_refused(

@@ -12,6 +12,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pro
 
 from artifacts_schema.errors import InputError
 from stages.import_tokenizer.stage import ImportTokenizer
+from stages.text.chat import CHAT_TEMPLATE
 from stages.text.pre_tokenizers import build_pre_tokenizer
 from stages.text.special_tokens import SpecialTokens
 from stages.text.token_bytes import token_byte_lengths
@@ -98,7 +99,8 @@ def test_a_gpt_2_keeps_its_ids_and_gets_what_it_lacks_at_the_end(bring):
 def test_transformers_loads_what_was_imported(bring, tmp_path):
     from transformers import AutoTokenizer
 
-    found = bring(files_of(gpt2_like(pre_tokenizer="qwen2")))
+    config = {**GPT2_CONFIG, "chat_template": CHAT_TEMPLATE}
+    found = bring(files_of(gpt2_like(pre_tokenizer="qwen2"), config))
     for name in ("tokenizer.json", "tokenizer_config.json"):
         (tmp_path / name).write_bytes(found.read_bytes(name))
     tokenizer, special = loaded(found)
@@ -135,6 +137,19 @@ def test_without_leave_nothing_is_added(bring):
     assert special.padding == given.token_to_id("<pad>")
     assert special.turn_start is None
     assert "chat_template" not in found.read_json("tokenizer_config.json")
+    assert found.read_json("training.json")["has_chat_template"] is False
+
+
+def test_a_chat_template_is_kept_as_it_is_from_the_file_or_the_config(bring):
+    config = {**GPT2_CONFIG, "chat_template": "{{ 'from the config' }}"}
+    files = files_of(gpt2_like(), config)
+    found = bring(files)
+    assert found.read_json("tokenizer_config.json")["chat_template"] == config["chat_template"]
+    assert found.read_json("training.json")["has_chat_template"] is True
+    found = bring({**files, "chat_template.jinja": "{{ 'é' }}\n".encode()})
+    assert found.read_json("tokenizer_config.json")["chat_template"] == "{{ 'é' }}\n"
+    with pytest.raises(InputError, match="no template"):
+        bring(files_of(gpt2_like(), {**GPT2_CONFIG, "chat_template": {"a": 1}}))
 
 
 def test_begin_may_be_absent_and_roles_come_from_either_file(bring):

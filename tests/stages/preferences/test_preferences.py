@@ -11,14 +11,15 @@ import pytest
 
 from artifacts_schema.manifest import Manifest
 from stages.engine.reading.examples import BadExample, Origin
+from stages.engine.reading.messages import message
 from stages.preferences.shapes import preference_of
 from stages.preferences.stage import Preferences
 
 ORIGIN = Origin("0" * 32, "x.jsonl", "x")
 USER, GOOD, BAD = (
-    {"role": "user", "content": "q"},
-    {"role": "assistant", "content": "yes"},
-    {"role": "assistant", "content": "no"},
+    message("user", "q"),
+    message("assistant", "yes"),
+    message("assistant", "no"),
 )
 
 
@@ -40,7 +41,7 @@ USER, GOOD, BAD = (
 )
 def test_shapes_of_data_sets(fields: dict[str, Any]) -> None:
     made = preference_of({**fields, "margin": 2}, ORIGIN)
-    assert (made["prompt"], made["chosen"], made["rejected"]) == ([USER], "yes", "no")
+    assert (made["prompt"], made["chosen"], made["rejected"]) == ([USER], [GOOD], [BAD])
     assert json.loads(made["metadata"]) == {"margin": 2}
 
 

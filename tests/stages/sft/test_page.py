@@ -14,6 +14,7 @@ ACCOUNT = {
     "too_long": 3,
     "nothing_to_learn": 4,
     "targets": 99,
+    "unused": {"messages_with_reasoning_unused": 5},
 }
 
 
@@ -60,6 +61,7 @@ def test_the_page_shows_what_was_learnt_and_what_was_left_out(tuned):
         "left out: longer than the context": 3,
         "left out: nothing to learn": 4,
         "assistant tokens, held-out ones included": 99,
+        "messages with reasoning unused": 5,
     }
     assert {series.name: series.y for series in loss.series} == {
         "loss of a step": (1.0, 0.5, 1 / 3),

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from artifacts_schema.errors import InputError
+from stages.engine.reading.messages import message
 from stages.model.files import read_model
 from stages.sft.stage import Sft
 from stages.text.chat import segments
@@ -26,8 +27,8 @@ def conversation(number, answer=None, question=None, source="made"):
         "conversation_id": f"{number:032x}",
         "source": source,
         "messages": [
-            {"role": "user", "content": question or f"what is the colour of {number}"},
-            {"role": "assistant", "content": answer or COLOURS[number % 4]},
+            message("user", question or f"what is the colour of {number}"),
+            message("assistant", answer or COLOURS[number % 4]),
         ],
         "metadata": "{}",
     }
@@ -162,3 +163,39 @@ def test_the_held_out_side_of_an_example_does_not_depend_on_the_others():
     assert sorted([*train, *held_out]) == list(range(1000))
     _, alone = held_out_split(ids[500:], 0.1, seed=3)
     assert [i + 500 for i in alone.tolist()] == [i for i in held_out.tolist() if i >= 500]
+
+
+def test_a_tool_call_is_learnt_as_qwen_writes_it_and_weight_0_is_not(tokenizer):
+    call = {"id": "1", "name": "sky", "arguments": '{"day": "today"}'}
+    messages = [
+        message("user", "say"),
+        message("assistant", "no", weight=0.0),
+        message("user", "what"),
+        message("assistant", " ", tool_calls=[call, {**call, "arguments": "{}"}]),
+        message("tool", "blue"),
+        message("assistant", "blue", weight=1.0),
+    ]
+    example = encoded(tokenizer, segments(messages, tools='[{"name": "sky"}]'))
+    learnt = tokenizer.decode(example.ids[example.trained].tolist(), skip_special_tokens=False)
+    assert learnt == (
+        '<tool_call>\n{"name": "sky", "arguments": {"day": "today"}}\n</tool_call>\n'
+        '<tool_call>\n{"name": "sky", "arguments": {}}\n</tool_call><|im_end|>blue<|im_end|>'
+    )
+
+
+def test_what_chatml_does_not_hold_is_counted_and_told(sft, caplog):
+    rows = [conversation(i) for i in range(8)]
+    rows[0]["messages"][1].update(reasoning="hm", weight=0.5)
+    rows[1]["messages"][1].update(weight=1.0)
+    rows[1]["messages"][0].update(name="ann", weight=0.0)
+    rows[2]["messages"][0].update(weight=1.0)
+    rows[3]["messages"][1].update(weight=0.0)
+    manifest = sft(rows, held_out_share=0, max_bad_share=0.2)
+    found = {name: n for name, n in manifest.counts.items() if name.endswith("_unused")}
+    assert found == {
+        "messages_with_name_unused": 1,
+        "messages_with_reasoning_unused": 1,
+        "messages_with_weight_unused": 2,
+    }
+    assert manifest.counts["nothing_to_learn"] == 1
+    assert any("1 messages have a reasoning" in one.getMessage() for one in caplog.records)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -81,6 +83,40 @@ def test_segments_render_and_mask_as_transformers_does(
     transformers_tokenizer, add_generation_prompt
 ):
     check_same(transformers_tokenizer, CONVERSATION, add_generation_prompt)
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+@pytest.mark.parametrize("system", ["", " Be brief. "])
+def test_tools_and_tool_calls_render_and_mask_as_transformers_does(
+    transformers_tokenizer, as_text, system
+):
+    """A release is asked with arguments as objects, or as text, as OpenAI's API gives them."""
+    tools = [{"type": "function", "function": {"name": "sky", "description": "Größe <b>"}}]
+    arguments = {"day": "heute, «é»", "n": [1, 2.5, None, True]}
+    text = json.dumps(arguments, ensure_ascii=False)
+    calls = [{"id": None, "name": "sky", "arguments": text}] * 2
+    functions = [{"name": "sky", "arguments": text if as_text else arguments}] * 2
+    ours, theirs = [], []
+    for content in ("", " Let me see. "):
+        ours += [{"role": "assistant", "content": content, "tool_calls": calls}]
+        asked = [{"type": "function", "function": one} for one in functions]
+        theirs += [{"role": "assistant", "content": content or None, "tool_calls": asked}]
+        both = [{"role": "tool", "content": " blue\n"}, {"role": "user", "content": "so?"}]
+        ours, theirs = ours + both, theirs + both
+    before = [{"role": "system", "content": system}] if system else []
+    ours = [*before, {"role": "user", "content": "sky?"}, *ours]
+    theirs = [*before, {"role": "user", "content": "sky?"}, *theirs]
+    parts = chat.segments(ours, True, tools=json.dumps(tools))
+    oracle = transformers_tokenizer.apply_chat_template(
+        theirs,
+        tools=tools,
+        add_generation_prompt=True,
+        return_assistant_tokens_mask=True,
+        return_dict=True,
+    )
+    ids, trained = chat.encode(transformers_tokenizer.backend_tokenizer, parts)
+    assert ids == oracle["input_ids"]
+    assert [int(flag) for flag in trained] == oracle["assistant_masks"]
 
 
 @settings(max_examples=60, deadline=None)

@@ -2,6 +2,7 @@ import os
 
 import pytest
 
+from artifacts_schema.errors import StoreError
 from stages.training.sealed import SEAL, Unsealed, seal, unseal
 
 
@@ -45,7 +46,7 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path):
         path.write_text("half")
         raise OSError(28, "No space left on device")
 
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(StoreError, match="no space"):
         seal(tmp_path / "a", {"x": full}, {})
     assert not (tmp_path / "a").exists()
 

@@ -1,71 +1,220 @@
-"""Chat messages of several data sets, brought to one shape."""
+"""Messages in the shapes that data sets and APIs use: nothing of them is lost without a count."""
 
 from __future__ import annotations
 
+import io
+import json
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from stages.engine.reading.examples import BadExample
-from stages.engine.reading.messages import check_order, messages_of
+from stages.conversations.shapes import conversation_of
+from stages.conversations.stage import Conversations
+from stages.engine.reading.examples import BadExample, Origin
+from stages.engine.reading.messages import message, parse_message
+from stages.preferences.shapes import preference_of
 
-USER, REPLY = {"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}
+ORIGIN = Origin("0" * 32, "x.jsonl", "x")
+WEATHER = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
+CALL = {"id": "c1", "name": "weather", "arguments": '{"city": "Zürich"}'}
+USER, ANSWER = message("user", "q"), message("assistant", "a")
+CALLING = message("assistant", "", tool_calls=[CALL])
+RESULT = message("tool", "12 °C", tool_call_id="c1", name="weather")
+NAMELESS = {**CALL, "id": None}
 
 
-def talk(roles: str) -> list[dict[str, str]]:
-    names = {"s": "system", "u": "user", "a": "assistant", "t": "tool"}
-    return [{"role": names[letter], "content": "x"} for letter in roles]
+def openai(arguments: Any) -> dict[str, Any]:
+    """A row as OpenAI's fine-tuning files have it."""
+    function = {"name": "weather", "arguments": arguments}
+    return {
+        "messages": [
+            {"role": "user", "content": "q"},
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [{"id": "c1", "type": "function", "function": function}],
+            },
+            {"role": "tool", "tool_call_id": "c1", "name": "weather", "content": "12 °C"},
+            {"role": "assistant", "content": "a"},
+        ],
+        "tools": [WEATHER],
+    }
 
 
-def test_sharegpt_and_openai_shapes_are_one() -> None:
-    assert messages_of([{"from": "human", "value": "q"}, {"from": "gpt", "value": "a"}]) == [
-        USER,
-        REPLY,
+def sharegpt() -> dict[str, Any]:
+    """As LLaMA-Factory's glaive_toolcall."""
+    return {
+        "conversations": [
+            {"from": "human", "value": "q"},
+            {
+                "from": "function_call",
+                "value": '{"name": "weather", "arguments": {"city": "Zürich"}}',
+            },
+            {"from": "observation", "value": "12 °C"},
+            {"from": "gpt", "value": "a"},
+        ],
+        "tools": json.dumps([WEATHER]),
+    }
+
+
+def legacy() -> dict[str, Any]:
+    """As OpenAI's functions before tools."""
+    call = {"name": "weather", "arguments": '{"city": "Zürich"}'}
+    return {
+        "messages": [
+            {"role": "user", "content": "q"},
+            {"role": "assistant", "content": None, "function_call": call},
+            {"role": "function", "name": "weather", "content": "12 °C"},
+            {"role": "assistant", "content": "a"},
+        ],
+        "functions": [WEATHER],
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "calling", "result"),
+    [
+        (openai('{"city": "Zürich"}'), CALLING, RESULT),
+        (openai({"city": "Zürich", "unit": None}), CALLING, RESULT),
+        (
+            sharegpt(),
+            {**CALLING, "tool_calls": [NAMELESS]},
+            {**RESULT, "tool_call_id": None, "name": None},
+        ),
+        (legacy(), {**CALLING, "tool_calls": [NAMELESS]}, {**RESULT, "tool_call_id": None}),
+    ],
+)
+def test_tool_calls_results_and_tools_are_kept(fields, calling, result):
+    made = conversation_of(fields, ORIGIN)
+    assert made["messages"] == [USER, calling, result, ANSWER]
+    assert json.loads(made["tools"]) == [WEATHER]
+    assert made["metadata"] == "{}"
+
+
+def test_a_query_is_answered_by_calls_as_in_xlam():
+    calls = json.dumps([{"name": "weather", "arguments": {"city": "Zürich"}}])
+    fields = {"id": 3, "query": "q", "answers": calls, "tools": json.dumps([WEATHER])}
+    made = conversation_of(fields, ORIGIN)
+    assert made["messages"] == [USER, {**CALLING, "tool_calls": [NAMELESS]}]
+    assert json.loads(made["tools"]) == [WEATHER]
+    assert json.loads(made["metadata"]) == {"id": 3}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"content": "a", "reasoning_content": "hm"},
+        {"content": "a", "reasoning": "hm"},
+        {"content": "a", "thinking": "hm", "reasoning_content": None},
+        {"content": "a", "reasoning_content": "hm", "reasoning": "hm"},
+        {"content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "a"}]},
+        {"content": [{"type": "reasoning", "text": "hm"}, "a"]},
+    ],
+)
+def test_reasoning_is_kept_under_any_of_its_names(said):
+    assert parse_message({"role": "assistant", **said}) == (
+        message("assistant", "a", reasoning="hm"),
+        {},
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "weight"),
+    [
+        ({"weight": 0}, 0.0),
+        ({"weight": 0.5}, 0.5),
+        ({"train": False}, 0.0),
+        ({"training": True}, 1.0),
+        ({"loss": False}, 0.0),
+        ({}, None),
+    ],
+)
+def test_the_weight_of_a_message_is_kept(said, weight):
+    made, rest = parse_message({"role": "assistant", "content": "a", **said})
+    assert (made["weight"], rest) == (weight, {})
+
+
+def test_what_has_no_place_goes_to_the_metadata_by_message():
+    rows = [
+        {"role": "user", "content": "q", "timestamp": 5, "images": []},
+        {"role": "assistant", "content": "a", "logprobs": None, "loss": 0.25},
     ]
-    parts = [{"role": "User", "content": [{"type": "text", "text": "q"}]}, REPLY]
-    assert messages_of(parts) == [USER, REPLY]
+    made = conversation_of({"messages": rows, "license": "MIT", "message_fields": 1}, ORIGIN)
+    assert json.loads(made["metadata"]) == {
+        "license": "MIT",
+        "message_fields": 1,
+        "message_fields_": {"messages": {"0": {"timestamp": 5, "images": []}, "1": {"loss": 0.25}}},
+    }
 
 
 @pytest.mark.parametrize(
-    ("value", "reason"),
+    ("said", "reason"),
     [
-        ([], "not_messages"),
-        ("hello", "not_messages"),
-        (["hello"], "not_messages"),
-        ([{"role": "narrator", "content": "x"}], "unknown_role"),
-        ([{"content": "x"}], "unknown_role"),
-        ([{"role": "user", "content": None}], "no_text_content"),
-        ([{"role": "user", "content": [{"type": "image"}]}], "no_text_content"),
+        ({"content": None}, "no_text_content"),
+        ({"content": None, "tool_calls": []}, "no_text_content"),
+        ({"content": [{"type": "image_url", "image_url": {"url": "x"}}]}, "no_text_content"),
+        ({"content": "a", "tool_calls": [{"function": {"arguments": "{}"}}]}, "bad_tool_call"),
+        ({"content": "a", "tool_calls": [{"name": "f", "arguments": "{no"}]}, "bad_tool_call"),
+        ({"content": "a", "tool_calls": [{"name": "f", "arguments": "NaN"}]}, "bad_tool_call"),
+        ({"content": "a", "tool_calls": "[" * 100_000}, "bad_tool_call"),
+        ({"content": "a", "tool_calls": 5}, "bad_tool_call"),
+        ({"content": "a", "weight": -1}, "bad_weight"),
+        ({"content": "a", "weight": float("inf")}, "bad_weight"),
     ],
 )
-def test_what_is_no_message_has_a_reason(value: object, reason: str) -> None:
+def test_bad_messages_have_reasons(said, reason):
     with pytest.raises(BadExample) as found:
-        messages_of(value)
+        parse_message({"role": "assistant", **said})
     assert found.value.reason == reason
 
 
-@pytest.mark.parametrize("roles", ["ua", "sua", "uaua", "uatta", "suatauta"[:5]])
-def test_orders_that_are_a_talk(roles: str) -> None:
-    check_order(talk(roles), last="assistant")
+def test_an_empty_turn_is_bad_unless_it_calls_a_tool():
+    for said in ({"content": ""}, {"content": "", "reasoning": "hm"}):
+        with pytest.raises(BadExample) as found:
+            conversation_of({"messages": [USER, {"role": "assistant", **said}]}, ORIGIN)
+        assert found.value.reason == "empty_message"
 
 
-@pytest.mark.parametrize(
-    ("roles", "reason"),
-    [
-        ("u", "wrong_last_role"),
-        ("s", "wrong_last_role"),
-        ("a", "role_order"),
-        ("uua", "role_order"),
-        ("uaa", "role_order"),
-        ("usa", "role_order"),
-        ("uta", "role_order"),
-    ],
-)
-def test_orders_that_are_none(roles: str, reason: str) -> None:
-    with pytest.raises(BadExample) as found:
-        check_order(talk(roles), last="assistant")
-    assert found.value.reason == reason
+def test_parquet_gives_the_same_rows_as_json_lines(snapshot, run_stage, read_table):
+    """`datasets` writes every field in every message, null where a message lacks it."""
+    rows = [
+        openai({"city": "Zürich"}),
+        {"messages": [USER, {"role": "assistant", "content": "a", "reasoning_content": "hm"}]},
+        {"messages": [USER, {"role": "assistant", "content": "a", "weight": 0.0}]},
+    ]
+    lines = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows), sink)
+    made = [
+        read_table(
+            run_stage(Conversations, {}, {"snapshot": snapshot(files, "same")}), "conversations"
+        ).to_pylist()
+        for files in ({"a.jsonl": lines}, {"a.parquet": sink.getvalue()})
+    ]
+    unnamed = [[{**row, "conversation_id": ""} for row in table] for table in made]
+    assert unnamed[0] == unnamed[1]
+    assert unnamed[0][0]["messages"][1] == CALLING
+    assert unnamed[0][1]["messages"][1]["reasoning"] == "hm"
+    assert unnamed[0][2]["messages"][1]["weight"] == 0.0
 
 
-def test_an_empty_message_is_told_of() -> None:
-    with pytest.raises(BadExample) as found:
-        check_order([USER, {"role": "assistant", "content": " \n"}], last="assistant")
-    assert found.value.reason == "empty_message"
+def test_a_preference_may_be_between_answers_with_tool_calls():
+    better = [CALLING, RESULT, ANSWER]
+    worse = [message("assistant", "no idea")]
+    whole = {"chosen": [USER, *better], "rejected": [USER, *worse], "tools": [WEATHER]}
+    for fields in (whole, {"prompt": [USER], "chosen": better, "rejected": worse}):
+        made = preference_of(dict(fields), ORIGIN)
+        assert (made["prompt"], made["chosen"], made["rejected"]) == ([USER], better, worse)
+    assert json.loads(preference_of(dict(whole), ORIGIN)["tools"]) == [WEATHER]
+    after = {"prompt": [USER, CALLING, RESULT], "chosen": "a", "rejected": "b"}
+    assert preference_of(after, ORIGIN)["prompt"] == [USER, CALLING, RESULT]
+
+
+def test_ultrafeedback_repeats_its_prompt_and_another_prompt_is_kept():
+    rows = {"chosen": [USER, ANSWER], "rejected": [USER, message("assistant", "b")]}
+    made = preference_of({"prompt": "q", "score_chosen": 8.0, **rows}, ORIGIN)
+    assert json.loads(made["metadata"]) == {"score_chosen": 8.0}
+    made = preference_of({"prompt": "another", **rows}, ORIGIN)
+    assert json.loads(made["metadata"]) == {"prompt": "another"}

@@ -1,0 +1,163 @@
+"""The chat template from a published folder to a release, and what fine-tuning makes of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from stages.dpo.stage import Dpo
+from stages.engine.reading.messages import message
+from stages.engine.upstream import Upstream
+from stages.evaluate.stage import Evaluate
+from stages.export.folder import model_folder
+from stages.export.stage import Export
+from stages.import_model.stage import ImportModel
+from stages.model.huggingface import to_config, to_weights
+from stages.sft.stage import Sft
+from stages.text.chat import CHAT_TEMPLATE, segments
+from stages.tokenizer.training import transformers_config
+
+OWN = (
+    "{{- bos_token }}{%- for message in messages %}"
+    "{{- '[' + message['role'] | upper + '] ' + message['content'] + eos_token }}"
+    "{%- endfor %}{%- if add_generation_prompt %}{{- '[ASSISTANT] ' }}{%- endif %}"
+)
+TALK = [
+    {"role": "system", "content": "say yes"},
+    {"role": "user", "content": " what is the colour of the sky \n"},
+    {"role": "assistant", "content": "blue"},
+    {"role": "user", "content": "and of the man"},
+]
+QUICK = {"device": "cpu", "threads": 1, "preflight": "off", "tensorboard": False}
+TINY = {"epochs": 1, "precision": "fp32", "held_out_share": 0}
+
+
+@pytest.fixture
+def published(model, tokenizer) -> dict[str, bytes]:
+    """A folder as the Hub has it, with a template of its own."""
+    from safetensors.torch import save
+
+    config = to_config(model.config, bos=0, eos=1, pad=2)
+    described = {**transformers_config("llama-bpe"), "chat_template": "not this one"}
+    return {
+        "config.json": json.dumps(config).encode(),
+        "model.safetensors": save(to_weights(model)),
+        "tokenizer.json": tokenizer.to_str().encode(),
+        "tokenizer_config.json": json.dumps(described).encode(),
+        "chat_template.jinja": OWN.encode(),
+    }
+
+
+@pytest.fixture
+def imported(run_stage, snapshot, published):
+    return run_stage(ImportModel, {}, {"snapshot": snapshot(published, "llama")}), "checkpoint"
+
+
+@pytest.fixture
+def tuned(run_stage, given):
+    """`tuned(checkpoint)` → the checkpoint after a few steps of sft."""
+
+    def make(checkpoint):
+        talk = [message("user", "say yes"), message("assistant", "yes")]
+        rows = [
+            {"conversation_id": f"{n:032x}", "source": "s", "messages": talk, "metadata": "{}"}
+            for n in range(4)
+        ]
+        data = given("conversations", {"00000.parquet": rows})
+        inputs = {"checkpoint": [checkpoint], "conversations": [data]}
+        return run_stage(Sft, TINY, inputs, QUICK), "checkpoint"
+
+    return make
+
+
+def oracle(release, folder: Path):
+    """The release as `transformers` loads it."""
+    from transformers import AutoTokenizer
+
+    folder.mkdir()
+    for path in release.paths():
+        (folder / path).write_bytes(release.read_bytes(path))
+    return AutoTokenizer.from_pretrained(folder)
+
+
+def rendered(loaded, messages):
+    return loaded.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+
+
+def test_an_imported_chat_model_is_evaluated_and_released_with_its_own_template(
+    run_stage, read_input, read_table, imported, published, tmp_path
+):
+    from transformers import AutoTokenizer
+
+    config = {"text_prompts": [], "chat_prompts": ["Hi"], "max_new_tokens": 2}
+    measured = run_stage(Evaluate, config, {"checkpoint": [imported]})
+    (row,) = read_table(measured, "evaluation", "generations.parquet").to_pylist()
+    assert row["prompt"] == "<|begin_of_text|>[USER] Hi<|end_of_text|>[ASSISTANT] "
+
+    release = read_input(run_stage(Export, {}, {"checkpoint": [imported]}), "release")
+    assert release.read_bytes("chat_template.jinja") == OWN.encode()
+    (tmp_path / "published").mkdir()
+    for name, data in published.items():
+        (tmp_path / "published" / name).write_bytes(data)
+    own = AutoTokenizer.from_pretrained(tmp_path / "published")
+    loaded = oracle(release, tmp_path / "release")
+    for talk in (TALK, TALK[1:2], TALK[:2]):
+        assert rendered(loaded, talk) == rendered(own, talk)
+    record = release.read_json("ingot.json")["state"]["chat_template"]
+    assert (record["format"], record["source"]) == ("imported", "snapshot llama")
+    assert "its own, unchanged (from snapshot llama)" in release.read_bytes("README.md").decode()
+
+
+def test_after_fine_tuning_chatml_is_released_and_the_card_says_what_it_replaced(
+    run_stage, read_input, imported, tuned, tmp_path, caplog
+):
+    checkpoint = tuned(imported)
+    assert any("replaced by ChatML" in record.getMessage() for record in caplog.records)
+    release = read_input(run_stage(Export, {}, {"checkpoint": [checkpoint]}), "release")
+    loaded = oracle(release, tmp_path / "release")
+    assert loaded.chat_template == CHAT_TEMPLATE
+    for talk in (TALK, TALK[1:2]):
+        ours = "".join(part.text for part in segments(talk, add_generation_prompt=True))
+        assert rendered(loaded, talk) == ours
+    card = release.read_bytes("README.md").decode()
+    assert "ChatML, which stage sft trained with" in card
+    assert "(snapshot llama)" in card
+
+
+def test_a_base_model_has_a_template_from_its_fine_tuning_on(read_input, checkpoint, tuned):
+    assert "chat_template" not in read_input(*checkpoint).read_json("tokenizer_config.json")
+    after = read_input(*tuned(checkpoint))
+    assert after.read_json("tokenizer_config.json")["chat_template"] == CHAT_TEMPLATE
+    assert after.read_json("state.json")["chat_template"]["replaced"] is None
+
+
+def test_several_named_templates_survive_the_way(
+    run_stage, read_input, snapshot, published, model, tokenizer, tmp_path
+):
+    from transformers import AutoTokenizer
+
+    files = {**published, "additional_chat_templates/tool_use.jinja": b"{{ 'tools' }}"}
+    made = run_stage(ImportModel, {}, {"snapshot": snapshot(files, "llama")})
+    described = read_input(made, "checkpoint").read_json("tokenizer_config.json")
+    for name, data in model_folder(model.config, tokenizer, described, "float32").items():
+        (tmp_path / name).write_bytes(data)
+    named = {"default": OWN, "tool_use": "{{ 'tools' }}"}
+    assert AutoTokenizer.from_pretrained(tmp_path).chat_template == named
+
+
+@pytest.mark.parametrize("stage", [Sft, Dpo])
+def test_a_plan_notes_that_an_imported_template_will_be_replaced(stage, imported):
+    config = stage.Config()
+    known = Upstream("bring", "checkpoint", "checkpoint", ImportModel, None, imported[0])
+    planned = Upstream("bring", "checkpoint", "checkpoint", ImportModel)
+    (note,) = stage.check_plan(config, {"checkpoint": [known]})
+    assert "bring" in note
+    assert "ChatML" in note
+    (note,) = stage.check_plan(config, {"checkpoint": [planned]})
+    assert "if it has one" in note
+    tuned = Upstream(
+        "tune", "checkpoint", "checkpoint", Sft, read_inputs=lambda: {"checkpoint": [known]}
+    )
+    assert not stage.check_plan(config, {"checkpoint": [tuned]})
