@@ -28,7 +28,10 @@ def summary(artifact: Artifact) -> list[Figure]:
     """Planted defects caught and missed, scores with standard errors, a generated sample."""
     found = artifact.output("evaluation")
     planted, scores = _results(artifact)
-    figures: list[Figure] = [*_planted(planted), *_missed(found.read_table("items.parquet"))]
+    figures: list[Figure] = [
+        replace(figure, title=figure.title[0].lower() + figure.title[1:])
+        for figure in (*_planted(planted), *_missed(found.read_table("items.parquet")))
+    ]
     if scores:
         measured = " and ".join(reference.stage for reference in _checkpoints(artifact))
         title = f"scores of {measured}" if measured else "scores"
@@ -52,9 +55,7 @@ def page(artifact: Artifact) -> list[Figure]:
     figures = [*_measured(artifact), *own.score_figures(scores)]
     if scores:
         figures.append(replace(_scores(scores), title="Scores and baselines"))
-    for figure in _planted(planted):
-        title = f"{figure.title[0].upper()}{figure.title[1:]}"
-        figures.append(replace(figure, title=title, note=PLANTED_NOTE))
+    figures += [replace(figure, note=PLANTED_NOTE) for figure in _planted(planted)]
     return [
         *figures,
         *_missed(items),
@@ -91,7 +92,7 @@ def _planted(rows: list[dict[str, Any]]) -> list[TableFigure]:
     defects = [row for row in rows if row["metric"] != "kept"]
     sound = [row for row in rows if row["metric"] == "kept"]
     caught = TableFigure(
-        "planted defects caught and missed",
+        "Planted defects caught and missed",
         (
             Column("planted"), number("records"), number("caught"), number("missed"),
             Column("share caught, 95 %", align="right"),
@@ -99,7 +100,7 @@ def _planted(rows: list[dict[str, Any]]) -> list[TableFigure]:
         tuple((row["benchmark"].removeprefix(PLANTED), *_split(row)) for row in defects),
     )  # fmt: skip
     kept = TableFigure(
-        "sound documents kept and dropped",
+        "Sound documents kept and dropped",
         (
             Column(""), number("documents"), number("kept"), number("dropped"),
             Column("share kept, 95 %", align="right"),

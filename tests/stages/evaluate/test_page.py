@@ -120,7 +120,7 @@ def test_a_planted_defect_that_was_missed_is_named(evaluated):
     ]
     artifact = evaluated(rows, items)
     assert of(page(artifact), "Planted defects missed").rows == (("broken_record", "lost"),)
-    assert of(summary(artifact), "Planted defects missed").rows == (("broken_record", "lost"),)
+    assert of(summary(artifact), "planted defects missed").rows == (("broken_record", "lost"),)
 
 
 def test_the_page_names_the_checkpoint_that_was_measured(evaluated, given, store):
