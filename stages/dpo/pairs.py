@@ -96,7 +96,7 @@ def read_pairs(
             pairs.append(pair)
             ids.append(row["preference_id"])
     left_out = total - len(pairs)
-    samples = [s for reason in LEFT_OUT for s in context.samples.get(reason, [])]
+    samples = [f"{name}: {s}" for name in LEFT_OUT for s in context.samples.get(name, [])]
     check_bad_share(left_out, total, config.max_bad_share, samples, where="preferences")
     context.count(pairs=total, pairs_left_out=left_out, **reasons, **unused)
     report_unused(context, unused)

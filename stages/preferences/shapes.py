@@ -115,6 +115,6 @@ def _prompt(fields: dict[str, Any]) -> Parsed:
     value = fields.pop(name)
     if not isinstance(value, str):
         return parse_messages(value)
-    more = fields.pop("input", "") if name == "instruction" else ""
-    parts = [value, more] if isinstance(more, str) else [value]
+    more = name == "instruction" and isinstance(fields.get("input"), str)
+    parts = [value, fields.pop("input")] if more else [value]
     return [message("user", "\n\n".join(part for part in parts if part.strip()))], {}

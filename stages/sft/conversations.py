@@ -75,7 +75,7 @@ def read_conversations(
         if example is not None:
             kept.append((row["conversation_id"], row["source"], example))
     left_out = total - len(kept)
-    samples = [s for reason in LEFT_OUT for s in context.samples.get(reason, [])]
+    samples = [f"{name}: {s}" for name in LEFT_OUT for s in context.samples.get(name, [])]
     check_bad_share(left_out, total, config.max_bad_share, samples, where="conversations")
     context.count(conversations=total, conversations_left_out=left_out, **reasons, **unused)
     report_unused(context, unused)

@@ -79,8 +79,8 @@ def held_out_split(
 def report_unused(context: Context, unused: Mapping[str, int]) -> None:
     """Warn of what the data has and the training does not use."""
     for name, count in sorted(unused.items()):
-        what = name.removeprefix("messages_with_").removesuffix("_unused").replace("_", " ")
-        context.log.warning("%d messages have a %s, which ChatML does not hold", count, what)
+        what = name.removesuffix("_unused").replace("_", " ")
+        context.log.warning("%s, which ChatML does not hold: %d", what, count)
 
 
 def unused_rows(account: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:

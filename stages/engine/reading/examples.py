@@ -220,9 +220,6 @@ def converted(
         except BadExample as bad:
             told.refuse(bad.reason, f"{file.name} at {row.record} {bad.detail}".rstrip())
             continue
-        except RecursionError:
-            told.refuse("nested_too_deep", f"{file.name} at {row.record}")
-            continue
         told.rows_out += 1
         yield example
 

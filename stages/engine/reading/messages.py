@@ -9,6 +9,7 @@ from typing import Any
 
 from stages.engine.reading.examples import BadExample
 from stages.engine.reading.rows import metadata_json
+from stages.engine.strict_json import parse_json
 
 Message = dict[str, Any]
 """A row of `artifacts_schema.kinds.examples.MESSAGES`; every key is there."""
@@ -318,14 +319,11 @@ def _parse(text: str) -> Any:
     def refuse(constant: str) -> Any:
         raise ValueError(constant)
 
-    try:
-        return json.loads(text, parse_constant=refuse)
-    except RecursionError:
-        raise ValueError("nested too deep") from None
+    return parse_json(text, parse_constant=refuse)
 
 
 def _json(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
+    except (TypeError, ValueError):
         raise BadExample("bad_tool_call", "no JSON") from None

@@ -64,6 +64,13 @@ def test_bad_rows_have_reasons(fields: dict[str, Any], reason: str) -> None:
     assert found.value.reason == reason
 
 
+def test_an_input_that_is_no_text_is_kept_in_the_metadata() -> None:
+    fields = {"instruction": "q", "input": {"table": 1}, "chosen": "yes", "rejected": "no"}
+    made = preference_of(fields, ORIGIN)
+    assert made["prompt"] == [USER]
+    assert json.loads(made["metadata"]) == {"input": {"table": 1}}
+
+
 def test_public_preference_sets_are_read(
     shared_data: Path,
     snapshot: Callable[..., list[tuple[Manifest, str]]],

@@ -198,4 +198,4 @@ def test_what_chatml_does_not_hold_is_counted_and_told(sft, caplog):
         "messages_with_weight_unused": 2,
     }
     assert manifest.counts["nothing_to_learn"] == 1
-    assert any("1 messages have a reasoning" in one.getMessage() for one in caplog.records)
+    assert any("messages with reasoning, which" in one.getMessage() for one in caplog.records)

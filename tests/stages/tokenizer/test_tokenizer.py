@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from artifacts_schema.errors import InputError, Stopped, UsageError
-from stages.text.chat import encode, segments
+from stages.text.chat import CHAT_TEMPLATE, encode, segments
 from stages.text.token_bytes import token_byte_lengths
 from stages.tokenizer.stage import TokenizerStage
 from stages.tokenizer.training import special_tokens, train, transformers_config
@@ -245,8 +245,13 @@ def test_chat_ids_and_masks_equal_those_of_transformers(tokenizer, folder):
         {"role": "user", "content": "\n\nnaïve 12 345?\n\n"},
         {"role": "assistant", "content": "\n\t def cat\n\n\n"},
     ]
+    assert loaded.chat_template is None
     oracle = loaded.apply_chat_template(
-        messages, return_assistant_tokens_mask=True, return_dict=True, tokenize=True
+        messages,
+        chat_template=CHAT_TEMPLATE,
+        return_assistant_tokens_mask=True,
+        return_dict=True,
+        tokenize=True,
     )
     ids, learnt = encode(tokenizer, segments(messages))
     assert ids == oracle["input_ids"]

@@ -44,6 +44,10 @@ def user(text):
     return [{"role": "user", "content": text}]
 
 
+def said(text):
+    return [{"role": "assistant", "content": text}]
+
+
 @pytest.fixture(scope="module")
 def tokenizer():
     texts = iter(["say yes or no", "the sky is blue"] * 9)
@@ -167,7 +171,7 @@ def test_dpo_loss_and_margin_are_those_of_trl(offline, models, wrapped, tokenize
     pairs = [
         Pair(
             *(
-                encoded(tokenizer, answer_segments(user(row["prompt"]), row[side]))
+                encoded(tokenizer, answer_segments(user(row["prompt"]), said(row[side])))
                 for side in ("chosen", "rejected")
             )
         )

@@ -160,6 +160,10 @@ def test_what_has_no_place_goes_to_the_metadata_by_message():
         ({"content": "a", "tool_calls": [{"name": "f", "arguments": "NaN"}]}, "bad_tool_call"),
         ({"content": "a", "tool_calls": "[" * 100_000}, "bad_tool_call"),
         ({"content": "a", "tool_calls": 5}, "bad_tool_call"),
+        (
+            {"content": "a", "tool_calls": [{"name": "f", "arguments": "[" * 500 + "]" * 500}]},
+            "bad_tool_call",
+        ),
         ({"content": "a", "weight": -1}, "bad_weight"),
         ({"content": "a", "weight": float("inf")}, "bad_weight"),
     ],
