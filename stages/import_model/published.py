@@ -13,7 +13,7 @@ from stages.import_model.safetensors_file import Entry, SafetensorsFile
 
 
 class Published(Mapping[str, Tensor]):
-    """Tensors by name, in float32. Nothing is kept: each look-up reads the file."""
+    """Tensors by name, in their own types. Nothing is kept: each look-up reads the file."""
 
     def __init__(self, place: Mapping[str, SafetensorsFile]) -> None:
         self.place = place

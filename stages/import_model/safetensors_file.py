@@ -50,12 +50,12 @@ class SafetensorsFile:
         self._check_places(8 + length, bytes)
 
     def read(self, name: str) -> Tensor:
-        """A tensor in float32; InputError if it holds a number that is not finite."""
+        """A tensor in its own type; InputError if it holds a number that is not finite."""
         entry = self.entries[name]
         if entry.bytes == 0:
-            return torch.empty(entry.shape)
+            return torch.empty(entry.shape, dtype=entry.dtype)
         raw = self._exactly(entry.start, entry.bytes)
-        tensor = torch.frombuffer(raw, dtype=entry.dtype).view(entry.shape).float()
+        tensor = torch.frombuffer(raw, dtype=entry.dtype).view(entry.shape)
         if not all(one.isfinite() for one in tensor.aminmax()):  # Both are NaN if one number is.
             raise self._wrong(f"has numbers that are not finite in '{name[:80]}'")
         return tensor

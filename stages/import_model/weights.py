@@ -56,7 +56,8 @@ class DecoderWeights:
         weight = adopt(self.weights[name], self.published, where=self.where)
         lacking = self.rows - weight.shape[0] if name in _VOCABULARY else 0
         if lacking:
-            weight = torch.cat((weight, mean_row(weight).expand(lacking, -1)))
+            mean = mean_row(weight).to(weight.dtype)
+            weight = torch.cat((weight, mean.expand(lacking, -1)))
         return weight.to(self.specs[name].dtype)
 
     def told(self, context: Context) -> Callable[[str], Tensor]:
@@ -101,7 +102,7 @@ class DecoderWeights:
 
 def mean_row(weight_VD: Tensor) -> Tensor:
     """Mean of the rows, [D]: numpy adds them in one order, whatever the number of threads."""
-    return torch.from_numpy(weight_VD.numpy().mean(0, dtype="float64")).float()
+    return torch.from_numpy(weight_VD.float().numpy().mean(0, dtype="float64")).float()
 
 
 def vocabulary_rows(

@@ -3,7 +3,7 @@
     python -m tests.benchmarks.import_model [--preset smollm2-360m]
 
 Random weights of a published shape in bfloat16, made in a temporary folder. Each side runs in a
-process of its own, on one thread. Both write the same weights in float32, which is checked; Ingot
+process of its own, on one thread. Both write the same weights in bfloat16, which is checked; Ingot
 hashes what it reads and what it writes as well.
 """
 
@@ -61,12 +61,12 @@ def ingot(published: Path, work: Path) -> Path:
 
 
 def transformers(published: Path, work: Path) -> Path:
-    """Load in float32, save."""
+    """Load in the type of the files, save."""
     import torch
     from transformers import AutoModelForCausalLM
 
     torch.set_num_threads(1)
-    model = AutoModelForCausalLM.from_pretrained(published, dtype=torch.float32)
+    model = AutoModelForCausalLM.from_pretrained(published, dtype="auto")
     model.save_pretrained(work / "saved")
     return work / "saved" / "model.safetensors"
 
@@ -102,7 +102,9 @@ def equal(ours: Path, theirs: Path) -> bool:
     own = load_file(ours)
     assert to_config(model.config, bos=0, eos=1, pad=2)["model_type"] == values["model_type"]
     assert len(to_weights(model)) == len(own)
-    return all(torch.equal(weight, own[name]) for name, weight in model.state_dict().items())
+    return all(
+        torch.equal(weight, own[name].float()) for name, weight in model.state_dict().items()
+    )
 
 
 def main() -> None:

@@ -129,7 +129,7 @@ def test_layers_that_predict_further_tokens_are_left_out(bring, folder):
         (with_header(b"{"), "is not JSON"),
         (with_header(b'{"a": 1, "a": 2}'), "key 'a' comes twice"),
         (with_header(b"\xff{}"), "is not UTF-8"),
-        (with_header(b"[" * 100_000), "is nested too deeply"),
+        (with_header(b"[" * 100_000), "nested more than 200 levels"),
         (with_header({"a": []}), "'a' is of type None"),
         (with_header({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0]}}), "otherwise than"),
         (with_header({"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}}), "otherwise"),
