@@ -31,7 +31,7 @@ def test_durations_use_two_units_at_most(seconds, told):
 
 
 def test_text_is_made_safe_and_short():
-    assert clean("a\x1b[31mb\r\n\u202ec") == "a·[31mb···c"
+    assert clean("a\x1b[31mb\r\n\u202ec") == r"a\x1b[31mb\r\n\u202ec"
     assert excerpt("one\n\n two   three", 9) == "one two …"
 
 
