@@ -11,8 +11,6 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
-from artifacts_schema.errors import InputError
-
 _KINDS = {
     stat.S_IFIFO: "a FIFO",
     stat.S_IFSOCK: "a socket",
@@ -20,20 +18,17 @@ _KINDS = {
     stat.S_IFBLK: "a device",
     stat.S_IFDIR: "a folder",
 }
-NEVER_WAIT = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_NEVER_WAIT = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 def open_regular(path: str | Path) -> BinaryIO:
     """Open a regular file (or a link to one) for reading; never waits.
 
-    OSError as `open` raises it; InputError for a FIFO, socket, device or folder.
+    OSError as `open` raises it, and for a FIFO, socket, device or folder.
     """
-    try:
-        _check(path, os.stat(path))
-        # It may have been replaced since: O_NONBLOCK keeps a FIFO from waiting, then look again.
-        file = os.fdopen(os.open(path, os.O_RDONLY | NEVER_WAIT), "rb")
-    except ValueError:  # A NUL in the path.
-        raise OSError(errno.EINVAL, "not a path", str(path)) from None
+    _check(path, _status(path))
+    # It may have been replaced since: O_NONBLOCK keeps a FIFO from waiting, then look again.
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NEVER_WAIT))
     try:
         _check(path, os.fstat(file.fileno()))
     except BaseException:
@@ -42,10 +37,17 @@ def open_regular(path: str | Path) -> BinaryIO:
     return file
 
 
+def _status(path: str | Path) -> os.stat_result:
+    try:
+        return os.stat(path)
+    except ValueError:
+        raise OSError(errno.EINVAL, "its name holds a NUL", str(path)) from None
+
+
 def _check(path: str | Path, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         kind = _KINDS.get(stat.S_IFMT(status.st_mode), "no regular file")
-        raise InputError(f"is {kind}, and only regular files are read", where=str(path))
+        raise OSError(errno.EINVAL, f"it is {kind}, and only regular files are read", str(path))
 
 
 def file_state(status: os.stat_result) -> tuple[int, int, int, int]:

@@ -40,6 +40,11 @@ def printable_json(text: str) -> str:
     return re.sub(f"(?!\n){_OBEYED.pattern}", _escape_json, text)
 
 
+def is_utf8(text: str) -> bool:
+    """Whether UTF-8 can hold the text: a name of other bytes reaches Python as surrogates."""
+    return text.isascii() or re.search("[\ud800-\udfff]", text) is None
+
+
 class OneLine(logging.Formatter):
     """A formatter under which no message can pass for another line of the log."""
 

@@ -14,6 +14,7 @@ import threading
 import traceback
 
 from artifacts_schema.errors import EXIT_FAILED, EXIT_OK, IngotError, InputError, UsageError
+from artifacts_schema.files import open_regular
 from artifacts_schema.identity import short
 from artifacts_schema.printable import printable_lines
 from artifacts_schema.store.refusals import system_error
@@ -80,6 +81,9 @@ def _read(uri: str) -> bytes:
 
     folder, _, name = uri.rpartition("/")
     try:
+        if "://" not in uri:
+            with open_regular(uri) as file:
+                return file.read()
         return backend_at(folder or ".").read(name)
     except OSError as error:
         raise InputError(f"cannot read the spec: {error}", where=uri) from None

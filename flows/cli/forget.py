@@ -105,10 +105,13 @@ def command(
 def _lines(listed: Path) -> list[str]:
     """The filled lines of a file, or of standard input."""
     from artifacts_schema.errors import UsageError
+    from artifacts_schema.files import open_regular
 
     try:
-        with click.open_file(str(listed), encoding="utf-8-sig", errors="surrogateescape") as file:
-            return [line.strip() for line in file if line.strip()]
+        stdin = str(listed) == "-"
+        with click.open_file("-", "rb") if stdin else open_regular(listed) as file:
+            lines = file.read().decode("utf-8-sig", "surrogateescape").split("\n")
+            return [line.strip() for line in lines if line.strip()]
     except OSError as error:
         raise UsageError(error.strerror or str(error), where=f"--from {listed}") from None
 

@@ -6,7 +6,6 @@ import errno
 import io
 import logging
 import os
-import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from typing import Any, NoReturn
 
 import click
 
-from artifacts_schema.printable import OneLine
+from artifacts_schema.printable import OneLine, is_utf8
 from flows.cli.output import echo, echo_error
 
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -121,7 +120,7 @@ def _check_texts(given: Sequence[str]) -> None:
     with suppress(FileNotFoundError):
         texts[os.getcwd()] = "the current folder"
     for text, where in texts.items():
-        if not text.isascii() and re.search("[\ud800-\udfff]", text):
+        if not is_utf8(text):
             raise UsageError(f"'{text}' is not UTF-8", where=where, hint="rename it")
 
 

@@ -12,6 +12,7 @@ from typing import IO
 from urllib.parse import quote, urlsplit
 
 from artifacts_schema.errors import InputError, UsageError
+from artifacts_schema.files import open_regular
 from flows.recipe.crawl import CRAWLS
 from flows.recipe.remote_files import PLANNING, joined
 from flows.recipe.snapshot_entry import SnapshotFiles, located
@@ -120,7 +121,7 @@ def _lines(paths: str, where: str) -> list[str]:
 
 def _opened(paths: str) -> IO[bytes]:
     if not is_url(paths):
-        return open(paths, "rb")
+        return open_regular(paths)
     identity = look(paths, PLANNING)
     if identity.bytes > MAX_BYTES:
         raise _TooLong
