@@ -28,7 +28,7 @@ def open_regular(path: str | Path) -> BinaryIO:
     """
     _check(path, _status(path))
     # It may have been replaced since: O_NONBLOCK keeps a FIFO from waiting, then look again.
-    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NEVER_WAIT))
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NEVER_WAIT))  # noqa: SIM115
     try:
         _check(path, os.fstat(file.fileno()))
     except BaseException:
