@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from artifacts_schema.errors import InputError
 from stages.engine.reading.rows import Damage, decompressed
 from stages.engine.sources import source_files
+from stages.engine.strict_json import parse_json
 from stages.signals.signal import Signal, count
 
 if TYPE_CHECKING:
@@ -145,9 +146,9 @@ def _terms(file: Any) -> Iterator[tuple[str, str]]:
 
 def _row(line: str, where: str) -> tuple[str, str]:
     try:
-        row = json.loads(line)
+        row = parse_json(line)
         return str(row["lang"]), str(row["term"])
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         raise InputError(
             "not a row of `lang` and `term`", where=f"signals.word_lists: {where}"
         ) from None

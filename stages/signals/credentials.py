@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import re
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from stages.engine.strict_json import parse_json
 from stages.signals.assignments import assigned_secrets, url_passwords
 from stages.signals.byte_places import in_characters
 from stages.signals.placeholders import is_placeholder, is_random
@@ -153,8 +153,8 @@ def _is_jwt(token: str) -> bool:
     """Whether the first part is a JSON object that names an algorithm."""
     head = token.partition(".")[0]
     try:
-        value = json.loads(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))
-    except (binascii.Error, ValueError, RecursionError):
+        value = parse_json(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))
+    except (binascii.Error, ValueError):
         return False
     return isinstance(value, dict) and "alg" in value
 

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
+from stages.engine.strict_json import MAX_DEPTH, is_too_deep, parse_json
+
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 PARQUET, ARROW = b"PAR1", b"ARROW1\0\0"
 _ARROW_STREAM = b"\xff\xff\xff\xff"
@@ -308,10 +310,10 @@ def _parsed(offset: int, line: bytes) -> Row:
     if offset == 0:
         line = line.removeprefix(b"\xef\xbb\xbf")
     try:
-        value = json.loads(line)
+        value = parse_json(line)
     except UnicodeDecodeError as error:
         return Row(offset, length, None, "undecodable", str(error)[:200])
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         return Row(offset, length, None, "malformed_json", str(error)[:200])
     if not isinstance(value, dict):
         return Row(offset, length, None, "not_an_object", type(value).__name__)
@@ -338,7 +340,9 @@ def _json_rows(stream: IO[bytes], limits: RowLimits) -> Iterator[Row]:
         yield from _lines_as_rows(iter([text]), limits.row)
         return
     for ordinal, item in enumerate(_listed(value)):
-        if isinstance(item, dict):
+        if is_too_deep(item):
+            yield Row(ordinal, 0, None, "malformed_json", f"more than {MAX_DEPTH} levels deep")
+        elif isinstance(item, dict):
             yield Row(ordinal, 0, scrub_value(item))
         else:
             yield Row(ordinal, 0, None, "not_an_object", type(item).__name__)

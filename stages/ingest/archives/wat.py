@@ -6,10 +6,11 @@ address, status, title, description, links.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import Any
+
+from stages.engine.strict_json import parse_json
 
 MOST_LINKS = 10_000
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*")
@@ -43,8 +44,8 @@ class WatFault:
 def wat_page(block: bytes, most_links: int = MOST_LINKS) -> WatPage | WatFault:
     """What the JSON of a metadata record says; parts of another shape than expected are absent."""
     try:
-        value = json.loads(block)
-    except (ValueError, RecursionError) as error:
+        value = parse_json(block)
+    except ValueError as error:
         return WatFault("malformed_json", str(error)[:200])
     envelope = _object(value, "Envelope")
     if not envelope:

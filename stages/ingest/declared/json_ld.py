@@ -7,11 +7,12 @@ an image on it.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
+
+from stages.engine.strict_json import parse_json
 
 LONGEST_BLOCK, MOST_BLOCKS, MOST_OBJECTS = 256 << 10, 8, 256
 """Characters of a block that is parsed, blocks of a page, and objects that are looked at."""
@@ -63,8 +64,8 @@ def _parsed(blocks: Iterable[str]) -> Iterator[Any]:
             continue
         try:
             # Raw line ends inside strings are common, and harmless.
-            yield json.loads(_WRAPPING.sub("", block).strip().rstrip(";"), strict=False)
-        except (ValueError, RecursionError):
+            yield parse_json(_WRAPPING.sub("", block).strip().rstrip(";"), strict=False)
+        except ValueError:
             continue
 
 

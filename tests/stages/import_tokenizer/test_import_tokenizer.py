@@ -256,7 +256,7 @@ def test_a_broken_tokenizer_json_is_one_clear_error(bring, change, said):
         (b"[1, 2]", "is not a JSON object but list"),
         (b'{"a": 1, "a": 2}', "key 'a' comes twice"),
         (b'{"a": NaN}', "NaN is no number of JSON"),
-        (b'{"a":' * 100_000, "nested too deeply"),
+        (b'{"a":' * 100_000, "nested more than"),
     ],
 )
 def test_what_is_no_json_is_one_clear_error(bring, data, said):
