@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import IO, Any
 
+from stages.engine.reading.arrow_messages import decoded_bytes as arrow_bytes
 from stages.engine.reading.parquet_pages import chunk_place, decoded_bytes
 from stages.engine.reading.rows import (
     ARROW,
@@ -130,9 +131,10 @@ def _row_groups(metadata: Any) -> list[tuple[int, int, int]]:
 
 
 def arrow_rows(stream: IO[bytes], limits: RowLimits | None = None) -> Iterator[Row]:
-    """Rows of an Arrow IPC file or stream, up to the first fault of a stream.
+    """Rows of an Arrow IPC file or stream, up to its first fault.
 
-    Nothing in it is executed: extension types are read as what they are stored in.
+    A file is read as the stream that it holds: its footer could lead to batches that nobody
+    measured. Nothing is executed: extension types are read as what they are stored in.
     """
     import pyarrow as pa
 
@@ -140,29 +142,18 @@ def arrow_rows(stream: IO[bytes], limits: RowLimits | None = None) -> Iterator[R
     budget = _Budget(limits.expansion)
     budget.earn(stream.seek(0, 2))
     stream.seek(0)
-    is_file = stream.read(len(ARROW)) == ARROW
-    stream.seek(0)
+    begin = len(ARROW) if stream.read(len(ARROW)) == ARROW else 0
     try:
-        if is_file:
-            file = pa.ipc.open_file(stream)
-            count: int = file.num_record_batches
-        else:
-            batches = iter(pa.ipc.open_stream(stream))
+        stream.seek(begin)
+        decoded = arrow_bytes(stream)
+        if decoded > budget.left:
+            budget.spend(decoded)
+        stream.seek(begin)
+        batches = iter(pa.ipc.open_stream(stream))
     except _faults() as error:
         yield _fault(0, error)
         return
-    if not is_file:
-        yield from _rows(batches, 0, limits.row, budget)
-        return
-    ordinal = 0
-    for number in range(count):
-        for row in _rows(_one(file.get_batch, number), ordinal, limits.row, budget):
-            yield row
-            ordinal = row.record + 1
-
-
-def _one(get: Callable[[int], Any], number: int) -> Iterator[Any]:
-    yield get(number)
+    yield from _rows(batches, 0, limits.row, budget)
 
 
 def _rows(batches: Iterator[Any], ordinal: int, longest: int, budget: _Budget) -> Iterator[Row]:
