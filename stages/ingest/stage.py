@@ -119,7 +119,7 @@ class Ingest(Stage):
     `stages.ingest.records.BROKEN` lists the reasons that count against `max_bad_share`.
     """
 
-    name, version, reproducible = "ingest", 3, "bytes"
+    name, version, reproducible = "ingest", 4, "bytes"
     inputs = {"snapshot": One("snapshot")}
     outputs = {
         "documents": "documents",
