@@ -27,9 +27,9 @@ class Progress(Protocol):
 
 def match_files(source: SnapshotFiles, pattern: str) -> list[tuple[str, str]]:
     """(name, absolute path) of every file that `pattern` means, hidden ones left out."""
-    anchor = anchor_of(source).resolve()
-    full = os.path.normpath(anchor / os.path.expanduser(pattern))
-    start = anchor if source.root is not None else Path(_fixed_part(full))
+    anchor = os.path.realpath(anchor_of(source))
+    full = os.path.normpath(os.path.join(anchor, os.path.expanduser(pattern)))
+    start = Path(anchor) if source.root is not None else Path(_fixed_part(full))
     hits = _matches(full) if MAGIC & set(pattern) else [full]
     files = [path for hit in hits for path in _files_at(hit)]
     for path in files:
@@ -42,7 +42,7 @@ def match_files(source: SnapshotFiles, pattern: str) -> list[tuple[str, str]]:
 
 def anchor_of(source: SnapshotFiles) -> Path:
     """The folder that relative patterns begin in."""
-    return source.base / Path(source.root).expanduser() if source.root is not None else source.base
+    return source.base / os.path.expanduser(source.root) if source.root is not None else source.base
 
 
 def checksums(

@@ -6,6 +6,7 @@ What a list says is checked before it is followed: it comes from outside.
 from __future__ import annotations
 
 import gzip
+import os
 import zlib
 from pathlib import Path
 from typing import IO
@@ -82,7 +83,7 @@ def _entry(line: str, root: str, where: str) -> tuple[str, str]:
     elif is_url(root):
         name, place = line, joined(root, quote(line, safe=_SAFE) if _is_web(root) else line)
     else:
-        name, place = line, str(Path(root).resolve() / line)
+        name, place = line, os.path.join(os.path.realpath(root), line)
     if {"..", ".", ""} & set(name.split("/")):
         raise InputError(f"leads out of {root}: {line[:80]!a}", where=where)
     return name, place
