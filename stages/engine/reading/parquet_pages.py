@@ -24,7 +24,8 @@ class BadHeader(ValueError):
 def decoded_bytes(stream: IO[bytes], group: Any) -> tuple[int, int]:
     """(bytes of all pages of a row group, of its dictionaries of texts) once decompressed.
 
-    `group` is pyarrow's metadata of the row group. BadHeader if a page has no sound header.
+    A dictionary counts as often as a row of the group has values on average. `group` is pyarrow's
+    metadata of the row group. BadHeader if a page has no sound header.
     """
     total = dictionaries = 0
     for number in range(group.num_columns):
@@ -32,7 +33,7 @@ def decoded_bytes(stream: IO[bytes], group: Any) -> tuple[int, int]:
         for kind, size in _pages(stream, *chunk_place(chunk)):
             total += size
             if kind == _DICTIONARY_PAGE and chunk.physical_type == "BYTE_ARRAY":
-                dictionaries += size
+                dictionaries += size * max(1, chunk.num_values // max(1, group.num_rows))
     return total, dictionaries
 
 
