@@ -13,8 +13,14 @@ from typing import Any
 
 import click
 
-from artifacts_schema.printable import printable as clean
-from artifacts_schema.printable import printable_json, printable_lines, printable_text
+from artifacts_schema.printable import (
+    printable,
+    printable_json,
+    printable_lines,
+    printable_text,
+)
+
+clean = printable
 
 
 def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
