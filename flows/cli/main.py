@@ -151,7 +151,10 @@ def _report(error: BaseException, *, debug: bool) -> int:
 
     if known := system_error(error):
         echo_error(known)
-        return EXIT_USAGE if getattr(error, "errno", None) in NO_PATH else known.exit_code
+        return known.exit_code
+    if isinstance(error, OSError) and error.errno in NO_PATH:
+        echo_error(f"{error.filename}: {error.strerror}")
+        return EXIT_USAGE
     more = "" if debug else " (--debug shows where; this is a bug in Ingot, please report it)"
     echo_error(f"{type(error).__name__}: {error}{more}")
     return EXIT_FAILED
