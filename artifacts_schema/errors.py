@@ -6,6 +6,8 @@ Ingot and keeps its traceback.
 
 from __future__ import annotations
 
+from artifacts_schema.printable import printable
+
 EXIT_OK = 0
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -23,7 +25,7 @@ class IngotError(Exception):
         super().__init__(str(self))
 
     def __str__(self) -> str:
-        place = f"{self.where}: " if self.where else ""
+        place = f"{printable(self.where)}: " if self.where else ""
         advice = f" ({self.hint})" if self.hint else ""
         return f"{place}{self.what}{advice}"
 

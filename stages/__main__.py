@@ -14,7 +14,9 @@ import threading
 import traceback
 
 from artifacts_schema.errors import EXIT_FAILED, EXIT_OK, IngotError, InputError, UsageError
+from artifacts_schema.files import open_regular
 from artifacts_schema.identity import short
+from artifacts_schema.printable import printable_lines
 from artifacts_schema.store.refusals import system_error
 
 
@@ -38,14 +40,15 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return _run(given, stop)
     except IngotError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(printable_lines(f"error: {error}"), file=sys.stderr)
         return error.exit_code
     except Exception as error:
         if known := system_error(error):
-            print(f"error: {given.name}: {known}", file=sys.stderr)
+            print(printable_lines(f"error: {given.name}: {known}"), file=sys.stderr)
             return known.exit_code
-        traceback.print_exc()
-        print(f"error: {given.name} failed: {type(error).__name__}: {error}", file=sys.stderr)
+        print(printable_lines(traceback.format_exc().rstrip()), file=sys.stderr)
+        said = f"error: {given.name} failed: {type(error).__name__}: {error}"
+        print(printable_lines(said), file=sys.stderr)
         return EXIT_FAILED
 
 
@@ -78,6 +81,9 @@ def _read(uri: str) -> bytes:
 
     folder, _, name = uri.rpartition("/")
     try:
+        if "://" not in uri:
+            with open_regular(uri) as file:
+                return file.read()
         return backend_at(folder or ".").read(name)
     except OSError as error:
         raise InputError(f"cannot read the spec: {error}", where=uri) from None

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from flows.cli.options import json_option, pretraining_options, store_option
+from flows.cli.output import echo
 
 
 @click.command("account")
@@ -52,7 +53,7 @@ def _show(one: Any) -> None:
     """The headline and tables of one account."""
     if one.missing:
         made_by = " and ".join(one.missing)
-        click.echo(
+        echo(
             f"{one.name}: the token shards are not there yet; {made_by} makes them "
             f"(`ingot run {one.recipe} --through {one.missing[0]}`)"
         )
@@ -60,7 +61,7 @@ def _show(one: Any) -> None:
     phases = one.account["phases"]
     steps, tokens = (sum(phase[n] for phase in phases) for n in ("training_steps", "tokens"))
     length = phases[0]["sequence_length"]
-    click.echo(
+    echo(
         f"{one.name}: {steps:,} training steps in {len(phases)} "
         f"phase{'s' if len(phases) > 1 else ''}, {tokens:,} token positions in sequences of "
         f"{length:,}\n"
@@ -70,7 +71,7 @@ def _show(one: Any) -> None:
     if len(phases) > 1:
         _by_phase(one.account)
     for first, last in one.account["skipped_training_steps"]:
-        click.echo(f"left out: training steps {first:,} to {last:,}")
+        echo(f"left out: training steps {first:,} to {last:,}")
 
 
 def _entries(what: str, entries: dict[str, dict[str, Any]]) -> None:
@@ -90,7 +91,7 @@ def _entries(what: str, entries: dict[str, dict[str, Any]]) -> None:
         sums = (sum(one[field] for one in entries.values()) for field in fields)
         rows.append(("all", "", *(f"{value:,}" for value in sums)))
     print_table([what, *(Column(head, right=True) for head in ["epochs", *heads])], rows)
-    click.echo()
+    echo()
 
 
 def _by_phase(account: dict[str, Any]) -> None:
@@ -105,7 +106,7 @@ def _by_phase(account: dict[str, Any]) -> None:
     ]
     heads = [Column(f"phase {number}", right=True) for number in range(1, len(totals) + 1)]
     print_table(["planned in", *heads], rows)
-    click.echo()
+    echo()
 
 
 def _share(value: int, total: int) -> str:

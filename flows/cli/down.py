@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from flows.cli.output import echo
+
 
 @click.command("down")
 @click.option("--debug", is_flag=True, expose_value=False, help="Show the traceback of an error.")
@@ -16,4 +18,4 @@ def command() -> None:
     from flows.orchestration.standing import bring_down
 
     stopped = bring_down()
-    click.echo(f"stopped {', '.join(stopped)}" if stopped else "nothing was running")
+    echo(f"stopped {', '.join(stopped)}" if stopped else "nothing was running")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flows.cli.options import json_option, store_option
+from flows.cli.output import echo
 
 if TYPE_CHECKING:
     from artifacts_schema.manifest import Manifest
@@ -104,10 +105,13 @@ def command(
 def _lines(listed: Path) -> list[str]:
     """The filled lines of a file, or of standard input."""
     from artifacts_schema.errors import UsageError
+    from artifacts_schema.files import open_regular
 
     try:
-        with click.open_file(str(listed), encoding="utf-8-sig", errors="surrogateescape") as file:
-            return [line.strip() for line in file if line.strip()]
+        stdin = str(listed) == "-"
+        with click.open_file("-", "rb") if stdin else open_regular(listed) as file:
+            lines = file.read().decode("utf-8-sig", "surrogateescape").split("\n")
+            return [line.strip() for line in lines if line.strip()]
     except OSError as error:
         raise UsageError(error.strerror or str(error), where=f"--from {listed}") from None
 
@@ -175,28 +179,28 @@ class _Telling:
         from flows.cli.output import Column, clean, excerpt, print_table
 
         for doc_id, row in list(self.rows.items())[:SHOWN]:
-            click.echo(f"{doc_id}  {excerpt(row['url'] or row['origin_file'] or UNKNOWN, 90)}")
+            echo(f"{doc_id}  {excerpt(row['url'] or row['origin_file'] or UNKNOWN, 90)}")
         if len(self.rows) > SHOWN:
-            click.echo(f"and {len(self.rows) - SHOWN:,} more documents (--json lists all)")
+            echo(f"and {len(self.rows) - SHOWN:,} more documents (--json lists all)")
         if self.holders:
-            click.echo()
+            echo()
             what = [(title(h.manifest, self.names), h.told) for h in self.holders]
             print_table(["held by", Column("what", wraps=True)], what)
         if self.copies:
-            click.echo()
+            echo()
             self._print_copies()
         if self.extended is not None:
-            click.echo()
+            echo()
             for line in [self._list(self.extended), *self._next(self.extended.manifest.key)]:
-                click.echo(clean(line))
+                echo(clean(line))
 
     def _print_copies(self) -> None:
         """Copies that are not among the documents."""
         shown = ", ".join(f"{c.doc_id} ({c.similarity:.2f})" for c in self.copies[:COPIES_SHOWN])
         more = ", …" if len(self.copies) > COPIES_SHOWN else ""
         count = f"{len(self.copies):,} {'copy' if len(self.copies) == 1 else 'copies'}"
-        click.echo(f"{count} may be kept instead; --copies forgets them too:")
-        click.echo(f"  {shown}{more}")
+        echo(f"{count} may be kept instead; --copies forgets them too:")
+        echo(f"  {shown}{more}")
 
     def _list(self, extended: Extended) -> str:
         from artifacts_schema.identity import short

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from flows.cli.options import json_option, store_option
+from flows.cli.output import echo
 
 
 @click.command("gc")
@@ -62,14 +63,14 @@ def _tell(garbage: Any, *, delete: bool, as_json: bool) -> None:
         return
     for manifest in garbage.artifacts:
         total = sum(output.bytes for output in manifest.outputs.values())
-        click.echo(f"artifact  {manifest.stage} {manifest.key[:12]}  {size(total)}")
+        echo(f"artifact  {manifest.stage} {manifest.key[:12]}  {size(total)}")
     for path in garbage.attempts:
-        click.echo(f"payload   {path}")
+        echo(f"payload   {path}")
     for key in garbage.work:
-        click.echo(f"work      {key[:12]}")
+        echo(f"work      {key[:12]}")
     if not (garbage.artifacts or garbage.attempts or garbage.work):
-        click.echo(f"nothing to remove; {garbage.kept:,} artifacts are in use")
+        echo(f"nothing to remove; {garbage.kept:,} artifacts are in use")
         return
     verb = "removed" if delete else "would free"
     more = "" if delete else "; --delete removes it"
-    click.echo(f"{verb} {size(garbage.bytes)}, {garbage.kept:,} artifacts stay{more}")
+    echo(f"{verb} {size(garbage.bytes)}, {garbage.kept:,} artifacts stay{more}")

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from flows.cli.options import json_option, store_option
+from flows.cli.output import echo
 
 
 @click.command("lineage")
@@ -31,7 +32,7 @@ def command(ref: str, down: bool, store: str, as_json: bool) -> None:
         return
     names = names_of(opened)
     for line in tree(start, edges, down=down, label=lambda name: _label(opened, name, names)):
-        click.echo(line)
+        echo(line)
 
 
 def tree(start: Any, edges: Sequence[Any], *, down: bool, label: Any) -> Iterator[str]:

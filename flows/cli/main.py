@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import errno
+import io
+import logging
 import os
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, NoReturn
 
 import click
+
+from artifacts_schema.printable import OneLine, is_utf8
+from flows.cli.output import echo, echo_error
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("flows.cli.run", "Bring a recipe up to date."),
@@ -39,6 +46,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "down": ("flows.cli.down", "Stop what `ingot up` started."),
 }
 """Command → the module that holds it as `command`, and its line in the help."""
+
+NO_PATH = (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.EINVAL)
+"""What the system says of a path that cannot be one."""
 
 
 class Commands(click.Group):
@@ -74,6 +84,8 @@ class Commands(click.Group):
         given = list(sys.argv[1:] if args is None else args)
         extra["standalone_mode"] = False
         try:
+            _prepare_streams()
+            _check_texts(given)
             code = super().main(given, *rest, **extra)
         except BaseException as error:
             if isinstance(error, SystemExit):
@@ -82,24 +94,54 @@ class Commands(click.Group):
         sys.exit(code if isinstance(code, int) else 0)
 
 
+def _prepare_streams() -> None:
+    """Let no character fail to be printed, and no warning reach the terminal raw."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(OneLine())
+
+
+def _check_texts(given: Sequence[str]) -> None:
+    """Raise UsageError for text from the shell that no file of Ingot's could hold.
+
+    Such bytes reach Python as lone surrogates, and fail only where they are written as UTF-8.
+    """
+    from artifacts_schema.errors import UsageError
+
+    if sys.getfilesystemencoding() != "utf-8":
+        raise UsageError(
+            f"the locale's encoding is {sys.getfilesystemencoding()}, not UTF-8",
+            hint="set LC_ALL=C.UTF-8, or PYTHONUTF8=1",
+        )
+    texts = dict.fromkeys(given, "the command line")
+    texts[os.environ.get("INGOT_STORE", "")] = "INGOT_STORE"
+    with suppress(FileNotFoundError):
+        texts[os.getcwd()] = "the current folder"
+    for text, where in texts.items():
+        if not is_utf8(text):
+            raise UsageError(f"'{text}' is not UTF-8", where=where, hint="rename it")
+
+
 def _report(error: BaseException, *, debug: bool) -> int:
     """Print an error in one line (its traceback too with `--debug`); returns the exit code."""
     from artifacts_schema.errors import EXIT_FAILED, EXIT_RESUME, EXIT_USAGE, IngotError
 
     if debug and not isinstance(error, click.ClickException | click.exceptions.Exit):
-        traceback.print_exception(error)
+        echo("".join(traceback.format_exception(error)).rstrip(), err=True)
     if isinstance(error, IngotError):
-        click.echo(f"error: {error}", err=True)
+        echo_error(error)
         return error.exit_code
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
     if isinstance(error, click.ClickException):
         usage = getattr(error, "ctx", None)
         hint = f" (see `{usage.command_path} --help`)" if usage is not None else ""
-        click.echo(f"error: {error.format_message().rstrip('.')}{hint}", err=True)
+        echo_error(f"{error.format_message().rstrip('.')}{hint}")
         return EXIT_USAGE
     if isinstance(error, KeyboardInterrupt | click.Abort):
-        click.echo("stopped; the same command continues", err=True)
+        echo("stopped; the same command continues", err=True)
         return EXIT_RESUME
     if isinstance(error, BrokenPipeError):
         # The reader went away (`ingot ls | head`); nothing is wrong, and nothing more can be said.
@@ -108,10 +150,13 @@ def _report(error: BaseException, *, debug: bool) -> int:
     from artifacts_schema.store.refusals import system_error
 
     if known := system_error(error):
-        click.echo(f"error: {known}", err=True)
+        echo_error(known)
         return known.exit_code
+    if isinstance(error, OSError) and error.errno in NO_PATH:
+        echo_error(f"{error.filename}: {error.strerror}")
+        return EXIT_USAGE
     more = "" if debug else " (--debug shows where; this is a bug in Ingot, please report it)"
-    click.echo(f"error: {type(error).__name__}: {error}{more}", err=True)
+    echo_error(f"{type(error).__name__}: {error}{more}")
     return EXIT_FAILED
 
 
@@ -119,7 +164,7 @@ def _version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> N
     if wanted:
         from importlib.metadata import version
 
-        click.echo(f"ingot {version('ingot')}")
+        echo(f"ingot {version('ingot')}")
         ctx.exit()
 
 

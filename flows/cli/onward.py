@@ -149,10 +149,10 @@ def deliver(text: str, path: Path | None, store: str, *, wanted: bool) -> None:
     """Print a recipe, or write it to a file that is not there yet; and run it, if `wanted`."""
     import tempfile
 
-    import click
+    from flows.cli.output import echo
 
     if path is None:
-        click.echo(text, nl=False)
+        echo(text, nl=False)
     elif path.exists():
         raise UsageError("is there already", where=str(path), hint="choose another --write")
     else:

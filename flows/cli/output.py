@@ -1,4 +1,7 @@
-"""What commands print: aligned tables, sizes, JSON; colour and lines only on a terminal."""
+"""What commands print: aligned tables, sizes, JSON; colour and lines only on a terminal.
+
+Everything that a command prints passes here, so that no text from outside reaches a terminal raw.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,25 @@ from dataclasses import dataclass
 from typing import Any
 
 import click
+
+from artifacts_schema.printable import (
+    printable,
+    printable_json,
+    printable_lines,
+    printable_text,
+)
+
+clean = printable
+
+
+def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
+    """Print lines on stdout (stderr with `err`)."""
+    click.echo(printable_text(text), err=err, nl=nl)
+
+
+def echo_error(error: object) -> None:
+    """Print an error on stderr, its further lines indented."""
+    click.echo(printable_lines(f"error: {error}"), err=True)
 
 
 @dataclass(frozen=True)
@@ -22,7 +44,7 @@ class Column:
 
 def print_json(value: Any) -> None:
     """One JSON value on stdout."""
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    click.echo(printable_json(json.dumps(value, indent=2, ensure_ascii=False)))
 
 
 def print_table(columns: Sequence[Column | str], rows: Sequence[Sequence[Any]]) -> None:
@@ -33,7 +55,7 @@ def print_table(columns: Sequence[Column | str], rows: Sequence[Sequence[Any]]) 
         _draw(heads, cells)
     else:
         for line in plain_table(heads, cells):
-            click.echo(line)
+            echo(line)
 
 
 def plain_table(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -73,14 +95,9 @@ def print_fields(fields: Sequence[tuple[str, Any]]) -> None:
     width = max((len(name) for name, _ in shown), default=0)
     for name, value in shown:
         first, *rest = value.splitlines() or [""]
-        click.echo(f"{name.ljust(width)}  {clean(first)}")
+        echo(f"{name.ljust(width)}  {first}")
         for line in rest:
-            click.echo(f"{' ' * width}  {clean(line)}")
-
-
-def clean(text: str) -> str:
-    """Text from documents without what a terminal would obey: control characters become `·`."""
-    return "".join(char if char.isprintable() else "·" for char in text)
+            echo(f"{' ' * width}  {line}")
 
 
 def excerpt(text: str, most: int = 80) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from flows.cli.options import json_option, recipe_options, request_of
+from flows.cli.output import echo
 
 
 @click.command("plan")
@@ -31,7 +32,7 @@ def command(as_json: bool, **flags: Any) -> None:
         return
     show_plan(plan)
     if note := provisional_note(pipeline.snapshots):
-        click.echo(note)
+        echo(note)
 
 
 def show_plan(plan: Any) -> None:
@@ -49,4 +50,4 @@ def show_plan(plan: Any) -> None:
         for step in plan.steps
     ]
     print_table(["step", "does", "key", Column("why", wraps=True)], rows)
-    click.echo(f"\n{plan.recipe} in {plan.store}: {plan.summary()}")
+    echo(f"\n{plan.recipe} in {plan.store}: {plan.summary()}")

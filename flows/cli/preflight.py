@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flows.cli.options import json_option, pretraining_options, store_option
+from flows.cli.output import echo
 
 if TYPE_CHECKING:
     from flows.recipe.pipeline import Pipeline
@@ -46,15 +47,15 @@ def _look(pipeline: Pipeline, step: PlannedStep, as_json: bool) -> dict[str, Any
             through = (
                 f"`ingot run {pipeline.name} --through {waits[0]}`" if waits else "see the plan"
             )
-            click.echo(f"{name}: its inputs are not there yet; {made_by} makes them ({through})")
+            echo(f"{name}: its inputs are not there yet; {made_by} makes them ({through})")
         return {"name": name, "waits_for": waits}
     if not as_json:
-        click.echo(f"{name}:")
+        echo(f"{name}:")
     report = _fly(pipeline, step, (lambda finding: None) if as_json else _show)
     if not as_json:
         refused = len(report.refusals)
         verdict = f"{refused} would keep it from running" if refused else "nothing keeps it"
-        click.echo(f"  {verdict}; looked for {report.seconds:.1f} s")
+        echo(f"  {verdict}; looked for {report.seconds:.1f} s")
     return {"name": name, "waits_for": [], **report.to_json()}
 
 
@@ -86,6 +87,6 @@ def _fly(pipeline: Pipeline, step: PlannedStep, tell: Any) -> Any:
 def _show(finding: Any) -> None:
     """A line, and below it what to do."""
     mark = {"ok": "", "warning": "warning: ", "refusal": "REFUSED: "}[finding.level]
-    click.echo(f"  {finding.check:<13}  {mark}{finding.said}")
+    echo(f"  {finding.check:<13}  {mark}{finding.said}")
     if finding.hint and finding.level != "ok":
-        click.echo(f"  {'':<13}  → {finding.hint}")
+        echo(f"  {'':<13}  → {finding.hint}")

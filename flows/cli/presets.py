@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flows.cli.options import json_option, store_option
+from flows.cli.output import echo
 
 if TYPE_CHECKING:
     from stages.filter.comparison import Comparison
@@ -51,7 +52,7 @@ def command(corpus: str | None, only: tuple[str, ...], store: str, as_json: bool
         named = {"stage": asked.manifest.stage, "key": asked.manifest.key}
         print_json({"corpus": named, **_comparison_json(compared)})
         return
-    click.echo(f"{title(asked.manifest, names_of(opened))}: {compared.documents:,} documents\n")
+    echo(f"{title(asked.manifest, names_of(opened))}: {compared.documents:,} documents\n")
     _tell(compared)
 
 
@@ -68,16 +69,16 @@ def _list(presets: dict[str, tuple[Rule, ...]], *, as_json: bool) -> None:
         return
     for number, (name, rules) in enumerate(presets.items()):
         signals = len({rule.signal for rule in rules})
-        click.echo(f"{chr(10) if number else ''}{name}: {_counted(rules)}, {signals} signals")
+        echo(f"{chr(10) if number else ''}{name}: {_counted(rules)}, {signals} signals")
         for source in dict.fromkeys(rule.source for rule in rules):
             for line in wrap(source, 96, initial_indent="  from ", subsequent_indent="       "):
-                click.echo(line)
+                echo(line)
         width = max(len(rule.name) for rule in rules)
         for rule in rules:
             varies = f"({len(rule.by_language):,} languages)"
             passes = rule.passes.replace("(by language)", varies)
             more = f" {varies}" if rule.by_language and varies not in passes else ""
-            click.echo(f"  {rule.name.ljust(width)}  {passes}{more}")
+            echo(f"  {rule.name.ljust(width)}  {passes}{more}")
 
 
 def _counted(rules: tuple[Rule, ...]) -> str:
@@ -134,7 +135,7 @@ def _tell(compared: Comparison) -> None:
     others = [Column(f"differs {end} from", wraps=True) for end in ("least", "most")]
     print_table([Column("preset", wraps=True), *numbers, *others], rows)
     if 1 < len(compared.presets) <= PAIRS_SHOWN:
-        click.echo("\ndocuments that a row drops and a column keeps:")
+        echo("\ndocuments that a row drops and a column keeps:")
         heads = [Column(str(place + 1), right=True) for place in range(len(compared.presets))]
         cells = [
             [f"{place + 1} {name}", *(f"{int(n):,}" for n in compared.only[place])]
@@ -142,9 +143,9 @@ def _tell(compared: Comparison) -> None:
         ]
         print_table(["", *heads], cells)
     elif len(compared.presets) > PAIRS_SHOWN:
-        click.echo("\n--only A --only B shows every pair of a few; --json has all")
+        echo("\n--only A --only B shows every pair of a few; --json has all")
     if compared.missing:
-        click.echo("\nnot asked, for want of signals:")
+        echo("\nnot asked, for want of signals:")
         for name, signals in compared.missing.items():
             more = f", {len(signals) - SIGNALS_SHOWN} more" if signals[SIGNALS_SHOWN:] else ""
-            click.echo(f"  {name}: {', '.join(signals[:SIGNALS_SHOWN])}{more}")
+            echo(f"  {name}: {', '.join(signals[:SIGNALS_SHOWN])}{more}")

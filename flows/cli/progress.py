@@ -11,12 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from artifacts_schema.errors import IngotError
 from artifacts_schema.identity import short
 from artifacts_schema.manifest import Manifest
-from flows.cli.output import clean, duration, size
+from flows.cli.output import clean, duration, echo, size
 from flows.recipe.observer import Observer
 from flows.recipe.plan import PlannedStep
 
@@ -31,7 +29,7 @@ LINE_SECONDS = 15.0
 
 def tell(line: str) -> None:
     """One line on stderr."""
-    click.echo(line, err=True)
+    echo(line, err=True)
 
 
 @contextmanager
@@ -45,9 +43,9 @@ def shown() -> Iterator[Observer]:
 
     with Progress(
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
-        TextColumn("{task.fields[told]}"),
+        TextColumn("{task.fields[told]}", markup=False),
         TimeElapsedColumn(),
         console=Console(stderr=True),
         transient=True,
@@ -93,7 +91,7 @@ class Bars(Observer):
 
     def started(self, step: PlannedStep) -> None:
         """Add a bar."""
-        task = self._progress.add_task(step.instance, total=None, told=clean(step.cause))
+        task = self._progress.add_task(clean(step.instance), total=None, told=clean(step.cause))
         self._tasks[step.instance] = task
 
     def event(self, step: PlannedStep, event: dict[str, Any]) -> None:
@@ -117,7 +115,7 @@ class Bars(Observer):
     def _end(self, step: PlannedStep, line: str) -> None:
         if step.instance in self._tasks:
             self._progress.remove_task(self._tasks.pop(step.instance))
-        self._progress.console.print(line, markup=False, highlight=False)
+        self._progress.console.print(clean(line), markup=False, highlight=False)
 
 
 def progress_text(event: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from flows.cli.options import json_option, store_option
+from flows.cli.output import echo
 
 
 @click.command("prove-resume")
@@ -84,10 +85,10 @@ def command(
     if as_json:
         print_json(_json(proof))
     else:
-        click.echo(proof.verdict())
+        echo(proof.verdict())
         for one in proof.differences[:10]:
             place = "run" if one.step is None else f"training step {one.step}"
-            click.echo(f"  {place}: {one.what}")
+            echo(f"  {place}: {one.what}")
     if not proof.bit_exact:
         raise click.exceptions.Exit(1)
 

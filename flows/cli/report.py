@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from flows.cli.options import json_option, store_option
+from flows.cli.output import echo
 
 
 @click.command("report")
@@ -40,7 +41,7 @@ def command(
 
     path = output or _default(ref)
     write_report(opened, ref, path, against=against)
-    click.echo(f"{path}  {size(path.stat().st_size)}")
+    echo(f"{path}  {size(path.stat().st_size)}")
     if show:
         click.launch(path.resolve().as_uri())
 

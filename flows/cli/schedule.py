@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from flows.cli.options import json_option, store_option
+from flows.cli.output import echo
 
 
 @click.command("schedule")
@@ -85,7 +86,7 @@ def _add(
     if as_json:
         print_json(made.to_json())
     else:
-        click.echo(f"{made.recipe} runs at '{made.cron}' ({made.timezone}) in {asked['store']}")
+        echo(f"{made.recipe} runs at '{made.cron}' ({made.timezone}) in {asked['store']}")
     if worker_pool() != pool:
         tell(f"no worker takes runs of pool '{pool}' on this machine: start one with `ingot up`")
 
@@ -103,7 +104,7 @@ def _remove(recipe: str, cron: str | None) -> None:
     if not removed:
         raise UsageError(f"{name} has no such schedule", hint="see `ingot schedule --list`")
     for one in removed:
-        click.echo(f"removed {one.recipe} at '{one.cron}' ({one.timezone})")
+        echo(f"removed {one.recipe} at '{one.cron}' ({one.timezone})")
 
 
 def _list(as_json: bool) -> None:

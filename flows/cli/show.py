@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from flows.cli.options import json_option, store_option
+from flows.cli.output import echo
 
 FILES_SHOWN = 8
 
@@ -29,7 +30,7 @@ def command(ref: str, store: str, as_json: bool) -> None:
     if as_json:
         print_json(manifest.model_dump(mode="json"))
         return
-    click.echo(f"{title(manifest, names_of(opened))}\n")
+    echo(f"{title(manifest, names_of(opened))}\n")
     account = manifest.conservation
     print_fields(
         [
@@ -62,9 +63,9 @@ def _show_output(store: Any, manifest: Any, name: str) -> None:
 
     output = manifest.outputs[name]
     rows = f", {output.rows:,} rows" if output.rows else ""
-    click.echo(f"\n{name}: {output.kind}, {size(output.bytes)}{rows}")
-    click.echo(f"  digest {output.digest}")
-    click.echo(f"  {store.backend.full(store.payload(manifest, name))}")
+    echo(f"\n{name}: {output.kind}, {size(output.bytes)}{rows}")
+    echo(f"  digest {output.digest}")
+    echo(f"  {store.backend.full(store.payload(manifest, name))}")
     listed = [
         (
             f"  {file.path}",
@@ -78,7 +79,7 @@ def _show_output(store: Any, manifest: Any, name: str) -> None:
         numbers = [Column("bytes", right=True), Column("rows", right=True)]
         print_table(["  file", *numbers, "sha256"], listed)
     if len(output.files) > FILES_SHOWN:
-        click.echo(f"  and {len(output.files) - FILES_SHOWN} more (--json lists all)")
+        echo(f"  and {len(output.files) - FILES_SHOWN} more (--json lists all)")
 
 
 def _run_of(manifest: Any) -> str:

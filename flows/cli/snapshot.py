@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flows.cli.options import json_option, store_option
+from flows.cli.output import echo
 
 if TYPE_CHECKING:
     from artifacts_schema.manifest import Manifest
@@ -82,6 +83,6 @@ def _tell(name: str, manifest: Manifest) -> None:
     count, total = manifest.counts["files"], manifest.counts["bytes"]
     told = f"{count:,} file{'s' if count != 1 else ''}, {size(total)}"
     digest = short(manifest.output("snapshot").digest)
-    click.echo(f"snapshots/{name} {short(manifest.key)}: {told}, digest {digest}")
+    echo(f"snapshots/{name} {short(manifest.key)}: {told}, digest {digest}")
     if note := provisional_note({name: manifest}):
-        click.echo(note)
+        echo(note)

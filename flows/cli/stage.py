@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from flows.cli.options import json_option, store_option
+from flows.cli.output import echo
 
 
 @click.command("stage")
@@ -72,7 +73,7 @@ def command(
     spec = make_spec(opened, name, config, overrides, inputs, profile)
     if write_spec is not None:
         write_spec.write_bytes(spec.to_json())
-        click.echo(spec.key)
+        echo(spec.key)
         return
     manifest, reused = _run(opened, spec, force, accept_code)
     if ref is not None:
@@ -81,10 +82,10 @@ def command(
     if as_json:
         print_json({"reused": reused, "manifest": manifest.model_dump(mode="json")})
         return
-    click.echo(f"{'reused' if reused else 'made'} {manifest.stage} {manifest.key}")
+    echo(f"{'reused' if reused else 'made'} {manifest.stage} {manifest.key}")
     for output, found in manifest.outputs.items():
         place = opened.backend.full(opened.payload(manifest, output))
-        click.echo(f"  {output}  {found.kind}  {found.digest[:12]}  {place}")
+        echo(f"  {output}  {found.kind}  {found.digest[:12]}  {place}")
 
 
 def make_spec(

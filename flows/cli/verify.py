@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from flows.cli.options import json_option, store_option
+from flows.cli.output import echo
 
 
 @click.command("verify")
@@ -42,12 +43,8 @@ def command(refs: tuple[str, ...], quick: bool, store: str, as_json: bool) -> No
         print_json({"artifacts": checked, "bytes": total, "problems": found})
     else:
         for problem in found:
-            click.echo(
-                f"{problem['stage']} {problem['key'][:12]}: {problem['path']}: {problem['what']}"
-            )
-        click.echo(
-            f"{checked:,} artifacts, {size(total)} {'compared by size' if quick else 'read'}"
-        )
+            echo(f"{problem['stage']} {problem['key'][:12]}: {problem['path']}: {problem['what']}")
+        echo(f"{checked:,} artifacts, {size(total)} {'compared by size' if quick else 'read'}")
     if found:
         raise IngotError(
             f"{len(found)} of the files are not what was committed",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flows.cli.options import json_option, store_option
+from flows.cli.output import echo
 
 if TYPE_CHECKING:
     from flows.recipe.watching import View, Watched
@@ -83,7 +84,7 @@ def _in_lines(watched: Watched, *, once: bool) -> int:
     told: dict[str, tuple[str, float]] = {}
     view = watched.look()
     width = max(len(one.step.instance) for one in view.steps)
-    click.echo(head_line(view))
+    echo(head_line(view))
     while True:
         now = time.monotonic()
         for one in view.steps:
@@ -91,7 +92,7 @@ def _in_lines(watched: Watched, *, once: bool) -> int:
             fresh = one.step.state != state
             if once or fresh or (one.live is not None and now - since > LINE_SECONDS):
                 told[one.step.instance] = (one.step.state, now)
-                click.echo(step_line(one, width))
+                echo(step_line(one, width))
         if once:
             return 0
         if view.is_over:
@@ -108,9 +109,9 @@ def _last_line(watched: Watched, view: View) -> int:
     if view.lost:
         going = watched.still_working(view)
         more = f"; still working: {', '.join(going)}" if going else ""
-        click.echo(f"{run.name}: its process is gone{more}; `ingot run {run.recipe}` continues")
+        echo(f"{run.name}: its process is gone{more}; `ingot run {run.recipe}` continues")
         return EXIT_RESUME
-    click.echo(f"{run.name}: {run.state}" + (f": {clean(run.error)}" if run.error else ""))
+    echo(f"{run.name}: {run.state}" + (f": {clean(run.error)}" if run.error else ""))
     return {"done": EXIT_OK, "failed": EXIT_FAILED}.get(run.state, EXIT_RESUME)
 
 

@@ -90,7 +90,7 @@ def screen(view: View) -> RenderableType:
     parts: list[Any] = [Text(clean(head_line(view)), style="bold"), _steps(view)]
     for one in view.steps:
         if one.live is not None and one.live.losses:
-            curve = Text(f"{one.step.instance} loss  ", style="dim")
+            curve = Text(clean(f"{one.step.instance} loss  "), style="dim")
             curve.append(blocks(one.live.losses), style="cyan")
             first, last = one.live.losses[0], one.live.losses[-1]
             curve.append(f"  {first:.3f} → {last:.3f}", style="dim")
@@ -122,8 +122,8 @@ def _steps(view: View) -> RenderableType:
         if progress and one.step.state == "running":
             bar = ProgressBar(float(progress["total"]), float(progress["done"]), width=BAR_WIDTH)
         table.add_row(
-            Text(one.step.instance, style=style),
-            Text(one.step.state, style=style),
+            Text(clean(one.step.instance), style=style),
+            Text(clean(one.step.state), style=style),
             bar,
             f"{account.records_in:,}" if account else "",
             f"{account.out:,}" if account else "",

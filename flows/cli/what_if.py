@@ -7,6 +7,7 @@ import time
 import click
 
 from flows.cli.options import json_option, store_option
+from flows.cli.output import echo
 
 SAMPLES = 3
 
@@ -72,4 +73,4 @@ def command(
     told.print()
     documents = told.decisions * len(asked.before.kept)
     seconds = duration(time.perf_counter() - started)
-    click.echo(f"\n{documents:,} decisions in {seconds}; nothing was run or written")
+    echo(f"\n{documents:,} decisions in {seconds}; nothing was run or written")

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
-import click
 import numpy as np
 
 from artifacts_schema.store.runs import recipes_run
@@ -23,7 +22,7 @@ from flows.cli.changed_decision import (
     thresholds,
 )
 from flows.cli.corpus import Corpus
-from flows.cli.output import Column, clean, excerpt, print_table
+from flows.cli.output import Column, clean, echo, excerpt, print_table
 from flows.cli.settings import changed, swept
 from flows.cli.token_counts import Tokens, token_counts
 from stages.filter.config import FilterConfig
@@ -84,9 +83,9 @@ class Asked:
 
     def head(self) -> None:
         """The lines above every answer."""
-        click.echo(title(self.corpus.manifest, names_of(self.corpus.store)))
+        echo(title(self.corpus.manifest, names_of(self.corpus.store)))
         if self.otherwise:
-            click.echo(
+            echo(
                 f"note: the program that made it decided {self.otherwise:,} documents otherwise; "
                 "before is what this one decides"
             )
@@ -130,7 +129,7 @@ class RulesTold:
     def print(self) -> None:
         """For people."""
         self.asked.head()
-        click.echo()
+        echo()
         numbers = [_number_column("fail"), _number_column("it alone")]
         print_table(
             [Column("rule", wraps=True), Column("a document stays where", wraps=True), *numbers],
@@ -139,7 +138,7 @@ class RulesTold:
                 for row in self.rows
             ],
         )
-        click.echo("\nchange one with --set RULE=VALUE")
+        echo("\nchange one with --set RULE=VALUE")
 
 
 class ChangeTold:
@@ -185,15 +184,15 @@ class ChangeTold:
     def print(self) -> None:
         """For people."""
         self.asked.head()
-        click.echo()
+        echo()
         _print_amounts(self.total, self.asked.tokens, self.change)
         if len(self.retention) > 1:
-            click.echo()
+            echo()
             _print_sources(self.retention)
         if not any(self.moved.values()):
-            click.echo("\nthe same documents stay")
+            echo("\nthe same documents stay")
             return
-        click.echo()
+        echo()
         _print_moved(self.moved)
         for way, rows in self.samples.items():
             for row in rows:
@@ -201,7 +200,7 @@ class ChangeTold:
         name, _, step = self.asked.text.removeprefix("@").partition(":")[0].rpartition("/")
         if name in recipes_run(self.asked.corpus.store):
             sets = (f"--set {shlex.quote(f'{step}.{path}')}" for path in self._paths())
-            click.echo(f"\nkeep it: ingot run {name} --through {step} {' '.join(sets)}")
+            echo(f"\nkeep it: ingot run {name} --through {step} {' '.join(sets)}")
 
     def _paths(self) -> list[str]:
         """The settings as paths of the config."""
@@ -227,10 +226,10 @@ class ChangeTold:
         doc_id = self.change.before.doc_ids[row].as_py()
         found, moved = self.texts[doc_id], self.change.reason(row)
         value = "" if moved.least is None else f" {_number(moved.least)}"
-        click.echo(f"\n{way} {doc_id}  {moved.reason}{value}")
+        echo(f"\n{way} {doc_id}  {moved.reason}{value}")
         for line in (found["url"], found["text"]):
             if line:
-                click.echo(f"  {excerpt(line, EXCERPT)}")
+                echo(f"  {excerpt(line, EXCERPT)}")
 
 
 class SweepTold:
@@ -262,7 +261,7 @@ class SweepTold:
         documents = len(self.asked.before.kept)
         own = thresholds(self.asked.config).get(self.name)
         now = f", now {_number(own)}" if own is not None else ""
-        click.echo(f"{self.name}{now}; {documents:,} documents\n")
+        echo(f"{self.name}{now}; {documents:,} documents\n")
         columns = [_number_column(heading) for heading in ("threshold", "documents", "kept")]
         columns += [Column(""), _number_column("characters")]
         if self.asked.tokens is not None:
@@ -309,11 +308,11 @@ def _print_amounts(total: Retention, tokens: Tokens | None, change: Change) -> N
     titles = ("of", "before", "", "after", "", "change")
     print_table(["", *(_number_column(heading) for heading in titles)], rows)
     if tokens is None:
-        click.echo("tokens: no tokenizer read this corpus")
+        echo("tokens: no tokenizer read this corpus")
         return
     unknown = bool((change.gained & ~tokens.counted).any())
     how = "; of those gained, as their source's tokens per character" if unknown else ""
-    click.echo(f"tokens: {tokens.origin}{how if tokens.counted.any() else ''}")
+    echo(f"tokens: {tokens.origin}{how if tokens.counted.any() else ''}")
 
 
 def _print_sources(retention: Sequence[Retention]) -> None:

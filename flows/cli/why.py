@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from flows.cli.options import json_option, store_option
+from flows.cli.output import echo
 
 SIGNALS_SHOWN = 5
 PIECES_SHOWN = 5
@@ -46,8 +47,8 @@ def command(
     names = names_of(opened)
     for number, chain in enumerate(chains):
         if number:
-            click.echo()
-        click.echo(f"document {chain.doc_id}")
+            echo()
+        echo(f"document {chain.doc_id}")
         told = _Telling(chain, all_signals, lambda manifest: title(manifest, names))
         print_fields([(f"  {name}", text) for name, text in told.lines()])
 

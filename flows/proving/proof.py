@@ -24,7 +24,7 @@ from flows.recipe.pipeline import Pipeline, Request
 from flows.recipe.plan import PlannedStep
 from stages.engine.inputs import Input
 from stages.engine.interim import Milestone
-from stages.engine.launch import child_environment
+from stages.engine.launch import child_environment, last_error
 from stages.engine.registry import stage_named
 from stages.engine.spec import StageSpec
 
@@ -262,8 +262,8 @@ def live(store: Store, spec: StageSpec, record: Path, strike: str) -> int:
 
 def _failure(spec: StageSpec, said: Path, code: int) -> IngotError:
     """What a life that failed by itself printed last."""
-    lines = said.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    what = lines[-1].removeprefix("error: ") if lines else f"exit code {code}"
+    printed = last_error(said.read_text(encoding="utf-8", errors="replace"))
+    what = printed.removeprefix("error: ") or f"exit code {code}"
     return IngotError(f"the run failed: {what}", where=f"{spec.stage} {short(spec.key)}")
 
 

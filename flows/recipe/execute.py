@@ -41,7 +41,7 @@ class Job(Protocol):
         """Ask it to save and end, and wait until it has ended."""
 
     def last_words(self) -> str:
-        """Its error in one line, once it failed."""
+        """Its whole error, once it failed."""
 
 
 Dispatch = Callable[[Store, PlannedStep], Job]

@@ -19,6 +19,9 @@ from artifacts_schema.errors import UsageError
 from flows.recipe.reading import Document, Place, Where, parse_value
 from flows.recipe.snapshot_entry import PLACES, SNAPSHOT_KEYS, superseded
 
+MAX_DEPTH = 50
+"""Most names in a path; every config is far flatter."""
+
 Report = Callable[..., None]
 """Called with what is wrong, `where=` and `hint=`."""
 
@@ -69,7 +72,7 @@ def split_setting(text: str) -> tuple[tuple[str, ...], Any]:
     """`a.b=value` as (("a", "b"), value); UsageError if it has another form."""
     path, equals, value = text.partition("=")
     parts = tuple(path.strip().split("."))
-    if not equals or not all(parts):
+    if not equals or not all(parts) or len(parts) > MAX_DEPTH:
         raise UsageError("expected path=value", where=f"--set {text}")
     return parts, parse_value(value, f"--set {text}")
 

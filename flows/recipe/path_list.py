@@ -6,12 +6,14 @@ What a list says is checked before it is followed: it comes from outside.
 from __future__ import annotations
 
 import gzip
+import os
 import zlib
 from pathlib import Path
 from typing import IO
 from urllib.parse import quote, urlsplit
 
 from artifacts_schema.errors import InputError, UsageError
+from artifacts_schema.files import open_regular
 from flows.recipe.crawl import CRAWLS
 from flows.recipe.remote_files import PLANNING, joined
 from flows.recipe.snapshot_entry import SnapshotFiles, located
@@ -81,7 +83,7 @@ def _entry(line: str, root: str, where: str) -> tuple[str, str]:
     elif is_url(root):
         name, place = line, joined(root, quote(line, safe=_SAFE) if _is_web(root) else line)
     else:
-        name, place = line, str(Path(root).resolve() / line)
+        name, place = line, os.path.join(os.path.realpath(root), line)
     if {"..", ".", ""} & set(name.split("/")):
         raise InputError(f"leads out of {root}: {line[:80]!a}", where=where)
     return name, place
@@ -120,7 +122,7 @@ def _lines(paths: str, where: str) -> list[str]:
 
 def _opened(paths: str) -> IO[bytes]:
     if not is_url(paths):
-        return open(paths, "rb")
+        return open_regular(paths)
     identity = look(paths, PLANNING)
     if identity.bytes > MAX_BYTES:
         raise _TooLong

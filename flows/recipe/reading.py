@@ -16,12 +16,19 @@ from typing import Any
 import yaml
 
 from artifacts_schema.errors import InputError, UsageError
+from artifacts_schema.files import open_regular
 
 Where = tuple[str | int, ...]
 """The way to a value: keys and list positions from the top."""
 
 MAX_NODES = 100_000
-"""A recipe with more values than this is an alias bomb or not a recipe."""
+"""A recipe with more values than this, aliases and merges counted out, is no recipe but a bomb."""
+MAX_BYTES = 4_000_000
+MAX_INT_BITS = 64
+_SCALARS = frozenset(
+    f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float", "str")
+)
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -50,10 +57,41 @@ class Document:
         return Place("recipe")
 
 
+class _TooMany(Exception):
+    """More values than a recipe may have."""
+
+
 class _Loader(yaml.SafeLoader):
     """SafeLoader with the scalars of YAML 1.2's core schema (and `_` between digits)."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._nodes, self._flat = 0, set[int]()
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """A node as it is written."""
+        self._count(1)
+        return super().compose_node(parent, index)
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Lay the mappings under `<<` below the node's own keys, which can multiply at each one."""
+        if id(node) in self._flat:
+            return
+        for key, value in node.value:
+            if key.tag == "tag:yaml.org,2002:merge":
+                for one in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                    if isinstance(one, yaml.MappingNode):
+                        self.flatten_mapping(one)
+                        self._count(len(one.value))
+        super().flatten_mapping(node)
+        self._flat.add(id(node))
+
+    def _count(self, nodes: int) -> None:
+        self._nodes += nodes
+        if self._nodes > MAX_NODES:
+            raise _TooMany
 
 
 _DIGITS = list("-+0123456789")
@@ -75,7 +113,12 @@ for _tag, _pattern, _first in (
 
 def _construct_int(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
     text = node.value.replace("_", "")
-    return int(text, 0) if text[:2] in ("0x", "0o") else int(text, 10)
+    if len(text) > MAX_INT_BITS:  # Python refuses only thousands of digits, and takes long before.
+        raise ValueError(f"a whole number of more than {MAX_INT_BITS} bits")
+    value = int(text, 0) if text[:2] in ("0x", "0o") else int(text, 10)
+    if value.bit_length() > MAX_INT_BITS:
+        raise ValueError(f"a whole number of more than {MAX_INT_BITS} bits")
+    return value
 
 
 _Loader.add_constructor("tag:yaml.org,2002:int", _construct_int)
@@ -88,7 +131,11 @@ def read_yaml(path: Path) -> Document:
     key twice, a key that is not text, or is not a mapping.
     """
     try:
-        text = path.read_bytes().decode("utf-8")
+        with open_regular(path) as file:
+            raw = file.read(MAX_BYTES + 1)
+        if len(raw) > MAX_BYTES:
+            raise UsageError(f"not a recipe: more than {MAX_BYTES:,} bytes", where=str(path))
+        text = raw.decode("utf-8")
     except FileNotFoundError:
         raise InputError("no such file", where=str(path)) from None
     except UnicodeDecodeError as error:
@@ -100,8 +147,9 @@ def read_yaml(path: Path) -> Document:
 
 def parse_yaml(text: str, source: str) -> Document:
     """The mapping in `text`; `source` names it in errors. An empty text is an empty mapping."""
-    loader = _Loader(text)
+    loader = None
     try:
+        loader = _Loader(text)
         node = loader.get_single_node()
         if node is None:
             return Document({}, {(): Place(source)})
@@ -116,10 +164,13 @@ def parse_yaml(text: str, source: str) -> Document:
         raise UsageError(f"not YAML: {error.problem}", where=str(where), hint=quotes) from None
     except yaml.YAMLError as error:
         raise UsageError(f"not YAML: {str(error).splitlines()[0]}", where=source) from None
+    except _TooMany:
+        raise UsageError(f"not a recipe: more than {MAX_NODES:,} values", where=source) from None
     except RecursionError:
         raise UsageError("not a recipe: nested too deeply", where=source) from None
     finally:
-        loader.dispose()
+        if loader is not None:
+            loader.dispose()
 
 
 def parse_value(text: str, source: str) -> Any:
@@ -142,9 +193,9 @@ class _Walk:
         """The plain value of `node`, which lies at `where`."""
         self.places.setdefault(where, _place(node, self.source))
         if len(self.places) > MAX_NODES:
-            raise UsageError("not a recipe: more than 100,000 values", where=self.source)
+            raise _TooMany
         if isinstance(node, yaml.ScalarNode):
-            return self.loader.construct_object(node)
+            return self.scalar(node)
         if node.tag not in ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"):
             raise UsageError(f"tag {node.tag} is not known", where=str(_place(node, self.source)))
         if id(node) in self.open:
@@ -158,6 +209,23 @@ class _Walk:
         finally:
             self.open.discard(id(node))
 
+    def scalar(self, node: yaml.ScalarNode) -> Any:
+        """The plain value of a scalar."""
+        where = str(_place(node, self.source))
+        if node.tag not in _SCALARS:
+            raise UsageError(f"tag {node.tag} is not known", where=where)
+        try:
+            value = self.loader.construct_object(node)
+        except (ValueError, LookupError) as error:  # As of `!!int abc`.
+            kind = node.tag.rpartition(":")[2]
+            said = str(error) if isinstance(error, ValueError) else "no such value"
+            raise UsageError(
+                f"{node.value[:40]!r} is no {kind}: {said[:80]}", where=where
+            ) from None
+        if isinstance(value, str) and _UNSTORABLE.search(value):
+            raise UsageError("text holds a NUL or half a character", where=where)
+        return value
+
     def mapping(self, node: yaml.MappingNode, where: Where) -> dict[str, Any]:
         """The dict of a mapping node, with `<<` merged below its own keys."""
         lines: dict[Any, int] = {}
@@ -170,19 +238,17 @@ class _Walk:
                 )
             lines[name] = key.start_mark.line + 1
         self.loader.flatten_mapping(node)
+        # A merged key under a key of its own comes twice: the last is its own.
+        items = {self.key(key): (key, item) for key, item in node.value}
         values: dict[str, Any] = {}
-        for key, item in node.value:
-            name = self.key(key)
-            if name in values:  # A merged key under a key of its own: the last is its own.
-                for path in [p for p in self.places if p[: len(where) + 1] == (*where, name)]:
-                    del self.places[path]
+        for name, (key, item) in items.items():
             self.places[(*where, name)] = _place(key, self.source)
             values[name] = self.value(item, (*where, name))
         return values
 
     def key(self, node: yaml.Node) -> str:
         """The text of a key."""
-        name = self.loader.construct_object(node) if isinstance(node, yaml.ScalarNode) else None
+        name = self.scalar(node) if isinstance(node, yaml.ScalarNode) else None
         if not isinstance(name, str):
             shown = node.value if isinstance(node, yaml.ScalarNode) else "(a collection)"
             raise UsageError(
@@ -200,12 +266,13 @@ def _place(node: yaml.Node, source: str) -> Place:
 def merge(base: Document, over: Document) -> Document:
     """`over` laid on `base`: mappings merge key by key, everything else replaces."""
     values = _merged(base.values, over.values)
-    places = dict(base.places)
-    for where in over.places:
-        if not isinstance(_at(over.values, where), Mapping):
-            for path in [p for p in places if p[: len(where)] == where]:
-                del places[path]
-    return Document(values, {**places, **over.places})
+    replaced = {w for w in over.places if not isinstance(_at(over.values, w), Mapping)}
+    kept = {
+        path: place
+        for path, place in base.places.items()
+        if not any(path[:end] in replaced for end in range(len(path) + 1))
+    }
+    return Document(values, {**kept, **over.places})
 
 
 def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ Whether stages, roles and values fit together is `graph`'s question; here it is 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -128,7 +129,7 @@ def load_recipe(path: Path, overrides: tuple[str, ...] = ()) -> Recipe:
 
 
 def _read_with_bases(path: Path, above: tuple[Path, ...]) -> Document:
-    here = path.resolve()
+    here = Path(os.path.realpath(path))  # `resolve` of a link to itself is a RuntimeError.
     if here in above:
         chain = " → ".join(step.name for step in (*above[above.index(here) :], here))
         raise UsageError(f"recipes extend each other: {chain}", where=str(path))

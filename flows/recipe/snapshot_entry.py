@@ -10,6 +10,7 @@ qwen:    {model: org/name, files: ["tokenizer*.json"]}
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -118,7 +119,7 @@ def read_entry(
 
 def located(text: str, base: Path) -> str:
     """A URL as it is, a path as seen from `base`."""
-    return text if is_url(text) else str(base / Path(text).expanduser())
+    return text if is_url(text) else str(base / os.path.expanduser(text))
 
 
 def is_relative(files: Any) -> bool:

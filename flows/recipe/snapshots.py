@@ -10,6 +10,7 @@ since nobody has seen its bytes yet.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -140,7 +141,7 @@ def _all_files(source: SnapshotFiles) -> list[FoundFile]:
         matched = _matched(source, pattern)
         if not matched:
             remote = is_url(pattern) or (source.root is not None and is_url(source.root))
-            place = source.root if remote else anchor_of(source).resolve()
+            place = source.root if remote else os.path.realpath(anchor_of(source))
             raise InputError(
                 f"no file matches '{pattern}'",
                 where=source.where,

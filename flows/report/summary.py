@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from artifacts_schema.manifest import Manifest
+from artifacts_schema.printable import printable, printable_text
 from artifacts_schema.store import Store
 from stages.engine.figures import (
     Column,
@@ -90,14 +91,14 @@ def print_figures(figures: Iterable[Figure]) -> None:
         console.width = WIDTH
     for figure in flat(figures):
         console.print()
-        console.print(Text(figure.title, style="bold"))
+        console.print(Text(printable(figure.title), style="bold"))
         if isinstance(figure, TextFigure):
-            console.print(Text(figure.text), soft_wrap=True)
+            console.print(Text(printable_text(figure.text)), soft_wrap=True)
             continue
         table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
         for column in figure.columns:
-            table.add_column(column.heading, justify=column.align, overflow="fold")
+            table.add_column(printable(column.heading), justify=column.align, overflow="fold")
         for row in figure.rows:
             cells = (c.show(v) for c, v in zip(figure.columns, row, strict=True))
-            table.add_row(*(Text(cell) for cell in cells))
+            table.add_row(*(Text(printable(cell)) for cell in cells))
         console.print(table)

@@ -15,7 +15,7 @@ class Benchmarks(Stage):
     which become texts. The benchmark is named by the row, else by `source`, else by the file.
     """
 
-    name, version, reproducible = "benchmarks", 1, "bytes"
+    name, version, reproducible = "benchmarks", 2, "bytes"
     inputs = {"snapshot": One("snapshot")}
     outputs = {"benchmarks": "benchmarks"}
     libraries = ("zstandard", "pyarrow")

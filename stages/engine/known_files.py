@@ -1,17 +1,19 @@
 """What a store remembers of files outside, so that planning again is quick. Safe to remove.
 
-One JSON file in the store: `[bytes, mtime_ns, sha256]` by path, `[bytes, etag, asked]` by URL.
+One JSON file in the store: `[file_state, sha256]` by path, `[bytes, etag, asked]` by URL.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 from artifacts_schema.errors import StoreError
+from artifacts_schema.files import file_state
 from artifacts_schema.store import Store, layout
 from stages.engine.remote import Identity
 
@@ -30,19 +32,16 @@ class KnownFiles:
             known = {}  # A lost or broken memory is made anew.
         self._known: dict[str, Any] = known if isinstance(known, dict) else {}
 
-    def sha256(self, path: str, size: int, mtime_ns: int) -> str | None:
-        """The checksum of a local file that has not changed in size or time since."""
+    def sha256(self, path: str, status: os.stat_result) -> str | None:
+        """The checksum of a local file that nobody touched since (see `file_state`)."""
         match self._known.get(path):
-            case [known_size, known_time, str(sha256)] if (known_size, known_time) == (
-                size,
-                mtime_ns,
-            ):
+            case [list(state), str(sha256)] if state == list(file_state(status)):
                 return sha256
         return None
 
-    def note_sha256(self, path: str, size: int, mtime_ns: int, sha256: str) -> None:
-        """Remember a checksum."""
-        self._known[path] = [size, mtime_ns, sha256]
+    def note_sha256(self, path: str, status: os.stat_result, sha256: str) -> None:
+        """Remember a checksum, with the file's status from before it was read."""
+        self._known[path] = [list(file_state(status)), sha256]
         self._changed = True
 
     def identity(self, url: str) -> Identity | None:

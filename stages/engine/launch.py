@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -65,12 +66,25 @@ class Child:
         return self.process.wait()
 
     def last_words(self) -> str:
-        """The last line that it printed: its error, if it failed."""
+        """Its last error, all its lines, if it failed; else the last line that it printed."""
         try:
-            lines = self.output.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            return last_error(self.output.read_text(encoding="utf-8", errors="replace"))
         except OSError:
             return ""
-        return lines[-1] if lines else ""
+
+
+def last_error(printed: str) -> str:
+    """The last `error:` line of `printed` with the indented lines that belong to it.
+
+    Libraries print after it what they find at the end of the process. Without such a line: the
+    last one.
+    """
+    lines = printed.strip().split("\n")
+    begins = [number for number, line in enumerate(lines) if line.startswith("error: ")]
+    if not begins:
+        return lines[-1]
+    rest = takewhile(lambda line: line.startswith("  "), lines[begins[-1] + 1 :])
+    return "\n".join([lines[begins[-1]], *rest])
 
 
 def start_child(

@@ -13,6 +13,7 @@ from pathlib import Path
 from artifacts_schema.errors import IngotError, NotConserved, StoreError, UsageError
 from artifacts_schema.identity import short
 from artifacts_schema.manifest import Manifest
+from artifacts_schema.printable import OneLine
 from artifacts_schema.store import Store, layout
 from artifacts_schema.store.commit import Attempt, commit
 from artifacts_schema.store.gc import remove_artifact
@@ -261,7 +262,7 @@ def _logger(spec: StageSpec, path: Path) -> tuple[logging.Logger, Callable[[], N
     log = logging.getLogger(f"ingot.{spec.stage}.{short(spec.key)}")
     log.setLevel(logging.INFO)
     handler = _LogFile(path, encoding="utf-8")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    handler.setFormatter(OneLine("%(asctime)s %(levelname)s %(message)s"))
     log.addHandler(handler)
 
     def close() -> None:

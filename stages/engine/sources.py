@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 
 from artifacts_schema.errors import InputError
+from artifacts_schema.files import file_state, open_regular
 from artifacts_schema.store import Store
 from stages.engine.inputs import Input
 from stages.engine.urls import is_url
@@ -71,7 +72,7 @@ class SourceFile:
                     hint=_AGAIN,
                 )
             self._check(path)
-            return open(path, "rb")
+            return open_regular(path)
         except FileNotFoundError:
             raise InputError(
                 "a file of the snapshot is missing",
@@ -80,16 +81,18 @@ class SourceFile:
             ) from None
         except PermissionError:
             raise InputError("permission denied", where=path, hint="make it readable") from None
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", where=path) from None
 
     def _check(self, path: str) -> None:
         """Hash the file once: a key must not stand for bytes that were never pinned."""
         from stages.engine.fetch import checksum
 
         status = os.stat(path)
-        checked = (path, status.st_ino, status.st_size, status.st_mtime_ns, self.sha256)
+        checked = (path, file_state(status), self.sha256)
         if not self.snapshot.full_check or checked in _checked:
             return
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             if checksum(file, hashlib.sha256()).hexdigest() != self.sha256:
                 raise InputError(
                     "the file's bytes changed since the snapshot pinned them",

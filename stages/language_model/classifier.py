@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from artifacts_schema.errors import InputError
+from artifacts_schema.files import file_state
 from stages.language_model.fasttext_file import check_model
 
 PREFIX = "__label__"
@@ -49,8 +50,8 @@ def scores(classifier: Classifier, texts: Sequence[str]) -> list[float]:
     the sum is kept, so that published cut-offs hold, but never above 1. InputError for a file that
     is no whole model, or has no such label.
     """
-    stat = classifier.model.stat()
-    predict = _load(classifier.model, classifier.label, (stat.st_size, stat.st_mtime_ns))
+    state = file_state(classifier.model.stat())
+    predict = _load(classifier.model, classifier.label, state)
     wanted = PREFIX + classifier.label
     found = []
     for text in texts:
@@ -74,8 +75,8 @@ def line_of(text: str, *, lower_case: bool) -> str:
 
 
 @lru_cache(maxsize=4)
-def _load(path: Path, label: str, state: tuple[int, int]) -> Any:
-    """The model's `predict`; `state` (size and time of the file) makes a new file a new entry."""
+def _load(path: Path, label: str, state: tuple[int, ...]) -> Any:
+    """The model's `predict`; `state` (see `file_state`) makes a new file a new entry."""
     check_model(path, where=f"classifier: {path.name}")
     import fasttext
 

@@ -82,7 +82,7 @@ def read_description(folder: Path) -> tuple[Description, NgramConfig]:
     except OSError as error:
         raise InputError(f"not a language model: {error.strerror}", where=str(path)) from None
     except (ValidationError, ValueError, UsageError) as error:
-        problem = error.what if isinstance(error, UsageError) else str(error).splitlines()[0]
+        problem = error.what if isinstance(error, UsageError) else " ".join(str(error).split())
         raise InputError(f"not the description of a model: {problem}", where=str(path)) from None
     return described, config
 

@@ -2,36 +2,114 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import IO, Any
 
-from stages.engine.reading.rows import ARROW, Row, scrub_value
+from stages.engine.reading.arrow_messages import decoded_bytes as arrow_bytes
+from stages.engine.reading.parquet_pages import chunk_place, decoded_bytes
+from stages.engine.reading.rows import (
+    ARROW,
+    FREE_EXPANSION,
+    PARQUET,
+    Damage,
+    Row,
+    RowLimits,
+    scrub_value,
+)
 
 _ROWS = 1_000
 _BATCH_BYTES = 32 << 20
+_REPEATED_BYTES = 256 << 20
+"""Bytes of a batch if every row repeated the longest value that its dictionaries may hold.
+
+Writers fill dictionaries up to 1 MiB, so ordinary files are read a hundred rows at a time.
+"""
+_ROW_COST = 64
+"""Bytes that a row is taken to have besides its values: rows of nulls take no room in a file."""
+MAX_FOOTER = 32 << 20
+_MAX_ITEMS = 100_000  # Of one list in the footer; a reader takes about 1 kB for each column.
+_MAX_COLUMNS = 10_000
 
 
-def parquet_rows(stream: IO[bytes], start: int, end: int) -> Iterator[Row]:
+class _Budget:
+    """Decoded bytes that a file may have for its compressed ones, as `rows.decompressed` has it."""
+
+    def __init__(self, expansion: int) -> None:
+        self.expansion, self.left = expansion, FREE_EXPANSION
+
+    def earn(self, compressed: int) -> None:
+        """Take in compressed bytes."""
+        self.left += self.expansion * compressed
+
+    def spend(self, decoded: int) -> None:
+        """Raise Damage if so many decoded bytes are too many."""
+        if decoded > self.left:
+            raise Damage("expansion", f"more than {self.expansion} times its compressed size")
+        self.left -= decoded
+
+
+def parquet_rows(
+    stream: IO[bytes], start: int, end: int, limits: RowLimits | None = None
+) -> Iterator[Row]:
     """Rows of the row groups that begin in the bytes [start, end); a row's name is its ordinal.
 
-    A broken row group is one fault and the next is read. A file without a readable footer is one
-    fault, in the part from 0.
+    A broken row group, or one that holds far more than its compressed size, is one fault and the
+    next is read. A file without a readable footer is one fault, in the part from 0.
     """
     import pyarrow.parquet as pq
 
+    limits = limits or RowLimits()
+    size = stream.seek(0, 2)
     try:
-        file = pq.ParquetFile(stream)
+        _check_footer(stream, size)
+        file = pq.ParquetFile(
+            stream,
+            thrift_string_size_limit=MAX_FOOTER,
+            thrift_container_size_limit=_MAX_ITEMS,
+        )
+        if file.metadata.num_columns > _MAX_COLUMNS:
+            raise Damage("too_large", f"{file.metadata.num_columns:,} columns")
         groups = _row_groups(file.metadata)
     except _faults() as error:
         if start == 0:
             yield _fault(0, error)
         return
+    budget = _Budget(limits.expansion)
     for number, (offset, ordinal, batch_rows) in enumerate(groups):
         if start <= offset < end:
+            group = file.metadata.row_group(number)
+            try:
+                batch_rows = min(batch_rows, _affordable_rows(stream, group, budget, size))
+            except _faults() as error:
+                yield _fault(ordinal, error)
+                continue
             batches = file.iter_batches(
                 batch_size=batch_rows, row_groups=[number], use_threads=False
             )
-            yield from _rows(batches, ordinal)
+            yield from _rows(batches, ordinal, limits.row, budget)
+
+
+def _check_footer(stream: IO[bytes], size: int) -> None:
+    """Raise Damage for a footer that takes too much memory to read."""
+    stream.seek(max(0, size - 8))
+    tail = stream.read(8)
+    if tail.endswith(PARQUET) and MAX_FOOTER < int.from_bytes(tail[:4], "little") < size:
+        raise Damage("too_large", f"a footer of more than {MAX_FOOTER >> 20} MiB")
+    stream.seek(0)
+
+
+def _affordable_rows(stream: IO[bytes], group: Any, budget: _Budget, size: int) -> int:
+    """Rows of a row group that are decoded together, so that a batch stays within _REPEATED_BYTES.
+
+    Every row may repeat the longest value of a dictionary, which is at most the whole dictionary.
+    Raises Damage if the pages alone are more than the budget.
+    """
+    chunks = (group.column(number) for number in range(group.num_columns))
+    budget.earn(min(size, sum(max(0, chunk.total_compressed_size) for chunk in chunks)))
+    pages, dictionaries = decoded_bytes(stream, group)
+    if pages > budget.left:
+        budget.spend(pages)
+    return max(1, min(_REPEATED_BYTES, budget.left) // max(1, dictionaries))
 
 
 def _row_groups(metadata: Any) -> list[tuple[int, int, int]]:
@@ -43,10 +121,7 @@ def _row_groups(metadata: Any) -> list[tuple[int, int, int]]:
     groups, offset, ordinal = [], 0, 0
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
-        begins = []
-        for column in range(group.num_columns):
-            chunk = group.column(column)
-            begins.append(chunk.dictionary_page_offset or chunk.data_page_offset)
+        begins = [chunk_place(group.column(column))[0] for column in range(group.num_columns)]
         if number:
             offset = max(offset, min(begins, default=0))
         mean = group.total_byte_size // max(1, group.num_rows)
@@ -55,53 +130,125 @@ def _row_groups(metadata: Any) -> list[tuple[int, int, int]]:
     return groups
 
 
-def arrow_rows(stream: IO[bytes]) -> Iterator[Row]:
-    """Rows of an Arrow IPC file or stream, up to the first fault of a stream.
+def arrow_rows(stream: IO[bytes], limits: RowLimits | None = None) -> Iterator[Row]:
+    """Rows of an Arrow IPC file or stream, up to its first fault.
 
-    Nothing in it is executed: extension types are read as what they are stored in.
+    A file is read as the stream that it holds: its footer could lead to batches that nobody
+    measured. Nothing is executed: extension types are read as what they are stored in.
     """
     import pyarrow as pa
 
-    is_file = stream.read(len(ARROW)) == ARROW
+    limits = limits or RowLimits()
+    budget = _Budget(limits.expansion)
+    budget.earn(stream.seek(0, 2))
     stream.seek(0)
+    begin = len(ARROW) if stream.read(len(ARROW)) == ARROW else 0
     try:
-        if is_file:
-            file = pa.ipc.open_file(stream)
-            count: int = file.num_record_batches
-        else:
-            batches = iter(pa.ipc.open_stream(stream))
+        stream.seek(begin)
+        decoded = arrow_bytes(stream)
+        if decoded > budget.left:
+            budget.spend(decoded)
+        stream.seek(begin)
+        batches = iter(pa.ipc.open_stream(stream))
     except _faults() as error:
         yield _fault(0, error)
         return
-    if not is_file:
-        yield from _rows(batches, 0)
-        return
-    ordinal = 0
-    for number in range(count):
-        for row in _rows(_one(file.get_batch, number), ordinal):
-            yield row
-            ordinal = row.record + 1
+    yield from _rows(batches, 0, limits.row, budget)
 
 
-def _one(get: Callable[[int], Any], number: int) -> Iterator[Any]:
-    yield get(number)
-
-
-def _rows(batches: Iterator[Any], ordinal: int) -> Iterator[Row]:
-    """Rows of record batches; the first fault ends them."""
+def _rows(batches: Iterator[Any], ordinal: int, longest: int, budget: _Budget) -> Iterator[Row]:
+    """Rows of record batches, longer ones than `longest` bytes as faults; another fault ends it."""
     try:
         for batch in batches:
             batch.validate(full=True)
-            step = max(1, min(_ROWS, batch.num_rows * _BATCH_BYTES // max(1, batch.nbytes)))
-            for begin in range(0, batch.num_rows, step):
-                for value in batch.slice(begin, step).to_pylist():
-                    yield Row(ordinal, 0, scrub_value(value))
-                    ordinal += 1
+            for plain in _materialised(batch):
+                budget.spend(plain.nbytes + _ROW_COST * plain.num_rows)
+                for part in _fitting(plain, longest):
+                    if part.nbytes > longest:
+                        yield Row(ordinal, 0, None, "too_large", f"{part.nbytes} bytes")
+                        ordinal += 1
+                        continue
+                    for value in part.to_pylist():
+                        yield Row(ordinal, 0, scrub_value(value))
+                        ordinal += 1
     except _faults() as error:
         yield _fault(ordinal, error)
 
 
+def _materialised(batch: Any) -> Iterator[Any]:
+    """The batch in slices whose columns hold each row's value, however often it is repeated.
+
+    In dictionaries, views and runs one value may stand for many rows: `nbytes` counts it once.
+    """
+    import pyarrow as pa
+
+    shared = [column for column in batch.columns if _shares(column.type)]
+    if not shared:
+        yield from _slices(batch, _ROWS)
+        return
+    held = sum(
+        column.dictionary.nbytes if pa.types.is_dictionary(column.type) else column.nbytes
+        for column in shared
+    )
+    for part in _slices(batch, max(1, min(_ROWS, _BATCH_BYTES // max(1, held)))):
+        columns = [_plain(column) for column in part.columns]
+        yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _slices(batch: Any, rows: int) -> Iterator[Any]:
+    for begin in range(0, batch.num_rows, rows):
+        yield batch.slice(begin, rows)
+
+
+def _shares(kind: Any) -> bool:
+    """Whether rows of this type may share one value; Damage where that is inside another type."""
+    from pyarrow import BaseExtensionType, types
+
+    shares = (
+        types.is_dictionary(kind)
+        or types.is_string_view(kind)
+        or types.is_binary_view(kind)
+        or types.is_run_end_encoded(kind)
+    )
+    if types.is_list_view(kind) or types.is_large_list_view(kind):
+        raise Damage("malformed_record", f"columns of {kind} are not read")
+    if isinstance(kind, BaseExtensionType):
+        return _shares(kind.storage_type)
+    inside = [] if shares else [kind.field(number).type for number in range(kind.num_fields)]
+    if any(_shares(one) for one in inside):
+        raise Damage("malformed_record", f"columns of {kind} are not read")
+    return shares
+
+
+def _plain(column: Any) -> Any:
+    """The column with a value of its own in each row."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(column.type):
+        return column.dictionary_decode()
+    if pa.types.is_run_end_encoded(column.type):
+        return pc.run_end_decode(column)
+    if pa.types.is_string_view(column.type):
+        return column.cast(pa.large_string())
+    if pa.types.is_binary_view(column.type):
+        return column.cast(pa.large_binary())
+    return column
+
+
+def _fitting(batch: Any, most: int) -> Iterator[Any]:
+    """The batch in pieces of at most `most` bytes, or of one row."""
+    if batch.num_rows <= 1 or batch.nbytes <= most:
+        yield batch
+        return
+    half = batch.num_rows // 2
+    yield from _fitting(batch.slice(0, half), most)
+    yield from _fitting(batch.slice(half), most)
+
+
 def _fault(ordinal: int, error: BaseException) -> Row:
+    if isinstance(error, Damage):
+        return Row(ordinal, 0, None, error.reason, error.detail)
     return Row(ordinal, 0, None, "malformed_record", str(error)[:200])
 
 
@@ -109,4 +256,4 @@ def _faults() -> tuple[type[Exception], ...]:
     """What pyarrow raises on bytes that are not what they claim."""
     import pyarrow as pa
 
-    return (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError, KeyError)
+    return (Damage, pa.ArrowException, OSError, ValueError, OverflowError, MemoryError, KeyError)

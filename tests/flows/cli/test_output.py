@@ -31,7 +31,7 @@ def test_durations_use_two_units_at_most(seconds, told):
 
 
 def test_text_is_made_safe_and_short():
-    assert clean("a\x1b[31mb\r\n\u202ec") == "a·[31mb···c"
+    assert clean("a\x1b[31mb\r\n\u202ec") == r"a\x1b[31mb\r\n\u202ec"
     assert excerpt("one\n\n two   three", 9) == "one two …"
 
 
@@ -54,3 +54,22 @@ def test_progress_lines_come_every_few_seconds_and_no_more(capsys):
 def test_progress_names_its_series():
     event = {"done": 1200, "total": 5000, "unit": "tokens", "label": "train"}
     assert progress_text(event) == "train: 1,200 of 5,000 tokens"
+
+
+def test_only_one_module_prints():
+    """What a command prints is cleaned in `output` (and in rich texts made of cleaned parts)."""
+    import re
+    from pathlib import Path
+
+    import flows
+
+    raw = re.compile(r"\b(?:click\.s?echo|print|sys\.std(?:out|err)\.write)\(")
+    folder = Path(flows.__file__).parent
+    found = [
+        f"{path.name}:{number}"
+        for path in sorted([*folder.glob("cli/*.py"), *folder.glob("report/*.py")])
+        if path.name != "output.py"
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if raw.search(line) and not re.search(r"(?:def |\.)print\(", line)
+    ]
+    assert found == []

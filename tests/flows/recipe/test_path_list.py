@@ -161,5 +161,5 @@ def test_a_list_that_is_none_is_told(local_list, tmp_path, monkeypatch):
     assert told(packed).startswith("more than 1,000,000 bytes or 999 lines")
     with pytest.raises(InputError, match="none: no such list"):
         listed_files(entry(paths=str(tmp_path / "none")))
-    with pytest.raises(InputError, match="cannot be read: Is a directory"):
+    with pytest.raises(InputError, match="cannot be read: it is a folder"):
         listed_files(entry(paths=str(tmp_path)))

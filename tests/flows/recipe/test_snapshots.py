@@ -135,6 +135,18 @@ def test_a_broken_checksum_cache_is_read_anew(given, store):
     assert take_snapshot(store, given("data/a")).key == before.key
 
 
+@pytest.mark.parametrize("change", ["written", "replaced"])
+def test_a_file_changed_at_equal_size_and_time_is_a_new_snapshot(given, store, project, change):
+    path = project / "data/a/two.txt"
+    before = take_snapshot(store, given("data/a"))
+    status = os.stat(path)
+    target = path if change == "written" else project / "other"
+    target.write_text("GAMMA\n")
+    os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+    os.replace(target, path)
+    assert take_snapshot(store, given("data/a")).key != before.key
+
+
 def test_a_file_that_vanishes_before_it_is_hashed_is_told(given, store):
     found = [*find_files(given("data/a")), snapshots.FoundFile("gone", "/nonexistent/gone")]
     with pytest.raises(InputError, match="/nonexistent/gone: cannot be read: No such file"):

@@ -15,7 +15,7 @@ from artifacts_schema.errors import EXIT_OK, EXIT_RESUME, EXIT_USAGE
 from artifacts_schema.store import Store
 from artifacts_schema.store.lease import Lease
 from artifacts_schema.store.work import local_work
-from stages.engine.launch import start_child
+from stages.engine.launch import last_error, start_child
 from stages.engine.registry import register
 from stages.engine.runner import run_stage as run_spec
 from stages.engine.spec import StageSpec
@@ -101,3 +101,17 @@ def test_a_killed_run_is_taken_over_at_once(store, toys):
     assert killed.returncode == -signal.SIGKILL
     assert not store.work_state(spec.key).running
     assert not run_spec(Store.open(store.url), spec).reused
+
+
+@pytest.mark.parametrize(
+    ("printed", "error"),
+    [
+        ("made x\n", "made x"),
+        ("", ""),
+        ("Traceback\n  File\nerror: a: b\n", "error: a: b"),
+        ("error: a\n  second\n  third\n", "error: a\n  second\n  third"),
+        ("error: first\nerror: last\n  more\nresource_tracker: leaked", "error: last\n  more"),
+    ],
+)
+def test_the_last_error_is_whole_and_nothing_else(printed, error):
+    assert last_error(printed) == error

@@ -267,3 +267,18 @@ def test_a_damaged_table_of_columns_never_crashes(
         data[at : at + len(replacement)] = replacement[: len(data) - at]
     found = rows("x.parquet" if form == "parquet" else "x.arrow", bytes(data))
     assert len({row.record for row in found}) == len(found)
+
+
+@pytest.mark.parametrize("depth", [201, 600, 800, 950, 970, 3_000])
+def test_a_row_that_is_nested_too_deeply_is_one_bad_row(rows: Rows, depth: int) -> None:
+    deep = '{"text": "a\\u0000b", "m": ' + "[" * depth + "]" * depth + "}"
+    lines = "\n".join(['{"text": "good"}', deep, '{"text": "good"}'])
+    assert [row.reason for row in rows("x.jsonl", lines.encode())] == [None, "malformed_json", None]
+    if depth < 900:  # Beyond, Python reads nothing of a file that is one value.
+        found = rows("x.json", f'[{{"text": "good"}}, {deep}]'.encode())
+        assert [row.reason for row in found] == [None, "malformed_json"]
+
+
+def test_a_row_nested_to_the_limit_is_read(rows: Rows) -> None:
+    deep = '{"text": "a\\u0000b", "m": ' + "[" * 198 + "{}" + "]" * 198 + "}"
+    assert [row.reason for row in rows("x.jsonl", deep.encode())] == [None]
