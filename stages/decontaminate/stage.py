@@ -24,10 +24,11 @@ class DecontaminateConfig(Config):
         ge=1,
         description="Shorter passages match as a whole from this many words on.",
     )
-    passages: Literal["prompt", "answer", "choices"] = Field(
-        default="answer",
-        description="What of an item counts: its prompt; that and the right answer; that and each "
-        "choice.",
+    passages: Literal["prompt", "answer", "prompt_and_answer", "choices"] = Field(
+        default="prompt_and_answer",
+        description="Which texts of an item are looked for: `prompt`: its prompt; `answer`: prompt "
+        "and right answer as one text; `prompt_and_answer`: both of these; `choices`: the prompt "
+        "with each choice.",
     )
     common_documents: int | None = Field(
         default=None,
@@ -50,7 +51,7 @@ class Decontaminate(Stage):
     document holds, with the place in its text, and the documents that hold each item.
     """
 
-    name, version, reproducible = "decontaminate", 1, "bytes"
+    name, version, reproducible = "decontaminate", 2, "bytes"
     inputs: ClassVar = {
         "documents": Many("documents", at_least=1),
         "benchmarks": Many("benchmarks", at_least=1),
