@@ -10,6 +10,10 @@ from artifacts_schema.config import Config
 from stages.filter.presets import Rule
 from stages.filter.presets.personal_data import BY_LABEL
 
+PERSONAL_DATA = "personal_data"
+SECRETS = "secrets"
+SECRET = "secret"
+
 Treatment = Literal["redact", "drop", "keep"]
 
 _TAKES = {"source": "order", "snapshot": "order", "quality": "signal", "date": "first"}
@@ -93,7 +97,7 @@ class ContaminationPolicy(Config):
 class PersonalDataPolicy(Config):
     """What becomes of each sort of personal data.
 
-    `redact` replaces it, as far as `views` names the view that found it; `drop` drops the document;
+    `redact` replaces it, and needs the view that found it in `views`; `drop` drops the document;
     `keep` leaves it in the text.
     """
 
@@ -109,6 +113,14 @@ class PersonalDataPolicy(Config):
     def rules(self) -> tuple[Rule, ...]:
         """The rules of what is dropped."""
         return tuple(rule for label, rule in BY_LABEL.items() if getattr(self, label) == "drop")
+
+    def redacted(self) -> dict[str, tuple[str, ...]]:
+        """By view, the sorts that are replaced in the text."""
+        labels = [label for label in BY_LABEL if getattr(self, label) == "redact"]
+        return {
+            PERSONAL_DATA: tuple(label for label in labels if label != SECRET),
+            SECRETS: tuple(label for label in labels if label == SECRET),
+        }
 
     def kept(self) -> frozenset[str]:
         """The sorts that stay in the text."""

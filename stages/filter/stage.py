@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.config import MapExecution
+from artifacts_schema.errors import UsageError
 from stages.engine import Context, Many, Maybe, Stage
 from stages.filter.config import FilterConfig
 
@@ -30,7 +31,7 @@ class Filter(Stage):
     holds first are cut where that one stays.
     """
 
-    name, version, reproducible = "filter", 4, "bytes"
+    name, version, reproducible = "filter", 5, "bytes"
     inputs = {
         "documents": Many("documents", at_least=1),
         "signals": Many("signals"),
@@ -51,12 +52,16 @@ class Filter(Stage):
         from stages.filter.decide import decide_copies
         from stages.filter.ids import ids_of
         from stages.filter.links import known_copies
+        from stages.filter.requirements import check_inputs
         from stages.filter.write import decided, write_shard
 
         config: FilterConfig = context.config
+        check_inputs(config, {role: [i.stage for i in context.many(role)] for role in self.inputs})
         documents, views = context.many("documents"), context.many("views")
         shards = line_up(documents, context.many("signals"), views, context.maybe("contamination"))
-        _warn(context, config, shards)
+        _check_passages(config, shards)
+        for view in config.views_presumed():
+            context.log.warning("rules judge the text after view '%s', which is not cut", view)
         doc_ids, policy = ids_of(shards), config.duplicates
         duplicates, ledgers = context.many("duplicates"), context.many("ledger")
         known = known_copies(duplicates, ledgers, documents, doc_ids, policy)
@@ -73,17 +78,18 @@ class Filter(Stage):
         _account(context, [result.value for result in written])
 
 
-def _warn(context: Context, config: FilterConfig, shards: Sequence[Beside]) -> None:
-    """Say which edits will not be made."""
+def _check_passages(config: FilterConfig, shards: Sequence[Beside]) -> None:
+    """UsageError if passages are to be cut and the views given mark none."""
     from stages.filter.passages import passage_views
+    from stages.filter.requirements import no_passages
 
-    given = [views for shard in shards for views in shard.views]
-    if config.views and not given:
-        context.log.warning("no views are given, so no text is edited")
-    elif passage_views(config.views) and not any("/" in views.path for views in given):
-        context.log.warning("no views of dedup are given, so no passages are cut")
-    for view in config.views_presumed():
-        context.log.warning("rules judge the text after view '%s', which is not cut", view)
+    passages = passage_views(config.views)
+    if (
+        passages
+        and shards
+        and not any("/" in views.path for shard in shards for views in shard.views)
+    ):
+        raise UsageError(no_passages(passages), where="filter")
 
 
 def _passes(results: list[ShardResult]) -> NDArray[np.bool_]:

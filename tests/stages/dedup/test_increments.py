@@ -93,7 +93,7 @@ class Runs:
             "duplicates": [(manifest, "duplicates") for manifest in told],
             "ledger": [(manifest, "ledger") for manifest in ledgers],
         }
-        manifest: Manifest = self._run(Filter, {"rules": [], **config}, roles)
+        manifest: Manifest = self._run(Filter, {"rules": [], "personal_data": "keep", **config}, roles)
         return manifest
 
     def tables(self, manifest: Manifest, name: str) -> dict[str, str]:

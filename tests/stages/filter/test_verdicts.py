@@ -31,7 +31,7 @@ CONFIG: dict[str, Any] = {
     "thresholds": {"fineweb_newlines": 0.4},
     "thresholds_by_language": {"de": {"fineweb_few_ended_lines": 0.3}},
     "contamination": {"min_ngrams_hit": 2},
-    "views": ["lines", "personal_data"],
+    "views": ["lines", "personal_data", "secrets"],
     "personal_data": {"iban": "drop", "phone": "keep"},
 }
 
