@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
@@ -13,6 +14,9 @@ from stages.filter.presets.personal_data import BY_LABEL
 PERSONAL_DATA = "personal_data"
 SECRETS = "secrets"
 SECRET = "secret"
+
+PASSAGES = ("duplicate_lines@ccnet", "duplicate_sentences@c4", "duplicate_substrings")
+"""The views of `dedup`."""
 
 Treatment = Literal["redact", "drop", "keep"]
 
@@ -125,3 +129,13 @@ class PersonalDataPolicy(Config):
     def kept(self) -> frozenset[str]:
         """The sorts that stay in the text."""
         return frozenset(label for label in BY_LABEL if getattr(self, label) == "keep")
+
+
+def other_views(views: Sequence[str]) -> tuple[str, ...]:
+    """Views whose spans are cut or replaced whatever is decided about other documents."""
+    return tuple(view for view in views if view not in PASSAGES)
+
+
+def passage_views(views: Sequence[str]) -> tuple[str, ...]:
+    """Views of passages."""
+    return tuple(view for view in views if view in PASSAGES)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from stages.engine import ShardResult
+    from stages.engine import Inputs, ShardResult
     from stages.filter.coverage import Beside
     from stages.filter.policies import DuplicatesPolicy
 
@@ -46,6 +46,12 @@ class Filter(Stage):
     handles_documents = True
     Config, Execution = FilterConfig, MapExecution
 
+    @classmethod
+    def check_plan(cls, config: FilterConfig, inputs: Inputs) -> None:
+        from stages.filter.requirements import check_upstreams
+
+        check_upstreams(config, inputs)
+
     def run(self, context: Context) -> None:
         from stages.filter.assess import assess_shard
         from stages.filter.coverage import line_up
@@ -56,7 +62,8 @@ class Filter(Stage):
         from stages.filter.write import decided, write_shard
 
         config: FilterConfig = context.config
-        check_inputs(config, {role: [i.stage for i in context.many(role)] for role in self.inputs})
+        given = {role: [one.stage for one in context.many(role)] for role in self.inputs}
+        check_inputs(config, given, where="filter")
         documents, views = context.many("documents"), context.many("views")
         shards = line_up(documents, context.many("signals"), views, context.maybe("contamination"))
         _check_passages(config, shards)

@@ -63,7 +63,8 @@ def two_snapshots(store, given, measured, make_documents, run_stage):
         ],
     )
     config = {"rules": [], "duplicates": {"unverified": "accept"}}
-    first = run_stage(Filter, {**config, "personal_data": "keep"}, {"documents": [old], "duplicates": [of_old]})
+    kept = {**config, "personal_data": "keep"}
+    first = run_stage(Filter, kept, {"documents": [old], "duplicates": [of_old]})
     spans = {
         d: [
             {"view": LINES, "start": 0, "end": 4, "label": "a", "replacement": ""},
