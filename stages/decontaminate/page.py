@@ -64,8 +64,15 @@ def summary(artifact: Artifact) -> list[Figure]:
 def _counts(artifact: Artifact) -> TableFigure:
     counts, config = artifact.manifest.counts, artifact.manifest.config
     rows = (
-        ("documents searched", counts["documents"]),
-        ("… that hold an n-gram of a benchmark", counts["documents_hit"]),
+        *(
+            row
+            for kind in ("documents", "conversations", "preferences")
+            if kind in counts
+            for row in (
+                (f"{kind} searched", counts[kind]),
+                ("… that hold an n-gram of a benchmark", counts[f"{kind}_hit"]),
+            )
+        ),
         ("benchmark items", counts["items"]),
         ("… found in some document", counts["items_hit"]),
         ("… too short to be looked for", counts["items_too_short"]),

@@ -119,6 +119,17 @@ class FilterConfig(Config):
             for rule in rules
         )
 
+    def for_chat(self) -> FilterConfig:
+        """What is asked of conversations and preferences: the rules of named sources alone."""
+        none = self.model_copy(update={"rules": (), "rules_by_language": {}})
+        names = {rule.name for rule in none._chosen()}
+        bounds = {
+            language: {name: bound for name, bound in named.items() if name in names}
+            for language, named in self.thresholds_by_language.items()
+        }
+        kept = {language: named for language, named in bounds.items() if named}
+        return none.model_copy(update={"thresholds_by_language": kept})
+
     def rule_order(self) -> tuple[Rule, ...]:
         """Every rule once, in the order of decision: of `rules`, then of sources, of languages.
 

@@ -65,17 +65,22 @@ def no_passages(passages: Sequence[str]) -> str:
 
 
 def _problems(config: FilterConfig, given: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    described = len(given.get("documents", ()))
+    documents = len(given.get("documents", ()))
+    chat = any(given.get(role) for role in ("conversations", "preferences"))
+    if not documents and not chat:
+        yield "nothing to decide on: give documents, conversations or preferences"
+        return
+    described = documents + chat
     views = given.get("views", ())
     redacted = config.personal_data.redacted()
     labels = [label for sorts in redacted.values() for label in sorts]
     searched = [stage for stage in views if stage not in _WITHOUT_PERSONAL_DATA]
     if labels and len(searched) < described:
-        have = f"only {len(searched)} of {described} documents inputs have" if searched else "no"
+        have = f"only {len(searched)} of {described} inputs have" if searched else "no"
         yield (
             f"personal_data: {', '.join(labels)} would be redacted, but {have} views that mark "
-            "personal data: give the `views` that `signals` made of each documents input, or set "
-            "these to keep (`personal_data: keep` for all)"
+            "personal data: give the `views` that `signals` made of each documents input, and of "
+            "conversations and preferences, or set these to keep (`personal_data: keep` for all)"
         )
     others = [view for view in other_views(config.views_applied()) if view not in redacted]
     if others and set(views) <= {"dedup"}:

@@ -80,7 +80,7 @@ def test_a_stage_alone_refuses_what_no_input_brings(
 def test_every_documents_input_needs_views_of_its_own(make_documents: Any, run_stage: Any) -> None:
     one, two = make_documents([["one"]]), make_documents([["two"]], snapshot="other")
     views = (run_stage(Signals, {}, {"documents": [one]}), "views")
-    with pytest.raises(UsageError, match="only 1 of 2 documents inputs"):
+    with pytest.raises(UsageError, match="only 1 of 2 inputs"):
         run_stage(Filter, {"rules": []}, {"documents": [one, two], "views": [views]})
 
 
