@@ -119,6 +119,31 @@ def assess_chat(
     return findings(checks, names, len(ids))
 
 
+@dataclass(frozen=True, eq=False)
+class ChatAssessed:
+    """What the rows of a shard fail, and what `what-if` tells of them."""
+
+    ids: pa.ChunkedArray
+    sources: pa.ChunkedArray
+    characters: pa.ChunkedArray
+    """Null where no signal counts them."""
+    findings: Findings
+
+
+def verdicts_of_chat(
+    item: ChatBeside, config: FilterConfig, exclusions: Sequence[Input]
+) -> ChatAssessed:
+    """The decision about a shard, without a run."""
+    table = item.chat.shard.read([ID_COLUMN[item.chat.role], "source"])
+    ids, sources = table.columns
+    characters = pa.chunked_array([pa.nulls(len(ids), pa.int64())])
+    if item.signals is not None:
+        characters = read_beside(item.signals, ids, ["doc_id", "characters"])["characters"]
+    return ChatAssessed(
+        ids, sources, characters, assess_chat(item, ids, sources, config, exclusions)
+    )
+
+
 def write_chat(
     item: ChatBeside, out: ShardOutput, *, config: FilterConfig, exclusions: list[Input]
 ) -> dict[str, Any]:

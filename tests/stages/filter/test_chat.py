@@ -207,9 +207,12 @@ def test_two_workers_and_other_shards_decide_alike(
     assert kept["mails"] == read_table(decided, "conversations").to_pylist()[0]
 
 
-def test_a_secret_that_only_its_name_tells_is_redacted_in_json(given: Any, run_stage: Any) -> None:
-    """As raw text `"password": "…"` is an assignment; the value alone tells nothing."""
-    arguments = json.dumps({"password": "q8Zt!w3Lr\u00e9", "port": 5432})
+def test_a_secret_that_only_its_name_tells_is_redacted_in_json(
+    given: Any, run_stage: Any, read_table: Any
+) -> None:
+    """`"api_key": "…"` is an assignment; the value by itself is none."""
+    secret = "kD93jfLq9ZxYw2Pn7Rs5" + "Tv1Bc4Me6Hg0"
+    arguments = json.dumps({"api_key": secret, "port": 5432})
     row = conversation(
         "key",
         message("user", "Log in."),
@@ -218,4 +221,6 @@ def test_a_secret_that_only_its_name_tells_is_redacted_in_json(given: Any, run_s
     talks = [given("conversations", {"0.parquet": [row]})]
     measured = run_stage(Signals, {}, {"conversations": talks})
     made = run_stage(Filter, {}, {"conversations": talks, "views": [(measured, "views")]})
-    assert made.counts["edits"] == measured.counts["secrets"]
+    (kept,) = read_table(made, "conversations").to_pylist()
+    called = json.loads(kept["messages"][1]["tool_calls"][0]["arguments"])
+    assert called == {"api_key": "<secret:assigned>", "port": 5432}

@@ -127,6 +127,7 @@ def given_of(read_input: Any) -> Callable[[dict[str, list[Reference]]], Given]:
         found = {role: [read_input(*one) for one in given] for role, given in roles.items()}
         contamination = (found.pop("contamination", None) or [None])[0]
         names = ("documents", "signals", "views", "duplicates", "ledger", "exclusions")
+        names += ("conversations", "preferences")
         return Given(contamination=contamination, **{role: found.get(role, []) for role in names})
 
     return load
