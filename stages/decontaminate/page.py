@@ -193,6 +193,8 @@ def _pairs(artifact: Artifact, strongest: list[Row]) -> list[Figure]:
         document = documents.get(row["doc_id"])
         if item is not None and document is not None:
             pairs.append(_pair(row, hit, document, item))
+    if not pairs and not artifact.manifest.inputs.get("documents"):
+        return []  # Conversations are named in the table; their texts are not shown.
     if not pairs:
         text = "Not shown: the documents or the benchmarks have been collected since."
         return [TextFigure("Hits side by side", text)]

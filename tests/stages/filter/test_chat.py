@@ -10,7 +10,9 @@ from chat_data import ITEMS, MAIL, PAIRS, TALKS, call, conversation, message
 
 from artifacts_schema.errors import InputError, UsageError
 from artifacts_schema.manifest import Manifest
+from artifacts_schema.store import Store
 from stages.decontaminate.stage import Decontaminate
+from stages.engine.page import Artifact, page_of
 from stages.filter.stage import Filter
 from stages.signals.stage import Signals
 
@@ -224,3 +226,18 @@ def test_a_secret_that_only_its_name_tells_is_redacted_in_json(
     (kept,) = read_table(made, "conversations").to_pylist()
     called = json.loads(kept["messages"][1]["tool_calls"][0]["arguments"])
     assert called == {"api_key": "<secret:assigned>", "port": 5432}
+
+
+def test_pages_count_conversations_and_pairs(store: Store, beside: Any, decided: Manifest) -> None:
+    page: dict[str, Any] = {f.title: f for f in page_of(Filter, Artifact(store, decided))}
+    account = {row[0]: row[1:] for row in page["Documents and characters kept"].rows}
+    assert account["conversations"] == (5, 2, 0.4)
+    assert account["preferences"] == (3, 2, 2 / 3)
+    by_source = {row[:4] for row in page["Documents kept, by source and snapshot"].rows}
+    assert by_source == {("talks", "conversations", 5, 2), ("pairs", "preferences", 3, 2)}
+    (held,), (measured,) = beside["contamination"], beside["views"]
+    found: dict[str, Any] = {f.title: f for f in page_of(Decontaminate, Artifact(store, held[0]))}
+    searched = dict(found["Documents searched for benchmark items"].rows)
+    assert searched["conversations searched"] == 5
+    assert found["Benchmark items found in the documents"].rows == (("exam", 2, 2, 1.0, 3),)
+    assert len(page_of(Signals, Artifact(store, measured[0]))) > 3
