@@ -5,6 +5,9 @@ from artifacts_schema.kinds.schema import Column, Kind, Table
 DOC_ID = Column(
     "doc_id", "string", "32 hex digits: hash of snapshot, file and record offset or id."
 )
+ROW_ID = Column("doc_id", "string", "The conversation_id or preference_id of the row.")
+PLACE = "place: string"
+"""Of a text in a conversation or preference pair: `messages/3/content`, `tools`, …"""
 
 ORIGIN = (
     Column("origin_file", "string", "Name of the source file within its snapshot."),
@@ -68,7 +71,8 @@ REJECTED = Kind(
 SIGNALS = Kind(
     name="signals",
     version=1,
-    description="Numbers and labels about documents, row for row beside them; computed once.",
+    description="Numbers and labels about documents, row for row beside them; computed once. About "
+    "conversations and preferences in `chat/`, in a folder for each output.",
     tables={"*.parquet": Table((DOC_ID,), open=True)},
     files={"signals.json": "Columns of this run: description, source, unit and view of each."},
 )
@@ -77,8 +81,20 @@ VIEWS = Kind(
     name="views",
     version=1,
     description="Named edits of a text as spans, row for row beside the documents; of several "
-    "documents outputs in a folder for each.",
+    "documents outputs in a folder for each; of conversations and preferences in `chat/`.",
     tables={
+        "chat/*.parquet": Table(
+            (
+                ROW_ID,
+                Column(
+                    "spans",
+                    f"list<struct<view: string, {PLACE}, start: int32, end: int32, label: string, "
+                    "replacement: string>>",
+                    "Characters [start, end) of the text at `place` (`messages/3/content`, "
+                    "`chosen/0/tool_calls/1/arguments`, `tools`), by view, place, then start.",
+                ),
+            )
+        ),
         "*.parquet": Table(
             (
                 DOC_ID,
@@ -89,7 +105,7 @@ VIEWS = Kind(
                     "Characters [start, end) of the text to replace, by view, then start.",
                 ),
             )
-        )
+        ),
     },
 )
 
@@ -145,7 +161,8 @@ CONTAMINATION = Kind(
     name="contamination",
     version=1,
     description="Overlap with benchmarks, both ways: document rows in a folder for each documents "
-    "artifact (first 12 digits of its digest), and one table of the benchmark items that were hit.",
+    "artifact (first 12 digits of its digest), those of conversations and preferences in `chat/`, "
+    "and one table of the benchmark items that were hit.",
     tables={
         "items.parquet": Table(
             (
@@ -154,6 +171,20 @@ CONTAMINATION = Kind(
                 Column("documents", "int64", "Documents that share an n-gram with it."),
                 Column("ngrams", "int64", "N-grams of the item."),
                 Column("ngrams_hit", "int64", "Those of them that occur in some document."),
+            )
+        ),
+        "chat/*.parquet": Table(
+            (
+                ROW_ID,
+                Column("ngrams", "int64", "N-grams of the row."),
+                Column("ngrams_hit", "int64", "Those of them that a benchmark item holds."),
+                Column(
+                    "hits",
+                    "list<struct<benchmark: string, item_id: string, ngrams: int32, "
+                    f"{PLACE}, role: string?, start: int32, end: int32>>",
+                    "Items hit: shared n-grams; the first one's text in the row and its message's "
+                    "role (null in `tools`), and characters [start, end) of that text.",
+                ),
             )
         ),
         "*/*.parquet": Table(
@@ -176,7 +207,8 @@ LEDGER = Kind(
     name="ledger",
     version=1,
     description="One row a document: kept or dropped and why; a table set for each documents "
-    "artifact, in a folder named by the first 12 digits of its digest.",
+    "artifact, in a folder named by the first 12 digits of its digest; those of conversations and "
+    "preferences in `chat/`.",
     tables={
         "*/*.parquet": Table(
             (

@@ -21,6 +21,7 @@ from stages.engine.inputs import Input
 from stages.filter.config import FilterConfig
 from stages.filter.stage import Filter
 from stages.filter.verdicts import Given, Verdicts, verdicts_of
+from stages.text.chat_rows import chat_shards
 
 if TYPE_CHECKING:
     from stages.engine.excerpts import Row
@@ -74,6 +75,11 @@ class Corpus:
             for documents in self.given.documents
             for shard in documents.shards()
         ]
+        given = {"conversations": self.given.conversations, "preferences": self.given.preferences}
+        tables += [
+            ledger.read_table(shard.path, ["verdict", "characters"])
+            for shard in chat_shards(given, where="filter")
+        ]
         return pa.concat_tables(tables)
 
     @property
@@ -87,9 +93,12 @@ class Corpus:
         return pc.equal(self.ledger["verdict"], "kept").to_numpy()
 
     def texts(self, doc_ids: Sequence[str]) -> dict[str, Row]:
-        """Text, address and source by doc_id, personal data and secrets replaced where found."""
+        """Text, address and source by doc_id, personal data and secrets replaced where found.
+
+        Of conversations and preference pairs no text is shown.
+        """
         from stages.engine.excerpts import rows_of
-        from stages.filter.edits import PERSONAL_DATA, SECRETS
+        from stages.filter.policies import PERSONAL_DATA, SECRETS
         from stages.filter.shown import shown, spans_by_id
 
         rows = rows_of(self.given.documents, doc_ids, ["text", "url", "source"])
@@ -97,7 +106,8 @@ class Corpus:
         hidden = tuple(dict.fromkeys((PERSONAL_DATA, SECRETS, *self.config.views)))
         for doc_id, row in rows.items():
             row["text"] = shown(row["text"], spans.get(doc_id, ()), hidden)
-        return rows
+        chat = {"text": "", "url": None, "source": ""}
+        return {doc_id: rows.get(doc_id, chat) for doc_id in doc_ids}
 
 
 def _given(store: Store, manifest: Manifest) -> Given:
@@ -122,4 +132,6 @@ def _given(store: Store, manifest: Manifest) -> Given:
         ledger=given["ledger"],
         contamination=next(iter(given["contamination"]), None),
         exclusions=given["exclusions"],
+        conversations=given["conversations"],
+        preferences=given["preferences"],
     )

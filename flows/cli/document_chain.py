@@ -19,6 +19,7 @@ from flows.cli.document_find import Found, look_up, outputs_of, read_row, rows_a
 from flows.cli.failed_rules import failures
 from flows.cli.output import clean
 from stages.engine.inputs import Input
+from stages.text.chat_rows import FOLDER, ID_COLUMN, texts_of
 
 MOST_DOCUMENTS = 10
 """More documents than this under one address or prefix are an error that lists some."""
@@ -26,9 +27,12 @@ MOST_DOCUMENTS = 10
 _BESIDE = ("signals", "views", "duplicates", "contamination", "ledger")
 """Kinds whose rows lie beside those of the documents, and are shown."""
 
+_CORPUS = ("documents", *ID_COLUMN)
+"""Kinds of which a filter's own are `corpus`."""
+
 _ORDER = (
-    "documents", "rejected", "signals", "views", "duplicates", "contamination", "exclusions",
-    "ledger", "truth", "corpus", "token_shards",
+    "documents", "conversations", "preferences", "rejected", "signals", "views", "duplicates",
+    "contamination", "exclusions", "ledger", "truth", "corpus", "token_shards",
 )  # fmt: skip
 
 
@@ -84,12 +88,12 @@ def document_chains(store: Store, manifests: Sequence[Manifest], wanted: str) ->
         for manifest, output, path, row in seen:
             given = Input.of(store, manifest, output, full_check=False)
             values = read_row(given, path, row)
-            text = values.pop("text", None)
+            kind = manifest.output(output).kind
+            text = _text(values, kind)
             if text is not None:
                 values["characters"] = len(text)
                 values["excerpt"] = text[:300]
-            kind = manifest.output(output).kind
-            if kind == "documents" and _reads_documents(manifest):
+            if kind in _CORPUS and _reads(manifest, kind):
                 kind = "corpus"
             chain.sightings.append(Sighting(manifest, output, kind, path, row, values))
             if kind != "rejected":
@@ -151,6 +155,8 @@ def _beside(
                 continue
             in_folder = f"{beside(documents.digest)}/{path}"
             places = {"signals": [path], "views": [path, in_folder]}.get(output.kind, [in_folder])
+            if documents.kind in ID_COLUMN:
+                places = [f"{FOLDER}/{in_folder}"]
             for place in places:
                 if output.kind not in _BESIDE or not given.has(place):
                     continue
@@ -175,5 +181,16 @@ def _pieces(manifest: Manifest, given: Input, doc_id: str) -> Iterator[Sighting]
             yield Sighting(manifest, given.output, "token_shards", path, row, values)
 
 
-def _reads_documents(manifest: Manifest) -> bool:
-    return any(r.kind == "documents" for given in manifest.inputs.values() for r in given)
+def _text(values: dict[str, Any], kind: str) -> str | None:
+    """Take the text out of a row; of a conversation or pair its texts one below the other."""
+    if kind not in ID_COLUMN:
+        text: str | None = values.pop("text", None)
+        return text
+    texts = [text.text for text in texts_of(values, kind)]
+    for name in ("messages", "prompt", "chosen", "rejected", "tools"):
+        values.pop(name, None)
+    return "\n".join(texts)
+
+
+def _reads(manifest: Manifest, kind: str) -> bool:
+    return any(r.kind == kind for given in manifest.inputs.values() for r in given)

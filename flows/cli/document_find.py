@@ -1,4 +1,4 @@
-"""Rows about documents by id or address, in one look through the tables.
+"""Rows about documents by id or address, and about chat rows by id, in one look through the tables.
 
 Only the columns that say who a row is about are read; of the rest, the row groups that hold a row.
 What is looked for is compared, never interpreted: `*` or a control character is a character.
@@ -16,6 +16,7 @@ from artifacts_schema.errors import UsageError
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
 from stages.engine.inputs import Input
+from stages.text.chat_rows import ID_COLUMN
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,12 +55,18 @@ def look_up(
 ) -> dict[str, Match]:
     """What each of `wanted` names among the documents and rejected records of `manifests`.
 
-    Parts of addresses are looked for only with `parts`.
+    Conversations and preference pairs are found by their ids. Parts of addresses are looked for
+    only with `parts`.
     """
     search = _Search(wanted, parts)
-    for manifest, name, given in outputs_of(store, manifests, ("documents", "rejected")):
+    kinds = ("documents", "rejected", *ID_COLUMN)
+    for manifest, name, given in outputs_of(store, manifests, kinds):
+        column = ID_COLUMN.get(given.kind)
         for path in given.paths("*.parquet"):
-            search.offer(given.read_table(path, search.columns), (manifest, name, path))
+            table = given.read_table(path, [column] if column else search.columns)
+            search.offer(
+                table.rename_columns(["doc_id"]) if column else table, (manifest, name, path)
+            )
     return search.matches
 
 
@@ -89,18 +96,22 @@ def read_row(given: Input, path: str, row: int) -> dict[str, Any]:
 def rows_about(
     given: Input, path: str, doc_ids: Iterable[str], columns: Sequence[str] | None = None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Number and values of the rows of a table whose `doc_id` is one of these, in order."""
+    """Number and values of the rows of a table whose id is one of these, in order.
+
+    The column of ids is `doc_id`, or that of conversations and preferences.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     wanted = pa.array(sorted(set(doc_ids)), pa.string())
+    named = ID_COLUMN.get(given.kind, "doc_id")
     with _open(given, path) as parquet:
         start = 0
         for group in range(parquet.num_row_groups):
-            ids = parquet.read_row_group(group, columns=["doc_id"], use_threads=False)["doc_id"]
+            ids = parquet.read_row_group(group, columns=[named], use_threads=False)[named]
             places = pc.indices_nonzero(pc.is_in(ids, value_set=wanted))
             if len(places):
-                names = None if columns is None else ["doc_id", *columns]
+                names = None if columns is None else [named, *columns]
                 table = parquet.read_row_group(group, columns=names, use_threads=False)
                 rows = table.take(places).to_pylist()
                 yield from zip((start + place for place in places.to_pylist()), rows, strict=True)
@@ -140,7 +151,7 @@ class _Search:
         for text in self._beginnings:
             for row in _rows(pc.starts_with(ids, text)):
                 _note(self.matches[text].by_id, ids, row, where)
-        if "url" not in self.columns:
+        if "url" not in table.column_names:
             return
         urls = table["url"]
         for row in _rows(pc.is_in(urls, value_set=self._urls)):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.errors import UsageError
 from artifacts_schema.manifest import Manifest
+from stages.text.chat_rows import ID_COLUMN
 
 if TYPE_CHECKING:
     from flows.cli.document_chain import Sighting
@@ -45,8 +46,9 @@ def failures(ledger: Sighting, seen: Iterable[Sighting]) -> list[Failure]:
 
     given = {
         role: next((s.values for s in seen if _was_given(ledger.manifest, role, s)), {})
-        for role in ("documents", "signals", "contamination", "exclusions")
+        for role in ("documents", *ID_COLUMN, "signals", "contamination", "exclusions")
     }
+    row = next((given[role] for role in ("documents", *ID_COLUMN) if given[role]), {})
     signals, link, copies = given["signals"], values["link"] or {}, config.duplicates
     told: dict[str, Callable[[], Failure]] = {
         checks.LANGUAGE: lambda: Failure(
@@ -63,7 +65,7 @@ def failures(ledger: Sighting, seen: Iterable[Sighting]) -> list[Failure]:
             checks.NEAR_DUPLICATE, link.get(copies.measure), copies.threshold, copies.measure
         ),
     }
-    rules = _rules(config, given["documents"], signals)
+    rules = _rules(config, row, signals)
     found = []
     for name in values["failing"]:
         if name in rules:

@@ -62,7 +62,8 @@ def command(
     """Say what holds documents, and put them on the list of those that must not be used.
 
     DOC_OR_URL is a document's id, 6 or more digits of it, or its whole address: then every document
-    of that address is meant. The list keeps ids and reasons alone; `filter` drops what is on it.
+    of that address is meant; or the id of a conversation or preference pair. The list keeps ids and
+    reasons alone; `filter` drops what is on it.
     """  # fmt: skip
     from artifacts_schema.errors import UsageError
     from flows.cli.artifacts import open_store

@@ -14,6 +14,7 @@ from flows.cli.exclusions import STAGE
 from flows.cli.holdings import in_order
 from flows.cli.output import clean
 from stages.engine.inputs import Input
+from stages.text.chat_rows import ID_COLUMN
 
 _ORIGIN = ("url", "snapshot", "origin_file", "origin_offset")
 _NAMED_IN_ERRORS = 5
@@ -66,6 +67,11 @@ def origins(store: Store, found: Found) -> dict[str, dict[str, Any]]:
             by_table.setdefault(name, (given, []))[1].append(doc_id)
     rows: dict[str, dict[str, Any]] = {d: dict.fromkeys(_ORIGIN) for d in found}
     for (_, _, _, path), (given, doc_ids) in by_table.items():
+        if given.kind in ID_COLUMN:
+            # What names a conversation to a person is its data set.
+            for _, row in rows_about(given, path, doc_ids, ["source"]):
+                rows[row[ID_COLUMN[given.kind]]]["origin_file"] = row["source"]
+            continue
         for _, row in rows_about(given, path, doc_ids, _ORIGIN):
             rows[row.pop("doc_id")] = row
     return rows

@@ -16,10 +16,12 @@ from artifacts_schema.kinds import KINDS
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
 from flows.cli.document_find import Place, outputs_of, rows_about
+from stages.text.chat_rows import ID_COLUMN
 
 How = Literal["text", "address", "rows", "tokens", "made"]
 
-_HOLDS_DOCUMENTS = {"documents": "text", "rejected": "address"}
+_TEXT = ("documents", *ID_COLUMN)
+_HOLDS_DOCUMENTS = {**dict.fromkeys(_TEXT, "text"), "rejected": "address"}
 """Kinds whose rows are documents or records, and what of them they hold."""
 _BESIDE = frozenset(
     kind.name
@@ -61,7 +63,7 @@ def holdings(
         touched |= {
             output.digest
             for name, output in manifest.outputs.items()
-            if output.kind == "documents" and any(place.output == name for _, place in own)
+            if output.kind in _TEXT and any(place.output == name for _, place in own)
         }
         beside = [name for name, output in manifest.outputs.items() if output.kind in _BESIDE]
         if beside and (own or roles):
@@ -133,8 +135,9 @@ def _rows_of_documents(manifest: Manifest, own: Sequence[tuple[str, Place]]) -> 
         ]
         if rows:
             where = f"{rows[0]['path']} row {rows[0]['row']}"
-            told = f"{what}: {where if len(rows) == 1 else f'{len(rows):,} documents'}"
-            how: How = "text" if kind == "documents" else "address"
+            counted = f"{len(rows):,} {'documents' if kind == 'rejected' else kind}"
+            told = f"{what}: {where if len(rows) == 1 else counted}"
+            how: How = "address" if kind == "rejected" else "text"
             yield Holding(manifest, how, told, {"rows": rows})
 
 

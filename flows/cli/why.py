@@ -33,7 +33,8 @@ def command(
 ) -> None:
     """Follow a document from its record to its verdict and its tokens.
 
-    DOC_OR_URL is a document's id, 6 or more digits of it, or its address (or a part of it).
+    DOC_OR_URL is a document's id, 6 or more digits of it, or its address (or a part of it); or the
+    id of a conversation or preference pair.
     """
     from flows.cli.artifacts import in_scope, names_of, open_store, title
     from flows.cli.document_chain import document_chains
@@ -62,7 +63,7 @@ class _Telling:
     def lines(self) -> list[tuple[str, str]]:
         """What is told, in the order of the pipeline."""
         tell = {
-            "documents": self._documents,
+            **dict.fromkeys(("documents", "conversations", "preferences"), self._documents),
             "rejected": self._rejected,
             "signals": self._signals,
             "views": self._views,
@@ -88,6 +89,9 @@ class _Telling:
         from flows.cli.output import excerpt
 
         values = self.chain.sightings[0].values
+        if "origin_offset" not in values:
+            told = [("data set", values["source"]), ("begins", excerpt(values["excerpt"]))]
+            return [(name, text) for name, text in told if text]
         end = values["origin_offset"] + values["origin_length"]
         record = (
             f"{values['snapshot']}: {values['origin_file']}, "
@@ -148,7 +152,11 @@ class _Telling:
     def _contamination(self, values: dict[str, Any], seen: Any) -> list[tuple[str, str]]:
         if not values["hits"]:
             return [("benchmarks", "no n-gram shared")]
-        hits = [f"{h['benchmark']} {h['item_id']} ({h['ngrams']})" for h in values["hits"][:5]]
+        hits = [
+            f"{h['benchmark']} {h['item_id']} ({h['ngrams']}"
+            + (f", {h['role'] or 'tools'} in {h['place']})" if "place" in h else ")")
+            for h in values["hits"][:5]
+        ]
         shared = f"{values['ngrams_hit']:,} of {values['ngrams']:,} n-grams shared"
         return [("benchmarks", f"{shared}: {', '.join(hits)}")]
 

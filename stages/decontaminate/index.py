@@ -139,7 +139,9 @@ def item_texts(prompt: str, choices: Sequence[str], answer: int | None, passages
         return [prompt]
     if passages == "choices":
         return [f"{prompt} {choice}" for choice in choices]
-    return [prompt if answer is None else f"{prompt} {choices[answer]}"]
+    answered = prompt if answer is None else f"{prompt} {choices[answer]}"
+    # A short text matches only as a whole, so that of prompt and answer misses a lone prompt.
+    return [prompt, answered] if passages == "prompt_and_answer" else [answered]
 
 
 def _with_letter(words: list[str], n: int) -> NDArray[np.bool_]:

@@ -64,8 +64,15 @@ def summary(artifact: Artifact) -> list[Figure]:
 def _counts(artifact: Artifact) -> TableFigure:
     counts, config = artifact.manifest.counts, artifact.manifest.config
     rows = (
-        ("documents searched", counts["documents"]),
-        ("… that hold an n-gram of a benchmark", counts["documents_hit"]),
+        *(
+            row
+            for kind in ("documents", "conversations", "preferences")
+            if kind in counts
+            for row in (
+                (f"{kind} searched", counts[kind]),
+                ("… that hold an n-gram of a benchmark", counts[f"{kind}_hit"]),
+            )
+        ),
         ("benchmark items", counts["items"]),
         ("… found in some document", counts["items_hit"]),
         ("… too short to be looked for", counts["items_too_short"]),
@@ -186,6 +193,8 @@ def _pairs(artifact: Artifact, strongest: list[Row]) -> list[Figure]:
         document = documents.get(row["doc_id"])
         if item is not None and document is not None:
             pairs.append(_pair(row, hit, document, item))
+    if not pairs and not artifact.manifest.inputs.get("documents"):
+        return []  # Conversations are named in the table; their texts are not shown.
     if not pairs:
         text = "Not shown: the documents or the benchmarks have been collected since."
         return [TextFigure("Hits side by side", text)]

@@ -10,10 +10,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from artifacts_schema.kinds import KINDS
-from stages.decontaminate.index import Index, load_index
+from stages.decontaminate.index import load_index
 
 if TYPE_CHECKING:
-    from stages.decontaminate.scan import DocumentShard
+    from stages.decontaminate.scan import ChatTable, DocumentShard
     from stages.engine import ShardOutput, ShardResult
 
 
@@ -32,35 +32,29 @@ def report_shard(
     item: DocumentShard, out: ShardOutput, *, index: ShardResult, common: Sequence[int]
 ) -> dict[str, int]:
     """Write the shard's table of the contamination kind."""
-    assert item.matches is not None, "a shard is reported after it was scanned"
-    benchmarks = load_index(index)
-    items = index.read_scratch("items")
-    table = document_table(
-        item.shard.read(["doc_id"])["doc_id"],
-        item.matches.read_scratch("documents")["ngrams"].to_numpy(),
-        item.matches.read_scratch("matches"),
-        benchmarks,
-        list(zip(items["benchmark"].to_pylist(), items["item_id"].to_pylist(), strict=True)),
-        common,
-    )
+    table = document_table(item, item.shard.read(["doc_id"])["doc_id"], index, common)
     out.write_table("contamination", item.path, table)
     hit = np.count_nonzero(table["ngrams_hit"].to_numpy())
     return {"documents": table.num_rows, "documents_hit": int(hit)}
 
 
 def document_table(
+    item: DocumentShard | ChatTable,
     doc_ids: pa.ChunkedArray,
-    ngrams: NDArray[np.int64],
-    matches: pa.Table,
-    index: Index,
-    items: Sequence[tuple[str, str]],
+    found: ShardResult,
     common: Sequence[int],
 ) -> pa.Table:
     """One row a document. `ngrams_hit` counts places in the text, the hits' `ngrams` different
     ones.
 
-    Hits are in the order of their first place, then of the items in the benchmarks.
+    `found` is the index. Hits are in the order of their first place, then of the items in the
+    benchmarks.
     """
+    assert item.matches is not None, "a shard is reported after it was scanned"
+    index, listed = load_index(found), found.read_scratch("items")
+    items = list(zip(listed["benchmark"].to_pylist(), listed["item_id"].to_pylist(), strict=True))
+    ngrams: NDArray[np.int64] = item.matches.read_scratch("documents")["ngrams"].to_numpy()
+    matches = item.matches.read_scratch("matches")
     ignored = frozenset(common)
     places: list[set[int]] = [set() for _ in range(len(doc_ids))]
     shared: list[dict[int, set[int]]] = [{} for _ in range(len(doc_ids))]
@@ -70,21 +64,21 @@ def document_table(
         if ngram in ignored:
             continue
         places[row].add(word)
-        for item in index.items_of(ngram).tolist():
-            shared[row].setdefault(item, set()).add(ngram)
-            first[row].setdefault(item, (start, end))
+        for number in index.items_of(ngram).tolist():
+            shared[row].setdefault(number, set()).add(ngram)
+            first[row].setdefault(number, (start, end))
     hits = [
         [
             {
-                "benchmark": items[item][0],
-                "item_id": items[item][1],
-                "ngrams": len(shared[row][item]),
+                "benchmark": items[number][0],
+                "item_id": items[number][1],
+                "ngrams": len(shared[row][number]),
                 "start": start,
                 "end": end,
             }
-            for item, (start, end) in sorted(found.items(), key=lambda hit: (hit[1], hit[0]))
+            for number, (start, end) in sorted(held.items(), key=lambda hit: (hit[1], hit[0]))
         ]
-        for row, found in enumerate(first)
+        for row, held in enumerate(first)
     ]
     hit_places = np.array([len(found) for found in places], dtype=np.int64)
     return pa.table(

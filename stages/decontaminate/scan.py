@@ -18,6 +18,7 @@ from stages.text.words import word_spans
 
 if TYPE_CHECKING:
     from stages.engine import Input, Shard, ShardOutput, ShardResult
+    from stages.text.chat_rows import ChatShard
 
 _TEXTS_AT_ONCE = 256
 
@@ -33,6 +34,20 @@ class DocumentShard:
 
     def with_matches(self, matches: ShardResult) -> DocumentShard:
         """The same shard with what `scan_shard` found in it."""
+        return replace(self, matches=matches)
+
+
+@dataclass(frozen=True)
+class ChatTable:
+    """The same of a shard of conversations or preferences."""
+
+    id: str
+    chat: ChatShard
+    path: str
+    matches: ShardResult | None = None
+
+    def with_matches(self, matches: ShardResult) -> ChatTable:
+        """The same shard with what was found in it."""
         return replace(self, matches=matches)
 
 
@@ -57,8 +72,12 @@ def document_shards(documents: Sequence[Input]) -> list[DocumentShard]:
 
 def scan_shard(item: DocumentShard, out: ShardOutput, *, index: ShardResult) -> dict[str, Any]:
     """Write the scratch tables `documents` (n-grams of each) and `matches` (with their places)."""
+    return scan_texts(item.shard.read(["text"])["text"], out, index)
+
+
+def scan_texts(texts: pa.ChunkedArray, out: ShardOutput, index: ShardResult) -> dict[str, Any]:
+    """Write the scratch tables of `scan_shard` for some texts."""
     benchmarks = load_index(index)
-    texts = item.shard.read(["text"])["text"]
     counts: list[NDArray[np.int64]] = []
     rows: list[tuple[int, int, int, int, int]] = []
     for first in range(0, len(texts), _TEXTS_AT_ONCE):

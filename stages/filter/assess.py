@@ -81,11 +81,8 @@ def assess(item: Beside, config: FilterConfig, exclusions: Sequence[Input]) -> A
         checks.append(plain_check(EMPTY_AFTER_EDITS, _emptied(item.documents, spans, config)))
         nobody = holders(spans, passage_views(config.views))
     if item.contamination is not None:
-        checks.append(_contamination(read_beside(item.contamination, ids), config))
-    excluded = [given.read_table(path) for given in exclusions for path in given.paths()]
-    if excluded:
-        among = pa.concat_tables(excluded)["doc_id"].combine_chunks()
-        checks.append(plain_check(EXCLUSION, pc.is_in(ids, value_set=among).to_numpy()))
+        checks.append(contamination_of(read_beside(item.contamination, ids), config))
+    checks += exclusion_check(ids, exclusions)
     found = findings(checks, check_names(config), len(ids))
     characters = _characters(signals, len(ids))
     keys = priority_keys(criteria, documents, signals, lambda: _lengths(characters, item.documents))
@@ -158,7 +155,17 @@ def _lengths(measured: pa.ChunkedArray, documents: Shard) -> NDArray[np.int64]:
     return np.concatenate([pc.utf8_length(group["text"]).to_numpy() for group in groups])
 
 
-def _contamination(table: pa.Table, config: FilterConfig) -> Check:
+def exclusion_check(ids: pa.ChunkedArray, exclusions: Sequence[Input]) -> list[Check]:
+    """The rows that some list names; nothing where no list is given."""
+    excluded = [given.read_table(path) for given in exclusions for path in given.paths()]
+    if not excluded:
+        return []
+    among = pa.concat_tables(excluded)["doc_id"].combine_chunks()
+    return [plain_check(EXCLUSION, pc.is_in(ids, value_set=among).to_numpy())]
+
+
+def contamination_of(table: pa.Table, config: FilterConfig) -> Check:
+    """The rows of a contamination table that hold too much of a benchmark."""
     policy = config.contamination
     return contamination_check(
         table["ngrams"].to_numpy(),

@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from artifacts_schema.config import Config, did_you_mean
 from artifacts_schema.errors import UsageError
-from stages.filter.policies import ContaminationPolicy, DuplicatesPolicy, PersonalDataPolicy
+from stages.filter.policies import (
+    PERSONAL_DATA,
+    SECRETS,
+    ContaminationPolicy,
+    DuplicatesPolicy,
+    PersonalDataPolicy,
+)
 from stages.filter.presets import Rule, rules_of
+from stages.filter.presets.personal_data import BY_LABEL
 
 
 class FilterConfig(Config):
@@ -45,15 +52,31 @@ class FilterConfig(Config):
         default=ContaminationPolicy(), description="Which overlap with benchmarks is too much."
     )
     views: tuple[str, ...] = Field(
-        default=("personal_data",),
+        default=(PERSONAL_DATA, SECRETS),
         description="Views whose spans are replaced in the kept text; where two overlap, the span "
         "that begins first decides, then the longer, then that of the view named first. Passages "
         "that `dedup` found in an earlier document too are cut where that document stays.",
     )
     personal_data: PersonalDataPolicy = Field(
         default=PersonalDataPolicy(),
-        description="Redact, drop or keep each sort of personal data.",
+        description="Redact, drop or keep each sort of personal data; one word stands for all.",
     )
+
+    @field_validator("personal_data", mode="before")
+    @classmethod
+    def _one_word_for_all(cls, given: object) -> object:
+        return dict.fromkeys(BY_LABEL, given) if isinstance(given, str) else given
+
+    @model_validator(mode="after")
+    def _redaction_has_its_views(self) -> Self:
+        for view, labels in self.personal_data.redacted().items():
+            if labels and view not in self.views:
+                raise ValueError(
+                    f"personal_data: {', '.join(labels)} would be redacted, but `views` does not "
+                    f"name '{view}', so nothing would be: add '{view}' to `views`, or set "
+                    f"{', '.join(f'personal_data.{label}' for label in labels)} to keep"
+                )
+        return self
 
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:
@@ -71,6 +94,11 @@ class FilterConfig(Config):
         """Whether what a document is asked depends on its language."""
         varies = any(rule.by_language for rule in self._chosen())
         return varies or bool(self.rules_by_language or self.thresholds_by_language)
+
+    def views_applied(self) -> tuple[str, ...]:
+        """The views that may edit a text: all but those of which every sort of data is kept."""
+        redacted = self.personal_data.redacted()
+        return tuple(view for view in self.views if redacted.get(view, (view,)))
 
     def views_presumed(self) -> tuple[str, ...]:
         """Views that rules take for made though `views` does not name them."""
@@ -90,6 +118,17 @@ class FilterConfig(Config):
             rule.at(bounds[rule.name]) if rule.name in bounds else rule.for_language(language)
             for rule in rules
         )
+
+    def for_chat(self) -> FilterConfig:
+        """What is asked of conversations and preferences: the rules of named sources alone."""
+        none = self.model_copy(update={"rules": (), "rules_by_language": {}})
+        names = {rule.name for rule in none._chosen()}
+        bounds = {
+            language: {name: bound for name, bound in named.items() if name in names}
+            for language, named in self.thresholds_by_language.items()
+        }
+        kept = {language: named for language, named in bounds.items() if named}
+        return none.model_copy(update={"thresholds_by_language": kept})
 
     def rule_order(self) -> tuple[Rule, ...]:
         """Every rule once, in the order of decision: of `rules`, then of sources, of languages.

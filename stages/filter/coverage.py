@@ -11,6 +11,7 @@ import pyarrow as pa
 from artifacts_schema.errors import InputError
 from artifacts_schema.identity import short
 from artifacts_schema.kinds import beside
+from stages.text.chat_rows import FOLDER
 
 if TYPE_CHECKING:
     from stages.engine import Input, Shard
@@ -39,6 +40,8 @@ def line_up(
     documents input, in the same order, and contamination, and views whose tables lie in folders,
     cover them.
     """
+    signals = [given for given in signals if not about_chat(given)]
+    views = [given for given in views if not about_chat(given)]
     plain = [given for given in views if not in_folders(given)]
     cover = [given for given in views if in_folders(given)]
     for role, count in (("signals", len(signals)), ("views", len(plain))):
@@ -75,6 +78,12 @@ def line_up(
                 )
             )
     return lined_up
+
+
+def about_chat(given: Input) -> bool:
+    """Whether an input describes conversations and preferences, and no documents."""
+    paths = given.paths("*.parquet")
+    return bool(paths) and all(path.startswith(f"{FOLDER}/") for path in paths)
 
 
 def in_folders(given: Input) -> bool:
@@ -115,8 +124,9 @@ def covering(documents: Input, side: Sequence[Input], role: str) -> Input:
 
 
 def folders_of(given: Input) -> list[str]:
-    """The folders of an input's tables, sorted."""
-    return sorted({path.partition("/")[0] for path in given.paths("*/*.parquet")})
+    """The folders of an input's tables about documents, sorted."""
+    folders = {path.partition("/")[0] for path in given.paths("*/*.parquet")}
+    return sorted(folders - {FOLDER})
 
 
 def name_of(given: Input) -> str:

@@ -11,9 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-PERSONAL_DATA = "personal_data"
-SECRETS = "secrets"
-SECRET = "secret"
+from stages.filter.policies import PERSONAL_DATA, SECRET, SECRETS
 
 
 class Edit(NamedTuple):

@@ -17,7 +17,9 @@ from stages.engine.inputs import Input
 from stages.engine.page import Artifact
 from stages.engine.tally import LogHistogram, at_hand, by_place, cut_alike, languages
 from stages.filter.config import FilterConfig
+from stages.filter.coverage import about_chat
 from stages.filter.shown import shown, spans_by_id
+from stages.text.chat_rows import FOLDER, ID_COLUMN
 
 KEPT = "kept"
 COLLECTED = "(collected)"
@@ -98,11 +100,14 @@ def read_decisions(artifact: Artifact) -> Decisions:
     """Count the ledger beside what is still known of the documents it decides on."""
     decisions = Decisions()
     documents, signals = (by_place(artifact, role) for role in ("documents", "signals"))
+    signals = [given for given in signals if given is None or not about_chat(given)]
     signals = [given if given and _names_language(given) else None for given in signals]
     decisions.with_documents = any(given is not None for given in documents)
     decisions.measured_language = any(given is not None for given in signals)
     ledger = artifact.output("ledger")
-    for place, reference in enumerate(artifact.manifest.inputs["documents"]):
+    for role in ID_COLUMN:
+        _add_chat(decisions, artifact, ledger, role)
+    for place, reference in enumerate(artifact.manifest.inputs.get("documents", ())):
         folder = f"{beside(reference.digest)}/"
         named = signals[place] if place < len(signals) else None
         for path in ledger.paths(f"{folder}*.parquet"):
@@ -115,6 +120,21 @@ def read_decisions(artifact: Artifact) -> Decisions:
             for rows, told, measured in cut_alike(*streams):
                 decisions.add(_joined(rows, told, measured))
     return decisions
+
+
+def _add_chat(decisions: Decisions, artifact: Artifact, ledger: Input, role: str) -> None:
+    """Count the ledger of conversations or preferences: their kind stands for the snapshot."""
+    given = by_place(artifact, role)
+    decisions.with_documents |= any(one is not None for one in given)
+    for one, reference in zip(given, artifact.manifest.inputs.get(role, ()), strict=True):
+        folder = f"{FOLDER}/{beside(reference.digest)}/"
+        for path in ledger.paths(f"{folder}*.parquet"):
+            named = _groups(one, path.removeprefix(folder), ["source"])
+            for rows, told in cut_alike(ledger.row_groups(path, list(_LEDGER)), named):
+                nothing = pa.nulls(len(rows), pa.string())
+                kind = pa.array([role] * len(rows), pa.string())
+                columns = {"source": told["source"], "snapshot": kind, "language": nothing}
+                decisions.add(_joined(rows, pa.table(columns), pa.table(columns)))
 
 
 def _names_language(signals: Input) -> bool:

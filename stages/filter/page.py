@@ -78,11 +78,14 @@ def _account(artifact: Artifact) -> TableFigure:
         (what, counts[all_], counts[part], counts[part] / max(counts[all_], 1))
         for what, all_, part in (
             ("documents", "documents", "kept"),
+            ("conversations", "conversations", "conversations_kept"),
+            ("preferences", "preferences", "preferences_kept"),
             ("characters", "characters", "characters_kept"),
         )
+        if artifact.manifest.inputs.get(all_) or all_ == "characters"
     )
     columns = (Column("what"), number("read"), number("kept"), number("share kept", _SHARE))
-    note = f"{counts['edits']:,} spans were replaced in {counts['edited']:,} kept documents."
+    note = f"{counts['edits']:,} spans were replaced in {counts['edited']:,} kept rows."
     return TableFigure("Documents and characters kept", columns, rows, note)
 
 

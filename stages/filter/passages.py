@@ -16,22 +16,20 @@ from numpy.typing import NDArray
 
 from stages.filter.edits import Spans
 from stages.filter.names import coded
+from stages.filter.policies import PASSAGES, other_views, passage_views
 
 if TYPE_CHECKING:
     from stages.filter.earlier import Earlier
 
-PASSAGES = ("duplicate_lines@ccnet", "duplicate_sentences@c4", "duplicate_substrings")
-"""The views of `dedup`."""
-
-
-def other_views(views: Sequence[str]) -> tuple[str, ...]:
-    """Views whose spans are cut or replaced whatever is decided about other documents."""
-    return tuple(view for view in views if view not in PASSAGES)
-
-
-def passage_views(views: Sequence[str]) -> tuple[str, ...]:
-    """Views of passages."""
-    return tuple(view for view in views if view in PASSAGES)
+__all__ = [
+    "PASSAGES",
+    "are_lost",
+    "are_passages",
+    "holders",
+    "holders_kept",
+    "other_views",
+    "passage_views",
+]
 
 
 def holders(spans: Spans, views: Sequence[str]) -> pa.StringArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
@@ -9,6 +10,13 @@ from pydantic import Field, model_validator
 from artifacts_schema.config import Config
 from stages.filter.presets import Rule
 from stages.filter.presets.personal_data import BY_LABEL
+
+PERSONAL_DATA = "personal_data"
+SECRETS = "secrets"
+SECRET = "secret"
+
+PASSAGES = ("duplicate_lines@ccnet", "duplicate_sentences@c4", "duplicate_substrings")
+"""The views of `dedup`."""
 
 Treatment = Literal["redact", "drop", "keep"]
 
@@ -93,7 +101,7 @@ class ContaminationPolicy(Config):
 class PersonalDataPolicy(Config):
     """What becomes of each sort of personal data.
 
-    `redact` replaces it, as far as `views` names the view that found it; `drop` drops the document;
+    `redact` replaces it, and needs the view that found it in `views`; `drop` drops the document;
     `keep` leaves it in the text.
     """
 
@@ -110,6 +118,24 @@ class PersonalDataPolicy(Config):
         """The rules of what is dropped."""
         return tuple(rule for label, rule in BY_LABEL.items() if getattr(self, label) == "drop")
 
+    def redacted(self) -> dict[str, tuple[str, ...]]:
+        """By view, the sorts that are replaced in the text."""
+        labels = [label for label in BY_LABEL if getattr(self, label) == "redact"]
+        return {
+            PERSONAL_DATA: tuple(label for label in labels if label != SECRET),
+            SECRETS: tuple(label for label in labels if label == SECRET),
+        }
+
     def kept(self) -> frozenset[str]:
         """The sorts that stay in the text."""
         return frozenset(label for label in BY_LABEL if getattr(self, label) == "keep")
+
+
+def other_views(views: Sequence[str]) -> tuple[str, ...]:
+    """Views whose spans are cut or replaced whatever is decided about other documents."""
+    return tuple(view for view in views if view not in PASSAGES)
+
+
+def passage_views(views: Sequence[str]) -> tuple[str, ...]:
+    """Views of passages."""
+    return tuple(view for view in views if view in PASSAGES)

@@ -17,6 +17,7 @@ from stages.engine.page import Artifact
 from stages.engine.tally import at_hand, sentences
 from stages.filter.comparison import Comparison, compare_presets
 from stages.filter.config import FilterConfig
+from stages.filter.coverage import about_chat
 from stages.filter.presets import PRESETS, Rule
 from stages.filter.verdicts import Given
 
@@ -33,6 +34,7 @@ def preset_figures(artifact: Artifact) -> list[Figure]:
     references = artifact.manifest.inputs.get("signals", ())
     if not signals or len(signals) < len(references):
         return []
+    signals = [given for given in signals if not about_chat(given)]
     found = compare_presets(Given([], signals, [], [], [], None, []), list(PRESETS))
     if not found.documents or not found.presets:
         return []

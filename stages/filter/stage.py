@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.config import MapExecution
+from artifacts_schema.errors import UsageError
 from stages.engine import Context, Many, Maybe, Stage
 from stages.filter.config import FilterConfig
 
@@ -14,9 +15,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from stages.engine import ShardResult
+    from stages.engine import Inputs, ShardResult
     from stages.filter.coverage import Beside
     from stages.filter.policies import DuplicatesPolicy
+
+
+CHAT = ("conversations", "preferences")
+_COUNTED = ("documents", "kept", "edited", "edits", "characters", "characters_kept")
+"""Counters that every manifest has; those of conversations and preferences as far as given."""
 
 
 class Filter(Stage):
@@ -27,12 +33,15 @@ class Filter(Stage):
     checked for all of them. For copies, documents are taken in the order of their priority (that of
     the inputs and their rows, unless the config names criteria) and each stays unless it is a
     verified copy of one that stays, or that an earlier run kept. Passages that another document
-    holds first are cut where that one stays.
+    holds first are cut where that one stays. Conversations and preference pairs are decided on each
+    as a whole, by the same policies and no rule of prose.
     """
 
-    name, version, reproducible = "filter", 4, "bytes"
+    name, version, reproducible = "filter", 5, "bytes"
     inputs = {
-        "documents": Many("documents", at_least=1),
+        "documents": Many("documents"),
+        "conversations": Many("conversations"),
+        "preferences": Many("preferences"),
         "signals": Many("signals"),
         "views": Many("views"),
         "duplicates": Many("duplicates"),
@@ -40,50 +49,83 @@ class Filter(Stage):
         "contamination": Maybe("contamination"),
         "exclusions": Many("exclusions"),
     }
-    outputs = {"documents": "documents", "ledger": "ledger"}
+    outputs = {
+        "documents": "documents",
+        "conversations": "conversations",
+        "preferences": "preferences",
+        "ledger": "ledger",
+    }
     libraries = ("numba", "numpy", "pyarrow")
     handles_documents = True
     Config, Execution = FilterConfig, MapExecution
 
+    @classmethod
+    def check_plan(cls, config: FilterConfig, inputs: Inputs) -> None:
+        from stages.filter.requirements import check_upstreams
+
+        check_upstreams(config, inputs)
+
     def run(self, context: Context) -> None:
-        from stages.filter.assess import assess_shard
-        from stages.filter.coverage import line_up
-        from stages.filter.decide import decide_copies
-        from stages.filter.ids import ids_of
-        from stages.filter.links import known_copies
-        from stages.filter.write import decided, write_shard
+        from stages.filter.requirements import check_inputs
 
         config: FilterConfig = context.config
-        documents, views = context.many("documents"), context.many("views")
-        shards = line_up(documents, context.many("signals"), views, context.maybe("contamination"))
-        _warn(context, config, shards)
-        doc_ids, policy = ids_of(shards), config.duplicates
-        duplicates, ledgers = context.many("duplicates"), context.many("ledger")
-        known = known_copies(duplicates, ledgers, documents, doc_ids, policy)
-        results = context.map(
-            assess_shard, shards, config=config, exclusions=context.many("exclusions")
-        )
-        passes, order = _passes(results), _order(results, policy)
-        copies = decide_copies(passes, known.links, policy, order)
-        written = context.map(
-            write_shard,
-            decided(shards, results, known, passes, copies, config),
-            config=config,
-        )
-        _account(context, [result.value for result in written])
+        given = {role: [one.stage for one in context.many(role)] for role in self.inputs}
+        check_inputs(config, given, where="filter")
+        for view in config.views_presumed():
+            context.log.warning("rules judge the text after view '%s', which is not cut", view)
+        written = _decide_documents(context, config) if given["documents"] else []
+        _account(context, written + _decide_chat(context, config))
 
 
-def _warn(context: Context, config: FilterConfig, shards: Sequence[Beside]) -> None:
-    """Say which edits will not be made."""
+def _decide_documents(context: Context, config: FilterConfig) -> list[dict[str, Any]]:
+    """Decide about the documents and write them; what was counted, by shard."""
+    from stages.filter.assess import assess_shard
+    from stages.filter.coverage import line_up
+    from stages.filter.decide import decide_copies
+    from stages.filter.ids import ids_of
+    from stages.filter.links import known_copies
+    from stages.filter.write import decided, write_shard
+
+    documents, views = context.many("documents"), context.many("views")
+    shards = line_up(documents, context.many("signals"), views, context.maybe("contamination"))
+    _check_passages(config, shards)
+    doc_ids, policy = ids_of(shards), config.duplicates
+    duplicates, ledgers = context.many("duplicates"), context.many("ledger")
+    known = known_copies(duplicates, ledgers, documents, doc_ids, policy)
+    results = context.map(
+        assess_shard, shards, config=config, exclusions=context.many("exclusions")
+    )
+    passes, order = _passes(results), _order(results, policy)
+    copies = decide_copies(passes, known.links, policy, order)
+    items = decided(shards, results, known, passes, copies, config)
+    return [result.value for result in context.map(write_shard, items, config=config)]
+
+
+def _decide_chat(context: Context, config: FilterConfig) -> list[dict[str, Any]]:
+    """The same of conversations and preferences."""
+    from stages.filter.chat import check_ids, line_up_chat, write_chat
+
+    chat = {role: context.many(role) for role in CHAT}
+    signals, views = context.many("signals"), context.many("views")
+    items = line_up_chat(chat, signals, views, context.maybe("contamination"), config)
+    check_ids([item.chat for item in items])
+    exclusions = context.many("exclusions")
+    written = context.map(write_chat, items, config=config, exclusions=exclusions)
+    return [result.value for result in written]
+
+
+def _check_passages(config: FilterConfig, shards: Sequence[Beside]) -> None:
+    """UsageError if passages are to be cut and the views given mark none."""
     from stages.filter.passages import passage_views
+    from stages.filter.requirements import no_passages
 
-    given = [views for shard in shards for views in shard.views]
-    if config.views and not given:
-        context.log.warning("no views are given, so no text is edited")
-    elif passage_views(config.views) and not any("/" in views.path for views in given):
-        context.log.warning("no views of dedup are given, so no passages are cut")
-    for view in config.views_presumed():
-        context.log.warning("rules judge the text after view '%s', which is not cut", view)
+    passages = passage_views(config.views)
+    if (
+        passages
+        and shards
+        and not any("/" in views.path for shard in shards for views in shard.views)
+    ):
+        raise UsageError(no_passages(passages), where="filter")
 
 
 def _passes(results: list[ShardResult]) -> NDArray[np.bool_]:
@@ -108,7 +150,7 @@ def _order(results: list[ShardResult], policy: DuplicatesPolicy) -> NDArray[np.i
 def _account(context: Context, written: list[dict[str, Any]]) -> None:
     """Counters, samples and conservation, shard by shard in order."""
     dropped: Counter[str] = Counter()
-    totals: Counter[str] = Counter()
+    totals: Counter[str] = Counter(dict.fromkeys(_COUNTED, 0))
     for shard in written:
         dropped.update(shard["dropped"])
         totals.update({name: n for name, n in shard.items() if isinstance(n, int)})
@@ -116,4 +158,6 @@ def _account(context: Context, written: list[dict[str, Any]]) -> None:
             for sample in samples:
                 context.sample(reason, sample)
     context.count(**totals)
-    context.conserve(records_in=totals["documents"], out=totals["kept"], dropped=dropped)
+    records = totals["documents"] + sum(totals[role] for role in CHAT)
+    kept = totals["kept"] + sum(totals[f"{role}_kept"] for role in CHAT)
+    context.conserve(records_in=records, out=kept, dropped=dropped)

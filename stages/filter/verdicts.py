@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stages.filter.assess import assess, check_names
+from stages.filter.assess import Assessed, assess, check_names
+from stages.filter.chat import ChatAssessed, ChatBeside, line_up_chat, verdicts_of_chat
 from stages.filter.checks import Findings
 from stages.filter.config import FilterConfig
 from stages.filter.coverage import line_up
@@ -39,11 +40,16 @@ class Given:
     ledger: list[Input]
     contamination: Input | None
     exclusions: list[Input]
+    conversations: Sequence[Input] = ()
+    preferences: Sequence[Input] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class Verdicts:
-    """The decision about every document, in the order of the inputs and their rows."""
+    """The decision about every document, in the order of the inputs and their rows.
+
+    Conversations and preference pairs follow the documents.
+    """
 
     doc_ids: pa.StringArray
     sources: pa.StringArray
@@ -83,17 +89,28 @@ def verdicts_of(given: Given, config: FilterConfig) -> Verdicts:
     own = _joined([one.findings for one in found])
     order = decision_order([one.priority for one in found], len(policy.priority))
     copies = decide_copies(own.passes, known.links, policy, order)
+    chat = [verdicts_of_chat(item, config, given.exclusions) for item in _chat(given, config)]
     final = with_copies(own, copies, names, policy.threshold)
+    final = _joined([final, *(one.findings for one in chat)])
+    partners = known.ids.take(pa.array(copies.partner, mask=copies.partner < 0))
+    rows = sum(len(one.ids) for one in chat)
+    ids = [pa.chunked_array([doc_ids]), *(one.ids for one in chat)]
+    assessed: list[Assessed | ChatAssessed] = [*found, *chat]
     return Verdicts(
-        doc_ids=doc_ids,
-        sources=_concatenated([one.sources for one in found], pa.string()),
-        characters=_concatenated([one.characters for one in found], pa.int64()),
+        doc_ids=_concatenated(ids, pa.string()),
+        sources=_concatenated([one.sources for one in assessed], pa.string()),
+        characters=_concatenated([one.characters for one in assessed], pa.int64()),
         names=names,
         findings=final,
         kept=final.passes,
         first=first_failing(final),
-        partners=known.ids.take(pa.array(copies.partner, mask=copies.partner < 0)),
+        partners=pa.concat_arrays([partners, pa.nulls(rows, pa.string())]),
     )
+
+
+def _chat(given: Given, config: FilterConfig) -> list[ChatBeside]:
+    chat = {"conversations": given.conversations, "preferences": given.preferences}
+    return line_up_chat(chat, given.signals, given.views, given.contamination, config)
 
 
 def _joined(parts: Sequence[Findings]) -> Findings:

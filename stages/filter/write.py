@@ -107,8 +107,8 @@ def write_shard(item: Decided, out: ShardOutput, *, config: FilterConfig) -> dic
     made = np.where(final.passes, cuts.counts, 0).astype(np.int32)
     ledger = ledger_of(ids, names, final, item.partners, made, pa.array(characters))
     out.write_table("ledger", f"{beside(documents.input.digest)}/{documents.path}", ledger)
-    counted = cuts.counted(final.passes) if passage_views(config.views) else {}
-    return {**_counted(ledger), **counted}
+    passages = cuts.counted(final.passes) if passage_views(config.views) else {}
+    return {**counted(ledger), **passages}
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +213,7 @@ def _edited(rows: pa.Table, numbers: NDArray[np.int64], cuts: _Cuts) -> pa.Table
     return rows.set_column(place, "text", replaced)
 
 
-def _counted(ledger: pa.Table) -> dict[str, Any]:
+def counted(ledger: pa.Table) -> dict[str, Any]:
     """Documents and characters in and kept, edits, and documents and samples by reason."""
     kept = ledger.filter(pc.equal(ledger["verdict"], "kept"))
     counts = ledger["reason"].combine_chunks().drop_null().value_counts().to_pylist()

@@ -69,15 +69,17 @@ def measure(
     texts: Sequence[str],
     config: SignalsConfig = DEFAULTS,
     *,
+    views: Sequence[Views] | None = None,
     batch_characters: int = BATCH_CHARACTERS,
 ) -> Measured:
     """All signals of the texts themselves that `config` asks for.
 
-    No text is too odd: an empty one has 0 in every number and a null script.
+    `views` are the spans of each text where they were found before (`found_views`). No text is too
+    odd: an empty one has 0 in every number and a null script.
     """
     parts, cuts = list[Measured](), list[Cuts]()
     for batch in batches(list(map(len, texts)), batch_characters):
-        part = _measure_batch(list(texts[batch]), config)
+        part = _measure_batch(list(texts[batch]), config, views[batch] if views else None)
         parts.append(part)
         cuts += [cut.moved(batch.start) for cut in part.cuts]
     columns = {
@@ -94,7 +96,9 @@ def _joined(parts: Sequence[Any]) -> Any:
     return [value for part in parts for value in part]
 
 
-def _measure_batch(texts: list[str], config: SignalsConfig) -> Measured:
+def _measure_batch(
+    texts: list[str], config: SignalsConfig, found: Sequence[Views] | None
+) -> Measured:
     split = partial(batch_of, splitter=config.splitter)
     batch = split(texts)
     columns: Columns = {"characters": np.diff(batch.offsets)}
@@ -112,7 +116,7 @@ def _measure_batch(texts: list[str], config: SignalsConfig) -> Measured:
         columns |= phrase_signals(lowered)
     by_text = list(map(_text_signals, texts, lowered))
     columns |= {name: [row[name] for row in by_text] for name in by_text[0]}
-    views = _views(texts, config)
+    views = found_views(texts, config) if found is None else list(found)
     columns |= personal_counts([found["personal_data"] for found in views])
     columns["secret_count"] = [len(found["secrets"]) for found in views]
     columns["mojibake_characters"] = [
@@ -121,7 +125,7 @@ def _measure_batch(texts: list[str], config: SignalsConfig) -> Measured:
     return Measured(columns, views, cuts)
 
 
-def _views(texts: list[str], config: SignalsConfig) -> list[Views]:
+def found_views(texts: Sequence[str], config: SignalsConfig) -> list[Views]:
     """The spans of each text by view.
 
     Where a repair would overlap what may have to be hidden, it is left undone: of two spans that

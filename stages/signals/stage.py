@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, ClassVar
 
 from artifacts_schema.config import MapExecution
-from stages.engine import Many, Maybe, One, Stage
+from artifacts_schema.errors import UsageError
+from stages.engine import Many, Maybe, Stage
 from stages.signals.config import SignalsConfig
 
 if TYPE_CHECKING:
-    from stages.engine import Context
+    from stages.engine import Context, Inputs
     from stages.signals.tables import Given
 
+CHAT = ("conversations", "preferences")
 COUNTED = (
-    *("documents", "characters"),
+    "characters",
     *("emails", "ip_addresses", "phones", "ibans", "cards", "secrets"),
     "mojibake_characters",
 )
-"""Counters of the manifest."""
+"""Counters of the manifest, beside the rows by kind."""
+_OF_PAGES = ("pages", "page_views", "url_lists")
 
 
 class Signals(Stage):
@@ -32,11 +36,16 @@ class Signals(Stage):
     `quality_models`, or `published_models`, bring signals of their own; what `pages` say of a
     document is carried on. Personal data, secrets and mojibake are stored as spans of views, which
     `filter` applies, beside those of `page_views`. Thresholds are `filter`'s too.
+
+    In place of documents it takes conversations and preferences: the same is measured of each row,
+    and a span names its message.
     """
 
-    name, version, reproducible = "signals", 3, "bytes"
+    name, version, reproducible = "signals", 4, "bytes"
     inputs: ClassVar = {
-        "documents": One("documents"),
+        "documents": Maybe("documents"),
+        "conversations": Many("conversations"),
+        "preferences": Many("preferences"),
         "pages": Maybe("pages"),
         "page_views": Maybe("views"),
         "language_model": Maybe("snapshot"),
@@ -55,18 +64,31 @@ class Signals(Stage):
     handles_documents = True
     Config, Execution = SignalsConfig, MapExecution
 
+    @classmethod
+    def check_plan(cls, config: SignalsConfig, inputs: Inputs) -> None:
+        check_roles({role for role, given in inputs.items() if given})
+
     def run(self, context: Context) -> None:
+        from stages.signals.chat import measure_chat_shard
         from stages.signals.columns import description_of_columns, signals_of
         from stages.signals.tables import measure_shard
+        from stages.text.chat_rows import chat_shards
 
-        config, documents = context.config, context.one("documents")
+        config, documents = context.config, context.many("documents")
+        check_roles({role for role in self.inputs if context.many(role)}, where="signals")
         given = self._given(context)
         columns = description_of_columns(config, signals_of(given.asked(config)))
         context.write_json("signals", "signals.json", columns)
-        results = context.map(measure_shard, documents.shards(), config=config, given=given)
-        totals = {name: sum(result.value[name] for result in results) for name in COUNTED}
+        chat = {role: context.many(role) for role in CHAT}
+        shards = [shard for one in documents for shard in one.shards()]
+        results = context.map(measure_shard, shards, config=config, given=given)
+        talks = chat_shards(chat, where="signals")
+        results += context.map(measure_chat_shard, talks, config=config, given=given)
+        kinds = CHAT if any(chat.values()) else ("documents",)
+        totals = {name: sum(r.value.get(name, 0) for r in results) for name in (*kinds, *COUNTED)}
         context.count(**totals)
-        context.conserve(records_in=documents.rows, out=totals["documents"], dropped={})
+        records = sum(one.rows for given in (documents, *chat.values()) for one in given)
+        context.conserve(records_in=records, out=sum(totals[kind] for kind in kinds), dropped={})
 
     @staticmethod
     def _given(context: Context) -> Given:
@@ -90,4 +112,17 @@ class Signals(Stage):
             page_views=context.maybe("page_views"),
             url_lists=context.work if urls else None,
             word_lists=context.work if words else None,
+        )
+
+
+def check_roles(given: Collection[str], where: str | None = None) -> None:
+    """UsageError unless there are documents, or conversations and preferences, to measure."""
+    chat = [role for role in CHAT if role in given]
+    if not chat and "documents" not in given:
+        raise UsageError("give documents, or conversations and preferences", where=where)
+    if chat and (others := [role for role in ("documents", *_OF_PAGES) if role in given]):
+        raise UsageError(
+            f"{' and '.join(chat)} go with no {', '.join(others)}",
+            where=where,
+            hint="measure documents in one step, conversations and preferences in another",
         )

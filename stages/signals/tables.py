@@ -20,7 +20,7 @@ from stages.signals.columns import Asked, signals_of
 from stages.signals.config import SignalsConfig
 from stages.signals.language import languages
 from stages.signals.line_language import line_language_shares
-from stages.signals.measure import Columns, measure
+from stages.signals.measure import Columns, Measured, Views, measure
 from stages.signals.models import Models
 from stages.signals.perplexity import perplexity_signals
 from stages.signals.url_lists import load_lists
@@ -63,9 +63,32 @@ def measure_shard(
     """Write the signals and views of a shard beside it; return what it counted."""
     documents = shard.read(["doc_id", "url", "language", "text"])
     ids, urls = documents["doc_id"], documents["url"].to_pylist()
-    texts = documents["text"].to_pylist()
+    texts, declared = documents["text"].to_pylist(), documents["language"].to_pylist()
     pages, page_views = beside(given.pages, shard, ids), beside(given.page_views, shard, ids)
-    measured = measure(texts, config)
+    columns, measured = measured_columns(texts, urls, declared, config, given, pages)
+    wanted = [signal.column for signal in signals_of(given.asked(config))]
+    schema = KINDS["signals"].tables["*.parquet"].arrow(wanted)
+    out.write_table("signals", shard.path, pa.table({"doc_id": ids, **columns}, schema=schema))
+    further = None if page_views is None else page_views["spans"]
+    views = view_table(ids, measured.views, measured.cuts, further)
+    out.write_table("views", shard.path, views)
+    return {"documents": documents.num_rows, **counted(columns)}
+
+
+def measured_columns(
+    texts: Sequence[str],
+    urls: Sequence[str | None],
+    declared: Sequence[str | None],
+    config: SignalsConfig,
+    given: Given,
+    pages: pa.Table | None = None,
+    views: Sequence[Views] | None = None,
+) -> tuple[Columns, Measured]:
+    """Every column of the run for some texts, and what was measured of the texts themselves.
+
+    `declared` are their languages as the source names them; for `views` see `measure`.
+    """
+    measured = measure(texts, config, views=views)
     columns = measured.columns
     columns |= url_signals(urls)
     columns |= code_signals(
@@ -73,19 +96,17 @@ def measure_shard(
     )
     if given.url_lists is not None:
         columns |= list_signals(urls, columns["host"], load_lists(given.url_lists))
-    columns |= _judged(texts, documents["language"].to_pylist(), columns, config, given)
+    columns |= _judged(texts, declared, columns, config, given)
     if pages is not None:
         columns |= page_signals(pages)
-    wanted = [signal.column for signal in signals_of(given.asked(config))]
     # Arrow would leave out what the schema does not name, without a word.
-    assert columns.keys() == {column.name for column in wanted}
-    schema = KINDS["signals"].tables["*.parquet"].arrow(wanted)
-    out.write_table("signals", shard.path, pa.table({"doc_id": ids, **columns}, schema=schema))
-    further = None if page_views is None else page_views["spans"]
-    views = view_table(ids, measured.views, measured.cuts, further)
-    out.write_table("views", shard.path, views)
+    assert columns.keys() == {signal.name for signal in signals_of(given.asked(config))}
+    return columns, measured
+
+
+def counted(columns: Columns) -> dict[str, int]:
+    """What the manifest counts of some columns."""
     return {
-        "documents": documents.num_rows,
         "characters": int(sum(columns["characters"])),
         "emails": sum(columns["email_count"]),
         "ip_addresses": sum(columns["ip_count"]),

@@ -46,7 +46,7 @@ WARM = 1_000
 """Documents of the runs that do not count: they compile, and fill caches."""
 GROWTH = (20_000, 100_000, 400_000, 1_000_000)
 MEMORY = (100_000, 400_000)
-KEEP_ALL = ("rules=[]", "views=[]")
+KEEP_ALL = ("rules=[]", "views=[]", "personal_data=keep")
 """For `filter`: duplicates alone decide."""
 UNVERIFIED = "verify=false"
 LEAN = ("index=false", "recall_sample=0")

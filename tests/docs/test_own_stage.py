@@ -59,7 +59,8 @@ def test_the_stage_runs_by_entry_point_and_filter_drops_what_it_excludes(
     assert len(made["samples"]["blocklist"]) == 2
 
     inputs = ["--input", "documents=quickstart/web", "--input", "exclusions=blocked"]
-    kept = ingot("stage", "filter", *inputs, "--set", "rules=[]", "--json")["manifest"]
+    settings = ["--set", "rules=[]", "--set", "personal_data=keep"]
+    kept = ingot("stage", "filter", *inputs, *settings, "--json")["manifest"]
     assert kept["conservation"] == {"records_in": 3, "out": 1, "dropped": {"exclusion": 2}}
 
 

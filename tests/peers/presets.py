@@ -97,7 +97,9 @@ def answers(texts: Sequence[str], splitter: Splitter) -> tuple[dict[str, list[An
 
 def first_rules(signals: pa.Table, preset: str) -> list[str | None]:
     """The reason that the stage `filter` would write for each document."""
-    config = FilterConfig(rules=(preset,), views=())
+    config = FilterConfig.parse(
+        {"rules": (preset,), "views": (), "personal_data": "keep"}, where="peers"
+    )
     names = [rule.name for rule in PRESETS[preset]]
     sources = pa.chunked_array([pa.repeat(pa.scalar("web"), len(signals))])
     found = findings(rule_checks(config, sources, signals), names, len(signals))

@@ -63,7 +63,8 @@ def two_snapshots(store, given, measured, make_documents, run_stage):
         ],
     )
     config = {"rules": [], "duplicates": {"unverified": "accept"}}
-    first = run_stage(Filter, config, {"documents": [old], "duplicates": [of_old]})
+    kept = {**config, "personal_data": "keep"}
+    first = run_stage(Filter, kept, {"documents": [old], "duplicates": [of_old]})
     spans = {
         d: [
             {"view": LINES, "start": 0, "end": 4, "label": "a", "replacement": ""},
@@ -82,7 +83,7 @@ def two_snapshots(store, given, measured, make_documents, run_stage):
         "duplicates": [of_old, of_new],
         "ledger": [(first, "ledger")],
     }
-    made = run_stage(Filter, {**config, "views": ["personal_data", LINES]}, inputs)
+    made = run_stage(Filter, {**config, "views": ["personal_data", "secrets", LINES]}, inputs)
     store.set_ref("demo/filter", made.stage, made.key)
     return made, of_old, inputs
 

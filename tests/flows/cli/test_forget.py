@@ -31,7 +31,11 @@ TEXTS = ["the first of three texts", "a second text, of a neighbour", "third and
 ADDRESS = "https://example.org/private/{}?token=s3cret"
 UNKNOWN = "f" * 32
 ROOT = Path(__file__).resolve().parents[3]
-NOTHING: dict[str, object] = {"rules": [], "duplicates": {"exact": None, "threshold": None}}
+NOTHING: dict[str, object] = {
+    "rules": [],
+    "duplicates": {"exact": None, "threshold": None},
+    "personal_data": "keep",
+}
 
 
 def doc_id(number: int) -> str:

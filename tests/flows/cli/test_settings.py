@@ -10,7 +10,8 @@ from stages.filter.config import FilterConfig
 
 
 @pytest.mark.parametrize(
-    "text", ["duplicates.threshold=0.7", "filter.duplicates.threshold=0.7", " filter.views=[]"]
+    "text",
+    ["duplicates.threshold=0.7", "filter.duplicates.threshold=0.7", " filter.languages=[en]"],
 )
 def test_a_path_may_begin_with_the_step_as_a_run_takes_it(text: str) -> None:
     config = changed(FilterConfig(), [text])

@@ -108,7 +108,7 @@ def test_samples_show_no_personal_data(ingot, asked):
 
 
 def test_samples_hide_personal_data_that_the_corpus_keeps(store, run_stage, inputs, ingot):
-    made = run_stage(Filter, {**CONFIG, "views": []}, inputs)
+    made = run_stage(Filter, {**CONFIG, "views": [], "personal_data": "keep"}, inputs)
     told = ingot("what-if", made.key, "--set", "gopher_few_words=30")
     assert told.exit_code == 0, told.output
     assert "somebody@" not in told.stdout

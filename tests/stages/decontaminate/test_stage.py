@@ -13,6 +13,7 @@ from artifacts_schema.errors import UsageError
 from artifacts_schema.kinds import beside
 from artifacts_schema.manifest import Manifest
 from stages.decontaminate.stage import Decontaminate
+from stages.text.normalise import normalised_words
 
 Given = tuple[Manifest, str]
 Make = Callable[..., Any]
@@ -23,7 +24,7 @@ SHORT = "Name the largest moon of the planet Saturn now"
 TINY = "What is rust?"
 ITEMS = [
     ("long", LONG, ["The Elbe", "The Rhine"], 0),  # 16 + 2 words: 6 13-grams
-    ("short", SHORT, ["Titan", "Rhea"], 0),  # 9 + 1 words: one 10-gram
+    ("short", SHORT, ["Titan", "Rhea"], 0),  # 9 + 1 words: one 9-gram, one 10-gram
     ("tiny", TINY, ["Iron oxide", "A fish"], 0),  # 3 + 2 words: too short
     ("clean", "a question that no document holds " * 3, [], None),
 ]
@@ -85,8 +86,9 @@ def test_documents_name_the_items_they_hold(
     # The prompt alone shares the n-grams that do not reach the answer: all but the last two, and
     # one more, for both answers begin with "the".
     assert wrong["ngrams_hit"] == wrong["hits"][0]["ngrams"] == 5
-    assert (whole["ngrams"], whole["ngrams_hit"]) == (1, 1)
-    assert WHOLE[whole["hits"][0]["start"] : whole["hits"][0]["end"]] == f"{SHORT}, titan"
+    # Prompt, and prompt and answer, begin at one place; the shorter is the first there.
+    assert (whole["ngrams"], whole["ngrams_hit"], whole["hits"][0]["ngrams"]) == (1, 1, 2)
+    assert WHOLE[whole["hits"][0]["start"] : whole["hits"][0]["end"]] == SHORT
 
 
 def test_items_tell_how_much_of_them_is_held(
@@ -95,7 +97,7 @@ def test_items_tell_how_much_of_them_is_held(
     made = run(run_stage, [documents], benchmarks)
     assert read_table(made, "contamination", "items.parquet").to_pylist() == [
         {"benchmark": "exam", "item_id": "long", "documents": 2, "ngrams": 6, "ngrams_hit": 6},
-        {"benchmark": "exam", "item_id": "short", "documents": 1, "ngrams": 1, "ngrams_hit": 1},
+        {"benchmark": "exam", "item_id": "short", "documents": 1, "ngrams": 2, "ngrams_hit": 2},
     ]
     assert made.counts == {
         "documents": 5,
@@ -127,7 +129,7 @@ def test_common_ngrams_are_ignored_on_request(
     items = read_table(made, "contamination", "items.parquet").to_pylist()
     assert [(i["item_id"], i["documents"], i["ngrams_hit"]) for i in items] == [
         ("long", 1, 1),
-        ("short", 1, 1),
+        ("short", 1, 2),
     ]
 
 
@@ -188,3 +190,26 @@ def test_planted_real_items_are_found_and_nothing_else(
     assert hits == {page: [str(item)] for page, item in planted.items()}
     held = read_table(made, "contamination", "items.parquet").to_pylist()
     assert all(item["ngrams"] == item["ngrams_hit"] for item in held)
+
+
+def test_short_real_questions_are_found_without_their_answers(
+    make_documents: Make,
+    make_benchmarks: Make,
+    run_stage: Make,
+    read_table: Read,
+    shared_data: Path,
+) -> None:
+    """30 of 30 planted MMLU questions of 9 to 12 words; as prompt + answer alone only 2."""
+    import zstandard
+
+    with zstandard.open(shared_data / "bench/mmlu-test.jsonl.zst", "rt") as lines:
+        rows = [json.loads(line) for line in lines]
+    short = [row for row in rows if 9 <= len(normalised_words(row["question"])) <= 12][:30]
+    documents = make_documents([[f"{OTHER} {row['question']} {OTHER}" for row in short]])
+    items = [(row["id"], row["question"], row["choices"], row["gold"]) for row in short]
+    benchmarks = make_benchmarks(items)
+    found = run(run_stage, [documents], benchmarks)
+    held = read_table(found, "contamination", "items.parquet")["item_id"].to_pylist()
+    assert held == [row["id"] for row in short]
+    joined = run(run_stage, [documents], benchmarks, {"passages": "answer"})
+    assert joined.counts["items_hit"] < 5

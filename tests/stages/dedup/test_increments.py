@@ -93,7 +93,8 @@ class Runs:
             "duplicates": [(manifest, "duplicates") for manifest in told],
             "ledger": [(manifest, "ledger") for manifest in ledgers],
         }
-        manifest: Manifest = self._run(Filter, {"rules": [], **config}, roles)
+        config = {"rules": [], "personal_data": "keep", **config}
+        manifest: Manifest = self._run(Filter, config, roles)
         return manifest
 
     def tables(self, manifest: Manifest, name: str) -> dict[str, str]:

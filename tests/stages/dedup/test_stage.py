@@ -304,7 +304,8 @@ def test_passages_stand_beside_the_documents_and_are_cut_by_filter(
     assert {f"{folder}/00000.parquet", f"{folder}/00001.parquet"} <= set(paths)
     first = min(one["doc_id"] for one in given)
     roles |= {"views": [(manifest, "views")], "duplicates": [(manifest, "duplicates")]}
-    kept = run_stage(Filter, {"rules": [], "views": ["duplicate_lines@ccnet"]}, roles)
+    config = {"rules": [], "views": ["duplicate_lines@ccnet"], "personal_data": "keep"}
+    kept = run_stage(Filter, config, roles)
     for one in read_table(kept, "documents").to_pylist():
         number = [row["doc_id"] for row in given].index(one["doc_id"])
         has_header = header in one["text"]

@@ -12,7 +12,7 @@ from stages.engine.page import Artifact, page_of, summary_of
 from stages.filter.stage import Filter
 
 HOSTILE = "<script>alert(1)</script> \x1b[31m"
-CONFIG = {"rules": ["garbled", "fineweb@code"], "views": ["personal_data"]}
+CONFIG = {"rules": ["garbled", "fineweb@code"], "views": ["personal_data", "secrets"]}
 FINE = {
     "replacement_character_share": 0.0,
     "terminal_punctuation_line_share": 0.5,
@@ -192,6 +192,7 @@ def test_thresholds_by_language_are_shown_where_they_differ(
     signals = [{"doc_id": d, **FINE, "language": lang} for d, lang in (("a", "de"), ("b", "en"))]
     config = {
         **CONFIG,
+        "personal_data": "keep",
         "thresholds_by_language": {"de": {"fineweb_short_lines": 0.9}},
         "rules_by_language": {"ja": ["garbled"]},
     }
@@ -251,14 +252,20 @@ def test_one_collected_input_of_two_is_counted_as_such(store: Store, decided: Ma
 
 
 def test_nothing_dropped_is_said(store: Store, run_stage: Any, make_documents: Any) -> None:
-    manifest = run_stage(Filter, {"rules": []}, {"documents": [make_documents([["one", "two"]])]})
+    manifest = run_stage(
+        Filter,
+        {"rules": [], "personal_data": "keep"},
+        {"documents": [make_documents([["one", "two"]])]},
+    )
     page: dict[str, Any] = by_title(store, manifest)
     assert page["Dropped documents"].text == "None: every document passed every rule."
     assert "Documents that fail two rules" not in page
 
 
 def test_an_empty_corpus_has_a_page(store: Store, run_stage: Any, make_documents: Any) -> None:
-    manifest = run_stage(Filter, {"rules": []}, {"documents": [make_documents([[]])]})
+    manifest = run_stage(
+        Filter, {"rules": [], "personal_data": "keep"}, {"documents": [make_documents([[]])]}
+    )
     page: dict[str, Any] = by_title(store, manifest)
     assert page["Documents and characters kept"].rows[0] == ("documents", 0, 0, 0)
     assert "Documents by verdict" not in page

@@ -12,14 +12,14 @@ from hypothesis import HealthCheck, settings
 from hypothesis import given as drawn
 from hypothesis import strategies as st
 
-from artifacts_schema.errors import InputError
+from artifacts_schema.errors import InputError, UsageError
 from stages.dedup.passages import lines, sentences, substrings
 from stages.filter.passages import PASSAGES
 from stages.filter.stage import Filter
 
 Make = Callable[..., Any]
 LINES = "duplicate_lines@ccnet"
-CONFIG = {**NO_RULES, "views": [LINES, "personal_data"]}
+CONFIG = {**NO_RULES, "views": [LINES, "personal_data", "secrets"]}
 
 
 def span(start: int, end: int, label: str, view: str = LINES, instead: str = "") -> dict[str, Any]:
@@ -67,7 +67,7 @@ def test_a_passage_is_cut_where_its_first_holder_stays(four: Any, decide: Any) -
     # With c, the line of c goes too; with no view named, nothing does, and nothing is counted.
     _, kept, _ = decide(CONFIG, **{role: four[role] for role in ("documents", "views")})
     assert [row["text"] for row in kept] == ["one line", ", ", "two", "ha  "]
-    manifest, kept, _ = decide({**CONFIG, "views": ["personal_data"]}, **four)
+    manifest, kept, _ = decide({**CONFIG, "views": ["personal_data", "secrets"]}, **four)
     assert [row["text"] for row in kept] == ["one line", "one line, two", "ha ha one line"]
     assert "passages_cut" not in manifest.counts
 
@@ -96,7 +96,7 @@ def test_a_document_that_passages_would_empty_keeps_its_text(
         "d": [span(4, 7, "a"), span(0, 3, "short", "lines")],
     }
     views = passages(given, {f"{folder(documents)}/00000.parquet": spans})
-    config = {**CONFIG, "views": [LINES, "personal_data", "lines"]}
+    config = {**CONFIG, "views": [LINES, "personal_data", "secrets", "lines"]}
     manifest, kept, told = decide(config, documents=documents, views=views)
     # d would be empty by both views together, and not by `lines` alone: that one is made.
     assert [row["text"] for row in kept] == ["one", " one ", "@ ", " one"]
@@ -106,7 +106,7 @@ def test_a_document_that_passages_would_empty_keeps_its_text(
 
 
 def test_passages_lie_beside_other_views_of_the_same_documents(
-    given: Make, make_documents: Make, decide: Any, caplog: pytest.LogCaptureFixture
+    given: Make, make_documents: Make, decide: Any
 ) -> None:
     """Plain tables in the order of the documents, folders wherever they stand."""
     one = make_documents([[document("a", "mail x@y.co now")]])
@@ -123,17 +123,16 @@ def test_passages_lie_beside_other_views_of_the_same_documents(
         given, {f"{folder(two)}/00000.parquet": {"b": [span(11, 15, "a", PASSAGES[2])]}}
     )
     roles = {"documents": [one, two], "views": [of_two, *plain, more, of_one]}
-    config = {**CONFIG, "views": ["personal_data", LINES, PASSAGES[2]]}
+    config = {**CONFIG, "views": ["personal_data", "secrets", LINES, PASSAGES[2]]}
     _, kept, _ = decide(config, **roles)
     assert [row["text"] for row in kept] == ["mail @ now", " @ "]
-    assert "passages" not in caplog.text
     with pytest.raises(InputError, match="no views with folders cover documents") as error:
         decide(config, **{**roles, "views": [*plain, of_two]})
     assert one[0].key[:12] in error.value.what
     with pytest.raises(InputError, match="1 inputs of role 'views' for 2"):
         decide(config, **{**roles, "views": [plain[0], of_one, of_two]})
-    decide(config, **{**roles, "views": plain})
-    assert "no views of dedup are given, so no passages are cut" in caplog.text
+    with pytest.raises(UsageError, match="no passages would be cut"):
+        decide(config, **{**roles, "views": plain})
 
 
 def test_a_holder_that_an_earlier_run_kept_is_a_holder(
@@ -146,7 +145,7 @@ def test_a_holder_that_an_earlier_run_kept_is_a_holder(
         for d, ids in ((old, "ab"), (new, "c"))
     ]
     excluded = given("exclusions", {"0.parquet": [{"doc_id": "b", "reason": "x"}]})
-    first, _, _ = decide(CONFIG, documents=old, duplicates=duplicates[0], exclusions=excluded)
+    first, _, _ = decide(NO_RULES, documents=old, duplicates=duplicates[0], exclusions=excluded)
     spans = {"c": [span(0, 3, "a"), span(4, 7, "b"), span(8, 13, "z")]}
     views = passages(given, {f"{folder(new)}/00000.parquet": spans})
     roles = {"documents": new, "views": views, "duplicates": duplicates}
@@ -191,7 +190,7 @@ def test_no_word_is_lost_from_the_corpus(request: pytest.FixtureRequest, data: A
         excluded = [{"doc_id": str(n), "reason": "x"} for n in sorted(gone)]
         manifest = run_stage(
             Filter,
-            {**NO_RULES, "views": [LINES]},
+            {**NO_RULES, "views": [LINES], "personal_data": "keep"},
             {
                 "documents": [documents],
                 "views": [passages(given, tables)],

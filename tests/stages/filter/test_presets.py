@@ -289,7 +289,9 @@ def test_personal_data_that_drops_documents_is_a_rule_for_every_source() -> None
 def test_views_that_rules_take_for_made_are_known() -> None:
     chain = FilterConfig(rules=("fineweb_chain@datatrove", "garbled"))
     assert chain.views_presumed() == ("c4@fineweb",)
-    made = FilterConfig(rules=("fineweb_chain@datatrove",), views=("c4@fineweb", "personal_data"))
+    made = FilterConfig(
+        rules=("fineweb_chain@datatrove",), views=("c4@fineweb", "personal_data", "secrets")
+    )
     assert made.views_presumed() == ()
 
 

@@ -182,11 +182,12 @@ def test_kept_text_is_redacted_and_edits_are_counted(
     assert [told[d]["characters"] for d in "abc"] == [43, 12, 7]
     assert manifest.counts["edits"] == 2
 
-    config = {**NO_RULES, "views": ["lines"]}
+    keep = {**NO_RULES, "personal_data": "keep"}
+    config = {**keep, "views": ["lines"]}
     _, kept, told = decide(config, documents=documents, views=views)
     assert [row["text"] for row in kept] == [texts[0], "hing here"]
     assert told["c"]["reason"] == "empty_after_edits"
-    _, kept, _ = decide({**NO_RULES, "views": []}, documents=documents, views=views)
+    _, kept, _ = decide({**keep, "views": []}, documents=documents, views=views)
     assert [row["text"] for row in kept] == texts
 
 
@@ -219,7 +220,10 @@ def test_shards_and_workers_change_no_decision(
         outcomes.append((kept, told))
     inputs = {role: [found] for role, found in roles.items()}
     assert (
-        run_stage(Filter, QUALITY, inputs, {"workers": 2}, force=True).outputs == manifest.outputs
+        run_stage(
+            Filter, {**QUALITY, "personal_data": "keep"}, inputs, {"workers": 2}, force=True
+        ).outputs
+        == manifest.outputs
     )
     assert outcomes[0] == outcomes[1] == outcomes[2]
     # 07 stays: its only partner, 03, is gone; 08 goes for the nearer of 07 and 01.
@@ -311,7 +315,7 @@ def test_rules_of_edited_text_warn_where_the_edits_are_not_made(
     assert kept[0]["text"] == "some text"
     assert "rules judge the text after view 'c4@fineweb'" in caplog.text
     caplog.clear()
-    _, kept, _ = decide({"rules": [view], "views": [view, "personal_data"]}, **roles)
+    _, kept, _ = decide({"rules": [view], "views": [view, "personal_data", "secrets"]}, **roles)
     assert kept[0]["text"] == "some"
     assert "rules judge" not in caplog.text
 

@@ -31,7 +31,7 @@ CONFIG: dict[str, Any] = {
     "thresholds": {"fineweb_newlines": 0.4},
     "thresholds_by_language": {"de": {"fineweb_few_ended_lines": 0.3}},
     "contamination": {"min_ngrams_hit": 2},
-    "views": ["lines", "personal_data"],
+    "views": ["lines", "personal_data", "secrets"],
     "personal_data": {"iban": "drop", "phone": "keep"},
 }
 
@@ -127,6 +127,7 @@ def given_of(read_input: Any) -> Callable[[dict[str, list[Reference]]], Given]:
         found = {role: [read_input(*one) for one in given] for role, given in roles.items()}
         contamination = (found.pop("contamination", None) or [None])[0]
         names = ("documents", "signals", "views", "duplicates", "ledger", "exclusions")
+        names += ("conversations", "preferences")
         return Given(contamination=contamination, **{role: found.get(role, []) for role in names})
 
     return load

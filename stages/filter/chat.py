@@ -1,0 +1,201 @@
+"""Decisions about conversations and preference pairs, each as a whole, and the kept rows redacted.
+
+They are asked what the config says of personal data, contamination, exclusions and languages, and
+the rules of sources that `rules_by_source` names; not `rules`, which are made for prose. Copies are
+not looked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from artifacts_schema.errors import InputError
+from artifacts_schema.kinds import KINDS
+from stages.filter.assess import check_names, contamination_of, exclusion_check
+from stages.filter.bounds import rule_checks
+from stages.filter.checks import Findings, findings, language_check
+from stages.filter.config import FilterConfig
+from stages.filter.coverage import name_of, read_beside
+from stages.filter.edits import Edits, Spans, apply, edits_of
+from stages.filter.ids import all_differ
+from stages.filter.ledger import ledger_of
+from stages.filter.write import counted
+from stages.text.chat_rows import ID_COLUMN, ChatShard, Row, chat_shards, texts_of, with_text
+
+if TYPE_CHECKING:
+    from stages.engine import Input, Shard, ShardOutput
+
+
+@dataclass(frozen=True)
+class ChatBeside:
+    """A shard of conversations or preferences and the tables that describe it."""
+
+    id: str
+    chat: ChatShard
+    signals: Shard | None
+    views: tuple[Shard, ...]
+    contamination: Shard | None
+
+
+def line_up_chat(
+    chat: Mapping[str, Sequence[Input]],
+    signals: Sequence[Input],
+    views: Sequence[Input],
+    contamination: Input | None,
+    config: FilterConfig,
+) -> list[ChatBeside]:
+    """The shards of all inputs by role, each with what lies beside it.
+
+    InputError if two signals describe one shard, if contamination does not cover it, or if nothing
+    marks what the config would redact.
+    """
+    redacts = any(config.personal_data.redacted().values())
+    overlap = [] if contamination is None else [contamination]
+    return [
+        ChatBeside(
+            id=one.id,
+            chat=one,
+            signals=next(iter(_at(signals, one, most=1)), None),
+            views=tuple(_at(views, one, least=int(redacts))),
+            contamination=next(iter(_at(overlap, one, least=len(overlap))), None),
+        )
+        for one in chat_shards(chat, where="filter")
+    ]
+
+
+def _at(
+    side: Sequence[Input], one: ChatShard, least: int = 0, most: int | None = None
+) -> list[Shard]:
+    """The tables of `side` that describe a shard."""
+    found = [shard for given in side for shard in given.shards() if shard.path == one.path]
+    if len(found) < least or (most is not None and len(found) > most):
+        what = side[0].kind if side else "views"
+        described = "twice" if found else "by none"
+        raise InputError(
+            f"{one.role} {name_of(one.shard.input)} are described {described} of the {what} given",
+            where="filter",
+            hint=f"give the {what} that were made of these {one.role}, once",
+        )
+    return found
+
+
+def check_ids(shards: Sequence[ChatShard]) -> None:
+    """InputError if two rows bear one id."""
+    for role, column in ID_COLUMN.items():
+        tables = [one.shard.read([column])[column] for one in shards if one.role == role]
+        ids = pa.chunked_array([c for ids in tables for c in ids.chunks], pa.string())
+        if not all_differ(pa.concat_arrays([pa.array([], pa.string()), *ids.chunks])):
+            raise InputError(
+                f"two {role} bear the same id",
+                where="filter",
+                hint=f"the same {role}, or overlapping snapshots under one name, came in twice",
+            )
+
+
+def assess_chat(
+    item: ChatBeside, ids: pa.ChunkedArray, sources: pa.ChunkedArray, config: FilterConfig,
+    exclusions: Sequence[Input],
+) -> Findings:  # fmt: skip
+    """What each row fails."""
+    names = check_names(config)
+    if not len(ids):
+        return findings([], names, 0)
+    signals = None if item.signals is None else read_beside(item.signals, ids)
+    checks = rule_checks(config.for_chat(), sources, signals)
+    if config.languages:
+        own = sorted(config.rules_by_source)
+        checks.insert(0, language_check(signals, sources, sorted(config.languages), own))
+    if item.contamination is not None:
+        checks.append(contamination_of(read_beside(item.contamination, ids), config))
+    checks += exclusion_check(ids, exclusions)
+    return findings(checks, names, len(ids))
+
+
+@dataclass(frozen=True, eq=False)
+class ChatAssessed:
+    """What the rows of a shard fail, and what `what-if` tells of them."""
+
+    ids: pa.ChunkedArray
+    sources: pa.ChunkedArray
+    characters: pa.ChunkedArray
+    """Null where no signal counts them."""
+    findings: Findings
+
+
+def verdicts_of_chat(
+    item: ChatBeside, config: FilterConfig, exclusions: Sequence[Input]
+) -> ChatAssessed:
+    """The decision about a shard, without a run."""
+    table = item.chat.shard.read([ID_COLUMN[item.chat.role], "source"])
+    ids, sources = table.columns
+    characters = pa.chunked_array([pa.nulls(len(ids), pa.int64())])
+    if item.signals is not None:
+        characters = read_beside(item.signals, ids, ["doc_id", "characters"])["characters"]
+    return ChatAssessed(
+        ids, sources, characters, assess_chat(item, ids, sources, config, exclusions)
+    )
+
+
+def write_chat(
+    item: ChatBeside, out: ShardOutput, *, config: FilterConfig, exclusions: list[Input]
+) -> dict[str, Any]:
+    """Write the kept rows of a shard and its ledger; return what was counted."""
+    role, rows = item.chat.role, item.chat.rows()
+    schema = KINDS[role].tables["*.parquet"].arrow()
+    table = pa.Table.from_pylist(rows, schema=schema)
+    ids = table[ID_COLUMN[role]]
+    final = assess_chat(item, ids, table["source"], config, exclusions)
+    characters = [sum(len(text.text) for text in texts_of(row, role)) for row in rows]
+    edits = _redacted(item, ids, rows, final.passes, config)
+    kept = [row for row, stays in zip(rows, final.passes.tolist(), strict=True) if stays]
+    out.write_table(role, f"{item.id}.parquet", pa.Table.from_pylist(kept, schema=schema))
+    partners = pa.nulls(len(rows), pa.string())
+    ledger = ledger_of(
+        ids, check_names(config), final, partners, edits, pa.array(characters, pa.int64())
+    )
+    out.write_table("ledger", item.chat.path, ledger)
+    told = counted(ledger)
+    return {role: told.pop("documents"), f"{role}_kept": told.pop("kept"), **told}
+
+
+def _redacted(
+    item: ChatBeside,
+    ids: pa.ChunkedArray,
+    rows: Sequence[Row],
+    kept: NDArray[np.bool_],
+    config: FilterConfig,
+) -> NDArray[np.int32]:
+    """Make the edits of kept rows, in the rows themselves; how many there are in each."""
+    made = np.zeros(len(rows), dtype=np.int32)
+    places, edits = _edits(item, ids, config)
+    counts = edits.counts.tolist()
+    for number, (row, place) in enumerate(places):
+        if counts[number] and kept[row]:
+            with_text(rows[row], place, partial(apply, edits=edits.of(number)))
+            made[row] += counts[number]
+    return made
+
+
+def _edits(
+    item: ChatBeside, ids: pa.ChunkedArray, config: FilterConfig
+) -> tuple[list[tuple[int, str]], Edits]:
+    """The texts that have spans, as rows and places, and the edits of each."""
+    lists = [read_beside(one, ids)["spans"].combine_chunks() for one in item.views]
+    lengths = [pc.list_value_length(rows).to_numpy(False) for rows in lists]
+    owners = [np.repeat(np.arange(len(counts)), counts) for counts in lengths]
+    spans = KINDS["views"].tables["chat/*.parquet"].arrow().field("spans").type.value_type
+    flat = pa.concat_arrays([pa.array([], spans), *(rows.flatten() for rows in lists)])
+    numbers: dict[tuple[int, str], int] = {}
+    held = np.concatenate([np.empty(0, np.int64), *owners]).tolist()
+    keys = zip(held, flat.field("place").to_pylist(), strict=True)
+    text_of = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+    edits = edits_of(Spans(text_of, flat, len(numbers)), config.views, config.personal_data.kept())
+    return list(numbers), edits
