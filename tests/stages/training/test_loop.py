@@ -115,7 +115,7 @@ def train(
         model = Decoder(shape.with_vocabulary(29), seed=3)
         optimizer = build_optimizer(model, OptimizerConfig(), precision)
         context = context or FakeContext()
-        log = RunLog(work / "log.jsonl")
+        log = RunLog(work / "log")
         trainer = Trainer(
             model=model,
             optimizer=optimizer,
