@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -251,9 +250,9 @@ class RollingCheckpoints:
         try:
             sealed.seal(target, writers, {"position": asdict(position)})
             reached("checkpoint written")
-        except (OSError, SafetensorError) as error:
+        except OSError as error:
             raise StoreError(
-                f"cannot write a checkpoint: {getattr(error, 'strerror', None) or error}",
+                f"cannot write a checkpoint: {error.strerror or error}",
                 where=str(target),
                 hint="free space or fix permissions; the same command goes on from the one before",
             ) from None
