@@ -202,10 +202,10 @@ def _is_earlier(holder: str, than: str) -> bool:
 
 
 def _newest_other(root: Path, code: str) -> Path | None:
-    """What was changed last of what other programs left."""
+    """What the newest holder left of those that ran another program."""
     found = (_newest_whole(one) for one in _folders(root) if one.name != code)
     left = [one for one in found if one is not None and _holds_anything(one)]
-    return max(left, key=_changed, default=None)
+    return max(left, key=lambda one: one.name, default=None)
 
 
 def _take_over(backend: Backend, key: str, source: Path, target: Path) -> None:
@@ -269,11 +269,6 @@ def _names(folder: Path) -> list[str]:
         return []
 
 
-def _changed(folder: Path) -> float:
-    """When something in a folder was written last."""
-    return max(path.stat().st_mtime for path in (folder, *_walked(folder)))
-
-
 def _walked(folder: Path) -> Iterator[Path]:
     """All files below a folder; OSError where one of its folders cannot be read."""
 
@@ -298,8 +293,8 @@ class _Published:
     backend: Backend
     lease: Lease
     code: str
-    files: dict[str, float] = field(default_factory=dict)
-    """Below the run's `state/`: when each was written."""
+    files: set[str] = field(default_factory=set)
+    """Below the run's `state/`."""
     sets: dict[str, str] = field(default_factory=dict)
     """Name → place (`<code>/<holder>`) of each whole set."""
 
@@ -308,16 +303,15 @@ class _Published:
         """Those of the newest holder of this `code`."""
         found = cls(backend, lease, code)
         if not backend.local:
-            listing = backend.listing(layout.work(lease.key, "state"))
-            found.files = {name: entry.modified for name, entry in listing.items()}
+            found.files = set(backend.files(layout.work(lease.key, "state")))
             own = [one for one in found._holders() if found._is_predecessor(one)]
             found.sets = found._sets_of(max(own)) if own else {}
         return found
 
     def take_newest_other(self) -> str | None:
-        """Take those of another program, the one that noted something last; its code, if any."""
+        """Take those of the newest holder that ran another program; its code, if there is one."""
         theirs = [one for one in self._holders() if not one.startswith(f"{self.code}/")]
-        for one in sorted(theirs, key=lambda one: self.files[f"{one}.json"], reverse=True):
+        for one in sorted(theirs, key=lambda one: one.partition("/")[2], reverse=True):
             if sets := self._sets_of(one):
                 self.sets = sets
                 return one.partition("/")[0]

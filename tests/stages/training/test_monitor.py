@@ -94,13 +94,15 @@ def filled(folder, rows, values=float):
 
 
 def test_parts_end_after_so_many_bytes_and_are_not_written_again(tmp_path, small_parts):
-    log, positions = filled(tmp_path / "log", 9)
+    log, positions = filled(tmp_path / "log", 10)
     *closed, last = log.parts()
     assert len(closed) >= 2
     assert all(path.stat().st_size >= 300 > last.stat().st_size for path in closed)
     assert {oct(path.stat().st_mode & 0o222) for path in closed} == {"0o0"}
     content = b"".join(path.read_bytes() for path in (*closed, last))
-    assert [json.loads(line)[1]["training_step"] for line in content.splitlines()] == list(range(9))
+    assert [json.loads(line)[1]["training_step"] for line in content.splitlines()] == list(
+        range(10)
+    )
     assert positions[-1].sha256 == hashlib.sha256(content).hexdigest()
     assert positions[-1].bytes == len(content)
 
