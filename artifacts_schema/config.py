@@ -54,6 +54,12 @@ class Execution(_Settings):
         default=None, ge=1, description="Worker processes; by default one for each core."
     )
     threads: int = Field(default=1, ge=1, description="Native threads in each process.")
+    silent_seconds: float | None = Field(
+        default=900.0,
+        gt=0,
+        description="A worker process that has a shard and uses no processor for so many seconds "
+        "is ended, and its shard done again; null waits for ever. A warning comes after 60 s.",
+    )
     verify_inputs: bool = Field(
         default=True, description="Hash input files before use; otherwise only sizes are compared."
     )

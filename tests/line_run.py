@@ -142,7 +142,7 @@ def train(
         model = model or nn.Linear(3, 1)
         optimizer = build_optimizer(model, OptimizerConfig())
         averages = Averages(AveragesConfig(ema=0.9), steps)
-        log, rollbacks = RunLog(work / "log.jsonl"), Rollbacks(work / "rollbacks.json")
+        log, rollbacks = RunLog(work / "log"), Rollbacks(work / "rollbacks.json")
         trainer = Trainer(
             model=model,
             optimizer=optimizer,

@@ -31,9 +31,23 @@ def interim_key(run: str, at: int, history: Iterable[object] = ()) -> str:
 
 
 def announce(backend: Backend, run: str, entry: Interim) -> None:
-    """Write the entry of an artifact: first without outputs, then, once it stands, with them."""
+    """Write the entry of an artifact: first without outputs, then, once it stands, with them.
+
+    An entry of the same artifact that has outputs stays: a run that was succeeded while it wrote
+    this must not take back what its successor announced.
+    """
+    place = _place(run, entry.at)
     raw = json.dumps(entry.model_dump(), sort_keys=True).encode()
-    backend.replace(_place(run, entry.at), raw)
+    if not entry.outputs and (
+        backend.put_if_absent(place, raw) or _key_at(backend, place) == entry.key
+    ):
+        return
+    backend.replace(place, raw)
+
+
+def retract(backend: Backend, run: str, at: int) -> None:
+    """Take one entry off the index: its artifact is damaged and will be made again."""
+    backend.remove(_place(run, at))
 
 
 def withdraw(backend: Backend, run: str, *, after: int) -> None:
@@ -92,6 +106,12 @@ def _is_of_a_run(store: Store, name: str, target: Ref) -> bool:
     manifest = store.manifest(target.stage, target.key)
     made = manifest.interim_of if manifest is not None else None
     return made is not None and name.endswith(f"@{made.label}")
+
+
+def _key_at(backend: Backend, place: str) -> str | None:
+    """The key of the artifact that an entry announces."""
+    raw = backend.read_many([place]).get(place)
+    return None if raw is None else _parsed(place, raw).key
 
 
 def _place(run: str, at: int) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 FORMAT = "ingot-store.json"
 """Marks a folder as a store and names its schema version."""
 
@@ -22,6 +24,16 @@ def payload(stage: str, key: str, attempt: str = "", output: str = "") -> str:
 def work(key: str, *parts: str) -> str:
     """Resume state, lease, log and events of a run."""
     return "/".join(("work", key, *parts))
+
+
+_TOLD = ("lease/", "log", "events", "spec", "telemetry/")
+_MARK = re.compile(r"state/[^/]+/[^/]+(\.json|/\.whole)")
+
+
+def is_resume_state(name: str) -> bool:
+    """Whether a file of a work folder is something to go on from, not what is told about the run,
+    nor a mark of who held its lease."""
+    return not name.startswith(_TOLD) and _MARK.fullmatch(name) is None
 
 
 def ref(name: str) -> str:

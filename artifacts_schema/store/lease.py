@@ -3,8 +3,9 @@
 A lease is a file whose name is its fencing number. Taking over is creating the next number, which
 exactly one process can do. The owner raises a counter in its file; a waiter calls it dead when the
 counter stands still on the waiter's *own* monotonic clock, or at once when the owner ran on this
-machine and its process is gone. A run that finds a higher number than its own has lost the key and
-must not commit.
+machine and its process is gone. A silent owner that still lives on this machine is ended before it
+is succeeded; one on another machine may wake up later. A run that finds a higher number than its
+own, or its own file gone or replaced, has lost the key: it writes nothing that its successor reads.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ import json
 import os
 import re
 import secrets
+import select
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -30,6 +34,8 @@ HEARTBEAT_SECONDS = 5.0
 DEAD_SECONDS = 30.0
 POLL_SECONDS = 0.2
 REMOTE_POLL_SECONDS = 2.0
+KILL_SECONDS = 10.0
+"""How long the end of a process that was killed is waited for."""
 _LEASE = re.compile(r"work/([^/]+)/lease/\d+\.json")
 
 
@@ -43,6 +49,8 @@ class Record:
     started: str
     counter: int = 0
     released: bool = False
+    silent: bool = False
+    """Released by the run that succeeded it, not by itself: it may wake up."""
 
 
 class Lease:
@@ -52,6 +60,13 @@ class Lease:
         self.backend, self.key, self.number, self.record = backend, key, number, record
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
+        self._lost = False
+
+    @property
+    def holder(self) -> str:
+        """Names this holder of the key: its number, then its owner, since numbers begin again at 1
+        once a work folder was removed. Holders of one work folder sort by it."""
+        return f"{self.number:08d}-{self.record.owner}"
 
     @classmethod
     def take(
@@ -63,13 +78,15 @@ class Lease:
         clock: Callable[[], float] = time.monotonic,
         wait: Callable[[float], None] = time.sleep,
         on_wait: Callable[[Record], None] | None = None,
+        on_silent: Callable[[Record, bool], None] | None = None,
         give_up: Callable[[], bool] = lambda: False,
         settled: Callable[[], bool] = lambda: False,
     ) -> Self | None:
         """Take the lease, waiting while another run holds it and lives.
 
         Returns None if `settled()` becomes true in the meantime (the other run has committed);
-        raises Stopped if `give_up()` does. `on_wait` is called once with the holder.
+        raises Stopped if `give_up()` does. `on_wait` is called once with the holder, `on_silent`
+        with one that was silent for `dead_after` seconds, and whether its process was ended.
         """
         seen: tuple[int, int] | None = None
         since = clock()
@@ -86,9 +103,11 @@ class Lease:
             if (number, holder.counter) != seen:
                 seen, since = (number, holder.counter), clock()
             elif clock() - since >= dead_after:
-                backend.replace(
-                    _path(key, number), json.dumps(asdict(replace(holder, released=True))).encode()
-                )
+                ended = end_process(holder, key)
+                if on_silent is not None:
+                    on_silent(holder, ended)
+                over = replace(holder, released=True, silent=not ended)
+                backend.replace(_path(key, number), json.dumps(asdict(over)).encode())
                 continue
             if not told and on_wait is not None:
                 on_wait(holder)
@@ -117,18 +136,33 @@ class Lease:
         self._thread.start()
 
     def is_mine(self) -> bool:
-        """Whether no other run has taken the key over."""
-        number, record = _latest(self.backend, self.key)
-        return number == self.number and record is not None and not record.released
+        """Whether no other run has taken the key over. Once it is lost, it stays lost."""
+        if not self._lost:
+            self._lost = not self._stands()
+        return not self._lost
 
-    def check(self) -> None:
-        """Raise LeaseLost if another run has taken the key over."""
-        if not self.is_mine():
+    def check(self, *, ask: bool = True) -> None:
+        """Raise LeaseLost if another run has taken the key over.
+
+        Without `ask` it costs no request to a remote store, and may be called at every training
+        step: there it repeats what the last heartbeat found. On a local store it asks as well.
+        """
+        if self._lost or ((ask or self.backend.local) and not self.is_mine()):
             raise LeaseLost(
                 "another run took this key over",
                 where=short(self.key),
                 hint="nothing is lost: that run, or a new one, continues from the finished parts",
             )
+
+    def _stands(self) -> bool:
+        """Whether the file of this lease is there and its own, and nobody has the next number."""
+        if self.backend.size(_path(self.key, self.number + 1)) is not None:
+            return False
+        try:
+            record = _parsed(self.backend.read(_path(self.key, self.number)))
+        except FileNotFoundError:
+            return False  # The successor has committed and removed the work folder.
+        return record is not None and record.owner == self.record.owner and not record.released
 
     def stop_beating(self) -> None:
         """End the background thread."""
@@ -137,14 +171,26 @@ class Lease:
             self._thread.join()
 
     def release(self) -> None:
-        """Let the next run have the key at once."""
+        """Let the next run have the key at once; nothing happens if it has it already."""
         self.stop_beating()
-        if self.backend.size(_path(self.key, self.number)) is not None:
+        if self.is_mine():
             self.record = replace(self.record, released=True)
             self._write()
 
     def _write(self) -> None:
         self.backend.replace(_path(self.key, self.number), json.dumps(asdict(self.record)).encode())
+
+
+def is_over(backend: Backend, key: str, holder: str) -> bool:
+    """Whether a `Lease.holder` of `key` has certainly ended: it said so, or its process is gone."""
+    number, _, owner = holder.partition("-")
+    try:
+        record = _parsed(backend.read(_path(key, int(number))))
+    except (FileNotFoundError, ValueError):
+        return False
+    if record is None or record.owner != owner:
+        return False
+    return (record.released and not record.silent) or process_is_gone(record)
 
 
 def is_held(backend: Backend, key: str) -> bool:
@@ -220,6 +266,44 @@ def this_process() -> Record:
     """A fresh record of this process: machine, process id, and its start, which tells reuse."""
     process = os.getpid()
     return Record(secrets.token_hex(8), _machine(), process, _started(process) or "")
+
+
+def end_process(record: Record, key: str) -> bool:
+    """Kill the process of a lease on `key`, and wait until it is gone; True if it is.
+
+    Only a process of this machine, of this user, that started when the record says and has the key
+    among its arguments: a stage's own process, never a shell or notebook that happens to hold a
+    lease, nor one that a forged record names. False where that is not certain, or where it cannot
+    be killed.
+    """
+    if record.machine != _machine() or not hasattr(os, "pidfd_open"):
+        return process_is_gone(record)
+    try:
+        process = os.pidfd_open(record.process)
+    except OSError:
+        return process_is_gone(record)
+    try:
+        # Looked at after the descriptor was opened: what is killed is what was looked at.
+        if _started(record.process) != record.started:
+            return True
+        if not _works_on(record.process, key):
+            return False
+        with suppress(OSError):
+            signal.pidfd_send_signal(process, signal.SIGKILL)
+        select.select([process], [], [], KILL_SECONDS)
+    finally:
+        os.close(process)
+    return process_is_gone(record)
+
+
+def _works_on(process: int, key: str) -> bool:
+    """Whether a process is this user's and was started for `key`."""
+    try:
+        arguments = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
+        owner = os.stat(f"/proc/{process}").st_uid
+    except OSError:
+        return False
+    return owner == os.getuid() and process != os.getpid() and key.encode() in arguments
 
 
 def process_is_gone(record: Record) -> bool:

@@ -12,6 +12,7 @@ on_reach: Callable[[str], None] | None = None
 
 POINTS = (
     "lease taken",
+    "state taken over",
     "shard written",
     "shard recorded",
     "payload written",

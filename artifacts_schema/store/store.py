@@ -247,8 +247,7 @@ class Store:
 
         files = self.backend.files(layout.work(key))
         shards = sum(1 for name in files if name.startswith("done/") and name.endswith(".json"))
-        told = ("lease/", "log", "events", "spec", "telemetry/")
-        kept = any(not name.startswith(told) for name in files)
+        kept = any(layout.is_resume_state(name) for name in files)
         running = held_keys(self.backend, [layout.work(key, name) for name in files])
         return WorkState(kept, shards, key in running)
 

@@ -141,8 +141,11 @@ class Context(AttemptWriters):
             workers=min(most, workers or most),
             stopping=self._stop,
             progress=lambda done, total: self._events.progress(done, total, "shards", name),
+            check_lease=self.state.check,
             on_death=on_death,
             pool=self._dask.pool if self._dask is not None else None,
+            on_silent=self._tell_silent,
+            silent_limit=self.execution.silent_seconds,
         )
         results, written = shards.run(function, list(items), shared)
         files = ((str(item.output), item.file, item.place) for item in written)
@@ -150,6 +153,17 @@ class Context(AttemptWriters):
         if self._dask is not None:
             self.telemetry(**self._dask.notes())
         return results
+
+    def _tell_silent(self, process: int, shard: str, seconds: float) -> None:
+        limit = self.execution.silent_seconds
+        then = f"it is ended after {limit:.0f} s" if limit is not None else "it is waited for"
+        self.alert(
+            "silent_worker",
+            f"worker process {process} has done nothing for {seconds:.0f} s at shard {shard}: "
+            f"stopped, or waiting for a disk; {then}",
+            process=process,
+            shard=shard,
+        )
 
     @cached_property
     def _dask(self) -> DaskEngine | None:

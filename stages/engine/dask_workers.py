@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import pickle
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -173,6 +173,9 @@ class DaskWorkers:
             deaths += self._look(seen)
         self._check()
         return values, deaths
+
+    def heard(self, processes: Iterable[int]) -> None:
+        """Nothing to do: the scheduler knows who is there."""
 
     def end(self) -> None:
         """Leave the cluster. A shard that a worker is at goes on there, for nothing."""

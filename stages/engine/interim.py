@@ -18,7 +18,7 @@ from artifacts_schema.manifest import Interim, InterimOf, Manifest
 from artifacts_schema.store import Store
 from artifacts_schema.store.commit import Attempt, commit
 from artifacts_schema.store.gc import remove_artifact
-from artifacts_schema.store.interim import announce, interim_key, noted, withdraw
+from artifacts_schema.store.interim import announce, interim_key, noted, retract, withdraw
 from artifacts_schema.store.points import reached
 from artifacts_schema.store.verify import verify
 from stages.engine.manifests import manifest_of
@@ -53,6 +53,7 @@ class Interims:
 
     def withdraw(self, after: int) -> None:
         """Take off the list what lies behind `after`; the artifacts stay until collected."""
+        self.check()
         withdraw(self.store.backend, self.spec.key, after=after)
 
     @contextmanager
@@ -74,8 +75,9 @@ class Interims:
             raise ValueError(f"{self.spec.stage} declares no output '{unknown[0]}'")
         backend, run = self.store.backend, self.spec.key
         entry = Interim(at=at.at, label=at.label, key=interim_key(run, at.at, history))
+        self.check()
+        self._clear_damaged(entry)
         announce(backend, run, entry)
-        self._clear_damaged(entry.key)
         kinds = {name: self.stage.outputs[name] for name in outputs}
         attempt = Attempt(backend, self.spec.stage, entry.key, kinds)
         started = time.monotonic()
@@ -89,14 +91,16 @@ class Interims:
             raise
         if standing.attempt != attempt.name:
             attempt.discard()
+        self.check()
         digests = {name: output.digest for name, output in standing.outputs.items()}
         announce(backend, run, entry.model_copy(update={"outputs": digests}))
         reached("interim listed")
 
-    def _clear_damaged(self, key: str) -> None:
+    def _clear_damaged(self, entry: Interim) -> None:
         """Remove an artifact that stands there with files missing or cut, so that it is remade."""
-        earlier = self.store.manifest(self.spec.stage, key)
+        earlier = self.store.manifest(self.spec.stage, entry.key)
         if earlier is not None and verify(self.store, earlier, full=False):
+            retract(self.store.backend, self.spec.key, entry.at)
             remove_artifact(self.store, earlier)
 
     def _manifest(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from artifacts_schema.errors import StoreError
@@ -15,10 +16,21 @@ BYTES_PER_SECOND = 1_000_000
 
 
 class Mirror:
-    """Copies the files `names` of `folder` into the work folder of `key`; idle on a local store."""
+    """Copies the files `names` of `folder` into the work folder of `key`; idle on a local store.
 
-    def __init__(self, backend: Backend, key: str, folder: Path, names: tuple[str, ...]) -> None:
+    Only while `is_mine`: once another run has the key, the log there is that run's.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        key: str,
+        folder: Path,
+        names: tuple[str, ...],
+        is_mine: Callable[[], bool],
+    ) -> None:
         self.backend, self.key, self.folder, self.names = backend, key, folder, names
+        self._is_mine = is_mine
         self._sizes: dict[str, int] = {}
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._loop, daemon=True, name="mirror")
@@ -41,7 +53,7 @@ class Mirror:
         for name in self.names:
             try:
                 data = (self.folder / name).read_bytes()
-                if self._sizes.get(name) != len(data):
+                if self._sizes.get(name) != len(data) and self._is_mine():
                     self.backend.replace(layout.work(self.key, name), data)
                     self._sizes[name] = len(data)
             except (OSError, StoreError):

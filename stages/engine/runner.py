@@ -10,11 +10,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from artifacts_schema.errors import IngotError, NotConserved, StoreError, UsageError
+from artifacts_schema.errors import (
+    IngotError,
+    LeaseLost,
+    NotConserved,
+    Stopped,
+    StoreError,
+    UsageError,
+)
 from artifacts_schema.identity import short
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.printable import OneLine
 from artifacts_schema.store import Store, layout
+from artifacts_schema.store.backend import Backend
 from artifacts_schema.store.commit import Attempt, commit
 from artifacts_schema.store.gc import remove_artifact
 from artifacts_schema.store.lease import Lease, Record
@@ -31,7 +39,7 @@ from stages.engine.mirror import Mirror
 from stages.engine.protocol import Stage
 from stages.engine.registry import stage_named
 from stages.engine.spec import StageSpec
-from stages.engine.state import State, accept_state
+from stages.engine.state import State, open_state
 from stages.engine.transfers import Board, watched
 
 LOG_FILE = "log.txt"
@@ -79,6 +87,7 @@ def run_stage(
             store.backend,
             key,
             on_wait=lambda holder: _tell_wait(log, holder),
+            on_silent=lambda holder, ended: _tell_silent(log, holder, ended),
             give_up=stop,
             settled=lambda: not force and store.manifest(spec.stage, key) is not None,
         )
@@ -89,9 +98,7 @@ def run_stage(
             if lease is not None:
                 remove_work(store.backend, key)
             return Outcome(found, reused=True)
-        if accept_code:
-            accept_state(store.backend, key, short(code_digest(stage_named(spec.stage))), log)
-        return _run_leased(store, spec, lease, folder, log, stop)
+        return _run_leased(store, spec, lease, folder, log, stop, accept_code=accept_code)
     finally:
         close_log()
 
@@ -103,6 +110,8 @@ def _run_leased(
     folder: Path,
     log: logging.Logger,
     stop: Callable[[], bool],
+    *,
+    accept_code: bool,
 ) -> Outcome:
     store.backend.replace(layout.work(spec.key, "spec.json"), spec.to_json())
     reached("lease taken")
@@ -111,13 +120,15 @@ def _run_leased(
     attempt = Attempt(store.backend, spec.stage, spec.key, dict(stage.outputs))
     events = EventWriter(folder / EVENTS_FILE)
     events.write("started", stage=spec.stage, key=spec.key)
-    mirror = Mirror(store.backend, spec.key, folder, (LOG_FILE, EVENTS_FILE))
+    mirror = Mirror(store.backend, spec.key, folder, (LOG_FILE, EVENTS_FILE), lease.is_mine)
     mirror.start()
     finished = False
     try:
         started = time.monotonic()
         interims = Interims(store, spec, stage, lease.check)
-        context = _context(store, spec, stage, attempt, interims, events, log, stop)
+        code = code_digest(stage)
+        state = open_state(store.backend, lease, short(code), log, accept=accept_code)
+        context = _context(store, spec, stage, attempt, code, state, interims, events, log, stop)
         with watched(Board(events).note, stop):
             stage().run(context)
         log.info("%s %s made in %.1f s", spec.stage, short(spec.key), time.monotonic() - started)
@@ -131,22 +142,45 @@ def _run_leased(
         if standing.attempt != attempt.name:
             attempt.discard()
         return Outcome(standing, reused=standing.attempt != attempt.name)
-    except IngotError as error:
-        log.error("%s", error)
-        raise
-    except Exception:
-        log.exception("%s failed", spec.stage)
+    except Exception as error:
+        _explain_a_loss(lease, error, log)
+        if isinstance(error, IngotError):
+            log.error("%s", error)
+        else:
+            log.exception("%s failed", spec.stage)
         raise
     finally:
         events.close()
         lease.stop_beating()
         mirror.stop(last=not finished)
         if finished:
-            _quietly(lambda: remove_work(store.backend, spec.key))
+            _quietly(lambda: _remove_own_work(store.backend, lease))
             reached("work removed")
         else:
             _quietly(attempt.discard)
             _quietly(lease.release)
+
+
+def _explain_a_loss(lease: Lease, error: Exception, log: logging.Logger) -> None:
+    """Raise LeaseLost for what follows from the loss of the key: the successor may have taken over
+    or removed the files that this run works on."""
+    if isinstance(error, LeaseLost | Stopped):
+        return
+    try:
+        lease.check()
+    except LeaseLost as lost:
+        log.info("after that: %s: %s", type(error).__name__, error)
+        log.error("%s", lost)
+        raise lost from error
+    except (OSError, StoreError):
+        return  # Nobody can tell: the first error stands.
+
+
+def _remove_own_work(backend: Backend, lease: Lease) -> None:
+    """Remove the work folder after the commit, unless a successor works in it: it will remove it,
+    once it finds the artifact."""
+    if lease.is_mine():
+        remove_work(backend, lease.key)
 
 
 def _quietly(tidy: Callable[[], None]) -> None:
@@ -181,6 +215,8 @@ def _context(
     spec: StageSpec,
     stage: type[Stage],
     attempt: Attempt,
+    code: str,
+    state: State,
     interims: Interims,
     events: EventWriter,
     log: logging.Logger,
@@ -188,9 +224,6 @@ def _context(
 ) -> Context:
     execution = stage.Execution.parse(spec.execution, where=f"{spec.stage}.execution")
     full_check = execution.verify_inputs
-    code = code_digest(stage)
-    scratch = local_work(store.backend, spec.key, "state", short(code))
-    scratch.mkdir(parents=True, exist_ok=True)
     return Context(
         config=stage.Config.parse(spec.config, where=f"{spec.stage}.config"),
         execution=execution,
@@ -201,7 +234,7 @@ def _context(
         attempt=attempt,
         backend=store.backend,
         code=code,
-        state=State(store.backend, spec.key, short(code), scratch, log),
+        state=state,
         interims=interims,
         events=events,
         log=log,
@@ -274,3 +307,8 @@ def _logger(spec: StageSpec, path: Path) -> tuple[logging.Logger, Callable[[], N
 
 def _tell_wait(log: logging.Logger, holder: Record) -> None:
     log.info("another run (process %d) holds this key; waiting for it", holder.process)
+
+
+def _tell_silent(log: logging.Logger, holder: Record, ended: bool) -> None:
+    what = "it was ended" if ended else "it ends by itself if it wakes up"
+    log.warning("process %d held this key and gave no sign of life; %s", holder.process, what)

@@ -2,9 +2,10 @@
 
 A finished shard is a record under the work folder that names its files; a shard without a record
 is done again, into new files: every attempt at a shard writes into a folder of its own, whose name
-is drawn where the attempt is made. Only the stage's own process writes records, so a worker that
-outlives its parent, or was taken for lost, changes nothing. A worker that dies ends the map, unless
-the stage knows why it died and how its item can be done all the same, or others may be luckier.
+is drawn where the attempt is made. Only the stage's own process writes records, and only while it
+holds the run's lease, so a worker that outlives its parent, or was taken for lost, changes nothing.
+A worker that dies ends the map, unless the stage knows why it died and how its item can be done all
+the same, or others may be luckier. One that does not answer is ended, and its item done again.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ from artifacts_schema.store.points import reached
 from stages.engine.outputs import ShardOutput, ShardResult, Written, record_of
 from stages.engine.transfers import Relay
 from stages.engine.workers import Death, Pool, Workers
+
+SILENT_TRIES = 3
+"""Workers that may be ended at one shard because they did nothing."""
 
 
 class Item(Protocol):
@@ -47,9 +51,14 @@ class ShardMap:
     workers: int
     stopping: Callable[[], bool]
     progress: Callable[[int, int], None]
+    check_lease: Callable[[], None]
     on_death: Callable[[Death], Mapping[str, Any] | None] | None = None
     pool: Callable[[int], Pool] | None = None
     """Gives at most so many workers; None: processes of this machine."""
+    on_silent: Callable[[int, str, float], None] = lambda process, item, seconds: None
+    """Told of a process of this machine that does nothing: its id, the shard, and for how long."""
+    silent_limit: float | None = None
+    """Seconds after which such a process is ended, and its shard done again."""
 
     def run(
         self, function: Callable[..., Any], items: Sequence[Item], shared: dict[str, Any]
@@ -105,17 +114,21 @@ class ShardMap:
                     self._record(name, value, done, total)
                 self._check_stop(done, total)
                 made, deaths = workers.wait(0.5 if waiting or workers.busy else 0)
-                fetches.pass_on()
+                workers.heard(fetches.pass_on())
                 for death in deaths:
                     while made:
                         self._record(*made.pop(), done, total)
                     losses[death.item] += 1
-                    again = losses[death.item] < workers.tries
+                    tries = workers.tries if death.silent is None else SILENT_TRIES
+                    again = losses[death.item] < tries
                     shared = {**shared, **self._after(death, again, done, total)}
                     waiting.extendleft([death.item] if death.item else [])
 
     def _pool(self, most: int, fetches: Relay) -> Pool:
-        return self.pool(most) if self.pool else Workers(most, fetches.sender)
+        if self.pool:
+            return self.pool(most)
+        limit = self.silent_limit
+        return Workers(most, fetches.sender, on_silent=self.on_silent, silent_limit=limit)
 
     def _after(
         self, death: Death, again: bool, done: dict[str, Any], total: int
@@ -138,6 +151,13 @@ class ShardMap:
                 hint="what ended them stands in their own logs; finished shards are kept; run "
                 "again, with more memory a worker (--memory-limit) if that was short",
             )
+        if death.silent is not None:
+            raise IngotError(
+                f"{SILENT_TRIES} worker processes of map '{self.name}' in a row {death.how}",
+                where=f"shard {death.item}" if death.item else None,
+                hint="look for a disk or network file system that does not answer, or raise "
+                "execution.silent_seconds; finished shards are kept",
+            )
         cause = "out of memory, or killed" if death.exit_code == -SIGKILL else death.how
         raise IngotError(
             f"a worker process of map '{self.name}' died ({cause})",
@@ -152,6 +172,7 @@ class ShardMap:
         done: dict[str, Any],
         total: int,
     ) -> None:
+        self.check_lease()
         record = record_of(*made, self.code)
         self.backend.replace(self._path(name), record)
         reached("shard recorded")

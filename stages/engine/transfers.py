@@ -17,13 +17,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from typing import Protocol
+from typing import Any, Protocol
 
 from artifacts_schema.errors import Stopped
 
 TICK = 0.2
 """Seconds after which a waiting fetch looks for a stop."""
 TELL_SECONDS = 0.5
+WAITS_SECONDS = 5.0
+"""How often a worker tells that it waits."""
 LABEL = 28
 """Characters of a file's name that are shown."""
 _AHEAD = 8
@@ -50,6 +52,8 @@ class _Watch:
 
     tell: Tell | None = None
     stopping: Callable[[], bool] | None = None
+    waits: Callable[[], None] | None = None
+    """In a worker: told every now and then that it waits for an outside server, or for its turn."""
 
 
 _watch = _Watch()
@@ -68,6 +72,8 @@ def watched(tell: Tell, stopping: Callable[[], bool]) -> Iterator[None]:
 
 def check_stop() -> None:
     """Raise Stopped if the stage that fetches was asked to stop."""
+    if _watch.waits is not None:
+        _watch.waits()
     if _watch.stopping is not None and _watch.stopping():
         raise Stopped(
             "stopped while a source was fetched",
@@ -196,12 +202,15 @@ class Relay:
         self._reader, self.sender = get_context("spawn").Pipe(duplex=False)
         """For the workers, which hand it to `tell_to`."""
 
-    def pass_on(self) -> None:
-        """Tell what workers told since the last call."""
+    def pass_on(self) -> set[int]:
+        """Tell what workers told since the last call; the processes that told something."""
+        heard = set()
         while self._reader.poll(0):
-            transfer = Transfer(*json.loads(self._reader.recv_bytes()))
-            if _watch.tell is not None:
-                _watch.tell(transfer)
+            process, *transfer = json.loads(self._reader.recv_bytes())
+            heard.add(process)
+            if transfer and _watch.tell is not None:
+                _watch.tell(Transfer(*transfer))
+        return heard
 
     def close(self) -> None:
         """Close the pipe."""
@@ -210,15 +219,24 @@ class Relay:
 
 
 def tell_to(sender: Connection) -> None:
-    """Have the fetches of this worker tell the process that made it."""
+    """Have the fetches of this worker tell the process that made it, and that they wait."""
     os.set_blocking(sender.fileno(), False)
+    process, last = os.getpid(), time.monotonic()
+
+    def send(*said: Any) -> None:
+        with suppress(OSError):  # A full pipe, or nobody there any more.
+            sender.send_bytes(json.dumps([process, *said]).encode())
 
     def tell(transfer: Transfer) -> None:
-        name = transfer.name.rpartition("/")[2][-_NAME:]
-        with suppress(OSError):  # A full pipe, or nobody there any more.
-            sender.send_bytes(json.dumps([name, *astuple(transfer)[1:]]).encode())
+        send(transfer.name.rpartition("/")[2][-_NAME:], *astuple(transfer)[1:])
 
-    _watch.tell = tell
+    def waits() -> None:
+        nonlocal last
+        if time.monotonic() - last >= WAITS_SECONDS:
+            last = time.monotonic()
+            send()
+
+    _watch.tell, _watch.waits = tell, waits
 
 
 def _shortened(name: str) -> str:

@@ -20,6 +20,19 @@ class Background:
         self._thread = threading.Thread(target=self._work, args=(job,), name=self._name)
         self._thread.start()
 
+    def follow(self, job: Callable[[], None]) -> None:
+        """Do `job` once the one that is under way is done; not at all if that one raises."""
+        before = self._thread
+
+        def after() -> None:
+            if before is not None:
+                before.join()
+            if self._raised is None:
+                job()
+
+        self._thread = threading.Thread(target=self._work, args=(after,), name=self._name)
+        self._thread.start()
+
     def check(self) -> None:
         """Raise what a job raised, if one is done; waits for none."""
         if self._thread is not None and not self._thread.is_alive():

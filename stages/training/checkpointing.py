@@ -2,7 +2,9 @@
 
 Each is a sealed folder with the weights, the optimizer state, averages, the random state, and how
 far the log of measurements went. The newest whole one wins. Training stands still while the tensors
-are copied to memory of the host; a thread writes them.
+are copied to memory of the host; a thread writes them. Permanent checkpoints go the same way, in
+the order in which they were taken: no rolling one stands before a permanent one of its own or an
+earlier training step, or a killed run would go on behind that and never make it.
 """
 
 from __future__ import annotations
@@ -35,6 +37,8 @@ AVERAGES = "averages.safetensors"
 NEWEST, MOST_KEPT = 2, 4
 """How many of the newest stay, and how many there are at most while a run may roll back."""
 _PREFIX = "training-step-"
+_PART = "measurements-"
+"""Names of what is published: checkpoints, and closed parts of the log."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +56,11 @@ class Saved:
 class Permanent(Protocol):
     """Keeps some of the states of a run for good."""
 
-    def after_step(self, training_step: int, tokens: int, snapshot: Callable[[], Saved]) -> None:
-        """A training step is over, or was left out; `snapshot` says where the run stands."""
+    def is_due(self, training_step: int) -> bool:
+        """Whether the state after this training step, done or left out, is one of them."""
+
+    def commit(self, training_step: int, tokens: int, saved: Saved) -> None:
+        """Keep it. Called by a thread while training goes on; the tensors stay as they are."""
 
     def rolled_back(self, first: int) -> None:
         """What was kept of `first` and later training steps is no part of the run any more."""
@@ -65,8 +72,13 @@ def fetch_newest(state: State, folder: Path) -> None:
     Nothing is done where one that lies here is as new: another machine went no further.
     """
     here = max((one.name for one in folder.glob(f"{_PREFIX}*") if _is_sealed(one)), default="")
-    for name in reversed(state.published()):
+    published = state.published()
+    for name in reversed(published):
         if name.startswith(_PREFIX) and (name <= here or state.fetch(name)):
+            if name > here:
+                for part in published:
+                    if part.startswith(_PART):
+                        state.fetch(part)
             return
 
 
@@ -91,6 +103,8 @@ class RollingCheckpoints:
         self.state, self.beside = state, tuple(beside)
         self._background = Background("checkpoints") if background else None
         self._memory = HostMemory()
+        self._copy: tuple[int, dict[str, dict[str, Tensor]]] | None = None
+        """Training step and tensors of the last copy."""
         self.refused: list[tuple[str, str]] = []
         """Name and fault of each checkpoint that the last call of `newest` did not take."""
 
@@ -111,23 +125,61 @@ class RollingCheckpoints:
         place. Raises StoreError when it, or the one before it, cannot be written (disk full);
         earlier ones stay.
         """
-        self.settle()
-        position = self.run_log.position()
+        tensors = self._copied(training_step, weights, optimizer, averages)
+        position, parts = self.run_log.position(), self.run_log.parts()
         content = {**state, "random": random_state()}
-        tensors = self._memory.copies(
-            {WEIGHTS: weights, OPTIMIZER: optimizer, AVERAGES: averages or {}}
-        )
         target = self.folder / f"{_PREFIX}{training_step:012d}"
 
         def write() -> None:
             self._write(target, tensors, content, position)
             self._prune(horizon)
-            self._publish(target)
+            self._publish(target, parts)
 
+        self._do(write)
+
+    def commit(
+        self,
+        training_step: int,
+        weights: Mapping[str, Tensor],
+        optimizer: Mapping[str, Tensor],
+        state: Mapping[str, Any],
+        commit: Callable[[Saved], None],
+        *,
+        averages: Mapping[str, Tensor] | None = None,
+    ) -> None:
+        """Call `commit` with a copy of a state, by the thread that writes the rolling ones.
+
+        Returns once the tensors may change again; what `commit` raises is raised by a later call,
+        and no later checkpoint is written.
+        """
+        tensors = self._copied(training_step, weights, optimizer, averages)
+        saved = Saved(tensors[WEIGHTS], tensors[OPTIMIZER], dict(state), tensors[AVERAGES])
+        self._do(lambda: commit(saved))
+
+    def _copied(
+        self,
+        training_step: int,
+        weights: Mapping[str, Tensor],
+        optimizer: Mapping[str, Tensor],
+        averages: Mapping[str, Tensor] | None,
+    ) -> dict[str, dict[str, Tensor]]:
+        """Copies of the tensors after `training_step`; the last ones, if they are of that step.
+
+        There is memory for one copy, so another one waits until the last is written.
+        """
+        if self._copy is not None and self._copy[0] == training_step:
+            self.check()
+            return self._copy[1]
+        self.settle()
+        groups = {WEIGHTS: weights, OPTIMIZER: optimizer, AVERAGES: averages or {}}
+        self._copy = training_step, self._memory.copies(groups)
+        return self._copy[1]
+
+    def _do(self, job: Callable[[], None]) -> None:
         if self._background is None:
-            write()
+            job()
         else:
-            self._background.start(write)
+            self._background.follow(job)
 
     def check(self) -> None:
         """Raise StoreError if the last checkpoint could not be written; waits for nothing."""
@@ -153,7 +205,7 @@ class RollingCheckpoints:
         state) are named in a warning and removed. Where `state` publishes, and a kill came before,
         it is published now.
         """
-        self.refused = []
+        self.refused, self._copy = [], None
         for folder in self._newest_first():
             try:
                 position = Position(**sealed.unseal(folder)["position"])
@@ -167,8 +219,9 @@ class RollingCheckpoints:
                 self.refused.append((folder.name, str(problem)))
                 self._remove(folder)
                 continue
+            self._withdraw_parts(position)
             if self.state is not None and folder.name not in self.state.published():
-                self._publish(folder)
+                self._publish(folder, self.run_log.parts())
             averages = folder / AVERAGES
             return Saved(
                 weights=load_file(folder / WEIGHTS),
@@ -177,6 +230,7 @@ class RollingCheckpoints:
                 state=content,
                 position=position,
             )
+        self._withdraw_parts(None)
         return None
 
     def _write(
@@ -192,6 +246,7 @@ class RollingCheckpoints:
             if part or name != AVERAGES
         }
         writers[STATE] = lambda path: path.write_bytes(json.dumps(content).encode())
+        self._check_lease()
         try:
             sealed.seal(target, writers, {"position": asdict(position)})
             reached("checkpoint written")
@@ -218,11 +273,35 @@ class RollingCheckpoints:
         if self.state is not None and folder.name in self.state.published():
             self.state.withdraw(folder.name)
 
-    def _publish(self, folder: Path) -> None:
-        """Keep a whole checkpoint and what lies beside it for other machines."""
+    def _publish(self, folder: Path, parts: Sequence[Path]) -> None:
+        """Keep a whole checkpoint and what lies beside it for other machines.
+
+        Closed parts of the log are sets of their own, published once; the open one goes with each
+        checkpoint. One whose parts could not be published is not published either.
+        """
+        if self.state is None:
+            return
+        published = self.state.published()
+        for part in parts[:-1]:
+            name = _PART + part.stem
+            if name not in published and not self.state.publish(name, part):
+                return
+        beside = [path for path in self.beside if path.exists()]
+        self.state.publish(folder.name, folder, *parts[-1:], *beside)
+
+    def _withdraw_parts(self, position: Position | None) -> None:
+        """Withdraw the parts of the log that reach beyond `position`: what follows is measured
+        again, and may differ after a rollback."""
+        if self.state is None:
+            return
+        whole = {_PART + part.stem for part in self.run_log.parts_until(position)}
+        for name in self.state.published():
+            if name.startswith(_PART) and name not in whole:
+                self.state.withdraw(name)
+
+    def _check_lease(self) -> None:
         if self.state is not None:
-            beside = [path for path in self.beside if path.exists()]
-            self.state.publish(folder.name, folder, self.run_log.path, *beside)
+            self.state.check()
 
     def _newest_first(self) -> list[Path]:
         return sorted(self.folder.glob(f"{_PREFIX}*"), reverse=True)

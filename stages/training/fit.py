@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.errors import IngotError, Stopped
@@ -182,11 +183,12 @@ class _Work:
         """What lies in the stage's work, or was published last."""
         folder, decisions = context.work / "checkpoints", context.work / "rollbacks.json"
         fetch_newest(context.state, folder)
-        log = RunLog(context.work / "measurements.jsonl")
+        check = partial(context.state.check, ask=False)
+        log = RunLog(context.work / "measurements", check)
         checkpoints = RollingCheckpoints(
             folder, log, context.log, state=context.state, beside=[decisions]
         )
-        return cls(log, Rollbacks(decisions), checkpoints)
+        return cls(log, Rollbacks(decisions, context.state.check), checkpoints)
 
     def events(self) -> list[dict[str, Any]]:
         """The rows of `events.parquet`, those that a rollback took out of the log among them."""

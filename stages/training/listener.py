@@ -47,7 +47,7 @@ class Listener:
         """A training step is over. One that the run leaves out is not told."""
 
     def saved(self, training_step: int, seconds: float) -> None:
-        """A rolling checkpoint was taken; training stood still for `seconds`."""
+        """A checkpoint was taken, rolling or permanent; training stood still for `seconds`."""
 
     def measured(self, training_step: int, tokens: int, measured: Sequence[HeldOut]) -> None:
         """Held-out losses after `training_step` updates."""

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from artifacts_schema.errors import CorruptArtifact, IngotError, Stopped
 from artifacts_schema.store.points import reached
@@ -25,8 +25,6 @@ from stages.training.averages import Averages
 from stages.training.checkpointing import (
     Permanent,
     RollingCheckpoints,
-    Saved,
-    random_state,
     restore_random_state,
 )
 from stages.training.guard import ADVICE, Guard, Trouble
@@ -134,10 +132,10 @@ class Trainer:
         """Average, keep, tell, measure, save and stop, where it is time to."""
         step = progress.training_step
         self.averages.update(self.model, step)
-        if self.permanent is not None:
-            self.permanent.after_step(step, progress.tokens, lambda: self._snapshot(progress))
         if done is not None:
             self._told.step_done(done)
+        if self.permanent is not None and self.permanent.is_due(step):
+            self._keep(self.permanent, progress)
         self.context.progress(step, total, unit="training steps")
         if step % self.held_out_every == 0 or step == total:
             self._measure(progress)
@@ -305,14 +303,18 @@ class Trainer:
             "left_out": [list(part) for part in self.rollbacks.left_out],
         }
 
-    def _snapshot(self, progress: Progress) -> Saved:
-        """Where the run stands, in copies."""
-        return Saved(
-            weights=_copies(self.model.state_dict()),
-            optimizer=_copies(self.optimizer.tensors()),
-            averages=_copies(self.averages.tensors()),
-            state={**self._state(progress), "random": random_state()},
+    def _keep(self, permanent: Permanent, progress: Progress) -> None:
+        """Commit a permanent checkpoint while training goes on."""
+        began, step, tokens = time.monotonic(), progress.training_step, progress.tokens
+        self.checkpoints.commit(
+            step,
+            self.model.state_dict(),
+            self.optimizer.tensors(),
+            self._state(progress),
+            lambda saved: permanent.commit(step, tokens, saved),
+            averages=self.averages.tensors(),
         )
+        self._told.saved(step, time.monotonic() - began)
 
     def _save(self, progress: Progress) -> None:
         began, step = time.monotonic(), progress.training_step
@@ -380,8 +382,3 @@ class Trainer:
                 layout,
                 self.layout,
             )
-
-
-def _copies(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """On the CPU, in memory of their own."""
-    return {name: one.detach().to("cpu", copy=True) for name, one in tensors.items()}

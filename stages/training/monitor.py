@@ -6,12 +6,15 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from artifacts_schema.kinds import KINDS, Column
+from artifacts_schema.store.backend import fsync_folder
+from artifacts_schema.store.refusals import explained
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,9 +23,15 @@ SKIPPED = Column("skipped", "bool", "Whether the update was skipped: loss or gra
 """Column of `metrics.parquet` that every kind of training has beside those of the kind."""
 
 
+PART_BYTES = 1 << 20
+"""After so many bytes a part of the log is closed, and never written again."""
+ROWS_AT_ONCE = 10_000
+"""Rows of a table that are held as Python objects at a time."""
+
+
 @dataclass(frozen=True)
 class Position:
-    """How far the log went at some moment, and the sha256 of all up to there."""
+    """How far the log went at some moment, in bytes over all parts, and the sha256 of all of it."""
 
     bytes: int
     sha256: str
@@ -31,59 +40,136 @@ class Position:
 class RunLog:
     """JSON lines, one a measurement, in the order they were made.
 
+    They lie in the parts `000000.jsonl`, `000001.jsonl`, … of `folder`. Closed parts are read-only:
+    they can be linked, and are published once. Where parts end follows from what is written alone.
     A checkpoint names the log's position at that moment. A resumed run restores it: what a killed
-    run measured after its last checkpoint is cut off and measured again, to the same bits.
+    run measured after its last checkpoint is cut off and measured again, to the same bits. `check`
+    is called before each row; it raises LeaseLost once another run has taken the key over.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, folder: Path, check: Callable[[], None] = lambda: None) -> None:
+        self.folder, self._check = folder, check
         self._hash = hashlib.sha256()
         self._bytes = 0
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("ab")
+        folder.mkdir(parents=True, exist_ok=True)
+        self._file: BinaryIO | None = None
 
     def append(self, table: str, row: Mapping[str, Any]) -> None:
         """Add a row; floats keep every bit."""
+        self._check()
         line = json.dumps([table, row]).encode("utf-8") + b"\n"
-        self._file.write(line)
-        self._hash.update(line)
-        self._bytes += len(line)
+        with explained(str(self.folder)):
+            file = self._file or self._open()
+            file.write(line)
+            self._hash.update(line)
+            self._bytes += len(line)
+            if file.tell() >= PART_BYTES:
+                self._close_part()
 
     def position(self) -> Position:
         """Where the log stands, all of it on disk."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        with explained(str(self.folder)):
+            if self._file is not None:
+                self._file.flush()
+                os.fsync(self._file.fileno())
+            fsync_folder(self.folder)
         return Position(self._bytes, self._hash.hexdigest())
 
+    def parts(self) -> list[Path]:
+        """The files, in order; only the last may still grow."""
+        return sorted(self.folder.glob("[0-9]*.jsonl"))
+
+    def parts_until(self, position: Position | None) -> list[Path]:
+        """The parts that end at or before `position`."""
+        left = position.bytes if position else 0
+        return [part for part, size in self._until(left) if part.stat().st_size == size]
+
     def holds(self, position: Position) -> bool:
-        """Whether the file still begins with what was there at `position`."""
-        return self._hashed(position.bytes).hexdigest() == position.sha256
+        """Whether the log still begins with what was there at `position`."""
+        digest = hashlib.sha256()
+        for path, size in self._until(position.bytes):
+            _hash_into(digest, path, size)
+        return digest.hexdigest() == position.sha256
 
     def restore(self, position: Position | None) -> None:
         """Go back to `position`, to the very start for None."""
+        self.close()
         self._bytes = position.bytes if position else 0
-        self._file.truncate(self._bytes)
-        self._hash = self._hashed(self._bytes)
+        self._hash = hashlib.sha256()
+        kept = set()
+        for path, size in self._until(self._bytes):
+            _hash_into(self._hash, path, size)
+            if path.stat().st_size > size:
+                _cut(path, size)
+            kept.add(path)
+        for path in self.parts():
+            if path not in kept:
+                path.unlink()
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         """All rows of `table`, in order."""
-        if not self._file.closed:
+        return list(self.each(table))
+
+    def each(self, table: str) -> Iterator[dict[str, Any]]:
+        """The rows of `table`, one after another; nothing else is parsed."""
+        if self._file is not None:
             self._file.flush()
-        with self.path.open("rb") as file:
-            parsed = (json.loads(line) for line in file)
-            return [row for name, row in parsed if name == table]
+        start = json.dumps([table])[:-1].encode() + b","
+        for path in self.parts():
+            with path.open("rb") as file:
+                for line in file:
+                    if line.startswith(start):
+                        yield json.loads(line)[1]
 
     def close(self) -> None:
-        """Write no more; `rows` still reads."""
-        self._file.close()
+        """Write no more for now; `rows` still reads."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
-    def _hashed(self, size: int) -> Any:
-        digest = hashlib.sha256()
-        with self.path.open("rb") as file:
-            while size > 0 and (block := file.read(min(size, 1 << 20))):
-                digest.update(block)
-                size -= len(block)
-        return digest
+    def _open(self) -> BinaryIO:
+        parts = self.parts()
+        path = parts[-1] if parts and _is_open(parts[-1]) else self._name(len(parts))
+        self._file = path.open("ab")
+        return self._file
+
+    def _close_part(self) -> None:
+        assert self._file is not None
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        os.fchmod(self._file.fileno(), 0o444)
+        self.close()
+
+    def _name(self, number: int) -> Path:
+        return self.folder / f"{number:06d}.jsonl"
+
+    def _until(self, size: int) -> Iterator[tuple[Path, int]]:
+        """The parts that hold the first `size` bytes, and how many of them each holds."""
+        for path in self.parts():
+            if size <= 0:
+                return
+            held = min(size, path.stat().st_size)
+            yield path, held
+            size -= held
+
+
+def _is_open(part: Path) -> bool:
+    return part.stat().st_size < PART_BYTES
+
+
+def _hash_into(digest: Any, path: Path, size: int) -> None:
+    with path.open("rb") as file:
+        while size > 0 and (block := file.read(min(size, 1 << 20))):
+            digest.update(block)
+            size -= len(block)
+
+
+def _cut(path: Path, size: int) -> None:
+    """Keep the first `size` bytes, in a file of its own: a closed part may be linked elsewhere."""
+    shorter = path.with_suffix(".partial")
+    with path.open("rb") as file:
+        shorter.write_bytes(file.read(size))
+    os.replace(shorter, path)
 
 
 @dataclass(frozen=True)
@@ -129,18 +215,23 @@ def log_held_out(log: RunLog, training_step: int, tokens: int, measured: Sequenc
 
 def metrics_table(log: RunLog, extra: Sequence[Column]) -> pa.Table:
     """`metrics.parquet` of a training run: the kind's columns, `skipped`, and `extra`."""
-    import pyarrow as pa
-
     schema = KINDS["training_run"].tables["metrics.parquet"].arrow(extra=[SKIPPED, *extra])
-    return pa.Table.from_pylist(log.rows("metrics"), schema=schema)
+    return _table(log.each("metrics"), schema)
 
 
 def held_out_table(log: RunLog) -> pa.Table:
     """`held_out.parquet` of a training run."""
+    return _table(log.each("held_out"), KINDS["training_run"].tables["held_out.parquet"].arrow())
+
+
+def _table(rows: Iterator[dict[str, Any]], schema: pa.Schema) -> pa.Table:
+    """Rows as a table in one piece; not all of them are Python objects at the same time."""
     import pyarrow as pa
 
-    schema = KINDS["training_run"].tables["held_out.parquet"].arrow()
-    return pa.Table.from_pylist(log.rows("held_out"), schema=schema)
+    parts = [schema.empty_table()]
+    while some := list(islice(rows, ROWS_AT_ONCE)):
+        parts.append(pa.Table.from_pylist(some, schema=schema))
+    return pa.concat_tables(parts).combine_chunks()
 
 
 def events_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:

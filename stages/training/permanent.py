@@ -1,8 +1,9 @@
 """Permanent checkpoints: committed as artifacts of their own while the run goes on.
 
-Free of any layout, so that everything that reads a run's last checkpoint reads these as well:
-evaluation, fine-tuning, a longer run, a branch. Where they lie is decided by the plan
-(`milestones`); rolling checkpoints, which a killed run goes on from, are another matter.
+They are written by a thread while training goes on. Free of any layout, so that everything that
+reads a run's last checkpoint reads these as well: evaluation, fine-tuning, a longer run, a branch.
+Where they lie is decided by the plan (`milestones`); rolling checkpoints, which a killed run goes
+on from, are another matter.
 """
 
 from __future__ import annotations
@@ -94,15 +95,16 @@ class PermanentCheckpoints:
         # The last one is the run's own output.
         self._due = {one.at: one for one in milestones[:-1]}
 
-    def after_step(self, training_step: int, tokens: int, snapshot: Callable[[], Saved]) -> None:
-        """Commit the checkpoint of this training step, if it is one of the plan.
+    def is_due(self, training_step: int) -> bool:
+        """Whether the plan has a checkpoint after this training step."""
+        return training_step in self._due
+
+    def commit(self, training_step: int, tokens: int, saved: Saved) -> None:
+        """Commit the checkpoint of a training step that is due.
 
         Raises StoreError where it cannot be written, LeaseLost if another run took the key over.
         """
-        milestone = self._due.get(training_step)
-        if milestone is None:
-            return
-        saved = snapshot()
+        milestone = self._due[training_step]
         left_out = [part for part in saved.state.get("left_out", ()) if part[0] <= training_step]
         parts = CheckpointParts(
             config=self._model.config,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -34,10 +34,13 @@ class Rollback:
 
 
 class Rollbacks:
-    """Those that a run has made, kept in a file."""
+    """Those that a run has made, kept in a file.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    `check` raises LeaseLost once another run has taken the key over: then none is added.
+    """
+
+    def __init__(self, path: Path, check: Callable[[], None] = lambda: None) -> None:
+        self.path, self._check = path, check
         self.made = _read(path)
 
     @property
@@ -68,6 +71,7 @@ class Rollbacks:
 
     def add(self, one: Rollback) -> None:
         """Make a rollback known for good; it counts once this returns. StoreError if it cannot."""
+        self._check()
         self.made = (*self.made, one)
         text = json.dumps([asdict(made) for made in self.made])
         try:

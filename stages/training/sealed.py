@@ -29,7 +29,8 @@ def seal(
 ) -> None:
     """Write each file by its writer, then the list with `facts`; whatever lay there is replaced.
 
-    An error leaves no folder behind; a writer's is a StoreError where the disk is full.
+    The files are read-only: nobody writes into them again, so they can be linked. An error leaves
+    no folder behind; a writer's is a StoreError where the disk is full.
     """
     remove(folder)
     folder.mkdir(parents=True)
@@ -40,11 +41,13 @@ def seal(
             with explained(str(path)):  # A library's own error for a full disk, too.
                 write(path)
             _sync(path)
+            path.chmod(0o444)
             files[name] = {"bytes": path.stat().st_size, "sha256": _sha256(path)}
         reached("checkpoint files written")
         temporary = folder / f"{SEAL}.partial"
         temporary.write_text(json.dumps({"files": files, "facts": facts}), encoding="utf-8")
         _sync(temporary)
+        temporary.chmod(0o444)
         os.replace(temporary, folder / SEAL)
         _sync(folder)
         _sync(folder.parent)

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import signal
+import subprocess
+import sys
 
 import pytest
 
 from artifacts_schema.errors import LeaseLost, Stopped
-from artifacts_schema.store.lease import Lease, _path, is_held
+from artifacts_schema.store import Store
+from artifacts_schema.store import lease as leases
+from artifacts_schema.store.lease import Lease, Record, _path, end_process, is_held, is_over
 
 KEY = "a" * 64
 
@@ -90,3 +96,126 @@ def test_a_process_id_that_was_given_out_again_does_not_hold(store):
     reused = dataclasses.replace(lease.record, started="1")
     store.backend.replace(_path(KEY, 1), json.dumps(dataclasses.asdict(reused)).encode())
     assert not is_held(store.backend, KEY)
+
+
+def take_over(store, first):
+    """The next lease, from a holder that is silent."""
+    clock = Clock()
+    return Lease.take(store.backend, KEY, dead_after=30, clock=clock, wait=clock.wait)
+
+
+def test_a_lost_lease_stays_lost_and_writes_nothing(store):
+    """Not even when the numbers begin again, after the successor removed the work folder."""
+    first = held_elsewhere(store)
+    second = take_over(store, first)
+    store.backend.remove(f"work/{KEY}")
+    with pytest.raises(LeaseLost):
+        first.check()
+    third = Lease.take(store.backend, KEY)
+    assert (third.number, third.holder != first.holder) == (1, True)
+    assert not first.is_mine()
+    assert not second.is_mine()
+    first.release()
+    second.release()
+    third.check()
+
+
+def test_a_check_that_asks_nothing_repeats_what_the_last_beat_found(s3_url, monkeypatch):
+    backend = Store.open(s3_url).backend
+    first = Lease.take(backend, KEY)
+    assert backend.put_if_absent(_path(KEY, 2), b"{}")
+    first.check(ask=False)
+    assert not first.is_mine()
+    monkeypatch.setattr(first, "backend", None)
+    with pytest.raises(LeaseLost):
+        first.check(ask=False)
+
+
+def test_who_is_over_is_known_only_of_holders_that_said_so_or_are_gone(store):
+    first = held_elsewhere(store)
+    assert not is_over(store.backend, KEY, first.holder)
+    second = take_over(store, first)
+    assert not is_over(store.backend, KEY, first.holder)  # Silent: it may wake up.
+    assert not is_over(store.backend, KEY, second.holder)
+    second.release()
+    assert is_over(store.backend, KEY, second.holder)
+    assert not is_over(store.backend, KEY, f"{second.number:08d}-of-another-owner")
+    assert not is_over(store.backend, KEY, "00000009-0123456789abcdef")
+
+
+# A silent holder on this machine ------------------------------------------------------------------
+
+HOLDS = """
+import os, signal, sys
+from artifacts_schema.store import Store
+from artifacts_schema.store.lease import Lease
+Lease.take(Store.open(sys.argv[1]).backend, sys.argv[2])
+os.kill(os.getpid(), signal.SIGSTOP)
+signal.pause()
+"""
+
+
+@pytest.fixture
+def stopped(store):
+    """`stopped(*arguments)`: a process with these arguments that holds KEY's lease and stopped."""
+    started = []
+
+    def start(*arguments):
+        command = [sys.executable, "-c", HOLDS.replace("sys.argv[2]", repr(KEY)), store.url]
+        process = subprocess.Popen([*command, *arguments])
+        started.append(process)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs process descriptors (Linux)")
+def test_a_silent_holder_on_this_machine_is_ended_before_it_is_succeeded(store, stopped):
+    process = stopped("--key", KEY)
+    clock, silent = Clock(), []
+    lease = Lease.take(
+        store.backend,
+        KEY,
+        dead_after=30,
+        clock=clock,
+        wait=clock.wait,
+        on_silent=lambda holder, ended: silent.append((holder.process, ended)),
+    )
+    assert silent == [(process.pid, True)]
+    assert process.wait(10) == -signal.SIGKILL
+    assert clock.now >= 30
+    assert lease.number == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs process descriptors (Linux)")
+def test_a_process_that_was_not_started_for_the_key_is_left_alone(store, stopped):
+    """Such as a notebook, or one that a forged record names: fencing is all there is."""
+    process = stopped()
+    clock, silent = Clock(), []
+    lease = Lease.take(
+        store.backend,
+        KEY,
+        dead_after=30,
+        clock=clock,
+        wait=clock.wait,
+        on_silent=lambda holder, ended: silent.append(ended),
+    )
+    assert silent == [False]
+    assert process.poll() is None
+    assert lease.number == 2
+
+
+def test_a_process_that_has_the_id_now_but_started_later_is_left_alone(store, stopped):
+    process = stopped("--key", KEY)
+    record = Record("o", leases._machine(), process.pid, "1")
+    assert end_process(record, KEY)  # The one that was meant is gone.
+    assert process.poll() is None
+    elsewhere = dataclasses.replace(
+        record, machine="elsewhere", started=leases._started(process.pid)
+    )
+    assert not end_process(elsewhere, KEY)
+    assert process.poll() is None

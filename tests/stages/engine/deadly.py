@@ -37,6 +37,11 @@ def act(task: Task, out: ShardOutput, folder: str, deadly: bool = True) -> dict[
     does = task.does if deadly else "ends well"
     if does.startswith("SIG"):
         os.kill(os.getpid(), getattr(signal, does))
+    elif does == "stops once" and (Path(folder) / "stopped").exists():
+        pass
+    elif does in ("stops", "stops once"):
+        (Path(folder) / "stopped").write_text(str(os.getpid()))
+        os.kill(os.getpid(), signal.SIGSTOP)
     elif does == "exits":
         os._exit(7)
     elif does == "raises":

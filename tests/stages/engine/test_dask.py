@@ -164,8 +164,9 @@ def test_a_stop_leaves_the_cluster_and_a_late_attempt_changes_nothing(
         kinds = {"exclusions": "exclusions"}
         pool = DaskEngine(server.address, terms, logging.getLogger("test")).pool
         shards = ShardMap(
-            backend, KEY, "squares", kinds, "code", 9, stopping, lambda *_: None, pool=pool
-        )
+            backend, KEY, "squares", kinds, "code", 9, stopping, lambda *_: None, lambda: None,
+            pool=pool,
+        )  # fmt: skip
         shared = {"folder": str(tmp_path), "laid": tmp_path / "laid"}
         return shards.run(make_square, tasks, shared)[1]
 

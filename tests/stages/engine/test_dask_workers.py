@@ -248,7 +248,9 @@ def test_attempts_at_a_shard_write_into_folders_of_their_own(tmp_path):
     """Also two of the same call: Dask may repeat one by itself."""
     backend = backend_at(str(tmp_path / "store"))
     kinds = {"exclusions": "exclusions"}
-    shards = ShardMap(backend, KEY, "m", kinds, "c", 1, lambda: False, lambda *_: None)
+    shards = ShardMap(
+        backend, KEY, "m", kinds, "c", 1, lambda: False, lambda *_: None, lambda: None
+    )
     (tmp_path / "laid").write_text("for the shards")
     shared = {"folder": str(tmp_path), "laid": tmp_path / "laid"}
     from stages.engine.shards import _call

@@ -28,7 +28,7 @@ def test_what_has_grown_is_copied_and_the_rest_is_not(remote, tmp_path, monkeypa
     monkeypatch.setattr(
         type(remote.backend), "replace", lambda self, *a: (written.append(a[0]), replace(self, *a))
     )
-    mirror = Mirror(remote.backend, KEY, tmp_path, ("log.txt", "events.jsonl"))
+    mirror = Mirror(remote.backend, KEY, tmp_path, ("log.txt", "events.jsonl"), lambda: True)
     mirror.copy()
     assert written == []
     (tmp_path / "log.txt").write_text("one\n")

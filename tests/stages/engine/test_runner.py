@@ -7,8 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from artifacts_schema.errors import CorruptArtifact, NotConserved, Stopped, UsageError
-from artifacts_schema.store import Store, layout
+from artifacts_schema.errors import (
+    CorruptArtifact,
+    LeaseLost,
+    NotConserved,
+    Stopped,
+    UsageError,
+)
+from artifacts_schema.store import Store, layout, points
 from stages.engine import Context
 from stages.engine.registry import register
 from stages.engine.runner import run_stage as run_spec
@@ -107,6 +113,60 @@ def test_a_stop_keeps_finished_shards_and_the_next_run_continues(store, run_stag
     resumed = run_spec(store, spec).manifest
     fresh = run_spec(Store.open(store.url + "-fresh"), spec).manifest
     assert resumed.outputs == fresh.outputs
+
+
+def test_a_run_that_kept_nothing_yet_is_no_resume_state(store, monkeypatch):
+    """Killed once it had taken over from nobody: a plan says run, not resume."""
+
+    class Killed(BaseException):
+        pass
+
+    def die(point):
+        if point == "state taken over":
+            raise Killed
+
+    register(Make)
+    spec = StageSpec.make(Make, {}, {})
+    for point in (die, None):
+        monkeypatch.setattr(points, "on_reach", point)
+        try:
+            run_spec(store, spec, stop=lambda: True)
+        except (Killed, Stopped):
+            assert store.backend.files(f"work/{spec.key}/lease")
+        assert not store.work_state(spec.key).exists
+
+
+@pytest.mark.parametrize("error", [OSError(2, "No such file or directory"), KeyError("x")])
+def test_whatever_goes_wrong_once_the_key_is_lost_is_said_to_be_that(store, error):
+    """The successor has taken the files that this run works on."""
+
+    class Woken(Make):
+        name = "toy_woken"
+
+        def run(self, context: Context) -> None:
+            folder = f"work/{context.attempt.key}/lease"
+            assert store.backend.put_if_absent(f"{folder}/00000002.json", b"{}")
+            raise error
+
+    register(Woken)
+    with pytest.raises(LeaseLost):
+        run_spec(store, StageSpec.make(Woken, {}, {}))
+
+
+def test_a_commit_after_the_key_was_lost_leaves_the_successors_work(store, monkeypatch):
+    """It passed its last check, was suspended, and commits: what stands is right all the same."""
+    register(Make)
+    spec = StageSpec.make(Make, {}, {})
+    folder = f"work/{spec.key}"
+
+    def lose(point):
+        if point == "before manifest":
+            store.backend.replace(f"{folder}/lease/00000002.json", b"{}")
+            store.backend.replace(f"{folder}/state/code/00000002-b/kept", b"of the successor")
+
+    monkeypatch.setattr(points, "on_reach", lose)
+    assert not run_spec(store, spec).reused
+    assert store.backend.read(f"{folder}/state/code/00000002-b/kept") == b"of the successor"
 
 
 def test_shards_of_another_program_are_not_resumed(store, run_stage, monkeypatch):

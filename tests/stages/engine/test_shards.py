@@ -38,6 +38,7 @@ def tried(tmp_path):
             workers,
             stopping,
             lambda done, total: None,
+            lambda: None,
             on_death,
         )
         try:

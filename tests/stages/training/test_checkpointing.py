@@ -20,7 +20,7 @@ LOG = logging.getLogger("test")
 
 @pytest.fixture
 def checkpoints(tmp_path):
-    log = RunLog(tmp_path / "log.jsonl")
+    log = RunLog(tmp_path / "log")
     yield RollingCheckpoints(tmp_path / "checkpoints", log, LOG)
     log.close()
 
@@ -96,7 +96,7 @@ def test_there_is_always_one_before_the_horizon_and_never_more_than_four(
 ):
     """The horizon only ever moves on; the first checkpoint lies before it."""
     folder = tmp_path_factory.mktemp("kept")
-    log = RunLog(folder / "log.jsonl")
+    log = RunLog(folder / "log")
     checkpoints = RollingCheckpoints(folder / "checkpoints", log, LOG, background=False)
     step, horizon = 0, 1
     save(checkpoints, 0, horizon=horizon)
@@ -132,8 +132,12 @@ class Published:
     def __init__(self):
         self.sets = {}
 
+    def check(self):
+        pass
+
     def publish(self, name, *paths):
         self.sets[name] = sorted(path.name for path in paths)
+        return True
 
     def published(self):
         return sorted(self.sets)
@@ -144,10 +148,11 @@ class Published:
 
 def test_decisions_are_published_with_each_checkpoint_and_what_is_refused_is_withdrawn(tmp_path):
     """So that another machine goes on from the same decisions, and from no later checkpoint."""
-    log, decisions, state = RunLog(tmp_path / "log.jsonl"), tmp_path / "rollbacks.json", Published()
+    log, decisions, state = RunLog(tmp_path / "log"), tmp_path / "rollbacks.json", Published()
     checkpoints = RollingCheckpoints(
         tmp_path / "checkpoints", log, LOG, state=state, beside=[decisions]
     )
+    log.append("metrics", {"training_step": 3})
     save(checkpoints, 3, horizon=1)
     checkpoints.settle()
     decisions.write_text("[]")
@@ -155,8 +160,8 @@ def test_decisions_are_published_with_each_checkpoint_and_what_is_refused_is_wit
     checkpoints.settle()
     three, six = (f"training-step-{step:012d}" for step in (3, 6))
     assert state.sets == {
-        three: sorted([three, "log.jsonl"]),
-        six: sorted([six, "log.jsonl", "rollbacks.json"]),
+        three: sorted([three, "000000.jsonl"]),
+        six: sorted([six, "000000.jsonl", "rollbacks.json"]),
     }
     checkpoints.newest(lambda step, content: step < 6)
     assert state.published() == [three]

@@ -115,7 +115,7 @@ def train(
         model = Decoder(shape.with_vocabulary(29), seed=3)
         optimizer = build_optimizer(model, OptimizerConfig(), precision)
         context = context or FakeContext()
-        log = RunLog(work / "log.jsonl")
+        log = RunLog(work / "log")
         trainer = Trainer(
             model=model,
             optimizer=optimizer,
@@ -231,7 +231,7 @@ def test_without_any_whole_checkpoint_it_starts_over(tmp_path, undisturbed):
 def test_a_log_cut_short_makes_its_checkpoints_unusable(tmp_path, undisturbed):
     with pytest.raises(Killed):
         train(tmp_path, dies=5)
-    os.truncate(tmp_path / "log.jsonl", 100)
+    os.truncate(tmp_path / "log" / "000000.jsonl", 100)
     assert_bit_equal(train(tmp_path), undisturbed)
 
 

@@ -84,7 +84,7 @@ def train(work, *, prefetch, stop_at=None, **task):
     """Weights, progress, rows of metrics and the task."""
     with runtime(TrainingExecution(device="cpu", threads=1), "fp32", seed=1) as how:
         model = torch.nn.Linear(3, 1)
-        context, log = Watched(stop_at), RunLog(work / "log.jsonl")
+        context, log = Watched(stop_at), RunLog(work / "log")
         given = Lines(**task)
         trainer = Trainer(
             model=model,
@@ -136,7 +136,8 @@ def test_a_step_that_is_left_out_updates_nothing_and_has_no_row(tmp_path, prefet
 def test_an_error_of_a_batch_comes_at_its_step(tmp_path, prefetch):
     with pytest.raises(InputError, match="a shard is gone"):
         train(tmp_path, prefetch=prefetch, broken=5)
-    rows = [line for line in (tmp_path / "log.jsonl").read_text().splitlines() if "loss" in line]
+    lines = (tmp_path / "log" / "000000.jsonl").read_text().splitlines()
+    rows = [line for line in lines if "loss" in line]
     assert len(rows) == 4
 
 

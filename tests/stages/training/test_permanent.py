@@ -80,18 +80,13 @@ def saved(model, **state):
     return Saved(dict(model.state_dict()), moments, {"skipped": 2, "left_out": [], **state})
 
 
-def test_only_what_is_due_is_looked_at_and_the_last_is_the_runs_own(keep, model):
+def test_only_what_is_due_is_committed_and_the_last_is_the_runs_own(keep, model):
     context, kept = keep()
-    looked = []
-
-    def snapshot():
-        looked.append(1)
-        return saved(model)
-
-    for step in range(1, 10):
-        kept.after_step(step, step * 100, snapshot)
+    due = [step for step in range(1, 10) if kept.is_due(step)]
+    assert due == [3, 5]
+    for step in due:
+        kept.commit(step, step * 100, saved(model))
     assert [one["at"] for one in context.made] == [3, 5]
-    assert len(looked) == 2
     first = context.made[0]
     assert first["counts"] == {"training_steps": 3, "tokens": 300}
     state = json.loads(first["files"]["state.json"])
@@ -107,7 +102,7 @@ def test_only_what_is_due_is_looked_at_and_the_last_is_the_runs_own(keep, model)
 
 def test_without_the_optimizer_it_is_left_out(keep, model):
     context, kept = keep(optimizer=False)
-    kept.after_step(3, 1, lambda: saved(model))
+    kept.commit(3, 1, saved(model))
     assert "optimizer.safetensors" not in context.made[0]["files"]
 
 
@@ -117,8 +112,8 @@ def test_what_a_rollback_left_out_enters_the_key_from_there_on(keep, model):
     kept.rolled_back(4)
     assert context.back == [3]
     left_out = [[4, 6]]
-    kept.after_step(3, 1, lambda: saved(model, left_out=left_out))
-    kept.after_step(5, 1, lambda: saved(model, left_out=left_out))
+    kept.commit(3, 1, saved(model, left_out=left_out))
+    kept.commit(5, 1, saved(model, left_out=left_out))
     assert [one["history"] for one in context.made] == [[], [[4, 6]]]
     assert json.loads(context.made[1]["files"]["state.json"])["left_out"] == [[4, 6]]
 

@@ -9,6 +9,7 @@ import torch
 
 from artifacts_schema.store import Store
 from stages.engine.state import State
+from stages.training import monitor
 from stages.training.checkpointing import RollingCheckpoints, fetch_newest
 from stages.training.monitor import RunLog
 
@@ -24,7 +25,7 @@ def train(state, *steps):
     """Measure and save each of these training steps, from the newest checkpoint on."""
     folder = state.folder / "checkpoints"
     fetch_newest(state, folder)
-    log = RunLog(state.folder / "measurements.jsonl")
+    log = RunLog(state.folder / "measurements")
     checkpoints = RollingCheckpoints(folder, log, state.log, state=state)
     saved = checkpoints.newest()
     log.restore(saved.position if saved else None)
@@ -52,7 +53,7 @@ def test_a_machine_whose_own_checkpoint_is_newer_uses_it(machine, monkeypatch):
     one = machine("one")
     train(one, 5)
     with monkeypatch.context() as away:
-        away.setattr(State, "publish", lambda *_: None)
+        away.setattr(State, "publish", lambda *_: False)
         train(one, 10)
     with monkeypatch.context() as never:
         never.setattr(State, "fetch", None)
@@ -77,3 +78,42 @@ def test_a_damaged_one_in_the_store_costs_one_step_back(machine):
     one.backend.replace(f"work/{weights}", b"damaged")
     assert train(machine("two"), 10) == (5, [5, 10])
     assert train(machine("three")) == (10, [5, 10])
+
+
+def test_closed_parts_of_the_log_are_published_once(machine, monkeypatch):
+    """A part ends after 60 bytes, two rows; the open one goes with each checkpoint."""
+    monkeypatch.setattr(monitor, "PART_BYTES", 60)
+    sent = []
+    upload = State._upload
+    monkeypatch.setattr(
+        State,
+        "_upload",
+        lambda self, name, path: sent.append(path.name) or upload(self, name, path),
+    )
+    one = machine("one")
+    train(one, *range(1, 10))
+    parts = sorted(name for name in sent if name.endswith("jsonl") and name < "000004")
+    closed = [name for name in one.published() if name.startswith("measurements-")]
+    assert len(closed) == 4
+    assert all(
+        parts.count(f"{name[-6:]}.jsonl") <= 3 for name in closed
+    )  # Twice while it was open.
+    assert train(machine("two"), 10) == (9, list(range(1, 11)))
+    monkeypatch.setattr(monitor, "PART_BYTES", 1 << 20)
+
+
+def test_parts_behind_the_checkpoint_that_goes_on_are_withdrawn(machine, monkeypatch):
+    """After a rollback they would be of measurements that the run does not have any more."""
+    monkeypatch.setattr(monitor, "PART_BYTES", 60)
+    one = machine("one")
+    train(one, *range(1, 10))
+    checkpoints = sorted((one.folder / "checkpoints").iterdir())
+    log = RunLog(one.folder / "measurements")
+    rolling = RollingCheckpoints(one.folder / "checkpoints", log, one.log, state=one)
+    saved = rolling.newest(lambda step, state: step < 9)
+    log.restore(saved.position)
+    kept = len(log.parts_until(saved.position))
+    assert [name for name in one.published() if name.startswith("measurements-")] == [
+        f"measurements-{number:06d}" for number in range(kept)
+    ]
+    assert len(checkpoints) == 2

@@ -303,8 +303,11 @@ def test_permanent_checkpoints_are_told_of_a_rollback_again_after_a_kill(tmp_pat
         def __init__(self):
             self.calls = []
 
-        def after_step(self, training_step, tokens, snapshot):
-            self.calls.append((training_step, snapshot().state["left_out"]))
+        def is_due(self, training_step):
+            return True
+
+        def commit(self, training_step, tokens, saved):
+            self.calls.append((training_step, saved.state["left_out"]))
 
         def rolled_back(self, first):
             self.calls.append(("back", first))
@@ -322,7 +325,10 @@ def test_at_most_four_checkpoints_lie_there_and_one_is_old_enough_to_go_back_to(
     class Looks:
         most = 0
 
-        def after_step(self, training_step, tokens, snapshot):
+        def is_due(self, training_step):
+            return True
+
+        def commit(self, training_step, tokens, saved):
             folders = list((tmp_path / "checkpoints").glob("*/sealed.json"))
             self.most = max(self.most, len(folders))
 
