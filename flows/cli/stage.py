@@ -96,6 +96,7 @@ def make_spec(
     profile: str | None,
 ) -> Any:
     """The `StageSpec` that the flags describe; UsageError says which flag is wrong."""
+    from flows.recipe.checks import check_stored
     from flows.recipe.overrides import set_value
     from flows.recipe.profile import load_profile
     from flows.recipe.reading import read_yaml
@@ -112,7 +113,9 @@ def make_spec(
         references.setdefault(role, []).append(reference)
     execution = load_profile(profile, Path("recipe")).execution(name, {})
     where = " ".join([f"stage {name}", *(f"--set {text}" for text in overrides)])
-    return StageSpec.make(stage, values, references, execution, where=where)
+    spec = StageSpec.make(stage, values, references, execution, where=where)
+    check_stored(stage, spec.config, spec.inputs, store, where=where)
+    return spec
 
 
 def _input(store: Any, stage: Any, text: str) -> tuple[str, Any]:

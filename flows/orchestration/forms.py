@@ -22,6 +22,7 @@ from typing import Any
 
 from artifacts_schema.errors import UsageError
 from artifacts_schema.store import Store
+from flows.recipe.checks import check_stored
 from flows.recipe.pipeline import Pipeline, Request
 from flows.recipe.profile import load_profile
 from flows.recipe.reading import parse_yaml
@@ -122,7 +123,8 @@ def recipe_form(recipe: Recipe, store: str) -> Form:
 def check_recipe(parameters: Mapping[str, Any]) -> None:
     """Raise what would refuse a run of `pipeline` with these parameters; hashes nothing."""
     request = request_of(parameters)
-    graph = Pipeline.bind(request).graph
+    pipeline = Pipeline.bind(request)
+    graph = pipeline.graph
     for flag, name in (
         ("from", request.start),
         ("through", request.through),
@@ -130,6 +132,7 @@ def check_recipe(parameters: Mapping[str, Any]) -> None:
     ):
         if name is not None:
             graph.select(name, flag)
+    pipeline.check()
 
 
 def request_of(parameters: Mapping[str, Any]) -> Request:
@@ -187,7 +190,9 @@ def stage_spec(store: Store, name: str, values: Mapping[str, Any]) -> StageSpec:
         if (key := f"input__{role}") in given
     }
     execution = load_profile(given.get("profile") or None, BUNDLED).execution(name, {})
-    return StageSpec.make(stage, config, references, execution, where=f"stage {name}")
+    spec = StageSpec.make(stage, config, references, execution, where=f"stage {name}")
+    check_stored(stage, spec.config, spec.inputs, store, where=f"stage {name}")
+    return spec
 
 
 def inputs_of(values: Mapping[str, Any]) -> list[str]:

@@ -8,9 +8,10 @@ from typing import Any
 
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
+from flows.recipe.checks import check_steps
 from flows.recipe.graph import Graph, build_graph
 from flows.recipe.local_files import Progress
-from flows.recipe.plan import Plan, Selection, make_plan
+from flows.recipe.plan import Plan, Selection, make_plan, selected
 from flows.recipe.profile import Profile, load_profile
 from flows.recipe.recipe import find_recipe, load_recipe
 from flows.recipe.snapshots import take_snapshot
@@ -94,6 +95,10 @@ class Pipeline:
         """What would run now; `settled` are instances that this run has already made."""
         selection = replace(self.selection, settled=settled)
         return make_plan(self.graph, self.store, self.snapshots, selection)
+
+    def check(self) -> None:
+        """Raise what the stages find wrong with the selected steps, whatever exists already."""
+        check_steps(self.graph, self.store, selected(self.graph, self.selection)[0])
 
     def ref(self, node: str) -> str:
         """The movable name of what a step instance or snapshot made last."""

@@ -20,6 +20,7 @@ from artifacts_schema.store import Store
 from artifacts_schema.store.verify import verify
 from flows.recipe.causes import Asked, changes_since, some
 from flows.recipe.checkpoints import Turns
+from flows.recipe.checks import check_steps
 from flows.recipe.graph import Graph, Instance
 from stages.engine.code import code_digest
 from stages.engine.spec import StageSpec
@@ -130,32 +131,44 @@ def make_plan(
 ) -> Plan:
     """Plan `graph` against `store`; reads only. `snapshots` are those of the recipe, committed.
 
-    Raises UsageError for a selection that names no step, or that starts behind something missing.
+    Raises UsageError for a selection that names no step, or that starts behind something missing,
+    and for all that the stages find wrong with their steps (`Stage.check_plan`).
     """
     chosen = selection or Selection()
-    selected, needed = _selected(graph, chosen)
+    wanted, needed = selected(graph, chosen)
     forced = {name for text in sorted(chosen.force) for name in graph.select(text, "--force")}
-    if outside := forced - selected:
+    if outside := forced - wanted:
         raise UsageError(f"{some(sorted(outside))} is not part of this run", where="--force")
     made = dict(snapshots)
     planner = _Planner(
         graph, store, made, forced - chosen.settled, chosen, Turns(graph, store, made)
     )
+    unmade: dict[str, list[str]] = {}
+    """Lines that would run, by the instance of the graph that they are a turn of."""
     for name, instance in graph.instances.items():
-        if name not in selected | needed:
+        if name not in wanted | needed:
             continue
         for turn in planner.turns.of(instance):
             step = planner.plan(turn)
-            if name not in selected and step.action != "reuse":
+            if step.action != "reuse":
+                unmade.setdefault(name, []).append(turn.name)
+            if name not in wanted and step.action != "reuse":
                 raise UsageError(
                     f"'{chosen.start}' needs {turn.name}, which does not stand: {step.cause}",
                     where="--from",
                     hint=f"start from {instance.step}, or leave --from out",
                 )
+    for name, notes in check_steps(graph, store, unmade, made).items():
+        for line in unmade[name]:
+            planner.lines[line] = _noted(planner.lines[line], notes)
     return Plan(graph.recipe.name, store.url, tuple(planner.lines.values()))
 
 
-def _selected(graph: Graph, chosen: Selection) -> tuple[set[str], set[str]]:
+def _noted(step: PlannedStep, notes: tuple[str, ...]) -> PlannedStep:
+    return replace(step, note="; ".join(filter(None, [step.note, *notes])))
+
+
+def selected(graph: Graph, chosen: Selection) -> tuple[set[str], set[str]]:
     """Instances to bring up to date, and those before them that must stand already."""
     selected = set(graph.instances)
     if chosen.through is not None:

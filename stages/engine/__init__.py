@@ -6,10 +6,12 @@ from stages.engine.inputs import Input, Shard
 from stages.engine.interim import Milestone
 from stages.engine.outputs import LeftFile, ShardOutput, ShardResult
 from stages.engine.protocol import Many, Maybe, One, Role, Stage
+from stages.engine.upstream import Inputs, Upstream, sources_of
 
 __all__ = [
     "Context",
     "Input",
+    "Inputs",
     "LeftFile",
     "Many",
     "Maybe",
@@ -20,5 +22,7 @@ __all__ = [
     "ShardOutput",
     "ShardResult",
     "Stage",
+    "Upstream",
     "check_bad_share",
+    "sources_of",
 ]

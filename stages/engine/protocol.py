@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from stages.engine.context import Context
     from stages.engine.inputs import Input
     from stages.engine.interim import Milestone
+    from stages.engine.upstream import Inputs
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,22 @@ class Stage(ABC):
     def complete(cls, config: settings.Config) -> settings.Config:
         """Fill in what only the moment of planning knows; by default nothing."""
         return config
+
+    @classmethod
+    def check_plan(cls, config: Any, inputs: Inputs) -> Sequence[str] | None:
+        """Raise UsageError for what can be known to be wrong before anything runs.
+
+        Called whenever a plan is made, for each step that would run; the plan adds the step's name.
+        `config` is the stage's own, `inputs` maps each role to what it will read. It must be cheap:
+        it reads configs and manifests, no payload, and imports nothing heavy. May return notes,
+        which the plan shows beside the step.
+        """
+        return None
+
+    @classmethod
+    def sources(cls, config: Any, inputs: Inputs) -> frozenset[str] | None:
+        """Names of the sources that its outputs can hold, for plan checks; None: not known."""
+        return None
 
     @classmethod
     def milestones(cls, config: Any, inputs: Mapping[str, Sequence[Input]]) -> Sequence[Milestone]:
