@@ -126,9 +126,17 @@ class Onward:
         return f"{head}name: {name}\nsteps:\n  {step}:\n    stage: {STAGE}\n{indent(body, '    ')}"
 
     def _check(self, config: PretrainConfig) -> None:
-        """UsageError unless the new run reads what the old one read, up to the checkpoint."""
+        """UsageError where the new run would refuse to start.
+
+        It must fit its inputs, and read what the old one read, up to the checkpoint.
+        """
+        from flows.recipe.checks import check_stored
         from stages.training.continuation import begin_behind
 
+        start = self.store.reference(self.checkpoint, ROLE)
+        inputs = {**self.inputs, ROLE: (start,)}
+        where = "the new run's config"
+        check_stored(stage_named(STAGE), config.plain(), inputs, self.store, where=where)
         state = Input.of(self.store, self.checkpoint, ROLE).read_json("state.json")
         begin_behind(state, _plan(self.store, config, self.inputs).clock)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from stages.dpo.config import DpoConfig
-from stages.engine import Context, Many, One, Stage
+from stages.engine import Context, Inputs, Many, One, Stage, all_problems
 from stages.training.config import TrainingExecution
 
 
@@ -23,6 +25,17 @@ class Dpo(Stage):
     outputs = {"checkpoint": "checkpoint", "training_run": "training_run"}
     libraries = ("torch", "tokenizers", "safetensors", "numpy", "pyarrow")
     Config, Execution = DpoConfig, TrainingExecution
+
+    @classmethod
+    def check_plan(cls, config: Any, inputs: Inputs) -> None:
+        """A learning rate that one phase of a number of steps cannot have; a missing tokenizer."""
+        from stages.training.planned_inputs import tokenizer_checksum
+        from stages.training.schedule import check_one_phase
+
+        all_problems(
+            lambda: check_one_phase(config.learning_rate),
+            lambda: tokenizer_checksum(inputs["checkpoint"][0]),
+        )
 
     def run(self, context: Context) -> None:
         from stages.dpo.pairs import read_pairs

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.config import MapExecution
-from stages.engine import Context, Many, Maybe, Stage
+from stages.engine import Context, Inputs, Many, Maybe, Stage, sources_of
 from stages.filter.config import FilterConfig
 
 if TYPE_CHECKING:
@@ -44,6 +44,11 @@ class Filter(Stage):
     libraries = ("numba", "numpy", "pyarrow")
     handles_documents = True
     Config, Execution = FilterConfig, MapExecution
+
+    @classmethod
+    def sources(cls, config: Any, inputs: Inputs) -> frozenset[str] | None:
+        """Those of its documents."""
+        return sources_of(inputs["documents"])
 
     def run(self, context: Context) -> None:
         from stages.filter.assess import assess_shard

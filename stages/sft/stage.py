@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from stages.engine import Context, Many, One, Stage
+from typing import Any
+
+from stages.engine import Context, Inputs, Many, One, Stage, all_problems
 from stages.sft.config import SftConfig
 from stages.training.config import TrainingExecution
 
@@ -23,6 +25,17 @@ class Sft(Stage):
     outputs = {"checkpoint": "checkpoint", "training_run": "training_run"}
     libraries = ("torch", "tokenizers", "safetensors", "numpy", "pyarrow")
     Config, Execution = SftConfig, TrainingExecution
+
+    @classmethod
+    def check_plan(cls, config: Any, inputs: Inputs) -> None:
+        """A learning rate that one phase of a number of steps cannot have; a missing tokenizer."""
+        from stages.training.planned_inputs import tokenizer_checksum
+        from stages.training.schedule import check_one_phase
+
+        all_problems(
+            lambda: check_one_phase(config.learning_rate),
+            lambda: tokenizer_checksum(inputs["checkpoint"][0]),
+        )
 
     def run(self, context: Context) -> None:
         from stages.model.files import read_model, read_tokenizer

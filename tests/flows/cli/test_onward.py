@@ -210,6 +210,8 @@ def test_the_recipe_is_printed_where_no_file_is_named(base, ingot):
         (["branch", "demo/base", "--set", "seed=1", "--tokens", "1K"], "seed 0 → 1"),
         (["branch", "demo/base"], "the phases end with training step 9"),
         (["branch", "demo/base", "--tokens", "1K", "--mixture", "{web: 2}"], "weights sum to 2"),
+        (["branch", "demo/base@768", "--set", "model.qk_norm=head"], "model.qk_norm: qk_norm is"),
+        (["branch", "demo/base@768", "--set", "epochs={cod: 1}"], "no source 'cod'"),
         (["branch", "demo/base", "--input", "checkpoint=demo/base"], "expected train=REF"),
     ],
 )
