@@ -8,6 +8,7 @@ on).
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import threading
@@ -16,6 +17,7 @@ import traceback
 from artifacts_schema.errors import EXIT_FAILED, EXIT_OK, IngotError, InputError, UsageError
 from artifacts_schema.identity import short
 from artifacts_schema.store.refusals import system_error
+from stages.engine.launch import WAITING
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -32,6 +34,8 @@ def main(arguments: list[str] | None = None) -> int:
         "--accept-code", action="store_true", help="go on from what another program left"
     )
     given = parser.parse_args(arguments)
+    for name, value in WAITING.items():  # Before a library with threads is loaded.
+        os.environ.setdefault(name, value)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR2):
         signal.signal(number, lambda _number, _frame: stop.set())
