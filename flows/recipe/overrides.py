@@ -53,8 +53,8 @@ def apply_overrides(document: Document, texts: Sequence[str], report: Report) ->
         document.places[where] = Place(source)
         placed.add(where)
         if where[0] == "steps":
-            path = tuple(str(part) for part in where[3:])
-            applied.append(Override(text, str(where[1]), path, str(where[2])))
+            _, step, section, *within = map(str, where)
+            applied.append(Override(text, step, tuple(within), section))
     for where in placed:
         if where[0] == "snapshots":
             _take_back(_section(document, "snapshots")[str(where[1])], where, placed)

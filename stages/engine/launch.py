@@ -28,9 +28,9 @@ THREAD_VARIABLES = (
 )
 
 WAITING = {"OMP_WAIT_POLICY": "PASSIVE"}
-"""How OpenMP's threads wait for each other: asleep. Those of GNU's runtime, which torch brings, spin
-by default; where other processes want the cores, a step of training then took 30 times as long and
-12 times the CPU seconds (`python -m tests.benchmarks.spinning`). It is read when the library is
+"""How OpenMP's threads wait for each other: asleep. Those of GNU's runtime, which torch brings,
+spin by default; where other processes want the cores, a step of training then took 30 times as long
+and 12 times the CPU seconds (`python -m tests.benchmarks.spinning`). It is read when the library is
 loaded, and no result depends on it."""
 
 

@@ -48,7 +48,7 @@ class Filter(Stage):
     @classmethod
     def sources(cls, config: Any, inputs: Inputs) -> frozenset[str] | None:
         """Those of its documents."""
-        return sources_of(inputs["documents"])
+        return sources_of(inputs.get("documents", ()))
 
     def run(self, context: Context) -> None:
         from stages.filter.assess import assess_shard
