@@ -8,6 +8,7 @@ on).
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import threading
@@ -18,6 +19,7 @@ from artifacts_schema.files import open_regular
 from artifacts_schema.identity import short
 from artifacts_schema.printable import printable_lines
 from artifacts_schema.store.refusals import system_error
+from stages.engine.launch import WAITING
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -34,6 +36,8 @@ def main(arguments: list[str] | None = None) -> int:
         "--accept-code", action="store_true", help="go on from what another program left"
     )
     given = parser.parse_args(arguments)
+    for name, value in WAITING.items():  # Before a library with threads is loaded.
+        os.environ.setdefault(name, value)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR2):
         signal.signal(number, lambda _number, _frame: stop.set())

@@ -30,7 +30,8 @@ from flows.cli.options import store_option
     "overrides",
     metavar="PATH=VALUE",
     multiple=True,
-    help="Change a value of the run's config from there on; may be repeated.",
+    help="Change a value of the run's config from there on, or of its execution by "
+    "execution.PATH=VALUE; may be repeated.",
 )
 @click.option(
     "--input",
@@ -75,7 +76,7 @@ def _recipe(
     from artifacts_schema.errors import UsageError
     from flows.cli.longer import annealed, cut, number_of_tokens
     from flows.cli.onward import plain_phases
-    from flows.recipe.overrides import set_value
+    from flows.recipe.overrides import set_of_step
     from flows.recipe.reading import parse_value
 
     for text in inputs:
@@ -91,9 +92,10 @@ def _recipe(
         phases = plain_phases(onward.config)
     changes: dict[str, Any] = {**onward.config.plain(), "phases": phases}
     changes.pop("optimizer_state")
+    execution: dict[str, Any] = {}
     for text in overrides:
-        set_value(changes, text)
-    return str(onward.recipe(name, step, changes.pop("phases"), **changes))
+        set_of_step(changes, execution, text)
+    return str(onward.recipe(name, step, changes.pop("phases"), execution, **changes))
 
 
 def _input(store: Any, text: str) -> tuple[str, Any]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.errors import UsageError
 from stages.pretrain.batch_sizes import written
+from stages.training.config import LearningRate
 
 if TYPE_CHECKING:
     from flows.cli.onward import Onward
@@ -43,12 +44,12 @@ def decay_start(onward: Onward) -> int | None:
 def lengthened(onward: Onward, tokens: int) -> list[dict[str, Any]]:
     """The run's phases with so many more tokens at the rate that it has at the checkpoint.
 
-    What follows (the decay) stays as long as it is. UsageError for a mixture that goes in a line:
-    it would go there more slowly, and so have read something else.
+    What follows (the decay) stays as long as it is. A phase whose mixture goes in a line is not
+    lengthened, as it would go there more slowly and so have read something else: the tokens follow
+    as a phase of their own, at the weights that it ends with. UsageError where the rate decays in
+    such a phase.
     """
     index, config = onward.phase, onward.config.phases[onward.phase]
-    if config.mixture_end:
-        raise _interpolated(onward)
     phase, segment = onward.plan.clock.phases[index], onward.plan.schedule.segments[index]
     if onward.done > segment.steps - segment.decay_steps:
         raise UsageError(
@@ -57,13 +58,25 @@ def lengthened(onward: Onward, tokens: int) -> list[dict[str, Any]]:
             hint="ingot branch goes on at the rate that it had",
         )
     plain = config.plain()
+    rest = [one.plain() for one in onward.config.phases]
+    if config.mixture_end:
+        if segment.decay_steps:
+            raise _interpolated(onward)
+        more = {
+            **plain,
+            "tokens": tokens,
+            "mixture": config.mixture_end,
+            "mixture_end": {},
+            "sequences_per_batch": phase.rows(phase.steps - 1)[1],
+            "learning_rate": LearningRate().plain(),  # It stays as the phase before ends.
+        }
+        return [*rest[: index + 1], more, *rest[index + 1 :]]
     found = {**plain, "tokens": config.tokens + tokens}
     steps = segment.steps + tokens / (phase.tokens / phase.steps)
     rate = {**plain["learning_rate"], **_warmup(segment.warmup)}
     if segment.decay_steps:
         rate["decay_share"] = segment.decay_steps / steps
     found["learning_rate"] = rate
-    rest = [one.plain() for one in onward.config.phases]
     return [*rest[:index], found, *rest[index + 1 :]]
 
 
@@ -104,7 +117,7 @@ def annealed(
     rate: dict[str, Any] = {"peak": onward.plan.schedule.rate(onward.step)}
     if shape != "none":
         rate["decay"] = shape
-    plain = {**config.plain(), "mixture_end": {}}
+    plain = {**config.plain(), "mixture": config.mixture_end or config.mixture, "mixture_end": {}}
     if mixture is not None:
         plain["mixture"] = mixture
     return {**plain, "tokens": tokens, "sequences_per_batch": size, "learning_rate": rate}
@@ -136,5 +149,5 @@ def _interpolated(onward: Onward) -> UsageError:
     return UsageError(
         "its mixture goes in a straight line to the phase's end, which would move",
         where=f"{onward.ref}: phases.{onward.phase}.mixture_end",
-        hint="go on from the end of that phase",
+        hint="ingot branch goes on from the end of that phase",
     )

@@ -101,7 +101,14 @@ class Onward:
 
     # What is written -----------------------------------------------------------------------------
 
-    def recipe(self, name: str, step: str, phases: Sequence[Any], **changes: Any) -> str:
+    def recipe(
+        self,
+        name: str,
+        step: str,
+        phases: Sequence[Any],
+        execution: Mapping[str, Any] | None = None,
+        **changes: Any,
+    ) -> str:
         """The recipe as YAML; UsageError where the run would refuse to start.
 
         `phases` are plain; `changes` are other values of the config.
@@ -118,17 +125,28 @@ class Onward:
             plain["optimizer_state"] = "keep" if has_moments else "fresh"
         config: Any = stage_named(STAGE).Config.parse(plain, where="the new run's config")
         self._check(config)
+        stage_named(STAGE).Execution.parse(execution, where="the new run's execution")
         roles = {role: [_named(one) for one in given] for role, given in self.inputs.items()}
         roles[ROLE] = [f"{self.checkpoint.key[:16]}:{ROLE}"]
         inputs = {role: one[0] if len(one) == 1 else one for role, one in roles.items()}
         body = _dumped({"config": config.identity()}, flow=None) + _dumped({"inputs": inputs})
+        if execution:
+            body += _dumped({"execution": dict(execution)}, flow=None)
         head = f"# Goes on behind training step {self.step:,} of {self.ref}.\n"
         return f"{head}name: {name}\nsteps:\n  {step}:\n    stage: {STAGE}\n{indent(body, '    ')}"
 
     def _check(self, config: PretrainConfig) -> None:
-        """UsageError unless the new run reads what the old one read, up to the checkpoint."""
+        """UsageError where the new run would refuse to start.
+
+        It must fit its inputs, and read what the old one read, up to the checkpoint.
+        """
+        from flows.recipe.checks import check_stored
         from stages.training.continuation import begin_behind
 
+        start = self.store.reference(self.checkpoint, ROLE)
+        inputs = {**self.inputs, ROLE: (start,)}
+        where = "the new run's config"
+        check_stored(stage_named(STAGE), config.plain(), inputs, self.store, where=where)
         state = Input.of(self.store, self.checkpoint, ROLE).read_json("state.json")
         begin_behind(state, _plan(self.store, config, self.inputs).clock)
 

@@ -60,9 +60,15 @@ def _look(pipeline: Pipeline, step: PlannedStep, as_json: bool) -> dict[str, Any
 
 
 def _fly(pipeline: Pipeline, step: PlannedStep, tell: Any) -> Any:
+    import os
+
     from artifacts_schema.store.work import local_work
     from stages.engine.inputs import Input
+    from stages.engine.launch import WAITING
     from stages.engine.registry import stage_named
+
+    for name, value in WAITING.items():  # As the run has it, before torch is loaded.
+        os.environ.setdefault(name, value)
     from stages.pretrain.preflight.alone import preflight
 
     stage, spec = stage_named(step.stage), step.spec

@@ -20,7 +20,8 @@ from flows.cli.output import echo
     "overrides",
     metavar="PATH=VALUE",
     multiple=True,
-    help="Change one value of the config; may be repeated.",
+    help="Change one value of the config, or by execution.PATH=VALUE of its execution; may be "
+    "repeated.",
 )
 @click.option(
     "--input",
@@ -98,7 +99,7 @@ def make_spec(
 ) -> Any:
     """The `StageSpec` that the flags describe; UsageError says which flag is wrong."""
     from flows.recipe.checks import check_stored
-    from flows.recipe.overrides import set_value
+    from flows.recipe.overrides import set_of_step
     from flows.recipe.profile import load_profile
     from flows.recipe.reading import read_yaml
     from stages.engine.registry import stage_named
@@ -106,13 +107,14 @@ def make_spec(
 
     stage = stage_named(name)
     values = read_yaml(config).values if config is not None else {}
+    typed: dict[str, Any] = {}
     for text in overrides:
-        set_value(values, text)
+        set_of_step(values, typed, text)
     references: dict[str, list[Any]] = {}
     for text in inputs:
         role, reference = _input(store, stage, text)
         references.setdefault(role, []).append(reference)
-    execution = load_profile(profile, Path("recipe")).execution(name, {})
+    execution = {**load_profile(profile, Path("recipe")).execution(name, {}), **typed}
     where = " ".join([f"stage {name}", *(f"--set {text}" for text in overrides)])
     spec = StageSpec.make(stage, values, references, execution, where=where)
     check_stored(stage, spec.config, spec.inputs, store, where=where)

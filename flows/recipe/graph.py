@@ -15,6 +15,7 @@ from artifacts_schema.errors import UsageError
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
 from flows.recipe.order import Circle, in_order
+from flows.recipe.overrides import EXECUTION
 from flows.recipe.profile import Profile
 from flows.recipe.recipe import Checkpoints, Problems, Recipe, Step
 from flows.recipe.reference import Reference, output_for, parse_reference
@@ -173,10 +174,19 @@ class _Builder:
         place = self.recipe.place("steps", step.name, "config")
         typed = [f"--set {o.text}" for o in self.recipe.overrides if o.step == step.name]
         where = f"{place}, with {', '.join(typed)}" if typed else place
-        execution = self.profile.execution(step.stage, step.execution)
+        typed_execution = {
+            o.path[0]: step.execution[o.path[0]]
+            for o in self.recipe.overrides
+            if o.step == step.name and o.section == EXECUTION and o.path[0] in step.execution
+        }
+        # What is typed wins over the profile, as it does over the recipe.
+        execution = {**self.profile.execution(step.stage, step.execution), **typed_execution}
+        run_place = self.recipe.place("steps", step.name, "execution")
+        if typed_execution:
+            run_place = f"{run_place}, with {', '.join(typed)}"
         for parse, values, at in (
             (stage.Config.parse, step.config, where),
-            (stage.Execution.parse, execution, self.recipe.place("steps", step.name, "execution")),
+            (stage.Execution.parse, execution, run_place),
         ):
             try:
                 parse(values, where=at)

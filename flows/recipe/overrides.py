@@ -1,7 +1,8 @@
 """`--set STEP.path=value`: change one value of a recipe from the command line or a form.
 
 `filter.duplicates.threshold=0.7` sets a field of a step's config, `snapshots.crawl-A.files=[…]` a
-snapshot's files. Whether the field exists and the value fits is checked with the whole recipe.
+snapshot's files, `pretrain.execution.device=cpu` a field of a step's execution, which changes no
+key. Whether the field exists and the value fits is checked with the whole recipe.
 
 `files`, `paths`, `crawl`, `dataset` and `model` say where a snapshot's files lie, so setting one
 takes back the others and what belonged to them, unless that is set too or the new files are
@@ -21,6 +22,8 @@ from flows.recipe.snapshot_entry import PLACES, SNAPSHOT_KEYS, superseded
 
 MAX_DEPTH = 50
 """Most names in a path; every config is far flatter."""
+CONFIG, EXECUTION = "config", "execution"
+"""What of a step a value can be set in; no stage's config has a field of the second name."""
 
 Report = Callable[..., None]
 """Called with what is wrong, `where=` and `hint=`."""
@@ -28,11 +31,12 @@ Report = Callable[..., None]
 
 @dataclass(frozen=True)
 class Override:
-    """One `--set`: the text as typed, the step, and the path within its config."""
+    """One `--set`: the text as typed, the step, and the path within its config or execution."""
 
     text: str
     step: str
     path: tuple[str, ...]
+    section: str = CONFIG
 
 
 def apply_overrides(document: Document, texts: Sequence[str], report: Report) -> list[Override]:
@@ -51,7 +55,8 @@ def apply_overrides(document: Document, texts: Sequence[str], report: Report) ->
         document.places[where] = Place(source)
         placed.add(where)
         if where[0] == "steps":
-            applied.append(Override(text, str(where[1]), tuple(str(p) for p in where[3:])))
+            _, step, section, *within = map(str, where)
+            applied.append(Override(text, step, tuple(within), section))
     for where in placed:
         if where[0] == "snapshots":
             _take_back(_section(document, "snapshots")[str(where[1])], where, placed)
@@ -84,6 +89,18 @@ def set_value(values: dict[str, Any], text: str) -> tuple[str, ...]:
     return path
 
 
+def set_of_step(config: dict[str, Any], execution: dict[str, Any], text: str) -> None:
+    """Write `path=value` into a step's config, `execution.path=value` into its execution."""
+    path, _ = split_setting(text)
+    if path[0] != EXECUTION:
+        set_value(config, text)
+    elif len(path) == 1:
+        raise UsageError("name a value: execution.field=value", where=f"--set {text}")
+    else:
+        values = {EXECUTION: execution}
+        set_value(values, text)
+
+
 def _split(document: Document, text: str, source: str) -> tuple[Where, Any]:
     parts, value = split_setting(text)
     steps = _section(document, "steps")
@@ -95,7 +112,11 @@ def _split(document: Document, text: str, source: str) -> tuple[Where, Any]:
         )
     if len(parts) == 1:
         raise UsageError(f"name a config value: {parts[0]}.field=value", where=source)
-    return ("steps", parts[0], "config", *parts[1:]), value
+    if parts[1] == EXECUTION:
+        if len(parts) == 2:
+            raise UsageError(f"name a value: {parts[0]}.execution.field=value", where=source)
+        return ("steps", parts[0], *parts[1:]), value
+    return ("steps", parts[0], CONFIG, *parts[1:]), value
 
 
 def _snapshot_path(document: Document, parts: tuple[str, ...], source: str) -> Where:

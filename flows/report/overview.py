@@ -157,7 +157,9 @@ def _reading(measured: str, figure: IntervalFigure, e: Estimate) -> str:
 def _effort(steps: Sequence[Step]) -> list[Fact]:
     seconds = sum(_told(step, "seconds") for step in steps)
     cpu = sum(_told(step, "cpu_seconds") for step in steps)
-    return [Fact("work in all steps", seconds, "s", f"{duration(cpu)} of CPU")] if seconds else []
+    gpu = sum(_told(step, "gpu_seconds") for step in steps)
+    spent = f"{duration(cpu)} of CPU" + (f", {duration(gpu)} of GPU" if gpu else "")
+    return [Fact("work in all steps", seconds, "s", spent)] if seconds else []
 
 
 # The funnel --------------------------------------------------------------------------------------
@@ -260,6 +262,7 @@ def _cost_table(steps: Sequence[Step]) -> TableFigure:
             step.instance,
             _told(step, "seconds"),
             _told(step, "cpu_seconds"),
+            _told(step, "gpu_seconds"),
             _told(step, "peak_memory_bytes") / 1e6 or None,
             sum(output.bytes for output in _manifest(step).outputs.values()) / 1e6,
             sum(len(output.files) for output in _manifest(step).outputs.values()),
@@ -267,17 +270,20 @@ def _cost_table(steps: Sequence[Step]) -> TableFigure:
         for step in steps
     ]
     columns: Any = list(zip(*rows, strict=True))
-    peak = max((value for value in columns[3] if value), default=None)
-    sums = [sum(columns[i]) for i in (1, 2)], [sum(columns[i]) for i in (4, 5)]
+    peak = max((value for value in columns[4] if value), default=None)
+    sums = [sum(columns[i]) for i in (1, 2, 3)], [sum(columns[i]) for i in (5, 6)]
     rows.append(("all steps", *sums[0], peak, *sums[1]))
     return TableFigure(
         "Cost by step",
         (
             Column("step"), number("seconds", ",.1f"), number("CPU seconds", ",.1f"),
+            number("GPU seconds", ",.1f"),
             number("peak memory, MB", ",.0f"), number("stored, MB", ",.2f"), number("files"),
         ),
         tuple(rows),
-        "Of the run that made each artifact, which a later run may have reused.",
+        "Of the run that made each artifact, which a later run may have reused: CPU seconds of all "
+        "its processes, workers on other machines included, and seconds that GPUs were held. What "
+        "a killed run spent before it was resumed is not in them.",
     )  # fmt: skip
 
 

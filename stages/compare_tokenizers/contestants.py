@@ -56,17 +56,22 @@ _TOLD = (
 
 def contestants_of(given: Sequence[Input], names: Sequence[str]) -> list[Contestant]:
     """The tokenizers under their names; UsageError unless there are as many names, or none."""
-    if names and len(names) != len(given):
-        raise UsageError(
-            f"{len(names)} names for {len(given)} tokenizers",
-            where="compare_tokenizers config: names",
-            hint="give a name for each tokenizer in the order of the inputs, or none",
-        )
+    check_names(names, len(given))
     names = names or unique_names(given)
     return [
         Contestant(place, name, one)
         for place, (name, one) in enumerate(zip(names, given, strict=True))
     ]
+
+
+def check_names(names: Sequence[str], tokenizers: int) -> None:
+    """Raise UsageError unless there are as many names as tokenizers, or none."""
+    if names and len(names) != tokenizers:
+        raise UsageError(
+            f"{len(names)} names for {tokenizers} tokenizers",
+            where="names",
+            hint="give a name for each tokenizer in the order of the inputs, or none",
+        )
 
 
 def unique_names(given: Sequence[Input]) -> list[str]:

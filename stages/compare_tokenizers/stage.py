@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 from pydantic import Field, field_validator
 
 from artifacts_schema.config import Config, MapExecution
 from artifacts_schema.errors import InputError
-from stages.engine import Context, Many, Stage
+from stages.engine import Context, Inputs, Many, Stage
 
 
 class CompareTokenizersConfig(Config):
@@ -67,6 +68,13 @@ class CompareTokenizers(Stage):
     libraries = ("numpy", "pyarrow", "regex", "tokenizers")
     handles_documents = True
     Config, Execution = CompareTokenizersConfig, MapExecution
+
+    @classmethod
+    def check_plan(cls, config: Any, inputs: Inputs) -> None:
+        """As many names as tokenizers, or none."""
+        from stages.compare_tokenizers.contestants import check_names
+
+        check_names(config.names, len(inputs["tokenizers"]))
 
     def run(self, context: Context) -> None:
         """Find what to measure, cut it with every tokenizer, look through the vocabularies."""

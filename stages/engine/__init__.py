@@ -6,7 +6,7 @@ from stages.engine.inputs import Input, Shard
 from stages.engine.interim import Milestone
 from stages.engine.outputs import LeftFile, ShardOutput, ShardResult
 from stages.engine.protocol import Many, Maybe, One, Role, Stage
-from stages.engine.upstream import Inputs, Upstream, sources_of
+from stages.engine.upstream import Inputs, Upstream, all_problems, sources_of
 
 __all__ = [
     "Context",
@@ -23,6 +23,7 @@ __all__ = [
     "ShardResult",
     "Stage",
     "Upstream",
+    "all_problems",
     "check_bad_share",
     "sources_of",
 ]

@@ -61,6 +61,8 @@ class Context(AttemptWriters):
         self.conservation: Conservation | None = None
         self.notes: dict[str, Any] = {}
         self.layout_notes: dict[str, Any] = {}
+        self.devices_held = 0
+        """GPUs that the stage holds while it runs; what they cost is told in the manifest."""
         self._inputs, self._backend, self._code = inputs, backend, code
         self._interims = interims
         self._events, self._stop, self._maps = events, stop, set[str]()

@@ -12,7 +12,6 @@ import os
 import pickle
 import secrets
 import socket
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,7 +21,8 @@ from artifacts_schema.identity import short
 from artifacts_schema.store import layout
 from artifacts_schema.store.backend import Backend, backend_at
 from stages.engine.code import code_digest, engine_digest, library_versions
-from stages.engine.launch import THREAD_VARIABLES
+from stages.engine.cost import process_seconds
+from stages.engine.launch import THREAD_VARIABLES, WAITING
 from stages.engine.protocol import Stage
 from stages.engine.workers import answered
 
@@ -90,6 +90,8 @@ class Answer:
     libraries: Mapping[str, str] = field(default_factory=dict)
     written: tuple[str, ...] = ()
     problem: str | None = None
+    cpu_seconds: float = 0.0
+    """What it took to find out: mostly the import of the stage."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,7 @@ class Terms:
 
 def introduced(question: Question) -> Answer:
     """In a worker: the answer to a question. What is wrong is told, never raised."""
+    begun = process_seconds()
     who = Answer(os.getpid(), socket.gethostname())
     try:
         stage = pickle.loads(question.stage)
@@ -154,8 +157,9 @@ def introduced(question: Question) -> Answer:
         except Exception as error:
             said = "no such file" if isinstance(error, FileNotFoundError) else str(error)
             return replace(who, problem=_unseen(place, said))
-    for name in THREAD_VARIABLES:  # Where they were not set when the worker was started.
-        os.environ.setdefault(name, str(question.threads))
+    threads = dict.fromkeys(THREAD_VARIABLES, str(question.threads))
+    for name, value in {**threads, **WAITING}.items():  # Where the worker was started without.
+        os.environ.setdefault(name, value)
     _asked_by.add(question.token)
     return replace(
         who,
@@ -163,6 +167,7 @@ def introduced(question: Question) -> Answer:
         code=code_digest(stage),
         libraries=library_versions(stage),
         written=tuple(written),
+        cpu_seconds=process_seconds() - begun,
     )
 
 
@@ -178,5 +183,5 @@ def served(token: str, call: bytes) -> tuple[bytes, float] | None:
     """
     if token not in _asked_by:
         return None
-    begun = time.process_time()
-    return bytes(answered(call)), time.process_time() - begun
+    begun = process_seconds()
+    return bytes(answered(call)), process_seconds() - begun

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from artifacts_schema.errors import IngotError
+from stages.engine.cost import ELSEWHERE
 from stages.engine.dask_cluster import START, Cluster, Outcome, Seen
 from stages.engine.dask_terms import Answer, Terms, introduced, served
 from stages.engine.workers import Death, answer
@@ -81,7 +82,7 @@ class DaskEngine:
         """For the manifest's telemetry: it counts no process of another machine itself."""
         seconds = sum(pool.cpu_seconds for pool in self._pools)
         used = set[str]().union(*(pool.used for pool in self._pools))
-        return {"dask_workers": len(used), "dask_cpu_seconds": round(seconds, 3)}
+        return {"dask_workers": len(used), ELSEWHERE: round(seconds, 3)}
 
 
 class DaskWorkers:
@@ -106,7 +107,7 @@ class DaskWorkers:
         self.used: set[str] = set()
         """Addresses of the workers that did a shard."""
         self.cpu_seconds = 0.0
-        """What shards took of the workers' processors."""
+        """What shards, and the first question, took of the workers' processors."""
         self._terms, self._most, self._log = terms, most, log
         self._workers: dict[str, _Worker] = {}
         self._open = self._waits = False
@@ -236,6 +237,7 @@ class DaskWorkers:
         elif not outcome.lost:
             given: Answer = outcome.value
             worker.host = given.host
+            self.cpu_seconds += given.cpu_seconds
             if differences := self._terms.differences(given, self._places):
                 self._refuse(worker, "; ".join(differences))
             else:

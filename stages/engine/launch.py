@@ -28,6 +28,12 @@ THREAD_VARIABLES = (
     "NUMBA_NUM_THREADS",
 )
 
+WAITING = {"OMP_WAIT_POLICY": "PASSIVE"}
+"""How OpenMP's threads wait for each other: asleep. Those of GNU's runtime, which torch brings,
+spin by default; where other processes want the cores, a step of training then took 30 times as long
+and 12 times the CPU seconds (`python -m tests.benchmarks.spinning`). It is read when the library is
+loaded, and no result depends on it."""
+
 
 class Child:
     """A running stage. It outlives its parent; the next run of the key waits for it."""
@@ -118,6 +124,7 @@ def child_environment(spec: StageSpec) -> dict[str, str]:
     """This process's environment with the thread counts that the stage's Execution states."""
     threads = str(spec.execution.get("threads", 1))
     return {
+        **WAITING,  # A value of the user's own wins.
         **os.environ,
         **dict.fromkeys(THREAD_VARIABLES, threads),
         "TOKENIZERS_PARALLELISM": "true" if threads != "1" else "false",

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from artifacts_schema.errors import IngotError, InputError, UsageError
+
 if TYPE_CHECKING:
     from artifacts_schema.manifest import Manifest
     from stages.engine.protocol import Stage
@@ -47,6 +49,23 @@ class Upstream:
         if self.stage is None or self.config is None:
             return None
         return self.stage.sources(self.config, self.inputs)
+
+
+def all_problems(*checks: Callable[[], object]) -> None:
+    """Make every check; one UsageError tells what all of them found.
+
+    InputError counts as well: a plan cannot be run with such inputs.
+    """
+    problems: list[IngotError] = []
+    for check in checks:
+        try:
+            check()
+        except (UsageError, InputError) as error:
+            problems.append(error)
+    if len(problems) == 1:
+        raise UsageError(problems[0].what, where=problems[0].where, hint=problems[0].hint)
+    if problems:
+        raise UsageError("; ".join(str(problem) for problem in problems))
 
 
 def sources_of(given: Sequence[Upstream]) -> frozenset[str] | None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.errors import UsageError
-from stages.engine import Context, Many, Maybe, One, Stage, check_bad_share
+from stages.engine import Context, Inputs, Many, Maybe, One, Stage, all_problems, check_bad_share
 from stages.evaluate.config import EvaluateConfig, EvaluateExecution
 
 if TYPE_CHECKING:
@@ -38,6 +38,18 @@ class Evaluate(Stage):
     libraries = ("numpy", "pyarrow", "tokenizers", "torch")
     Config, Execution = EvaluateConfig, EvaluateExecution
 
+    @classmethod
+    def check_plan(cls, config: Any, inputs: Inputs) -> None:
+        """Something to measure, by the tokenizer of the checkpoint and within its context."""
+        from stages.training.planned_inputs import check_tokenizers
+
+        all_problems(
+            lambda: _check_truth(bool(inputs.get("truth")), bool(inputs.get("ledger"))),
+            lambda: _check_asked(config, inputs),
+            lambda: _check_context(inputs),
+            lambda: check_tokenizers([*inputs["checkpoint"], *inputs.get("held_out", ())]),
+        )
+
     def run(self, context: Context) -> None:
         from stages.evaluate.contaminated import contaminated_items
         from stages.evaluate.items import BadItem
@@ -46,12 +58,7 @@ class Evaluate(Stage):
         from stages.evaluate.planted import Fate, planted_observations, read_verdicts, rejected_ids
 
         ledger, truth = context.maybe("ledger"), context.maybe("truth")
-        if truth is not None and ledger is None:
-            raise UsageError(
-                "planted defects cannot be looked up without a ledger",
-                where="evaluate",
-                hint="give the filter step's ledger to role `ledger`",
-            )
+        _check_truth(truth is not None, ledger is not None)
         parts, asked, read, bad = _parts(context)
         measured = context.map(
             measure_part,
@@ -82,6 +89,41 @@ class Evaluate(Stage):
         _write(context, observed, flags, generations)
 
 
+def _check_truth(truth: bool, ledger: bool) -> None:
+    """UsageError for a truth list without a ledger."""
+    if truth and not ledger:
+        raise UsageError(
+            "planted defects cannot be looked up without a ledger",
+            where="evaluate",
+            hint="give the filter step's ledger to role `ledger`",
+        )
+
+
+def _check_asked(config: EvaluateConfig, inputs: Inputs) -> None:
+    """UsageError where neither inputs nor prompts ask for anything."""
+    given = any(inputs.get(role) for role in ("benchmarks", "held_out", "truth"))
+    if not given and not config.text_prompts and not config.chat_prompts:
+        raise _nothing()
+
+
+def _nothing() -> UsageError:
+    return UsageError("nothing to evaluate", hint="give benchmarks, held_out or truth, or a prompt")
+
+
+def _check_context(inputs: Inputs) -> None:
+    """UsageError for held-out sequences that are longer than the model's context."""
+    from stages.training.planned_inputs import model_shape, sequence_lengths
+
+    shape = model_shape(inputs["checkpoint"][0])
+    longest = max(sequence_lengths(inputs.get("held_out", ())) or [0])
+    if shape is not None and longest > shape.context:
+        raise UsageError(
+            f"held-out sequences have {longest} tokens, the model's context has {shape.context}",
+            where="held_out",
+            hint="pack held-out text at the model's context",
+        )
+
+
 def _parts(context: Context) -> tuple[list[Part], list[Item], int, list[BadItem]]:
     """Parts to measure, the items in them, how many were read, and the unusable ones."""
     from stages.evaluate.generations import read_prompts
@@ -106,9 +148,7 @@ def _parts(context: Context) -> tuple[list[Part], list[Item], int, list[BadItem]
     if skipped := len(config.text_prompts) + len(config.chat_prompts) - len(prompts):
         context.count(chat_prompts_skipped=skipped)
     if not parts and context.maybe("truth") is None:
-        raise UsageError(
-            "nothing to evaluate", hint="give benchmarks, held_out or truth, or a prompt"
-        )
+        raise _nothing()
     return parts, asked, len(items) + len(bad), bad
 
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.config import MapExecution
 from artifacts_schema.errors import UsageError
-from stages.engine import Context, Many, Maybe, Stage
+from stages.engine import Context, Inputs, Many, Maybe, Stage, sources_of
 from stages.filter.config import FilterConfig
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from stages.engine import Inputs, ShardResult
+    from stages.engine import ShardResult
     from stages.filter.coverage import Beside
     from stages.filter.policies import DuplicatesPolicy
 
@@ -61,9 +61,15 @@ class Filter(Stage):
 
     @classmethod
     def check_plan(cls, config: FilterConfig, inputs: Inputs) -> None:
+        """A policy that promises an edit, or a drop, without the input that marks it."""
         from stages.filter.requirements import check_upstreams
 
         check_upstreams(config, inputs)
+
+    @classmethod
+    def sources(cls, config: Any, inputs: Inputs) -> frozenset[str] | None:
+        """Those of its documents."""
+        return sources_of(inputs.get("documents", ()))
 
     def run(self, context: Context) -> None:
         from stages.filter.requirements import check_inputs

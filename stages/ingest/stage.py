@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from artifacts_schema.config import Config, Execution
-from stages.engine import Context, One, Stage
+from stages.engine import Context, Inputs, One, Stage
 
 
 class IngestConfig(Config):
@@ -139,6 +139,11 @@ class Ingest(Stage):
     )
     handles_documents = True
     Config, Execution = IngestConfig, IngestExecution
+
+    @classmethod
+    def sources(cls, config: Any, inputs: Inputs) -> frozenset[str]:
+        """The one source that all documents of a snapshot have."""
+        return frozenset([config.source])
 
     def run(self, context: Context) -> None:
         """Map over units of files, join what only the whole tells, account for every record."""

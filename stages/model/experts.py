@@ -73,7 +73,8 @@ class Router(nn.Module):
         if config.normalise:
             weights_NX = weights_NX / (weights_NX.sum(dim=-1, keepdim=True) + 1e-20)
         if torch.is_grad_enabled():
-            self.tokens += tokens_of_experts(chosen_NX, config.experts)
+            # In place: a new tensor as attribute cannot be traced inside a checkpointed region.
+            self.tokens.add_(tokens_of_experts(chosen_NX, config.experts))
         return weights_NX * config.scale, chosen_NX
 
 

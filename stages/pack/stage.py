@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from stages.engine import Context, Many, One, Stage
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+from stages.engine import Context, Inputs, Many, One, Stage, sources_of
 from stages.pack.config import PackConfig, PackExecution
 
 
@@ -22,6 +26,22 @@ class Pack(Stage):
     libraries = ("tokenizers", "pyarrow", "numpy")
     handles_documents = True
     Config, Execution = PackConfig, PackExecution
+
+    @classmethod
+    def sources(cls, config: Any, inputs: Inputs) -> frozenset[str] | None:
+        """Those of its documents."""
+        return sources_of(inputs["documents"])
+
+    @classmethod
+    def check_plan(cls, config: Any, inputs: Inputs) -> Sequence[str]:
+        """A note where fill in the middle can turn no document."""
+        sources, fim = sources_of(inputs["documents"]), config.fim
+        if fim is None or fim.languages or sources is None:
+            return ()
+        if any(fnmatchcase(name, pattern) for name in sources for pattern in fim.sources):
+            return ()
+        given, known = ", ".join(fim.sources), ", ".join(sorted(sources))
+        return (f"fim.sources ({given}) match no source (known here: {known})",)
 
     def run(self, context: Context) -> None:
         """Encode each documents shard, pack groups of them, then write what describes all."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stages.engine import Context, Input, Many, Maybe, Milestone, One, Stage
+from stages.engine import Context, Input, Inputs, Many, Maybe, Milestone, One, Stage
 from stages.pretrain.config import PretrainConfig
 from stages.training.config import TrainingExecution
 
@@ -29,6 +29,13 @@ class Pretrain(Stage):
     outputs = {"checkpoint": "checkpoint", "training_run": "training_run"}
     libraries = ("torch", "safetensors", "numpy", "pyarrow")
     Config, Execution = PretrainConfig, TrainingExecution
+
+    @classmethod
+    def check_plan(cls, config: Any, inputs: Inputs) -> None:
+        """Phases, sources, architecture, lengths and tokenizers that do not go together."""
+        from stages.pretrain.plan_check import check_plan
+
+        check_plan(config, inputs)
 
     @classmethod
     def milestones(cls, config: Any, inputs: Mapping[str, Sequence[Input]]) -> Sequence[Milestone]:

@@ -11,6 +11,7 @@ from artifacts_schema.errors import InputError, UsageError
 from stages.engine import Input
 from stages.model.decoder import Decoder
 from stages.model.files import read_model
+from stages.pretrain.architecture import check_architecture, check_length
 from stages.pretrain.config import PretrainConfig
 from stages.training.checkpointing import AVERAGES, OPTIMIZER, STATE
 from stages.training.data import TokenShards
@@ -40,12 +41,7 @@ def starting_model(
             model.load_state_dict(load_file(start.local_path(TRAINED)))
         _check_start(config, model, start, tokenizer)
     longest = max(phase.sequence_length or shards.sequence_length for phase in config.phases)
-    if longest > model.config.context:
-        raise UsageError(
-            f"sequences of {longest} tokens, model context {model.config.context}",
-            where="model.context",
-            hint="raise model.context, or pack shorter sequences",
-        )
+    check_length(longest, model.config.context)
     if shards.vocabulary_size > model.config.vocabulary_size:
         raise InputError(
             f"the token shards have a vocabulary of {shards.vocabulary_size}, "
@@ -92,15 +88,7 @@ def _check_start(config: PretrainConfig, model: Decoder, start: Input, tokenizer
     if "context" in wanted.identity() and wanted.context > own_shape.context:
         model.set_context(wanted.context)
         own_shape = model.config
-    odd = own_shape.unlike(wanted)
-    if odd:
-        name = odd[0]
-        raise UsageError(
-            f"{name} is {getattr(wanted, name)}, that of the input checkpoint "
-            f"{getattr(own_shape, name)}",
-            where=f"model.{name}",
-            hint="leave model out: the checkpoint decides it",
-        )
+    check_architecture(own_shape, wanted)
     if not start.has("tokenizer.json"):
         raise InputError(
             "the input checkpoint carries no tokenizer",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from artifacts_schema.config import Execution
-from artifacts_schema.errors import InputError
-from stages.engine import Context, Many, Stage
+from artifacts_schema.config import Execution, did_you_mean
+from artifacts_schema.errors import InputError, UsageError
+from stages.engine import Context, Inputs, Many, Stage, sources_of
 from stages.tokenizer.config import TokenizerConfig
 
 if TYPE_CHECKING:
@@ -28,6 +28,15 @@ class TokenizerStage(Stage):
     libraries = ("numba", "numpy", "tokenizers", "pyarrow")
     handles_documents = True
     Config, Execution = TokenizerConfig, Execution
+
+    @classmethod
+    def check_plan(cls, config: Any, inputs: Inputs) -> None:
+        """A weight for a source that no document can have."""
+        sources = sources_of(inputs["documents"])
+        for name in config.weights:
+            if sources is not None and name not in sources:
+                near = did_you_mean(name, sources)
+                raise UsageError(f"no source '{name}' in the documents{near}", where="weights")
 
     def run(self, context: Context) -> None:
         """Draw the sample, train, measure on held documents, write three files."""

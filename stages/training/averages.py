@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from artifacts_schema.errors import CorruptArtifact, UsageError
+from artifacts_schema.errors import CorruptArtifact
 from stages.training.config import AveragesConfig
 
 Weights = dict[str, Tensor]
@@ -30,14 +30,7 @@ class Averages:
 
     def __init__(self, settings: AveragesConfig, total: int) -> None:
         self.settings, self.total = settings, total
-        self.first = total - (settings.last - 1) * settings.every
-        if settings.last and self.first < 1:
-            raise UsageError(
-                f"{settings.last} snapshots, one every {settings.every} training steps, do not fit "
-                f"in a run of {total}",
-                where="averages",
-                hint="lower averages.every or averages.last",
-            )
+        self.first = settings.first_snapshot(total)
         self._kept: dict[str, Weights] = {"ema": {}, "mean": {}}
         self._updates = {"ema": 0, "mean": 0}
 

@@ -65,8 +65,18 @@ def compiled_graphs() -> int:
     return int(torch._dynamo.utils.counters["stats"]["unique_graphs"])
 
 
+def graph_breaks() -> dict[str, int]:
+    """Why torch could not compile something as a whole in this process so far: reason → times."""
+    counted = torch._dynamo.utils.counters["graph_break"]
+    return {reason.partition("\n")[0]: times for reason, times in counted.items()}
+
+
 class CompileWatch(Listener):
-    """Counts what is compiled during a run; warns where that does not end."""
+    """Counts what is compiled during a run; warns where that does not end.
+
+    A block that breaks into parts, or runs as it is written, is named in an alert and in the
+    layout: it was asked to be compiled, and is slower than that.
+    """
 
     SETTLED = 20
     """Training steps of this process in which compiling is expected."""
@@ -77,10 +87,12 @@ class CompileWatch(Listener):
         self.log, self.context = log, context
         self.before = self.last = compiled_graphs()
         self.steps = self.late = 0
+        self.breaks_before, self.breaks = graph_breaks(), list[str]()
 
     def step_done(self, done: StepDone) -> None:
         """Look whether the step, or a measurement before it, compiled something."""
         self.steps += 1
+        self._tell_breaks(done.training_step)
         now = compiled_graphs()
         if now > self.last and self.steps > self.SETTLED:
             self.late += 1
@@ -91,6 +103,22 @@ class CompileWatch(Listener):
                     now - self.last,
                 )
         self.last = now
+
+    def _tell_breaks(self, training_step: int) -> None:
+        new = [
+            reason
+            for reason, times in graph_breaks().items()
+            if times > self.breaks_before.get(reason, 0) and reason not in self.breaks
+        ]
+        if not new:
+            return
+        self.breaks += new
+        text = f"blocks are not compiled as a whole, parts of them run as written: {'; '.join(new)}"
+        if self.context is None:
+            self.log.warning("training step %d: %s", training_step, text)
+            return
+        self.context.alert("compile", text, training_step=training_step)
+        self.context.layout(graph_breaks=list(self.breaks))
 
     def ended(self, error: BaseException | None) -> None:
         """Say how many graphs the run compiled."""

@@ -9,6 +9,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from artifacts_schema.config import Config
+from artifacts_schema.errors import UsageError
 from stages.training.telemetry.config import ObservedExecution
 
 Precision = Literal["bf16", "fp32", "fp16"]
@@ -121,6 +122,21 @@ class AveragesConfig(Config):
         if self.output == "mean" and self.last == 0:
             raise ValueError("output is mean, but last is 0; set how many snapshots it is of")
         return self
+
+    def first_snapshot(self, steps: int) -> int:
+        """Training step of the first snapshot in a run of so many.
+
+        UsageError where the run has too few steps for all of them.
+        """
+        first = steps - (self.last - 1) * self.every
+        if self.last and first < 1:
+            raise UsageError(
+                f"{self.last} snapshots, one every {self.every} training steps, do not fit in a "
+                f"run of {steps}",
+                where="averages",
+                hint="lower averages.every or averages.last",
+            )
+        return first
 
 
 DEEPSEEK_DROPS = ((0.8, 0.316), (0.9, 0.1))

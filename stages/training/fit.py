@@ -90,6 +90,7 @@ def fit(
     attention = place(model, execution, runtime, prefixes=prefixes)
     layout = {**runtime.layout(), "attention": attention}
     context.layout(**layout)
+    context.devices_held = int(runtime.device.type == "cuda")
     optimizer = build_optimizer(model, settings, runtime.precision)
     kept, guard = Averages(averages or AveragesConfig(), schedule.steps), Guard(stability)
     origin = origin or Origin()

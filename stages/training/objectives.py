@@ -66,7 +66,13 @@ class Objective:
         if not self.is_causal:
             if vocabulary is None:
                 raise ValueError("objectives other than causal need a vocabulary")
-            self._check(vocabulary, length)
+            reserved = vocabulary.reserved
+            check_reserved(
+                config,
+                length,
+                has_mask=reserved.mask is not None,
+                sentinels=len(reserved.sentinels),
+            )
 
     @property
     def is_causal(self) -> bool:
@@ -105,24 +111,29 @@ class Objective:
             made.documents_BL[chosen], made.prefix_BL[chosen] = new.documents_BL, new.prefix_BL
         return made
 
-    def _check(self, vocabulary: Vocabulary, length: int) -> None:
-        reserved = vocabulary.reserved
-        have = len(reserved.sentinels) + (reserved.mask is not None)
-        for number, part in enumerate(self.parts):
-            needed = 0
-            if part.name == "masked" and reserved.mask is None:
-                needed = 1
-            if part.name == "span_corruption":
-                spans = most_spans(length, part.corrupted, part.mean_span)
-                needed = spans + 1 if spans > len(reserved.sentinels) else 0
-            if needed:
-                raise UsageError(
-                    f"{part.name} needs {needed} reserved tokens in sequences of {length:,}, the "
-                    f"tokenizer has {have}",
-                    where=f"objective.parts.{number}",
-                    hint=f"train the tokenizer with reserved_tokens: {needed}"
-                    + ("" if part.name == "masked" else ", raise mean_span, or pack shorter"),
-                )
+
+def check_reserved(config: ObjectiveConfig, length: int, *, has_mask: bool, sentinels: int) -> None:
+    """Raise UsageError where a tokenizer has reserved too few tokens for `config`.
+
+    `length` is that of the longest sequences, in tokens; `sentinels` are reserved tokens beside the
+    mask token.
+    """
+    have = sentinels + has_mask
+    for number, part in enumerate(config.parts):
+        needed = 0
+        if part.name == "masked" and not has_mask:
+            needed = 1
+        if part.name == "span_corruption":
+            spans = most_spans(length, part.corrupted, part.mean_span)
+            needed = spans + 1 if spans > sentinels else 0
+        if needed:
+            raise UsageError(
+                f"{part.name} needs {needed} reserved tokens in sequences of {length:,}, the "
+                f"tokenizer has {have}",
+                where=f"objective.parts.{number}",
+                hint=f"train the tokenizer with reserved_tokens: {needed}"
+                + ("" if part.name == "masked" else ", raise mean_span, or pack shorter"),
+            )
 
 
 def objective_of(

@@ -132,6 +132,14 @@ def schedule(
     return Schedule(tuple(segments))
 
 
+def check_one_phase(config: LearningRate) -> None:
+    """Raise UsageError for what cannot be the one phase of a run whose steps are not known yet."""
+    try:
+        schedule([(10**9, config)], where="learning_rate")
+    except UsageError as error:
+        raise UsageError(error.what, where="learning_rate", hint=error.hint) from None
+
+
 def _segment(
     phase: int | Phase,
     config: LearningRate,

@@ -16,8 +16,9 @@ from stages.model.decoder import Decoder
 from stages.training.task import Task
 from stages.training.undone import undone
 
-ENOUGH_SECONDS, MOST_PASSES = 0.25, 3
-"""Passes are repeated until so many seconds are spent, as the first one warms up."""
+ENOUGH_SECONDS, MOST_PASSES = 0.25, 4
+"""The first pass compiles and loads, so it is not timed; at least one follows, and more until these
+took so many seconds."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Dry:
     """What one micro-batch took: its tokens, seconds of the fastest pass, GPU bytes at most.
 
     `loss` is its share of the step's; `first_seconds` are those of the first pass, with what is
-    compiled or loaded in it.
+    compiled or loaded in it, which `seconds` never are.
     """
 
     training_step: int
@@ -66,7 +67,7 @@ def dry_batch(
     spent: list[float] = []
     tokens, loss = 0, math.nan
     with _tried(model):
-        while len(spent) < MOST_PASSES and sum(spent) < ENOUGH_SECONDS:
+        while len(spent) < 2 or (len(spent) < MOST_PASSES and sum(spent[1:]) < ENOUGH_SECONDS):
             model.zero_grad(set_to_none=True)
             began = clock()
             share = next(iter(task.shares(model, batch)))
@@ -76,7 +77,7 @@ def dry_batch(
                 torch.cuda.synchronize(device)
             spent.append(clock() - began)
     peak = torch.cuda.max_memory_allocated(device) if cuda else None
-    return Dry(training_step, tokens, min(spent), spent[0], loss, peak)
+    return Dry(training_step, tokens, min(spent[1:]), spent[0], loss, peak)
 
 
 @contextmanager

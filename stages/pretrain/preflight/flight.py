@@ -118,12 +118,19 @@ def checks(flight: Flight) -> list[Finding]:
     sizes = CheckpointSizes(need.weights + need.optimizer, kept)
     return [
         check_device(runtime.device, device_name(runtime.device), flight.peak),
-        check_memory(flight.largest),
+        *check_memory(flight.largest),
         *check_disk(disk_needs(flight.work, payload, sizes)),
         check_writable(flight.backend),
         check_epochs(flight.plan.account),
         check_ids(ready.train),
         check_held_out(ready.held_out),
         check_contamination(Store(flight.backend.url), ready.train),
-        check_resume(flight.work, ready.model_config, ready.config.optimizer, runtime),
+        check_resume(
+            flight.work,
+            ready.model_config,
+            ready.config.optimizer,
+            runtime,
+            flight.execution,
+            prefixes=ready.prefixes,
+        ),
     ]

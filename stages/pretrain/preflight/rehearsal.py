@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,9 @@ from stages.model.decoder import Decoder
 from stages.pretrain.preflight.disk import existing
 from stages.pretrain.preflight.report import Finding
 from stages.training.checkpointing import random_state, restore_random_state
-from stages.training.config import OptimizerConfig
+from stages.training.config import OptimizerConfig, TrainingExecution
 from stages.training.optimizer import Optimizer, build_optimizer
+from stages.training.placing import chosen_attention, place
 from stages.training.rows import Rows
 from stages.training.runtime import Runtime
 
@@ -24,16 +26,29 @@ ROWS, LENGTH, VOCABULARY = 2, 16, 64
 
 
 def check_resume(
-    folder: Path, config: ModelConfig, settings: OptimizerConfig, runtime: Runtime
+    folder: Path,
+    config: ModelConfig,
+    settings: OptimizerConfig,
+    runtime: Runtime,
+    execution: TrainingExecution,
+    *,
+    prefixes: bool = False,
 ) -> Finding:
     """Two updates, saved to the disk of `folder`; the third, from memory and from the files.
 
-    Both must give the same bits. Nothing else in the process changes: random state included.
+    Both must give the same bits, by the attention backend, activation checkpointing and compiled
+    blocks of the run. Nothing else in the process changes: random state included.
     """
     before = random_state()
+    attention = chosen_attention(config, execution, runtime, prefixes=prefixes)
+    placed = _Placed(
+        settings.model_copy(update={"groups": ()}),  # Their patterns name the real layers.
+        runtime,
+        execution.model_copy(update={"attention": attention}),
+    )
     try:
-        with tempfile.TemporaryDirectory(prefix=".rehearsal-", dir=existing(folder)) as place:
-            odd = _rehearse(Path(place), tiny(config), settings, runtime)
+        with tempfile.TemporaryDirectory(prefix=".rehearsal-", dir=existing(folder)) as scratch:
+            odd = _rehearse(Path(scratch), tiny(config), placed)
     except OSError as error:
         said = f"its state cannot be written: {error.strerror or error}"
         return Finding("resume", "refusal", said, f"look at {folder}")
@@ -90,50 +105,53 @@ def tiny(config: ModelConfig) -> ModelConfig:
     return ModelConfig.model_validate(changed)
 
 
-def _rehearse(
-    place: Path, config: ModelConfig, settings: OptimizerConfig, runtime: Runtime
-) -> str | None:
+@dataclass(frozen=True)
+class _Placed:
+    """How the tiny model is trained: as the run is."""
+
+    settings: OptimizerConfig
+    runtime: Runtime
+    execution: TrainingExecution
+
+    def start(self, config: ModelConfig, seed: int) -> tuple[Decoder, Optimizer]:
+        model = Decoder(config, seed=seed)
+        place(model, self.execution, self.runtime, prefixes=False)
+        return model, build_optimizer(model, self.settings, self.runtime.precision)
+
+    def update(self, model: Decoder, optimizer: Optimizer, step: int) -> None:
+        draw = np.random.default_rng(step)
+        tokens_BL = draw.integers(0, VOCABULARY, (ROWS, LENGTH + 1))
+        documents_BL = np.zeros((ROWS, LENGTH), dtype=np.int32)
+        documents_BL[:, LENGTH // 2 :] = 1  # As packed rows have several.
+        rows = Rows(
+            tokens_BL[:, :-1].astype(np.int32), tokens_BL[:, 1:].astype(np.int64), documents_BL
+        )
+        optimizer.zero_grad()
+        optimizer.backward(self.runtime.train(model, rows, targets=rows.targets).loss)
+        norm = optimizer.clip()
+        if torch.isfinite(norm):
+            optimizer.set_rate(1e-3)
+            optimizer.step()
+        else:
+            optimizer.overflowed()
+        optimizer.zero_grad()
+
+
+def _rehearse(folder: Path, config: ModelConfig, placed: _Placed) -> str | None:
     """The first tensor that differs after the third update; None where none does."""
-    settings = settings.model_copy(update={"groups": ()})  # Their patterns name the real layers.
-    model, optimizer = _start(config, settings, runtime, seed=1)
+    model, optimizer = placed.start(config, seed=1)
     for step in (1, 2):
-        _update(model, optimizer, runtime, step)
-    _save(model.state_dict(), place / "model.safetensors")
-    _save(optimizer.tensors(), place / "optimizer.safetensors")
-    _update(model, optimizer, runtime, 3)
-    again, resumed = _start(config, settings, runtime, seed=2)
-    again.load_state_dict(load_file(place / "model.safetensors"))
-    resumed.load(load_file(place / "optimizer.safetensors"), where="rehearsal")
-    _update(again, resumed, runtime, 3)
+        placed.update(model, optimizer, step)
+    _save(model.state_dict(), folder / "model.safetensors")
+    _save(optimizer.tensors(), folder / "optimizer.safetensors")
+    placed.update(model, optimizer, 3)
+    again, resumed = placed.start(config, seed=2)
+    again.load_state_dict(load_file(folder / "model.safetensors"))
+    resumed.load(load_file(folder / "optimizer.safetensors"), where="rehearsal")
+    placed.update(again, resumed, 3)
     wanted = {**model.state_dict(), **optimizer.tensors()}
     found = {**again.state_dict(), **resumed.tensors()}
     return next((name for name in wanted if not torch.equal(wanted[name], found[name])), None)
-
-
-def _start(
-    config: ModelConfig, settings: OptimizerConfig, runtime: Runtime, seed: int
-) -> tuple[Decoder, Optimizer]:
-    model = Decoder(config, seed=seed).to(runtime.device)
-    return model, build_optimizer(model, settings, runtime.precision)
-
-
-def _update(model: Decoder, optimizer: Optimizer, runtime: Runtime, step: int) -> None:
-    draw = np.random.default_rng(step)
-    tokens_BL = draw.integers(0, VOCABULARY, (ROWS, LENGTH + 1))
-    rows = Rows(
-        tokens_BL[:, :-1].astype(np.int32),
-        tokens_BL[:, 1:].astype(np.int64),
-        np.zeros((ROWS, LENGTH), dtype=np.int32),
-    )
-    optimizer.zero_grad()
-    optimizer.backward(runtime.losses(model, rows).mean())
-    norm = optimizer.clip()
-    if torch.isfinite(norm):
-        optimizer.set_rate(1e-3)
-        optimizer.step()
-    else:
-        optimizer.overflowed()
-    optimizer.zero_grad()
 
 
 def _save(tensors: dict[str, Tensor], path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from artifacts_schema.errors import UsageError
 from flows.cli.longer import number_of_tokens
+from flows.cli.onward import Onward
 from flows.recipe.execute import execute
 from flows.recipe.pipeline import Pipeline, Request
 from flows.recipe.reading import parse_yaml
@@ -183,6 +184,18 @@ def test_a_branch_may_change_something_else_and_read_the_same(base, made, store)
     assert weights(branch) != weights(base)
 
 
+def test_a_branch_says_how_it_runs_without_another_key(base, ingot, store, tmp_path):
+    keys = []
+    for more in ((), ("--set", "execution.device=cpu", "--set", "execution.threads=1")):
+        path = tmp_path / f"{len(keys)}.yaml"
+        tighter = ("--set", "optimizer.clip=0.01", *more)
+        result = ingot("branch", f"demo/base@{base.interims[0].label}", *tighter, "--write", path)
+        assert result.exit_code == 0, result.output
+        keys.append(Pipeline.open(Request(str(path), store.url)).plan().step("base"))
+    assert keys[0].key == keys[1].key
+    assert keys[1].spec.execution["device"] == "cpu"
+
+
 def test_from_within_a_decay_a_branch_goes_on_at_the_rate_that_it_had(pretrain, made, store):
     run = named(store, pretrain([stable(6), decay(4)], checkpoints={"every": 8 * STEP}))
     label = run.interims[-1].label
@@ -210,6 +223,8 @@ def test_the_recipe_is_printed_where_no_file_is_named(base, ingot):
         (["branch", "demo/base", "--set", "seed=1", "--tokens", "1K"], "seed 0 → 1"),
         (["branch", "demo/base"], "the phases end with training step 9"),
         (["branch", "demo/base", "--tokens", "1K", "--mixture", "{web: 2}"], "weights sum to 2"),
+        (["branch", "demo/base@768", "--set", "model.qk_norm=head"], "model.qk_norm: qk_norm is"),
+        (["branch", "demo/base@768", "--set", "epochs={cod: 1}"], "no source 'cod'"),
         (["branch", "demo/base", "--input", "checkpoint=demo/base"], "expected train=REF"),
     ],
 )
@@ -226,12 +241,69 @@ def test_a_decay_from_the_first_step_on_leaves_no_rate_to_go_on_at(pretrain, ing
     assert "decays from the first training step on" in result.output
 
 
-def test_a_mixture_that_goes_in_a_line_is_not_lengthened(pretrain, ingot, store):
+@pytest.fixture
+def moving(pretrain, packed, store):
+    """Six stable steps from web to candidate, three that decay; and its other inputs."""
+    candidate, _ = packed("candidate", seed=5)
+    more = [(candidate, "train")]
+    line = stable(6, mixture_end={"candidate": 1.0})
+    run = pretrain([line, decay(3)], more=more, checkpoints={"every": 4 * STEP})
+    return named(store, run), line, more
+
+
+def test_a_mixture_that_goes_in_a_line_is_extended_by_a_phase_at_its_end(
+    moving, made, pretrain, store
+):
+    run, line, more = moving
+    config, longer = made("extend", "demo/base", "--tokens", 4 * STEP)
+    assert [phase.tokens for phase in config.phases] == [6 * STEP, 4 * STEP, 3 * STEP]
+    assert config.phases[1].mixture == {"candidate": 1.0}
+    assert not config.phases[1].mixture_end
+    steady = {**stable(4), "mixture": {"candidate": 1.0}, "learning_rate": {}}
+    whole = pretrain([line, steady, decay(3)], more=more)
+    assert weights(longer) == weights(whole)
+
+    before, after = (plan_of(store, one) for one in (run, longer))
+    rates = [before.schedule.rate(step) for step in range(1, 7)]
+    assert [after.schedule.rate(step) for step in range(1, 7)] == rates
+    assert {after.schedule.rate(step) for step in range(7, 11)} == {rates[-1]}
+    read = set()
+    for step in range(1, 7):
+        then, now = before.clock.batch(step), after.clock.batch(step)
+        assert then.sources.tolist() == now.sources.tolist()
+        assert then.sequences.tolist() == now.sequences.tolist()
+        read |= set(then.sources.tolist())
+    assert len(read) == 2  # Else the mixture did not move.
+
+
+def test_from_within_a_moving_mixture_the_phase_is_read_to_its_end_first(moving, made, store):
+    run, *_ = moving
+    config, longer = made("extend", f"demo/base@{run.interims[0].label}", "--tokens", 4 * STEP)
+    assert [phase.tokens for phase in config.phases] == [6 * STEP, 4 * STEP, 3 * STEP]
+    before, after = (plan_of(store, one) for one in (run, longer))
+    for step in (5, 6):
+        assert before.clock.batch(step).sequences.tolist() == (
+            after.clock.batch(step).sequences.tolist()
+        )
+
+
+def test_another_decay_behind_a_moving_mixture_keeps_the_weights_of_its_end(moving, made):
+    more = ("--decay", "linear", "--decay-tokens", 2 * STEP)
+    config, _ = made("extend", "demo/base", "--tokens", 4 * STEP, *more)
+    assert [phase.mixture for phase in config.phases[1:]] == [{"candidate": 1.0}] * 2
+
+
+def test_a_decay_within_a_phase_whose_mixture_moves_is_not_lengthened(pretrain, ingot, store):
     phase = stable(6, mixture_end={"web": 1.0})
+    phase["learning_rate"] |= {"decay": "linear", "decay_share": 0.25}
     named(store, pretrain([phase]))
     result = ingot("extend", "demo/base", "--tokens", "1K")
     assert result.exit_code == 2
     assert "in a straight line to the phase's end" in result.output
+
+
+def plan_of(store, manifest):
+    return Onward.of(store, manifest.key).plan
 
 
 def test_a_collected_checkpoint_is_named(base, ingot, store):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -55,8 +57,21 @@ def happen(what: str, folder: Path) -> None:
     elif what == "ends the scheduler" and _first(folder / "ended"):
         os.kill(int((folder / "scheduler").read_text()), signal.SIGKILL)
         time.sleep(1)  # The answer, if there were one, would come after the end.
+    elif what == "burns":
+        burn(0.4)
+        subprocess.run([sys.executable, "-c", BURN], check=True)
     elif what == "raises":
         raise Unkind("this cannot be squared", where="here", hint="try another")
+
+
+BURN = "import time\nwhile time.process_time() < 0.4: pass"
+
+
+def burn(seconds: float) -> None:
+    """Use so much of a processor."""
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
 
 
 def until(there: Callable[[], object], alive: Callable[[], bool] = lambda: True) -> None:

@@ -90,6 +90,14 @@ def test_a_cluster_makes_the_bytes_that_processes_make(squares, expected):
     assert len(made.telemetry["processes"]) == 2
 
 
+def test_the_cost_of_a_run_is_that_of_its_workers_and_what_they_started(squares):
+    made = squares("burns", "burns", "", workers=2)
+    burned = 2 * (0.4 + 0.4)  # In the worker, and in a process that it starts.
+    assert made.telemetry["dask_cpu_seconds"] >= burned
+    assert made.telemetry["cpu_seconds"] >= made.telemetry["dask_cpu_seconds"]
+    assert made.telemetry["gpu_seconds"] == 0
+
+
 def test_a_real_stage_makes_the_same_bytes(
     make_documents, given, run_stage, server, tmp_path, store
 ):

@@ -14,7 +14,13 @@ from stages.model.config import Experts, ModelShape
 from stages.model.decoder import Decoder
 from stages.training import compiled, runtime
 from stages.training.activation_checkpointing import checkpoint_activations
-from stages.training.compiled import CompileWatch, compile_blocks, compiled_graphs, uncompiled
+from stages.training.compiled import (
+    CompileWatch,
+    compile_blocks,
+    compiled_graphs,
+    graph_breaks,
+    uncompiled,
+)
 from stages.training.config import TrainingExecution
 from stages.training.listener import StepDone
 from stages.training.precision import autocast
@@ -80,6 +86,50 @@ def test_blocks_with_experts_compile_once_wherever_tokens_go():
     assert found == [2, 0, 0]
 
 
+@pytest.mark.parametrize("mode", ["none", "full", "cheap"])
+def test_blocks_with_experts_compile_whole_under_activation_checkpointing(mode):
+    """Counting the tokens of experts must not end the graph: two kinds of blocks, two graphs."""
+    plain = decoder(layers=4, experts=Experts(experts=4, chosen=2, width=8, first=1))
+    model = decoder(layers=4, experts=Experts(experts=4, chosen=2, width=8, first=1))
+    checkpoint_activations(model, TrainingExecution(activation_checkpointing=mode))
+    compile_blocks(model, backend="aot_eager")
+    before, breaks = compiled_graphs(), graph_breaks()
+    with autocast(torch.device("cpu"), "bf16"):
+        assert torch.equal(step(model), step(plain))
+    assert compiled_graphs() - before == 2
+    assert graph_breaks() == breaks
+    for one, two in zip(plain.blocks[1:], model.blocks[1:], strict=True):
+        assert one.mlp.router.tokens.sum() == 4 * 16 * 2
+        assert torch.equal(one.mlp.router.tokens, two.mlp.router.tokens)
+    for left, right in zip(plain.parameters(), model.parameters(), strict=True):
+        torch.testing.assert_close(left.grad, right.grad)
+
+
+def test_blocks_that_break_into_parts_are_named_once(caplog):
+    """In float32 experts have no grouped product to be traced: their loop runs as written."""
+    context = Told()
+    watch = CompileWatch(logging.getLogger("test"), context)
+    model = decoder(experts=Experts(experts=4, chosen=2, width=8, first=1))
+    compile_blocks(model, backend="eager")
+    for number in (1, 2):
+        step(model)
+        watch.step_done(done(number))
+    ((kind, text),) = context.alerts
+    assert kind == "compile"
+    assert "not compiled as a whole" in text
+    assert len(context.layouts["graph_breaks"]) == 1
+
+
+def test_blocks_that_compile_whole_raise_no_alert():
+    context = Told()
+    watch = CompileWatch(logging.getLogger("test"), context)
+    model = decoder()
+    compile_blocks(model, backend="eager")
+    step(model)
+    watch.step_done(done(1))
+    assert (context.alerts, context.layouts) == ([], {})
+
+
 @pytest.mark.parametrize(("precision", "width"), [("fp32", 8), ("bf16", 6)])
 def test_experts_without_a_grouped_product_compile_around_it(precision, width):
     """How many rows each expert has is read on the host: compiled, every step would be anew."""
@@ -141,10 +191,16 @@ def done(step):
 
 class Told:
     def __init__(self):
-        self.said = {}
+        self.said, self.alerts, self.layouts = {}, [], {}
 
     def telemetry(self, **values):
         self.said |= values
+
+    def layout(self, **values):
+        self.layouts |= values
+
+    def alert(self, kind, text, **values):
+        self.alerts.append((kind, text))
 
 
 def test_compiling_that_does_not_end_is_said_aloud(monkeypatch, caplog):

@@ -83,21 +83,37 @@ def test_a_forward_pass_would_have_left_a_trace(how, model):
     assert any(not torch.equal(before[name], after[name]) for name in before)
 
 
-def test_it_tries_one_micro_batch_until_enough_is_known(how, model):
-    ticks = iter([0.0, 0.1, 0.1, 0.15, 0.15, 0.19])
+def passes(*seconds):
+    """A clock by which passes take so long."""
+    times = [0.0]
+    for one in seconds:
+        times += [times[-1], times[-1] + one]
+    ticks = iter(times[1:])
+    return lambda: next(ticks)
+
+
+def test_the_first_pass_compiles_and_is_not_timed(how, model):
+    """As with `compile: on`: 70 s to the first loss, then a second a pass."""
     task = Trial(how)
-    dry = dry_batch(model, task, 1, 9, clock=lambda: next(ticks))
-    assert task.micro_batches == MOST_PASSES == 3
-    assert (dry.tokens, dry.first_seconds) == (32, 0.1)
+    dry = dry_batch(model, task, 1, 9, clock=passes(70.0, 1.0))
+    assert task.micro_batches == 2
+    assert dry.first_seconds == 70.0
+    assert dry.seconds == pytest.approx(1.0)
+    assert dry.tokens_per_second == pytest.approx(32)
+
+
+def test_fast_passes_are_repeated_until_enough_is_known(how, model):
+    task = Trial(how)
+    dry = dry_batch(model, task, 1, 9, clock=passes(0.01, 0.1, 0.05, 0.04))
+    assert task.micro_batches == MOST_PASSES == 4
+    assert (dry.tokens, dry.first_seconds) == (32, 0.01)
     assert dry.seconds == pytest.approx(0.04)
-    assert dry.tokens_per_second == pytest.approx(800)
 
 
-def test_a_slow_pass_is_made_once(how, model):
-    ticks = iter([0.0, 5.0])
+def test_it_ends_once_the_passes_behind_the_first_took_long_enough(how, model):
     task = Trial(how)
-    assert dry_batch(model, task, 1, 9, clock=lambda: next(ticks)).seconds == 5.0
-    assert task.micro_batches == 1
+    assert dry_batch(model, task, 1, 9, clock=passes(0.3, 0.2, 0.1)).seconds == pytest.approx(0.1)
+    assert task.micro_batches == 3
 
 
 def test_the_loss_is_that_of_the_first_micro_batch(how, model):

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from stages.model.config import ModelShape
-from stages.pretrain.preflight.memory import judged
+from stages.pretrain.preflight import memory
+from stages.pretrain.preflight.memory import check_memory, judged, judged_host
 from stages.training.config import OptimizerConfig, TrainingExecution
 from stages.training.out_of_memory import StepMemory
 from stages.training.telemetry.sensors import Room
@@ -44,8 +45,32 @@ def test_an_estimate_is_warned_of_and_what_cannot_fit_is_refused(total, free, le
     assert len(finding.numbers["savings"]) == 3
 
 
-def test_a_gpu_has_its_checkpoints_elsewhere():
-    step = StepMemory(**{**vars(STEP), "device": torch.device("cuda")})
-    room = Room(10**12, step.need.total)
-    assert judged(step, room).level == "ok"
-    assert judged(step, room).numbers["checkpoint_copy_bytes"] == 0
+GPU = StepMemory(**{**vars(STEP), "device": torch.device("cuda")})
+
+
+def test_a_gpu_has_the_copies_of_its_checkpoints_in_the_hosts_memory():
+    room = Room(10**12, GPU.need.total)
+    assert judged(GPU, room).level == "ok"
+    assert judged(GPU, room).numbers["checkpoint_copy_bytes"] == 0
+
+
+@pytest.mark.parametrize(
+    ("total", "free", "level"),
+    [
+        (10**12, 2 * COPY, "ok"),  # torch rounds page-locked memory up to powers of two.
+        (10**12, 2 * COPY - 1, "warning"),
+        (COPY, COPY, "warning"),
+        (COPY - 1, COPY - 1, "refusal"),
+    ],
+)
+def test_the_host_must_hold_that_copy(total, free, level):
+    finding = judged_host(GPU, Room(total, free))
+    assert (finding.check, finding.level) == ("host memory", level)
+    assert finding.numbers["checkpoint_copy_bytes"] == COPY
+
+
+def test_both_are_looked_at_where_there_is_a_gpu(monkeypatch):
+    rooms = {"cuda": Room(10**12, 10**12), "cpu": Room(10**3, 10**3)}
+    monkeypatch.setattr(memory, "memory_room", lambda device: rooms[device.type])
+    assert [one.level for one in check_memory(GPU)] == ["ok", "refusal"]
+    assert [one.check for one in check_memory(STEP)] == ["memory"]

@@ -5,10 +5,15 @@ from __future__ import annotations
 import pytest
 import torch
 
+from artifacts_schema.errors import UsageError
+from stages.model import backends
+from stages.model.attention import Sdpa
 from stages.model.config import Experts, LatentAttention, ModelShape, RopeScaling
 from stages.model.decoder import Decoder
 from stages.pretrain.preflight import rehearsal
 from stages.pretrain.preflight.rehearsal import check_resume, tiny
+from stages.training import placing, row_losses
+from stages.training.compiled import compile_blocks, compiled_graphs
 from stages.training.config import OptimizerConfig, TrainingExecution
 from stages.training.runtime import runtime
 
@@ -26,10 +31,12 @@ SHAPES = {
 }
 
 
+EXECUTION = TrainingExecution(device="cpu", threads=1)
+
+
 @pytest.fixture
 def how():
-    execution = TrainingExecution(device="cpu", threads=1)
-    with runtime(execution, "fp32", seed=1) as found:
+    with runtime(EXECUTION, "fp32", seed=1) as found:
         yield found
 
 
@@ -55,7 +62,7 @@ def test_the_tiny_model_has_the_parts_of_the_large_one(name):
 def test_it_goes_on_to_the_same_bits_and_leaves_nothing(how, tmp_path, name, optimizer):
     before = torch.get_rng_state()
     settings = OptimizerConfig(name=optimizer, groups=({"match": "blocks.5.*", "rate": 0.5},))
-    finding = check_resume(tmp_path / "work", config_of(name), settings, how)
+    finding = check_resume(tmp_path / "work", config_of(name), settings, how, EXECUTION)
     assert finding.level == "ok", finding.said
     assert torch.equal(torch.get_rng_state(), before)
     assert not list(tmp_path.iterdir())
@@ -73,7 +80,7 @@ def test_a_state_that_comes_back_changed_is_a_refusal(how, tmp_path, monkeypatch
         return tensors
 
     monkeypatch.setattr(rehearsal, "load_file", garbled)
-    finding = check_resume(tmp_path, config_of("plain"), OptimizerConfig(), how)
+    finding = check_resume(tmp_path, config_of("plain"), OptimizerConfig(), how, EXECUTION)
     assert finding.level == "refusal"
     assert finding.said.endswith("differs")
 
@@ -83,6 +90,51 @@ def test_a_disk_that_takes_nothing_is_a_refusal(how, tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(rehearsal, "save_file", full)
-    finding = check_resume(tmp_path, config_of("plain"), OptimizerConfig(), how)
+    finding = check_resume(tmp_path, config_of("plain"), OptimizerConfig(), how, EXECUTION)
     assert (finding.level, finding.check) == ("refusal", "resume")
     assert "No space left" in finding.said
+
+
+class Recorder(Sdpa):
+    """A backend of another name, which counts the masks that are asked of it."""
+
+    name = "recorder"
+
+    def __init__(self):
+        self.seen = []
+
+    def prepare(self, visible):
+        self.seen.append(visible.documents_BL is not None)
+        return super().prepare(visible)
+
+
+def test_it_has_the_attention_checkpointing_and_compilation_of_the_run(tmp_path, monkeypatch):
+    """A stand-in for a GPU: the backend that `auto` finds there, and blocks that are compiled."""
+    recorder, compiled = Recorder(), []
+    monkeypatch.setitem(backends._BACKENDS, recorder.name, recorder)
+    monkeypatch.setattr(placing, "fitting_attention", lambda *_, **__: recorder.name)
+    monkeypatch.setattr(
+        placing,
+        "compile_blocks",
+        lambda model: (compiled.append(model), compile_blocks(model, backend="aot_eager")),
+    )
+    monkeypatch.setattr(row_losses, "_compiled", lambda: row_losses.differentiated)
+    execution = TrainingExecution(
+        device="cpu", threads=1, compile="on", activation_checkpointing="full"
+    )
+    torch._dynamo.reset()
+    before = compiled_graphs()
+    with runtime(execution, "fp32", seed=1) as how:
+        finding = check_resume(tmp_path, config_of("plain"), OptimizerConfig(), how, execution)
+    assert finding.level == "ok", finding.said
+    assert len(compiled) == 2  # The model, and the one that goes on from its files.
+    assert all("forward" in vars(block) for model in compiled for block in model.blocks)
+    assert compiled_graphs() > before
+    assert recorder.seen == [True] * 4  # Four updates, over rows of several documents.
+
+
+def test_a_backend_that_the_execution_names_is_rehearsed(how, tmp_path):
+    """FlexAttention has no backward pass on a CPU: the rehearsal meets that before the run does."""
+    execution = TrainingExecution(device="cpu", threads=1, attention="flex")
+    with pytest.raises(UsageError, match="flex"):
+        check_resume(tmp_path, config_of("plain"), OptimizerConfig(), how, execution)
