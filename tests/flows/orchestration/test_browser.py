@@ -29,8 +29,10 @@ def browser():
 
 
 @pytest.fixture
-def page(browser):
-    page = browser.new_page(viewport={"width": 1400, "height": 1000})
+def page(browser, ui):
+    user, _, password = ui.password.partition(":")
+    sign_in = {"username": user, "password": password, "origin": ui.reports}
+    page = browser.new_page(viewport={"width": 1400, "height": 1000}, http_credentials=sign_in)
     page.set_default_timeout(PATIENCE)
     page.hosts = set()
     page.on("requestfinished", lambda request: page.hosts.add(urlsplit(request.url).netloc))
@@ -38,9 +40,16 @@ def page(browser):
     page.close()
 
 
+def type_password(page, password):
+    """Sign in, as Prefect's page asks for it."""
+    page.locator("input[type=password]").fill(password)
+    page.get_by_role("button", name="Login").click()
+
+
 def open_form(page, ui, name):
     """From the first page to the form of a deployment, as a person goes."""
     page.goto(ui.ui)
+    type_password(page, ui.password)
     page.get_by_role("link", name="Deployments").click()
     page.get_by_placeholder("Search deployments").fill(name)
     page.get_by_role("link", name=name, exact=True).click()
@@ -108,3 +117,28 @@ def test_a_reference_that_does_not_exist_is_said_in_the_form(ui, page):
     page.get_by_role("button", name="Submit").click()
     page.get_by_text("no ref 'toys/nothing'").wait_for()
     assert ui.post("/flow_runs/count", {}) == before
+
+
+def test_nobody_gets_in_with_a_wrong_password_and_one_stays_in_with_the_right_one(ui, page):
+    page.goto(ui.ui)
+    type_password(page, "ingot:wrong")
+    page.get_by_text("Invalid credentials").wait_for()
+    assert page.get_by_role("link", name="Deployments").count() == 0
+    type_password(page, ui.password)
+    page.get_by_role("link", name="Deployments").wait_for()
+    page.goto(f"{ui.ui}/v2/deployments")  # A page of its own, and later another tab.
+    page.get_by_role("link", name="anneal", exact=True).wait_for()
+    assert page.context.cookies() == []  # They would go to every port of this machine.
+
+
+def test_a_report_asks_for_the_password_and_the_browser_keeps_it(ui, page, browser):
+    (ui.folder / "home" / "reports").mkdir(exist_ok=True)
+    (ui.folder / "home" / "reports" / "shown-1.html").write_text("<p>a report</p>")
+    stranger = browser.new_page()
+    with pytest.raises(Exception, match="ERR_INVALID_AUTH_CREDENTIALS"):
+        stranger.goto(f"{ui.reports}/shown-1.html")
+    stranger.close()
+    for _ in range(2):
+        assert page.goto(f"{ui.reports}/shown-1.html").status == 200
+        assert page.locator("body").inner_text() == "a report"
+    assert page.context.cookies() == []
