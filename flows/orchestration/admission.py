@@ -158,7 +158,11 @@ class Retry:
                 if not is_busy:
                     await send(message)
 
-            await self.app(dict(scope), _replay(body, receive), answer)
+            try:
+                await self.app(dict(scope), _replay(body, receive), answer)
+            except Exception:
+                if not is_busy:  # Starlette raises the error again after it has answered.
+                    raise
             if not is_busy:
                 return
             if time.monotonic() >= end:

@@ -19,7 +19,7 @@ LOOK_SECONDS = 5.0
 ANSWER_SECONDS = 10.0
 """A server on a busy machine is slow; that is not away."""
 _LOGGERS = ("prefect", "prefect._internal")
-"""The second does not hand its messages up to the first, and has a handler for the terminal."""
+"""The second has a handler of its own for the terminal."""
 
 
 def keep_out_of_terminal() -> None:
@@ -36,6 +36,7 @@ def keep_out_of_terminal() -> None:
             logger.removeHandler(old)
             old.close()
         logger.addHandler(handler)
+        logger.propagate = False
     # Prefect writes of logs that it cannot send to stderr by itself, unless this says not to.
     logging.raiseExceptions = False
 
