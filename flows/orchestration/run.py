@@ -48,20 +48,19 @@ def run_pipeline(
         plan = bound.plan()
         if not plan.is_done:
             raise IngotError(
-                f"the Prefect API {_answer(error)}",
+                f"the Prefect API went away or failed ({_answer(error)})",
                 where=server.api,
                 hint="finished parts are kept; the same command continues, or with --no-prefect",
             ) from error
-        tell(f"the Prefect API at {server.api} {_answer(error)}, but every step is done")
+        tell(f"the Prefect API at {server.api} failed ({_answer(error)}), but every step is done")
         return plan
     return bound.plan()
 
 
 def _answer(error: BaseException) -> str:
-    """What the API did, in words: an answer that is an error, or none."""
-    reply = getattr(error, "response", None)
-    status = getattr(reply, "status_code", None)
-    return f"went away ({type(error).__name__})" if status is None else f"answers {status}"
+    """The HTTP status of an answer that is an error; the exception's name where there is none."""
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    return type(error).__name__ if status is None else f"it answers {status}"
 
 
 def absolute(request: Request) -> dict[str, Any]:
