@@ -245,8 +245,9 @@ class ModelShape(Config):
         numbers = dict(PRESETS[name])
         for key, value in values.items():
             old = numbers.get(key)
-            both = isinstance(old, Mapping) and isinstance(value, Mapping)
-            numbers[key] = {**old, **value} if both else value
+            if isinstance(old, Mapping) and isinstance(value, Mapping):
+                value = {**old, **value}
+            numbers[key] = value
         del numbers["preset"]
         return numbers
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import shutil
 from urllib.parse import urlsplit
 
 import pytest
+
+from flows.orchestration.admission import BUSY
 
 pytestmark = pytest.mark.server
 
@@ -119,6 +122,14 @@ def test_a_reference_that_does_not_exist_is_said_in_the_form(ui, page):
     assert ui.post("/flow_runs/count", {}) == before
 
 
+def test_a_server_that_stays_busy_is_said_in_the_form(ui, page):
+    """What our server answers once it has tried for half a minute; the answer alone is staged."""
+    open_form(page, ui, "toys")
+    page.route("**/create_flow_run", lambda route: route.fulfill(status=503, json={"detail": BUSY}))
+    page.get_by_role("button", name="Submit").click()
+    page.get_by_text("the Prefect server is busy").first.wait_for()
+
+
 def test_nobody_gets_in_with_a_wrong_password_and_one_stays_in_with_the_right_one(ui, page):
     page.goto(ui.ui)
     type_password(page, "ingot:wrong")
@@ -128,7 +139,10 @@ def test_nobody_gets_in_with_a_wrong_password_and_one_stays_in_with_the_right_on
     page.get_by_role("link", name="Deployments").wait_for()
     page.goto(f"{ui.ui}/v2/deployments")  # A page of its own, and later another tab.
     page.get_by_role("link", name="anneal", exact=True).wait_for()
-    assert page.context.cookies() == []  # They would go to every port of this machine.
+    cookies = str(page.context.cookies())  # They go to every port of this machine.
+    secret = ui.password.partition(":")[2]
+    assert secret not in cookies
+    assert base64.b64encode(ui.password.encode()).decode() not in cookies
 
 
 def test_a_report_asks_for_the_password_and_the_browser_keeps_it(ui, page, browser):
