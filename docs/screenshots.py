@@ -97,9 +97,14 @@ def main(store: str) -> None:
             said = ingot("up", "--store", store, home=home)
             ui = said.splitlines()[0].split()[-1]
             browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
-            page = browser.new_page(viewport=SIZE)
+            user, _, password = Path(home, "password").read_text().strip().partition(":")
+            sign_in = {"username": user, "password": password}
+            page = browser.new_page(viewport=SIZE, http_credentials=sign_in)
             page.goto(ui)
-            with httpx.Client(base_url=f"{ui}/api", timeout=60) as api:
+            page.get_by_placeholder("admin:pass").fill(f"{user}:{password}")
+            page.get_by_role("button", name="Login").click()
+            page.get_by_role("link", name="Deployments").wait_for()
+            with httpx.Client(base_url=f"{ui}/api", auth=(user, password), timeout=60) as api:
                 take_all(page, api, ui, home)
             browser.close()
         finally:

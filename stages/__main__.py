@@ -30,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("name", help="the stage")
     parser.add_argument("--store", required=True, help="URL of the store")
     parser.add_argument("--spec", required=True, help="path or URL of the stage spec (JSON)")
-    parser.add_argument("--key", help="the key that the spec must have here")
+    parser.add_argument("--key", help="the key that the spec must have here: 8 digits or more")
     parser.add_argument("--force", action="store_true", help="run even if the artifact stands")
     parser.add_argument(
         "--accept-code", action="store_true", help="go on from what another program left"
@@ -66,7 +66,8 @@ def _run(given: argparse.Namespace, stop: threading.Event) -> int:
         raise UsageError(
             f"the spec is for stage '{spec.stage}', not '{given.name}'", where=given.spec
         )
-    store = Store.open(given.store)
+    # Where this runs is no place to start a store: it may be a volume that is not mounted here.
+    store = Store.open(given.store, create=False)
     outcome = run_stage(
         store,
         spec,

@@ -63,7 +63,11 @@ class Store:
             found = json.loads(store.backend.read(layout.FORMAT))
         except FileNotFoundError:
             if not create:
-                raise StoreError("no store here", where=store.url, hint="check --store") from None
+                raise StoreError(
+                    "no store here",
+                    where=store.url,
+                    hint="check --store; if it lies on a volume, is that mounted here?",
+                ) from None
             store._claim(mark)
             return store
         except (ValueError, NotADirectoryError):

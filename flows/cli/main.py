@@ -21,6 +21,7 @@ from flows.cli.output import echo, echo_error
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("flows.cli.run", "Bring a recipe up to date."),
     "plan": ("flows.cli.plan", "Say what a run would do, step by step, and why."),
+    "recipes": ("flows.cli.recipes", "List the recipes that come with Ingot."),
     "watch": ("flows.cli.watch", "Follow a run that goes on, here or elsewhere."),
     "runs": ("flows.cli.runs", "List the runs of a store."),
     "report": ("flows.cli.report", "Write a run as one HTML page to show to a colleague."),

@@ -19,18 +19,27 @@ def command(as_json: bool, **flags: Any) -> None:
     RECIPE is a path, or the name of a recipe that comes with Ingot. Source files are hashed if they
     are new or changed; nothing else is done.
     """
+    from dataclasses import replace
+
     from flows.cli.output import print_json
     from flows.cli.progress import hashing
-    from flows.recipe.pipeline import Pipeline
+    from flows.recipe.pipeline import Pipeline, store_to_read
     from flows.recipe.snapshots import provisional, provisional_note
 
-    with hashing() as progress:
-        pipeline = Pipeline.open(request_of(**flags), progress=progress)
-    plan = pipeline.plan()
+    request = request_of(**flags)
+    with store_to_read(request.store) as place:
+        with hashing() as progress:
+            pipeline = Pipeline.open(replace(request, store=place), progress=progress)
+        plan = pipeline.plan()
+    is_new = place != request.store
+    if is_new:
+        plan = replace(plan, store=request.store)
     if as_json:
         print_json({**plan.to_json(), "provisional": provisional(pipeline.snapshots)})
         return
     show_plan(plan)
+    if is_new:
+        click.echo(f"there is no store at {request.store} yet: a run makes it")
     if note := provisional_note(pipeline.snapshots):
         echo(note)
 

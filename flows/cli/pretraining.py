@@ -31,7 +31,7 @@ def pretraining_steps(
 
     with hashing() as progress:
         request = Request(recipe, store, profile, tuple(overrides))
-        pipeline = Pipeline.open(request, progress=progress)
+        pipeline = Pipeline.open(request, progress=progress, create=False)
     graph = pipeline.graph
     known = [one.name for one in graph.instances.values() if one.stage.name == STAGE]
     asked = None if step is None else graph.select(step, "--step")

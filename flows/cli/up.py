@@ -22,13 +22,15 @@ def command(store: str, port: int | None, pool: str, recipes: tuple[Path, ...]) 
 
     Every recipe and every stage becomes a form in the UI, filled in for --store. Run again, it
     brings the forms up to date and restarts nothing that lives. Where PREFECT_API_URL, or Prefect's
-    own profile, names a server, the forms are made there and no server is started.
+    own profile, names a server, the forms are made there and no server is started. The local server
+    and the reports ask for the password in ~/.ingot/password, which only you can read.
     """
     import os
 
     from flows.cli.output import print_fields
     from flows.cli.progress import tell
     from flows.orchestration.background import log_of
+    from flows.orchestration.password import password_file
     from flows.orchestration.standing import bring_up
     from flows.orchestration.worker import NAME
 
@@ -41,6 +43,7 @@ def command(store: str, port: int | None, pool: str, recipes: tuple[Path, ...]) 
     print_fields(
         [
             ("Prefect UI", server.ui),
+            ("sign in", f"with the line in {password_file()}"),
             ("recipes", "\n".join(pipelines)),
             ("stages", f"{len(standing.forms) - len(pipelines)} forms, stage/NAME"),
             ("store", standing.store),

@@ -1,4 +1,4 @@
-"""What stands before our Prefect server: no request from another origin, no run that cannot run.
+"""What stands before our Prefect server: another origin, a stranger, a run that cannot run.
 
 Prefect checks each field of a form against its schema. What crosses fields (a reference that does
 not exist, a recipe that overrides break) is checked here, when the run is asked for: the same
@@ -13,11 +13,14 @@ import json
 import logging
 import re
 import sys
+import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
+
+from flows.orchestration.password import is_password
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -25,6 +28,10 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 CHECK_SECONDS = 30.0
+RETRY_SECONDS = 30.0
+RETRY_WAIT_SECONDS = 0.5
+BUSY = "the Prefect server is busy (its database is locked): try again in a moment"
+PROBES = ("/api/health", "/api/ready")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 POLICY = (
     "connect-src 'self' ws://127.0.0.1:* ws://localhost:*; img-src 'self' data: blob:; "
@@ -62,6 +69,26 @@ class Loopback:
             await _refuse(send, 403, "only for programs and pages of this machine")
 
 
+class SignIn:
+    """Answers 401 to calls of the API without the password, before anything is read of them.
+
+    Prefect asks for it again. The UI's own pages hold nothing, and say whether a server lives.
+    """
+
+    def __init__(self, app: App, password: str) -> None:
+        self.app, self.password = app, password
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Pass on what carries the password; websockets carry it in their first message."""
+        is_open = scope["type"] != "http" or not scope["path"].startswith("/api")
+        is_probe = not is_open and scope["path"] in PROBES and scope["method"] in ("GET", "HEAD")
+        given = None if is_open or is_probe else _headers(scope).get("authorization")
+        if is_open or is_probe or is_password(given, self.password):
+            await self.app(scope, receive, send)
+        else:
+            await _refuse(send, 401, "sign in with the line of the file that `ingot up` names")
+
+
 class Admission:
     """Checks the parameters of a run of Ingot's before Prefect queues it."""
 
@@ -91,13 +118,57 @@ class Admission:
         known = {name: headers[name] for name in ("authorization",) if name in headers}
         transport = httpx.ASGITransport(app=self.app)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            found = (await client.get(f"/api/deployments/{id}", headers=known)).json()
+            reply = await client.get(f"/api/deployments/{id}", headers=known)
+        if not reply.is_success:
+            return None  # Prefect answers this request alike, so nothing is started for it.
+        found = reply.json()
         parameters = {**found["parameters"], **given}
         if not str(found.get("entrypoint")).startswith("flows.orchestration."):
             return None
         if any(isinstance(value, dict) for value in parameters.values()):
             return None  # A template of Prefect's, filled in when the run is made.
         return await _check({"entrypoint": found["entrypoint"], "parameters": parameters})
+
+
+class Retry:
+    """Asks again where Prefect answers 503, which means that it did nothing and can be asked again.
+
+    A database of SQLite is locked now and then on a busy machine. Prefect's clients ask again by
+    themselves; its UI does not, and shows nothing.
+    """
+
+    def __init__(
+        self, app: App, seconds: float = RETRY_SECONDS, wait: float = RETRY_WAIT_SECONDS
+    ) -> None:
+        self.app, self.seconds, self.wait = app, seconds, wait
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Pass on the first answer that is not 503; after `seconds` an answer that says so."""
+        if scope["type"] != "http" or not scope["path"].startswith("/api/"):
+            await self.app(scope, receive, send)
+            return
+        body, end = await _body(receive), time.monotonic() + self.seconds
+        while True:
+            is_busy = False
+
+            async def answer(message: Message) -> None:
+                nonlocal is_busy
+                if message["type"] == "http.response.start":
+                    is_busy = message["status"] == 503
+                if not is_busy:
+                    await send(message)
+
+            try:
+                await self.app(dict(scope), _replay(body, receive), answer)
+            except Exception:
+                if not is_busy:  # Starlette raises the error again after it has answered.
+                    raise
+            if not is_busy:
+                return
+            if time.monotonic() >= end:
+                await _refuse(send, 503, BUSY)
+                return
+            await asyncio.sleep(self.wait)
 
 
 async def _check(asked: dict[str, Any]) -> str | None:

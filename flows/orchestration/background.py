@@ -35,7 +35,7 @@ def home() -> Path:
     """Where databases, logs, reports and state lie: `$INGOT_HOME`, or `~/.ingot`."""
     folder = Path(os.environ.get("INGOT_HOME", "~/.ingot")).expanduser().absolute()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise IngotError(
             f"cannot make the folder: {error.strerror}", where=str(folder), hint="set INGOT_HOME"

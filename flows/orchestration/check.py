@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from tempfile import TemporaryDirectory
+from collections.abc import Mapping
 from typing import Any
 
 from artifacts_schema.errors import IngotError
-from artifacts_schema.store import Store, layout
+from artifacts_schema.store import Store
 from flows.orchestration.forms import check_recipe, stage_spec
+from flows.recipe.pipeline import store_to_read
 
 PIPELINE = "flows.orchestration.flow.pipeline"
 STAGES = "flows.orchestration.stage_flow."
@@ -25,7 +24,7 @@ def problem_of(entrypoint: str, parameters: Mapping[str, Any]) -> str | None:
     """What is wrong with the parameters of a run; None if it would start."""
     place = readable = str(parameters["store"])
     try:
-        with _store_to_read(place) as readable:
+        with store_to_read(place) as readable:
             if entrypoint == PIPELINE:
                 check_recipe({**parameters, "store": readable})
             elif entrypoint.startswith(STAGES):
@@ -34,18 +33,6 @@ def problem_of(entrypoint: str, parameters: Mapping[str, Any]) -> str | None:
     except IngotError as error:
         return str(error).replace(readable, place)
     return None
-
-
-@contextmanager
-def _store_to_read(place: str) -> Iterator[str]:
-    """The store at `place`, or an empty one while there is none: a question makes nothing."""
-    try:
-        Store(place).backend.read(layout.FORMAT)
-    except FileNotFoundError:
-        with TemporaryDirectory() as folder:
-            yield folder
-    else:
-        yield place
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ from prefect import flow
 from prefect.runtime import flow_run
 from prefect.task_runners import ThreadPoolTaskRunner
 
-from artifacts_schema.errors import IngotError
 from artifacts_schema.identity import short
 from artifacts_schema.store import Store
 from artifacts_schema.store.runs import runs
@@ -105,23 +104,20 @@ def pipeline(
 @flow(name="spec", flow_run_name=lambda: run_name(flow_run.parameters["stage"]),
       persist_result=False, retries=0)  # fmt: skip
 def spec(stage: str, store: str, spec_uri: str, expected_key: str) -> dict[str, str]:
-    """Run one stage from a spec; the key is computed again here and must be `expected_key`.
+    """Run one stage from a spec; the key is computed again here and begins with `expected_key`.
 
     Args:
         stage: name of the stage.
         store: URL or folder of the store.
         spec_uri: path or URL of the stage spec (JSON), as `ingot stage --write-spec` makes it.
-        expected_key: the key that the one who asked has computed.
+        expected_key: the key that the one who asked has computed; its first 8 digits or more.
     """
     import fsspec
 
     with fsspec.open(spec_uri, "rb") as file:
         found = StageSpec.from_json(file.read(), where=spec_uri)
-    if found.key != expected_key:
-        raise IngotError(
-            f"the key here is {short(found.key)}, expected {short(expected_key)}", where=stage
-        )
-    return run_spec(Store.open(store), found)
+    found.check_key(expected_key)
+    return run_spec(Store.open(store, create=False), found)
 
 
 def run_spec(store: Store, spec: StageSpec) -> dict[str, str]:

@@ -27,6 +27,8 @@ from flows.orchestration.pictures import LossPicture
 
 PROGRESS_SECONDS = 2.0
 METRIC_SECONDS = 10.0
+AWAY_SECONDS = 60.0
+"""Between attempts while the API is away: each lasts as long as the client's own retries."""
 AWAY = (httpx.HTTPError, PrefectException, RuntimeError, OSError)
 """What a call to an API that went away raises."""
 
@@ -91,7 +93,8 @@ class Progress:
     def __init__(self, key: str) -> None:
         self.key = key
         self._id: Any = None
-        self._last = 0.0
+        self._last = -PROGRESS_SECONDS
+        self._is_away = False
 
     def show(self, event: Mapping[str, Any]) -> None:
         """Show a progress event, unless one was shown a moment ago."""
@@ -105,7 +108,7 @@ class Progress:
 
     def finish(self) -> None:
         """Show that it is done."""
-        if self._id is not None:
+        if self._id is not None and not self._is_away:
             self._put(100.0, "done")
 
     def _put(self, share: float, description: str) -> None:
@@ -114,5 +117,8 @@ class Progress:
                 self._id = create_progress_artifact(share, key=self.key, description=description)
             else:
                 update_progress_artifact(self._id, share, description=description)
+            self._is_away = False
         except AWAY as error:
+            self._is_away = True
+            self._last = time.monotonic() + AWAY_SECONDS - PROGRESS_SECONDS
             logging.getLogger(__name__).debug("progress not shown: %s", error)

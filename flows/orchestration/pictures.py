@@ -16,6 +16,8 @@ from prefect.client.schemas.actions import ArtifactUpdate
 from stages.engine.figures import Axis, CurveFigure, Figure, Series
 
 PICTURE_SECONDS = 20.0
+AWAY_SECONDS = 60.0
+"""Between attempts while the API is away: each lasts as long as the client's own retries."""
 MOST_POINTS = 2000
 LOSSES = ("loss", "held_out/")
 
@@ -27,7 +29,8 @@ class LossPicture:
     key: str
     points: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     _id: Any = None
-    _last: float = 0.0
+    _last: float = -PICTURE_SECONDS
+    _is_away: bool = False
 
     def take(self, metric: Mapping[str, Any]) -> None:
         """Take in a metric event, and draw if the last picture is old."""
@@ -41,13 +44,18 @@ class LossPicture:
             self.show()
 
     def show(self) -> None:
-        """Draw what there is."""
+        """Draw what there is; nothing for a while after the API did not answer."""
+        if self._is_away and time.monotonic() - self._last <= PICTURE_SECONDS:
+            return
         self._last = time.monotonic()
         if not any(len(series) > 1 for series in self.points.values()):
             return
         try:
             self._put(picture_page(self._figure()))
+            self._is_away = False
         except Exception as error:
+            self._is_away = True
+            self._last = time.monotonic() + AWAY_SECONDS - PICTURE_SECONDS
             logging.getLogger(__name__).warning("the loss is not shown: %s", error)
 
     def _figure(self) -> CurveFigure:

@@ -2,6 +2,8 @@
 
 A report holds texts from the web, so it is served from an address of its own: a page there is of
 another origin than the UI, may load nothing, and can call neither the UI's API nor anything else.
+The password is asked for by HTTP's basic authentication and not kept in a cookie: a browser sends
+a cookie of 127.0.0.1 to every port, also to a server that another user of the machine has started.
 """
 
 from __future__ import annotations
@@ -13,8 +15,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from artifacts_schema.errors import IngotError
 from artifacts_schema.store import Store
 from flows.orchestration import background
+from flows.orchestration.password import is_password, make_password, read_password
 from flows.orchestration.server import HOST, any_port, is_free
 
 NAME = "reports"
@@ -24,7 +28,7 @@ HEADERS = {
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-cache",
+    "Cache-Control": "no-store",
 }
 
 
@@ -50,6 +54,7 @@ def ensure_reports(near: int) -> str:
     standing = background.find(NAME)
     if standing is not None:
         return standing.facts["address"]
+    make_password()
     port = near + 1 if is_free(near + 1) else any_port()
     command = [sys.executable, "-P", "-m", "flows.orchestration.reports", str(port)]
     address = f"http://{HOST}:{port}"
@@ -65,9 +70,20 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """A report, with headers under which it can load and call nothing."""
+        if not self._is_own():
+            self.send_error(404, "no such report")
+            return
+        try:
+            password = read_password()  # At each request, so that a new one counts at once.
+        except IngotError as error:
+            self.send_error(503, "no password", str(error))
+            return
+        if not is_password(self.headers.get("Authorization"), password):
+            self._ask()
+            return
         asked = _FILE.fullmatch(urlsplit(self.path).path)
         file = folder() / asked[1] if asked else None
-        if not self._is_own() or file is None or not file.is_file():
+        if file is None or not file.is_file():
             self.send_error(404, "no such report")
             return
         data = file.read_bytes()
@@ -76,6 +92,16 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
+
+    def _ask(self) -> None:
+        """Ask for the password; the browser keeps it for this address and port, unlike a cookie."""
+        text = b"Sign in with the line of the file that `ingot up` names."
+        self.send_response(401)
+        self.send_header("WWW-Authenticate", 'Basic realm="Ingot reports", charset="UTF-8"')
+        self.send_header("Content-Type", "text/plain; charset=utf-8")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
 
     def end_headers(self) -> None:
         """Add the headers of every answer."""

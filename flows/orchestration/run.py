@@ -8,6 +8,7 @@ from typing import Any
 
 from artifacts_schema.errors import IngotError, Stopped
 from flows.orchestration.server import ensure_server, use
+from flows.orchestration.terminal import keep_out_of_terminal, watched
 from flows.recipe.observer import Observer
 from flows.recipe.pipeline import Pipeline, Request
 from flows.recipe.plan import Plan
@@ -31,11 +32,13 @@ def run_pipeline(
 
     from prefect import tags
 
+    keep_out_of_terminal()
+
     from flows.orchestration import flow
     from flows.orchestration.follow import AWAY
 
     try:
-        with flow.told_also(observer, jobs), tags(flow.TAG):
+        with flow.told_also(observer, jobs), tags(flow.TAG), watched(server, tell):
             flow.pipeline(**absolute(request))
     except IngotError:
         raise
@@ -45,13 +48,19 @@ def run_pipeline(
         plan = bound.plan()
         if not plan.is_done:
             raise IngotError(
-                f"the Prefect API went away ({type(error).__name__})",
+                f"the Prefect API went away or failed ({_answer(error)})",
                 where=server.api,
                 hint="finished parts are kept; the same command continues, or with --no-prefect",
             ) from error
-        tell(f"the Prefect API at {server.api} went away, but every step is done")
+        tell(f"the Prefect API at {server.api} failed ({_answer(error)}), but every step is done")
         return plan
     return bound.plan()
+
+
+def _answer(error: BaseException) -> str:
+    """The HTTP status of an answer that is an error; the exception's name where there is none."""
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    return type(error).__name__ if status is None else f"it answers {status}"
 
 
 def absolute(request: Request) -> dict[str, Any]:

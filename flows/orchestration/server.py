@@ -21,11 +21,21 @@ from pathlib import Path
 from artifacts_schema.errors import IngotError, UsageError
 from flows.orchestration import background
 from flows.orchestration.background import home, log_of, one_at_a_time, wait_until
+from flows.orchestration.password import (
+    authorization,
+    make_password,
+    password_file,
+    read_password,
+)
 
 HOST = "127.0.0.1"
 PORT = 4200
 START_SECONDS = 120.0
 STOP_SECONDS = 10.0
+DATABASE_SECONDS = "60"
+"""Prefect's own are 10 and 5: too short where training keeps every core busy."""
+AUTHENTICATION = "PREFECT_API_AUTH_STRING"
+"""Prefect's clients take the password of a server from this variable."""
 NAME = "prefect"
 _chosen: set[str] = set()
 """APIs of our own that `use` has put into the environment: nobody configured those."""
@@ -54,6 +64,12 @@ def find_server() -> Server | None:
     return standing if standing is not None and answers(standing) else None
 
 
+def server_at(api: str) -> Server:
+    """The server at `api`: ours, if it is ours that serves it."""
+    standing = _standing()
+    return standing if standing is not None and standing.api == api else Server(api)
+
+
 def ensure_server(tell: Tell = lambda line: None, port: int | None = None) -> Server:
     """The configured server, which must answer; else ours, started in the background if need be.
 
@@ -76,8 +92,21 @@ def ensure_server(tell: Tell = lambda line: None, port: int | None = None) -> Se
             tell("starting a Prefect server in the background (some seconds the first time)")
             server = _start(_free_port(port))
             tell(f"Prefect UI: {server.ui}")
+        check_password(server)
         _check_version(server)
         return server
+
+
+def check_password(server: Server) -> None:
+    """IngotError if our own server does not take the password in the file; others are not asked."""
+    if server.process is None:
+        return
+    if _status(f"{server.api}/admin/version", read_password()) == 401:
+        raise IngotError(
+            f"the server at {server.ui} was started with another password",
+            where=str(password_file()),
+            hint="put it back, or `ingot down` and the same command again",
+        )
 
 
 def use(server: Server) -> None:
@@ -86,9 +115,10 @@ def use(server: Server) -> None:
     if server.process is not None:
         _chosen.add(server.api)
         os.environ.setdefault("PREFECT_HOME", server_environment()["PREFECT_HOME"])
+        os.environ[AUTHENTICATION] = read_password()
     defaults = {
         "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
-        "PREFECT_CLIENT_MAX_RETRIES": "1",
+        "PREFECT_CLIENT_MAX_RETRIES": "2",
         "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
         "DO_NOT_TRACK": "1",
     }
@@ -110,7 +140,8 @@ def answers(server: Server, timeout: float = 2.0) -> bool:
 
 def server_version(server: Server) -> str | None:
     """Prefect's version there; None if it does not say (another product, or not without a key)."""
-    told = _get(f"{server.api}/admin/version", 5.0)
+    password = read_password() if server.process is not None else None
+    told = _get(f"{server.api}/admin/version", 5.0, password)
     return told if isinstance(told, str) else None
 
 
@@ -122,6 +153,8 @@ def server_environment() -> dict[str, str]:
         "DO_NOT_TRACK": "1",
         "PREFECT_LOGGING_TO_API_ENABLED": "true",
         "PREFECT_UI_API_URL": "/api",
+        "PREFECT_SERVER_DATABASE_TIMEOUT": DATABASE_SECONDS,
+        "PREFECT_SERVER_DATABASE_CONNECTION_TIMEOUT": DATABASE_SECONDS,
         "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
     }
 
@@ -208,6 +241,7 @@ def _free_port(wanted: int | None) -> int:
 
 
 def _start(port: int) -> Server:
+    make_password()
     command = [sys.executable, "-P", "-m", "flows.orchestration.serve", str(port)]
     api = f"http://{HOST}:{port}/api"
     process = background.start(NAME, command, server_environment(), {"api": api})
@@ -224,10 +258,26 @@ def _start(port: int) -> Server:
     )
 
 
-def _get(url: str, timeout: float) -> object:
+def _get(url: str, timeout: float, password: str | None = None) -> object:
     """The JSON value at a URL; None if nothing sensible comes back."""
     try:
-        with urllib.request.urlopen(url, timeout=timeout) as reply:
+        with urllib.request.urlopen(_request(url, password), timeout=timeout) as reply:
             return json.loads(reply.read())
     except (urllib.error.URLError, OSError, ValueError):
         return None
+
+
+def _status(url: str, password: str) -> int | None:
+    """The HTTP status that a URL answers with; None if it does not answer."""
+    try:
+        with urllib.request.urlopen(_request(url, password), timeout=5.0) as reply:
+            return int(reply.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+    except OSError:
+        return None
+
+
+def _request(url: str, password: str | None) -> urllib.request.Request:
+    headers = {} if password is None else {"Authorization": authorization(password)}
+    return urllib.request.Request(url, headers=headers)

@@ -92,7 +92,8 @@ class Shown(Observer):
 
         `report` is what `ingot report` takes. What cannot be shown is logged and left out.
         """
-        self._page("funnel", funnel_page(made), "Documents by step")
+        if any(manifest.conservation is not None for _, manifest in made):
+            self._page("funnel", funnel_page(made), "Documents by step")
         self._page("lineage", lineage_page(made), "What each artifact was made of")
         for instance, manifest in made:
             kinds = {output.kind for output in manifest.outputs.values()}

@@ -15,6 +15,7 @@ from flows.orchestration.server import (
     Server,
     Tell,
     answers,
+    check_password,
     ensure_server,
     find_server,
     stop_server,
@@ -70,5 +71,6 @@ def connect() -> Server:
     if server is None or not answers(server):
         where = server.api if server else None
         raise IngotError("no Prefect server answers", where=where, hint="see `ingot up`")
+    check_password(server)
     use(server)
     return server

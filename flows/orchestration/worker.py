@@ -12,7 +12,8 @@ import psutil
 from artifacts_schema.errors import IngotError, UsageError
 from flows.orchestration import background
 from flows.orchestration.background import log_of, wait_until
-from flows.orchestration.server import Server, answers, server_environment, use
+from flows.orchestration.password import fingerprint, read_password
+from flows.orchestration.server import Server, answers, server_at, server_environment, use
 
 NAME = "worker"
 START_SECONDS = 90.0
@@ -25,9 +26,14 @@ _RUN = "PREFECT__FLOW_RUN_ID"
 def check_worker(server: Server, pool: str) -> None:
     """Raise UsageError if the worker that lives takes its runs elsewhere."""
     standing = background.find(NAME)
-    if standing is not None and standing.facts != _facts(server, pool):
+    if standing is None:
+        return
+    facts = _facts(server, pool)
+    changed = standing.facts.get("password") != facts.get("password")
+    if standing.facts != facts:
         raise UsageError(
-            f"a worker for pool '{standing.facts['pool']}' at {standing.facts['api']} runs already",
+            f"a worker for pool '{standing.facts['pool']}' at {standing.facts['api']} runs already"
+            + (", with another password" if changed else ""),
             hint="`ingot down` first",
         )
 
@@ -51,10 +57,12 @@ def stop_worker() -> bool:
     worker = background.find(NAME)
     if worker is None:
         return False
-    running, server = _running(worker.process), Server(worker.facts["api"])
-    if running and answers(server):
-        _cancel(server, list(running.values()))
-    else:
+    running, server = _running(worker.process), server_at(worker.facts["api"])
+    try:
+        is_asked = bool(running) and answers(server) and _cancel(server, list(running.values()))
+    except IngotError:
+        is_asked = False  # A busy server, or another password: the processes are asked themselves.
+    if not is_asked:
         for process in running:
             with suppress(psutil.Error):
                 process.send_signal(signal.SIGTERM)
@@ -78,15 +86,16 @@ def _running(worker: int) -> dict[psutil.Process, str]:
     return {process: run for process, run in found.items() if run}
 
 
-def _cancel(server: Server, runs: list[str]) -> None:
-    """Cancel runs by the API, as a person would, and wait until the worker has said so."""
+def _cancel(server: Server, runs: list[str]) -> bool:
+    """Cancel runs by the API, as a person would; whether the worker has said so in time."""
     use(server)
     from uuid import UUID
 
-    from prefect.client.orchestration import get_client
     from prefect.states import Cancelling
 
-    with get_client(sync_client=True) as client:
+    from flows.orchestration.asking import asking
+
+    with asking() as client:
         ids = [UUID(run) for run in runs]
         for id in ids:
             client.set_flow_run_state(id, Cancelling(message="`ingot down`"))
@@ -95,11 +104,12 @@ def _cancel(server: Server, runs: list[str]) -> None:
             states = [client.read_flow_run(id).state for id in ids]
             return all(state is not None and state.is_final() for state in states)
 
-        wait_until(are_over, SAVE_SECONDS)
+        return wait_until(are_over, SAVE_SECONDS)
 
 
 def _facts(server: Server, pool: str) -> dict[str, str]:
-    return {"api": server.api, "pool": pool}
+    own = {"password": fingerprint(read_password())} if server.process is not None else {}
+    return {"api": server.api, "pool": pool, **own}
 
 
 def _environment(server: Server) -> dict[str, str]:
@@ -122,8 +132,11 @@ def _worker_name() -> str:
 
 
 def _is_online(pool: str) -> bool:
-    from prefect.client.orchestration import get_client
+    from flows.orchestration.asking import asking
 
-    with get_client(sync_client=True) as client:
-        found = client.read_workers_for_work_pool(pool)
+    try:
+        with asking() as client:
+            found = client.read_workers_for_work_pool(pool)
+    except IngotError:
+        return False  # Away or busy for now; it is asked again until START_SECONDS are over.
     return any(worker.name == _worker_name() and worker.status == "ONLINE" for worker in found)

@@ -6,6 +6,7 @@ who is told is the observer's. This loop knows neither.
 
 from __future__ import annotations
 
+import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +25,8 @@ from flows.recipe.plan import Plan, PlannedStep
 from flows.recipe.record import Recorder
 
 POLL_SECONDS = 0.2
+STOPPED = (-signal.SIGTERM, -signal.SIGKILL)
+"""Exit codes of a child that `Job.stop` ended before it said that it stopped."""
 RESTARTS = 3
 """How often a step that ended for a hang is started again in one run."""
 
@@ -124,6 +127,8 @@ class _Run:
     failure: IngotError | None = None
     named: dict[str, str] = field(default_factory=dict)
     hangs: Counter[str] = field(default_factory=Counter)
+    is_stopping: bool = False
+    """Whether the steps that run were asked to end."""
 
     def start_ready(self) -> Plan:
         """Plan, name what stands, and start what is ready while there is room and no failure."""
@@ -160,6 +165,7 @@ class _Run:
         """Ask every running step to save and end, and wait for all."""
         if not self.running:
             return
+        self.is_stopping = True
         with ThreadPoolExecutor(len(self.running)) as pool:
             list(pool.map(lambda running: running.job.stop(), self.running.values()))
         with suppress(IngotError):
@@ -193,6 +199,11 @@ class _Run:
             again = f"it is started again, {self.hangs[step.instance]} of {RESTARTS} times"
             self.observer.failed(step, Stopped("ended for a hang", where=step.instance, hint=again))
             return  # Neither settled nor a failure, so the next plan starts it.
+        if self.is_stopping and code in STOPPED:
+            # It was asked before it could listen, or took too long to save: neither is its failure.
+            hint = "the same command continues"
+            self.observer.failed(step, Stopped("stopped", where=step.instance, hint=hint))
+            return
         try:
             manifest = outcome(self.pipeline.store, step, running.job, code)
         except IngotError as error:

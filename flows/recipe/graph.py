@@ -310,7 +310,7 @@ class _Builder:
             )
 
     def _sources(self, step: Step, index: int, text: str, role: str, kind: str) -> list[Source]:
-        reference = parse_reference(text)
+        reference = self._reference(text)
         items = self.items[step.name]
         if reference.name == "each" and not reference.stored:
             if not items:
@@ -336,6 +336,17 @@ class _Builder:
         self._check_at(reference)
         output = output_for(kind, role, outputs, reference, reference.name)
         return [Source(node, output, kind, at=reference.at) for node in nodes]
+
+    def _reference(self, text: str) -> Reference:
+        """A reference taken apart; a name that is no step and no snapshot may be the store's."""
+        reference = parse_reference(text)
+        known = {*self.recipe.steps, *self.recipe.snapshots, EACH}
+        if reference.is_key or reference.name in known or reference.index is not None:
+            return reference
+        name = reference.name if reference.at is None else f"{reference.name}@{reference.at}"
+        if self.store.ref(name) is None:
+            return reference
+        return replace(reference, name=name, at=None, stored=True)
 
     def _check_at(self, reference: Reference) -> None:
         """UsageError for `NAME@…` of what commits nothing on its way."""

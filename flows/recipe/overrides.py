@@ -143,7 +143,8 @@ def _set(values: dict[str, Any], where: Where, value: Any, source: str) -> None:
     for depth, part in enumerate(where[:-1]):
         key = _position(here, part, where, depth, source)
         child = here[key] if isinstance(here, list) else here.get(key)
-        if child is None:
+        names_model = part == "model" and where[depth + 1] == "preset"
+        if child is None or names_model:  # A model by its name has no number of the one before.
             child = {}
             here[key] = child
         here = child

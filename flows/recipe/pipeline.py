@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from artifacts_schema.manifest import Manifest
-from artifacts_schema.store import Store
+from artifacts_schema.store import Store, layout
+from flows.recipe.bundled import check_bundled_data
 from flows.recipe.checks import check_steps
 from flows.recipe.graph import Graph, build_graph
 from flows.recipe.local_files import Progress
@@ -15,6 +19,21 @@ from flows.recipe.plan import Plan, Selection, make_plan, selected
 from flows.recipe.profile import Profile, load_profile
 from flows.recipe.recipe import find_recipe, load_recipe
 from flows.recipe.snapshots import take_snapshot
+
+
+@contextmanager
+def store_to_read(place: str) -> Iterator[str]:
+    """The store at `place`, or an empty one while there is none: a question makes nothing.
+
+    An empty folder may be a volume that is not mounted.
+    """
+    try:
+        Store(place).backend.read(layout.FORMAT)
+    except FileNotFoundError:
+        with TemporaryDirectory() as folder:
+            yield folder
+    else:
+        yield place
 
 
 @dataclass(frozen=True)
@@ -52,16 +71,16 @@ class Pipeline:
         return self.graph.recipe.name
 
     @classmethod
-    def bind(cls, request: Request) -> Pipeline:
+    def bind(cls, request: Request, *, create: bool = True) -> Pipeline:
         """Read and validate everything but the files of snapshots, which are not looked at.
 
         Raises UsageError with every problem of the recipe, StoreError for a store that cannot be
-        used.
+        used, or where there is none and `create` is false.
         """
         path = find_recipe(request.recipe)
         recipe = load_recipe(path, request.overrides)
         profile = load_profile(request.profile, Path(path))
-        store = Store.open(request.store)
+        store = Store.open(request.store, create=create)
         graph = build_graph(recipe, store, profile)
         selection = Selection(
             request.start,
@@ -73,14 +92,17 @@ class Pipeline:
         return cls(graph, store, profile, selection)
 
     @classmethod
-    def open(cls, request: Request, *, progress: Progress | None = None) -> Pipeline:
+    def open(
+        cls, request: Request, *, progress: Progress | None = None, create: bool = True
+    ) -> Pipeline:
         """`bind`, and pin what a plan needs: the snapshots that some step reads.
 
         Raises InputError for a source that is missing. `progress` is told the bytes of sources
         hashed.
         """
-        pipeline = cls.bind(request)
+        pipeline = cls.bind(request, create=create)
         needed = pipeline.needed_snapshots()
+        check_bundled_data(pipeline.graph.recipe, needed)
         for name, source in pipeline.graph.recipe.snapshots.items():
             if name in needed:
                 pipeline.snapshots[name] = take_snapshot(pipeline.store, source, progress)

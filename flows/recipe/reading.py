@@ -280,6 +280,8 @@ def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in over.items():
         old = result.get(key)
         both = isinstance(old, Mapping) and isinstance(value, Mapping)
+        if both and key == "model" and "preset" in value:
+            both = False  # A model by its published name is that model, not the base's with a name.
         result[key] = _merged(old, value) if both else value  # type: ignore[arg-type]
     return result
 

@@ -103,16 +103,24 @@ class Problems:
             raise UsageError(f"{len(self.found)} problems:{lines}", where=self.where)
 
 
-def find_recipe(name: str) -> Path:
-    """The file of a recipe given by path, or by the name of one that comes with Ingot."""
-    path = Path(name)
-    if path.exists() or path.suffix in (".yaml", ".yml") or "/" in name:
+def find_recipe(name: str, folder: Path = Path()) -> Path:
+    """The file of a recipe: a path from `folder`, or one that comes with Ingot.
+
+    Those go by their name (`quickstart`) or by their path in Ingot's own sources
+    (`flows/recipes/quickstart.yaml`), from every folder; a file of that path is taken before them.
+    """
+    path = folder / name
+    if path.exists() and not path.is_dir():
         return path
-    bundled = BUNDLED / f"{name}.yaml"
-    if not bundled.exists():
-        known = [found.stem for found in BUNDLED.glob("*.yaml")]
-        raise UsageError(f"no recipe '{name}'{did_you_mean(name, known)}", hint="or give a path")
-    return bundled
+    known = {found.stem: found for found in BUNDLED.glob("*.yaml")}
+    if name in known:
+        return known[name]
+    parts = Path(name).parts
+    if parts[-3:-1] == ("flows", "recipes") and parts[-1].removesuffix(".yaml") in known:
+        return known[parts[-1].removesuffix(".yaml")]
+    if path.suffix in (".yaml", ".yml") or "/" in name:
+        return path
+    raise UsageError(f"no recipe '{name}'{did_you_mean(name, known)}", hint="or give a path")
 
 
 def load_recipe(path: Path, overrides: tuple[str, ...] = ()) -> Recipe:
@@ -139,8 +147,13 @@ def _read_with_bases(path: Path, above: tuple[Path, ...]) -> Document:
         return document
     if not isinstance(base, str):
         where = f"{document.place('extends')}: extends"
-        raise UsageError("expected the path of a recipe", where=where)
-    below = _read_with_bases(path.parent / base, (*above, here))
+        raise UsageError("expected the path or the name of a recipe", where=where)
+    try:
+        found = find_recipe(base, path.parent)
+    except UsageError as error:
+        where = f"{document.place('extends')}: extends"
+        raise UsageError(error.what, where=where, hint=error.hint) from None
+    below = _read_with_bases(found, (*above, here))
     for own in ("name", "description"):  # Refs begin with the name, so it is never inherited.
         below.values.pop(own, None)
     _take_back(below, document)

@@ -11,7 +11,8 @@
 | `ingest[crawl-A]` | one instance by its label |
 | `pretrain@1.6M` | a checkpoint that a step commits on its way, by its tokens |
 | `crawl-A` | a snapshot of this recipe |
-| `@quickstart/filter:documents` | a name in the store |
+| `quickstart/filter:documents` | a name in the store |
+| `@mine`, `@mine:documents` | the same, where a step or snapshot is called `mine` too |
 | `3fa4bc90d1e2` | a key in the store, 12 or more hex digits |
 """
 
@@ -52,10 +53,11 @@ class Reference:
 
 def parse_reference(text: str) -> Reference:
     """Take a reference apart; UsageError if it has no form of those above."""
-    if text.startswith("@"):
-        name, _, output = text[1:].partition(":")
+    text = text.strip()
+    if text.startswith("@") or "/" in text:  # No step, snapshot or key has a slash.
+        name, _, output = text.removeprefix("@").partition(":")
         return Reference(text, name, None, output or None, stored=True)
-    match = _WRITTEN.fullmatch(text.strip())
+    match = _WRITTEN.fullmatch(text)
     if match is None:
         raise UsageError(
             f"'{text}' is no reference",

@@ -31,7 +31,8 @@ Made = tuple[str, Manifest]
 def summarise(store: Store, made: Iterable[Made]) -> list[Figure]:
     """The figures of a run, in the order of its steps."""
     steps = list(made)
-    figures: list[Figure] = [funnel(steps)]
+    records = funnel(steps)
+    figures: list[Figure] = [records] if records.rows else []  # Training alone counts no records.
     for instance, manifest in steps:
         for figure in summary_of(stage_named(manifest.stage), Artifact(store, manifest)):
             figures.append(replace(figure, title=f"{instance}: {figure.title}"))

@@ -35,6 +35,10 @@ and 12 times the CPU seconds (`python -m tests.benchmarks.spinning`). It is read
 loaded, and no result depends on it."""
 
 
+NOT_FOR_STAGES = ("PREFECT_API_AUTH_STRING", "PREFECT_SERVER_API_AUTH_STRING", "PREFECT_API_KEY")
+"""Credentials of the Prefect API, which no stage calls; a plugin or its log shall not hold them."""
+
+
 class Child:
     """A running stage. It outlives its parent; the next run of the key waits for it."""
 
@@ -125,7 +129,7 @@ def child_environment(spec: StageSpec) -> dict[str, str]:
     threads = str(spec.execution.get("threads", 1))
     return {
         **WAITING,  # A value of the user's own wins.
-        **os.environ,
+        **{name: value for name, value in os.environ.items() if name not in NOT_FOR_STAGES},
         **dict.fromkeys(THREAD_VARIABLES, threads),
         "TOKENIZERS_PARALLELISM": "true" if threads != "1" else "false",
         "PYTHONHASHSEED": "0",

@@ -16,7 +16,6 @@ from artifacts_schema.errors import (
     NotConserved,
     Stopped,
     StoreError,
-    UsageError,
 )
 from artifacts_schema.identity import short
 from artifacts_schema.manifest import Manifest
@@ -67,16 +66,12 @@ def run_stage(
 
     `force` runs even so, and compares. `accept_code` goes on from what another program kept for
     itself, such as checkpoints, where this one has nothing of its own yet. A standing artifact with
-    a missing or cut file is removed and made again. Raises UsageError if `expected_key` is not the
-    key of `spec` here.
+    a missing or cut file is removed and made again. Raises UsageError if the key of `spec` here
+    does not begin with `expected_key`.
     """
     key = spec.key
-    if expected_key is not None and expected_key != key:
-        raise UsageError(
-            f"the key here is {short(key)}, expected {short(expected_key)}",
-            where=spec.stage,
-            hint="this machine has another version of the stage; install the same Ingot everywhere",
-        )
+    if expected_key is not None:
+        spec.check_key(expected_key)
     standing = None if force else _standing(store, spec)
     if standing is not None:
         return Outcome(standing, reused=True)

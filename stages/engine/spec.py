@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 from artifacts_schema.config import did_you_mean
 from artifacts_schema.errors import UsageError
-from artifacts_schema.identity import artifact_key
+from artifacts_schema.identity import artifact_key, short
 from artifacts_schema.manifest import InputRef
 from stages.engine.protocol import Role, Stage
 from stages.engine.registry import stage_named
+
+_KEY = re.compile(r"[0-9a-f]{8,64}")
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,23 @@ class StageSpec:
         """The artifact's key, 64 hex digits."""
         digests = {role: [r.digest for r in given] for role, given in self.inputs.items()}
         return artifact_key(self.stage, self.version, self.identity, digests)
+
+    def check_key(self, expected: str) -> None:
+        """Raise UsageError unless the key begins with `expected`: 8 hex digits or all 64."""
+        key, wanted = self.key, expected.strip().lower()
+        if not _KEY.fullmatch(wanted):
+            raise UsageError(
+                f"'{expected}' is not a key: 8 to 64 hex digits", where=f"stage {self.stage}"
+            )
+        if key.startswith(wanted):
+            return
+        same = next(i for i, digit in enumerate(wanted) if digit != key[i])
+        shown = max(len(short(key)), same + 4)
+        raise UsageError(
+            f"the key here is {key[:shown]}, expected {wanted[:shown]}",
+            where=self.stage,
+            hint="this machine has another version of the stage; install the same Ingot everywhere",
+        )
 
     def to_json(self) -> bytes:
         """For `python -P -m stages NAME --spec`."""

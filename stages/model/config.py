@@ -7,7 +7,8 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from artifacts_schema.config import Config
+from artifacts_schema.config import Config, did_you_mean
+from stages.model.presets import PRESETS
 
 
 class RopeScaling(Config):
@@ -229,6 +230,27 @@ class ModelShape(Config):
         given = {name: v for name, v in values.items() if name not in left and name != "depth"}
         return {**sizes_of_depth(depth, given), **given}
 
+    @model_validator(mode="before")
+    @classmethod
+    def _preset_becomes_numbers(cls, values: Any) -> Any:
+        """`preset: NAME` stands for that model's numbers; what is written beside it wins.
+
+        No field of its own, so a value that equals its default still counts as written.
+        """
+        if cls is not ModelShape or not isinstance(values, Mapping) or "preset" not in values:
+            return values
+        name = values["preset"]
+        if not isinstance(name, str) or name not in PRESETS:
+            raise ValueError(f"no model preset {name!r}{did_you_mean(str(name), PRESETS)}")
+        numbers = dict(PRESETS[name])
+        for key, value in values.items():
+            old = numbers.get(key)
+            if isinstance(old, Mapping) and isinstance(value, Mapping):
+                value = {**old, **value}
+            numbers[key] = value
+        del numbers["preset"]
+        return numbers
+
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.depth is not None:
@@ -276,6 +298,11 @@ class ModelShape(Config):
     def with_vocabulary(self, vocabulary_size: int) -> ModelConfig:
         """The complete config of a decoder over `vocabulary_size` tokens."""
         return ModelConfig(vocabulary_size=vocabulary_size, **self.model_dump())
+
+
+def preset(name: str) -> ModelShape:
+    """The shape of a published model; UsageError with the nearest name if there is none."""
+    return ModelShape.parse({"preset": name}, where=f"preset {name}")
 
 
 class ModelConfig(ModelShape):

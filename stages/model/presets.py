@@ -8,10 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from artifacts_schema.config import did_you_mean
-from artifacts_schema.errors import UsageError
-from stages.model.config import ModelShape
-
 _LLAMA: dict[str, Any] = {"norm_epsilon": 1e-5, "tied_embeddings": False}
 _SMOLLM2: dict[str, Any] = {**_LLAMA, "context": 8192, "tied_embeddings": True}
 _QWEN3: dict[str, Any] = {
@@ -129,10 +125,3 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 """Fields of a shape by the name of a published model."""
-
-
-def preset(name: str) -> ModelShape:
-    """The shape of a published model; UsageError with the nearest name if there is none."""
-    if name not in PRESETS:
-        raise UsageError(f"no shape called '{name}'{did_you_mean(name, PRESETS)}")
-    return ModelShape.parse(PRESETS[name], where=f"preset {name}")

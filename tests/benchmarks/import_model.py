@@ -25,9 +25,9 @@ def publish(folder: Path, name: str) -> None:
     import torch
     from safetensors.torch import save_file
 
+    from stages.model.config import preset
     from stages.model.decoder import Decoder
     from stages.model.huggingface import to_config, to_weights
-    from stages.model.presets import preset
 
     config = preset(name).with_vocabulary(49152)
     with torch.device("meta"):

@@ -104,7 +104,7 @@ def test_every_recipe_validates(page, tmp_path):
     (tmp_path / "flows").symlink_to(ROOT / "flows")
     (tmp_path / "a.jsonl").write_text("{}\n")
     for text in recipes_of(page):
-        for name in set(re.findall(r"@snapshots/([\w.-]+)", text)):
+        for name in set(re.findall(r"(?<!\w)snapshots/([\w.-]+)", text)):
             added = ["snapshot", "add", name, str(tmp_path / "a.jsonl"), "--store", store.url]
             assert CliRunner().invoke(main, added).exit_code == 0
         # Under its own name, so that a later one of the page can extend it.

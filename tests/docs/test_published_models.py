@@ -7,8 +7,8 @@ import yaml
 from docs_pages import DOCS, ROOT, blocks
 
 from flows.recipe.recipe import load_recipe
-from stages.model.config import ModelShape
-from stages.model.presets import PRESETS, preset
+from stages.model.config import ModelShape, preset
+from stages.model.presets import PRESETS
 
 PAGE = DOCS / "how-to" / "published-model.md"
 NAMES = {name.replace(".", "-"): name for name in PRESETS}  # no dots in the name of a recipe

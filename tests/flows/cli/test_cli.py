@@ -393,3 +393,32 @@ def test_a_signal_stops_the_running_step_kindly_and_exits_75(
     assert told.splitlines()[-1] == "error: stopped on request (the same command continues)"
     (key,) = [key for key in store.backend.folders("work") if len(key) == 64]
     assert not store.work_state(key).running
+
+
+def test_recipes_that_come_with_ingot_are_listed(ingot):
+    result = ingot("recipes", "--json", with_store=False)
+    listed = {one["name"]: one for one in json.loads(result.stdout)}
+    assert listed["quickstart"]["missing"] == {}
+    assert "crawl-A" in listed["web"]["snapshots"]
+    assert "quickstart" in ingot("recipes", with_store=False).stdout
+
+
+def test_a_question_starts_no_store(recipe, tmp_path):
+    place = tmp_path / "volume" / "store"
+    planned = CliRunner().invoke(main, ["plan", str(recipe), "--store", str(place)])
+    assert planned.exit_code == 0, planned.stderr
+    assert f"there is no store at {place} yet" in planned.stdout
+    assert f"demo in {place}: 6 to run" in planned.stdout
+    for words in (["account", str(recipe)], ["preflight", str(recipe)], ["ls"], ["why", "a"]):
+        asked = CliRunner().invoke(main, [*words, "--store", str(place)])
+        assert asked.exit_code != 0
+        assert "no store here" in asked.stderr
+    assert not (tmp_path / "volume").exists()
+
+
+def test_an_input_is_spelled_as_in_a_recipe(ingot, made):
+    words = ("stage", "measure", "--input")
+    plain = ingot(*words, "documents=demo/choose", "--write-spec", "/dev/null")
+    marked = ingot(*words, "documents=@demo/choose:documents", "--write-spec", "/dev/null")
+    assert plain.exit_code == 0, plain.stderr
+    assert plain.stdout == marked.stdout

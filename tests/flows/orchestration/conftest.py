@@ -52,6 +52,16 @@ class Standing:
         """What is remembered of a background process."""
         return (self.folder / "home" / f"{name}.json").read_text()
 
+    @property
+    def password(self) -> str:
+        """The line that one signs in with."""
+        return self.password_file.read_text().strip()
+
+    @property
+    def password_file(self) -> Path:
+        """Where it lies."""
+        return self.folder / "home" / "password"
+
     def get(self, path: str) -> Any:
         return self.api.get(path).raise_for_status().json()
 
@@ -146,7 +156,8 @@ def ui(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
         assert done.returncode == 0, done.stderr
         said = dict(line.split("  ", 1) for line in done.stdout.splitlines() if line[0] != " ")
         address = said["Prefect UI"].strip()
-        with httpx.Client(base_url=f"{address}/api", timeout=60) as api:
+        credentials = tuple((folder / "home" / "password").read_text().strip().split(":"))
+        with httpx.Client(base_url=f"{address}/api", auth=credentials, timeout=60) as api:
             reports = said["reports"].strip()
             yield Standing(folder, environment, api, address, reports, done.stdout)
     finally:
@@ -164,7 +175,7 @@ def here(ui: Standing, monkeypatch: pytest.MonkeyPatch) -> Standing:
     module = import_module("ingot_ui_stages")
     for name, cls in STAGES.items():
         monkeypatch.setitem(registry._registered, name, getattr(module, cls))
-    for name in ("PREFECT_API_URL", "PREFECT_HOME", "DO_NOT_TRACK"):
+    for name in ("PREFECT_API_URL", "PREFECT_API_AUTH_STRING", "PREFECT_HOME", "DO_NOT_TRACK"):
         monkeypatch.setenv(name, "")  # So that what the code sets is taken back.
         monkeypatch.delenv(name)
     monkeypatch.setenv("INGOT_HOME", ui.environment["INGOT_HOME"])

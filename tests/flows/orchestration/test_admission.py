@@ -11,6 +11,7 @@ import pytest
 
 from flows.orchestration import admission
 from flows.orchestration.check import PIPELINE
+from flows.orchestration.password import authorization
 
 ID = str(uuid4())
 RUN = f"/api/deployments/{ID}/create_flow_run"
@@ -134,3 +135,60 @@ def test_a_websocket_of_another_origin_is_closed():
     scope = {"type": "websocket", "headers": headers, "path": "/api/events/in"}
     asyncio.run(admission.Loopback(Inner())(scope, None, send))
     assert [message["type"] for message in sent] == ["websocket.close"]
+
+
+class Locked:
+    """In place of Prefect with a locked database: 503 and the error itself, `times` times."""
+
+    def __init__(self, times):
+        self.times, self.bodies = times, []
+
+    async def __call__(self, scope, receive, send):
+        self.bodies.append(json.loads((await receive())["body"]))
+        busy = len(self.bodies) <= self.times
+        await send({"type": "http.response.start", "status": 503 if busy else 201, "headers": []})
+        await send({"type": "http.response.body", "body": b"half", "more_body": True})
+        await send({"type": "http.response.body", "body": b" and half"})
+        if busy:
+            raise RuntimeError("database is locked")
+
+
+def test_a_request_that_met_a_locked_database_is_made_again_whole():
+    inner = Locked(3)
+    reply = ask(admission.Retry(inner, seconds=60, wait=0.0), body={"name": "n"})
+    assert (reply.status_code, reply.text) == (201, "half and half")
+    assert inner.bodies == [{"name": "n"}] * 4
+
+
+def test_a_database_that_stays_locked_is_said_in_words():
+    inner = Locked(1000)
+    reply = ask(admission.Retry(inner, seconds=0.0, wait=0.0))
+    assert (reply.status_code, reply.json()) == (503, {"detail": admission.BUSY})
+    assert len(inner.bodies) == 1
+
+
+def test_other_errors_are_not_tried_again():
+    class Broken(Inner):
+        async def __call__(self, scope, receive, send):
+            self.runs.append(scope["path"])
+            raise RuntimeError("broken")
+
+    inner = Broken()
+    with pytest.raises(RuntimeError, match="broken"):
+        ask(admission.Retry(inner, seconds=60, wait=0.0))
+    assert len(inner.runs) == 1
+
+
+def test_a_call_without_the_password_reaches_nothing_behind_the_door():
+    made = f"ingot:{'x' * 43}"
+    right = {"authorization": authorization(made)}
+    inner = Inner()
+    app = admission.SignIn(inner, made)
+    for headers in ({}, {"authorization": "Basic x"}, {"authorization": authorization("ingot:x")}):
+        for path in (RUN, "/api", "/api/", "/api/health/", "/api/flows/health", "/apix"):
+            assert ask(app, path=path, **headers).status_code == 401
+    assert ask(app, method="POST", path="/api/health").status_code == 401
+    assert inner.runs == []
+    assert ask(app, method="GET", path="/api/health").status_code == 200
+    assert ask(app, method="GET", path="/v2/dashboard").status_code == 200
+    assert ask(app, **right).status_code == 200

@@ -2,6 +2,7 @@
 
 import socket
 import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 from prefect.settings import (
@@ -57,3 +58,43 @@ def test_a_server_that_is_away_is_named():
     with pytest.raises(IngotError, match="cannot be reached") as caught:
         ask(port)
     assert "ingot up" in str(caught.value)
+
+
+@pytest.fixture
+def refusing():
+    """`refusing(status)` → the port of a server that answers every request with it."""
+    started = []
+
+    def start(status):
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self):
+                self.send_response(status)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            do_GET = do_POST
+
+            def log_message(self, *_words):
+                pass
+
+        server = HTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        started.append(server)
+        return server.server_port
+
+    yield start
+    for server in started:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("status", "advice"),
+    [(503, "run the same command again"), (401, "PREFECT_API_AUTH_STRING"), (500, "log")],
+)
+def test_an_answer_that_is_an_error_is_one_line(refusing, status, advice):
+    port = refusing(status)
+    with pytest.raises(IngotError, match=f"answers {status}") as caught:
+        ask(port)
+    assert str(port) in str(caught.value)
+    assert advice in str(caught.value)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import shutil
 from urllib.parse import urlsplit
 
 import pytest
+
+from flows.orchestration.admission import BUSY
 
 pytestmark = pytest.mark.server
 
@@ -29,8 +32,10 @@ def browser():
 
 
 @pytest.fixture
-def page(browser):
-    page = browser.new_page(viewport={"width": 1400, "height": 1000})
+def page(browser, ui):
+    user, _, password = ui.password.partition(":")
+    sign_in = {"username": user, "password": password, "origin": ui.reports}
+    page = browser.new_page(viewport={"width": 1400, "height": 1000}, http_credentials=sign_in)
     page.set_default_timeout(PATIENCE)
     page.hosts = set()
     page.on("requestfinished", lambda request: page.hosts.add(urlsplit(request.url).netloc))
@@ -38,9 +43,16 @@ def page(browser):
     page.close()
 
 
+def type_password(page, password):
+    """Sign in, as Prefect's page asks for it."""
+    page.locator("input[type=password]").fill(password)
+    page.get_by_role("button", name="Login").click()
+
+
 def open_form(page, ui, name):
     """From the first page to the form of a deployment, as a person goes."""
     page.goto(ui.ui)
+    type_password(page, ui.password)
     page.get_by_role("link", name="Deployments").click()
     page.get_by_placeholder("Search deployments").fill(name)
     page.get_by_role("link", name=name, exact=True).click()
@@ -108,3 +120,39 @@ def test_a_reference_that_does_not_exist_is_said_in_the_form(ui, page):
     page.get_by_role("button", name="Submit").click()
     page.get_by_text("no ref 'toys/nothing'").wait_for()
     assert ui.post("/flow_runs/count", {}) == before
+
+
+def test_a_server_that_stays_busy_is_said_in_the_form(ui, page):
+    """What our server answers once it has tried for half a minute; the answer alone is staged."""
+    open_form(page, ui, "toys")
+    page.route("**/create_flow_run", lambda route: route.fulfill(status=503, json={"detail": BUSY}))
+    page.get_by_role("button", name="Submit").click()
+    page.get_by_text("the Prefect server is busy").first.wait_for()
+
+
+def test_nobody_gets_in_with_a_wrong_password_and_one_stays_in_with_the_right_one(ui, page):
+    page.goto(ui.ui)
+    type_password(page, "ingot:wrong")
+    page.get_by_text("Invalid credentials").wait_for()
+    assert page.get_by_role("link", name="Deployments").count() == 0
+    type_password(page, ui.password)
+    page.get_by_role("link", name="Deployments").wait_for()
+    page.goto(f"{ui.ui}/v2/deployments")  # A page of its own, and later another tab.
+    page.get_by_role("link", name="anneal", exact=True).wait_for()
+    cookies = str(page.context.cookies())  # They go to every port of this machine.
+    secret = ui.password.partition(":")[2]
+    assert secret not in cookies
+    assert base64.b64encode(ui.password.encode()).decode() not in cookies
+
+
+def test_a_report_asks_for_the_password_and_the_browser_keeps_it(ui, page, browser):
+    (ui.folder / "home" / "reports").mkdir(exist_ok=True)
+    (ui.folder / "home" / "reports" / "shown-1.html").write_text("<p>a report</p>")
+    stranger = browser.new_page()
+    with pytest.raises(Exception, match="ERR_INVALID_AUTH_CREDENTIALS"):
+        stranger.goto(f"{ui.reports}/shown-1.html")
+    stranger.close()
+    for _ in range(2):
+        assert page.goto(f"{ui.reports}/shown-1.html").status == 200
+        assert page.locator("body").inner_text() == "a report"
+    assert page.context.cookies() == []

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from artifacts_schema.errors import IngotError
+from artifacts_schema.errors import IngotError, StoreError
 from artifacts_schema.store import Store
 from flows.orchestration import server as servers
 from flows.recipe.observer import Observer
@@ -80,7 +80,10 @@ def test_a_spec_runs_as_a_flow_and_its_key_is_computed_again(here, request_, tmp
     path.write_bytes(spec.to_json())
     with pytest.raises(IngotError, match="the key here is"):
         spec_flow("ui_numbers", bound.store.url, str(path), "0" * 64)
-    made = spec_flow("ui_numbers", bound.store.url, str(path), spec.key)
+    with pytest.raises(StoreError, match="no store here"):
+        spec_flow("ui_numbers", str(tmp_path / "unmounted"), str(path), spec.key)
+    assert not (tmp_path / "unmounted").exists()
+    made = spec_flow("ui_numbers", bound.store.url, str(path), spec.key[:12])
     manifest = bound.store.manifest("ui_numbers", spec.key)
     assert made == {"exclusions": manifest.outputs["exclusions"].digest[:12]}
 
@@ -104,6 +107,10 @@ def test_a_server_that_dies_in_mid_run_costs_the_picture_and_nothing_else(ui, tm
     finally:
         run.kill()
     assert run.returncode == 0 or "the same command continues" in said, said
+    for noise in ("EventsWorker", "Error logging to API", "Traceback", "bug in Ingot"):
+        assert noise not in said
+    log = (tmp_path / "home" / "client.log").read_text()  # Prefect's own words are kept.
+    assert "prefect" in log
     done = ui.ingot(*words, "--no-prefect", INGOT_HOME=str(tmp_path / "home"))
     assert done.returncode == 0, done.stderr
     assert "learn: made" not in done.stderr

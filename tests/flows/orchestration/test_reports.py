@@ -8,14 +8,16 @@ from http.server import ThreadingHTTPServer
 
 import pytest
 
-from flows.orchestration import reports
+from flows.orchestration import password, reports
 
 
 @pytest.fixture
 def get(tmp_path, monkeypatch):
     """`get(path, Host=…)` → (status, headers, body)."""
     monkeypatch.setenv("INGOT_HOME", str(tmp_path))
+    tmp_path.chmod(0o700)
     (reports.folder() / "web-1.html").write_text("<p>a report</p>")
+    known = password.authorization(password.make_password())
     (tmp_path / "prefect.json").write_text("secret")
     (tmp_path / "other.html").write_text("secret")
     monkeypatch.setattr(reports.Handler, "log_message", lambda *words: None)
@@ -24,7 +26,8 @@ def get(tmp_path, monkeypatch):
 
     def ask(path, method="GET", **headers):
         connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=10)
-        connection.request(method, path, headers=headers)
+        given = {"Authorization": known, **headers}
+        connection.request(method, path, headers={k: v for k, v in given.items() if v})
         reply = connection.getresponse()
         found = reply.status, dict(reply.getheaders()), reply.read()
         connection.close()
@@ -47,7 +50,7 @@ def test_a_report_is_served_under_a_policy_that_loads_and_calls_nothing(get):
 
 @pytest.mark.parametrize(
     "path",
-    ["/", "/prefect.json", "/../other.html", "/..%2fother.html", "/.html", "/x.html"],
+    ["/", "/password", "/prefect.json", "/../other.html", "/..%2fother.html", "/.html", "/x.html"],
 )
 def test_nothing_else_is_served(get, path):
     status, _, body = get(path)
@@ -59,3 +62,21 @@ def test_only_reading_and_only_by_an_address_of_this_machine(get):
     assert get("/web-1.html", method="POST")[0] == 501
     assert get("/web-1.html", method="DELETE")[0] == 501
     assert get("/web-1.html", Host="rebound.example.org")[0] == 404
+
+
+def test_no_report_without_the_password(get):
+    for given in ("", "Basic aW5nb3Q6eA==", "Basic nonsense", "Bearer x"):
+        status, headers, body = get("/web-1.html", Authorization=given)
+        assert status == 401
+        assert headers["WWW-Authenticate"].startswith("Basic")
+        assert "Set-Cookie" not in headers
+        assert b"a report" not in body
+    assert get("/x.html", Authorization="")[0] == 401  # Nor which reports there are.
+
+
+def test_a_new_password_counts_at_once_and_without_one_nobody_gets_in(get):
+    password.password_file().unlink()
+    assert get("/web-1.html")[0] == 503
+    new = password.authorization(password.make_password())
+    assert get("/web-1.html")[0] == 401
+    assert get("/web-1.html", Authorization=new)[0] == 200

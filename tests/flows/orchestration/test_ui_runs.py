@@ -200,7 +200,8 @@ def test_ingot_down_lets_running_steps_save_and_leaves_nothing_behind(ui, tmp_pa
     said = ui.ingot(*up, INGOT_HOME=home)
     assert said.returncode == 0, said.stderr
     api = re.search(r"http://\S+", said.stdout)[0] + "/api"
-    other = replace(ui, api=httpx.Client(base_url=api, timeout=60))
+    credentials = tuple(Path(home, "password").read_text().strip().split(":"))
+    other = replace(ui, api=httpx.Client(base_url=api, auth=credentials, timeout=60))
     overrides = [f"learn.gate={gate}"]
     other.ask("pipeline/toys", overrides=overrides)
     other.until(lambda: len(list(Path(store).glob("work/*/done/*/*.json"))) == 2)
@@ -213,3 +214,4 @@ def test_ingot_down_lets_running_steps_save_and_leaves_nothing_behind(ui, tmp_pa
     learn = json.loads(plan.stdout)["steps"][1]
     assert (learn["action"], "2 shards done" in learn["cause"]) == ("resume", True)
     assert ui.ingot("down", INGOT_HOME=home).stdout == "nothing was running\n"
+    assert tuple(Path(home, "password").read_text().strip().split(":")) == credentials

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 from functools import partial
 
 import pytest
 
 from artifacts_schema.errors import IngotError, Stopped, UsageError
+from artifacts_schema.store.runs import runs
 from flows.recipe.execute import execute
 from flows.recipe.observer import Observer
 
@@ -108,6 +110,32 @@ def test_a_stop_ends_every_running_step_kindly(open_pipeline):
     assert error.value.exit_code == 75
     assert [job.stopped for job in jobs] == [True, True]
     assert recorder.of("failed") == ["read[crawl-A]", "read[crawl-B]"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_child_that_a_stop_ends_before_it_listens_is_stopped_and_not_failed(
+    open_pipeline, store, number
+):
+    """A child takes its handlers up after its first imports, and a signal before that ends it."""
+    with pytest.raises(Stopped):
+        execute(open_pipeline(), dispatch=lambda *_: Busy(-number), jobs=2, stopping=lambda: True)
+    (record,) = list(runs(store, "demo"))
+    states = {step.instance: step.state for step in record.steps}
+    assert states["read[crawl-A]"] == states["read[crawl-B]"] == "stopped"
+    assert record.state == "stopped"
+
+
+def test_a_child_that_somebody_else_kills_has_failed(open_pipeline, store):
+    def dispatch(_store, _step):
+        job = Busy(-signal.SIGTERM)
+        job.stop()
+        return job
+
+    with pytest.raises(IngotError, match="killed by signal 15") as caught:
+        execute(open_pipeline(), dispatch=dispatch, jobs=1)
+    assert not isinstance(caught.value, Stopped)
+    (record,) = list(runs(store, "demo"))
+    assert record.state == "failed"
 
 
 class Hung(Busy):

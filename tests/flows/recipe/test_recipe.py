@@ -9,7 +9,7 @@ import pytest
 from artifacts_schema.errors import InputError, UsageError
 from flows.recipe.execute import execute
 from flows.recipe.reading import parse_yaml
-from flows.recipe.recipe import load_recipe
+from flows.recipe.recipe import BUNDLED, find_recipe, load_recipe
 
 HEAD = "snapshots:\n  crawl: {files: ['data/a/*.txt']}\nsteps:\n"
 READ = "  read: {stage: lines, inputs: {snapshot: crawl}}\n"
@@ -226,9 +226,65 @@ def test_each_may_be_one_output_of_a_step(bind):
 def test_a_ref_and_a_key_of_the_store_are_inputs(bind, inline, store):
     execute(bind("name: first\n" + HEAD + READ), dispatch=inline)
     key = store.ref("first/read").key
-    for reference in ("'@first/read'", "'@first/read:documents'", key[:12], f"'{key}:documents'"):
+    store.set_ref("mine", "lines", key)
+    store.set_ref("mine@2.0B", "lines", key)
+    stored = ("'@first/read'", "first/read", "first/read:documents", "mine", "mine@2.0B:documents")
+    for reference in (*stored, "'@mine'", key[:12], f"'{key}:documents'"):
         pipeline = bind(f"steps:\n  m: {{stage: measure, inputs: {{documents: {reference}}}}}\n")
         assert pipeline.plan().step("m").is_ready
+
+
+def test_a_step_comes_before_a_name_of_the_store(bind, inline, store):
+    execute(bind("name: first\n" + HEAD + READ), dispatch=inline)
+    store.set_ref("read", "snapshot", store.ref("first/crawl").key)
+    text = HEAD + READ + "  m: {stage: measure, inputs: {documents: read}}\n"
+    assert bind(text).graph.instances["m"].waits_for == ["read"]
+    with pytest.raises(UsageError, match="takes documents"):
+        bind(text.replace("documents: read", "documents: '@read'"))
+    with pytest.raises(UsageError, match=r"no ref 'first/raed', did you mean 'first/read'"):
+        bind(text.replace("documents: read", "documents: first/raed"))
+
+
+@pytest.mark.parametrize(
+    "name", ["quickstart", "flows/recipes/quickstart.yaml", "../flows/recipes/quickstart.yaml"]
+)
+def test_a_recipe_that_comes_with_ingot_is_found_from_every_folder(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert find_recipe(name) == BUNDLED / "quickstart.yaml"
+    mine = tmp_path / "elsewhere" / "mine.yaml"
+    mine.parent.mkdir()
+    mine.write_text(f"extends: {name}\nsteps: {{pack: {{config: {{sequence_length: 128}}}}}}\n")
+    recipe = load_recipe(mine)
+    assert (recipe.name, recipe.steps["pack"].config["sequence_length"]) == ("mine", 128)
+    assert "pretrain" in recipe.steps
+
+
+def test_a_file_comes_before_a_recipe_that_comes_with_ingot_and_a_folder_does_not(tmp_path):
+    (tmp_path / "quickstart").mkdir()
+    assert find_recipe("quickstart", tmp_path) == BUNDLED / "quickstart.yaml"
+    own = tmp_path / "flows" / "recipes" / "quickstart.yaml"
+    own.parent.mkdir(parents=True)
+    own.write_text("steps: {}")
+    assert find_recipe("flows/recipes/quickstart.yaml", tmp_path) == own
+    with pytest.raises(UsageError, match="did you mean 'quickstart'"):
+        find_recipe("quickstrat", tmp_path)
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("extends: quickstrat\n")
+    with pytest.raises(UsageError, match=r"mine\.yaml:1: extends: .*did you mean 'quickstart'"):
+        load_recipe(mine)
+
+
+def test_a_model_by_its_name_takes_no_number_of_the_base(tmp_path):
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(
+        "extends: quickstart\n"
+        "steps: {pretrain: {config: {model: {preset: smollm2-135m, context: 256}}}}\n"
+    )
+    written = {"preset": "smollm2-135m", "context": 256}
+    assert load_recipe(mine).steps["pretrain"].config["model"] == written
+    overrides = ("pretrain.model.preset=smollm2-135m", "pretrain.model.context=256")
+    changed = load_recipe(find_recipe("quickstart"), overrides)
+    assert changed.steps["pretrain"].config["model"] == written
 
 
 def test_extends_merges_deeply_and_null_removes(bind, project):

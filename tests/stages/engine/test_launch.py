@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from artifacts_schema.errors import EXIT_OK, EXIT_RESUME, EXIT_USAGE
+from artifacts_schema.errors import EXIT_OK, EXIT_RESUME, EXIT_USAGE, StoreError, UsageError
 from artifacts_schema.store import Store
 from artifacts_schema.store.lease import Lease
 from artifacts_schema.store.work import local_work
@@ -61,6 +61,37 @@ def test_another_key_on_the_node_is_refused(store, toys, tmp_path):
     ran = run_toy(store, spec, "--key", "0" * 64)
     assert ran.returncode == EXIT_USAGE
     assert ran.stderr.startswith("error: toy_make: the key here is")
+
+
+def test_a_key_may_be_given_by_its_first_digits(store, toys, tmp_path):
+    spec, path = StageSpec.make(Make, {}, {}), tmp_path / "spec.json"
+    path.write_bytes(spec.to_json())
+    assert run_toy(store, path, "--key", spec.key[:12].upper()).returncode == EXIT_OK
+    for given in (spec.key, spec.key[:8]):
+        spec.check_key(given)
+    for wrong in (spec.key[:7], "", "g" * 12, spec.key + "0"):
+        with pytest.raises(UsageError, match="8 to 64 hex digits"):
+            spec.check_key(wrong)
+    other = spec.key[:20] + ("0" if spec.key[20] != "0" else "1") + spec.key[21:]
+    with pytest.raises(UsageError) as caught:
+        spec.check_key(other)
+    here, expected = caught.value.what.removeprefix("the key here is ").split(", expected ")
+    assert here != expected
+    assert (spec.key.startswith(here), other.startswith(expected)) == (True, True)
+
+
+def test_a_place_without_a_store_gets_none(toys, tmp_path):
+    """A volume that is not mounted on the node looks like an empty folder, or like none."""
+    spec = tmp_path / "spec.json"
+    spec.write_bytes(StageSpec.make(Make, {}, {}).to_json())
+    (tmp_path / "empty").mkdir()
+    for place in (tmp_path / "empty", tmp_path / "none" / "store"):
+        ran = run_toy(Store(str(place)), spec)
+        assert ran.returncode == StoreError.exit_code
+        assert ran.stderr.splitlines()[-1].startswith(f"error: {place}: no store here")
+        assert "mounted" in ran.stderr
+    assert not (tmp_path / "none").exists()
+    assert list((tmp_path / "empty").iterdir()) == []
 
 
 def test_a_spec_that_is_not_one_is_a_usage_error(store, toys, tmp_path):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from artifacts_schema.errors import UsageError
+from stages.model.config import ModelShape, preset
 from stages.model.count import count_parameters
 from stages.model.huggingface import family_of, to_config
-from stages.model.presets import PRESETS, preset
+from stages.model.presets import PRESETS
 
 # Name → (family, rows of the embedding, parameters as the Hub counts them in the published
 # safetensors files, of which tied heads that are stored twice are taken once). DeepSeek-V3 without
@@ -74,3 +75,22 @@ def test_the_defaults_of_two_classes_are_their_published_models():
 def test_a_wrong_name_is_told_the_nearest():
     with pytest.raises(UsageError, match="did you mean 'smollm3-3b'"):
         preset("smollm3")
+
+
+def test_a_recipe_names_a_preset_and_changes_what_it_writes_beside_it():
+    given = ModelShape.parse({"preset": "qwen3-0.6b", "context": 256, "layers": 2}, where="model")
+    written = {**PRESETS["qwen3-0.6b"], "context": 256, "layers": 2}  # 256 is the default as well.
+    assert given == ModelShape.parse(written, where="model")
+    assert given.identity() == ModelShape.parse(written, where="model").identity()
+    assert "preset" not in given.plain()
+    experts = ModelShape.parse(
+        {"preset": "moonlight-16b-a3b", "experts": {"bias_rate": 0}}, where="model"
+    ).experts
+    assert (experts.bias_rate, experts.experts, experts.scale) == (0, 64, 2.446)
+    with pytest.raises(UsageError, match=r"did you mean 'qwen3-0\.6b'"):
+        ModelShape.parse({"preset": "qwen3-0.6"}, where="model")
+    for wrong in (3, None, ["qwen3-0.6b"]):
+        with pytest.raises(UsageError, match="no model preset"):
+            ModelShape.parse({"preset": wrong}, where="model")
+    with pytest.raises(UsageError, match="width"):
+        ModelShape.parse({"preset": "qwen3-0.6b", "width": "wide"}, where="model")

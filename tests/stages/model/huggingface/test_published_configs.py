@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from artifacts_schema.errors import InputError
+from stages.model.config import preset
 from stages.model.huggingface import from_config, unread
-from stages.model.presets import preset
 
 LLAMA_3_2_1B = {
     "architectures": ["LlamaForCausalLM"],

@@ -1,0 +1,109 @@
+"""The password of the local servers: a file that nobody else can read, write or plant."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+import pytest
+
+from artifacts_schema.errors import IngotError
+from flows.orchestration import password
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    folder = tmp_path / "home"
+    monkeypatch.setenv("INGOT_HOME", str(folder))
+    return folder
+
+
+def test_it_is_private_from_the_start_random_and_kept():
+    before = os.umask(0)
+    try:
+        made = password.make_password()
+    finally:
+        os.umask(before)
+    file = password.password_file()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    assert [path.name for path in file.parent.iterdir()] == ["password"]
+    assert password.make_password() == password.read_password() == made
+    file.unlink()
+    assert password.make_password() != made
+
+
+def test_a_missing_one_is_said_and_not_made_by_reading():
+    with pytest.raises(IngotError, match=r"is gone.*ingot down"):
+        password.read_password()
+    assert not password.password_file().exists()
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o666])
+def test_one_that_others_can_read_or_write_is_refused(mode):
+    password.make_password()
+    password.password_file().chmod(mode)
+    with pytest.raises(IngotError, match="others can read or write"):
+        password.make_password()
+
+
+def test_a_link_a_pipe_and_what_ingot_did_not_write_are_refused(tmp_path):
+    made, file = password.make_password(), password.password_file()
+    elsewhere = tmp_path / "elsewhere"
+    file.rename(elsewhere)
+    file.symlink_to(elsewhere)
+    with pytest.raises(IngotError):
+        password.make_password()
+    file.unlink()
+    os.mkfifo(file, 0o600)
+    with pytest.raises(IngotError):  # It does not wait for somebody to write.
+        password.read_password()
+    for text in ("", "ingot:", "ingot:short", made.partition(":")[2], f"{made}é", "x\ny:z" * 20):
+        file.unlink()
+        file.write_text(text)
+        file.chmod(0o600)
+        with pytest.raises(IngotError, match="not a password that Ingot made"):
+            password.read_password()
+
+
+def test_a_folder_in_which_others_write_is_refused(home):
+    password.make_password()
+    for mode in (0o777, 0o770, 0o1777):
+        home.chmod(mode)
+        with pytest.raises(IngotError, match=r"others can write.*chmod"):
+            password.read_password()
+
+
+def test_one_of_another_user_is_refused(monkeypatch):
+    password.make_password()
+    monkeypatch.setattr(password.os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.raises(IngotError, match="others can"):
+        password.read_password()
+
+
+def test_only_the_whole_password_is_one():
+    made = password.make_password()
+    _, _, secret = made.partition(":")
+    for given in (made, f"somebody:{made}", f":{made}"):
+        assert password.is_password(password.authorization(given), made)
+    wrong = ("", ":", "ingot:", secret, made[:-1], f"{made}x", f"ingot:é{secret}", f"x:{secret}")
+    for given in wrong:
+        assert not password.is_password(password.authorization(given), made)
+    whole = password.authorization(made)
+    for header in (
+        None,
+        "",
+        "Basic",
+        "Basic é",
+        whole.replace("Basic", "Bearer"),
+        made,
+        f"{whole}!",
+    ):
+        assert not password.is_password(header, made)
+
+
+def test_a_fingerprint_gives_nothing_away():
+    made = password.make_password()
+    assert password.fingerprint(made) == password.fingerprint(made)
+    assert password.fingerprint(made) not in made
+    assert made.partition(":")[2] not in password.fingerprint(made)
