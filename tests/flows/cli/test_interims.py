@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from artifacts_schema.store.interim import interim_key, name_interims
+from artifacts_schema.identity import interim_key
+from artifacts_schema.store.interim import name_interims
 from flows.report.pages import pages_of
 from flows.report.subject import find_subject
 from stages.engine import Many, Milestone, One, Stage
