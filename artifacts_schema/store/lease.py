@@ -119,7 +119,9 @@ class Lease:
     def is_mine(self) -> bool:
         """Whether no other run has taken the key over."""
         number, record = _latest(self.backend, self.key)
-        return number == self.number and record is not None and not record.released
+        if number != self.number or record is None or record.released:
+            return False
+        return record.owner == self.record.owner  # A number is free again once its file is removed.
 
     def check(self) -> None:
         """Raise LeaseLost if another run has taken the key over."""

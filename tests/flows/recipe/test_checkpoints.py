@@ -11,9 +11,9 @@ from pydantic import Field
 
 from artifacts_schema.config import Config
 from artifacts_schema.errors import UsageError
+from artifacts_schema.identity import interim_key
 from artifacts_schema.kinds import KINDS
 from artifacts_schema.store.gc import remove_artifact
-from artifacts_schema.identity import interim_key
 from flows.recipe.execute import execute
 from flows.recipe.observer import Observer
 from stages.engine import Many, Milestone, One, Stage, registry

@@ -99,6 +99,7 @@ def test_it_stands_while_the_run_goes_on_and_the_run_lists_it(store, spec, monke
             "run": spec.key,
             "at": one.at,
             "label": one.label,
+            "history": (),
         }
         assert {n: o.digest for n, o in manifest.outputs.items()} == one.outputs
         assert list(manifest.outputs) == ["checkpoint"]
