@@ -8,45 +8,16 @@ import threading
 import time
 
 import pytest
+from made import key_of, make
 
 from artifacts_schema.errors import CorruptArtifact, NotDeterministic, StoreError, UsageError
-from artifacts_schema.identity import artifact_key
-from artifacts_schema.manifest import Code, Manifest
 from artifacts_schema.store import Store, layout
 from artifacts_schema.store.backend import backend_at
-from artifacts_schema.store.commit import Attempt, commit
+from artifacts_schema.store.commit import Attempt
 from artifacts_schema.store.gc import collect, plan_gc, remove_artifact
 from artifacts_schema.store.lease import Lease
 from artifacts_schema.store.lineage import ancestors, descendants
 from artifacts_schema.store.verify import verify
-
-
-def key_of(name, inputs=None, stage="s"):
-    """The key of what `make` makes under this name."""
-    digests = {role: [one.digest for one in given] for role, given in (inputs or {}).items()}
-    return artifact_key(stage, 1, {"name": name}, digests)
-
-
-def make(store, name, data=b"{}", *, inputs=None, libraries=None, reproducible="bytes", stage="s"):
-    key = key_of(name, inputs, stage)
-    attempt = Attempt(store.backend, stage, key, {"snapshot": "snapshot"})
-    with attempt.create("snapshot", "snapshot.json") as file:
-        file.write(data)
-    return commit(
-        store,
-        Manifest(
-            stage=stage,
-            version=1,
-            key=key,
-            reproducible=reproducible,
-            config={"name": name},
-            identity={"name": name},
-            inputs=inputs or {},
-            outputs=attempt.outputs(),
-            attempt=attempt.name,
-            code=Code(digest="0" * 64, libraries=libraries or {}),
-        ),
-    )
 
 
 def test_payload_without_a_manifest_is_no_artifact(store):
