@@ -60,7 +60,7 @@ def test_ls_lists_both_by_their_names(run, ingot):
     found = {tuple(row["names"]): row["interim_of"] for row in rows}
     assert found == {
         ("demo/train",): None,
-        ("demo/train@2K",): {"run": run.key, "at": 2, "label": "2K"},
+        ("demo/train@2K",): {"run": run.key, "at": 2, "label": "2K", "history": []},
     }
 
 
