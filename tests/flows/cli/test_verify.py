@@ -1,4 +1,4 @@
-"""`ingot verify`, and how what it found is made again; a store in which something cannot be read."""
+"""`ingot verify` and making again what it found; a store in which something cannot be read."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_run_that_cannot_make_it_again_leaves_what_was_there(ingot, made, spoi
 
     def failing(store, step):
         class Job:
-            events = staticmethod(lambda: [])
+            events = staticmethod(list)
             poll = staticmethod(lambda: 1)
             last_words = staticmethod(lambda: "error: no memory")
 
