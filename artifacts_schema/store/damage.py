@@ -74,7 +74,9 @@ def record_damage(store: Store, manifest: Manifest, problems: Sequence[Problem])
 
 def clear_damage(store: Store, stage: str, key: str) -> None:
     """Remove what was written about an artifact."""
-    store.backend.remove(layout.damage(stage, key))
+    path = layout.damage(stage, key)
+    store.backend.remove(path)
+    store.backend.remove_empty(path.rpartition("/")[0])
 
 
 def recorded_damage(store: Store, manifest: Manifest) -> list[Problem]:

@@ -45,12 +45,14 @@ def manifest_path(made):
     return layout.manifest(made.stage, made.key)
 
 
-def test_what_a_run_names_after_it_was_listed_stays(store):
+def test_what_a_run_names_after_it_was_listed_is_not_touched(store, monkeypatch):
     made = make(store, "a")
     garbage = planned(store)
     assert store.name("demo/step", made)
+    taken = []
+    between(monkeypatch, store, manifest_path(made), lambda: taken.append(made))
     removed = collect(store, garbage)
-    assert (removed.artifacts, removed.bytes) == ([], 0)
+    assert (removed.artifacts, removed.bytes, taken) == ([], 0, [])
     assert verify(store, store.resolve("demo/step")[0]) == []
 
 
