@@ -2,7 +2,7 @@
 
 The first table edits manifests and payload and nothing else. The second is an editor who writes a
 new checksum into the manifest as well: then only the key, a digest, the stage or another artifact
-can contradict. docs/how-to/verify-a-store.md quotes both tables.
+can contradict. docs/how-to/verify.md quotes both tables.
 """
 
 from __future__ import annotations
@@ -423,5 +423,13 @@ def test_telemetry_is_in_no_digest(place):
     assert problems(place) == []
 
 
-def test_the_tables_hold_more_than_thirty_kinds():
+def test_the_page_says_the_same():
+    """docs/how-to/verify.md: every kind, and whether it is found with a new checksum."""
+    page = Path(__file__).parents[3] / "docs/how-to/verify.md"
+    rows = [line.strip("|").split("|") for line in page.read_text().splitlines() if line[:1] == "|"]
+    cells = {row[0].strip(): row[-1].strip() for row in rows}
+    for name, (_, _, who) in EDITS.items():
+        assert cells[name].partition(":")[0] == ("found" if who else "not found"), name
+    for name in (*PAYLOAD, *MANIFESTS):
+        assert name in cells
     assert len(EDITS) + len(PAYLOAD) + len(MANIFESTS) > 60
