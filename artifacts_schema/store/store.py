@@ -231,16 +231,28 @@ class Store:
         except FileNotFoundError:
             return None
 
-    def refs(self, prefix: str = "") -> dict[str, Ref]:
-        """All refs whose name begins with `prefix`, by name."""
+    def refs(
+        self, prefix: str = "", *, on_damage: Callable[[CorruptArtifact], None] | None = None
+    ) -> dict[str, Ref]:
+        """All refs whose name begins with `prefix`, by name.
+
+        One that cannot be read is told to `on_damage` and left out; without that it raises.
+        """
         names = [n.removesuffix(".json") for n in self.backend.files("refs") if n.endswith(".json")]
         paths = {
             layout.ref(name): name
             for name in names
             if name.startswith(prefix) and _REF.fullmatch(name)
         }
-        found = self.backend.read_many(paths)
-        return {paths[path]: _ref(paths[path], found[path]) for path in paths if path in found}
+        refs = {}
+        for path, raw in self.backend.read_many(paths).items():
+            try:
+                refs[paths[path]] = _ref(paths[path], raw)
+            except CorruptArtifact as error:
+                if on_damage is None:
+                    raise
+                on_damage(error)
+        return refs
 
     def resolve(self, text: str) -> tuple[Manifest, str | None]:
         """The artifact, and the output if named, that `REF[:output]` or `KEY[:output]` means."""

@@ -50,7 +50,8 @@ def verify(store: Store, manifest: Manifest, *, full: bool = True) -> list[Probl
             entry = there.get(f"{name}/{file.path}")
             size = entry.bytes if entry is not None else None
             what = _difference(store.backend, path, file, size, full=full)
-            if what is None and full:
+            # The tables of a snapshot are somebody else's: nobody counted their rows.
+            if what is None and full and output.kind != "snapshot":
                 what = _wrong_rows(store.backend, path, file)
             if what:
                 problems.append(Problem(path, what))

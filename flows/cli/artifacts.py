@@ -23,7 +23,7 @@ def open_store(url: str) -> Store:
 
 
 def warn_damaged(error: CorruptArtifact) -> None:
-    """Say on stderr that a manifest cannot be read; the command goes on without it."""
+    """Say on stderr that a manifest or a name cannot be read; the command goes on without it."""
     click.echo(f"warning: {error}", err=True)
 
 
@@ -44,7 +44,7 @@ def readable(store: Store, name: Name) -> Manifest | None:
 def names_of(store: Store) -> dict[Name, list[str]]:
     """Refs by what they point at, sorted."""
     names: dict[Name, list[str]] = {}
-    for name, ref in sorted(store.refs().items()):
+    for name, ref in sorted(store.refs(on_damage=warn_damaged).items()):
         names.setdefault((ref.stage, ref.key), []).append(name)
     return names
 
@@ -61,7 +61,7 @@ def in_scope(store: Store, prefix: str | None, *, everything: bool = False) -> l
 
     Without any ref, or with `everything`, all artifacts. UsageError if no ref begins with `prefix`.
     """
-    refs = store.refs(prefix or "")
+    refs = store.refs(prefix or "", on_damage=warn_damaged)
     if prefix and not refs:
         raise UsageError(f"no ref begins with '{prefix}'", where=store.url, hint="see `ingot ls`")
     if everything or not refs:

@@ -188,6 +188,18 @@ def test_one_unreadable_manifest_stops_no_command(ingot, unreadable, command, st
     assert before <= set(files(store))
 
 
+def test_one_unreadable_name_stops_no_listing_and_every_collection(ingot, made, store):
+    """A collection cannot know what it names."""
+    store.backend.replace(layout.ref("demo/other"), b"{")
+    for command in (("ls",), ("trace", "demo/pack"), ("why", "one.txt#0")):
+        result = ingot(*command)
+        assert result.exit_code == 0, result.output
+        assert layout.ref("demo/other") in result.stderr
+    result = ingot("gc", "--delete", "--min-age", "0")
+    assert result.exit_code == 2
+    assert len(store.keys()) == 8
+
+
 @pytest.mark.parametrize("hours", ["nan", "inf", "-1"])
 def test_an_age_that_is_no_number_of_hours_is_refused(ingot, made, hours, store):
     before = files(store)
