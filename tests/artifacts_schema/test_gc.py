@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
+from collections import Counter
 
 import pytest
 from made import key_of, make
@@ -20,7 +22,7 @@ from artifacts_schema.store.interim import announce
 from artifacts_schema.store.lease import Lease, this_process
 from artifacts_schema.store.runs import write_run
 from artifacts_schema.store.verify import verify
-from artifacts_schema.store.work import local_work
+from artifacts_schema.store.work import holding, local_work
 
 
 def planned(store, **more):
@@ -249,3 +251,34 @@ def test_specs_of_running_work_are_read_again(store):
     store.backend.replace(layout.work("e" * 64, "spec.json"), json.dumps(spec).encode())
     assert collect(store, garbage).artifacts == []
     lease.release()
+
+
+def test_runs_that_name_beside_collections_never_end_with_an_empty_name(tmp_path):
+    """Real threads, 40 rounds: one makes and names as a run does, one collects whatever it sees."""
+    store = Store.open(str(tmp_path / "store"))
+    outcomes = Counter()
+    for number in range(40):
+        make(store, f"{number}")
+        start = threading.Barrier(2)
+
+        def run(number=number, start=start):
+            start.wait()
+            found = find_committed(store, "s", key_of(f"{number}")).whole
+            while found is None or not store.name("demo/step", found):
+                with holding(store.backend, key_of(f"{number}")):
+                    found = make(store, f"{number}")
+                outcomes["made again"] += 1
+
+        def collection(start=start):
+            start.wait()
+            outcomes["removed"] += len(collect(store, planned(store)).artifacts)
+
+        threads = [threading.Thread(target=run), threading.Thread(target=collection)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        manifest, _ = store.resolve("demo/step")
+        assert manifest.key == key_of(f"{number}")
+        assert verify(store, manifest) == []
+    assert outcomes["removed"] > 0
