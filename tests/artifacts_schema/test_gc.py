@@ -254,10 +254,10 @@ def test_specs_of_running_work_are_read_again(store):
 
 
 def test_runs_that_name_beside_collections_never_end_with_an_empty_name(tmp_path):
-    """Real threads, 40 rounds: one makes and names as a run does, one collects whatever it sees."""
+    """Real threads, 25 rounds: one makes and names as a run does, one collects whatever it sees."""
     store = Store.open(str(tmp_path / "store"))
     outcomes = Counter()
-    for number in range(40):
+    for number in range(25):
         make(store, f"{number}")
         start = threading.Barrier(2)
 
