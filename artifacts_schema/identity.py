@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Of the store's layout and of the key's payload. It changes every key."""
 
 SHORT = 12
@@ -70,6 +70,16 @@ def artifact_key(
             "inputs": {role: list(digests) for role, digests in inputs.items() if digests},
         }
     )
+
+
+def interim_key(run: str, at: int, history: Iterable[object] = ()) -> str:
+    """The key of what the run with key `run` commits at `at` of its own count, 64 hex digits.
+
+    `history` is what was decided while it ran and bears on the bytes: a run that went back and left
+    data out makes other artifacts from there on. Without any it does not enter the key.
+    """
+    decided = list(history)
+    return sha256_of({"run": run, "at": at, **({"history": decided} if decided else {})})
 
 
 def files_digest(files: Iterable[tuple[str, int, str]]) -> str:

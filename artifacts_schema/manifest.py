@@ -1,15 +1,36 @@
-"""What an artifact says about itself. A manifest's presence in the store is the commit."""
+"""What an artifact says about itself. A manifest's presence in the store is the commit.
+
+A stored manifest is checked whenever it is read. Its checksum covers every field but `telemetry`
+and `attempt`; its key follows from stage, version, identity and inputs; each output's digest
+follows from its file list. Somebody who edits a field and writes a new checksum as well is found
+only where the key or a digest covers the field.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from artifacts_schema.errors import CorruptArtifact
-from artifacts_schema.identity import SCHEMA_VERSION, files_digest
+from artifacts_schema.identity import (
+    SCHEMA_VERSION,
+    artifact_key,
+    files_digest,
+    interim_key,
+    sha256_of,
+    short,
+)
 
 Reproducible = Literal["bytes", "numerics"]
+
+WITHOUT_PROGRAM = ("snapshot", "forget")
+"""Stage names of artifacts that no program made: their identity says what they hold."""
+
+_NOT_CHECKED = ("telemetry", "attempt", "checksum")
+_HINT = "run its step again, or `ingot verify --repair`: it is made again and then replaced"
 
 
 class _Record(BaseModel):
@@ -83,11 +104,15 @@ class Interim(_Record):
 
 
 class InterimOf(_Record):
-    """The run (its key) that committed an artifact on its way, and where it was."""
+    """The run (its key) that committed an artifact on its way, and where it was.
+
+    `history` is what the run had decided by then and what bears on the bytes; it enters the key.
+    """
 
     run: str
     at: int
     label: str
+    history: tuple[Any, ...] = ()
 
 
 class Manifest(_Record):
@@ -115,34 +140,92 @@ class Manifest(_Record):
     """Of what was committed so: by which run."""
 
     def output(self, name: str) -> Output:
-        """The output called `name`; KeyError if the artifact has none."""
+        """The output called `name`; CorruptArtifact if the artifact has none."""
+        if name not in self.outputs:
+            raise CorruptArtifact(
+                f"the artifact has no output '{name}'",
+                where=f"{self.stage} {short(self.key)}",
+                hint="`ingot verify` says whether its manifest was changed",
+            )
         return self.outputs[name]
+
+    def to_json(self) -> bytes:
+        """The manifest as it is stored, with its checksum."""
+        value = json.loads(self.model_dump_json())
+        text = json.dumps({**value, "checksum": _checksum(value)}, indent=1, ensure_ascii=False)
+        return text.encode()
 
     @classmethod
     def load(cls, raw: bytes, *, where: str) -> Manifest:
-        """Parse and check a stored manifest: shape, schema version, every digest over its files."""
+        """Parse and check a stored manifest; CorruptArtifact names what does not hold."""
+        manifest = cls._parsed(raw, where)
+        for what in manifest._contradictions():
+            raise CorruptArtifact(what, where=where, hint=f"the manifest was edited; {_HINT}")
+        return manifest
+
+    @classmethod
+    def _parsed(cls, raw: bytes, where: str) -> Manifest:
+        """Shape, schema version and checksum."""
         try:
-            manifest = cls.model_validate_json(raw)
+            value = json.loads(raw)
+            if not isinstance(value, dict):
+                raise ValueError("not a JSON object")
+            schema, stated = value.get("schema_version"), value.pop("checksum", None)
+            if isinstance(schema, int) and schema != SCHEMA_VERSION:
+                raise CorruptArtifact(
+                    f"of store schema {schema}, this Ingot reads {SCHEMA_VERSION}",
+                    where=where,
+                    hint="use the Ingot version that wrote it, or a new store",
+                )
+            manifest = cls.model_validate(value)
+            checksum = _checksum(value)
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(str(part) for part in first["loc"])
+            what = f"not a manifest: {place}: {first['msg']}"
+            raise CorruptArtifact(what, where=where, hint=_HINT) from None
+        except (ValueError, TypeError, RecursionError) as error:
+            raise CorruptArtifact(f"not a manifest: {error}", where=where, hint=_HINT) from None
+        if stated != checksum:
             raise CorruptArtifact(
-                f"not a manifest: {place or 'JSON'}: {first['msg']}",
-                where=where,
-                hint="remove the file and run the step again",
-            ) from None
-        if manifest.schema_version != SCHEMA_VERSION:
-            raise CorruptArtifact(
-                f"of store schema {manifest.schema_version}, this Ingot reads {SCHEMA_VERSION}",
-                where=where,
-                hint="use the Ingot version that wrote it, or a new store",
+                "the manifest is not what its checksum says", where=where, hint=_HINT
             )
-        for name, output in manifest.outputs.items():
+        return manifest
+
+    def _contradictions(self) -> list[str]:
+        """What the fields say against each other."""
+        found = []
+        for name, output in self.outputs.items():
             files = ((f.path, f.bytes, f.sha256) for f in output.files)
             if files_digest(files) != output.digest:
-                raise CorruptArtifact(
-                    f"the digest of output '{name}' does not match its file list",
-                    where=where,
-                    hint="the manifest was edited; remove it and run the step again",
-                )
-        return manifest
+                found.append(f"the digest of output '{name}' does not match its file list")
+        if self.key != self._expected_key():
+            found.append("its key does not follow from its stage, version, config and inputs")
+        account = self.conservation
+        if account and account.records_in != account.out + sum(account.dropped.values()):
+            found.append("its conservation does not add up")
+        if self.stage not in WITHOUT_PROGRAM and not _holds(self.config, self.identity):
+            found.append("its config is not the one that its identity names")
+        return found
+
+    def _expected_key(self) -> str:
+        digests = {role: [r.digest for r in given] for role, given in self.inputs.items()}
+        key = artifact_key(self.stage, self.version, self.identity, digests)
+        one = self.interim_of
+        if one is None:
+            return key
+        return interim_key(key, one.at, one.history) if one.run == key else ""
+
+
+def _checksum(value: Mapping[str, Any]) -> str:
+    """sha256 of the canonical JSON of a manifest's fields, without those that may differ."""
+    return sha256_of({name: item for name, item in value.items() if name not in _NOT_CHECKED})
+
+
+def _holds(config: Any, identity: Any) -> bool:
+    """Whether a config has every value that its identity names; the rest stand at defaults."""
+    if isinstance(config, Mapping) and isinstance(identity, Mapping):
+        return all(name in config and _holds(config[name], identity[name]) for name in identity)
+    if isinstance(config, list | tuple) and isinstance(identity, list | tuple):
+        return len(config) == len(identity) and all(map(_holds, config, identity))
+    return bool(config == identity)

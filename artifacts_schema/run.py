@@ -1,7 +1,8 @@
 """What a run of a recipe says about itself: its steps, how each stands, and how it ended.
 
-A run record is for people: `ingot report`, `ingot watch` and the comparison of two runs read it. It
-decides nothing, no key depends on it, and a lost one costs only the picture.
+A run record is for people: `ingot report`, `ingot watch` and the comparison of two runs read it. No
+key depends on it, and a lost one costs only the picture. While a run goes on, a collection keeps
+the artifacts that its record names.
 """
 
 from __future__ import annotations

@@ -88,8 +88,16 @@ class Backend(ABC):
         """Give the bytes at each first path a second name; nothing is copied where links exist."""
 
     @abstractmethod
+    def sync(self, folder: str) -> None:
+        """Make the names of all files below `folder` survive a power cut, and its own name too."""
+
+    @abstractmethod
     def listing(self, folder: str) -> dict[str, Entry]:
-        """All files below `folder`, by their path relative to it."""
+        """All files below `folder`, by their path relative to it.
+
+        A folder that does not exist is empty. Raises StoreError for one that cannot be read: no
+        answer is not an absence.
+        """
 
     def files(self, folder: str) -> list[str]:
         """The paths in `listing`, sorted."""
@@ -106,6 +114,10 @@ class Backend(ABC):
     @abstractmethod
     def remove(self, path: str) -> None:
         """Remove a file or a folder with all it holds; nothing there is fine."""
+
+    @abstractmethod
+    def remove_empty(self, folder: str) -> None:
+        """Remove a folder if nothing is in it; anything else is fine."""
 
     @abstractmethod
     def now(self) -> float:
@@ -175,10 +187,11 @@ class LocalBackend(Backend):
 
     def size(self, path: str) -> int | None:
         """Bytes of a file."""
-        try:
-            return self.local_path(path).stat().st_size
-        except (FileNotFoundError, NotADirectoryError):
-            return None
+        with explained(self.full(path)):
+            try:
+                return self.local_path(path).stat().st_size
+            except (FileNotFoundError, NotADirectoryError):
+                return None
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Create by a hard link of a temporary file that is on the disk already."""
@@ -192,17 +205,21 @@ class LocalBackend(Backend):
                 return False
             finally:
                 temporary.unlink()
-            fsync_folder(target.parent)
+            self._sync_up(target.parent)
             return True
 
     def replace(self, path: str, data: bytes) -> None:
         """Write by renaming a temporary file that is on the disk already."""
         with explained(self.full(path)):
             target = self.local_path(path)
+            is_new = not target.parent.is_dir()
             target.parent.mkdir(parents=True, exist_ok=True)
             temporary = _write_temporary(target, data)
             os.replace(temporary, target)
-            fsync_folder(target.parent)
+            if is_new:
+                self._sync_up(target.parent)
+            else:
+                fsync_folder(target.parent)
 
     @contextmanager
     def create(self, path: str) -> Iterator[HashingWriter]:
@@ -227,28 +244,44 @@ class LocalBackend(Backend):
                     path.unlink()
                     os.link(self.local_path(source), path)
 
+    def sync(self, folder: str) -> None:
+        """Flush every folder below `folder`, then those above it up to the store's own."""
+        with explained(self.full(folder)):
+            for place, _ in _walk(self.full(folder)):
+                fsync_folder(Path(place))
+            self._sync_up(self.local_path(folder))
+
+    def _sync_up(self, folder: Path) -> None:
+        """Flush a folder and those above it, so that all names on the way to it are durable."""
+        root = Path(self.url)
+        for place in (folder, *folder.parents):
+            fsync_folder(place)
+            if place == root:
+                return
+
     def listing(self, folder: str) -> dict[str, Entry]:
         """All files below `folder`; what vanishes meanwhile is left out."""
         start, found = self.full(folder), {}
-        for place, _, names in os.walk(start):
-            for name in names:
-                path = os.path.join(place, name)
-                with suppress(FileNotFoundError):
-                    status = os.stat(path)
-                    found[path[len(start) + 1 :]] = Entry(status.st_size, status.st_mtime)
+        with explained(start):
+            for _, entries in _walk(start):
+                for entry in entries:
+                    if not entry.is_dir():
+                        with suppress(FileNotFoundError):
+                            status = entry.stat()
+                            name = entry.path[len(start) + 1 :]
+                            found[name] = Entry(status.st_size, status.st_mtime)
         return found
 
     def folders(self, folder: str) -> list[str]:
         """Names of the folders directly inside `folder`, sorted."""
-        try:
-            with os.scandir(self.full(folder)) as entries:
-                return sorted(entry.name for entry in entries if entry.is_dir())
-        except (FileNotFoundError, NotADirectoryError):
-            return []
+        with explained(self.full(folder)):
+            return sorted(e.name for e in _entries(self.full(folder)) if e.is_dir())
 
     def is_empty(self) -> bool:
         """Whether no file lies anywhere here."""
-        return not any(names for _, _, names in os.walk(self.url))
+        with explained(self.url):
+            found = (entry for _, entries in _walk(self.url) for entry in entries)
+            return all(entry.is_dir() for entry in found)
 
     def remove(self, path: str) -> None:
         """Remove a file or a folder with all it holds, and what others put there meanwhile."""
@@ -258,6 +291,11 @@ class LocalBackend(Backend):
                 _remove_folder(target)
             else:
                 target.unlink()
+
+    def remove_empty(self, folder: str) -> None:
+        """Remove a folder unless something is in it."""
+        with suppress(OSError):  # Only tidiness: what is not removed now is empty or in use.
+            os.rmdir(self.full(folder))
 
     def now(self) -> float:
         """This machine's time, which dates its files."""
@@ -297,6 +335,27 @@ def fsync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    """What is directly inside a folder; nothing if there is no such folder. OSError otherwise."""
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _walk(folder: str) -> Iterator[tuple[str, list[os.DirEntry[str]]]]:
+    """Every folder below `folder`, deepest first, with its entries; links to folders not entered.
+
+    `os.walk` and `Path.rglob` leave out a folder that they cannot read. Here that is an OSError.
+    """
+    entries = _entries(folder)
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            yield from _walk(entry.path)
+    yield folder, entries
+
+
 def _remove_folder(folder: Path) -> None:
     """Remove a folder into which another process may write its last file at this moment."""
     import shutil
@@ -306,7 +365,7 @@ def _remove_folder(folder: Path) -> None:
             shutil.rmtree(folder)
             return
         except OSError as error:
-            if not folder.exists():
+            if not os.path.lexists(folder):
                 return
             if left == 1 or error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
                 raise

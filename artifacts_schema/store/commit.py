@@ -5,17 +5,19 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from artifacts_schema.errors import CorruptArtifact, NotDeterministic
+from artifacts_schema.errors import CorruptArtifact, NotDeterministic, StoreError
 from artifacts_schema.identity import files_digest, short
 from artifacts_schema.kinds import kind_named
 from artifacts_schema.manifest import File, Manifest, Output
 from artifacts_schema.store import layout
 from artifacts_schema.store.backend import Backend, HashingWriter
+from artifacts_schema.store.damage import Committed, clear_damage, find_committed
 from artifacts_schema.store.points import reached
 from artifacts_schema.store.store import Store
+from artifacts_schema.store.verify import verify
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +75,13 @@ class Attempt:
         return found
 
     def discard(self) -> None:
-        """Remove the payload of an attempt that will not be committed."""
+        """Remove the payload of an attempt that will not be committed.
+
+        It stays if the manifest names it all the same: a commit may fail behind its last moment.
+        """
+        with suppress(FileNotFoundError):
+            if self.name.encode() in self.backend.read(layout.manifest(self.stage, self.key)):
+                return
         self.backend.remove(layout.payload(self.stage, self.key, self.name))
 
     def _place(self, output: str, path: str) -> str:
@@ -93,23 +101,63 @@ class Attempt:
 def commit(store: Store, manifest: Manifest) -> Manifest:
     """Put the manifest; returns the one that stands, which may be an earlier writer's.
 
-    Raises NotDeterministic if an earlier writer's bytes differ where the stage promises equal
-    bytes at equal libraries; elsewhere the earlier artifact stays and a warning names what differs.
+    A damaged artifact under the key stays until here, and is replaced in one move. The caller holds
+    the lease. Raises NotDeterministic if an earlier writer's bytes differ where the stage promises
+    equal bytes at equal libraries; elsewhere the earlier artifact stays and a warning names what
+    differs. StoreError if the payload is not all there.
     """
     path = layout.manifest(manifest.stage, manifest.key)
+    raw = manifest.to_json()
+    Manifest.load(raw, where=path)  # What could not be read again is not committed.
+    _check_payload(store, manifest)
     on_the_way = manifest.interim_of is not None
     reached("interim written" if on_the_way else "before manifest")
-    if store.backend.put_if_absent(path, manifest.model_dump_json(indent=1).encode()):
+    if store.backend.put_if_absent(path, raw):
         reached("interim committed" if on_the_way else "manifest linked")
         return manifest
-    earlier = store.manifest(manifest.stage, manifest.key)
-    if earlier is None:
+    earlier = find_committed(store, manifest.stage, manifest.key, outputs=manifest.outputs)
+    if earlier.damage is not None:
+        store.backend.replace(path, raw)
+        reached("interim committed" if on_the_way else "manifest linked")
+        _replaced(store, earlier, manifest)
+        return manifest
+    if earlier.manifest is None:
         raise CorruptArtifact(
             "the manifest vanished while it was read", where=path, hint="run the step again"
         )
-    if _digests(earlier) != _digests(manifest):
-        _judge(earlier, manifest)
-    return earlier
+    if _digests(earlier.manifest) != _digests(manifest):
+        _judge(earlier.manifest, manifest)
+    return earlier.manifest
+
+
+def _check_payload(store: Store, manifest: Manifest) -> None:
+    """Whether every file is there with its size, and durable under its name."""
+    problems = verify(store, manifest, full=False)
+    if problems:
+        raise StoreError(
+            f"{problems[0].what} before it was committed",
+            where=store.backend.full(problems[0].path),
+            hint="something else removed or changed it; run again",
+        )
+    if any(output.files for output in manifest.outputs.values()):
+        store.backend.sync(layout.payload(manifest.stage, manifest.key, manifest.attempt))
+
+
+def _replaced(store: Store, damaged: Committed, manifest: Manifest) -> None:
+    """Remove what is left of a damaged artifact, now that its replacement stands.
+
+    Of one whose manifest could not be read nobody knows the attempt; a collection takes it.
+    """
+    name, old = f"{manifest.stage} {short(manifest.key)}", damaged.manifest
+    log.warning("%s was damaged (%s) and was made again", name, damaged.damage)
+    if old is not None and _digests(old) != _digests(manifest):
+        log.warning("%s: the new bytes differ from those that were committed first", name)
+    try:
+        clear_damage(store, manifest.stage, manifest.key)
+        if old is not None and old.attempt != manifest.attempt:
+            store.backend.remove(layout.payload(old.stage, old.key, old.attempt))
+    except (OSError, StoreError) as error:
+        log.warning("%s: left for `ingot gc`: %s", name, error)
 
 
 def _digests(manifest: Manifest) -> dict[str, str]:

@@ -1,40 +1,77 @@
 """What nothing refers to any more, and how to be rid of it.
 
-Roots are the refs, the inputs of running work and what it has committed on its way, and whatever is
-younger than a given age. From them the manifests are followed upwards; a run leads to what it
-committed on its way. A manifest is removed before its payload, so an interrupted
-collection leaves only payload that nobody can read, and the next one takes it.
+Roots are the refs, the inputs of running work and what it has committed on its way, the steps of
+runs that go on, and whatever is younger than a given age. From them the manifests are followed
+upwards; a run leads to what it committed on its way. While a manifest cannot be read, nobody knows
+what it names, and no artifact is removed.
 
 Ages are by the clock of the store alone. Payload is listed before leases and leases before
 manifests: payload that no run holds any more was committed before, or never will be.
+
+A run may name an artifact while it is being removed. So each removal holds the lease of its key,
+and asks for the roots twice: before its manifest goes, and after that. If it is named by then, its
+manifest is put back. A run names first and looks afterwards, so one of the two sees the other.
+Payload goes last; an interrupted collection leaves only payload that nobody can read, and the next
+one takes it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+import time
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
+from artifacts_schema.errors import CorruptArtifact, Stopped
+from artifacts_schema.identity import short
 from artifacts_schema.manifest import Manifest
+from artifacts_schema.run import Run
 from artifacts_schema.store import layout
-from artifacts_schema.store.backend import Backend, Entry
+from artifacts_schema.store.backend import Backend, Entry, LocalBackend
+from artifacts_schema.store.damage import clear_damage, find_committed
 from artifacts_schema.store.interim import announced
-from artifacts_schema.store.lease import held_keys, is_held
+from artifacts_schema.store.lease import Record, held_keys, process_is_gone
 from artifacts_schema.store.store import Store
-from artifacts_schema.store.work import remove_work
+from artifacts_schema.store.work import holding, local_work, remove_local_work
 
 Name = tuple[str, str]
+
+LAUNCH_SECONDS = 3600.0
+"""A child reads its spec within seconds of its start; older launch files are of killed runs."""
+RUN_SECONDS = 30 * 86_400.0
+"""A record that says `running` and was not written for so long is of a run that was killed; of a
+run of this machine the process tells."""
+_AT_ONCE = 64
+"""Artifacts that are removed between two looks at the roots."""
 
 
 @dataclass
 class Garbage:
-    """What a collection removes; nothing has been removed yet."""
+    """What a collection removes, or has removed."""
 
     artifacts: list[Manifest] = field(default_factory=list)
     attempts: list[str] = field(default_factory=list)
     work: list[str] = field(default_factory=list)
-    bytes: int = 0
+    launch: list[str] = field(default_factory=list)
+    """Files that started children of runs which are over, on this machine."""
+    unreadable: list[CorruptArtifact] = field(default_factory=list)
+    """Manifests and run records that cannot be read: every artifact is kept meanwhile."""
     kept: int = 0
+    idle_work: bool = False
+    by_name: bool = False
+    """Whether the artifacts go although something refers to them."""
+    sizes: dict[str, int] = field(default_factory=dict)
+    """Bytes of each attempt, work folder and launch file."""
+    known: dict[Name, Manifest] = field(default_factory=dict)
+    young: frozenset[Name] = frozenset()
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all that is listed."""
+        listed = (*self.attempts, *self.work, *self.launch)
+        outputs = (output for manifest in self.artifacts for output in manifest.outputs.values())
+        return sum(output.bytes for output in outputs) + sum(self.sizes[name] for name in listed)
 
 
 def plan_gc(
@@ -47,80 +84,224 @@ def plan_gc(
     """List what is unreachable.
 
     `min_age_seconds` protects fresh artifacts that no ref names yet (by the time of their
-    manifest); `idle_work` also takes resume state that no run holds.
+    manifest); `idle_work` also takes resume state that no run holds. Raises StoreError if the
+    store's payload is not mounted.
     """
+    if not min_age_seconds < float("inf"):
+        raise ValueError(f"min_age_seconds is {min_age_seconds}, and must be a finite number")
+    store.check_mounted()
     backend = store.backend
     payloads = _sizes(backend, "data", backend.listing("data"), depth=3)
     work = _sizes(backend, "work", running := backend.listing("work"), depth=1)
-    files = [f"work/{name}" for name in running]
-    held = held_keys(backend, files)
+    held = held_keys(backend, files := [f"work/{name}" for name in running])
     by_run = announced(backend, files)
-    kept_work = by_run if not idle_work else held.intersection(by_run)
-    on_the_way = {key for run in kept_work for key in by_run[run]}
     dated = {
         _manifest_name(path): entry.modified for path, entry in backend.listing("artifacts").items()
     }
-    manifests = {(m.stage, m.key): m for m in store.manifests()}
+    garbage = Garbage(idle_work=idle_work)
+    garbage.known = {
+        (m.stage, m.key): m for m in store.manifests(on_damage=garbage.unreadable.append)
+    }
     cutoff = (backend.now() if now is None else now) - min_age_seconds
-    young = [name for name in manifests if dated.get(name, cutoff + 1) > cutoff]
-    young += [name for name in manifests if name[1] in on_the_way]
-    alive = _reachable(store, manifests, young, held)
-    garbage = Garbage(kept=len(alive))
-    for name, manifest in manifests.items():
-        if name not in alive:
-            garbage.artifacts.append(manifest)
-            garbage.bytes += sum(output.bytes for output in manifest.outputs.values())
+    garbage.young = frozenset(n for n in garbage.known if dated.get(n, cutoff + 1) > cutoff)
+    alive = _alive(store, garbage, garbage.known)
+    garbage.kept = len(alive)
+    garbage.artifacts = [m for name, m in garbage.known.items() if name not in alive]
+    committed = set(store.keys())
     written = held.union(*(by_run.get(run, ()) for run in held))
     for path, size in payloads.items():
         _, stage, key, attempt = path.split("/")
-        standing = manifests.get((stage, key))
-        if key not in written and (standing is None or standing.attempt != attempt):
+        name = (stage, key)
+        standing = garbage.known.get(name)
+        unknown = name in committed if standing is None else standing.attempt == attempt
+        if key not in written and not unknown:
             garbage.attempts.append(path)
-            garbage.bytes += size
-    committed = {key for _, key in manifests}
+            garbage.sizes[path] = size
+    done = {key: stage for stage, key in committed}
     for path, size in work.items():
         key = path.split("/")[1]
-        if key not in held and (key in committed or idle_work):
+        if key == "launch" or key in held:
+            continue
+        if idle_work or (key in done and find_committed(store, done[key], key).whole):
             garbage.work.append(key)
-            garbage.bytes += size
+            garbage.sizes[key] = size
+    _add_launch_files(backend, garbage, held, max(LAUNCH_SECONDS, min_age_seconds))
     return garbage
 
 
-def collect(store: Store, garbage: Garbage) -> None:
-    """Remove what `plan_gc` found."""
-    for manifest in garbage.artifacts:
-        remove_artifact(store, manifest)
-    for path in garbage.attempts:
-        store.backend.remove(path)
-    for key in garbage.work:
-        if not is_held(store.backend, key):
-            remove_work(store.backend, key)
+def collect(store: Store, garbage: Garbage) -> Garbage:
+    """Remove what `plan_gc` listed and nothing has come to need; returns what was removed."""
+    store.check_mounted()
+    removed = Garbage(kept=garbage.kept, unreadable=garbage.unreadable, sizes=garbage.sizes)
+    for start in range(0, len(garbage.artifacts), _AT_ONCE):
+        batch = garbage.artifacts[start : start + _AT_ONCE]
+        removed.artifacts += _remove_artifacts(store, garbage, batch)
+    removed.kept += len(garbage.artifacts) - len(removed.artifacts)
+    removed.attempts = [path for path in garbage.attempts if _remove_attempt(store, path)]
+    removed.work = [key for key in garbage.work if _remove_work(store.backend, key)]
+    launch = LocalBackend(str(local_work(store.backend, "launch")))
+    for name in garbage.launch:
+        launch.remove(name)
+    removed.launch = garbage.launch
+    return removed
 
 
 def remove_artifact(store: Store, manifest: Manifest) -> None:
-    """Remove one artifact: first the manifest, then the payload."""
+    """Remove one artifact, whoever needs it: first the manifest, then the payload."""
     store.backend.remove(layout.manifest(manifest.stage, manifest.key))
-    store.backend.remove(layout.payload(manifest.stage, manifest.key))
+    _remove_payload(store, manifest)
 
 
-def _reachable(
-    store: Store, manifests: dict[Name, Manifest], young: Iterable[Name], held: Collection[str]
-) -> set[Name]:
+def _remove_payload(store: Store, manifest: Manifest) -> None:
+    store.backend.remove(layout.payload(manifest.stage, manifest.key, manifest.attempt))
+    store.backend.remove_empty(layout.payload(manifest.stage, manifest.key))
+    clear_damage(store, manifest.stage, manifest.key)
+
+
+def _remove_artifacts(store: Store, garbage: Garbage, batch: Sequence[Manifest]) -> list[Manifest]:
+    """Those of `batch` that nothing held, had made again or named by the end of their removal."""
+    backend = store.backend
+    with ExitStack() as leases:
+        held = [m for m in batch if _take(leases, backend, m.key)]
+        raw: dict[Name, bytes] = {}
+        for manifest in _unneeded(store, garbage, held):
+            path = layout.manifest(manifest.stage, manifest.key)
+            found = backend.read_many([path]).get(path)
+            if found is not None and manifest.attempt.encode() in found:
+                raw[manifest.stage, manifest.key] = found
+                backend.remove(path)
+        gone = [m for m in held if (m.stage, m.key) in raw]
+        removed = []
+        unneeded = {(m.stage, m.key) for m in _unneeded(store, garbage, gone)}
+        for manifest in gone:
+            name = (manifest.stage, manifest.key)
+            if name in unneeded:
+                removed.append(manifest)
+            else:
+                backend.put_if_absent(layout.manifest(*name), raw[name])
+        for manifest in removed:
+            _remove_payload(store, manifest)
+        return removed
+
+
+def _unneeded(store: Store, garbage: Garbage, artifacts: Sequence[Manifest]) -> list[Manifest]:
+    """Those of `artifacts` that nothing needs now."""
+    if garbage.by_name or not artifacts:
+        return list(artifacts)
+    known = dict(garbage.known)
+    fresh = Garbage(idle_work=garbage.idle_work)
+    committed = store.keys()
+    for name in committed:
+        if name not in known:
+            try:
+                manifest = store.manifest(*name)
+            except CorruptArtifact as error:
+                fresh.unreadable.append(error)
+                continue
+            if manifest is not None:
+                known[name] = manifest
+    fresh.young = garbage.young.union(known.keys() - garbage.known.keys())
+    alive = _alive(store, fresh, known)
+    return [m for m in artifacts if (m.stage, m.key) not in alive]
+
+
+def _remove_attempt(store: Store, path: str) -> bool:
+    """Remove an attempt at an artifact, unless a run holds the key or it was committed."""
+    _, stage, key, attempt = path.split("/")
+    with ExitStack() as leases:
+        if not _take(leases, store.backend, key):
+            return False
+        manifest = layout.manifest(stage, key)
+        raw = store.backend.read_many([manifest]).get(manifest, b"")
+        held, by_run = _running(store.backend)
+        if attempt.encode() in raw or any(key in by_run.get(run, ()) for run in held):
+            return False
+        store.backend.remove(path)
+        store.backend.remove_empty(layout.payload(stage, key))
+    return True
+
+
+def _remove_work(backend: Backend, key: str) -> bool:
+    """Remove the resume state of a key, unless a run holds it."""
+    with ExitStack() as leases:
+        if not _take(leases, backend, key):
+            return False
+        mine = layout.work(key, "lease")
+        names = {name.split("/")[0] for name in backend.files(layout.work(key))}
+        for name in sorted(names | set(backend.folders(layout.work(key)))):
+            if name != "lease":
+                backend.remove(layout.work(key, name))
+        if not backend.local:
+            remove_local_work(backend, key)
+        for name in backend.files(mine)[:-1]:
+            backend.remove(f"{mine}/{name}")
+    return True
+
+
+def _take(leases: ExitStack, backend: Backend, key: str) -> bool:
+    """Hold the lease of `key` until `leases` ends; False if a run holds it."""
+    try:
+        leases.enter_context(holding(backend, key, wait=False))
+    except Stopped:
+        return False
+    return True
+
+
+def _alive(store: Store, garbage: Garbage, known: Mapping[Name, Manifest]) -> set[Name]:
+    """What some root reaches, of the manifests at hand: all, while something cannot be read."""
+    held, by_run = _running(store.backend)
+    kept_work = by_run if not garbage.idle_work else held.intersection(by_run)
+    on_the_way = {key for run in kept_work for key in by_run[run]}
     waiting = [(ref.stage, ref.key) for ref in store.refs().values()]
-    waiting += young
+    waiting += garbage.young
+    waiting += (name for name in known if name[1] in on_the_way)
+    waiting += _steps_of_runs(store.backend, garbage.unreadable)
     specs = store.backend.read_many(layout.work(key, "spec.json") for key in held)
     for raw in specs.values():
         waiting += _inputs_of(raw)
+    if garbage.unreadable:
+        return set(known)
     alive: set[Name] = set()
     while waiting:
         name = waiting.pop()
-        if name in alive or name not in manifests:
+        if name in alive or name not in known:
             continue
         alive.add(name)
-        waiting += [(name[0], one.key) for one in manifests[name].interims]
-        for references in manifests[name].inputs.values():
+        waiting += [(name[0], one.key) for one in known[name].interims]
+        for references in known[name].inputs.values():
             waiting += [(reference.stage, reference.key) for reference in references]
     return alive
+
+
+def _running(backend: Backend) -> tuple[set[str], dict[str, list[str]]]:
+    """Keys that runs hold, and what each run that has work here announced."""
+    files = []
+    for key in backend.folders("work"):
+        for part in ("lease", "interim"):
+            folder = layout.work(key, part)
+            files += [f"{folder}/{name}" for name in backend.files(folder)]
+    return held_keys(backend, files), announced(backend, files)
+
+
+def _steps_of_runs(backend: Backend, unreadable: list[CorruptArtifact]) -> list[Name]:
+    """What the runs that go on have found or made so far, and the snapshots that they read."""
+    since = backend.now() - RUN_SECONDS
+    paths = [f"runs/{n}" for n, entry in backend.listing("runs").items() if entry.modified > since]
+    names: list[Name] = []
+    for path, raw in backend.read_many(paths).items():
+        try:
+            run = Run.load(raw, where=path)
+        except CorruptArtifact as error:
+            unreadable.append(error)
+            continue
+        if run.state == "running" and not _is_gone(run):
+            names += [(step.stage, step.key) for step in run.steps if step.key is not None]
+            names += [("snapshot", key) for key in run.snapshots.values()]
+    return names
+
+
+def _is_gone(run: Run) -> bool:
+    return process_is_gone(Record("", run.machine, run.process, run.process_started))
 
 
 def _inputs_of(spec: bytes) -> list[Name]:
@@ -129,6 +310,18 @@ def _inputs_of(spec: bytes) -> list[Name]:
     except ValueError:
         return []
     return [(r["stage"], r["key"]) for references in inputs for r in references]
+
+
+def _add_launch_files(
+    backend: Backend, garbage: Garbage, held: Collection[str], min_age: float
+) -> None:
+    """List what started children that are over: their specs, and what they printed."""
+    launch = LocalBackend(str(local_work(backend, "launch")))
+    running = tuple(short(key) for key in held)
+    for name, entry in launch.listing("").items():
+        if time.time() - entry.modified > min_age and not name.startswith(running):
+            garbage.launch.append(name)
+            garbage.sizes[name] = entry.bytes
 
 
 def _manifest_name(path: str) -> Name:

@@ -11,23 +11,12 @@ import json
 from collections.abc import Iterable, Sequence
 
 from artifacts_schema.errors import CorruptArtifact
-from artifacts_schema.identity import sha256_of
 from artifacts_schema.manifest import Interim
 from artifacts_schema.store import layout
 from artifacts_schema.store.backend import Backend
 from artifacts_schema.store.store import Ref, Store
 
 _FOLDER = "interim"
-
-
-def interim_key(run: str, at: int, history: Iterable[object] = ()) -> str:
-    """The key of what the run with key `run` commits at `at` of its own count, 64 hex digits.
-
-    `history` is what was decided while it ran and bears on the bytes: a run that went back and left
-    data out makes other artifacts from there on. Without any it does not enter the key.
-    """
-    decided = list(history)
-    return sha256_of({"run": run, "at": at, **({"history": decided} if decided else {})})
 
 
 def announce(backend: Backend, run: str, entry: Interim) -> None:
@@ -43,11 +32,6 @@ def announce(backend: Backend, run: str, entry: Interim) -> None:
     ):
         return
     backend.replace(place, raw)
-
-
-def retract(backend: Backend, run: str, at: int) -> None:
-    """Take one entry off the index: its artifact is damaged and will be made again."""
-    backend.remove(_place(run, at))
 
 
 def withdraw(backend: Backend, run: str, *, after: int) -> None:

@@ -21,6 +21,11 @@ def payload(stage: str, key: str, attempt: str = "", output: str = "") -> str:
     return "/".join(part for part in ("data", stage, key, attempt, output) if part)
 
 
+def damage(stage: str, key: str) -> str:
+    """What `ingot verify` found wrong with an artifact: kept until that is made again or whole."""
+    return f"damage/{stage}/{key}.json"
+
+
 def work(key: str, *parts: str) -> str:
     """Resume state, lease, log and events of a run."""
     return "/".join(("work", key, *parts))

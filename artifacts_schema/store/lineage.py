@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
+from artifacts_schema.errors import CorruptArtifact
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store.store import Store
 
@@ -24,7 +26,10 @@ class Edge:
 
 
 def ancestors(store: Store, manifest: Manifest) -> list[Edge]:
-    """Every edge above an artifact, nearest first. A parent that was collected is still named."""
+    """Every edge above an artifact, nearest first.
+
+    A parent that was collected, or whose manifest cannot be read, is still named.
+    """
     edges: list[Edge] = []
     waiting, seen = [manifest], {(manifest.stage, manifest.key)}
     while waiting:
@@ -35,16 +40,17 @@ def ancestors(store: Store, manifest: Manifest) -> list[Edge]:
                 edges.append(Edge(parent, reference.output, role, (child.stage, child.key)))
                 if parent not in seen:
                     seen.add(parent)
-                    found = store.manifest(*parent)
-                    if found is not None:
-                        waiting.append(found)
+                    with suppress(CorruptArtifact):
+                        found = store.manifest(*parent)
+                        waiting += [found] if found is not None else []
     return edges
 
 
 def descendants(store: Store, manifest: Manifest) -> list[Edge]:
-    """Every edge below an artifact, nearest first."""
+    """Every edge below an artifact, nearest first, of what can be read; see `ingot ls`."""
     children: dict[tuple[str, str], list[Edge]] = {}
-    for child in store.manifests():
+    damaged: list[CorruptArtifact] = []
+    for child in store.manifests(on_damage=damaged.append):
         for role, references in child.inputs.items():
             for reference in references:
                 parent = (reference.stage, reference.key)

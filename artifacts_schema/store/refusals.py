@@ -23,15 +23,18 @@ class Conflict(StoreError):
 
 
 _FULL = f"free space and run again; {KEPT}"
+_MOUNT = f"check the disk, the mount and the file server, and run again; {KEPT}"
 _LOCAL = {
     errno.ENOSPC: ("no space left on the device", _FULL),
     errno.EDQUOT: ("disk quota exceeded", _FULL),
     errno.EROFS: ("the file system is read-only", "choose another --store"),
-    errno.EIO: ("input or output error", f"check the disk or its network; {KEPT}"),
+    errno.EIO: ("input or output error", _MOUNT),
     errno.ESTALE: ("the network file system lost the file", f"mount it again; {KEPT}"),
+    errno.ENOTCONN: ("the mount has lost its server", f"mount it again; {KEPT}"),
     errno.EMFILE: ("too many open files", f"raise `ulimit -n` and run again; {KEPT}"),
     errno.ENFILE: ("too many open files on this machine", f"run again later; {KEPT}"),
 }
+_ANSWERS_HERE = (FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError)
 _DENIED_HERE = (
     "permission denied",
     "give this user the right to read and write there, or choose another --store",
@@ -94,8 +97,9 @@ _TAKEN = ("PreconditionFailed", "412")
 def explained(path: str) -> Iterator[None]:
     """Turn refusals into a StoreError at `path`.
 
-    FileNotFoundError and FileExistsError are answers, not refusals: they pass, and a create that
-    the server turned down because the object exists becomes the latter.
+    FileNotFoundError, FileExistsError, NotADirectoryError and IsADirectoryError are answers, not
+    refusals: they pass, and a create that the server turned down because the object exists becomes
+    FileExistsError. Every other error of a file system says nothing about what is there.
     """
     try:
         yield
@@ -112,13 +116,26 @@ def explained(path: str) -> Iterator[None]:
 
 def refusal(error: BaseException, path: str) -> StoreError | None:
     """What `error` means for a person; None if it is an answer, or a bug."""
-    return _remote(error, path) if "://" in path else _local(error, path)
+    return _remote(error, path) if "://" in path else _refused_here(error, path)
 
 
 def _local(error: BaseException, path: str | None) -> StoreError | None:
     number = _number(error)
     found = _DENIED_HERE if number in (errno.EACCES, errno.EPERM) else _LOCAL.get(number or 0)
     return StoreError(found[0], where=path, hint=found[1]) if found else None
+
+
+def _refused_here(error: BaseException, path: str) -> StoreError | None:
+    """Of a call on `path`: every error of the file system that says nothing about what is there."""
+    if not isinstance(error, OSError) or isinstance(error, _ANSWERS_HERE):
+        return _local(error, path)
+    named = error.filename if isinstance(error.filename, str) else ""
+    where = path if named.rpartition("/")[2].startswith(".") else named or path
+    if error.errno is None:
+        return _local(error, where)
+    return _local(error, where) or StoreError(
+        error.strerror or os.strerror(error.errno), where=where, hint=_MOUNT
+    )
 
 
 def system_error(error: BaseException) -> StoreError | None:

@@ -127,18 +127,25 @@ class RemoteBackend(Backend):
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """A conditional put. The answer to it may be lost, so bytes that stand may be our own."""
-        for attempt in range(1, TRIES + 1):
+        try:
+            self._again(path, lambda: self.fs.pipe_file(self._place(path), data, mode="create"))
+        except FileExistsError:
+            return self._stands(path, data)
+        return True
+
+    def _again(self, path: str, request: Callable[[], Any]) -> Any:
+        """Make a request on `path`, again while the server says that another one met it (409).
+
+        botocore tries again after 500 and 503, not after 409, which S3 gives to any write.
+        """
+        for attempt in range(1, TRIES):
             try:
                 with explained(self.full(path)):
-                    self.fs.pipe_file(self._place(path), data, mode="create")
-                return True
-            except FileExistsError:
-                return self._stands(path, data)
+                    return request()
             except Conflict:
-                if attempt == TRIES:
-                    raise
                 sleep(backoff(attempt))
-        raise AssertionError("unreachable")
+        with explained(self.full(path)):
+            return request()
 
     def _stands(self, path: str, data: bytes) -> bool:
         try:
@@ -148,14 +155,15 @@ class RemoteBackend(Backend):
 
     def replace(self, path: str, data: bytes) -> None:
         """One put: whole, or not at all."""
-        with explained(self.full(path)):
-            self.fs.pipe_file(self._place(path), data)
+        self._again(path, lambda: self.fs.pipe_file(self._place(path), data))
 
     @contextmanager
     def create(self, path: str) -> Iterator[HashingWriter]:
         """Upload in parts while it is written; nothing is visible before the block ends well."""
         with explained(self.full(path)):
-            raw = self.fs.open(self._place(path), "wb", block_size=BLOCK)
+            raw = self._again(path, lambda: self.fs.open(self._place(path), "wb", block_size=BLOCK))
+            if self.protocol == "s3":
+                self._be_patient(raw, path)
             try:
                 yield HashingWriter(raw)
                 raw.close()
@@ -165,14 +173,29 @@ class RemoteBackend(Backend):
                 raw.closed = True  # Its end as an object must not try once more.
                 raise
 
+    def _be_patient(self, raw: Any, path: str) -> None:
+        """Let each request of an upload be made again after a 409.
+
+        s3fs has no setting for that, and an upload cannot be taken up once one of its calls failed.
+        """
+        request = raw._call_s3
+
+        def call(*given: Any, **more: Any) -> Any:
+            return self._again(path, lambda: request(*given, **more))
+
+        raw._call_s3 = call
+
     def link(self, pairs: Iterable[tuple[str, str]]) -> None:
         """Copies made by the server, many at once."""
 
         def copy(pair: tuple[str, str]) -> None:
-            with explained(self.full(pair[1])):
-                self.fs.cp_file(self._place(pair[0]), self._place(pair[1]))
+            source, target = map(self._place, pair)
+            self._again(pair[1], lambda: self.fs.cp_file(source, target))
 
         self._at_once(copy, pairs)
+
+    def sync(self, folder: str) -> None:
+        """Nothing to do: an object is durable when its put is answered."""
 
     def listing(self, folder: str) -> dict[str, Entry]:
         """All files below `folder`, by one listing."""
@@ -205,10 +228,13 @@ class RemoteBackend(Backend):
         """Remove an object, or all below it, many at once."""
 
         def remove(name: str) -> None:
-            with explained(self.full(name)), suppress(FileNotFoundError):
-                self.fs.rm_file(self._place(name))
+            with suppress(FileNotFoundError):
+                self._again(name, lambda: self.fs.rm_file(self._place(name)))
 
         self._at_once(remove, [f"{path}/{name}" for name in self.listing(path)] or [path])
+
+    def remove_empty(self, folder: str) -> None:
+        """Nothing to do: a bucket has no empty folders."""
 
     def now(self) -> float:
         """The store's time: the date that it gives to an object written now."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -120,9 +120,32 @@ class Store:
             raise CorruptArtifact(
                 f"the manifest names {manifest.stage} {short(manifest.key)}",
                 where=path,
-                hint="it was moved; remove the file and run the step again",
+                hint="it was moved; run its step again, or `ingot verify --repair`",
             )
         return manifest
+
+    def check_mounted(self) -> None:
+        """Raise StoreError if manifests name files and no payload at all is there.
+
+        Then the volume under `data/` is not mounted, and every artifact would be taken for damaged.
+        A bucket is whole or cannot be reached.
+        """
+        stages = set(self.backend.folders("artifacts")) if self.backend.local else set()
+        if not stages or stages.intersection(self.backend.folders("data")):
+            return
+        unreadable: list[CorruptArtifact] = []
+        named = any(
+            output.files
+            for manifest in self.manifests(on_damage=unreadable.append)
+            for output in manifest.outputs.values()
+        )
+        if named or unreadable:
+            raise StoreError(
+                "the store has manifests, and none of their files is there",
+                where=self.backend.full("data"),
+                hint="mount the volume that holds it; nothing was changed. If these files are lost "
+                "for good, start a new store",
+            )
 
     def keys(self, stage: str | None = None) -> list[tuple[str, str]]:
         """(stage, key) of every artifact, sorted."""
@@ -135,28 +158,46 @@ class Store:
                 found.append((owner, key))
         return sorted(found)
 
-    def manifests(self, stage: str | None = None) -> Iterator[Manifest]:
-        """Every artifact, by stage, then key."""
+    def manifests(
+        self,
+        stage: str | None = None,
+        *,
+        on_damage: Callable[[CorruptArtifact], None] | None = None,
+    ) -> Iterator[Manifest]:
+        """Every artifact, by stage, then key.
+
+        A manifest that cannot be read is told to `on_damage` and left out; without that it raises.
+        """
         names = self.keys(stage)
         for start in range(0, len(names), _AT_ONCE):
             paths = {layout.manifest(*name): name for name in names[start : start + _AT_ONCE]}
             found = self.backend.read_many(paths)
-            yield from (
-                self._manifest(*paths[path], found[path]) for path in paths if path in found
-            )
+            for path in paths:
+                if path not in found:
+                    continue
+                try:
+                    manifest = self._manifest(*paths[path], found[path])
+                except CorruptArtifact as error:
+                    if on_damage is None:
+                        raise
+                    on_damage(error)
+                else:
+                    yield manifest
 
     def find(self, prefix: str) -> Manifest:
         """The artifact whose key or output digest begins with `prefix` (6 digits or more)."""
         if not _HEX.fullmatch(prefix):
             raise UsageError(f"'{prefix}' is neither a ref nor a key of at least 6 hex digits")
+        damaged: list[CorruptArtifact] = []
         by_key = [pair for pair in self.keys() if pair[1].startswith(prefix)]
         found = [m for pair in by_key if (m := self.manifest(*pair)) is not None] or [
             m
-            for m in self.manifests()
+            for m in self.manifests(on_damage=damaged.append)
             if any(output.digest.startswith(prefix) for output in m.outputs.values())
         ]
         if not found:
-            raise UsageError(f"no artifact '{prefix}'", where=self.url, hint="see `ingot ls`")
+            hint = f"{len(damaged)} manifests cannot be read" if damaged else "see `ingot ls`"
+            raise UsageError(f"no artifact '{prefix}'", where=self.url, hint=hint)
         if len(found) > 1:
             names = ", ".join(f"{m.stage} {short(m.key)}" for m in found[:5])
             raise UsageError(f"'{prefix}' is ambiguous: {names}", hint="give more digits")
@@ -175,6 +216,16 @@ class Store:
             raise UsageError(f"'{name}' cannot be a ref: use letters, digits, . _ - @ [ ] and /")
         self.backend.replace(layout.ref(name), json.dumps({"stage": stage, "key": key}).encode())
 
+    def name(self, name: str, manifest: Manifest) -> bool:
+        """Point `name` at an artifact; whether that is still there behind this.
+
+        A collection looks at the names once more after it took a manifest away, and puts back what
+        is named by then: who names first and looks afterwards is never left with an empty name.
+        """
+        self.set_ref(name, manifest.stage, manifest.key)
+        path = layout.manifest(manifest.stage, manifest.key)
+        return self.backend.size(path) is not None
+
     def ref(self, name: str) -> Ref | None:
         """What `name` points at, or None."""
         if not _REF.fullmatch(name):
@@ -184,16 +235,28 @@ class Store:
         except FileNotFoundError:
             return None
 
-    def refs(self, prefix: str = "") -> dict[str, Ref]:
-        """All refs whose name begins with `prefix`, by name."""
+    def refs(
+        self, prefix: str = "", *, on_damage: Callable[[CorruptArtifact], None] | None = None
+    ) -> dict[str, Ref]:
+        """All refs whose name begins with `prefix`, by name.
+
+        One that cannot be read is told to `on_damage` and left out; without that it raises.
+        """
         names = [n.removesuffix(".json") for n in self.backend.files("refs") if n.endswith(".json")]
         paths = {
             layout.ref(name): name
             for name in names
             if name.startswith(prefix) and _REF.fullmatch(name)
         }
-        found = self.backend.read_many(paths)
-        return {paths[path]: _ref(paths[path], found[path]) for path in paths if path in found}
+        refs = {}
+        for path, raw in self.backend.read_many(paths).items():
+            try:
+                refs[paths[path]] = _ref(paths[path], raw)
+            except CorruptArtifact as error:
+                if on_damage is None:
+                    raise
+                on_damage(error)
+        return refs
 
     def resolve(self, text: str) -> tuple[Manifest, str | None]:
         """The artifact, and the output if named, that `REF[:output]` or `KEY[:output]` means."""

@@ -3,38 +3,61 @@
 from __future__ import annotations
 
 import hashlib
+import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.errors import CorruptArtifact
-from artifacts_schema.identity import short
-from artifacts_schema.manifest import File, Manifest
+from artifacts_schema.identity import sha256_of, short
+from artifacts_schema.kinds import KINDS
+from artifacts_schema.manifest import WITHOUT_PROGRAM, File, InputRef, Manifest
 from artifacts_schema.store import layout
 from artifacts_schema.store.backend import Backend
 from artifacts_schema.store.cache import cached
 from artifacts_schema.store.store import Store
 
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+_FOOTER = 64 << 10
+"""Bytes at the end of a Parquet file that nearly always hold its footer."""
+
 
 @dataclass(frozen=True)
 class Problem:
-    """One file that is not what it should be."""
+    """One file, or a statement of a manifest, that is not what it should be."""
 
     path: str
     what: str
 
 
 def verify(store: Store, manifest: Manifest, *, full: bool = True) -> list[Problem]:
-    """Every payload file that is missing, of another size, or (`full`) of other bytes."""
+    """Every payload file that is missing, of another size, or (`full`) of other bytes.
+
+    `full` also compares what the manifest says with the payload and with the artifacts it names:
+    rows of tables, inputs, permanent checkpoints, what a snapshot or a list of documents holds.
+    Raises StoreError if a folder cannot be read, or if no payload at all is in the store.
+    """
     problems = []
     there = store.backend.listing(layout.payload(manifest.stage, manifest.key, manifest.attempt))
+    if not there and any(output.files for output in manifest.outputs.values()):
+        store.check_mounted()
     for name, output in manifest.outputs.items():
         for file in output.files:
             path = store.payload(manifest, name, file.path)
             entry = there.get(f"{name}/{file.path}")
             size = entry.bytes if entry is not None else None
             what = _difference(store.backend, path, file, size, full=full)
+            # The tables of a snapshot are somebody else's: nobody counted their rows.
+            if what is None and full and output.kind != "snapshot":
+                what = _wrong_rows(store.backend, path, file)
             if what:
                 problems.append(Problem(path, what))
+    if full and not problems:
+        place = layout.manifest(manifest.stage, manifest.key)
+        problems = [Problem(place, what) for what in _wrong_statements(store, manifest)]
     return problems
 
 
@@ -58,8 +81,8 @@ def checked_path(backend: Backend, path: str, file: File, *, full: bool, owner: 
     raise CorruptArtifact(
         f"{what} since it was committed by {owner}",
         where=backend.full(path),
-        hint="restore it, or remove the artifact and run again: "
-        f"ingot gc --artifact {short(owner.split()[-1])} --delete",
+        hint="restore it, or make the artifact again: "
+        f"ingot verify --repair {short(owner.split()[-1])}",
     )
 
 
@@ -81,3 +104,104 @@ def _sha256(backend: Backend, path: str, size: int) -> str:
     for block in backend.blocks(path, size):
         digest.update(block)
     return digest.hexdigest()
+
+
+def _wrong_rows(backend: Backend, path: str, file: File) -> str | None:
+    """How the rows of a table differ from those that its manifest states; no digest covers them."""
+    if not path.endswith(".parquet"):
+        return None
+    try:
+        rows = _footer(backend, path, file.bytes).num_rows
+    except ValueError:  # pyarrow.ArrowInvalid is one.
+        return "it is not a Parquet file"
+    return None if rows == file.rows else f"the manifest says {file.rows} rows, the file has {rows}"
+
+
+def _footer(backend: Backend, path: str, size: int) -> pq.FileMetaData:
+    """The footer of a Parquet file whose bytes were verified."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    tail = backend.read(path, max(0, size - _FOOTER))
+    needed = int.from_bytes(tail[-8:-4], "little") + 8
+    if needed > len(tail):
+        tail = backend.read(path, max(0, size - needed))
+    return pq.read_metadata(pa.BufferReader(tail))
+
+
+def _wrong_statements(store: Store, manifest: Manifest) -> Iterator[str]:
+    """What a manifest says that neither its key nor a digest covers, and that can be looked up."""
+    for name, output in manifest.outputs.items():
+        known = KINDS.get(output.kind)
+        if known is None or not 1 <= output.kind_version <= known.version:
+            yield f"output '{name}' is of an unknown kind: {output.kind} {output.kind_version}"
+    for role, references in manifest.inputs.items():
+        for reference in references:
+            if wrong := _wrong_reference(store, reference):
+                yield f"input {role}: {wrong}"
+    for one in manifest.interims:
+        made = _readable(store, manifest.stage, one.key)
+        if made is None:
+            continue  # Collected, or damaged itself: then it is reported there.
+        digests = {name: output.digest for name, output in made.outputs.items()}
+        mine = made.interim_of
+        if mine is None or (mine.run, mine.at, mine.label) != (manifest.key, one.at, one.label):
+            yield f"its checkpoint {one.label} is not of this run"
+        elif digests != one.outputs:
+            yield f"its checkpoint {one.label} holds other bytes"
+    if manifest.stage in WITHOUT_PROGRAM:
+        yield from _wrong_content(store, manifest)
+
+
+def _wrong_reference(store: Store, reference: InputRef) -> str | None:
+    """How the artifact that an input names differs from it; None also if it was collected."""
+    made = _readable(store, reference.stage, reference.key)
+    if made is None:
+        return None
+    name = f"{reference.stage} {short(reference.key)}"
+    output = made.outputs.get(reference.output)
+    if output is None:
+        return f"{name} has no output '{reference.output}'"
+    if (output.digest, output.kind) != (reference.digest, reference.kind):
+        return f"'{reference.output}' of {name} holds other bytes"
+    return None
+
+
+def _readable(store: Store, stage: str, key: str) -> Manifest | None:
+    try:
+        return store.manifest(stage, key)
+    except CorruptArtifact:
+        return None
+
+
+def _wrong_content(store: Store, manifest: Manifest) -> Iterator[str]:
+    """Of a snapshot or a list of documents: whether it holds what its identity says."""
+    try:
+        says, counts, config = _content(store, manifest)
+    except (ValueError, KeyError, TypeError):
+        yield f"it does not hold what a {manifest.stage} holds"
+        return
+    if manifest.identity != says:
+        yield "its identity is not that of what it holds"
+    if not counts.items() <= manifest.counts.items() or manifest.config != config:
+        yield "its counts or its config are not those of what it holds"
+
+
+def _content(
+    store: Store, manifest: Manifest
+) -> tuple[dict[str, Any], dict[str, int], dict[str, Any]]:
+    """Identity, counts and config that follow from the payload."""
+    ((name, output),) = manifest.outputs.items()
+    (file,) = (one for one in output.files if "/" not in one.path)
+    raw = store.backend.read(store.payload(manifest, name, file.path))
+    if manifest.stage == "snapshot":
+        listing = json.loads(raw)
+        rows = listing["files"]
+        counts = {"files": len(rows), "bytes": sum(row["bytes"] for row in rows)}
+        snapshot = str(listing["name"])
+        return {"name": snapshot, "files": sha256_of(rows)}, counts, {"name": snapshot}
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = pq.read_table(pa.BufferReader(raw)).to_pylist()
+    return {"documents": sha256_of(rows)}, {"documents": len(rows)}, {}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from artifacts_schema.store import layout
-from artifacts_schema.store.backend import Backend
+from artifacts_schema.store.backend import Backend, LocalBackend
 from artifacts_schema.store.cache import cache_folder
+from artifacts_schema.store.lease import Lease
 
 
 def local_work(backend: Backend, key: str, *parts: str) -> Path:
@@ -26,4 +28,27 @@ def remove_work(backend: Backend, key: str) -> None:
     """Remove a run's work folder, in the store and on this machine."""
     backend.remove(layout.work(key))
     if not backend.local:
-        shutil.rmtree(local_work(backend, key), ignore_errors=True)
+        remove_local_work(backend, key)
+
+
+def remove_local_work(backend: Backend, key: str) -> None:
+    """Remove what a run of a remote store keeps on this machine; raises StoreError if it cannot."""
+    LocalBackend(str(local_work(backend, key))).remove("")
+
+
+@contextmanager
+def holding(backend: Backend, key: str, *, wait: bool = True) -> Iterator[Lease]:
+    """Hold the lease of `key` for a short piece of work that leaves no state.
+
+    Waits while a run holds it; Stopped instead without `wait`.
+    """
+    lease = Lease.take(backend, key, give_up=lambda: not wait)
+    assert lease is not None, "nothing settles the wait"
+    lease.start_beating()
+    try:
+        yield lease
+    finally:
+        lease.stop_beating()
+        backend.remove(layout.work(key, "lease", f"{lease.number:08d}.json"))
+        backend.remove_empty(layout.work(key, "lease"))
+        backend.remove_empty(layout.work(key))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from artifacts_schema.errors import UsageError
+import click
+
+from artifacts_schema.errors import CorruptArtifact, UsageError
 from artifacts_schema.identity import short
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
@@ -20,10 +22,29 @@ def open_store(url: str) -> Store:
     return Store.open(url, create=False)
 
 
+def warn_damaged(error: CorruptArtifact) -> None:
+    """Say on stderr that a manifest or a name cannot be read; the command goes on without it."""
+    click.echo(f"warning: {error}", err=True)
+
+
+def all_manifests(store: Store) -> list[Manifest]:
+    """Every artifact whose manifest can be read, with a warning for each other one."""
+    return list(store.manifests(on_damage=warn_damaged))
+
+
+def readable(store: Store, name: Name) -> Manifest | None:
+    """The manifest of an artifact; None, with a warning, if it cannot be read."""
+    try:
+        return store.manifest(*name)
+    except CorruptArtifact as error:
+        warn_damaged(error)
+        return None
+
+
 def names_of(store: Store) -> dict[Name, list[str]]:
     """Refs by what they point at, sorted."""
     names: dict[Name, list[str]] = {}
-    for name, ref in sorted(store.refs().items()):
+    for name, ref in sorted(store.refs(on_damage=warn_damaged).items()):
         names.setdefault((ref.stage, ref.key), []).append(name)
     return names
 
@@ -40,14 +61,14 @@ def in_scope(store: Store, prefix: str | None, *, everything: bool = False) -> l
 
     Without any ref, or with `everything`, all artifacts. UsageError if no ref begins with `prefix`.
     """
-    refs = store.refs(prefix or "")
+    refs = store.refs(prefix or "", on_damage=warn_damaged)
     if prefix and not refs:
         raise UsageError(f"no ref begins with '{prefix}'", where=store.url, hint="see `ingot ls`")
     if everything or not refs:
-        return list(store.manifests())
+        return all_manifests(store)
     found: dict[Name, Manifest] = {}
     for ref in refs.values():
-        manifest = store.manifest(ref.stage, ref.key)
+        manifest = readable(store, (ref.stage, ref.key))
         if manifest is not None:
             found.update(with_ancestors(store, manifest, found))
     return [found[name] for name in sorted(found)]
@@ -65,7 +86,7 @@ def with_ancestors(
             return
         for references in current.inputs.values():
             for reference in references:
-                parent = store.manifest(reference.stage, reference.key)
+                parent = readable(store, (reference.stage, reference.key))
                 if parent is not None:
                     visit(parent)
         found[name] = current
@@ -107,4 +128,5 @@ def whole_run(store: Store, manifest: Manifest, *, where: str) -> Manifest:
 def collected_parents(store: Store, manifest: Manifest) -> list[Name]:
     """Ancestors that are named by manifests but no longer in the store."""
     parents = dict.fromkeys(edge.parent for edge in ancestors(store, manifest))
-    return [name for name in parents if store.manifest(*name) is None]
+    there = set(store.keys())
+    return [name for name in parents if name not in there]

@@ -6,8 +6,7 @@ list holds all of the one before it; its key follows from what it says.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +16,8 @@ from artifacts_schema.kinds import KINDS
 from artifacts_schema.manifest import Code, Manifest
 from artifacts_schema.store import Store
 from artifacts_schema.store.commit import Attempt, commit
-from artifacts_schema.store.lease import Lease
+from artifacts_schema.store.damage import find_committed
+from artifacts_schema.store.work import holding
 from stages.engine.inputs import Input
 from stages.engine.tables import TableWriter
 
@@ -45,14 +45,14 @@ def extend(store: Store, ref: str, reasons: Mapping[str, str]) -> Extended:
     A document that the list holds already keeps its first reason. Extensions of one name take
     turns, so that none is lost. UsageError if the name means something else.
     """
-    with _turn(store, ref) as turn:
+    store.check_mounted()
+    with holding(store.backend, sha256_of({"ref": ref})) as turn:
         standing = read_list(store, ref)
         merged = {**reasons, **standing}
         manifest = _committed(store, merged)
         turn.check()
-        named = store.ref(ref)
-        if named is None or (named.stage, named.key) != (STAGE, manifest.key):
-            store.set_ref(ref, STAGE, manifest.key)
+        while not store.name(ref, manifest):  # Collected before it was named.
+            manifest = _committed(store, merged)
     return Extended(
         manifest,
         added=tuple(doc_id for doc_id in reasons if doc_id not in standing),
@@ -94,28 +94,21 @@ def check_reason(reason: str) -> None:
         )
 
 
-@contextmanager
-def _turn(store: Store, ref: str) -> Iterator[Lease]:
-    """Hold the right to move `ref`, once whoever holds it is done or dead."""
-    lease = Lease.take(store.backend, sha256_of({"ref": ref}))
-    assert lease is not None
-    lease.start_beating()
-    try:
-        yield lease
-    finally:
-        lease.release()
-
-
 def _committed(store: Store, reasons: Mapping[str, str]) -> Manifest:
     """The artifact that holds this list."""
-    import pyarrow as pa
-
     rows = [{"doc_id": doc_id, "reason": reason} for doc_id, reason in sorted(reasons.items())]
     identity: dict[str, Any] = {"documents": sha256_of(rows)}
     key = artifact_key(STAGE, VERSION, identity, {})
-    standing = store.manifest(STAGE, key)
-    if standing is not None:
-        return standing
+    with holding(store.backend, key):
+        standing = find_committed(store, STAGE, key).whole
+        return standing or _written(store, key, identity, rows)
+
+
+def _written(
+    store: Store, key: str, identity: dict[str, Any], rows: list[dict[str, str]]
+) -> Manifest:
+    import pyarrow as pa
+
     attempt = Attempt(store.backend, STAGE, key, {OUTPUT: "exclusions"})
     schema = KINDS["exclusions"].tables["*.parquet"].arrow()
     with (

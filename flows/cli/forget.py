@@ -76,7 +76,7 @@ def command(
     check_reason(reason)
     opened = open_store(store)
     on_list = read_list(opened, ref)
-    manifests = list(opened.manifests())
+    manifests = list(opened.manifests())  # All: a list that misses a holder would be wrong.
     troubled = _suspects(opened, suspects) if suspects is not None else {}
     wanted = [*documents, *(_lines(listed) if listed else ()), *troubled]
     found = documents_named(opened, manifests, wanted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import click
@@ -10,11 +11,19 @@ from flows.cli.options import json_option, store_option
 from flows.cli.output import echo
 
 
+def _finite(context: click.Context, parameter: click.Parameter, value: float) -> float:
+    """`nan` passes every range check, and nothing is younger than it."""
+    if not math.isfinite(value):
+        raise click.BadParameter(f"{value} is not a number of hours.")
+    return value
+
+
 @click.command("gc")
 @click.option("--delete", is_flag=True, help="Remove it; otherwise only say what would go.")
 @click.option(
     "--min-age",
     type=click.FloatRange(min=0),
+    callback=_finite,
     default=24.0,
     show_default=True,
     metavar="HOURS",
@@ -29,20 +38,27 @@ def command(
 ) -> None:
     """Say what nothing refers to any more, and remove it with --delete.
 
-    Refs, running work and whatever is young keep an artifact and all that it was made of.
+    Refs, running work and whatever is young keep an artifact and all that it was made of. What came
+    into use since it was listed stays.
     """  # fmt: skip
+    from artifacts_schema.errors import StoreError
     from artifacts_schema.store.gc import Garbage, collect, plan_gc
-    from flows.cli.artifacts import open_store
+    from flows.cli.artifacts import open_store, warn_damaged
 
     opened = open_store(store)
     if artifact is not None:
         manifest, _ = opened.resolve(artifact)
-        total = sum(output.bytes for output in manifest.outputs.values())
-        garbage = Garbage(artifacts=[manifest], bytes=total, kept=len(opened.keys()) - 1)
+        garbage = Garbage(artifacts=[manifest], kept=len(opened.keys()) - 1, by_name=True)
     else:
         garbage = plan_gc(opened, min_age_seconds=min_age * 3600, idle_work=idle_work)
+    for error in garbage.unreadable:
+        warn_damaged(error)
+    if garbage.unreadable:
+        click.echo("warning: so all artifacts are kept, for these may name any of them", err=True)
     if delete:
-        collect(opened, garbage)
+        garbage = collect(opened, garbage)
+        if artifact is not None and not garbage.artifacts:
+            raise StoreError("a run works on this artifact now", where=artifact, hint="stop it")
     _tell(garbage, delete=delete, as_json=as_json)
 
 
@@ -56,6 +72,8 @@ def _tell(garbage: Any, *, delete: bool, as_json: bool) -> None:
                 "artifacts": [{"stage": m.stage, "key": m.key} for m in garbage.artifacts],
                 "attempts": garbage.attempts,
                 "work": garbage.work,
+                "launch": garbage.launch,
+                "unreadable": [error.where for error in garbage.unreadable],
                 "bytes": garbage.bytes,
                 "kept": garbage.kept,
             }
@@ -68,7 +86,9 @@ def _tell(garbage: Any, *, delete: bool, as_json: bool) -> None:
         echo(f"payload   {path}")
     for key in garbage.work:
         echo(f"work      {key[:12]}")
-    if not (garbage.artifacts or garbage.attempts or garbage.work):
+    if garbage.launch:
+        echo(f"launch    {len(garbage.launch):,} files of runs that are over")
+    if not (garbage.artifacts or garbage.attempts or garbage.work or garbage.launch):
         echo(f"nothing to remove; {garbage.kept:,} artifacts are in use")
         return
     verb = "removed" if delete else "would free"

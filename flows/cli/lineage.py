@@ -63,9 +63,13 @@ def _next(name: Any, edges: Sequence[Any], *, down: bool) -> list[Any]:
 
 
 def _label(store: Any, name: Any, names: Any) -> str:
+    from artifacts_schema.errors import CorruptArtifact
     from flows.cli.artifacts import title
 
-    manifest = store.manifest(*name)
+    try:
+        manifest = store.manifest(*name)
+    except CorruptArtifact:
+        return f"{name[0]} {name[1][:12]} (damaged)"
     return (
         title(manifest, names) if manifest is not None else f"{name[0]} {name[1][:12]} (collected)"
     )

@@ -18,18 +18,21 @@ def command(what: str | None, store: str, as_json: bool) -> None:
 
     With STAGE only those of that stage; with the beginning of a REF only those so named.
     """
-    from artifacts_schema.errors import UsageError
+    from artifacts_schema.errors import CorruptArtifact, UsageError
     from artifacts_schema.identity import short
-    from flows.cli.artifacts import names_of, open_store
+    from flows.cli.artifacts import names_of, open_store, warn_damaged
     from flows.cli.output import Column, print_json, print_table, size
 
     opened = open_store(store)
     names = names_of(opened)
     found = []
-    for manifest in opened.manifests():
+    damaged: list[CorruptArtifact] = []
+    for manifest in opened.manifests(on_damage=damaged.append):
         own = names.get((manifest.stage, manifest.key), [])
         if what is None or manifest.stage == what or any(name.startswith(what) for name in own):
             found.append((manifest, own))
+    for error in damaged:
+        warn_damaged(error)
     if what is not None and not found:
         raise UsageError(f"no artifact of stage or name '{what}'", where=opened.url)
     found.sort(key=lambda pair: (str(pair[0].telemetry.get("finished", "")), pair[0].stage))

@@ -13,7 +13,13 @@ from flows.cli.options import recipe_options, request_of
 @recipe_options
 @click.option("--jobs", type=click.IntRange(min=1), help="Steps that run at the same time.")
 @click.option("--no-prefect", is_flag=True, help="Run without Prefect: no server, no UI.")
-def command(jobs: int | None, no_prefect: bool, **flags: Any) -> None:
+@click.option(
+    "--verify",
+    "check",
+    is_flag=True,
+    help="Read every byte that would be reused first; what is damaged is made again.",
+)
+def command(jobs: int | None, no_prefect: bool, check: bool, **flags: Any) -> None:
     """Bring RECIPE up to date: run what its plan says, reuse everything else.
 
     Killed at any moment, the same command continues. Exit codes: 0 done, 1 a step failed, 2 wrong
@@ -28,6 +34,8 @@ def command(jobs: int | None, no_prefect: bool, **flags: Any) -> None:
     with hashing() as progress:
         pipeline = Pipeline.open(request, progress=progress)
     plan = pipeline.plan()
+    if check:
+        plan = _checked(pipeline, plan)
     tell(f"{plan.recipe} in {plan.store}: {plan.summary()}")
     if note := provisional_note(pipeline.snapshots):
         tell(note)
@@ -37,6 +45,16 @@ def command(jobs: int | None, no_prefect: bool, **flags: Any) -> None:
         with shown() as observer:
             plan = _run(pipeline, request, observer, jobs, without_prefect=no_prefect)
     show_results(pipeline.store, plan)
+
+
+def _checked(pipeline: Any, plan: Any) -> Any:
+    """The plan once the bytes of all that it reuses have been read."""
+    from flows.cli.progress import tell
+    from flows.recipe.repair import check_reused
+
+    for step, problem in check_reused(pipeline, plan):
+        tell(f"{step}: {problem.path}: {problem.what}")
+    return pipeline.plan()
 
 
 def show_results(store: Any, plan: Any) -> None:

@@ -63,10 +63,11 @@ def add(name: str, files: tuple[str, ...], store: str, as_json: bool, **given: A
         given["crawl"] = name
     source = snapshot_entry(name, given, f"snapshot {name}")
     opened = Store.open(store)
+    ref = f"snapshots/{name}"
     with hashing() as progress:
         manifest = take_snapshot(opened, source, progress)
-    ref = f"snapshots/{name}"
-    opened.set_ref(ref, manifest.stage, manifest.key)
+        while not opened.name(ref, manifest):  # Collected before it was named.
+            manifest = take_snapshot(opened, source, progress)
     digest = manifest.output("snapshot").digest
     if as_json:
         print_json({"ref": ref, "key": manifest.key, "digest": digest, **manifest.counts})

@@ -78,7 +78,8 @@ def command(
         return
     manifest, reused = _run(opened, spec, force, accept_code)
     if ref is not None:
-        opened.set_ref(ref, manifest.stage, manifest.key)
+        while not opened.name(ref, manifest):  # Collected before it was named.
+            manifest, reused = _run(opened, spec, force, accept_code)
         name_interims(opened, ref, manifest.stage, manifest.interims)
     if as_json:
         print_json({"reused": reused, "manifest": manifest.model_dump(mode="json")})
@@ -138,13 +139,15 @@ def _input(store: Any, stage: Any, text: str) -> tuple[str, Any]:
 
 def _run(store: Any, spec: Any, force: bool, accept_code: bool) -> tuple[Any, bool]:
     """The manifest, and whether it stood before."""
-    from artifacts_schema.store.verify import verify
+    from artifacts_schema.store.damage import find_committed
     from flows.cli.progress import shown, stop_on_signals
     from flows.recipe.execute import run_step
     from flows.recipe.plan import PlannedStep
+    from stages.engine.registry import stage_named
 
-    standing = store.manifest(spec.stage, spec.key)
-    if standing is not None and not force and not verify(store, standing, full=False):
+    outputs = stage_named(spec.stage).outputs
+    standing = find_committed(store, spec.stage, spec.key, outputs=outputs).whole
+    if standing is not None and not force:
         return standing, True
     step = PlannedStep(
         spec.stage,

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from artifacts_schema.identity import short
 from artifacts_schema.manifest import Manifest
+from flows.cli.artifacts import all_manifests
 from stages.engine.inputs import Input
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def token_counts(corpus: Corpus, decided: Verdicts) -> Tokens | None:
 def _newest_first(corpus: Corpus) -> Iterator[Manifest]:
     """All artifacts, those with a name before the others."""
     named = {(ref.stage, ref.key) for ref in corpus.store.refs().values()}
-    manifests = list(corpus.store.manifests())
+    manifests = all_manifests(corpus.store)
     yield from sorted(manifests, key=lambda m: (m.stage, m.key) not in named)
 
 

@@ -28,8 +28,11 @@ def stage_flow(name: str) -> Flow[..., dict[str, str]]:
         wanted = values.pop(NAME_FIELD, None)
         spec = stage_spec(store, name, values)
         made = run_spec(store, spec)
-        if wanted:
-            store.set_ref(wanted, spec.stage, spec.key)
+        while wanted:
+            manifest = store.manifest(spec.stage, spec.key)
+            if manifest is not None and store.name(wanted, manifest):
+                break
+            made = run_spec(store, spec)  # Collected before it was named.
         return made
 
     def named() -> str:

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from artifacts_schema.config import did_you_mean
-from artifacts_schema.errors import UsageError
+from artifacts_schema.errors import CorruptArtifact, UsageError
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
+from artifacts_schema.store.damage import find_committed
 from artifacts_schema.store.interim import interims
 from flows.recipe.graph import EACH, Graph, Instance, Source
 from stages.engine.inputs import Input
@@ -122,12 +123,25 @@ class Turns:
         return Input.of(self.store, manifest, source.output, full_check=False)
 
     def _committed(self, node: str) -> dict[str, Manifest]:
-        """What a node has committed on its way and stands, by label."""
+        """What a node has committed on its way and stands whole, by label.
+
+        CorruptArtifact for a damaged one of a run that is over: no step would make it again.
+        """
         if node not in self._standing:
             key, stage = self._keys.get(node), self.graph.instances[node].stage.name
             entries = interims(self.store, stage, key) if key is not None else []
-            found = ((one.label, self.store.manifest(stage, one.key)) for one in entries)
-            self._standing[node] = {label: one for label, one in found if one is not None}
+            whole = {}
+            for one in entries:
+                found = find_committed(self.store, stage, one.key)
+                if found.damage is not None and node in self.made:
+                    raise CorruptArtifact(
+                        f"checkpoint {one.label} is damaged: {found.damage}",
+                        where=node,
+                        hint=f"ingot run --force {node} makes it again",
+                    )
+                if found.whole is not None:
+                    whole[one.label] = found.whole
+            self._standing[node] = whole
         return self._standing[node]
 
     def _turn(self, instance: Instance, label: str) -> Instance:

@@ -23,6 +23,7 @@ from flows.recipe.observer import Observer, Several
 from flows.recipe.pipeline import Pipeline
 from flows.recipe.plan import Plan, PlannedStep
 from flows.recipe.record import Recorder
+from flows.recipe.snapshots import take_snapshot
 
 POLL_SECONDS = 0.2
 STOPPED = (-signal.SIGTERM, -signal.SIGKILL)
@@ -132,15 +133,21 @@ class _Run:
 
     def start_ready(self) -> Plan:
         """Plan, name what stands, and start what is ready while there is room and no failure."""
-        plan = self.pipeline.plan(frozenset(self.settled))
-        self.observer.planned(plan)
-        for step in plan.steps:
-            if step.action == "reuse" and step.manifest is not None:
-                self._name(step.instance, step.manifest)
+        while True:
+            plan = self.pipeline.plan(frozenset(self.settled))
+            self.observer.planned(plan)
+            reused = [step for step in plan.steps if step.action == "reuse"]
+            gone = [
+                step.instance
+                for step in reused
+                if step.manifest is not None and not self._name(step.instance, step.manifest)
+            ]
+            if not gone:
+                break
+            self.settled.difference_update(gone)  # Collected before it was named: make it again.
         for running in self.running.values():
             self._name_interims(running.step)
         for step in self._startable(plan):
-            self._clear_unreadable(step)
             job = self.dispatch(self.pipeline.store, step)
             self.running[step.instance] = _Running(step, job, time.monotonic())
             self.observer.started(step)
@@ -187,11 +194,6 @@ class _Run:
                 keys.add(step.key)
                 yield step
 
-    def _clear_unreadable(self, step: PlannedStep) -> None:
-        """Remove a manifest that cannot be read, so that the step can be made again."""
-        if step.unreadable and step.key is not None:
-            self.pipeline.store.backend.remove(layout.manifest(step.stage, step.key))
-
     def _end(self, running: _Running, code: int) -> None:
         step = running.step
         if code == EXIT_RESUME and running.hung and self.hangs[step.instance] < RESTARTS:
@@ -211,17 +213,23 @@ class _Run:
             self.failure = self.failure or error
             return
         self.settled.add(step.instance)
-        self._name(step.instance, manifest)
+        if not self._name(step.instance, manifest):
+            self.settled.discard(step.instance)
         self.observer.finished(step, manifest, time.monotonic() - running.since)
 
-    def _name(self, instance: str, manifest: Manifest) -> None:
-        """Point `<recipe>/<instance>` at what it made, and `…@LABEL` at what on its way."""
+    def _name(self, instance: str, manifest: Manifest) -> bool:
+        """Point `<recipe>/<instance>` at what it made, and `…@LABEL` at what on its way.
+
+        False if a collection has removed it in the meantime.
+        """
         if self.named.get(instance) != manifest.key:
-            _set_ref(self.pipeline, instance, manifest)
+            if not _set_ref(self.pipeline, instance, manifest):
+                return False
             name_interims(
                 self.pipeline.store, self.pipeline.ref(instance), manifest.stage, manifest.interims
             )
             self.named[instance] = manifest.key
+        return True
 
     def _name_interims(self, step: PlannedStep) -> None:
         """Name what a running step has committed so far."""
@@ -293,11 +301,14 @@ def outcome(store: Store, step: PlannedStep, job: Job, code: int) -> Manifest:
 
 def _name_snapshots(pipeline: Pipeline) -> None:
     for name, manifest in pipeline.snapshots.items():
-        _set_ref(pipeline, name, manifest)
+        while not _set_ref(pipeline, name, manifest):  # Collected before it was named.
+            manifest = take_snapshot(pipeline.store, pipeline.graph.recipe.snapshots[name])
 
 
-def _set_ref(pipeline: Pipeline, node: str, manifest: Manifest) -> None:
+def _set_ref(pipeline: Pipeline, node: str, manifest: Manifest) -> bool:
+    """Point the name of a node at an artifact; False if that was collected in the meantime."""
     name = pipeline.ref(node)
     standing = pipeline.store.ref(name)
     if standing is None or (standing.stage, standing.key) != (manifest.stage, manifest.key):
-        pipeline.store.set_ref(name, manifest.stage, manifest.key)
+        return pipeline.store.name(name, manifest)
+    return True

@@ -17,7 +17,7 @@ from artifacts_schema.errors import CorruptArtifact, UsageError
 from artifacts_schema.identity import short
 from artifacts_schema.manifest import InputRef, Manifest
 from artifacts_schema.store import Store
-from artifacts_schema.store.verify import verify
+from artifacts_schema.store.damage import find_committed
 from flows.recipe.causes import Asked, changes_since, some
 from flows.recipe.checkpoints import Turns
 from flows.recipe.checks import check_steps
@@ -60,8 +60,6 @@ class PlannedStep:
     """Whether to run although an artifact stands, and compare (forced, other code)."""
     accept_code: bool = False
     """Whether to go on from what another program left of this key."""
-    unreadable: bool = False
-    """Whether the manifest that stands cannot be read and must go first."""
     reads: tuple[str, ...] = ()
     """Names of the instances and snapshots that it reads."""
 
@@ -132,8 +130,10 @@ def make_plan(
     """Plan `graph` against `store`; reads only. `snapshots` are those of the recipe, committed.
 
     Raises UsageError for a selection that names no step, or that starts behind something missing,
-    and for all that the stages find wrong with their steps (`Stage.check_plan`).
+    and for all that the stages find wrong with their steps (`Stage.check_plan`); StoreError if the
+    store's payload is not mounted or cannot be read.
     """
+    store.check_mounted()
     chosen = selection or Selection()
     wanted, needed = selected(graph, chosen)
     forced = {name for text in sorted(chosen.force) for name in graph.select(text, "--force")}
@@ -210,11 +210,11 @@ class _Planner:
         spec = StageSpec.make(
             instance.stage, instance.config, inputs, instance.execution, where=instance.where
         )
-        manifest, damage = self._standing(spec)
-        if damage is not None:
-            return self._line(instance, "run", damage, spec, unreadable=manifest is None)
-        if manifest is not None:
-            return self._standing_line(instance, spec, manifest)
+        found = find_committed(self.store, spec.stage, spec.key, outputs=instance.stage.outputs)
+        if found.damage is not None:
+            return self._line(instance, "run", f"corrupt: {found.damage}", spec)
+        if found.manifest is not None:
+            return self._standing_line(instance, spec, found.manifest)
         asked = Asked(spec.version, spec.config, spec.identity)
         cause = changes_since(self._previous(instance), asked, spec.inputs, names)
         begun = self._begun(spec.key)
@@ -274,21 +274,6 @@ class _Planner:
                 names[reference.digest] = source.name or f"{manifest.stage} {short(manifest.key)}"
         return inputs, names
 
-    def _standing(self, spec: StageSpec) -> tuple[Manifest | None, str | None]:
-        """What stands under the key, and how it is damaged."""
-        try:
-            manifest = self.store.manifest(spec.stage, spec.key)
-        except CorruptArtifact as error:
-            return None, f"corrupt: {error.what}"
-        if manifest is None:
-            return None, None
-        problems = verify(self.store, manifest, full=False)
-        if not problems:
-            return manifest, None
-        more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
-        name = problems[0].path.split("/", 4)[-1]
-        return manifest, f"corrupt: {name}: {problems[0].what}{more}"
-
     def _previous(self, instance: Instance) -> Manifest | None:
         """What this step made last under this recipe's name."""
         ref = self.store.ref(f"{self.graph.recipe.name}/{instance.name}")
@@ -305,9 +290,9 @@ class _Planner:
             return True
         stage = instance.stage.name
         if stage not in self.standing:
-            try:
-                self.standing[stage] = list(self.store.manifests(stage))
-            except CorruptArtifact:
+            damaged: list[CorruptArtifact] = []
+            self.standing[stage] = list(self.store.manifests(stage, on_damage=damaged.append))
+            if damaged:
                 return True
         return any(
             asked.is_of(manifest) and manifest.interim_of is None

@@ -20,8 +20,9 @@ from artifacts_schema.identity import artifact_key, canonical_json, sha256_of
 from artifacts_schema.manifest import Code, Manifest
 from artifacts_schema.store import Store
 from artifacts_schema.store.commit import Attempt, commit
-from artifacts_schema.store.gc import remove_artifact
+from artifacts_schema.store.damage import find_committed, record_damage
 from artifacts_schema.store.verify import verify
+from artifacts_schema.store.work import holding
 from flows.recipe.local_files import Progress, anchor_of, checksums, match_files
 from flows.recipe.snapshot_entry import SnapshotFiles
 from stages.engine.known_files import KnownFiles
@@ -48,20 +49,34 @@ def take_snapshot(
 ) -> Manifest:
     """Commit the snapshot of `source` (or find it committed) and note where its files lie.
 
-    Raises InputError if a pattern matches nothing, a file cannot be read, or all files are empty.
+    Raises InputError if a pattern matches nothing, a file cannot be read, or all files are empty;
+    StoreError if the store's payload is not mounted.
     """
+    store.check_mounted()
     found = find_files(source)
     files = pinned(store, found, progress)
     if not any(file["bytes"] for file in files):
         raise InputError(f"every file of {source.told} is empty", where=source.where)
-    identity: dict[str, Any] = {"name": source.name, "files": sha256_of(files)}
-    key = artifact_key(STAGE, VERSION, identity, {})
-    manifest = _standing(store, key) or _commit(store, key, identity, source.name, files)
+    manifest = commit_snapshot(store, source.name, files)
     digest = manifest.output(OUTPUT).digest
     locations = {file.name: file.location for file in found}
     if store.locations(digest) != locations:
         store.write_locations(digest, locations)
     return manifest
+
+
+def commit_snapshot(store: Store, name: str, files: list[dict[str, Any]]) -> Manifest:
+    """The snapshot of these files (name, bytes, sha256 or etag of each), committed once.
+
+    Of a key that another process commits meanwhile, what that one wrote.
+    """
+    identity: dict[str, Any] = {"name": name, "files": sha256_of(files)}
+    key = artifact_key(STAGE, VERSION, identity, {})
+    standing = _standing(store, key)
+    if standing is not None:
+        return standing
+    with holding(store.backend, key):
+        return _standing(store, key) or _write(store, key, identity, name, files)
 
 
 def provisional(snapshots: Mapping[str, Manifest]) -> dict[str, int]:
@@ -170,15 +185,15 @@ def _is_in_share(name: str, share: float | None) -> bool:
 
 
 def _standing(store: Store, key: str) -> Manifest | None:
-    """The committed snapshot, if its listing is whole; a damaged one is removed."""
-    manifest = store.manifest(STAGE, key)
-    if manifest is not None and verify(store, manifest, full=True):
-        remove_artifact(store, manifest)
+    """The committed snapshot, if its listing is whole."""
+    manifest = find_committed(store, STAGE, key).whole
+    if manifest is not None and (problems := verify(store, manifest, full=True)):
+        record_damage(store, manifest, problems)
         return None
     return manifest
 
 
-def _commit(
+def _write(
     store: Store, key: str, identity: dict[str, Any], name: str, files: list[dict[str, Any]]
 ) -> Manifest:
     attempt = Attempt(store.backend, STAGE, key, {OUTPUT: "snapshot"})

@@ -14,13 +14,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from artifacts_schema.identity import interim_key
 from artifacts_schema.manifest import Interim, InterimOf, Manifest
 from artifacts_schema.store import Store
 from artifacts_schema.store.commit import Attempt, commit
-from artifacts_schema.store.gc import remove_artifact
-from artifacts_schema.store.interim import announce, interim_key, noted, retract, withdraw
+from artifacts_schema.store.interim import announce, noted, withdraw
 from artifacts_schema.store.points import reached
-from artifacts_schema.store.verify import verify
 from stages.engine.manifests import manifest_of
 from stages.engine.outputs import AttemptWriters
 
@@ -76,7 +75,6 @@ class Interims:
         backend, run = self.store.backend, self.spec.key
         entry = Interim(at=at.at, label=at.label, key=interim_key(run, at.at, history))
         self.check()
-        self._clear_damaged(entry)
         announce(backend, run, entry)
         kinds = {name: self.stage.outputs[name] for name in outputs}
         attempt = Attempt(backend, self.spec.stage, entry.key, kinds)
@@ -84,7 +82,9 @@ class Interims:
         try:
             yield AttemptWriters(attempt)
             self.check()
-            manifest = self._manifest(attempt, entry, layout, counts, time.monotonic() - started)
+            manifest = self._manifest(
+                attempt, entry, history, layout, counts, time.monotonic() - started
+            )
             standing = commit(self.store, manifest)
         except BaseException:
             attempt.discard()
@@ -96,17 +96,11 @@ class Interims:
         announce(backend, run, entry.model_copy(update={"outputs": digests}))
         reached("interim listed")
 
-    def _clear_damaged(self, entry: Interim) -> None:
-        """Remove an artifact that stands there with files missing or cut, so that it is remade."""
-        earlier = self.store.manifest(self.spec.stage, entry.key)
-        if earlier is not None and verify(self.store, earlier, full=False):
-            retract(self.store.backend, self.spec.key, entry.at)
-            remove_artifact(self.store, earlier)
-
     def _manifest(
         self,
         attempt: Attempt,
         entry: Interim,
+        history: Sequence[Any],
         layout: Mapping[str, Any],
         counts: Mapping[str, int | float],
         seconds: float,
@@ -122,5 +116,7 @@ class Interims:
                 "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
                 "seconds": round(seconds, 3),
             },
-            interim_of=InterimOf(run=self.spec.key, at=entry.at, label=entry.label),
+            interim_of=InterimOf(
+                run=self.spec.key, at=entry.at, label=entry.label, history=tuple(history)
+            ),
         )

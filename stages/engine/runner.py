@@ -23,10 +23,9 @@ from artifacts_schema.printable import OneLine
 from artifacts_schema.store import Store, layout
 from artifacts_schema.store.backend import Backend
 from artifacts_schema.store.commit import Attempt, commit
-from artifacts_schema.store.gc import remove_artifact
+from artifacts_schema.store.damage import find_committed
 from artifacts_schema.store.lease import Lease, Record
 from artifacts_schema.store.points import reached
-from artifacts_schema.store.verify import verify
 from artifacts_schema.store.work import local_work, remove_work
 from stages.engine.code import code_digest
 from stages.engine.context import Context
@@ -65,13 +64,14 @@ def run_stage(
     """Make the artifact of `spec`, or return the one that stands.
 
     `force` runs even so, and compares. `accept_code` goes on from what another program kept for
-    itself, such as checkpoints, where this one has nothing of its own yet. A standing artifact with
-    a missing or cut file is removed and made again. Raises UsageError if the key of `spec` here
-    does not begin with `expected_key`.
+    itself, such as checkpoints, where this one has nothing of its own yet. A damaged artifact is
+    made again, and stays until its replacement is committed. Raises UsageError if the key of `spec`
+    here does not begin with `expected_key`, StoreError if the store's payload is not mounted.
     """
     key = spec.key
     if expected_key is not None:
         spec.check_key(expected_key)
+    store.check_mounted()
     standing = None if force else _standing(store, spec)
     if standing is not None:
         return Outcome(standing, reused=True)
@@ -85,15 +85,19 @@ def run_stage(
             on_wait=lambda holder: _tell_wait(log, holder),
             on_silent=lambda holder, ended: _tell_silent(log, holder, ended),
             give_up=stop,
-            settled=lambda: not force and store.manifest(spec.stage, key) is not None,
+            settled=lambda: not force and _standing(store, spec) is not None,
         )
         standing = None if force else _standing(store, spec)
-        if lease is None or standing is not None:
-            found = standing or store.manifest(spec.stage, key)
-            assert found is not None, "settled without a manifest"
+        if standing is not None:
             if lease is not None:
                 remove_work(store.backend, key)
-            return Outcome(found, reused=True)
+            return Outcome(standing, reused=True)
+        if lease is None:
+            raise StoreError(
+                "what another run has just committed is gone or damaged again",
+                where=f"{spec.stage} {short(key)}",
+                hint="run again",
+            )
         return _run_leased(store, spec, lease, folder, log, stop, accept_code=accept_code)
     finally:
         close_log()
@@ -188,22 +192,9 @@ def _quietly(tidy: Callable[[], None]) -> None:
 
 
 def _standing(store: Store, spec: StageSpec) -> Manifest | None:
-    """The committed artifact, if its files are all there; one with damaged files is removed."""
-    manifest = store.manifest(spec.stage, spec.key)
-    if manifest is None:
-        return None
-    problems = verify(store, manifest, full=False)
-    if problems:
-        logging.getLogger(__name__).warning(
-            "%s %s: %s: %s; making it again",
-            spec.stage,
-            short(spec.key),
-            problems[0].path,
-            problems[0].what,
-        )
-        remove_artifact(store, manifest)
-        return None
-    return manifest
+    """The committed artifact, if it is whole as far as is known without reading its bytes."""
+    outputs = stage_named(spec.stage).outputs
+    return find_committed(store, spec.stage, spec.key, outputs=outputs).whole
 
 
 def _context(

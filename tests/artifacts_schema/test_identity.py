@@ -55,7 +55,7 @@ def test_what_has_no_stable_form_is_refused(value):
 
 def test_a_key_is_the_sha256_of_its_payload():
     payload = (
-        b'{"config":{"n":2},"inputs":{"documents":["d1","d2"]},"schema":1,"stage":"s","version":3}'
+        b'{"config":{"n":2},"inputs":{"documents":["d1","d2"]},"schema":2,"stage":"s","version":3}'
     )
     found = artifact_key("s", 3, {"n": 2}, {"documents": ["d1", "d2"], "absent": []})
     assert found == hashlib.sha256(payload).hexdigest()

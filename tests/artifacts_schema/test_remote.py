@@ -325,3 +325,50 @@ class HttpError(Exception):
 def test_refusals_of_gs_are_told_alike(error, what):
     found = refusal(error, "gs://bucket/x")
     assert (found and what in found.what) if what else found is None
+
+
+MEETINGS = ("OperationAborted", "ConditionalRequestConflict")
+
+
+@pytest.mark.parametrize("code", MEETINGS)
+@pytest.mark.parametrize(
+    ("method", "part", "act"),
+    [
+        ("PUT", "x", lambda backend: backend.replace("x", b"2")),
+        ("PUT", "copied", lambda backend: backend.link([("x", "copied")])),
+        ("DELETE", "x", lambda backend: backend.remove("x")),
+        ("PUT", "partNumber", lambda backend: written_in_parts(backend)),
+        ("POST", "uploads", lambda backend: written_in_parts(backend)),
+        ("POST", "uploadId", lambda backend: written_in_parts(backend)),
+        ("PUT", "small", lambda backend: written(backend, "small", b"3")),
+    ],
+)
+def test_a_write_that_met_another_is_tried_again(
+    backend, proxy, waits, monkeypatch, code, method, part, act
+):
+    """S3 answers 409 to any write that meets another one; botocore does not try again then."""
+    monkeypatch.setattr(remote, "BLOCK", 5 << 20)
+    backend.replace("x", b"1")
+    proxy.faults.append(Fault("refuse", method=method, path=part, status=409, code=code))
+    act(backend)
+    assert proxy.faults[0].times == 0
+    assert len(waits) == 1
+    assert {"x", "copied", "large", "small"} >= set(backend.files(""))
+
+
+def written(backend, path, data):
+    with backend.create(path) as file:
+        file.write(data)
+    assert backend.read(path) == data
+
+
+def written_in_parts(backend):
+    written(backend, "large", os.urandom(6 << 20))
+
+
+def test_writes_that_meet_through_all_tries_are_one_clear_error(backend, proxy, waits):
+    proxy.faults.append(Fault("refuse", times=9, method="PUT", status=409, code="OperationAborted"))
+    with pytest.raises(StoreError) as caught:
+        backend.replace("x", b"1")
+    says(caught, "two writers met")
+    assert len(waits) == remote.TRIES - 1

@@ -94,7 +94,7 @@ def test_debug_shows_the_traceback(ingot):
 
 
 def test_a_bug_is_one_line_and_exit_1(ingot, monkeypatch):
-    monkeypatch.setattr("artifacts_schema.store.Store.manifests", lambda self: 1 / 0)
+    monkeypatch.setattr("artifacts_schema.store.Store.manifests", lambda self, **more: 1 / 0)
     result = ingot("ls")
     assert result.exit_code == 1
     assert result.stderr.startswith("error: ZeroDivisionError: division by zero (--debug shows")

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from artifacts_schema.store.interim import interim_key, name_interims
+from artifacts_schema.identity import interim_key
+from artifacts_schema.store.interim import name_interims
 from flows.report.pages import pages_of
 from flows.report.subject import find_subject
 from stages.engine import Many, Milestone, One, Stage
@@ -59,7 +60,7 @@ def test_ls_lists_both_by_their_names(run, ingot):
     found = {tuple(row["names"]): row["interim_of"] for row in rows}
     assert found == {
         ("demo/train",): None,
-        ("demo/train@2K",): {"run": run.key, "at": 2, "label": "2K"},
+        ("demo/train@2K",): {"run": run.key, "at": 2, "label": "2K", "history": []},
     }
 
 

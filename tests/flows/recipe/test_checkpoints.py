@@ -10,10 +10,12 @@ import pytest
 from pydantic import Field
 
 from artifacts_schema.config import Config
-from artifacts_schema.errors import UsageError
+from artifacts_schema.errors import CorruptArtifact, UsageError
+from artifacts_schema.identity import interim_key
 from artifacts_schema.kinds import KINDS
+from artifacts_schema.store import layout
 from artifacts_schema.store.gc import remove_artifact
-from artifacts_schema.store.interim import interim_key
+from artifacts_schema.store.verify import verify
 from flows.recipe.execute import execute
 from flows.recipe.observer import Observer
 from stages.engine import Many, Milestone, One, Stage, registry
@@ -274,6 +276,24 @@ def test_of_a_run_that_is_over_those_count_that_stand(bind, inline, store):
     with pytest.raises(UsageError, match=r"checkpoint 2K does not stand .*--force train"):
         later.plan()
     assert [s.instance for s in bind().plan().steps] == ["read", "train", "score[4K]", "score[5K]"]
+
+
+@pytest.mark.parametrize("how", ["manifest", "payload"])
+def test_a_damaged_checkpoint_of_a_run_that_is_over_is_made_again_by_force(
+    bind, inline, store, how
+):
+    plan = execute(bind(), dispatch=inline)
+    made = store.manifest("toy_train", interim_key(plan.step("train").key, 2))
+    if how == "manifest":
+        store.backend.replace(layout.manifest(made.stage, made.key), b"")
+    else:
+        name = made.outputs["checkpoint"].files[0].path
+        store.backend.remove(store.payload(made, "checkpoint", name))
+    with pytest.raises(CorruptArtifact, match=r"train: checkpoint 2K is damaged: .*--force train"):
+        bind().plan()
+    assert execute(bind(force=("train",)), dispatch=inline).is_done
+    assert store.manifest("toy_train", made.key).outputs == made.outputs
+    assert verify(store, store.manifest("toy_train", made.key)) == []
 
 
 def test_a_changed_run_takes_the_names_of_the_one_before(bind, inline, store):

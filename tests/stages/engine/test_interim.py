@@ -7,10 +7,10 @@ from pydantic import Field
 
 from artifacts_schema.config import Config
 from artifacts_schema.errors import LeaseLost
-from artifacts_schema.identity import sha256_of
+from artifacts_schema.identity import interim_key, sha256_of
 from artifacts_schema.store import layout, points
 from artifacts_schema.store.gc import collect, plan_gc
-from artifacts_schema.store.interim import announce, interim_key, interims, name_interims
+from artifacts_schema.store.interim import announce, interims, name_interims
 from artifacts_schema.store.verify import verify
 from stages.engine import Milestone, Stage
 from stages.engine.registry import register
@@ -99,6 +99,7 @@ def test_it_stands_while_the_run_goes_on_and_the_run_lists_it(store, spec, monke
             "run": spec.key,
             "at": one.at,
             "label": one.label,
+            "history": (),
         }
         assert {n: o.digest for n, o in manifest.outputs.items()} == one.outputs
         assert list(manifest.outputs) == ["checkpoint"]

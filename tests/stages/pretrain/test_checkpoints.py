@@ -5,7 +5,8 @@ import json
 import pytest
 
 from artifacts_schema.errors import InputError, UsageError
-from artifacts_schema.store.interim import interim_key, interims
+from artifacts_schema.identity import interim_key
+from artifacts_schema.store.interim import interims
 from stages.engine import Input
 from stages.engine.page import Artifact
 from stages.pretrain.config import PretrainConfig

@@ -1,0 +1,284 @@
+"""A collection beside runs: what comes into use while it works stays, and nothing is left empty."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections import Counter
+
+import pytest
+from made import key_of, make
+
+from artifacts_schema.errors import StoreError
+from artifacts_schema.run import Run, RunStep
+from artifacts_schema.store import Store, layout
+from artifacts_schema.store.backend import LocalBackend
+from artifacts_schema.store.commit import Attempt
+from artifacts_schema.store.damage import find_committed
+from artifacts_schema.store.gc import LAUNCH_SECONDS, collect, plan_gc
+from artifacts_schema.store.interim import announce
+from artifacts_schema.store.lease import Lease, this_process
+from artifacts_schema.store.runs import write_run
+from artifacts_schema.store.verify import verify
+from artifacts_schema.store.work import holding, local_work
+
+
+def planned(store, **more):
+    """Everything that no name reaches, young or not."""
+    return plan_gc(store, min_age_seconds=-60, **more)
+
+
+def between(monkeypatch, store, path, action):
+    """Run `action` just after the collection removed `path` for the first time."""
+    remove, done = type(store.backend).remove, []
+
+    def removing(self, removed):
+        remove(self, removed)
+        if removed == path and not done:
+            done.append(1)
+            action()
+
+    monkeypatch.setattr(type(store.backend), "remove", removing)
+
+
+def manifest_path(made):
+    return layout.manifest(made.stage, made.key)
+
+
+def test_what_a_run_names_after_it_was_listed_is_not_touched(store, monkeypatch):
+    made = make(store, "a")
+    garbage = planned(store)
+    assert store.name("demo/step", made)
+    taken = []
+    between(monkeypatch, store, manifest_path(made), lambda: taken.append(made))
+    removed = collect(store, garbage)
+    assert (removed.artifacts, removed.bytes, taken) == ([], 0, [])
+    assert verify(store, store.resolve("demo/step")[0]) == []
+
+
+def test_what_a_run_names_while_its_manifest_is_away_is_put_back(store, monkeypatch):
+    """The run named it, and has looked for the manifest before that went."""
+    made = make(store, "a")
+    garbage = planned(store)
+    path = manifest_path(made)
+    between(monkeypatch, store, path, lambda: store.set_ref("demo/step", "s", made.key))
+    assert collect(store, garbage).artifacts == []
+    assert verify(store, store.resolve("demo/step")[0]) == []
+
+
+def test_a_run_that_names_too_late_is_told(store):
+    made = make(store, "a")
+    collect(store, planned(store))
+    assert not store.name("demo/step", made)
+
+
+def test_a_parent_of_what_was_named_or_committed_meanwhile_stays(store):
+    parent = make(store, "a")
+    child = make(store, "b", inputs={"x": (store.reference(parent, "snapshot"),)})
+    garbage = planned(store)
+    store.set_ref("demo/step", "s", child.key)
+    later = make(store, "c", inputs={"x": (store.reference(parent, "snapshot"),)})
+    assert collect(store, garbage).artifacts == []
+    assert all(verify(store, one) == [] for one in (parent, child, later))
+
+
+def test_a_key_that_a_run_holds_is_left_alone(store):
+    made = make(store, "a")
+    garbage = planned(store)
+    lease = Lease.take(store.backend, made.key)
+    assert collect(store, garbage).artifacts == []
+    assert verify(store, made) == []
+    lease.release()
+    assert collect(store, planned(store)).artifacts == [made]
+
+
+def test_while_an_artifact_is_removed_no_run_takes_its_key(store, monkeypatch):
+    made, took = make(store, "a"), []
+
+    def try_to_take():
+        lease = Lease.take(store.backend, made.key, settled=lambda: True)
+        took.append(lease)
+        from artifacts_schema.store.lease import is_held
+
+        took.append(is_held(store.backend, made.key))
+
+    between(monkeypatch, store, manifest_path(made), try_to_take)
+    assert collect(store, planned(store)).artifacts == [made]
+    assert took == [None, True]
+    assert store.backend.files("work") == store.backend.files("data") == []
+
+
+def test_a_key_made_again_after_it_was_listed_keeps_its_payload(store):
+    """The payload that goes is that of the listed attempt, never all of the key's."""
+    made = make(store, "a", b"1")
+    garbage = planned(store)
+    store.backend.remove(manifest_path(made))
+    again = make(store, "a", b"1")
+    assert again.attempt != made.attempt
+    assert collect(store, garbage).artifacts == []
+    assert verify(store, again) == []
+    assert planned(store).attempts == [layout.payload("s", made.key, made.attempt)]
+
+
+def test_only_the_listed_attempt_is_removed(store, monkeypatch):
+    """Another attempt at the key may be of a run that goes on (an announced checkpoint)."""
+    made = make(store, "a")
+    other = Attempt(store.backend, "s", made.key, {"snapshot": "snapshot"})
+    with other.create("snapshot", "snapshot.json") as file:
+        file.write(b"{}")
+    garbage = planned(store)
+    garbage.attempts = []
+    assert collect(store, garbage).artifacts == [made]
+    assert store.backend.folders(layout.payload("s", made.key)) == [other.name]
+
+
+def test_an_attempt_that_was_committed_or_announced_after_it_was_listed_stays(store):
+    from artifacts_schema.manifest import Interim
+
+    key = key_of("a")
+    attempt = Attempt(store.backend, "s", key, {"snapshot": "snapshot"})
+    with attempt.create("snapshot", "snapshot.json") as file:
+        file.write(b"{}")
+    garbage = planned(store)
+    assert garbage.attempts == [layout.payload("s", key, attempt.name)]
+    run = Lease.take(store.backend, "f" * 64)
+    announce(store.backend, "f" * 64, Interim(at=1, label="1", key=key))
+    assert collect(store, garbage).attempts == []
+    run.release()
+    made = make(store, "b")
+    garbage.attempts = [layout.payload("s", made.key, made.attempt)]
+    assert collect(store, garbage).attempts == []
+    assert verify(store, made) == []
+
+
+def test_steps_of_a_run_that_goes_on_stay_though_another_run_took_their_names(store):
+    made = make(store, "a")
+    mine = this_process()
+    step = RunStep(instance="x", stage="s", key=made.key, state="reused")
+    run = Run(
+        id="20260101T000000000-0000", recipe="demo", state="running", started="", updated="",
+        steps=(step,), machine=mine.machine, process=mine.process, process_started=mine.started,
+    )  # fmt: skip
+    garbage = planned(store)
+    write_run(store, run)
+    assert planned(store).artifacts == collect(store, garbage).artifacts == []
+    write_run(store, run.model_copy(update={"process_started": "0"}))  # That process is gone.
+    assert planned(store).artifacts == [made]
+
+
+def test_work_that_a_run_took_up_after_it_was_listed_stays(store):
+    key = "e" * 64
+    store.backend.replace(layout.work(key, "done", "map", "0.json"), b"{}")
+    garbage = planned(store, idle_work=True)
+    assert garbage.work == [key]
+    lease = Lease.take(store.backend, key)
+    assert collect(store, garbage).work == []
+    assert store.backend.size(layout.work(key, "done", "map", "0.json")) == 2
+    lease.release()
+    assert collect(store, planned(store, idle_work=True)).work == [key]
+    assert store.backend.files("work") == []
+
+
+def test_the_spec_of_a_child_that_is_just_starting_stays(store):
+    """`--work` once took all of `work/launch`; the next child found no spec."""
+    launch = LocalBackend(str(local_work(store.backend, "launch")))
+    launch.replace("abc-1-1.json", b"{}")
+    launch.replace("abd-1-1.txt", b"error")
+    old = time.time() - LAUNCH_SECONDS - 60
+    os.utime(launch.local_path("abd-1-1.txt"), (old, old))
+    garbage = plan_gc(store, min_age_seconds=0, idle_work=True)
+    assert (garbage.launch, garbage.work) == (["abd-1-1.txt"], [])
+    collect(store, garbage)
+    assert launch.files("") == ["abc-1-1.json"]
+
+
+def test_while_a_manifest_cannot_be_read_every_artifact_stays(store):
+    named, lone = make(store, "a"), make(store, "b")
+    store.set_ref("demo/step", "s", named.key)
+    store.backend.replace(manifest_path(named), b"")
+    garbage = planned(store)
+    assert [error.where for error in garbage.unreadable] == [manifest_path(named)]
+    assert (garbage.artifacts, garbage.attempts) == ([], [])
+    collect(store, garbage)
+    assert verify(store, lone) == []
+    assert verify(store, named) == []
+
+
+def test_a_manifest_that_becomes_unreadable_meanwhile_keeps_every_artifact(store):
+    make(store, "a")
+    garbage = planned(store)
+    store.backend.replace(layout.manifest("s", "0" * 64), b"")
+    assert collect(store, garbage).artifacts == []
+
+
+def test_resume_state_of_a_damaged_artifact_that_is_being_made_again_stays(store):
+    made = make(store, "a")
+    store.backend.replace(layout.work(made.key, "done", "map", "0.json"), b"{}")
+    assert planned(store).work == [made.key]
+    store.backend.remove(store.payload(made, "snapshot", "snapshot.json"))
+    assert find_committed(store, "s", made.key).damage == "snapshot/snapshot.json: the file is gone"
+    assert planned(store).work == []
+
+
+@pytest.mark.parametrize("age", [float("nan"), float("inf")])
+def test_an_age_that_is_no_number_is_refused(store, age):
+    with pytest.raises(ValueError, match="finite"):
+        plan_gc(store, min_age_seconds=age)
+
+
+def test_a_folder_that_cannot_be_read_stops_a_collection(tmp_path, monkeypatch):
+    store = Store.open(str(tmp_path / "store"))
+    make(store, "a")
+    scandir = os.scandir
+
+    def denied(path):
+        if str(path).endswith("/data/s"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", denied)
+    with pytest.raises(StoreError, match="permission denied"):
+        planned(store)
+
+
+def test_specs_of_running_work_are_read_again(store):
+    made = make(store, "a")
+    garbage = planned(store)
+    lease = Lease.take(store.backend, "e" * 64)
+    spec = {"inputs": {"x": [{"stage": "s", "key": made.key}]}}
+    store.backend.replace(layout.work("e" * 64, "spec.json"), json.dumps(spec).encode())
+    assert collect(store, garbage).artifacts == []
+    lease.release()
+
+
+def test_runs_that_name_beside_collections_never_end_with_an_empty_name(tmp_path):
+    """Real threads, 25 rounds: one makes and names as a run does, one collects whatever it sees."""
+    store = Store.open(str(tmp_path / "store"))
+    outcomes = Counter()
+    for number in range(25):
+        make(store, f"{number}")
+        start = threading.Barrier(2)
+
+        def run(number=number, start=start):
+            start.wait()
+            found = find_committed(store, "s", key_of(f"{number}")).whole
+            while found is None or not store.name("demo/step", found):
+                with holding(store.backend, key_of(f"{number}")):
+                    found = make(store, f"{number}")
+                outcomes["made again"] += 1
+
+        def collection(start=start):
+            start.wait()
+            outcomes["removed"] += len(collect(store, planned(store)).artifacts)
+
+        threads = [threading.Thread(target=run), threading.Thread(target=collection)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        manifest, _ = store.resolve("demo/step")
+        assert manifest.key == key_of(f"{number}")
+        assert verify(store, manifest) == []
+    assert outcomes["removed"] > 0
