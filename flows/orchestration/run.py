@@ -69,6 +69,6 @@ def absolute(request: Request) -> dict[str, Any]:
     values["store"] = (
         os.path.abspath(request.store) if "://" not in request.store else request.store
     )
-    if os.path.exists(request.recipe):
+    if os.path.isfile(request.recipe):  # A folder may bear the name of a recipe of Ingot.
         values["recipe"] = os.path.abspath(request.recipe)
     return values
