@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import click
-
 from artifacts_schema.errors import CorruptArtifact, UsageError
 from artifacts_schema.identity import short
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
 from artifacts_schema.store.lineage import ancestors
+from flows.cli.output import echo
 
 Name = tuple[str, str]
 """(stage, key)."""
@@ -24,7 +23,7 @@ def open_store(url: str) -> Store:
 
 def warn_damaged(error: CorruptArtifact) -> None:
     """Say on stderr that a manifest or a name cannot be read; the command goes on without it."""
-    click.echo(f"warning: {error}", err=True)
+    echo(f"warning: {error}", err=True)
 
 
 def all_manifests(store: Store) -> list[Manifest]:

@@ -54,7 +54,7 @@ def command(
     for error in garbage.unreadable:
         warn_damaged(error)
     if garbage.unreadable:
-        click.echo("warning: so all artifacts are kept, for these may name any of them", err=True)
+        echo("warning: so all artifacts are kept, for these may name any of them", err=True)
     if delete:
         garbage = collect(opened, garbage)
         if artifact is not None and not garbage.artifacts:

@@ -39,7 +39,7 @@ def command(as_json: bool, **flags: Any) -> None:
         return
     show_plan(plan)
     if is_new:
-        click.echo(f"there is no store at {request.store} yet: a run makes it")
+        echo(f"there is no store at {request.store} yet: a run makes it")
     if note := provisional_note(pipeline.snapshots):
         echo(note)
 

@@ -15,7 +15,7 @@ def command(as_json: bool) -> None:
 
     A name works wherever a recipe is asked for, and in `extends:` of one of your own.
     """
-    from flows.cli.output import Column, print_json, print_table
+    from flows.cli.output import Column, echo, print_json, print_table
     from flows.recipe.bundled import bundled_recipes
 
     found = bundled_recipes()
@@ -24,7 +24,7 @@ def command(as_json: bool) -> None:
         return
     rows = [(one.name, _needs(one.snapshots, one.missing), one.description) for one in found]
     print_table(["recipe", Column("data", wraps=True), Column("does", wraps=True)], rows)
-    click.echo(f"\nthey lie in {found[0].path.rpartition('/')[0]}")
+    echo(f"\nthey lie in {found[0].path.rpartition('/')[0]}")
 
 
 def _needs(snapshots: tuple[str, ...], missing: dict[str, str]) -> str:
