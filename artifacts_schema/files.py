@@ -1,6 +1,7 @@
-"""Files of this machine that people name: opened only if reading them can end.
+"""Files of this machine: opened only if reading them can end, absent only if that is proven.
 
 Opening a FIFO waits for a writer, /dev/zero has no end, and opening some devices does something.
+`Path.glob`, and in newer Pythons `Path.exists`, take what cannot be read for what is not there.
 """
 
 from __future__ import annotations
@@ -19,6 +20,23 @@ _KINDS = {
     stat.S_IFDIR: "a folder",
 }
 _NEVER_WAIT = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+def names_in(folder: Path) -> list[str]:
+    """What lies in a folder, sorted; nothing only if there is no such folder. OSError otherwise."""
+    try:
+        return sorted(os.listdir(folder))
+    except FileNotFoundError:
+        return []
+
+
+def exists(path: Path) -> bool:
+    """Whether something lies at `path`. OSError where that cannot be told."""
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def open_regular(path: str | Path) -> BinaryIO:

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from artifacts_schema.errors import CorruptArtifact, StoreError
+from artifacts_schema.files import exists, names_in
 from artifacts_schema.manifest import File
 from artifacts_schema.store import layout
 from artifacts_schema.store.backend import Backend, fsync_folder
@@ -191,7 +192,7 @@ class State:
 
 def _newest_whole(folder: Path, before: str | None = None) -> Path | None:
     """The folder of the newest holder that had taken over whole, of those before `before`."""
-    found = [one for one in _folders(folder) if (one / WHOLE).exists()]
+    found = [one for one in _folders(folder) if exists(one / WHOLE)]
     earlier = [one for one in found if before is None or _is_earlier(one.name, before)]
     return max(earlier, default=None)
 
@@ -225,7 +226,7 @@ def _take_over(backend: Backend, key: str, source: Path, target: Path) -> None:
 def _carry(source: Path, target: Path) -> None:
     """What vanishes meanwhile is left out: its owner may be awake."""
     target.mkdir(parents=True, exist_ok=True)
-    for name in _names(source):
+    for name in names_in(source):
         path, copy = source / name, target / name
         if path.is_dir() and not path.is_symlink():
             _carry(path, copy)
@@ -254,19 +255,11 @@ def _remove_predecessors(own: Path, other: Path | None) -> None:
 
 
 def _holds_anything(folder: Path) -> bool:
-    return any(name not in (ACCEPTED, WHOLE) for name in _names(folder))
+    return any(name not in (ACCEPTED, WHOLE) for name in names_in(folder))
 
 
 def _folders(folder: Path) -> list[Path]:
-    return [folder / name for name in _names(folder) if (folder / name).is_dir()]
-
-
-def _names(folder: Path) -> list[str]:
-    """What lies in a folder, sorted; nothing only where the folder is proven not to be there."""
-    try:
-        return sorted(os.listdir(folder))
-    except FileNotFoundError:
-        return []
+    return [folder / name for name in names_in(folder) if (folder / name).is_dir()]
 
 
 def _walked(folder: Path) -> Iterator[Path]:

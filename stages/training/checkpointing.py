@@ -23,6 +23,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from artifacts_schema.errors import StoreError
+from artifacts_schema.files import exists, names_in
 from artifacts_schema.store.points import reached
 from stages.training import sealed
 from stages.training.background import Background
@@ -71,7 +72,7 @@ def fetch_newest(state: State, folder: Path) -> None:
 
     Nothing is done where one that lies here is as new: another machine went no further.
     """
-    here = max((one.name for one in folder.glob(f"{_PREFIX}*") if _is_sealed(one)), default="")
+    here = max((one.name for one in _newest_first(folder) if _is_sealed(one)), default="")
     published = state.published()
     for name in reversed(published):
         if name.startswith(_PREFIX) and (name <= here or state.fetch(name)):
@@ -206,7 +207,7 @@ class RollingCheckpoints:
         it is published now.
         """
         self.refused, self._copy = [], None
-        for folder in self._newest_first():
+        for folder in _newest_first(self.folder):
             try:
                 position = Position(**sealed.unseal(folder)["position"])
                 if not self.run_log.holds(position):
@@ -226,7 +227,7 @@ class RollingCheckpoints:
             return Saved(
                 weights=load_file(folder / WEIGHTS),
                 optimizer=load_file(folder / OPTIMIZER),
-                averages=load_file(averages) if averages.exists() else {},
+                averages=load_file(averages) if exists(averages) else {},
                 state=content,
                 position=position,
             )
@@ -258,7 +259,7 @@ class RollingCheckpoints:
             ) from None
 
     def _prune(self, horizon: int | None) -> None:
-        folders = self._newest_first()
+        folders = _newest_first(self.folder)
         stay = set(folders[:NEWEST])
         if horizon is not None:
             stay |= set([one for one in folders if _step_of(one.name) < horizon][:1])
@@ -286,7 +287,7 @@ class RollingCheckpoints:
             name = _PART + part.stem
             if name not in published and not self.state.publish(name, part):
                 return
-        beside = [path for path in self.beside if path.exists()]
+        beside = [path for path in self.beside if exists(path)]
         self.state.publish(folder.name, folder, *parts[-1:], *beside)
 
     def _withdraw_parts(self, position: Position | None) -> None:
@@ -303,8 +304,10 @@ class RollingCheckpoints:
         if self.state is not None:
             self.state.check()
 
-    def _newest_first(self) -> list[Path]:
-        return sorted(self.folder.glob(f"{_PREFIX}*"), reverse=True)
+
+def _newest_first(folder: Path) -> list[Path]:
+    """The checkpoints in a folder; OSError where it cannot be read: they may be good."""
+    return [folder / name for name in reversed(names_in(folder)) if name.startswith(_PREFIX)]
 
 
 def _step_of(name: str) -> int:

@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from artifacts_schema.files import names_in
 from artifacts_schema.kinds import KINDS, Column
 from artifacts_schema.store.backend import fsync_folder
 from artifacts_schema.store.refusals import explained
@@ -77,7 +78,8 @@ class RunLog:
 
     def parts(self) -> list[Path]:
         """The files, in order; only the last may still grow."""
-        return sorted(self.folder.glob("[0-9]*.jsonl"))
+        names = (name for name in names_in(self.folder) if name[:1].isdigit())
+        return [self.folder / name for name in names if name.endswith(".jsonl")]
 
     def parts_until(self, position: Position | None) -> list[Path]:
         """The parts that end at or before `position`."""

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from artifacts_schema.errors import StoreError
+from artifacts_schema.files import exists
 from stages.training.phases import merged
 
 
@@ -90,7 +91,7 @@ class Rollbacks:
 
 
 def _read(path: Path) -> tuple[Rollback, ...]:
-    if not path.exists():
+    if not exists(path):
         return ()
     made: Sequence[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
     return tuple(

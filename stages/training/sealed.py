@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from artifacts_schema.files import exists
 from artifacts_schema.store.points import reached
 from artifacts_schema.store.refusals import explained
 
@@ -67,7 +68,7 @@ def unseal(folder: Path) -> dict[str, Any]:
         raise Unsealed(f"{SEAL} is damaged") from None
     for name, entry in files.items():
         path = folder / name
-        if not path.is_file():
+        if not exists(path):
             raise Unsealed(f"{name} is missing")
         if path.stat().st_size != entry["bytes"] or _sha256(path) != entry["sha256"]:
             raise Unsealed(f"{name} is damaged")
@@ -77,7 +78,7 @@ def unseal(folder: Path) -> dict[str, Any]:
 def remove(folder: Path) -> None:
     """Remove a folder, its list first, so that a half-removed one is not taken for whole."""
     (folder / SEAL).unlink(missing_ok=True)
-    if folder.exists():
+    if exists(folder):
         shutil.rmtree(folder)
 
 

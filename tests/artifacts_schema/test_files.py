@@ -80,3 +80,25 @@ def test_no_message_forges_a_line_of_a_log():
     record = logging.LogRecord("n", logging.INFO, "", 0, message, None, None)
     first, second = OneLine("%(levelname)s %(message)s").format(record).split("\n")
     assert (first, second) == ("INFO x", r"  2026-01-01 00:00:00 INFO all is well\x1b[2J")
+
+
+def test_what_cannot_be_read_is_not_absent(tmp_path, monkeypatch):
+    from artifacts_schema.files import exists, names_in
+
+    (tmp_path / "b").touch()
+    (tmp_path / "a").touch()
+    assert names_in(tmp_path) == ["a", "b"]
+    assert names_in(tmp_path / "none") == []
+    assert exists(tmp_path / "a")
+    assert not exists(tmp_path / "none")
+    assert not exists(tmp_path / "a" / "below_a_file")
+
+    def refuse(path, *_, **__):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "listdir", refuse)
+    monkeypatch.setattr(os, "stat", refuse)
+    with pytest.raises(PermissionError):
+        names_in(tmp_path)
+    with pytest.raises(PermissionError):
+        exists(tmp_path / "a")
