@@ -76,7 +76,7 @@ def _recipe(
     from artifacts_schema.errors import UsageError
     from flows.cli.longer import annealed, cut, number_of_tokens
     from flows.cli.onward import plain_phases
-    from flows.recipe.overrides import set_of_step
+    from flows.recipe.overrides import presets_first, set_of_step
     from flows.recipe.reading import parse_value
 
     for text in inputs:
@@ -93,7 +93,7 @@ def _recipe(
     changes: dict[str, Any] = {**onward.config.plain(), "phases": phases}
     changes.pop("optimizer_state")
     execution: dict[str, Any] = {}
-    for text in overrides:
+    for text in presets_first(overrides):
         set_of_step(changes, execution, text)
     return str(onward.recipe(name, step, changes.pop("phases"), execution, **changes))
 

@@ -100,7 +100,7 @@ def make_spec(
 ) -> Any:
     """The `StageSpec` that the flags describe; UsageError says which flag is wrong."""
     from flows.recipe.checks import check_stored
-    from flows.recipe.overrides import set_of_step
+    from flows.recipe.overrides import presets_first, set_of_step
     from flows.recipe.profile import load_profile
     from flows.recipe.reading import read_yaml
     from stages.engine.registry import stage_named
@@ -109,7 +109,7 @@ def make_spec(
     stage = stage_named(name)
     values = read_yaml(config).values if config is not None else {}
     typed: dict[str, Any] = {}
-    for text in overrides:
+    for text in presets_first(overrides):
         set_of_step(values, typed, text)
     references: dict[str, list[Any]] = {}
     for text in inputs:

@@ -42,7 +42,7 @@ class Override:
 def apply_overrides(document: Document, texts: Sequence[str], report: Report) -> list[Override]:
     """Write every `--set` into `document`; what cannot be applied is reported and left out."""
     applied, placed = [], set[Where]()
-    for text in texts:
+    for text in presets_first(texts):
         source = f"--set {text}"
         try:
             where, value = _split(document, text, source)
@@ -71,6 +71,14 @@ def _take_back(entry: dict[str, Any], where: Where, placed: set[Where]) -> None:
     for key in superseded({field: entry[field]}):
         if (*where[:-1], key) not in placed:
             entry.pop(key, None)
+
+
+def presets_first(texts: Sequence[str]) -> list[str]:
+    """`--set` texts in the order to apply them: a model's preset before numbers beside it."""
+    return sorted(texts, key=lambda text: not text.partition("=")[0].strip().endswith(_PRESET))
+
+
+_PRESET = "model.preset"
 
 
 def split_setting(text: str) -> tuple[tuple[str, ...], Any]:

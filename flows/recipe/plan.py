@@ -158,7 +158,9 @@ def make_plan(
                     where="--from",
                     hint=f"start from {instance.step}, or leave --from out",
                 )
-    for name, notes in check_steps(graph, store, unmade, made).items():
+    # Once a run has made something, a step that turns out wrong fails by itself: others go on.
+    checked = {} if chosen.settled else check_steps(graph, store, unmade, made)
+    for name, notes in checked.items():
         for line in unmade[name]:
             planner.lines[line] = _noted(planner.lines[line], notes)
     return Plan(graph.recipe.name, store.url, tuple(planner.lines.values()))

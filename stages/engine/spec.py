@@ -14,6 +14,7 @@ from artifacts_schema.identity import artifact_key, short
 from artifacts_schema.manifest import InputRef
 from stages.engine.protocol import Role, Stage
 from stages.engine.registry import stage_named
+from stages.engine.strict_json import parse_json
 
 _KEY = re.compile(r"[0-9a-f]{8,64}")
 
@@ -97,8 +98,12 @@ class StageSpec:
     def from_json(cls, raw: bytes, *, where: str) -> Self:
         """Parse and validate again: a spec is an input like any other."""
         try:
-            value = json.loads(raw)
+            value = parse_json(raw)
             stage, config, execution = value["stage"], value["config"], value.get("execution")
+            if not (isinstance(stage, str) and isinstance(config, dict | None)):
+                raise TypeError("stage is a name and config a mapping")
+            if not isinstance(execution, dict | None):
+                raise TypeError("execution is a mapping")
             inputs = {
                 role: [InputRef.model_validate(reference) for reference in given]
                 for role, given in value.get("inputs", {}).items()

@@ -40,14 +40,11 @@ class Evaluate(Stage):
 
     @classmethod
     def check_plan(cls, config: Any, inputs: Inputs) -> None:
-        """Something to measure, by the tokenizer of the checkpoint and within its context."""
-        from stages.training.planned_inputs import check_tokenizers
-
+        """Something to measure, within the context of the checkpoint."""
         all_problems(
             lambda: _check_truth(bool(inputs.get("truth")), bool(inputs.get("ledger"))),
             lambda: _check_asked(config, inputs),
             lambda: _check_context(inputs),
-            lambda: check_tokenizers([*inputs["checkpoint"], *inputs.get("held_out", ())]),
         )
 
     def run(self, context: Context) -> None:

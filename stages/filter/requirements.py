@@ -105,6 +105,8 @@ def _marked(given: Upstream) -> set[str] | None:
     Whole names of other stages' fields: rooms do not import each other.
     """
     stage, config = given.stage.name if given.stage else "", given.config
+    if config is None:  # An artifact of an older version: its config cannot be read any more.
+        return None
     if stage == "signals":
         views = {"personal_data", "secrets", "mojibake", *config.line_rules}
         return views | ({"boilerplate"} if given.inputs.get("page_views") else set())

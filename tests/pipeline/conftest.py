@@ -19,6 +19,18 @@ from flows.recipe.plan import PlannedStep
 TINY = Path(__file__).parent / "tiny.yaml"
 
 
+HERE = Path(__file__).parent
+LONGEST_SECONDS = 1_200
+"""For a test and the whole run that its fixtures make first; a busy machine takes minutes."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give the tests of this folder that have no limit of their own a longer one."""
+    for item in items:
+        if item.path.is_relative_to(HERE) and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(LONGEST_SECONDS))
+
+
 @dataclass(frozen=True)
 class Ran:
     """A store in which the tiny recipe has been run to its end: a folder, or a URL."""

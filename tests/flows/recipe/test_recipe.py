@@ -283,8 +283,9 @@ def test_a_model_by_its_name_takes_no_number_of_the_base(tmp_path):
     written = {"preset": "smollm2-135m", "context": 256}
     assert load_recipe(mine).steps["pretrain"].config["model"] == written
     overrides = ("pretrain.model.preset=smollm2-135m", "pretrain.model.context=256")
-    changed = load_recipe(find_recipe("quickstart"), overrides)
-    assert changed.steps["pretrain"].config["model"] == written
+    for order in (overrides, overrides[::-1]):  # What is set beside a preset is not lost.
+        changed = load_recipe(find_recipe("quickstart"), order)
+        assert changed.steps["pretrain"].config["model"] == written
 
 
 def test_extends_merges_deeply_and_null_removes(bind, project):

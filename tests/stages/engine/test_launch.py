@@ -102,6 +102,23 @@ def test_a_spec_that_is_not_one_is_a_usage_error(store, toys, tmp_path):
     assert "unknown key 'shard', did you mean 'shards'?" in ran.stderr
 
 
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"[" * 100_000,
+        b'{"stage": ["x"], "config": {}}',
+        b'{"stage": "toy_make", "config": [1]}',
+        b'{"stage": "toy_make", "config": {}, "execution": [1]}',
+        b"[]",
+    ],
+    ids=["deep", "stage", "config", "execution", "list"],
+)
+def test_json_that_is_no_spec_is_a_usage_error(raw):
+    with pytest.raises(UsageError) as caught:
+        StageSpec.from_json(raw, where="spec.json")
+    assert caught.value.where == "spec.json"
+
+
 def test_a_child_waits_for_a_living_run_and_ends_kindly_when_told(store, toys):
     spec = StageSpec.make(Make, {}, {}, {"workers": 1})
     held = Lease.take(store.backend, spec.key)

@@ -127,3 +127,15 @@ def test_a_plan_takes_edits_that_the_inputs_mark() -> None:
     own = Upstream("marks", "views", "views")
     named = FilterConfig(views=("personal_data", "secrets", "of my own"))
     Filter.check_plan(named, {"documents": DOCUMENTS, "views": [own]})
+
+
+def test_views_of_an_artifact_whose_config_is_not_known_are_not_judged() -> None:
+    """Made by an older version of `signals`, say: the plan must neither crash nor refuse."""
+    documents = Upstream("documents", "documents", "documents")
+    for stage in (Signals, Dedup):
+        views = Upstream("old", "views", "views", stage=stage)
+        given = {"documents": [documents], "views": [views]}
+        if stage is Signals:
+            Filter.check_plan(FilterConfig(), given)
+        else:
+            Filter.check_plan(FilterConfig.parse({"personal_data": "keep"}, where="f"), given)
