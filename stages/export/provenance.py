@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from operator import is_
 from typing import TYPE_CHECKING, Any, Literal
 
 from artifacts_schema.manifest import InputRef, Manifest
@@ -204,7 +205,7 @@ class Provenance:
         for step in steps:
             found = Treatment.of(step)
             if found is not None:
-                yield replace(found, covers=self._coverage(data, lambda one, by=step: one is by))
+                yield replace(found, covers=self._coverage(data, partial(is_, step)))
 
     def _compared_with(self, step: Manifest) -> list[InputRef]:
         """Benchmarks that the contamination which a step was given was looked for in."""
