@@ -11,7 +11,14 @@ from artifacts_schema.identity import short
 from artifacts_schema.manifest import InputRef, Manifest
 from stages.export.architecture import architecture
 from stages.export.data_card import data_section
-from stages.export.provenance import HELD_OUT, Provenance, Relation, TrainingData, references_of
+from stages.export.provenance import (
+    HELD_OUT,
+    Origin,
+    Provenance,
+    Relation,
+    TrainingData,
+    references_of,
+)
 from stages.model.config import ModelConfig
 from stages.model.huggingface import family_of
 
@@ -76,23 +83,40 @@ def model_card(
     dtype: str,
     lineage: Mapping[str, Any],
     data: Sequence[TrainingData],
+    origins: Sequence[Origin],
     evaluations: Sequence[Evaluation],
     verified: Verification,
+    *,
+    rounded: bool,
 ) -> str:
-    """`README.md`: YAML front matter as the Hub reads it, then sections for people."""
+    """`README.md`: YAML front matter as the Hub reads it, then sections for people.
+
+    `rounded`: the release holds other numbers than the checkpoint, which was measured.
+    """
     own = [evaluation for evaluation in evaluations if evaluation.relation == "release"]
     sections = [
         front_matter(release, own),
-        f"# {release.name}\n\n{release.description}",
+        f"# {release.name}\n\n{release.description or _described(data, origins)}",
         f"## Architecture\n\n{architecture(model, dtype)}",
         _use(release, model, verified, lineage["state"].get("chat_template")),
-        _evaluations(own),
+        _evaluations(own, dtype if rounded else None),
         *_of_other_checkpoints(evaluations),
-        data_section(data, _planted(evaluations)),
+        data_section(data, origins, _planted(evaluations)),
         _limits(model, own),
         _lineage(lineage),
     ]
     return "\n\n".join(sections) + "\n"
+
+
+def _described(data: Sequence[TrainingData], origins: Sequence[Origin]) -> str:
+    """What a model is that nobody described."""
+    if not data:
+        return "A language model that was not trained with Ingot."
+    if any(one.recorded for one in origins):
+        return "A language model trained with Ingot from imported weights."
+    if origins:
+        return "A language model trained with Ingot from weights of which nothing is on record."
+    return "A language model trained from scratch with Ingot."
 
 
 def front_matter(release: ExportConfig, own: Sequence[Evaluation]) -> str:
@@ -244,12 +268,15 @@ def chat_template_sentence(template: Mapping[str, Any] | None) -> str:
 SCORES_NOTE = (
     "Accuracy by log-likelihood of the choices (`by_bytes`: divided by their UTF-8 bytes), with "
     "Wilson's interval, baseline chance; bits per UTF-8 byte, lower is better, baseline the "
-    "token-unigram model. `_clean`: without items that share an n-gram with the training text. "
-    "Computed in float32."
+    "token-unigram model. `_clean`: without items that share an n-gram with the corpus that "
+    "the evaluation was given. Computed in float32."
 )
 
 
-def _evaluations(own: Sequence[Evaluation]) -> str:
+def _evaluations(own: Sequence[Evaluation], rounded_to: str | None) -> str:
+    """Scores of the release; `rounded_to` is the type that changed its numbers after they were
+    measured.
+    """
     parts = ["## Evaluation"]
     if not own:
         parts.append("This checkpoint was released without an evaluation.")
@@ -263,6 +290,10 @@ def _evaluations(own: Sequence[Evaluation]) -> str:
             parts.append(f"Sample ({row['form']}, prompt first):\n\n    {written}")
     if any(evaluation.of_model for evaluation in own):
         parts.insert(1, SCORES_NOTE)
+        if rounded_to is not None:
+            parts.insert(
+                2, f"Scores are of the checkpoint before its weights were stored as {rounded_to}."
+            )
     return "\n\n".join(parts)
 
 

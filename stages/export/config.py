@@ -17,9 +17,10 @@ class ExportConfig(Config):
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,95}$",
         description="Name of the model, as a repository may be called.",
     )
-    description: str = Field(
-        default="A language model trained from scratch with Ingot.",
-        description="What the model is, in a sentence or two, for the card.",
+    description: str | None = Field(
+        default=None,
+        description="What the model is, in a sentence or two, for the card; by default whether "
+        "Ingot trained it, and whether from scratch.",
     )
     license: str | None = Field(
         default=None, description="Identifier of the licence on the Hub, e.g. apache-2.0."

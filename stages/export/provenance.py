@@ -7,8 +7,9 @@ name. A claim about data holds only if every way from the training stage to the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from operator import is_
 from typing import TYPE_CHECKING, Any, Literal
 
 from artifacts_schema.manifest import InputRef, Manifest
@@ -38,6 +39,8 @@ class Treatment:
     redacted: tuple[str, ...]
     dropped: tuple[str, ...]
     kept: tuple[str, ...]
+    covers: Coverage = "all"
+    """How much of the data went through this step."""
 
     @classmethod
     def of(cls, manifest: Manifest) -> Treatment | None:
@@ -59,6 +62,33 @@ class Treatment:
 
 
 @dataclass(frozen=True)
+class Applied:
+    """Benchmarks or a list of documents to forget, and to how much of the data it was applied."""
+
+    given: InputRef
+    covers: Coverage
+
+    def plain(self) -> dict[str, str]:
+        """For `ingot.json`."""
+        return {**_plain(self.given), "covers": self.covers}
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A checkpoint whose weights a training stage began with, and whose own data is not known.
+
+    It was imported, or (`recorded` is false) collected from the store since.
+    """
+
+    checkpoint: InputRef
+    recorded: bool
+
+    def plain(self) -> dict[str, Any]:
+        """For `ingot.json`."""
+        return {**_plain(self.checkpoint), "recorded": self.recorded}
+
+
+@dataclass(frozen=True)
 class TrainingData:
     """One output that a training stage read, and what was done to it on its way."""
 
@@ -66,9 +96,10 @@ class TrainingData:
     data: InputRef
     treatments: tuple[Treatment, ...]
     personal_data: Coverage
-    benchmarks: tuple[InputRef, ...]
+    benchmarks: tuple[Applied, ...]
     decontaminated: Coverage
-    forget_lists: int
+    """How much was compared with any benchmark, also with one that is no longer in the store."""
+    forget_lists: tuple[Applied, ...]
 
     def plain(self) -> dict[str, Any]:
         """For `ingot.json`."""
@@ -81,6 +112,7 @@ class TrainingData:
                     {
                         "stage": one.step[0],
                         "key": one.step[1],
+                        "covers": one.covers,
                         "redacted": list(one.redacted),
                         "dropped": list(one.dropped),
                         "kept": list(one.kept),
@@ -90,9 +122,9 @@ class TrainingData:
             },
             "decontaminated": {
                 "covers": self.decontaminated,
-                "benchmarks": [_plain(one) for one in self.benchmarks],
+                "benchmarks": [one.plain() for one in self.benchmarks],
             },
-            "forget_lists": self.forget_lists,
+            "forget_lists": [one.plain() for one in self.forget_lists],
         }
 
 
@@ -138,29 +170,61 @@ class Provenance:
             self._described((manifest.stage, manifest.key), reference)
             for manifest in self.manifests
             if any(output.kind == "checkpoint" for output in manifest.outputs.values())
-            for role, references in manifest.inputs.items()
-            if role != HELD_OUT
-            for reference in references
-            if reference.kind in TRAINED_ON
+            for reference in _trained_on(manifest)
         ]
+
+    def origins(self) -> list[Origin]:
+        """Checkpoints that the release's weights began with and that no stage here trained."""
+        found: dict[Name, Origin] = {}
+        weights = list(self.manifests[:1])
+        for manifest in weights:
+            for reference in references_of(manifest, "checkpoint"):
+                name = (reference.stage, reference.key)
+                above = self._by_name.get(name)
+                if above is None:
+                    found[name] = Origin(reference, recorded=False)
+                elif _trained_on(above) or _has(above, "checkpoint"):
+                    weights.append(above)
+                else:
+                    found[name] = Origin(reference, recorded=True)
+        return list(found.values())
 
     def _described(self, trained: Name, data: InputRef) -> TrainingData:
         steps = list(self._records_above(data))
-        treatments = [found for step in steps if (found := Treatment.of(step)) is not None]
-        contamination = [r for step in steps for r in references_of(step, "contamination")]
-        looked = [self._by_name.get((r.stage, r.key)) for r in contamination]
-        benchmarks = [
-            r for one in looked if one is not None for r in references_of(one, "benchmarks")
-        ]
         return TrainingData(
             trained,
             data,
-            tuple(treatments),
+            tuple(self._treatments(data, steps)),
             self._coverage(data, lambda step: Treatment.of(step) is not None),
-            tuple({reference.digest: reference for reference in benchmarks}.values()),
+            self._applied(data, steps, self._compared_with),
             self._coverage(data, lambda step: _has(step, "contamination")),
-            len({r.digest for step in steps for r in references_of(step, "exclusions")}),
+            self._applied(data, steps, lambda step: references_of(step, "exclusions")),
         )
+
+    def _treatments(self, data: InputRef, steps: Sequence[Manifest]) -> Iterator[Treatment]:
+        for step in steps:
+            found = Treatment.of(step)
+            if found is not None:
+                yield replace(found, covers=self._coverage(data, partial(is_, step)))
+
+    def _compared_with(self, step: Manifest) -> list[InputRef]:
+        """Benchmarks that the contamination which a step was given was looked for in."""
+        looked = [self._by_name.get((r.stage, r.key)) for r in references_of(step, "contamination")]
+        return [r for one in looked if one is not None for r in references_of(one, "benchmarks")]
+
+    def _applied(
+        self,
+        data: InputRef,
+        steps: Sequence[Manifest],
+        given: Callable[[Manifest], list[InputRef]],
+    ) -> tuple[Applied, ...]:
+        """What the steps were `given`, each content once, with the share of the data it reached."""
+
+        def covers(digest: str) -> Coverage:
+            return self._coverage(data, lambda step: digest in {r.digest for r in given(step)})
+
+        found = {reference.digest: reference for step in steps for reference in given(step)}
+        return tuple(Applied(one, covers(digest)) for digest, one in found.items())
 
     def _records_above(self, data: InputRef) -> Iterator[Manifest]:
         """Every step that the records went through, nearest first, each once."""
@@ -196,6 +260,17 @@ def references_of(manifest: Manifest, *kinds: str) -> list[InputRef]:
     """What a step was given of these kinds."""
     given = manifest.inputs.values()
     return [one for references in given for one in references if one.kind in kinds]
+
+
+def _trained_on(manifest: Manifest) -> list[InputRef]:
+    """What a stage was given to train a model on; nothing where it trains none."""
+    return [
+        reference
+        for role, references in manifest.inputs.items()
+        if role != HELD_OUT
+        for reference in references
+        if reference.kind in TRAINED_ON
+    ]
 
 
 def _has(manifest: Manifest, kind: str) -> bool:

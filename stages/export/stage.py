@@ -52,7 +52,7 @@ class Export(Stage):
             shape = model.config
             weights = ReleasedWeights.of(shape, stored, config.dtype)
             files = model_folder(shape, tokenizer, described, weights.dtype)
-            round_weights(model, stored, config.dtype)
+            rounded = round_weights(model, stored, config.dtype)
             tokens = write_probes(model, tokenizer, described, probes)
             del model  # The process that loads the release needs the memory.
 
@@ -67,7 +67,7 @@ class Export(Stage):
 
         provenance = Provenance.of(checkpoint)
         measured = [Evaluation.read(evaluation, provenance) for evaluation in evaluations]
-        data = provenance.training_data()
+        data, origins = provenance.training_data(), provenance.origins()
         lineage = {
             "checkpoint": _named(checkpoint),
             "evaluations": [
@@ -79,9 +79,20 @@ class Export(Stage):
                 for given, evaluation in zip(evaluations, measured, strict=True)
             ],
             "training_data": [one.plain() for one in data],
+            "began_with": [one.plain() for one in origins],
             "state": checkpoint.read_json("state.json"),
         }
-        card = model_card(config, shape, weights.dtypes, lineage, data, measured, verified)
+        card = model_card(
+            config,
+            shape,
+            weights.dtypes,
+            lineage,
+            data,
+            origins,
+            measured,
+            verified,
+            rounded=rounded,
+        )
         files["ingot.json"] = to_json({"lineage_format": 2, **lineage})
         files["README.md"] = card.encode()
         for name in names:

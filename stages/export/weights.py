@@ -155,8 +155,12 @@ def converted(weight: Tensor, dtype: torch.dtype, name: str) -> Tensor:
     return found
 
 
-def round_weights(model: Decoder, stored: StoredWeights, dtype: str) -> None:
-    """Give `model`, in float32, the numbers that the release will hold."""
+def round_weights(model: Decoder, stored: StoredWeights, dtype: str) -> bool:
+    """Give `model`, in float32, the numbers that the release will hold; whether any is another."""
+    changed = False
     for name, weight in model.state_dict().items():
         chosen = stored.specs[name].dtype if dtype == "keep" else DTYPES[dtype]
-        weight.copy_(converted(weight, chosen, name))
+        released = converted(weight, chosen, name).to(weight.dtype)
+        changed = changed or not torch.equal(released, weight)
+        weight.copy_(released)
+    return changed

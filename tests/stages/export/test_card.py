@@ -11,7 +11,7 @@ import yaml
 from artifacts_schema.manifest import InputRef
 from stages.export.card import Evaluation, at_chance, front_matter, model_card, results_table
 from stages.export.config import ExportConfig
-from stages.export.provenance import TrainingData, Treatment
+from stages.export.provenance import Applied, Origin, TrainingData, Treatment
 from stages.export.verify import Verification
 from stages.model.config import ModelConfig
 from stages.model.count import count_parameters
@@ -56,8 +56,13 @@ def evaluated(*rows, relation="release", samples=(), corpus=False, letter="e", *
     )
 
 
-def card_of(*evaluations, data=(), lineage=LINEAGE):
-    return model_card(ExportConfig(), MODEL, "float32", lineage, data, evaluations, VERIFIED)
+def card_of(
+    *evaluations, data=(), origins=(), lineage=LINEAGE, dtype="float32", rounded=False, **config
+):
+    return model_card(
+        ExportConfig(**config), MODEL, dtype, lineage, data, origins, evaluations, VERIFIED,
+        rounded=rounded,
+    )  # fmt: skip
 
 
 def section(card, title):
@@ -203,12 +208,15 @@ FILTERED = TrainingData(
     data=reference("pack", "b", "token_shards"),
     treatments=(Treatment(("filter", "c" * 64), ("email", "phone"), ("card",), ("secret",)),),
     personal_data="all",
-    benchmarks=(reference("benchmarks", "d", "benchmarks"),),
+    benchmarks=(Applied(reference("benchmarks", "d", "benchmarks"), "all"),),
     decontaminated="all",
-    forget_lists=2,
+    forget_lists=(
+        Applied(reference("forget", "1", "exclusions"), "all"),
+        Applied(reference("forget", "2", "exclusions"), "all"),
+    ),
 )
 RAW = TrainingData(
-    ("sft", "e" * 64), reference("conversations", "f", "conversations"), (), "none", (), "none", 0
+    ("sft", "e" * 64), reference("conversations", "f", "conversations"), (), "none", (), "none", ()
 )
 
 
@@ -226,10 +234,77 @@ def test_what_was_redacted_dropped_kept_and_looked_for_stands_by_training_stage(
 
 
 def test_what_holds_for_part_of_the_data_is_not_said_of_all():
-    part = replace(FILTERED, personal_data="part", decontaminated="part")
-    text = section(card_of(data=[part]), "Training data")
-    assert "Part of this data went through no step that looks for personal data." in text
-    assert "Compared in part with benchmarks" in text
+    in_part = Applied(reference("benchmarks", "e", "benchmarks"), "part")
+    forgotten = Applied(reference("forget", "3", "exclusions"), "part")
+    part = replace(
+        FILTERED,
+        treatments=(replace(FILTERED.treatments[0], covers="part"),),
+        personal_data="part",
+        benchmarks=(*FILTERED.benchmarks, in_part),
+        forget_lists=(*FILTERED.forget_lists, forgotten),
+    )
+    lines = section(card_of(data=[part]), "Training data").splitlines()
+    assert "- Part of this data went through no step that looks for personal data." in lines
+    (treated,) = [line for line in lines if "redacted" in line]
+    assert "by `filter/cccccccccccc`, which part of this data went through" in treated
+    compared = [line for line in lines if "compared with" in line.lower()]
+    assert ["`benchmarks/dddddddddddd`" in line for line in compared] == [True, False]
+    assert ["`benchmarks/eeeeeeeeeeee`" in line for line in compared] == [False, True]
+    assert [line.startswith("- Part of this data") for line in compared] == [False, True]
+    assert "- 2 lists of documents to forget applied." in lines
+    assert "- 1 list of documents to forget applied to part of this data." in lines
+
+
+@pytest.mark.parametrize(
+    ("covers", "start"), [("all", "- Compared"), ("part", "- Part of this data was compared")]
+)
+def test_benchmarks_that_were_collected_are_not_named_and_not_left_out(covers, start):
+    data = replace(FILTERED, benchmarks=(), decontaminated=covers)
+    assert f"{start} with benchmarks that were collected" in card_of(data=[data])
+
+
+IMPORTED = Origin(reference("import_model", "9"), recorded=True)
+
+
+def test_imported_weights_are_said_to_be_of_unknown_data():
+    text = section(card_of(data=[RAW], origins=[IMPORTED]), "Training data")
+    assert "`sft/eeeeeeeeeeee` was trained on" in text
+    (line,) = [line for line in text.splitlines() if "`import_model/999999999999`" in line]
+    assert "trained elsewhere" in line
+    assert "not known" in line
+
+
+@pytest.mark.parametrize(
+    ("data", "origins", "expected", "missing"),
+    [
+        ([RAW], [], "trained from scratch with Ingot", "imported"),
+        ([RAW], [IMPORTED], "trained with Ingot from imported weights", "scratch"),
+        ([RAW], [replace(IMPORTED, recorded=False)], "nothing is on record", "scratch"),
+        ([], [], "not trained with Ingot", "scratch"),
+    ],
+)
+def test_a_model_that_nobody_described_is_described_by_its_origin(data, origins, expected, missing):
+    card = card_of(data=data, origins=origins)
+    head = card.split("\n# ingot-model\n", 1)[1].split("\n## ", 1)[0]
+    assert expected in head
+    assert missing not in head
+    own = card_of(data=data, origins=origins, description="Mine.")
+    assert "Mine." in own
+    assert expected not in own
+
+
+def test_scores_say_that_the_weights_were_rounded_after_they_were_measured():
+    note = "before its weights were stored as bfloat16"
+    rounded = card_of(evaluated(row()), dtype="bfloat16", rounded=True)
+    assert note in section(rounded, "Evaluation")
+    assert note not in card_of(evaluated(row()), dtype="bfloat16")
+    assert note not in card_of(dtype="bfloat16", rounded=True)
+
+
+def test_a_clean_score_is_of_the_corpus_that_the_evaluation_was_given():
+    text = section(card_of(evaluated(row(metric="accuracy_clean"))), "Evaluation")
+    assert "with the corpus that the evaluation was given" in text
+    assert "with the training text" not in text
 
 
 def test_data_of_a_model_that_was_trained_elsewhere_is_not_known():

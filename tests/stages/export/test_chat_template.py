@@ -126,6 +126,19 @@ def test_after_fine_tuning_chatml_is_released_and_the_card_says_what_it_replaced
     assert "(snapshot llama)" in card
 
 
+def test_a_release_of_tuned_imported_weights_says_that_their_data_is_not_known(
+    run_stage, read_input, imported, tuned
+):
+    made = run_stage(Export, {}, {"checkpoint": [tuned(imported)]})
+    release = read_input(made, "release")
+    (origin,) = release.read_json("ingot.json")["began_with"]
+    assert (origin["stage"], origin["key"]) == ("import_model", imported[0].key)
+    card = release.read_bytes("README.md").decode()
+    assert f"`import_model/{imported[0].key[:12]}`, trained elsewhere" in card
+    assert "trained with Ingot from imported weights" in card
+    assert "scratch" not in card
+
+
 def test_a_base_model_has_a_template_from_its_fine_tuning_on(read_input, checkpoint, tuned):
     assert "chat_template" not in read_input(*checkpoint).read_json("tokenizer_config.json")
     after = read_input(*tuned(checkpoint))

@@ -107,8 +107,12 @@ def test_what_went_through_a_filter_is_covered_and_named():
     )  # fmt: skip
     found = provenance(*pretrained("filter/1"), step, looked, made("ingest/1", "documents"))
     (data,) = found.training_data()
-    assert (data.personal_data, data.decontaminated, data.forget_lists) == ("all", "all", 2)
-    assert [one.key for one in data.benchmarks] == ["1"]
+    assert (data.personal_data, data.decontaminated) == ("all", "all")
+    assert [(one.given.key, one.covers) for one in data.forget_lists] == [
+        ("1", "all"),
+        ("2", "all"),
+    ]
+    assert [(one.given.key, one.covers) for one in data.benchmarks] == [("1", "all")]
     assert [one.step for one in data.treatments] == [("filter", "1")]
     plain = data.plain()
     assert plain["personal_data"]["by"][0]["redacted"] == ["email", "secret"]
@@ -124,6 +128,71 @@ def test_a_source_that_went_past_the_filter_leaves_it_in_part():
     )
     (data,) = found.training_data()
     assert (data.personal_data, data.decontaminated) == ("part", "part")
+
+
+def test_two_filters_side_by_side_each_claim_their_part_alone():
+    """Filter 1 compares with benchmarks 1 and 3 and forgets a list; 2 with 2 and 3, no list."""
+    steps = []
+    for n in "12":
+        forgets = {"exclusions": [("forget/1", "exclusions")]} if n == "1" else {}
+        steps += [
+            filtered(
+                f"filter/{n}",
+                documents=[(f"ingest/{n}", "documents")],
+                contamination=[(f"decontaminate/{n}", "contamination")],
+                **forgets,
+            ),
+            made(
+                f"decontaminate/{n}", "contamination",
+                documents=[(f"ingest/{n}", "documents")],
+                benchmarks=[(f"benchmarks/{n}", "benchmarks"), ("benchmarks/3", "benchmarks")],
+            ),
+            made(f"ingest/{n}", "documents"),
+        ]  # fmt: skip
+    (data,) = provenance(*pretrained("filter/1", "filter/2"), *steps).training_data()
+    assert (data.personal_data, data.decontaminated) == ("all", "all")
+    covers = {one.given.key: one.covers for one in data.benchmarks}
+    assert covers == {"1": "part", "2": "part", "3": "all"}
+    assert [one.covers for one in data.forget_lists] == ["part"]
+    assert [(one.step[1], one.covers) for one in data.treatments] == [("1", "part"), ("2", "part")]
+
+
+def test_two_filters_in_a_row_both_claim_all():
+    first = filtered("filter/1", exclusions=[("forget/1", "exclusions")])
+    second = filtered(
+        "filter/2",
+        documents=[("filter/1", "documents")],
+        exclusions=[("forget/2", "exclusions")],
+    )
+    (data,) = provenance(*pretrained("filter/2"), second, first).training_data()
+    assert {one.given.key: one.covers for one in data.forget_lists} == {"1": "all", "2": "all"}
+    assert [one.covers for one in data.treatments] == ["all", "all"]
+
+
+def tuned(base, *above):
+    """sft/1 of the checkpoint `base`, which has the manifests `above`."""
+    run = made(
+        "sft/1", "checkpoint",
+        checkpoint=[(base, "checkpoint")],
+        conversations=[("conversations/1", "conversations")],
+    )  # fmt: skip
+    return provenance(run, *above, made("conversations/1", "conversations"), digest="of sft/1")
+
+
+def test_imported_weights_are_an_origin_whose_data_is_not_known():
+    imported = made("import_model/1", "checkpoint", snapshot=[("snapshot/1", "snapshot")])
+    (origin,) = tuned("import_model/1", imported).origins()
+    assert (origin.checkpoint.stage, origin.recorded) == ("import_model", True)
+    assert origin.plain()["digest"] == "of import_model/1"
+
+
+def test_weights_that_were_collected_are_an_origin_that_is_not_recorded():
+    (origin,) = tuned("pretrain/gone").origins()
+    assert (origin.checkpoint.key, origin.recorded) == ("gone", False)
+
+
+def test_weights_that_were_trained_here_from_the_start_have_no_origin():
+    assert tuned("pretrain/1", *pretrained("ingest/1")).origins() == []
 
 
 def test_what_was_collected_is_not_covered():

@@ -106,8 +106,10 @@ def test_only_evaluations_of_the_released_checkpoint_are_its_scores(
         for one in (checkpoint, base)
     )
     evaluations = [(others, "evaluation"), (own, "evaluation")]
-    made = run_stage(Export, {}, {"checkpoint": [checkpoint], "evaluation": evaluations})
+    config = {"dtype": "bfloat16"}  # The scores are of the float32 checkpoint.
+    made = run_stage(Export, config, {"checkpoint": [checkpoint], "evaluation": evaluations})
     release = read_input(made, "release")
+    assert "before its weights were stored as bfloat16" in release.read_bytes("README.md").decode()
     measured = release.read_json("ingot.json")["evaluations"]
     assert [one["of_this_release"] for one in measured] == [False, True]
     assert measured[0]["measured"][0]["digest"] == base[0].output("checkpoint").digest

@@ -13,7 +13,7 @@ from safetensors.torch import load, load_file, save
 
 from artifacts_schema.errors import InputError
 from stages.export.stage import Export
-from stages.export.weights import ReleasedWeights, StoredWeights, converted
+from stages.export.weights import ReleasedWeights, StoredWeights, converted, round_weights
 from stages.model.decoder import Decoder
 from stages.model.files import model_files, read_model
 from stages.model.huggingface import published_weights, to_config, to_weights
@@ -102,6 +102,20 @@ def test_weights_are_released_in_the_type_asked_for(source, dtype, expected, tmp
     assert {one.dtype for one in found.values()} == {expected}
     wanted = {name: one.to(source).to(expected) for name, one in to_weights(model).items()}
     assert all(torch.equal(found[name], wanted[name]) for name in wanted)
+
+
+@pytest.mark.parametrize(("source", "dtype", "expected"), [
+    (torch.float32, "keep", False),
+    (torch.float32, "bfloat16", True),
+    (torch.bfloat16, "keep", False),
+    (torch.bfloat16, "float32", False),
+])  # fmt: skip
+def test_weights_are_rounded_where_a_number_of_the_release_is_another(source, dtype, expected):
+    held = stored(Decoder(SHAPES["llama"], seed=3), source)
+    model = Decoder(SHAPES["llama"], seed=4)
+    model.load_state_dict({name: held.read(name).float() for name in held.specs})
+    with torch.no_grad():
+        assert round_weights(model, held, dtype) is expected
 
 
 def test_a_number_that_overflows_the_type_is_refused_by_name():
