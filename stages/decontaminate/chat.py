@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from artifacts_schema.kinds import KINDS
 from stages.decontaminate.report import document_table
-from stages.decontaminate.scan import ChatTable, scan_texts
+from stages.decontaminate.scan import TEXTS_AT_ONCE, ChatTable, scan_texts
 from stages.text.chat_rows import Piece, Row, pieces_of, texts_of
 
 if TYPE_CHECKING:
@@ -29,7 +29,12 @@ def scan_chat(item: ChatTable, out: ShardOutput, *, index: ShardResult) -> dict[
     """As `scan_shard` does it; places are those in the texts of a row one below the other."""
     pieces = [_pieces(row, item.chat.role) for row in item.chat.rows()]
     texts = [_BETWEEN.join(piece.text for piece in own) for own in pieces]
-    return scan_texts(pa.chunked_array([pa.array(texts, pa.string())]), out, index)
+    # One array of strings holds at most 2 GiB.
+    chunks = [
+        pa.array(texts[first : first + TEXTS_AT_ONCE], pa.string())
+        for first in range(0, len(texts), TEXTS_AT_ONCE)
+    ]
+    return scan_texts(pa.chunked_array(chunks, pa.string()), out, index)
 
 
 def report_chat(

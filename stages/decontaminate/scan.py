@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from stages.engine import Input, Shard, ShardOutput, ShardResult
     from stages.text.chat_rows import ChatShard
 
-_TEXTS_AT_ONCE = 256
+TEXTS_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,8 @@ def scan_texts(texts: pa.ChunkedArray, out: ShardOutput, index: ShardResult) -> 
     benchmarks = load_index(index)
     counts: list[NDArray[np.int64]] = []
     rows: list[tuple[int, int, int, int, int]] = []
-    for first in range(0, len(texts), _TEXTS_AT_ONCE):
-        batch = texts.slice(first, _TEXTS_AT_ONCE).to_pylist()
+    for first in range(0, len(texts), TEXTS_AT_ONCE):
+        batch = texts.slice(first, TEXTS_AT_ONCE).to_pylist()
         ngrams, matches = find_matches(batch, benchmarks)
         counts.append(ngrams)
         rows += [(first + place[0], *place[1:]) for place in _placed(batch, matches)]

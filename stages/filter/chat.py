@@ -33,6 +33,9 @@ from stages.text.chat_rows import ID_COLUMN, ChatShard, Row, chat_shards, texts_
 if TYPE_CHECKING:
     from stages.engine import Input, Shard, ShardOutput
 
+_ROWS_AT_ONCE = 1_000
+"""In a row group; one that holds 2 GiB of text or more cannot be read."""
+
 
 @dataclass(frozen=True)
 class ChatBeside:
@@ -150,13 +153,18 @@ def write_chat(
     """Write the kept rows of a shard and its ledger; return what was counted."""
     role, rows = item.chat.role, item.chat.rows()
     schema = KINDS[role].tables["*.parquet"].arrow()
-    table = pa.Table.from_pylist(rows, schema=schema)
-    ids = table[ID_COLUMN[role]]
-    final = assess_chat(item, ids, table["source"], config, exclusions)
+    ids, sources = (
+        pa.chunked_array([pa.array([row[name] for row in rows], pa.string())])
+        for name in (ID_COLUMN[role], "source")
+    )
+    final = assess_chat(item, ids, sources, config, exclusions)
     characters = [sum(len(text.text) for text in texts_of(row, role)) for row in rows]
     edits = _redacted(item, ids, rows, final.passes, config)
     kept = [row for row, stays in zip(rows, final.passes.tolist(), strict=True) if stays]
-    out.write_table(role, f"{item.id}.parquet", pa.Table.from_pylist(kept, schema=schema))
+    with out.table_writer(role, f"{item.id}.parquet", schema) as writer:
+        for first in range(0, len(kept), _ROWS_AT_ONCE):
+            batch = kept[first : first + _ROWS_AT_ONCE]
+            writer.write(pa.Table.from_pylist(batch, schema=schema))
     partners = pa.nulls(len(rows), pa.string())
     ledger = ledger_of(
         ids, check_names(config), final, partners, edits, pa.array(characters, pa.int64())

@@ -39,9 +39,8 @@ class ChatShard:
     path: str
 
     def rows(self) -> list[Row]:
-        """All rows."""
-        rows: list[Row] = self.shard.read().to_pylist()
-        return rows
+        """All rows; by row group, as pyarrow cannot read 2 GiB of nested text into one array."""
+        return [row for group in self.shard.row_groups() for row in group.to_pylist()]
 
     def ids(self, rows: Sequence[Row]) -> list[str]:
         """Their ids."""

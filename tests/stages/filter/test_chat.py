@@ -192,6 +192,18 @@ def test_side_tables_that_miss_a_conversation_are_refused(
         run_stage(Filter, {}, {})
 
 
+def test_no_row_group_of_the_kept_rows_is_too_large_to_be_read(
+    given: Any, run_stage: Any, read_input: Any, monkeypatch: Any
+) -> None:
+    """pyarrow cannot read a row group that holds 2 GiB of nested text."""
+    monkeypatch.setattr("stages.filter.chat._ROWS_AT_ONCE", 2)
+    talks = [given("conversations", {"0.parquet": TALKS})]
+    made = run_stage(Filter, {"personal_data": "keep"}, {"conversations": talks})
+    (shard,) = read_input(made, "conversations").shards()
+    groups = [group.to_pylist() for group in shard.row_groups()]
+    assert groups == [TALKS[:2], TALKS[2:4], TALKS[4:]]
+
+
 def test_two_workers_and_other_shards_decide_alike(
     chat: Any, beside: Any, run_stage: Any, read_table: Any, given: Any, decided: Manifest
 ) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from chat_data import MAIL, PAIRS, TALKS, call, conversation, message
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.text.chat_rows import Text, pieces_of, texts_of, with_text
+from stages.text.chat_rows import ChatShard, Text, pieces_of, texts_of, with_text
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=9),
@@ -74,6 +76,20 @@ def test_a_text_is_changed_at_its_place_alone() -> None:
     with_text(row, "messages/0/tool_calls/1/arguments", lambda text: text + "2")
     assert [one["arguments"] for one in row["messages"][0]["tool_calls"]] == ["{}", "[1]2"]
     assert row["messages"][0]["content"] == "one"
+
+
+def test_rows_are_read_by_row_group() -> None:
+    """pyarrow cannot read 2 GiB of nested text at once, but each of its row groups."""
+
+    class Nested:
+        def read(self) -> pa.Table:
+            raise pa.ArrowNotImplementedError("chunked array outputs")
+
+        def row_groups(self) -> Iterator[pa.Table]:
+            yield from (pa.Table.from_pylist([row]) for row in TALKS)
+
+    shard: Any = Nested()
+    assert ChatShard("a", "conversations", shard, "a").rows() == TALKS
 
 
 @pytest.mark.parametrize(
