@@ -7,6 +7,7 @@ make no views of it: they are made for pages.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -87,14 +88,24 @@ def _moved(span: Span, piece: Piece) -> Span:
 
 
 def _joined(found: list[Span], whole: Sequence[Span], pieces: Sequence[Piece]) -> list[Span]:
-    """`found`, and what of the spans in the whole text lies in a piece and is not among them."""
+    """`found`, and what of the spans in the whole text lies in a piece and is not among them.
+
+    All three are from left to right, without overlaps.
+    """
+    starts = [piece.start for piece in pieces]
+    begins, ends = [span.start for span in found], [span.end for span in found]
     more = list(found)
+    last = 0  # Two spans may touch one number or escape, which is replaced once.
     for span in whole:
-        for piece in pieces:
+        first = max(bisect_right(starts, span.start) - 1, 0)
+        for piece in pieces[first : bisect_left(starts, span.end)]:
             clipped = piece.clipped(span.start, span.end)
-            if clipped is None or any(s.start < clipped[1] and clipped[0] < s.end for s in more):
+            if clipped is None or clipped[0] < last:
                 continue
-            more.append(Span(*clipped, span.label, piece.replacement(span.replacement)))
+            before = bisect_left(begins, clipped[1]) - 1
+            if before < 0 or ends[before] <= clipped[0]:
+                more.append(Span(*clipped, span.label, piece.replacement(span.replacement)))
+                last = clipped[1]
     return more
 
 
