@@ -11,6 +11,7 @@ from stages.engine.reading.messages import (
     MessageFields,
     check_order,
     message,
+    moved,
     parse_message,
     parse_messages,
     take_tools,
@@ -28,8 +29,13 @@ def conversation_of(fields: dict[str, Any], origin: Origin) -> dict[str, Any]:
     """
     tools = take_tools(fields)
     messages, extra = _messages(fields)
+    size = len(messages)
     messages = with_system(fields, messages)
+    extra = moved(extra, len(messages) - size)
     check_order(messages)
+    prompt = fields.get("prompt")
+    if isinstance(prompt, str) and prompt.strip() in [one["content"].strip() for one in messages]:
+        del fields["prompt"]  # A copy in the metadata would not be redacted.
     return {
         "conversation_id": origin.id,
         "source": origin.source,
@@ -45,7 +51,7 @@ def _messages(fields: dict[str, Any]) -> tuple[list[Message], dict[str, MessageF
         if name in fields:
             return parse_messages(fields.pop(name))
     if "query" in fields and "answers" in fields:
-        return _calls(fields), {}
+        return _calls(fields)
     for name in ("instruction", "prompt", "question"):
         if name in fields:
             return _pair(fields, name)
@@ -53,13 +59,13 @@ def _messages(fields: dict[str, Any]) -> tuple[list[Message], dict[str, MessageF
     raise BadExample("unknown_shape", rename_hint(fields, many or ("prompt", "completion")))
 
 
-def _calls(fields: dict[str, Any]) -> list[Message]:
+def _calls(fields: dict[str, Any]) -> tuple[list[Message], dict[str, MessageFields]]:
     """xLAM's rows (Salesforce's function-calling-60k): a query, and the calls that answer it."""
     query = fields.pop("query")
     if not isinstance(query, str):
         raise BadExample("no_text_content", "'query' is no text")
-    answer = {"role": "assistant", "tool_calls": fields.pop("answers")}
-    return [message("user", query), parse_message(answer)[0]]
+    answer, extra = parse_message({"role": "assistant", "tool_calls": fields.pop("answers")})
+    return [message("user", query), answer], {"1": extra} if extra else {}
 
 
 def _pair(fields: dict[str, Any], asked: str) -> tuple[list[Message], dict[str, MessageFields]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -12,6 +13,7 @@ from stages.engine.reading.messages import (
     MessageFields,
     check_order,
     message,
+    moved,
     parse_messages,
     take_tools,
     with_message_fields,
@@ -34,14 +36,17 @@ def preference_of(fields: dict[str, Any], origin: Origin) -> dict[str, Any]:
     rejected, rejected_extra = _answer(fields.pop("rejected"))
     prompt_extra: dict[str, MessageFields] = {}
     if chosen[0]["role"] == rejected[0]["role"] == "assistant":
-        prompt, prompt_extra = _prompt(fields)
-        prompt = with_system(fields, prompt)
-        check_order(prompt, last=("user", "tool"))
+        start, prompt_extra = _prompt(fields)
     else:
-        prompt, chosen, rejected = _split(chosen, rejected)
-        _drop_repeated(fields, prompt)
-        prompt = with_system(fields, prompt)
-    for answer in (chosen, rejected):
+        start, chosen, rejected = _split(chosen, rejected)
+    answers = (chosen, rejected)
+    if any(one["role"] in ("user", "system") for answer in answers for one in answer):
+        raise BadExample("prompts_differ", "chosen and rejected differ before their last answer")
+    check_order(start, last=("user", "tool"))
+    prompt = with_system(fields, start)
+    prompt_extra = moved(prompt_extra, len(prompt) - len(start))
+    _drop_repeated(fields, (start, prompt), answers)
+    for answer in answers:
         if not any(one["content"].strip() or one["tool_calls"] for one in answer):
             raise BadExample("empty_answer")
         check_order([*prompt, *answer])
@@ -74,33 +79,36 @@ def _split(
 ) -> tuple[list[Message], list[Message], list[Message]]:
     """(prompt, chosen, rejected) of two whole conversations.
 
-    The prompt ends where they part, or before the last message of the shorter one; after it only
-    the assistant and tools may speak.
+    The prompt ends where they part, or before the last message of the shorter one.
     """
     most = min(len(chosen), len(rejected)) - 1
     pairs = zip(chosen, rejected, strict=False)
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     size = min(shared, most)
-    prompt, answers = chosen[:size], (chosen[size:], rejected[size:])
-    if any(one["role"] in ("user", "system") for answer in answers for one in answer):
-        raise BadExample("prompts_differ", "chosen and rejected differ before their last answer")
-    check_order(prompt, last=("user", "tool"))
-    return prompt, *answers
+    return chosen[:size], chosen[size:], rejected[size:]
 
 
-def _drop_repeated(fields: dict[str, Any], prompt: list[Message]) -> None:
-    """Take a `prompt` field out that only repeats what the conversations tell."""
+def _drop_repeated(
+    fields: dict[str, Any], prompts: Sequence[list[Message]], answers: Sequence[list[Message]]
+) -> None:
+    """Take fields out that only repeat the prompt, or it and an answer.
+
+    Nothing redacts a copy in the metadata. `prompts` is the prompt without and with the row's
+    system prompt.
+    """
     value = fields.get("prompt")
-    texts = [one["content"].strip() for one in prompt]
+    texts = [one["content"].strip() for prompt in prompts for one in prompt]
     if isinstance(value, str) and value.strip() in texts:
         del fields["prompt"]
-    elif isinstance(value, list):
-        try:
-            messages, extra = parse_messages(value)
-        except BadExample:
-            return
-        if messages == prompt and not extra:
-            del fields["prompt"]
+    told = [[*prompt, *answer] for prompt in prompts for answer in ([], *answers)]
+    for name in ("prompt", "messages", "conversations"):
+        if isinstance(fields.get(name), list):
+            try:
+                messages, extra = parse_messages(fields[name])
+            except BadExample:
+                continue
+            if messages in told and not extra:
+                del fields[name]
 
 
 def _stripped(answer: list[Message]) -> list[Message]:

@@ -86,6 +86,8 @@ def parse_message(value: Any) -> tuple[Message, MessageFields]:
     calls = [_tool_call(part, fields, position) for position, part in enumerate(parts)]
     if name in _CALL_ROLES and not calls and (spelt := _spelt_calls(content, fields)):
         content, calls = "", spelt
+    if calls and role != "assistant":
+        raise BadExample("bad_tool_call", f"calls by {role}")
     if content is None:
         if not calls:
             raise BadExample("no_text_content", "no content")
@@ -151,8 +153,8 @@ def take_tools(fields: dict[str, Any]) -> str | None:
             value = [value]
         if isinstance(value, list):
             del fields[name]
-            tools = [_parsed_tool(tool) for tool in value]
-            return _json(tools) if tools else None
+            if value:
+                return _json([_parsed_tool(tool) for tool in value])
     return None
 
 
@@ -163,6 +165,11 @@ def with_system(fields: dict[str, Any], messages: list[Message]) -> list[Message
         del fields["system"]
         return [message("system", system), *messages]
     return messages
+
+
+def moved(extra: Mapping[str, MessageFields], by: int) -> dict[str, MessageFields]:
+    """Other fields of messages, whose positions are `by` further on."""
+    return {str(int(position) + by): fields for position, fields in extra.items()}
 
 
 def with_message_fields(
@@ -251,7 +258,8 @@ def _tool_call(call: Any, rest: MessageFields, position: int = 0) -> dict[str, A
     name = inner.get("name")
     if not isinstance(name, str) or not name.strip():
         raise BadExample("bad_tool_call", "a call without the name of a tool")
-    arguments = next((inner[k] for k in ("arguments", "parameters", "input") if k in inner), None)
+    given = (inner.get(key) for key in ("arguments", "parameters", "input"))
+    arguments = next((value for value in given if value is not None), None)
     index = call.get("id")
     return {
         "id": None if index is None else str(index),

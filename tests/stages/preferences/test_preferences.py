@@ -55,6 +55,15 @@ def test_shapes_of_data_sets(fields: dict[str, Any]) -> None:
         ({"prompt": " ", "chosen": "yes", "rejected": "no"}, "empty_message"),
         ({"prompt": [USER, GOOD], "chosen": "yes", "rejected": "no"}, "wrong_last_role"),
         ({"chosen": [USER, GOOD], "rejected": [{**USER, "content": "p"}, BAD]}, "prompts_differ"),
+        ({"prompt": "q", "chosen": [GOOD, USER, GOOD], "rejected": "no"}, "prompts_differ"),
+        (
+            {"prompt": "q", "chosen": "yes", "rejected": [BAD, message("system", "s"), BAD]},
+            "prompts_differ",
+        ),
+        (
+            {"system": "s", "chosen": [message("tool", "t"), GOOD], "rejected": "no"},
+            "wrong_last_role",
+        ),
         ({"prompt": "q", "chosen": 5, "rejected": "no"}, "not_messages"),
     ],
 )

@@ -102,6 +102,50 @@ def test_a_query_is_answered_by_calls_as_in_xlam():
     assert json.loads(made["metadata"]) == {"id": 3}
 
 
+@pytest.mark.parametrize("name", ["arguments", "parameters", "input"])
+def test_arguments_are_those_of_the_key_that_has_any(name):
+    """Parquet files have every key in every call."""
+    call = {"name": "f", "arguments": None, "parameters": None, "input": None, name: {"x": 1}}
+    made, rest = parse_message({"role": "assistant", "tool_calls": [call]})
+    assert made["tool_calls"] == [{"id": None, "name": "f", "arguments": '{"x": 1}'}]
+    assert rest == {}
+
+
+def test_other_fields_of_calls_in_xlam_are_kept_where_their_message_is():
+    answers = [{"name": "f", "arguments": {}}, {"name": "g", "arguments": {}, "score": 5}]
+    row = {"query": "q", "answers": answers}
+    for fields, position in ((row, "1"), ({**row, "system": "s"}, "2")):
+        made = conversation_of(dict(fields), ORIGIN)
+        kept = json.loads(made["metadata"])["message_fields"]["messages"]
+        assert kept == {position: {"other_tool_call_fields": {"1": {"score": 5}}}}
+        assert len(made["messages"][int(position)]["tool_calls"]) == 2
+
+
+def test_fields_of_messages_after_a_system_prompt_bear_their_position_in_the_row():
+    asked = [{**USER, "lang": "de"}]
+    talk = {"messages": [*asked, ANSWER], "system": "s"}
+    pair = {"prompt": asked, "chosen": "a", "rejected": "b", "system": "s"}
+    made = conversation_of(talk, ORIGIN), preference_of(pair, ORIGIN)
+    kept = [json.loads(row["metadata"])["message_fields"] for row in made]
+    assert kept == [{name: {"1": {"lang": "de"}}} for name in ("messages", "prompt")]
+
+
+@pytest.mark.parametrize("empty", [[], "", "[]"])
+def test_empty_tools_do_not_hide_functions(empty):
+    row = {"messages": [USER, ANSWER], "tools": empty}
+    made = conversation_of({**row, "functions": [WEATHER]}, ORIGIN)
+    assert (json.loads(made["tools"]), made["metadata"]) == ([WEATHER], "{}")
+    assert conversation_of(row, ORIGIN)["tools"] is None
+
+
+@pytest.mark.parametrize("role", ["user", "tool", "system"])
+def test_only_the_assistant_calls_tools(role):
+    """ChatML as it is trained on and as a release's template has it differ for other callers."""
+    with pytest.raises(BadExample) as found:
+        parse_message({"role": role, "content": "q", "tool_calls": [CALL]})
+    assert found.value.reason == "bad_tool_call"
+
+
 @pytest.mark.parametrize(
     "said",
     [
@@ -222,3 +266,41 @@ def test_ultrafeedback_repeats_its_prompt_and_another_prompt_is_kept():
     assert json.loads(made["metadata"]) == {"score_chosen": 8.0}
     made = preference_of({"prompt": "another", **rows}, ORIGIN)
     assert json.loads(made["metadata"]) == {"prompt": "another"}
+
+
+def test_a_prompt_that_repeats_a_message_is_not_kept_beside_it():
+    talk = {"messages": [{"role": "user", "content": "q "}, ANSWER]}
+    for prompt, kept in ((" q", {}), ("another", {"prompt": "another"})):
+        made = conversation_of({**talk, "prompt": prompt}, ORIGIN)
+        assert json.loads(made["metadata"]) == kept
+
+
+@pytest.mark.parametrize("name", ["messages", "conversations"])
+@pytest.mark.parametrize("system", [{}, {"system": "s"}])
+def test_a_conversation_that_repeats_the_pair_is_not_kept_beside_it(name, system):
+    other = message("assistant", "b")
+    answers = {"chosen": [ANSWER], "rejected": [other]}
+    whole = {side: [USER, *answer] for side, answer in answers.items()}
+    for fields in ({"prompt": "q", **answers}, whole, {"prompt": [USER], **whole}):
+        for said in whole.values():
+            row = {
+                **fields,
+                **system,
+                name: [{"role": m["role"], "value": m["content"]} for m in said],
+            }
+            made = preference_of(row, ORIGIN)
+            assert made["metadata"] == "{}"
+            assert (made["prompt"][-1], made["chosen"], made["rejected"]) == (
+                USER,
+                [ANSWER],
+                [other],
+            )
+
+
+@pytest.mark.parametrize(
+    "said", [[USER, message("assistant", "c")], [USER, {**ANSWER, "lang": "de"}], "text", [5]]
+)
+def test_a_conversation_that_tells_more_than_the_pair_is_kept(said):
+    row = {"prompt": "q", "chosen": "a", "rejected": "b", "messages": said}
+    made = preference_of(row, ORIGIN)
+    assert json.loads(made["metadata"]) == {"messages": said}
