@@ -132,5 +132,6 @@ def _rows(context: Context) -> Iterator[dict[str, Any]]:
     columns = ["preference_id", "source", "prompt", "chosen", "rejected", "tools"]
     for given in context.many("preferences"):
         for shard in given.shards():
-            yield from shard.read(columns).to_pylist()
+            for group in shard.row_groups(columns):
+                yield from group.to_pylist()
             context.check_stop()

@@ -103,5 +103,6 @@ def read_conversations(
 def _rows(context: Context) -> Iterator[dict[str, Any]]:
     for given in context.many("conversations"):
         for shard in given.shards():
-            yield from shard.read(["conversation_id", "source", "messages", "tools"]).to_pylist()
+            for group in shard.row_groups(["conversation_id", "source", "messages", "tools"]):
+                yield from group.to_pylist()
             context.check_stop()
