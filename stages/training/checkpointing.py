@@ -222,7 +222,8 @@ class RollingCheckpoints:
                 continue
             self._withdraw_parts(position)
             if self.state is not None and folder.name not in self.state.published():
-                self._publish(folder, self.run_log.parts())
+                # Later parts are measured again: published now, they would not be once more.
+                self._publish(folder, self.run_log.parts_of(position))
             averages = folder / AVERAGES
             return Saved(
                 weights=load_file(folder / WEIGHTS),

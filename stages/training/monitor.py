@@ -86,6 +86,10 @@ class RunLog:
         left = position.bytes if position else 0
         return [part for part, size in self._until(left) if part.stat().st_size == size]
 
+    def parts_of(self, position: Position) -> list[Path]:
+        """The parts up to the one in which `position` lies; only that one may hold more."""
+        return [part for part, _ in self._until(position.bytes)]
+
     def holds(self, position: Position) -> bool:
         """Whether the log still begins with what was there at `position`."""
         digest = hashlib.sha256()

@@ -117,3 +117,22 @@ def test_parts_behind_the_checkpoint_that_goes_on_are_withdrawn(machine, monkeyp
         f"measurements-{number:06d}" for number in range(kept)
     ]
     assert len(checkpoints) == 2
+
+
+def test_what_was_measured_after_the_last_checkpoint_is_not_published(machine, monkeypatch):
+    """Closed parts of it would stand for what is measured again, and differ from that."""
+    monkeypatch.setattr(monitor, "PART_BYTES", 60)
+    one = machine("one")
+    with monkeypatch.context() as killed:
+        killed.setattr(State, "publish", lambda *_: False)
+        train(one, 1, 2, 3)
+        log = RunLog(one.folder / "measurements")
+        for step in range(4, 10):
+            log.append("metrics", {"training_step": step, "measured": "before the kill"})
+        log.close()
+    train(one)
+    assert [name for name in one.published() if name.startswith("measurements-")] == [
+        "measurements-000000"
+    ]
+    train(one, *range(4, 10))
+    assert train(machine("two")) == (9, list(range(1, 10)))
