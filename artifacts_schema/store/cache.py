@@ -14,10 +14,11 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from artifacts_schema.errors import CorruptArtifact, StoreError, UsageError
 from artifacts_schema.manifest import File
@@ -26,8 +27,17 @@ from artifacts_schema.store.backend import Backend
 IN_USE_SECONDS = 600.0
 """A copy that was asked for so short ago is not removed: its reader may not have opened it yet."""
 ABANDONED_SECONDS = 86_400.0
+LOCK_POLL_SECONDS = 0.5
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BLOCK = 1 << 20
+
+
+def _nobody_to_tell() -> None:
+    """What `on_wait` is in a process that nobody watches."""
+
+
+on_wait: Callable[[], None] = _nobody_to_tell
+"""Called every now and then while this process waits for another one to make a copy."""
 
 
 def cache_folder() -> Path:
@@ -131,10 +141,14 @@ class Room:
         for path in self.folder.glob("??/*"):
             with suppress(FileNotFoundError):
                 status = path.stat()
-                if path.suffix == ".partial" and time.time() - status.st_mtime > ABANDONED_SECONDS:
+                if path.suffix in (".partial", ".lock") and _is_abandoned(status.st_mtime):
                     path.unlink()
                 elif path.suffix != ".lock":
                     yield _Copy(path, status.st_size, status.st_mtime)
+
+
+def _is_abandoned(modified: float) -> bool:
+    return time.time() - modified > ABANDONED_SECONDS
 
 
 class NoRoom(StoreError):
@@ -190,8 +204,20 @@ def _made(folder: Path) -> Path:
 
 @contextmanager
 def _only_here(copy: Path) -> Iterator[None]:
-    """One process of this machine at a time makes a copy; a dead one leaves no lock."""
-    with open(copy.with_name("fill.lock"), "wb") as lock:
-        with suppress(OSError):  # A file system without locks: both make it, and one rename wins.
-            fcntl.flock(lock, fcntl.LOCK_EX)
+    """One process of this machine at a time makes this copy; a dead one leaves no lock."""
+    with open(copy.with_name(f"{copy.name}.lock"), "wb") as lock:
+        while _is_locked_elsewhere(lock):
+            on_wait()
+            time.sleep(LOCK_POLL_SECONDS)
         yield
+
+
+def _is_locked_elsewhere(lock: BinaryIO) -> bool:
+    """Whether another process has the lock; this one has it from now on otherwise."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # A file system without locks: both make it, and one rename wins.
+        return False
+    return False

@@ -114,10 +114,11 @@ class State:
         warning: the next set may do better, and the work goes on from what lies here. Raises
         LeaseLost once another run has taken the key over.
         """
-        self.check()
         if self.backend.local:
+            self.check()
             return True
         try:
+            self.check()
             before = self.inherited.get(name)
             if before is None:
                 self._remove(self.place, name)

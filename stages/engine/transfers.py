@@ -20,6 +20,7 @@ from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
 from artifacts_schema.errors import Stopped
+from artifacts_schema.store import cache
 
 TICK = 0.2
 """Seconds after which a waiting fetch looks for a stop."""
@@ -237,6 +238,7 @@ def tell_to(sender: Connection) -> None:
             send()
 
     _watch.tell, _watch.waits = tell, waits
+    cache.on_wait = waits
 
 
 def _shortened(name: str) -> str:

@@ -25,6 +25,7 @@ from torch import Tensor
 from artifacts_schema.errors import StoreError
 from artifacts_schema.files import exists, names_in
 from artifacts_schema.store.points import reached
+from artifacts_schema.store.refusals import Unreachable
 from stages.training import sealed
 from stages.training.background import Background
 from stages.training.host_memory import HostMemory
@@ -108,6 +109,8 @@ class RollingCheckpoints:
         """Training step and tensors of the last copy."""
         self.refused: list[tuple[str, str]] = []
         """Name and fault of each checkpoint that the last call of `newest` did not take."""
+        self._to_withdraw: set[str] = set()
+        """Checkpoints that are removed here, and perhaps not yet where they were published."""
 
     def save(
         self,
@@ -222,7 +225,8 @@ class RollingCheckpoints:
                 continue
             self._withdraw_parts(position)
             if self.state is not None and folder.name not in self.state.published():
-                self._publish(folder, self.run_log.parts())
+                # Later parts are measured again: published now, they would not be once more.
+                self._publish(folder, self.run_log.parts_of(position))
             averages = folder / AVERAGES
             return Saved(
                 weights=load_file(folder / WEIGHTS),
@@ -266,13 +270,24 @@ class RollingCheckpoints:
             stay |= set([one for one in folders if _step_of(one.name) >= horizon][-1:])
         for folder in folders:
             if folder not in stay:
-                self._remove(folder)
+                sealed.remove(folder)
+                self._to_withdraw.add(folder.name)
+        try:
+            self._withdraw_removed()
+        except Unreachable as error:
+            self.log.warning("older checkpoints stay in the store for now: %s", error)
 
     def _remove(self, folder: Path) -> None:
         """Here, and where it was published."""
         sealed.remove(folder)
-        if self.state is not None and folder.name in self.state.published():
-            self.state.withdraw(folder.name)
+        self._to_withdraw.add(folder.name)
+        self._withdraw_removed()
+
+    def _withdraw_removed(self) -> None:
+        if self.state is not None and self._to_withdraw:
+            for name in self._to_withdraw.intersection(self.state.published()):
+                self.state.withdraw(name)
+        self._to_withdraw.clear()
 
     def _publish(self, folder: Path, parts: Sequence[Path]) -> None:
         """Keep a whole checkpoint and what lies beside it for other machines.
@@ -282,13 +297,18 @@ class RollingCheckpoints:
         """
         if self.state is None:
             return
-        published = self.state.published()
+        try:
+            published = self.state.published()
+        except Unreachable as error:
+            self.log.warning("%s is kept on this machine only: %s", folder.name, error)
+            return
         for part in parts[:-1]:
             name = _PART + part.stem
             if name not in published and not self.state.publish(name, part):
                 return
         beside = [path for path in self.beside if exists(path)]
-        self.state.publish(folder.name, folder, *parts[-1:], *beside)
+        if self.state.publish(folder.name, folder, *parts[-1:], *beside):
+            self._to_withdraw.discard(folder.name)  # After a rollback: made anew.
 
     def _withdraw_parts(self, position: Position | None) -> None:
         """Withdraw the parts of the log that reach beyond `position`: what follows is measured
@@ -301,8 +321,17 @@ class RollingCheckpoints:
                 self.state.withdraw(name)
 
     def _check_lease(self) -> None:
-        if self.state is not None:
+        """Raise LeaseLost once another run has taken the key over.
+
+        While the store cannot be reached, the last heartbeat counts: checkpoints go on here, in a
+        folder that no other run reads.
+        """
+        if self.state is None:
+            return
+        try:
             self.state.check()
+        except Unreachable:
+            self.state.check(ask=False)
 
 
 def _newest_first(folder: Path) -> list[Path]:

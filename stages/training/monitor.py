@@ -86,6 +86,10 @@ class RunLog:
         left = position.bytes if position else 0
         return [part for part, size in self._until(left) if part.stat().st_size == size]
 
+    def parts_of(self, position: Position) -> list[Path]:
+        """The parts up to the one in which `position` lies; only that one may hold more."""
+        return [part for part, _ in self._until(position.bytes)]
+
     def holds(self, position: Position) -> bool:
         """Whether the log still begins with what was there at `position`."""
         digest = hashlib.sha256()
@@ -169,9 +173,12 @@ def _hash_into(digest: Any, path: Path, size: int) -> None:
 def _cut(path: Path, size: int) -> None:
     """Keep the first `size` bytes, in a file of its own: a closed part may be linked elsewhere."""
     shorter = path.with_suffix(".partial")
-    with path.open("rb") as file:
-        shorter.write_bytes(file.read(size))
+    with path.open("rb") as file, shorter.open("wb") as target:
+        target.write(file.read(size))
+        target.flush()
+        os.fsync(target.fileno())  # It takes the place of what a checkpoint relies on.
     os.replace(shorter, path)
+    fsync_folder(path.parent)
 
 
 @dataclass(frozen=True)

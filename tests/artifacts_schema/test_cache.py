@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import os
 import threading
@@ -13,6 +14,7 @@ import pytest
 
 from artifacts_schema.errors import CorruptArtifact, StoreError, UsageError
 from artifacts_schema.manifest import File
+from artifacts_schema.store import cache
 from artifacts_schema.store.cache import cache_folder, cached, size_limit
 from artifacts_schema.store.verify import checked_path
 
@@ -218,3 +220,53 @@ def test_a_cache_that_cannot_be_made_names_the_variable(monkeypatch, tmp_path):
     monkeypatch.setenv("INGOT_CACHE", str(tmp_path / "file" / "cache"))
     with pytest.raises(StoreError, match="INGOT_CACHE"):
         cache_folder()
+
+
+# Waiting for another process ----------------------------------------------------------------------
+
+
+def test_who_waits_for_another_process_says_so(folder, monkeypatch):
+    """Else a worker that waits long is taken for stuck."""
+    data = b"some bytes"
+    file, bucket, told = file_of(data), FakeBucket({"a": data}), []
+    place = folder / "files" / file.sha256[:2]
+    place.mkdir(parents=True)
+    monkeypatch.setattr(cache, "LOCK_POLL_SECONDS", 0.0)
+    with open(place / f"{file.sha256}.lock", "wb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+
+        def tell():
+            told.append(list(bucket.fetched))
+            if len(told) == 3:
+                fcntl.flock(other, fcntl.LOCK_UN)
+
+        monkeypatch.setattr(cache, "on_wait", tell)
+        assert cached(bucket, "a", file, full=True).read_bytes() == data
+    assert told == [[], [], []]
+
+
+def test_nobody_waits_for_the_copy_of_another_file(folder, monkeypatch):
+    """Not even of one that lies in the same folder."""
+    files = [file_of(b"%d" % number) for number in range(1000)]
+    same = [file for file in files if file.sha256[:2] == files[0].sha256[:2]]
+    number = files.index(same[1])
+    bucket = FakeBucket({"a": b"%d" % number})
+
+    def tell():
+        raise AssertionError("it waits")
+
+    monkeypatch.setattr(cache, "on_wait", tell)
+    place = folder / "files" / same[0].sha256[:2]
+    place.mkdir(parents=True)
+    with cache._only_here(place / same[0].sha256):
+        assert cached(bucket, "a", same[1], full=True).is_file()
+
+
+def test_locks_that_nobody_used_for_a_day_are_removed(folder):
+    bucket = FakeBucket({"a": b"old", "b": b"new"})
+    old = cached(bucket, "a", file_of(b"old"), full=True)
+    lock = old.with_name(f"{old.name}.lock")
+    age(lock, cache.ABANDONED_SECONDS + 60)
+    cached(bucket, "b", file_of(b"new"), full=True)
+    assert old.is_file()
+    assert not lock.exists()

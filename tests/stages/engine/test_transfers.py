@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from artifacts_schema.errors import InputError, Stopped
-from artifacts_schema.store import layout
+from artifacts_schema.store import cache, layout
 from flows.recipe.recipe import snapshot_entry
 from flows.recipe.snapshots import take_snapshot
 from stages.engine import transfers
@@ -129,6 +129,21 @@ def test_workers_tell_the_process_that_made_them():
         (0, False), (1, False), (2, False), (10, True), (10, True), (10, True),
     ]  # fmt: skip
     assert {len(each.name) for each in seen} == {255}
+
+
+def test_a_worker_that_waits_for_a_copy_of_another_process_tells_that_it_lives(monkeypatch):
+    for place, name in (
+        (cache, "on_wait"),
+        (transfers._watch, "tell"),
+        (transfers._watch, "waits"),
+    ):
+        monkeypatch.setattr(place, name, getattr(place, name))
+    monkeypatch.setattr(transfers, "WAITS_SECONDS", 0.0)
+    relay = Relay()
+    tell_to(relay.sender)
+    cache.on_wait()
+    assert relay.pass_on() == {os.getpid()}
+    relay.close()
 
 
 def test_a_worker_that_is_not_listened_to_goes_on(monkeypatch):

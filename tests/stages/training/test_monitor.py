@@ -134,6 +134,30 @@ def test_a_cut_leaves_a_linked_part_as_it_was(tmp_path, small_parts):
     assert [one["loss"] for one in log.rows("metrics")] == [0.0, 0.5]
 
 
+def test_a_cut_part_is_on_the_disk_before_it_takes_the_place_of_the_whole_one(
+    tmp_path, monkeypatch
+):
+    log, positions = filled(tmp_path / "log", 3)
+    done, fsync, replace = [], os.fsync, os.replace
+
+    def synced(descriptor):
+        fsync(descriptor)
+        status = os.fstat(descriptor)
+        done.append(("sync", status.st_ino, status.st_size))
+
+    def replaced(source, target):
+        done.append(("replace", os.stat(source).st_ino, os.stat(source).st_size))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", replaced)
+    log.restore(positions[0])
+    (part,) = log.parts()
+    shorter = part.stat().st_ino, positions[0].bytes
+    assert done[:2] == [("sync", *shorter), ("replace", *shorter)]
+    assert done[2][:2] == ("sync", log.folder.stat().st_ino)
+
+
 @pytest.mark.parametrize("part", [0, 1, -1])
 @pytest.mark.parametrize("damage", ["cut", "changed", "gone"])
 def test_a_damaged_part_is_noticed(tmp_path, small_parts, part, damage):

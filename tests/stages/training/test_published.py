@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 
 import pytest
 import torch
 
+from artifacts_schema.errors import LeaseLost
 from artifacts_schema.store import Store
+from artifacts_schema.store.refusals import Unreachable
 from stages.engine.state import State
 from stages.training import monitor
 from stages.training.checkpointing import RollingCheckpoints, fetch_newest
@@ -117,3 +120,88 @@ def test_parts_behind_the_checkpoint_that_goes_on_are_withdrawn(machine, monkeyp
         f"measurements-{number:06d}" for number in range(kept)
     ]
     assert len(checkpoints) == 2
+
+
+def test_what_was_measured_after_the_last_checkpoint_is_not_published(machine, monkeypatch):
+    """Closed parts of it would stand for what is measured again, and differ from that."""
+    monkeypatch.setattr(monitor, "PART_BYTES", 60)
+    one = machine("one")
+    with monkeypatch.context() as killed:
+        killed.setattr(State, "publish", lambda *_: False)
+        train(one, 1, 2, 3)
+        log = RunLog(one.folder / "measurements")
+        for step in range(4, 10):
+            log.append("metrics", {"training_step": step, "measured": "before the kill"})
+        log.close()
+    train(one)
+    assert [name for name in one.published() if name.startswith("measurements-")] == [
+        "measurements-000000"
+    ]
+    train(one, *range(4, 10))
+    assert train(machine("two")) == (9, list(range(1, 10)))
+
+
+# The store is away --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def outage():
+    """`outage(state)`: the state while its store cannot be reached, until `end`."""
+
+    class Outage:
+        lost = False
+        patches = pytest.MonkeyPatch()
+
+        def __call__(self, state):
+            for name in ("files", "read", "create", "replace", "remove"):
+                self.patches.setattr(state.backend, name, self.away)
+            return dataclasses.replace(state, check=self.check)
+
+        def end(self):
+            self.patches.undo()
+
+        def away(self, path, *_):
+            raise Unreachable("the store cannot be reached", where=path)
+
+        def check(self, *, ask=True):
+            if ask:
+                self.away("lease")
+            if self.lost:
+                raise LeaseLost("another run took this key over")
+
+    made = Outage()
+    yield made
+    made.end()
+
+
+def test_while_the_store_is_away_checkpoints_go_on_here(machine, outage, caplog):
+    one = machine("one")
+    log = RunLog(one.folder / "measurements")
+    checkpoints = RollingCheckpoints(one.folder / "checkpoints", log, one.log, state=one)
+
+    def save(step):
+        checkpoints.save(step, {"w": torch.full((3,), float(step))}, {}, {"training_step": step})
+        checkpoints.settle()
+        return [int(path.name[-12:]) for path in sorted(checkpoints.folder.iterdir())]
+
+    save(5)
+    save(10)
+    checkpoints.state = outage(one)
+    assert save(15) == [10, 15]
+    assert save(20) == [15, 20]
+    assert "training-step-000000000020 is kept on this machine only" in caplog.text
+    outage.lost = True
+    with pytest.raises(LeaseLost):
+        save(25)
+    outage.end()
+    checkpoints.state = one
+    save(25)
+    assert one.published() == ["training-step-000000000025"]
+
+
+def test_a_set_is_kept_here_where_the_lease_cannot_be_asked_for(machine, outage, caplog):
+    one = outage(machine("one"))
+    (one.folder / "list").parent.mkdir(parents=True)
+    (one.folder / "list").write_text("1")
+    assert not one.publish("list", one.folder / "list")
+    assert "list is kept on this machine only" in caplog.text
