@@ -1,7 +1,8 @@
 """Rows of data files: JSON lines, JSON and Parquet, plain or compressed; faults are rows as well.
 
 What is wrong with a line is told beside it, never raised, so that a stage can count it and go on.
-Memory is bounded by the row limit and, for JSON that is one array, by the file limit.
+Memory is bounded by the row limit and, for JSON that is one array, by the limits of a file's bytes
+and values.
 """
 
 from __future__ import annotations
