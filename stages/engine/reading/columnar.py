@@ -26,6 +26,8 @@ Writers fill dictionaries up to 1 MiB, so ordinary files are read a hundred rows
 """
 _ROW_COST = 64
 """Bytes that a row is taken to have besides its values: rows of nulls take no room in a file."""
+_VALUE_COST = 8
+"""Bytes of a value's place in a Python list: nulls and empty structs have none in Arrow."""
 MAX_FOOTER = 32 << 20
 _MAX_ITEMS = 100_000  # Of one list in the footer; a reader takes about 1 kB for each column.
 _MAX_COLUMNS = 10_000
@@ -70,6 +72,8 @@ def parquet_rows(
         if file.metadata.num_columns > _MAX_COLUMNS:
             raise Damage("too_large", f"{file.metadata.num_columns:,} columns")
         groups = _row_groups(file.metadata)
+        if sum(_stored(file.metadata.row_group(number)) for number in range(len(groups))) > size:
+            raise Damage("malformed_record", "row groups overlap")
     except _faults() as error:
         if start == 0:
             yield _fault(0, error)
@@ -79,7 +83,7 @@ def parquet_rows(
         if start <= offset < end:
             group = file.metadata.row_group(number)
             try:
-                batch_rows = min(batch_rows, _affordable_rows(stream, group, budget, size))
+                batch_rows = min(batch_rows, _affordable_rows(stream, group, file.schema, budget))
             except _faults() as error:
                 yield _fault(ordinal, error)
                 continue
@@ -98,18 +102,23 @@ def _check_footer(stream: IO[bytes], size: int) -> None:
     stream.seek(0)
 
 
-def _affordable_rows(stream: IO[bytes], group: Any, budget: _Budget, size: int) -> int:
+def _stored(group: Any) -> int:
+    """Bytes that a row group takes in the file by its metadata."""
+    chunks = (group.column(number) for number in range(group.num_columns))
+    return sum(max(0, chunk.total_compressed_size) for chunk in chunks)
+
+
+def _affordable_rows(stream: IO[bytes], group: Any, schema: Any, budget: _Budget) -> int:
     """Rows of a row group that are decoded together, so that a batch stays within _REPEATED_BYTES.
 
     Every row may repeat the longest value of a dictionary, which is at most the whole dictionary.
-    Raises Damage if the pages alone are more than the budget.
+    Raises Damage if the pages, or the values of lists, are more than the budget.
     """
-    chunks = (group.column(number) for number in range(group.num_columns))
-    budget.earn(min(size, sum(max(0, chunk.total_compressed_size) for chunk in chunks)))
-    pages, dictionaries = decoded_bytes(stream, group)
-    if pages > budget.left:
-        budget.spend(pages)
-    return max(1, min(_REPEATED_BYTES, budget.left) // max(1, dictionaries))
+    budget.earn(_stored(group))
+    decoded, shared = decoded_bytes(stream, group, schema)
+    if decoded > budget.left:
+        budget.spend(decoded)
+    return max(1, min(_REPEATED_BYTES, budget.left) // max(1, shared))
 
 
 def _row_groups(metadata: Any) -> list[tuple[int, int, int]]:
@@ -162,10 +171,10 @@ def _rows(batches: Iterator[Any], ordinal: int, longest: int, budget: _Budget) -
         for batch in batches:
             batch.validate(full=True)
             for plain in _materialised(batch):
-                budget.spend(plain.nbytes + _ROW_COST * plain.num_rows)
+                budget.spend(_cost(plain) + _ROW_COST * plain.num_rows)
                 for part in _fitting(plain, longest):
-                    if part.nbytes > longest:
-                        yield Row(ordinal, 0, None, "too_large", f"{part.nbytes} bytes")
+                    if (cost := _cost(part)) > longest:
+                        yield Row(ordinal, 0, None, "too_large", f"{cost} bytes")
                         ordinal += 1
                         continue
                     for value in part.to_pylist():
@@ -210,7 +219,8 @@ def _shares(kind: Any) -> bool:
         or types.is_binary_view(kind)
         or types.is_run_end_encoded(kind)
     )
-    if types.is_list_view(kind) or types.is_large_list_view(kind):
+    views = types.is_list_view(kind) or types.is_large_list_view(kind)
+    if views or (types.is_union(kind) and kind.mode == "dense"):  # Their rows may share as well.
         raise Damage("malformed_record", f"columns of {kind} are not read")
     if isinstance(kind, BaseExtensionType):
         return _shares(kind.storage_type)
@@ -236,9 +246,32 @@ def _plain(column: Any) -> Any:
     return column
 
 
+def _cost(batch: Any) -> int:
+    """Bytes of a batch, about as Python's values have them."""
+    return int(batch.nbytes) + _VALUE_COST * sum(map(_values, batch.columns))
+
+
+def _values(array: Any) -> int:
+    """Values of an array at all depths: rows, items of lists, fields of structs."""
+    from pyarrow import BaseExtensionType, types
+
+    kind = array.type
+    if isinstance(kind, BaseExtensionType):
+        return _values(array.storage)
+    inside: list[Any] = []
+    if types.is_struct(kind) or types.is_union(kind):
+        inside = [array.field(number) for number in range(kind.num_fields)]
+    elif types.is_fixed_size_list(kind):  # `values` is of the whole array, not of this slice.
+        inside = [array.values.slice(array.offset * kind.list_size, len(array) * kind.list_size)]
+    elif len(array) and (types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind)):
+        first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
+        inside = [array.values.slice(first, last - first)]
+    return len(array) + sum(map(_values, inside))
+
+
 def _fitting(batch: Any, most: int) -> Iterator[Any]:
     """The batch in pieces of at most `most` bytes, or of one row."""
-    if batch.num_rows <= 1 or batch.nbytes <= most:
+    if batch.num_rows <= 1 or _cost(batch) <= most:
         yield batch
         return
     half = batch.num_rows // 2

@@ -7,9 +7,16 @@ Headers are Thrift structs in the compact protocol (parquet.thrift, `PageHeader`
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import IO, Any
 
 _DICTIONARY_PAGE = 2
+_DELTA_BYTE_ARRAY = 7
+_VALUES = ((5, 1), (8, 1))
+"""Fields of `num_values` in the headers of data pages, first and second version."""
+_ENCODINGS = ((5, 2), (8, 4))
+_REPEATED_VALUE = 16
+"""Bytes that a value in a list takes at least: its levels, its offset and the value itself."""
 _HEAD = 256
 _MAX_HEAD = 16 << 20  # A header holds the least and greatest value of its page.
 _MAX_NESTING = 16
@@ -17,24 +24,37 @@ _STOP, _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 0, 1, 2, 3
 _VARINTS = (4, 5, 6)
 
 
+_Numbers = dict[tuple[int, ...], int]
+"""Integers of a struct; those of structs in it have the fields that lead there."""
+
+
 class BadHeader(ValueError):
     """Bytes that are no page header."""
 
 
-def decoded_bytes(stream: IO[bytes], group: Any) -> tuple[int, int]:
-    """(bytes of all pages of a row group, of its dictionaries of texts) once decompressed.
+def decoded_bytes(stream: IO[bytes], group: Any, schema: Any) -> tuple[int, int]:
+    """(bytes of a row group, bytes that a row may share with others) once decompressed.
 
-    A dictionary counts as often as a row of the group has values on average. `group` is pyarrow's
-    metadata of the row group. BadHeader if a page has no sound header.
+    The first are those of all pages, or of the values of lists where these are more: a page holds
+    millions of equal values in a few bytes. The second are dictionaries and prefixes, which count
+    as often as a row has values on average. `group` and `schema` are pyarrow's. BadHeader if a page
+    has no sound header.
     """
-    total = dictionaries = 0
+    total = shared = 0
     for number in range(group.num_columns):
-        chunk = group.column(number)
-        for kind, size in _pages(stream, *chunk_place(chunk)):
-            total += size
-            if kind == _DICTIONARY_PAGE and chunk.physical_type == "BYTE_ARRAY":
-                dictionaries += size * max(1, chunk.num_values // max(1, group.num_rows))
-    return total, dictionaries
+        chunk, column = group.column(number), schema.column(number)
+        width = column.length if column.physical_type == "FIXED_LEN_BYTE_ARRAY" else 0
+        pages = values = longest = 0
+        for page in _pages(stream, *chunk_place(chunk)):
+            pages += page.size
+            values += page.values
+            if column.physical_type == "BYTE_ARRAY" and page.shares:
+                longest = max(longest, page.size)
+        if column.max_repetition_level > 0:
+            pages = max(pages, max(_REPEATED_VALUE, width) * values)
+        total += pages
+        shared += max(longest, width) * max(1, chunk.num_values // max(1, group.num_rows))
+    return total, shared
 
 
 def chunk_place(chunk: Any) -> tuple[int, int]:
@@ -44,35 +64,51 @@ def chunk_place(chunk: Any) -> tuple[int, int]:
     return begin, chunk.total_compressed_size
 
 
-def _pages(stream: IO[bytes], begin: int, length: int) -> Iterator[tuple[int, int]]:
-    """(type, decompressed bytes) of each page of a column chunk."""
+@dataclass(frozen=True, slots=True)
+class _Page:
+    size: int
+    """Decompressed bytes."""
+    values: int
+    """Values and nulls, in all lists; none in a dictionary."""
+    shares: bool
+    """Whether the bytes of one value may be in many."""
+
+
+def _pages(stream: IO[bytes], begin: int, length: int) -> Iterator[_Page]:
+    """The pages of a column chunk."""
     place, end = begin, begin + length
     while place < end:
         head, used = _header(stream, place)
-        kind, decoded, stored = (head.get(field, 0) for field in (1, 2, 3))
-        if decoded < 0 or stored < 0:
+        kind, decoded, stored = (head.get((field,), 0) for field in (1, 2, 3))
+        values = max(head.get(field, 0) for field in _VALUES)
+        if decoded < 0 or stored < 0 or values < 0:
             raise BadHeader("a page of negative size")
-        yield kind, decoded
+        prefixes = any(head.get(field) == _DELTA_BYTE_ARRAY for field in _ENCODINGS)
+        yield _Page(decoded, values, kind == _DICTIONARY_PAGE or prefixes)
         place += used + stored
 
 
-def _header(stream: IO[bytes], place: int) -> tuple[dict[int, int], int]:
+def _header(stream: IO[bytes], place: int) -> tuple[_Numbers, int]:
     """The numbers of the page header at `place` by field, and its length in bytes."""
     size = _HEAD
     while True:
         stream.seek(place)
         data = stream.read(size)
         try:
-            return _struct(data, 0, 0)
+            numbers: _Numbers = {}
+            return numbers, _struct(data, 0, (), numbers)
         except IndexError:
             if len(data) < size or size >= _MAX_HEAD:
                 raise BadHeader("a page's header is cut") from None
         size *= 16
 
 
-def _struct(data: bytes, at: int, depth: int) -> tuple[dict[int, int], int]:
-    """The integers of a struct by field, and where it ends; IndexError where `data` ends first."""
-    numbers, field = dict[int, int](), 0
+def _struct(data: bytes, at: int, path: tuple[int, ...], numbers: _Numbers | None) -> int:
+    """Where the struct at this path of fields ends; its integers go to `numbers`.
+
+    IndexError where `data` ends first.
+    """
+    field = 0
     while (head := data[at]) != _STOP:
         at += 1
         kind = head & 15
@@ -82,10 +118,13 @@ def _struct(data: bytes, at: int, depth: int) -> tuple[dict[int, int], int]:
             field, at = _varint(data, at)
         if kind in _VARINTS:
             value, at = _varint(data, at)
-            numbers[field] = (value >> 1) ^ -(value & 1)
+            if numbers is not None:
+                numbers[*path, field] = (value >> 1) ^ -(value & 1)
+        elif kind == _STRUCT and len(path) < _MAX_NESTING:
+            at = _struct(data, at, (*path, field), numbers)
         else:
-            at = _skipped(data, at, kind, depth)
-    return numbers, at + 1
+            at = _skipped(data, at, kind, len(path))
+    return at + 1
 
 
 def _skipped(data: bytes, at: int, kind: int, depth: int) -> int:
@@ -116,7 +155,7 @@ def _skipped(data: bytes, at: int, kind: int, depth: int) -> int:
             at = at + 1 if item in (_TRUE, _FALSE) else _skipped(data, at, item, depth + 1)
         return at
     if kind == _STRUCT:
-        return _struct(data, at, depth + 1)[1]
+        return _struct(data, at, (0,) * (depth + 1), None)
     raise BadHeader(f"a page's header has a value of type {kind}")
 
 

@@ -1,7 +1,8 @@
 """Rows of data files: JSON lines, JSON and Parquet, plain or compressed; faults are rows as well.
 
 What is wrong with a line is told beside it, never raised, so that a stage can count it and go on.
-Memory is bounded by the row limit and, for JSON that is one array, by the file limit.
+Memory is bounded by the row limit and, for JSON that is one array, by the limits of a file's bytes
+and values.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ class RowLimits:
     """Longest JSON text that is one value (an array of rows)."""
     expansion: int = MAX_EXPANSION
     """Decompressed over compressed bytes above which a file is refused as a bomb."""
+    values: int = 50_000_000
+    """Most values of a JSON text that is one value: a value of 3 bytes may take 70 in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +293,7 @@ def _lines(
     """(offset, length, line or None if longer than `limit`, damage) of every line."""
     start, length, parts = 0, 0, []
     try:
-        for chunk in chunks:
+        for chunk in _short(chunks):
             *ended, rest = chunk.split(b"\n")
             for piece in ended:
                 length += len(piece)
@@ -304,6 +307,13 @@ def _lines(
         return
     if length:
         yield start, length, b"".join(parts) if length <= limit else None, None
+
+
+def _short(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """The chunks, none longer than _CHUNK: split into lines they take many times as much memory."""
+    for chunk in chunks:
+        for begin in range(0, len(chunk), _CHUNK):
+            yield chunk[begin : begin + _CHUNK]
 
 
 def _parsed(offset: int, line: bytes) -> Row:
@@ -336,6 +346,14 @@ def _json_rows(stream: IO[bytes], limits: RowLimits) -> Iterator[Row]:
         yield Row(0, total, None, damage.reason, damage.detail)
         return
     text = b"".join(parts)
+    parts.clear()
+    if sum(map(text.count, (b"[", b"{", b","))) > limits.values:
+        end = text.find(b"\n", 0, limits.row)
+        if end > 0 and _parsed(0, text[:end]).value is not None:  # JSON lines: one row at a time.
+            yield from _lines_as_rows(iter([text]), limits.row)
+        else:
+            yield Row(0, total, None, "too_large", f"more than {limits.values:,} values of JSON")
+        return
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -88,6 +89,29 @@ def lying_footer() -> bytes:
     return data[:cut] + meta + struct.pack("<I", len(meta)) + b"PAR1"
 
 
+def one_list(items: pa.Array) -> pa.Table:
+    """One row that holds all items."""
+    return pa.table({"n": pa.ListArray.from_arrays(pa.array([0, len(items)], pa.int32()), items)})
+
+
+def overlapping() -> bytes:
+    """A footer that names one row group a hundred times, so that its bytes count as often."""
+    data = parquet(pa.table({"text": ["w" * 500_000] * 3}))
+    meta, same = (pq.read_metadata(io.BytesIO(data)) for _ in range(2))
+    for _ in range(99):
+        meta.append_row_groups(same)
+    sink = io.BytesIO()
+    meta.write_metadata_file(sink)
+    cut = len(data) - 8 - struct.unpack("<I", data[-8:-4])[0]
+    return data[:cut] + sink.getvalue()[4:]
+
+
+def fixed_width() -> bytes:
+    text = pa.array([b"y" * 900_000], pa.binary(900_000))
+    rows = pa.DictionaryArray.from_arrays(pa.array([0] * 900, pa.int32()), text)
+    return parquet(pa.table({"text": rows.dictionary_decode()}), store_schema=False)
+
+
 FILES = {
     "one_value.parquet": lambda: parquet(one_value(300_000_000), use_dictionary=False),
     "lying_footer.parquet": lying_footer,
@@ -110,6 +134,30 @@ FILES = {
     "deep.parquet": lambda: footer([group(1)] * 100_000 + [leaf()]),
     "wide.parquet": lambda: footer([group(900_000), *(leaf(b"%d" % n) for n in range(900_000))]),
     "columns.parquet": lambda: footer([group(50_000), *(leaf(b"%d" % n) for n in range(50_000))]),
+    "list_of_zeros.parquet": lambda: parquet(one_list(pa.array(np.zeros(50_000_000, np.int64)))),
+    "list_of_nulls.parquet": lambda: parquet(one_list(pa.nulls(50_000_000, pa.int64()))),
+    "second_pages.parquet": lambda: parquet(
+        one_list(pa.nulls(50_000_000, pa.int64())), data_page_version="2.0"
+    ),
+    "fixed_width.parquet": fixed_width,
+    "prefixes.parquet": lambda: parquet(
+        pa.table({"text": ["p" * 900_000] * 900}),
+        use_dictionary=False,
+        column_encoding={"text": "DELTA_BYTE_ARRAY"},
+    ),
+    "overlapping.parquet": overlapping,
+    "list_of_nulls.arrow": lambda: arrow(one_list(pa.nulls(50_000_000)), None),
+    "fixed_list.arrow": lambda: arrow(
+        pa.table({"n": pa.FixedSizeListArray.from_arrays(pa.nulls(50_000_000), 50_000_000)}), None
+    ),
+    "list_of_nothing.arrow": lambda: arrow(
+        one_list(pa.nulls(20_000_000, pa.struct([])).fill_null({})), None
+    ),
+    "null_columns.arrow": lambda: arrow(
+        pa.table({f"n{n}": pa.nulls(1000) for n in range(20_000)}), None
+    ),
+    "values.json": lambda: b"[" + b"[]," * 30_000_000 + b"[]]",
+    "lines.json": lambda: b"{\n" + b"  \n" * 12_000_000,
     "one_value.arrow": lambda: arrow(one_value(300_000_000)),
     "one_value_lz4.arrow": lambda: arrow(one_value(300_000_000), "lz4"),
     "dictionary.arrow": lambda: arrow(pa.table({"text": repeated(2000, 900_000)})),
@@ -182,6 +230,18 @@ def test_a_bomb_takes_little_memory(told, name):
         ("dictionary.parquet", {"expansion": 1}),
         ("dictionary_kept.parquet", {"expansion": 1}),
         ("long_dictionary.parquet", {"too_large": 3, "expansion": 1}),
+        ("list_of_zeros.parquet", {"expansion": 1}),
+        ("list_of_nulls.parquet", {"expansion": 1}),
+        ("second_pages.parquet", {"expansion": 1}),
+        ("fixed_width.parquet", {"expansion": 1}),
+        ("prefixes.parquet", {"expansion": 1}),
+        ("overlapping.parquet", {"malformed_record": 1}),
+        ("list_of_nulls.arrow", {"expansion": 1}),
+        ("fixed_list.arrow", {"expansion": 1}),
+        ("list_of_nothing.arrow", {"expansion": 1}),
+        ("null_columns.arrow", {"expansion": 1}),
+        ("values.json", {"too_large": 1}),
+        ("lines.json", {"malformed_json": 1}),
         ("deep.parquet", {"malformed_record": 1}),
         ("wide.parquet", {"malformed_record": 1}),
         ("columns.parquet", {"too_large": 1}),
@@ -202,6 +262,67 @@ def test_a_repeated_value_is_read_until_the_budget_is_spent(told):
     most = FREE_EXPANSION // 900_000
     for name in ("dictionary.parquet", "dictionary_kept.parquet", "dictionary.arrow"):
         assert most // 2 <= told[name]["row"] <= most
+
+
+def test_row_groups_that_overlap_give_no_row(told):
+    assert "row" not in told["overlapping.parquet"]
+
+
+LISTS = {
+    "list": pa.list_(pa.null()),
+    "large_list": pa.large_list(pa.null()),
+    "struct": pa.list_(pa.struct([("a", pa.null())])),
+    "empty_struct": pa.list_(pa.struct([])),
+    "list_of_lists": pa.list_(pa.list_(pa.null())),
+    "map": pa.map_(pa.int8(), pa.null()),
+}
+
+
+@pytest.mark.parametrize("kind", LISTS)
+def test_values_that_take_no_bytes_count_in_the_row_that_has_them(read_bytes, kind):
+    def row(count: int) -> list:
+        if kind == "map":
+            return [(n % 100, None) for n in range(count)]
+        return [{"struct": {"a": None}, "empty_struct": {}, "list_of_lists": []}.get(kind)] * count
+
+    items = pa.array([row(3), None, row(200), row(0), row(4)], LISTS[kind])
+    data = arrow(pa.table({"n": range(5), "items": items}))
+    rows = list(read_rows(read_bytes("x.arrow", data), RowLimits(row=1_000)))
+    assert [row.reason for row in rows] == [None, None, "too_large", None, None]
+    assert [len(row.value["items"] or []) for row in rows if row.value] == [3, 0, 0, 4]
+
+
+@pytest.mark.parametrize("size", [3, 200])
+def test_values_of_fixed_lists_count(read_bytes, size):
+    items = pa.array([[None] * size] * 5, pa.list_(pa.null(), size))
+    data = arrow(pa.table({"items": items.slice(1)}))
+    rows = list(read_rows(read_bytes("x.arrow", data), RowLimits(row=1_000)))
+    assert [row.reason for row in rows] == [None if size == 3 else "too_large"] * 4
+
+
+def test_a_dense_union_is_not_read(read_bytes):
+    ids, offsets = pa.array([0] * 4, pa.int8()), pa.array([0] * 4, pa.int32())
+    union = pa.UnionArray.from_dense(ids, offsets, [pa.array(["u" * 1000])])
+    (row,) = read_rows(read_bytes("x.arrow", arrow(pa.table({"text": union}))), LIMITS)
+    assert row.reason == "malformed_record"
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_columns_of_tokens_and_of_messages_are_read(read_bytes, version):
+    # A mask of ones takes almost no room in the file; the tokens beside it pay for it.
+    draw = np.random.default_rng(7)
+    tokens = [draw.integers(0, 30_000, 2_000).tolist() for _ in range(600)]
+    table = pa.table(
+        {
+            "input_ids": pa.array(tokens, pa.list_(pa.int32())),
+            "attention_mask": pa.array([[1] * 2_000] * 600, pa.list_(pa.int8())),
+            "labels": pa.array([[-100] * 1_000 + one[1_000:] for one in tokens]),
+            "messages": [[{"role": "user", "content": f"question {n}"}] * 4 for n in range(600)],
+        }
+    )
+    data = parquet(table, data_page_version=version, row_group_size=200)
+    rows = list(read_rows(read_bytes("x.parquet", data)))
+    assert [row.value for row in rows] == table.to_pylist()
 
 
 @pytest.mark.parametrize("name", ["x.parquet", "x.arrow"])

@@ -98,6 +98,17 @@ def test_json_arrays_and_single_tables_are_rows_by_ordinal(rows: Rows) -> None:
     assert told(rows("x.json", b'{"a": 1}\n{"a": 2}')) == [(0, {"a": 1}), (9, {"a": 2})]
 
 
+def test_json_of_too_many_values_is_one_fault_and_lines_of_it_are_rows(rows: Rows) -> None:
+    limits = RowLimits(values=10)
+    assert told(rows("x.json", b'[{"a": 1}, {"a": [2, 3]}]', limits)) == [
+        (0, {"a": 1}),
+        (1, {"a": [2, 3]}),
+    ]
+    assert told(rows("x.json", b"[" + b"[],\n" * 6 + b"[]]", limits)) == [(0, "too_large")]
+    lines = b'{"a": [1, 2]}\n' * 10
+    assert told(rows("x.json", lines, limits)) == [(14 * n, {"a": [1, 2]}) for n in range(10)]
+
+
 def test_parquet_rows_and_a_broken_parquet_file(rows: Rows) -> None:
     sink = io.BytesIO()
     pq.write_table(pa.table({"a": [1, 2], "t": ["x", "y\0"]}), sink)
