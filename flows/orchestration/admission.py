@@ -189,9 +189,12 @@ async def _check(asked: dict[str, Any]) -> str | None:
 
 def _is_own(headers: dict[str, str]) -> bool:
     host, origin = headers.get("host", ""), headers.get("origin")
-    if urlsplit(f"//{host}").hostname not in LOOPBACK:
+    try:
+        if urlsplit(f"//{host}").hostname not in LOOPBACK:
+            return False
+        return origin is None or urlsplit(origin).netloc == host
+    except ValueError:  # An address such as `[`.
         return False
-    return origin is None or urlsplit(origin).netloc == host
 
 
 def _headers(scope: Message) -> dict[str, str]:

@@ -6,6 +6,8 @@ import fcntl
 import json
 import os
 import signal
+import socket
+import stat
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,11 +36,26 @@ class Process:
 def home() -> Path:
     """Where databases, logs, reports and state lie: `$INGOT_HOME`, or `~/.ingot`."""
     folder = Path(os.environ.get("INGOT_HOME", "~/.ingot")).expanduser().absolute()
+    return private_folder(folder)
+
+
+def private_folder(folder: Path) -> Path:
+    """Make a folder that only its owner can read; one of ours that others can read is closed.
+
+    A folder that others can write stays as it is: they may have put files there, so the password
+    is refused in it.
+    """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        about = folder.stat()
+        mode = stat.S_IMODE(about.st_mode)
+        if about.st_uid == os.geteuid() and mode & 0o077 and not mode & 0o022:
+            folder.chmod(0o700)
     except OSError as error:
         raise IngotError(
-            f"cannot make the folder: {error.strerror}", where=str(folder), hint="set INGOT_HOME"
+            f"cannot make the folder private: {error.strerror}",
+            where=str(folder),
+            hint="set INGOT_HOME",
         ) from None
     return folder
 
@@ -57,9 +74,16 @@ def one_at_a_time() -> Iterator[None]:
 
 
 def start(
-    name: str, command: Sequence[str], environment: Mapping[str, str], facts: Mapping[str, str]
+    name: str,
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    facts: Mapping[str, str],
+    listener: socket.socket | None = None,
 ) -> Process:
-    """Start `command` in a session of its own, its words going to the log, and remember it."""
+    """Start `command` in a session of its own, its words going to the log, and remember it.
+
+    It inherits `listener` under the same file number.
+    """
     with open(log_of(name), "ab") as sink:
         started = subprocess.Popen(
             command,
@@ -69,6 +93,7 @@ def start(
             start_new_session=True,
             cwd=home(),
             env={**os.environ, **environment},
+            pass_fds=() if listener is None else (listener.fileno(),),
         )
     process = Process(started.pid, _start_time(started.pid) or "", dict(facts))
     _state(name).write_text(json.dumps(asdict(process)))

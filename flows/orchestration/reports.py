@@ -1,4 +1,4 @@
-"""Reports of runs that the UI links to: `python -P -m flows.orchestration.reports PORT`.
+"""Reports of runs that the UI links to: `python -P -m flows.orchestration.reports FILE`.
 
 A report holds texts from the web, so it is served from an address of its own: a page there is of
 another origin than the UI, may load nothing, and can call neither the UI's API nor anything else.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -19,7 +20,7 @@ from artifacts_schema.errors import IngotError
 from artifacts_schema.store import Store
 from flows.orchestration import background
 from flows.orchestration.password import is_password, make_password, read_password
-from flows.orchestration.server import HOST, any_port, is_free
+from flows.orchestration.server import HOST, listen
 
 NAME = "reports"
 _FILE = re.compile(r"/([A-Za-z0-9][A-Za-z0-9._@-]*\.html)")
@@ -34,9 +35,7 @@ HEADERS = {
 
 def folder() -> Path:
     """Where reports lie."""
-    place = background.home() / "reports"
-    place.mkdir(exist_ok=True)
-    return place
+    return background.private_folder(background.home() / "reports")
 
 
 def publish_report(store: Store, ref: str) -> tuple[Path, str | None]:
@@ -55,10 +54,11 @@ def ensure_reports(near: int) -> str:
     if standing is not None:
         return standing.facts["address"]
     make_password()
-    port = near + 1 if is_free(near + 1) else any_port()
-    command = [sys.executable, "-P", "-m", "flows.orchestration.reports", str(port)]
-    address = f"http://{HOST}:{port}"
-    background.start(NAME, command, {}, {"address": address})
+    with listen(near + 1, or_any=True) as listener:
+        command = [sys.executable, "-P", "-m", "flows.orchestration.reports"]
+        address = f"http://{HOST}:{listener.getsockname()[1]}"
+        facts = {"address": address}
+        background.start(NAME, [*command, str(listener.fileno())], {}, facts, listener)
     return address
 
 
@@ -66,6 +66,8 @@ class Handler(BaseHTTPRequestHandler):
     """Gives a report by name, and nothing else."""
 
     protocol_version = "HTTP/1.1"
+    timeout = 30
+    """Seconds: a caller that says nothing, signed in or not, does not keep a thread."""
     server_version, sys_version = "ingot", ""
 
     def do_GET(self) -> None:
@@ -81,7 +83,7 @@ class Handler(BaseHTTPRequestHandler):
         if not is_password(self.headers.get("Authorization"), password):
             self._ask()
             return
-        asked = _FILE.fullmatch(urlsplit(self.path).path)
+        asked = _FILE.fullmatch(self.path.partition("?")[0])
         file = folder() / asked[1] if asked else None
         if file is None or not file.is_file():
             self.send_error(404, "no such report")
@@ -111,14 +113,24 @@ class Handler(BaseHTTPRequestHandler):
 
     def _is_own(self) -> bool:
         """Whether it is asked for by an address of this machine, not by a name that points here."""
-        host = urlsplit(f"//{self.headers.get('Host', '')}").hostname
+        try:
+            host = urlsplit(f"//{self.headers.get('Host', '')}").hostname
+        except ValueError:
+            return False
         return host in (HOST, "localhost")
 
+    def log_message(self, *words: object) -> None:
+        """Log nothing: whoever has not signed in could fill the log."""
 
-def main(port: int) -> None:
-    """Serve until told to end."""
+
+def main(file: int) -> None:
+    """Serve on the listening socket with this file number, until told to end."""
     os.umask(0o077)
-    ThreadingHTTPServer((HOST, port), Handler).serve_forever()
+    listener = socket.socket(fileno=file)
+    server = ThreadingHTTPServer(listener.getsockname(), Handler, bind_and_activate=False)
+    server.socket.close()
+    server.socket = listener
+    server.serve_forever()
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ a finished run can still be looked at. `ingot up` and `ingot down` start and sto
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import socket
@@ -20,7 +21,13 @@ from pathlib import Path
 
 from artifacts_schema.errors import IngotError, UsageError
 from flows.orchestration import background
-from flows.orchestration.background import home, log_of, one_at_a_time, wait_until
+from flows.orchestration.background import (
+    home,
+    log_of,
+    one_at_a_time,
+    private_folder,
+    wait_until,
+)
 from flows.orchestration.password import (
     authorization,
     make_password,
@@ -90,7 +97,7 @@ def ensure_server(tell: Tell = lambda line: None, port: int | None = None) -> Se
             server = _joined(standing, port)
         else:
             tell("starting a Prefect server in the background (some seconds the first time)")
-            server = _start(_free_port(port))
+            server = _start(_listener(port))
             tell(f"Prefect UI: {server.ui}")
         check_password(server)
         _check_version(server)
@@ -98,9 +105,16 @@ def ensure_server(tell: Tell = lambda line: None, port: int | None = None) -> Se
 
 
 def check_password(server: Server) -> None:
-    """IngotError if our own server does not take the password in the file; others are not asked."""
+    """IngotError if our own server does not take the password in the file; others are not asked.
+
+    The password goes to our own process only: it holds the port for as long as it lives.
+    """
     if server.process is None:
         return
+    if _standing() != server:
+        raise IngotError(
+            "the local server has ended", where=server.api, hint=f"its log is {log_of(NAME)}"
+        )
     if _status(f"{server.api}/admin/version", read_password()) == 401:
         raise IngotError(
             f"the server at {server.ui} was started with another password",
@@ -159,22 +173,18 @@ def server_environment() -> dict[str, str]:
     }
 
 
-def is_free(port: int) -> bool:
-    """Whether this machine's loopback has nobody listening on `port`."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError:
-            return False
-        return True
+def listen(port: int, or_any: bool = False) -> socket.socket:
+    """A socket that listens on `port` of loopback; on any, if it is taken and `or_any` is set.
 
-
-def any_port() -> int:
-    """A port of loopback that is free now."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
+    OSError for a port that is taken. A free port must not be chosen first and opened later by the
+    child: another user could open it in between, and be sent the password.
+    """
+    try:
+        return socket.create_server((HOST, port))
+    except (OSError, OverflowError):
+        if not or_any:
+            raise
+    return socket.create_server((HOST, 0))
 
 
 def _standing() -> Server | None:
@@ -226,13 +236,12 @@ def _check_version(server: Server) -> None:
     )
 
 
-def _free_port(wanted: int | None) -> int:
+def _listener(wanted: int | None) -> socket.socket:
     port = PORT if wanted is None else wanted
-    if is_free(port):
-        return port
-    if wanted is None:
-        return any_port()
-    other = Server(f"http://{HOST}:{port}/api")
+    try:
+        return listen(port, or_any=wanted is None)
+    except OSError:
+        other = Server(f"http://{HOST}:{port}/api")
     use_it = f", or use the Prefect server there: PREFECT_API_URL={other.api}"
     raise UsageError(
         f"port {port} is taken by another program",
@@ -240,14 +249,19 @@ def _free_port(wanted: int | None) -> int:
     )
 
 
-def _start(port: int) -> Server:
-    make_password()
-    command = [sys.executable, "-P", "-m", "flows.orchestration.serve", str(port)]
-    api = f"http://{HOST}:{port}/api"
-    process = background.start(NAME, command, server_environment(), {"api": api})
+def _start(listener: socket.socket) -> Server:
+    with listener:
+        make_password()
+        private_folder(home() / "prefect")
+        command = [sys.executable, "-P", "-m", "flows.orchestration.serve", str(listener.fileno())]
+        api = f"http://{HOST}:{listener.getsockname()[1]}/api"
+        process = background.start(NAME, command, server_environment(), {"api": api}, listener)
     server = Server(api, process.process)
-    if wait_until(lambda: answers(server) or not process.lives(), START_SECONDS) and answers(
-        server
+    # The order counts: a process that lives after the answer held the port when it was given.
+    if (
+        wait_until(lambda: answers(server) or not process.lives(), START_SECONDS)
+        and answers(server)
+        and process.lives()
     ):
         return server
     background.stop(NAME, STOP_SECONDS)
@@ -263,7 +277,7 @@ def _get(url: str, timeout: float, password: str | None = None) -> object:
     try:
         with urllib.request.urlopen(_request(url, password), timeout=timeout) as reply:
             return json.loads(reply.read())
-    except (urllib.error.URLError, OSError, ValueError):
+    except (OSError, http.client.HTTPException, ValueError):
         return None
 
 
@@ -274,7 +288,7 @@ def _status(url: str, password: str) -> int | None:
             return int(reply.status)
     except urllib.error.HTTPError as error:
         return error.code
-    except OSError:
+    except (OSError, http.client.HTTPException):
         return None
 
 

@@ -87,24 +87,36 @@ def _running(worker: int) -> dict[psutil.Process, str]:
 
 
 def _cancel(server: Server, runs: list[str]) -> bool:
-    """Cancel runs by the API, as a person would; whether the worker has said so in time."""
+    """Cancel runs by the API, as a person would; whether the worker has said so in time.
+
+    False too if one was deleted there: its process must be asked itself.
+    """
     use(server)
     from uuid import UUID
 
+    from prefect.exceptions import ObjectNotFound
     from prefect.states import Cancelling
 
     from flows.orchestration.asking import asking
 
     with asking() as client:
-        ids = [UUID(run) for run in runs]
+        ids = {UUID(run) for run in runs}
+        deleted = set()
         for id in ids:
-            client.set_flow_run_state(id, Cancelling(message="`ingot down`"))
+            try:
+                client.set_flow_run_state(id, Cancelling(message="`ingot down`"))
+            except ObjectNotFound:
+                deleted.add(id)
 
-        def are_over() -> bool:
-            states = [client.read_flow_run(id).state for id in ids]
-            return all(state is not None and state.is_final() for state in states)
+        def is_over(id: UUID) -> bool:
+            try:
+                state = client.read_flow_run(id).state
+            except ObjectNotFound:
+                deleted.add(id)
+                return True
+            return state is not None and state.is_final()
 
-        return wait_until(are_over, SAVE_SECONDS)
+        return wait_until(lambda: all(map(is_over, ids - deleted)), SAVE_SECONDS) and not deleted
 
 
 def _facts(server: Server, pool: str) -> dict[str, str]:

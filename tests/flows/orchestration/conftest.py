@@ -13,9 +13,9 @@ from typing import Any
 
 import httpx
 import pytest
+from ports import any_port
 
 from artifacts_schema.store import Store
-from flows.orchestration.server import any_port
 
 PLUGIN = Path(__file__).parent / "plugin"
 STAGES = {"ui_numbers": "Numbers", "ui_learn": "Learn"}

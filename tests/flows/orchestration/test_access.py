@@ -112,6 +112,12 @@ def test_the_file_alone_keeps_another_user_out_where_its_folder_does_not():
         assert read.stdout == ""
 
 
+def test_what_the_server_writes_is_its_owners_alone(ui):
+    folder = ui.folder / "home" / "prefect"
+    database = folder / "prefect.db"
+    assert [path.stat().st_mode & 0o077 for path in (folder, database)] == [0, 0]
+
+
 def test_the_owner_gets_in_and_probes_need_no_password(ui):
     assert ui.get("/admin/version")
     for path in ("health", "ready"):

@@ -111,6 +111,8 @@ def test_deployments_of_others_and_templates_are_not_judged(monkeypatch, entrypo
         ({"origin": "http://127.0.0.1:4201"}, 403),  # A report, which may hold a hostile page.
         ({"origin": "null"}, 403),
         ({"host": "rebound.example.org:4200"}, 403),
+        ({"host": "["}, 403),
+        ({"origin": "http://["}, 403),
     ],
 )
 def test_pages_of_another_origin_and_names_made_to_point_here_are_refused(headers, status):

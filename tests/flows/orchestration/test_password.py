@@ -8,7 +8,7 @@ import stat
 import pytest
 
 from artifacts_schema.errors import IngotError
-from flows.orchestration import password
+from flows.orchestration import background, password, reports
 
 
 @pytest.fixture(autouse=True)
@@ -72,6 +72,22 @@ def test_a_folder_in_which_others_write_is_refused(home):
         home.chmod(mode)
         with pytest.raises(IngotError, match=r"others can write.*chmod"):
             password.read_password()
+
+
+def test_a_folder_that_others_can_read_is_closed(home):
+    home.mkdir()
+    home.chmod(0o755)
+    (home / "reports").mkdir(mode=0o755)
+    reports.folder()
+    assert [stat.S_IMODE(place.stat().st_mode) for place in (home, home / "reports")] == [0o700] * 2
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a folder away")
+def test_a_folder_of_another_user_keeps_its_mode(home):
+    home.mkdir()
+    home.chmod(0o755)
+    os.chown(home, 65534, 65534)
+    assert stat.S_IMODE(background.home().stat().st_mode) == 0o755
 
 
 def test_one_of_another_user_is_refused(monkeypatch):

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import http.client
+import socket
 import threading
+import urllib.error
+import urllib.request
 from http.server import ThreadingHTTPServer
 
+import psutil
 import pytest
 
-from flows.orchestration import password, reports
+from flows.orchestration import background, password, reports
 
 
 @pytest.fixture
@@ -20,7 +24,6 @@ def get(tmp_path, monkeypatch):
     known = password.authorization(password.make_password())
     (tmp_path / "prefect.json").write_text("secret")
     (tmp_path / "other.html").write_text("secret")
-    monkeypatch.setattr(reports.Handler, "log_message", lambda *words: None)
     server = ThreadingHTTPServer(("127.0.0.1", 0), reports.Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
 
@@ -33,6 +36,7 @@ def get(tmp_path, monkeypatch):
         connection.close()
         return found
 
+    ask.port = server.server_port
     yield ask
     server.shutdown()
     server.server_close()
@@ -62,6 +66,51 @@ def test_only_reading_and_only_by_an_address_of_this_machine(get):
     assert get("/web-1.html", method="POST")[0] == 501
     assert get("/web-1.html", method="DELETE")[0] == 501
     assert get("/web-1.html", Host="rebound.example.org")[0] == 404
+
+
+def test_an_address_that_is_none_is_no_error_of_the_server_and_fills_no_log(get, capfd):
+    assert get("/web-1.html", Host="[")[0] == 404
+    assert get("http://[/web-1.html", Host="127.0.0.1")[0] == 404
+    assert get("/web-1.html", Authorization="")[0] == 401
+    assert capfd.readouterr().err == ""
+
+
+def test_a_caller_that_says_nothing_is_let_go(get, monkeypatch):
+    assert reports.Handler.timeout == 30
+    monkeypatch.setattr(reports.Handler, "timeout", 0.1)
+    with socket.create_connection(("127.0.0.1", get.port), timeout=10) as silent:
+        assert silent.recv(1) == b""
+
+
+def is_free(port):
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
+
+
+def test_the_port_is_ours_before_its_address_is_given(tmp_path, monkeypatch):
+    monkeypatch.setenv("INGOT_HOME", str(tmp_path / "home"))
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        near = other.getsockname()[1] - 1
+        address = reports.ensure_reports(near)
+    try:
+        assert reports.ensure_reports(near) == address
+        port = int(address.rsplit(":", 1)[1])
+        assert port != near + 1
+        with pytest.raises(OSError, match="in use"):
+            socket.create_server(("127.0.0.1", port))
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            urllib.request.urlopen(f"{address}/x.html", timeout=60)
+        found = background.find(reports.NAME)
+        held = psutil.Process(found.process).net_connections("tcp")
+        assert [(c.laddr.port, c.status) for c in held if c.status == "LISTEN"] == [
+            (port, psutil.CONN_LISTEN)
+        ]
+    finally:
+        background.stop(reports.NAME, 10.0)
+    assert background.wait_until(lambda: is_free(port), 60.0)  # It ends with the process.
 
 
 def test_no_report_without_the_password(get):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socket
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib.metadata import version
@@ -13,6 +16,7 @@ import pytest
 from artifacts_schema.errors import IngotError, UsageError
 from flows.orchestration import background
 from flows.orchestration import server as servers
+from flows.orchestration.password import make_password
 
 
 @pytest.fixture(autouse=True)
@@ -24,13 +28,18 @@ def own_home(tmp_path, monkeypatch):
 
 @pytest.fixture
 def answering():
-    """`answering({path: value})` → address of a server that says so."""
+    """`answering({path: value}, given)` → address of a server that says so.
+
+    What it is sent as `Authorization` goes to the list `given`.
+    """
     started = []
 
-    def start(says):
+    def start(says, given=None):
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self):
                 known = self.path in says
+                if given is not None:
+                    given.append(self.headers.get("Authorization"))
                 self.send_response(200 if known else 404)
                 self.end_headers()
                 self.wfile.write(json.dumps(says.get(self.path)).encode())
@@ -57,6 +66,98 @@ def test_a_port_that_is_taken_is_named_with_the_flag_that_chooses_another():
         with pytest.raises(UsageError, match=rf"port {port} is taken .*--port"):
             servers.ensure_server(port=port)
     assert background.find("prefect") is None
+
+
+def test_a_port_that_another_program_has_bound_first_is_ours_alone():
+    """Two programs can bind a port, but the one that bound it first must not get our calls."""
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", 0))
+        with servers.listen(other.getsockname()[1]), pytest.raises(OSError, match="in use"):
+            other.listen()
+
+
+def test_the_server_starts_on_a_port_that_listens_already(monkeypatch):
+    """The child gets the open socket: nobody can listen on the port while it comes up."""
+    begun = []
+
+    def start(name, command, environment, facts, listener):
+        port = listener.getsockname()[1]
+        with pytest.raises(OSError, match="in use"):
+            socket.create_server(("127.0.0.1", port))
+        assert facts == {"api": f"http://127.0.0.1:{port}/api"}
+        serve = f"import socket, time; socket.socket(fileno={command[-1]}); time.sleep(60)"
+        begun.append(real(name, [sys.executable, "-c", serve], environment, facts, listener))
+        return begun[0]
+
+    real = background.start
+    monkeypatch.setattr(background, "start", start)
+    monkeypatch.setattr(servers, "answers", lambda server: True)
+    server = servers._start(servers.listen(0))
+    try:
+        with pytest.raises(OSError, match="in use"):
+            socket.create_server(("127.0.0.1", int(server.ui.rsplit(":", 1)[1])))
+        assert server.process == begun[0].process
+    finally:
+        background.stop("prefect", 5.0)
+
+
+def test_a_server_that_ended_is_not_the_one_that_answers_in_its_place(monkeypatch):
+    def start(*words):
+        process = real(words[0], ["true"], *words[2:])
+        background.wait_until(lambda: not process.lives(), 60.0)
+        return process
+
+    real = background.start
+    monkeypatch.setattr(background, "start", start)
+    monkeypatch.setattr(servers, "answers", lambda server: True)
+    with pytest.raises(IngotError, match="did not start"):
+        servers.ensure_server()
+
+
+def test_the_password_is_not_sent_to_a_program_that_took_the_port_of_our_server(answering):
+    given = []
+    address = answering({"/api/health": True, "/api/admin/version": version("prefect")}, given)
+    make_password()
+    process = background.start("prefect", ["sleep", "60"], {}, {"api": f"{address}/api"})
+    server = servers.find_server()
+    servers.check_password(server)
+    assert server.process == process.process
+    assert given.pop() is not None
+    given.clear()
+    os.kill(process.process, signal.SIGKILL)
+    background.wait_until(lambda: not process.lives(), 60.0)
+    with pytest.raises(IngotError, match="has ended"):
+        servers.check_password(server)
+    assert servers.find_server() is None
+    assert given == []
+
+
+def test_the_folder_of_the_database_is_closed_before_the_server_starts(monkeypatch):
+    folder = background.home() / "prefect"
+    folder.mkdir(mode=0o755)
+    monkeypatch.setattr(servers, "answers", lambda server: False)
+    monkeypatch.setattr(servers.sys, "executable", "/bin/false")
+    with pytest.raises(IngotError, match="did not start"):
+        servers.ensure_server()
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_what_does_not_speak_http_does_not_answer():
+    with socket.create_server(("127.0.0.1", 0)) as other:
+
+        def speak():
+            for _ in range(2):
+                with other.accept()[0] as caller:
+                    caller.recv(1000)
+                    caller.sendall(b"220 mail.example.org\r\n\r\n")
+
+        thread = threading.Thread(target=speak, daemon=True)
+        thread.start()
+        api = f"http://127.0.0.1:{other.getsockname()[1]}/api"
+        assert not servers.answers(servers.Server(api), timeout=60.0)
+        assert servers._status(f"{api}/admin/version", "ingot:x") is None
+        thread.join(60.0)
 
 
 def test_a_prefect_server_on_the_port_is_offered(answering):

@@ -10,10 +10,10 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
+from ports import any_port
 
 from artifacts_schema.errors import UsageError
 from artifacts_schema.store import Store
-from flows.orchestration.server import any_port
 
 pytestmark = pytest.mark.server
 
