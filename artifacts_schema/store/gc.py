@@ -3,7 +3,8 @@
 Roots are the refs, the inputs of running work and what it has committed on its way, the steps of
 runs that go on, and whatever is younger than a given age. From them the manifests are followed
 upwards; a run leads to what it committed on its way. While a manifest cannot be read, nobody knows
-what it names, and no artifact is removed.
+what it names, and no artifact is removed. While an artifact is damaged, no attempt at its key is
+removed: its manifest may name the wrong one (no checksum covers that name).
 
 Ages are by the clock of the store alone. Payload is listed before leases and leases before
 manifests: payload that no run holds any more was committed before, or never will be.
@@ -22,6 +23,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cache, partial
 
 from artifacts_schema.errors import CorruptArtifact, Stopped
 from artifacts_schema.identity import short
@@ -109,20 +111,23 @@ def plan_gc(
     garbage.artifacts = [m for name, m in garbage.known.items() if name not in alive]
     committed = set(store.keys())
     written = held.union(*(by_run.get(run, ()) for run in held))
+    found = cache(partial(find_committed, store))
     for path, size in payloads.items():
         _, stage, key, attempt = path.split("/")
         name = (stage, key)
         standing = garbage.known.get(name)
-        unknown = name in committed if standing is None else standing.attempt == attempt
-        if key not in written and not unknown:
-            garbage.attempts.append(path)
-            garbage.sizes[path] = size
+        if key in written or (standing is not None and standing.attempt == attempt):
+            continue
+        if name in committed and (standing is None or found(*name).damage is not None):
+            continue
+        garbage.attempts.append(path)
+        garbage.sizes[path] = size
     done = {key: stage for stage, key in committed}
     for path, size in work.items():
         key = path.split("/")[1]
         if key == "launch" or key in held:
             continue
-        if idle_work or (key in done and find_committed(store, done[key], key).whole):
+        if idle_work or (key in done and found(done[key], key).whole):
             garbage.work.append(key)
             garbage.sizes[key] = size
     _add_launch_files(backend, garbage, held, max(LAUNCH_SECONDS, min_age_seconds))
@@ -211,10 +216,11 @@ def _remove_attempt(store: Store, path: str) -> bool:
     with ExitStack() as leases:
         if not _take(leases, store.backend, key):
             return False
-        manifest = layout.manifest(stage, key)
-        raw = store.backend.read_many([manifest]).get(manifest, b"")
         held, by_run = _running(store.backend)
-        if attempt.encode() in raw or any(key in by_run.get(run, ()) for run in held):
+        if any(key in by_run.get(run, ()) for run in held):
+            return False
+        found = find_committed(store, stage, key)
+        if found.damage is not None or (found.manifest and found.manifest.attempt == attempt):
             return False
         store.backend.remove(path)
         store.backend.remove_empty(layout.payload(stage, key))

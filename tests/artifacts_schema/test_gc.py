@@ -153,6 +153,28 @@ def test_an_attempt_that_was_committed_or_announced_after_it_was_listed_stays(st
     assert verify(store, made) == []
 
 
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_no_attempt_at_a_damaged_artifact_is_removed(store, when):
+    """The attempt is outside a manifest's checksum: one wrong digit there loads well."""
+    made = make(store, "a")
+    store.set_ref("demo/step", "s", made.key)
+    left = Attempt(store.backend, "s", made.key, {"snapshot": "snapshot"})
+    with left.create("snapshot", "snapshot.json") as file:
+        file.write(b"{}")
+    garbage = planned(store)
+    assert garbage.attempts == [layout.payload("s", made.key, left.name)]
+    wrong = made.model_copy(update={"attempt": "0" * 12})
+    store.backend.replace(manifest_path(made), wrong.to_json())
+    assert find_committed(store, "s", made.key).damage == "snapshot/snapshot.json: the file is gone"
+    if when == "before":
+        garbage = planned(store)
+        assert garbage.attempts == []
+    else:
+        garbage.attempts.append(layout.payload("s", made.key, made.attempt))
+    assert collect(store, garbage).attempts == []
+    assert verify(store, made) == []
+
+
 def test_steps_of_a_run_that_goes_on_stay_though_another_run_took_their_names(store):
     made = make(store, "a")
     mine = this_process()
