@@ -10,10 +10,10 @@ Ages are by the clock of the store alone. Payload is listed before leases and le
 manifests: payload that no run holds any more was committed before, or never will be.
 
 A run may name an artifact while it is being removed. So each removal holds the lease of its key,
-and asks for the roots twice: before its manifest goes, and after that. If it is named by then, its
-manifest is put back. A run names first and looks afterwards, so one of the two sees the other.
-Payload goes last; an interrupted collection leaves only payload that nobody can read, and the next
-one takes it.
+and asks for the roots twice: before its manifest goes, and after that. If it is named by then, or
+if the second look fails, its manifest is put back. A run names first and looks afterwards, so one
+of the two sees the other. Payload goes last; a collection that is killed leaves only payload that
+nobody can read, and the next one takes it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cache, partial
 
-from artifacts_schema.errors import CorruptArtifact, Stopped
+from artifacts_schema.errors import CorruptArtifact, Stopped, StoreError
 from artifacts_schema.identity import short
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.run import Run
@@ -58,7 +58,7 @@ class Garbage:
     launch: list[str] = field(default_factory=list)
     """Files that started children of runs which are over, on this machine."""
     unreadable: list[CorruptArtifact] = field(default_factory=list)
-    """Manifests and run records that cannot be read: every artifact is kept meanwhile."""
+    """Manifests, names and run records that cannot be read: every artifact is kept meanwhile."""
     kept: int = 0
     idle_work: bool = False
     by_name: bool = False
@@ -166,27 +166,39 @@ def _remove_payload(store: Store, manifest: Manifest) -> None:
 def _remove_artifacts(store: Store, garbage: Garbage, batch: Sequence[Manifest]) -> list[Manifest]:
     """Those of `batch` that nothing held, had made again or named by the end of their removal."""
     backend = store.backend
+    away: dict[Name, bytes] = {}
     with ExitStack() as leases:
         held = [m for m in batch if _take(leases, backend, m.key)]
-        raw: dict[Name, bytes] = {}
-        for manifest in _unneeded(store, garbage, held):
-            path = layout.manifest(manifest.stage, manifest.key)
-            found = backend.read_many([path]).get(path)
-            if found is not None and manifest.attempt.encode() in found:
-                raw[manifest.stage, manifest.key] = found
-                backend.remove(path)
-        gone = [m for m in held if (m.stage, m.key) in raw]
-        removed = []
-        unneeded = {(m.stage, m.key) for m in _unneeded(store, garbage, gone)}
-        for manifest in gone:
-            name = (manifest.stage, manifest.key)
-            if name in unneeded:
-                removed.append(manifest)
-            else:
-                backend.put_if_absent(layout.manifest(*name), raw[name])
-        for manifest in removed:
-            _remove_payload(store, manifest)
+        try:
+            for manifest in _unneeded(store, garbage, held):
+                path = layout.manifest(manifest.stage, manifest.key)
+                found = backend.read_many([path]).get(path)
+                if found is not None and manifest.attempt.encode() in found:
+                    away[manifest.stage, manifest.key] = found
+                    backend.remove(path)
+            gone = [m for m in held if (m.stage, m.key) in away]
+            removed = _unneeded(store, garbage, gone)
+            needed = away.keys() - {(m.stage, m.key) for m in removed}
+            _put_back(backend, {name: away[name] for name in needed})
+            for manifest in removed:
+                del away[manifest.stage, manifest.key]
+                _remove_payload(store, manifest)
+        except BaseException:
+            _put_back(backend, away)
+            raise
         return removed
+
+
+def _put_back(backend: Backend, manifests: Mapping[Name, bytes]) -> None:
+    """Put back manifests whose payload is whole. One that fails keeps back no other."""
+    failure: Exception | None = None
+    for name, raw in manifests.items():
+        try:
+            backend.put_if_absent(layout.manifest(*name), raw)
+        except (OSError, StoreError) as error:
+            failure = error
+    if failure is not None:
+        raise failure
 
 
 def _unneeded(store: Store, garbage: Garbage, artifacts: Sequence[Manifest]) -> list[Manifest]:
@@ -258,7 +270,9 @@ def _alive(store: Store, garbage: Garbage, known: Mapping[Name, Manifest]) -> se
     held, by_run = _running(store.backend)
     kept_work = by_run if not garbage.idle_work else held.intersection(by_run)
     on_the_way = {key for run in kept_work for key in by_run[run]}
-    waiting = [(ref.stage, ref.key) for ref in store.refs().values()]
+    waiting = [
+        (ref.stage, ref.key) for ref in store.refs(on_damage=garbage.unreadable.append).values()
+    ]
     waiting += garbage.young
     waiting += (name for name in known if name[1] in on_the_way)
     waiting += _steps_of_runs(store.backend, garbage.unreadable)

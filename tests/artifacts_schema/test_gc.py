@@ -68,6 +68,50 @@ def test_what_a_run_names_while_its_manifest_is_away_is_put_back(store, monkeypa
     assert verify(store, store.resolve("demo/step")[0]) == []
 
 
+@pytest.mark.parametrize("error", [StoreError("the store was too busy"), KeyboardInterrupt()])
+def test_a_collection_that_fails_between_its_looks_puts_all_manifests_back(
+    store, monkeypatch, error
+):
+    made = [make(store, "a"), make(store, "b")]
+    garbage = planned(store)
+
+    def fail(*given, **more):
+        raise error
+
+    with monkeypatch.context() as patched:
+        refs = lambda: patched.setattr(store, "refs", fail)  # noqa: E731
+        between(patched, store, manifest_path(made[0]), refs)
+        with pytest.raises(type(error)):
+            collect(store, garbage)
+    assert [verify(store, store.manifest("s", one.key)) for one in made] == [[], []]
+
+
+def test_of_a_collection_that_fails_at_a_payload_the_other_artifacts_stay(store, monkeypatch):
+    made = [make(store, "a"), make(store, "b")]
+    garbage = planned(store)
+    remove = type(store.backend).remove
+
+    def failing(self, path):
+        if path.startswith("data/"):
+            raise StoreError("the store was too busy", where=path)
+        remove(self, path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(store.backend), "remove", failing)
+        with pytest.raises(StoreError, match="too busy"):
+            collect(store, garbage)
+    (left,) = [one for one in made if store.manifest("s", one.key)]
+    assert verify(store, left) == []
+
+
+def test_while_a_name_cannot_be_read_every_artifact_stays(store):
+    make(store, "a")
+    store.backend.replace(layout.ref("demo/step"), b"{")
+    garbage = planned(store)
+    assert [error.where for error in garbage.unreadable] == [layout.ref("demo/step")]
+    assert garbage.artifacts == []
+
+
 def test_a_run_that_names_too_late_is_told(store):
     made = make(store, "a")
     collect(store, planned(store))
