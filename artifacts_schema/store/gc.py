@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -33,7 +33,7 @@ from artifacts_schema.store import layout
 from artifacts_schema.store.backend import Backend, Entry, LocalBackend
 from artifacts_schema.store.damage import clear_damage, find_committed
 from artifacts_schema.store.interim import announced
-from artifacts_schema.store.lease import Record, held_keys, process_is_gone
+from artifacts_schema.store.lease import Lease, Record, held_keys, process_is_gone
 from artifacts_schema.store.store import Store
 from artifacts_schema.store.work import holding, local_work, remove_local_work
 
@@ -168,12 +168,15 @@ def _remove_artifacts(store: Store, garbage: Garbage, batch: Sequence[Manifest])
     backend = store.backend
     away: dict[Name, bytes] = {}
     with ExitStack() as leases:
-        held = [m for m in batch if _take(leases, backend, m.key)]
+        mine = _take_all(leases, backend, [m.key for m in batch])
+        held = [m for m in batch if m.key in mine]
         try:
             for manifest in _unneeded(store, garbage, held):
                 path = layout.manifest(manifest.stage, manifest.key)
                 found = backend.read_many([path]).get(path)
-                if found is not None and manifest.attempt.encode() in found:
+                if found is None or manifest.attempt.encode() not in found:
+                    continue
+                if mine[manifest.key].is_mine():  # It may have been suspended and succeeded.
                     away[manifest.stage, manifest.key] = found
                     backend.remove(path)
             gone = [m for m in held if (m.stage, m.key) in away]
@@ -226,13 +229,16 @@ def _remove_attempt(store: Store, path: str) -> bool:
     """Remove an attempt at an artifact, unless a run holds the key or it was committed."""
     _, stage, key, attempt = path.split("/")
     with ExitStack() as leases:
-        if not _take(leases, store.backend, key):
+        lease = _take(leases, store.backend, key)
+        if lease is None:
             return False
         held, by_run = _running(store.backend)
         if any(key in by_run.get(run, ()) for run in held):
             return False
         found = find_committed(store, stage, key)
         if found.damage is not None or (found.manifest and found.manifest.attempt == attempt):
+            return False
+        if not lease.is_mine():
             return False
         store.backend.remove(path)
         store.backend.remove_empty(layout.payload(stage, key))
@@ -242,11 +248,14 @@ def _remove_attempt(store: Store, path: str) -> bool:
 def _remove_work(backend: Backend, key: str) -> bool:
     """Remove the resume state of a key, unless a run holds it."""
     with ExitStack() as leases:
-        if not _take(leases, backend, key):
+        lease = _take(leases, backend, key)
+        if lease is None:
             return False
         mine = layout.work(key, "lease")
         names = {name.split("/")[0] for name in backend.files(layout.work(key))}
         for name in sorted(names | set(backend.folders(layout.work(key)))):
+            if not lease.is_mine():
+                return False
             if name != "lease":
                 backend.remove(layout.work(key, name))
         if not backend.local:
@@ -256,13 +265,18 @@ def _remove_work(backend: Backend, key: str) -> bool:
     return True
 
 
-def _take(leases: ExitStack, backend: Backend, key: str) -> bool:
-    """Hold the lease of `key` until `leases` ends; False if a run holds it."""
+def _take_all(leases: ExitStack, backend: Backend, keys: Iterable[str]) -> dict[str, Lease]:
+    """The leases of those of `keys` that no run holds, held until `leases` ends."""
+    taken = {key: _take(leases, backend, key) for key in dict.fromkeys(keys)}
+    return {key: lease for key, lease in taken.items() if lease is not None}
+
+
+def _take(leases: ExitStack, backend: Backend, key: str) -> Lease | None:
+    """Hold the lease of `key` until `leases` ends; None if a run holds it."""
     try:
-        leases.enter_context(holding(backend, key, wait=False))
+        return leases.enter_context(holding(backend, key, wait=False))
     except Stopped:
-        return False
-    return True
+        return None
 
 
 def _alive(store: Store, garbage: Garbage, known: Mapping[Name, Manifest]) -> set[Name]:

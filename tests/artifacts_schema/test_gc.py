@@ -154,6 +154,58 @@ def test_while_an_artifact_is_removed_no_run_takes_its_key(store, monkeypatch):
     assert store.backend.files("work") == store.backend.files("data") == []
 
 
+def succeed(store, key):
+    """Take the lease of `key` from a holder that is suspended, as another machine does: the work
+    folder went with the successor's commit, and numbers begin again."""
+    store.backend.remove(layout.work(key))
+    return Lease.take(store.backend, key)
+
+
+def test_a_suspended_holder_leaves_the_lease_of_its_successor(store):
+    with holding(store.backend, "e" * 64):
+        successor = succeed(store, "e" * 64)
+    assert successor.is_mine()
+
+
+def test_a_lease_that_cannot_be_removed_does_not_hide_why_the_work_failed(store, monkeypatch):
+    def fail(self, path):
+        raise StoreError("the store cannot be reached", where=path)
+
+    monkeypatch.setattr(type(store.backend), "remove", fail)
+    with pytest.raises(KeyError, match="why"), holding(store.backend, "e" * 64):
+        raise KeyError("why")
+
+
+@pytest.mark.parametrize("what", ["artifact", "attempt", "work"])
+def test_a_collection_that_was_succeeded_removes_nothing(store, monkeypatch, what):
+    made = make(store, "a")
+    if what == "attempt":
+        store.backend.remove(manifest_path(made))
+    if what == "work":
+        store.set_ref("demo/step", "s", made.key)
+        store.backend.replace(layout.work(made.key, "done", "map", "0.json"), b"{}")
+    garbage = planned(store)
+    assert (len(garbage.artifacts), len(garbage.attempts), len(garbage.work)) == {
+        "artifact": (1, 0, 0), "attempt": (0, 1, 0), "work": (0, 0, 1)
+    }[what]  # fmt: skip
+    before = {name for name in store.backend.files("") if not name.startswith("work/")}
+    take, successors = Lease.take, []
+
+    def taken(backend, key, **more):
+        lease = take(backend, key, **more)
+        monkeypatch.setattr(Lease, "take", take)
+        successors.append(succeed(store, key))
+        store.backend.replace(layout.work(key, "done", "map", "1.json"), b"{}")
+        return lease
+
+    monkeypatch.setattr(Lease, "take", taken)
+    removed = collect(store, garbage)
+    assert (removed.artifacts, removed.attempts, removed.work) == ([], [], [])
+    assert before <= set(store.backend.files(""))
+    assert store.backend.size(layout.work(made.key, "done", "map", "1.json")) == 2
+    assert successors[0].is_mine()
+
+
 def test_a_key_made_again_after_it_was_listed_keeps_its_payload(store):
     """The payload that goes is that of the listed attempt, never all of the key's."""
     made = make(store, "a", b"1")
