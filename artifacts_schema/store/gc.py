@@ -45,7 +45,7 @@ RUN_SECONDS = 30 * 86_400.0
 """A record that says `running` and was not written for so long is of a run that was killed; of a
 run of this machine the process tells."""
 _AT_ONCE = 64
-"""Artifacts that are removed between two looks at the roots."""
+"""Artifacts, or attempts at them, that are removed between two looks at the roots."""
 
 
 @dataclass
@@ -94,9 +94,9 @@ def plan_gc(
     store.check_mounted()
     backend = store.backend
     payloads = _sizes(backend, "data", backend.listing("data"), depth=3)
-    work = _sizes(backend, "work", running := backend.listing("work"), depth=1)
-    held = held_keys(backend, files := [f"work/{name}" for name in running])
-    by_run = announced(backend, files)
+    work = _sizes(backend, "work", files := backend.listing("work"), depth=1)
+    running = _running(backend, [f"work/{name}" for name in files])
+    held = running.held
     dated = {
         _manifest_name(path): entry.modified for path, entry in backend.listing("artifacts").items()
     }
@@ -106,11 +106,11 @@ def plan_gc(
     }
     cutoff = (backend.now() if now is None else now) - min_age_seconds
     garbage.young = frozenset(n for n in garbage.known if dated.get(n, cutoff + 1) > cutoff)
-    alive = _alive(store, garbage, garbage.known)
+    alive = _alive(store, garbage, garbage.known, running)
     garbage.kept = len(alive)
     garbage.artifacts = [m for name, m in garbage.known.items() if name not in alive]
     committed = set(store.keys())
-    written = held.union(*(by_run.get(run, ()) for run in held))
+    written = held.union(*(running.announced.get(run, ()) for run in held))
     found = cache(partial(find_committed, store))
     for path, size in payloads.items():
         _, stage, key, attempt = path.split("/")
@@ -142,7 +142,8 @@ def collect(store: Store, garbage: Garbage) -> Garbage:
         batch = garbage.artifacts[start : start + _AT_ONCE]
         removed.artifacts += _remove_artifacts(store, garbage, batch)
     removed.kept += len(garbage.artifacts) - len(removed.artifacts)
-    removed.attempts = [path for path in garbage.attempts if _remove_attempt(store, path)]
+    for start in range(0, len(garbage.attempts), _AT_ONCE):
+        removed.attempts += _remove_attempts(store, garbage.attempts[start : start + _AT_ONCE])
     removed.work = [key for key in garbage.work if _remove_work(store.backend, key)]
     launch = LocalBackend(str(local_work(store.backend, "launch")))
     for name in garbage.launch:
@@ -210,6 +211,7 @@ def _unneeded(store: Store, garbage: Garbage, artifacts: Sequence[Manifest]) -> 
         return list(artifacts)
     known = dict(garbage.known)
     fresh = Garbage(idle_work=garbage.idle_work)
+    running = _running(store.backend)
     committed = store.keys()
     for name in committed:
         if name not in known:
@@ -221,28 +223,30 @@ def _unneeded(store: Store, garbage: Garbage, artifacts: Sequence[Manifest]) -> 
             if manifest is not None:
                 known[name] = manifest
     fresh.young = garbage.young.union(known.keys() - garbage.known.keys())
-    alive = _alive(store, fresh, known)
+    alive = _alive(store, fresh, known, running)
     return [m for m in artifacts if (m.stage, m.key) not in alive]
 
 
-def _remove_attempt(store: Store, path: str) -> bool:
-    """Remove an attempt at an artifact, unless a run holds the key or it was committed."""
-    _, stage, key, attempt = path.split("/")
+def _remove_attempts(store: Store, paths: Sequence[str]) -> list[str]:
+    """Remove attempts at artifacts; returns those that no run holds or announced, nor committed."""
+    backend, removed = store.backend, []
+    found = cache(partial(find_committed, store))
     with ExitStack() as leases:
-        lease = _take(leases, store.backend, key)
-        if lease is None:
-            return False
-        held, by_run = _running(store.backend)
-        if any(key in by_run.get(run, ()) for run in held):
-            return False
-        found = find_committed(store, stage, key)
-        if found.damage is not None or (found.manifest and found.manifest.attempt == attempt):
-            return False
-        if not lease.is_mine():
-            return False
-        store.backend.remove(path)
-        store.backend.remove_empty(layout.payload(stage, key))
-    return True
+        mine = _take_all(leases, backend, [path.split("/")[2] for path in paths])
+        running = _running(backend)
+        runs = running.held - {key for key, lease in mine.items() if lease.is_mine()}
+        on_the_way = {key for run in runs for key in running.announced.get(run, ())}
+        for path in paths:
+            _, stage, key, attempt = path.split("/")
+            if key not in mine or key in on_the_way:
+                continue
+            standing = found(stage, key)
+            named = standing.manifest is not None and standing.manifest.attempt == attempt
+            if standing.damage is None and not named and mine[key].is_mine():
+                backend.remove(path)
+                backend.remove_empty(layout.payload(stage, key))
+                removed.append(path)
+    return removed
 
 
 def _remove_work(backend: Backend, key: str) -> bool:
@@ -279,20 +283,18 @@ def _take(leases: ExitStack, backend: Backend, key: str) -> Lease | None:
         return None
 
 
-def _alive(store: Store, garbage: Garbage, known: Mapping[Name, Manifest]) -> set[Name]:
+def _alive(
+    store: Store, garbage: Garbage, known: Mapping[Name, Manifest], running: _Running
+) -> set[Name]:
     """What some root reaches, of the manifests at hand: all, while something cannot be read."""
-    held, by_run = _running(store.backend)
-    kept_work = by_run if not garbage.idle_work else held.intersection(by_run)
+    by_run = running.announced
+    kept_work = by_run if not garbage.idle_work else running.held.intersection(by_run)
     on_the_way = {key for run in kept_work for key in by_run[run]}
-    waiting = [
-        (ref.stage, ref.key) for ref in store.refs(on_damage=garbage.unreadable.append).values()
-    ]
+    waiting = [(r.stage, r.key) for r in store.refs(on_damage=garbage.unreadable.append).values()]
     waiting += garbage.young
     waiting += (name for name in known if name[1] in on_the_way)
     waiting += _steps_of_runs(store.backend, garbage.unreadable)
-    specs = store.backend.read_many(layout.work(key, "spec.json") for key in held)
-    for raw in specs.values():
-        waiting += _inputs_of(raw)
+    waiting += running.inputs
     if garbage.unreadable:
         return set(known)
     alive: set[Name] = set()
@@ -307,14 +309,35 @@ def _alive(store: Store, garbage: Garbage, known: Mapping[Name, Manifest]) -> se
     return alive
 
 
-def _running(backend: Backend) -> tuple[set[str], dict[str, list[str]]]:
-    """Keys that runs hold, and what each run that has work here announced."""
-    files = []
-    for key in backend.folders("work"):
-        for part in ("lease", "interim"):
-            folder = layout.work(key, part)
-            files += [f"{folder}/{name}" for name in backend.files(folder)]
-    return held_keys(backend, files), announced(backend, files)
+@dataclass(frozen=True)
+class _Running:
+    """What goes on in a store."""
+
+    held: set[str]
+    """Keys that runs hold."""
+    announced: dict[str, list[str]]
+    """What each run that has work here announced."""
+    inputs: list[Name]
+    """What the runs read."""
+
+
+def _running(backend: Backend, files: Iterable[str] | None = None) -> _Running:
+    """What goes on, from the files of all work folders.
+
+    Asked before the manifests: what is over by then has committed, and is among them.
+    """
+    if files is None:
+        files = [
+            f"{folder}/{name}"
+            for key in backend.folders("work")
+            for folder in (layout.work(key, "lease"), layout.work(key, "interim"))
+            for name in backend.files(folder)
+        ]
+    files = list(files)
+    held = held_keys(backend, files)
+    specs = backend.read_many(layout.work(key, "spec.json") for key in held)
+    inputs = [name for raw in specs.values() for name in _inputs_of(raw)]
+    return _Running(held, announced(backend, files), inputs)
 
 
 def _steps_of_runs(backend: Backend, unreadable: list[CorruptArtifact]) -> list[Name]:

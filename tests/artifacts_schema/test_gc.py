@@ -371,6 +371,50 @@ def test_specs_of_running_work_are_read_again(store):
     lease.release()
 
 
+def test_an_input_of_what_a_run_commits_while_manifests_are_listed_stays(store, monkeypatch):
+    """The run is over before the collection asks what runs, if it asks that after the manifests."""
+    parent = make(store, "a")
+    inputs = {"x": (store.reference(parent, "snapshot"),)}
+    key = key_of("b", inputs)
+    lease = Lease.take(store.backend, key)
+    spec = {"inputs": {"x": [{"stage": "s", "key": parent.key}]}}
+    store.backend.replace(layout.work(key, "spec.json"), json.dumps(spec).encode())
+    keys, done = store.keys, []
+
+    def keys_then_commit(*given):
+        found = keys(*given)
+        if not done:
+            done.append(1)
+            make(store, "b", inputs=inputs)
+            store.backend.remove(layout.work(key))
+        return found
+
+    monkeypatch.setattr(store, "keys", keys_then_commit)
+    assert planned(store).artifacts == []
+    assert done
+    assert verify(store, parent) == []
+    lease.stop_beating()
+
+
+def test_what_runs_is_asked_once_for_many_attempts(store, monkeypatch):
+    """Two attempts at each key, and at a checkpoint that a killed run of one key announced."""
+    from artifacts_schema.manifest import Interim
+    from artifacts_schema.store import gc
+
+    keys = [key_of(f"{number}") for number in range(3)]
+    for key in (*keys, *keys):
+        attempt = Attempt(store.backend, "s", key, {"snapshot": "snapshot"})
+        with attempt.create("snapshot", "snapshot.json") as file:
+            file.write(b"{}")
+    announce(store.backend, keys[0], Interim(at=1, label="1", key=keys[1]))
+    garbage = planned(store)
+    asked, running = [], gc._running
+    monkeypatch.setattr(gc, "_running", lambda *given: asked.append(1) or running(*given))
+    removed = collect(store, garbage)
+    assert (len(removed.attempts), len(asked)) == (6, 1)
+    assert store.backend.files("data") == []
+
+
 def test_runs_that_name_beside_collections_never_end_with_an_empty_name(tmp_path):
     """Real threads, 25 rounds: one makes and names as a run does, one collects whatever it sees."""
     store = Store.open(str(tmp_path / "store"))
