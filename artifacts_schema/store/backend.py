@@ -14,13 +14,16 @@ import os
 import secrets
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, TypeVar
 
 from artifacts_schema.errors import UsageError
 from artifacts_schema.store.refusals import explained
+
+T = TypeVar("T")
 
 _BLOCK = 1 << 20
 REMOVALS = 10
@@ -195,8 +198,9 @@ class LocalBackend(Backend):
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Create by a hard link of a temporary file that is on the disk already."""
-        with explained(self.full(path)):
-            target = self.local_path(path)
+        target = self.local_path(path)
+
+        def create() -> bool:
             target.parent.mkdir(parents=True, exist_ok=True)
             temporary = _write_temporary(target, data)
             try:
@@ -204,45 +208,43 @@ class LocalBackend(Backend):
             except FileExistsError:
                 return False
             finally:
-                temporary.unlink()
+                temporary.unlink(missing_ok=True)
             self._sync_up(target.parent)
             return True
 
+        with explained(self.full(path)):
+            return _beside_removals(create)
+
     def replace(self, path: str, data: bytes) -> None:
         """Write by renaming a temporary file that is on the disk already."""
-        with explained(self.full(path)):
-            target = self.local_path(path)
+        target = self.local_path(path)
+
+        def write() -> None:
             is_new = not target.parent.is_dir()
             target.parent.mkdir(parents=True, exist_ok=True)
-            temporary = _write_temporary(target, data)
-            os.replace(temporary, target)
+            os.replace(_write_temporary(target, data), target)
             if is_new:
                 self._sync_up(target.parent)
             else:
                 fsync_folder(target.parent)
 
+        with explained(self.full(path)):
+            _beside_removals(write)
+
     @contextmanager
     def create(self, path: str) -> Iterator[HashingWriter]:
         """Write a payload file; it is on the disk when the block ends."""
-        with explained(self.full(path)):
-            target = self.local_path(path)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with open(target, "wb") as raw:
-                yield HashingWriter(raw)
-                raw.flush()
-                os.fsync(raw.fileno())
+        target = self.local_path(path)
+        with explained(self.full(path)), _beside_removals(partial(_opened, target)) as raw:
+            yield HashingWriter(raw)
+            raw.flush()
+            os.fsync(raw.fileno())
 
     def link(self, pairs: Iterable[tuple[str, str]]) -> None:
         """Hard links."""
         for source, target in pairs:
             with explained(self.full(target)):
-                path = self.local_path(target)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                try:
-                    os.link(self.local_path(source), path)
-                except FileExistsError:
-                    path.unlink()
-                    os.link(self.local_path(source), path)
+                _beside_removals(partial(_link, self.local_path(source), self.local_path(target)))
 
     def sync(self, folder: str) -> None:
         """Flush every folder below `folder`, then those above it up to the store's own."""
@@ -354,6 +356,31 @@ def _walk(folder: str) -> Iterator[tuple[str, list[os.DirEntry[str]]]]:
         if entry.is_dir(follow_symlinks=False):
             yield from _walk(entry.path)
     yield folder, entries
+
+
+def _beside_removals(write: Callable[[], T]) -> T:
+    """Write once more where a folder went while it was written into: the last one to work there
+    removes it empty, and a run that is over removes it with all it holds."""
+    for _ in range(REMOVALS - 1):
+        with suppress(FileNotFoundError, FileExistsError):
+            return write()
+    return write()
+
+
+def _opened(target: Path) -> IO[bytes]:
+    """A new file in a folder that may have to be made."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    return open(target, "wb")
+
+
+def _link(source: Path, target: Path) -> None:
+    """A second name in a folder that may have to be made, over whatever had it."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source, target)
+    except FileExistsError:
+        target.unlink()
+        os.link(source, target)
 
 
 def _remove_folder(folder: Path) -> None:

@@ -3,27 +3,29 @@
 Roots are the refs, the inputs of running work and what it has committed on its way, the steps of
 runs that go on, and whatever is younger than a given age. From them the manifests are followed
 upwards; a run leads to what it committed on its way. While a manifest cannot be read, nobody knows
-what it names, and no artifact is removed.
+what it names, and no artifact is removed. While an artifact is damaged, no attempt at its key is
+removed: its manifest may name the wrong one (no checksum covers that name).
 
 Ages are by the clock of the store alone. Payload is listed before leases and leases before
 manifests: payload that no run holds any more was committed before, or never will be.
 
 A run may name an artifact while it is being removed. So each removal holds the lease of its key,
-and asks for the roots twice: before its manifest goes, and after that. If it is named by then, its
-manifest is put back. A run names first and looks afterwards, so one of the two sees the other.
-Payload goes last; an interrupted collection leaves only payload that nobody can read, and the next
-one takes it.
+and asks for the roots twice: before its manifest goes, and after that. If it is named by then, or
+if the second look fails, its manifest is put back. A run names first and looks afterwards, so one
+of the two sees the other. Payload goes last; a collection that is killed leaves only payload that
+nobody can read, and the next one takes it.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cache, partial
 
-from artifacts_schema.errors import CorruptArtifact, Stopped
+from artifacts_schema.errors import CorruptArtifact, Stopped, StoreError
 from artifacts_schema.identity import short
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.run import Run
@@ -31,7 +33,7 @@ from artifacts_schema.store import layout
 from artifacts_schema.store.backend import Backend, Entry, LocalBackend
 from artifacts_schema.store.damage import clear_damage, find_committed
 from artifacts_schema.store.interim import announced
-from artifacts_schema.store.lease import Record, held_keys, process_is_gone
+from artifacts_schema.store.lease import Lease, Record, held_keys, process_is_gone
 from artifacts_schema.store.store import Store
 from artifacts_schema.store.work import holding, local_work, remove_local_work
 
@@ -43,7 +45,7 @@ RUN_SECONDS = 30 * 86_400.0
 """A record that says `running` and was not written for so long is of a run that was killed; of a
 run of this machine the process tells."""
 _AT_ONCE = 64
-"""Artifacts that are removed between two looks at the roots."""
+"""Artifacts, or attempts at them, that are removed between two looks at the roots."""
 
 
 @dataclass
@@ -56,7 +58,7 @@ class Garbage:
     launch: list[str] = field(default_factory=list)
     """Files that started children of runs which are over, on this machine."""
     unreadable: list[CorruptArtifact] = field(default_factory=list)
-    """Manifests and run records that cannot be read: every artifact is kept meanwhile."""
+    """Manifests, names and run records that cannot be read: every artifact is kept meanwhile."""
     kept: int = 0
     idle_work: bool = False
     by_name: bool = False
@@ -92,9 +94,9 @@ def plan_gc(
     store.check_mounted()
     backend = store.backend
     payloads = _sizes(backend, "data", backend.listing("data"), depth=3)
-    work = _sizes(backend, "work", running := backend.listing("work"), depth=1)
-    held = held_keys(backend, files := [f"work/{name}" for name in running])
-    by_run = announced(backend, files)
+    work = _sizes(backend, "work", files := backend.listing("work"), depth=1)
+    running = _running(backend, [f"work/{name}" for name in files])
+    held = running.held
     dated = {
         _manifest_name(path): entry.modified for path, entry in backend.listing("artifacts").items()
     }
@@ -104,25 +106,28 @@ def plan_gc(
     }
     cutoff = (backend.now() if now is None else now) - min_age_seconds
     garbage.young = frozenset(n for n in garbage.known if dated.get(n, cutoff + 1) > cutoff)
-    alive = _alive(store, garbage, garbage.known)
+    alive = _alive(store, garbage, garbage.known, running)
     garbage.kept = len(alive)
     garbage.artifacts = [m for name, m in garbage.known.items() if name not in alive]
     committed = set(store.keys())
-    written = held.union(*(by_run.get(run, ()) for run in held))
+    written = held.union(*(running.announced.get(run, ()) for run in held))
+    found = cache(partial(find_committed, store))
     for path, size in payloads.items():
         _, stage, key, attempt = path.split("/")
         name = (stage, key)
         standing = garbage.known.get(name)
-        unknown = name in committed if standing is None else standing.attempt == attempt
-        if key not in written and not unknown:
-            garbage.attempts.append(path)
-            garbage.sizes[path] = size
+        if key in written or (standing is not None and standing.attempt == attempt):
+            continue
+        if name in committed and (standing is None or found(*name).damage is not None):
+            continue
+        garbage.attempts.append(path)
+        garbage.sizes[path] = size
     done = {key: stage for stage, key in committed}
     for path, size in work.items():
         key = path.split("/")[1]
         if key == "launch" or key in held:
             continue
-        if idle_work or (key in done and find_committed(store, done[key], key).whole):
+        if idle_work or (key in done and found(done[key], key).whole):
             garbage.work.append(key)
             garbage.sizes[key] = size
     _add_launch_files(backend, garbage, held, max(LAUNCH_SECONDS, min_age_seconds))
@@ -137,7 +142,8 @@ def collect(store: Store, garbage: Garbage) -> Garbage:
         batch = garbage.artifacts[start : start + _AT_ONCE]
         removed.artifacts += _remove_artifacts(store, garbage, batch)
     removed.kept += len(garbage.artifacts) - len(removed.artifacts)
-    removed.attempts = [path for path in garbage.attempts if _remove_attempt(store, path)]
+    for start in range(0, len(garbage.attempts), _AT_ONCE):
+        removed.attempts += _remove_attempts(store, garbage.attempts[start : start + _AT_ONCE])
     removed.work = [key for key in garbage.work if _remove_work(store.backend, key)]
     launch = LocalBackend(str(local_work(store.backend, "launch")))
     for name in garbage.launch:
@@ -161,27 +167,42 @@ def _remove_payload(store: Store, manifest: Manifest) -> None:
 def _remove_artifacts(store: Store, garbage: Garbage, batch: Sequence[Manifest]) -> list[Manifest]:
     """Those of `batch` that nothing held, had made again or named by the end of their removal."""
     backend = store.backend
+    away: dict[Name, bytes] = {}
     with ExitStack() as leases:
-        held = [m for m in batch if _take(leases, backend, m.key)]
-        raw: dict[Name, bytes] = {}
-        for manifest in _unneeded(store, garbage, held):
-            path = layout.manifest(manifest.stage, manifest.key)
-            found = backend.read_many([path]).get(path)
-            if found is not None and manifest.attempt.encode() in found:
-                raw[manifest.stage, manifest.key] = found
-                backend.remove(path)
-        gone = [m for m in held if (m.stage, m.key) in raw]
-        removed = []
-        unneeded = {(m.stage, m.key) for m in _unneeded(store, garbage, gone)}
-        for manifest in gone:
-            name = (manifest.stage, manifest.key)
-            if name in unneeded:
-                removed.append(manifest)
-            else:
-                backend.put_if_absent(layout.manifest(*name), raw[name])
-        for manifest in removed:
-            _remove_payload(store, manifest)
+        mine = _take_all(leases, backend, [m.key for m in batch])
+        held = [m for m in batch if m.key in mine]
+        try:
+            for manifest in _unneeded(store, garbage, held):
+                path = layout.manifest(manifest.stage, manifest.key)
+                found = backend.read_many([path]).get(path)
+                if found is None or manifest.attempt.encode() not in found:
+                    continue
+                if mine[manifest.key].is_mine():  # It may have been suspended and succeeded.
+                    away[manifest.stage, manifest.key] = found
+                    backend.remove(path)
+            gone = [m for m in held if (m.stage, m.key) in away]
+            removed = _unneeded(store, garbage, gone)
+            needed = away.keys() - {(m.stage, m.key) for m in removed}
+            _put_back(backend, {name: away[name] for name in needed})
+            for manifest in removed:
+                del away[manifest.stage, manifest.key]
+                _remove_payload(store, manifest)
+        except BaseException:
+            _put_back(backend, away)
+            raise
         return removed
+
+
+def _put_back(backend: Backend, manifests: Mapping[Name, bytes]) -> None:
+    """Put back manifests whose payload is whole. One that fails keeps back no other."""
+    failure: Exception | None = None
+    for name, raw in manifests.items():
+        try:
+            backend.put_if_absent(layout.manifest(*name), raw)
+        except (OSError, StoreError) as error:
+            failure = error
+    if failure is not None:
+        raise failure
 
 
 def _unneeded(store: Store, garbage: Garbage, artifacts: Sequence[Manifest]) -> list[Manifest]:
@@ -190,6 +211,7 @@ def _unneeded(store: Store, garbage: Garbage, artifacts: Sequence[Manifest]) -> 
         return list(artifacts)
     known = dict(garbage.known)
     fresh = Garbage(idle_work=garbage.idle_work)
+    running = _running(store.backend)
     committed = store.keys()
     for name in committed:
         if name not in known:
@@ -201,34 +223,43 @@ def _unneeded(store: Store, garbage: Garbage, artifacts: Sequence[Manifest]) -> 
             if manifest is not None:
                 known[name] = manifest
     fresh.young = garbage.young.union(known.keys() - garbage.known.keys())
-    alive = _alive(store, fresh, known)
+    alive = _alive(store, fresh, known, running)
     return [m for m in artifacts if (m.stage, m.key) not in alive]
 
 
-def _remove_attempt(store: Store, path: str) -> bool:
-    """Remove an attempt at an artifact, unless a run holds the key or it was committed."""
-    _, stage, key, attempt = path.split("/")
+def _remove_attempts(store: Store, paths: Sequence[str]) -> list[str]:
+    """Remove attempts at artifacts; returns those that no run holds or announced, nor committed."""
+    backend, removed = store.backend, []
+    found = cache(partial(find_committed, store))
     with ExitStack() as leases:
-        if not _take(leases, store.backend, key):
-            return False
-        manifest = layout.manifest(stage, key)
-        raw = store.backend.read_many([manifest]).get(manifest, b"")
-        held, by_run = _running(store.backend)
-        if attempt.encode() in raw or any(key in by_run.get(run, ()) for run in held):
-            return False
-        store.backend.remove(path)
-        store.backend.remove_empty(layout.payload(stage, key))
-    return True
+        mine = _take_all(leases, backend, [path.split("/")[2] for path in paths])
+        running = _running(backend)
+        runs = running.held - {key for key, lease in mine.items() if lease.is_mine()}
+        on_the_way = {key for run in runs for key in running.announced.get(run, ())}
+        for path in paths:
+            _, stage, key, attempt = path.split("/")
+            if key not in mine or key in on_the_way:
+                continue
+            standing = found(stage, key)
+            named = standing.manifest is not None and standing.manifest.attempt == attempt
+            if standing.damage is None and not named and mine[key].is_mine():
+                backend.remove(path)
+                backend.remove_empty(layout.payload(stage, key))
+                removed.append(path)
+    return removed
 
 
 def _remove_work(backend: Backend, key: str) -> bool:
     """Remove the resume state of a key, unless a run holds it."""
     with ExitStack() as leases:
-        if not _take(leases, backend, key):
+        lease = _take(leases, backend, key)
+        if lease is None:
             return False
         mine = layout.work(key, "lease")
         names = {name.split("/")[0] for name in backend.files(layout.work(key))}
         for name in sorted(names | set(backend.folders(layout.work(key)))):
+            if not lease.is_mine():
+                return False
             if name != "lease":
                 backend.remove(layout.work(key, name))
         if not backend.local:
@@ -238,27 +269,32 @@ def _remove_work(backend: Backend, key: str) -> bool:
     return True
 
 
-def _take(leases: ExitStack, backend: Backend, key: str) -> bool:
-    """Hold the lease of `key` until `leases` ends; False if a run holds it."""
+def _take_all(leases: ExitStack, backend: Backend, keys: Iterable[str]) -> dict[str, Lease]:
+    """The leases of those of `keys` that no run holds, held until `leases` ends."""
+    taken = {key: _take(leases, backend, key) for key in dict.fromkeys(keys)}
+    return {key: lease for key, lease in taken.items() if lease is not None}
+
+
+def _take(leases: ExitStack, backend: Backend, key: str) -> Lease | None:
+    """Hold the lease of `key` until `leases` ends; None if a run holds it."""
     try:
-        leases.enter_context(holding(backend, key, wait=False))
+        return leases.enter_context(holding(backend, key, wait=False))
     except Stopped:
-        return False
-    return True
+        return None
 
 
-def _alive(store: Store, garbage: Garbage, known: Mapping[Name, Manifest]) -> set[Name]:
+def _alive(
+    store: Store, garbage: Garbage, known: Mapping[Name, Manifest], running: _Running
+) -> set[Name]:
     """What some root reaches, of the manifests at hand: all, while something cannot be read."""
-    held, by_run = _running(store.backend)
-    kept_work = by_run if not garbage.idle_work else held.intersection(by_run)
+    by_run = running.announced
+    kept_work = by_run if not garbage.idle_work else running.held.intersection(by_run)
     on_the_way = {key for run in kept_work for key in by_run[run]}
-    waiting = [(ref.stage, ref.key) for ref in store.refs().values()]
+    waiting = [(r.stage, r.key) for r in store.refs(on_damage=garbage.unreadable.append).values()]
     waiting += garbage.young
     waiting += (name for name in known if name[1] in on_the_way)
     waiting += _steps_of_runs(store.backend, garbage.unreadable)
-    specs = store.backend.read_many(layout.work(key, "spec.json") for key in held)
-    for raw in specs.values():
-        waiting += _inputs_of(raw)
+    waiting += running.inputs
     if garbage.unreadable:
         return set(known)
     alive: set[Name] = set()
@@ -273,14 +309,35 @@ def _alive(store: Store, garbage: Garbage, known: Mapping[Name, Manifest]) -> se
     return alive
 
 
-def _running(backend: Backend) -> tuple[set[str], dict[str, list[str]]]:
-    """Keys that runs hold, and what each run that has work here announced."""
-    files = []
-    for key in backend.folders("work"):
-        for part in ("lease", "interim"):
-            folder = layout.work(key, part)
-            files += [f"{folder}/{name}" for name in backend.files(folder)]
-    return held_keys(backend, files), announced(backend, files)
+@dataclass(frozen=True)
+class _Running:
+    """What goes on in a store."""
+
+    held: set[str]
+    """Keys that runs hold."""
+    announced: dict[str, list[str]]
+    """What each run that has work here announced."""
+    inputs: list[Name]
+    """What the runs read."""
+
+
+def _running(backend: Backend, files: Iterable[str] | None = None) -> _Running:
+    """What goes on, from the files of all work folders.
+
+    Asked before the manifests: what is over by then has committed, and is among them.
+    """
+    if files is None:
+        files = [
+            f"{folder}/{name}"
+            for key in backend.folders("work")
+            for folder in (layout.work(key, "lease"), layout.work(key, "interim"))
+            for name in backend.files(folder)
+        ]
+    files = list(files)
+    held = held_keys(backend, files)
+    specs = backend.read_many(layout.work(key, "spec.json") for key in held)
+    inputs = [name for raw in specs.values() for name in _inputs_of(raw)]
+    return _Running(held, announced(backend, files), inputs)
 
 
 def _steps_of_runs(backend: Backend, unreadable: list[CorruptArtifact]) -> list[Name]:

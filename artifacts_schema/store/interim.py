@@ -15,6 +15,7 @@ from artifacts_schema.manifest import Interim
 from artifacts_schema.store import layout
 from artifacts_schema.store.backend import Backend
 from artifacts_schema.store.store import Ref, Store
+from artifacts_schema.store.verify import readable_manifest
 
 _FOLDER = "interim"
 
@@ -53,9 +54,9 @@ def announced(backend: Backend, files: Iterable[str]) -> dict[str, list[str]]:
 def interims(store: Store, stage: str, run: str) -> list[Interim]:
     """What the run of `stage` with key `run` has committed on its way, in order.
 
-    From its manifest, if it is over, else from its index.
+    From its manifest, if it is over and that can be read, else from its index.
     """
-    manifest = store.manifest(stage, run)
+    manifest = readable_manifest(store, stage, run)
     if manifest is not None:
         return list(manifest.interims)
     return noted(store.backend, run)
@@ -86,8 +87,11 @@ def name_interims(store: Store, name: str, stage: str, entries: Sequence[Interim
 
 
 def _is_of_a_run(store: Store, name: str, target: Ref) -> bool:
-    """Whether a name is one that `name_interims` gave, and not a person's own."""
-    manifest = store.manifest(target.stage, target.key)
+    """Whether a name is one that `name_interims` gave, and not a person's own.
+
+    Nobody can tell while the manifest cannot be read, and the name stays.
+    """
+    manifest = readable_manifest(store, target.stage, target.key)
     made = manifest.interim_of if manifest is not None else None
     return made is not None and name.endswith(f"@{made.label}")
 

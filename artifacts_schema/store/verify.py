@@ -61,6 +61,14 @@ def verify(store: Store, manifest: Manifest, *, full: bool = True) -> list[Probl
     return problems
 
 
+def readable_manifest(store: Store, stage: str, key: str) -> Manifest | None:
+    """The manifest of an artifact; None also if it cannot be read."""
+    try:
+        return store.manifest(stage, key)
+    except CorruptArtifact:
+        return None
+
+
 def checked_path(backend: Backend, path: str, file: File, *, full: bool, owner: str) -> Path:
     """A file of this machine with the bytes of `file`: the store's own, or a verified copy of it.
 
@@ -140,7 +148,7 @@ def _wrong_statements(store: Store, manifest: Manifest) -> Iterator[str]:
             if wrong := _wrong_reference(store, reference):
                 yield f"input {role}: {wrong}"
     for one in manifest.interims:
-        made = _readable(store, manifest.stage, one.key)
+        made = readable_manifest(store, manifest.stage, one.key)
         if made is None:
             continue  # Collected, or damaged itself: then it is reported there.
         digests = {name: output.digest for name, output in made.outputs.items()}
@@ -155,7 +163,7 @@ def _wrong_statements(store: Store, manifest: Manifest) -> Iterator[str]:
 
 def _wrong_reference(store: Store, reference: InputRef) -> str | None:
     """How the artifact that an input names differs from it; None also if it was collected."""
-    made = _readable(store, reference.stage, reference.key)
+    made = readable_manifest(store, reference.stage, reference.key)
     if made is None:
         return None
     name = f"{reference.stage} {short(reference.key)}"
@@ -165,13 +173,6 @@ def _wrong_reference(store: Store, reference: InputRef) -> str | None:
     if (output.digest, output.kind) != (reference.digest, reference.kind):
         return f"'{reference.output}' of {name} holds other bytes"
     return None
-
-
-def _readable(store: Store, stage: str, key: str) -> Manifest | None:
-    try:
-        return store.manifest(stage, key)
-    except CorruptArtifact:
-        return None
 
 
 def _wrong_content(store: Store, manifest: Manifest) -> Iterator[str]:

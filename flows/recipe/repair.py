@@ -26,6 +26,8 @@ from stages.engine.spec import StageSpec
 
 Name = tuple[str, str]
 
+_UNREADABLE = (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError)
+"""How reading a damaged manifest fails; one that was collected since it was found is gone."""
 _HINT = "run the recipe that made it: the plan says corrupt, and the run makes it again"
 
 
@@ -104,7 +106,7 @@ def _parents(store: Store, name: Name) -> list[Name]:
     try:
         value = json.loads(store.backend.read(layout.manifest(*name)))
         return [(r["stage"], r["key"]) for given in value["inputs"].values() for r in given]
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except _UNREADABLE:
         return []
 
 
@@ -119,8 +121,10 @@ def _spec(store: Store, stage: str, key: str) -> StageSpec:
         }
         configs = [value["identity"], value["config"]]
         interim = value.get("interim_of")
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise InputError("its manifest cannot be parsed", where=where, hint=_HINT) from None
+    except _UNREADABLE:
+        raise InputError(
+            "its manifest is gone or cannot be parsed", where=where, hint=_HINT
+        ) from None
     if interim:
         raise InputError(
             f"a training run committed it on its way, and only that run makes it again: {interim}",
@@ -149,8 +153,10 @@ def _snapshot_again(store: Store, key: str) -> Manifest:
         value = json.loads(store.backend.read(where))
         identity = value["identity"]
         places = store.locations(value["outputs"][OUTPUT]["digest"])
-    except (ValueError, KeyError, TypeError):
-        raise InputError("its manifest cannot be parsed", where=where, hint=hint) from None
+    except _UNREADABLE:
+        raise InputError(
+            "its manifest is gone or cannot be parsed", where=where, hint=hint
+        ) from None
     files = pinned(store, [FoundFile(name, places[name]) for name in sorted(places)])
     if not files or identity != {"name": identity.get("name"), "files": sha256_of(files)}:
         raise InputError("its files are not where they were, or changed", where=where, hint=hint)

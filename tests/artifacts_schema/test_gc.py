@@ -68,6 +68,50 @@ def test_what_a_run_names_while_its_manifest_is_away_is_put_back(store, monkeypa
     assert verify(store, store.resolve("demo/step")[0]) == []
 
 
+@pytest.mark.parametrize("error", [StoreError("the store was too busy"), KeyboardInterrupt()])
+def test_a_collection_that_fails_between_its_looks_puts_all_manifests_back(
+    store, monkeypatch, error
+):
+    made = [make(store, "a"), make(store, "b")]
+    garbage = planned(store)
+
+    def fail(*given, **more):
+        raise error
+
+    with monkeypatch.context() as patched:
+        refs = lambda: patched.setattr(store, "refs", fail)  # noqa: E731
+        between(patched, store, manifest_path(made[0]), refs)
+        with pytest.raises(type(error)):
+            collect(store, garbage)
+    assert [verify(store, store.manifest("s", one.key)) for one in made] == [[], []]
+
+
+def test_of_a_collection_that_fails_at_a_payload_the_other_artifacts_stay(store, monkeypatch):
+    made = [make(store, "a"), make(store, "b")]
+    garbage = planned(store)
+    remove = type(store.backend).remove
+
+    def failing(self, path):
+        if path.startswith("data/"):
+            raise StoreError("the store was too busy", where=path)
+        remove(self, path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(store.backend), "remove", failing)
+        with pytest.raises(StoreError, match="too busy"):
+            collect(store, garbage)
+    (left,) = [one for one in made if store.manifest("s", one.key)]
+    assert verify(store, left) == []
+
+
+def test_while_a_name_cannot_be_read_every_artifact_stays(store):
+    make(store, "a")
+    store.backend.replace(layout.ref("demo/step"), b"{")
+    garbage = planned(store)
+    assert [error.where for error in garbage.unreadable] == [layout.ref("demo/step")]
+    assert garbage.artifacts == []
+
+
 def test_a_run_that_names_too_late_is_told(store):
     made = make(store, "a")
     collect(store, planned(store))
@@ -110,6 +154,58 @@ def test_while_an_artifact_is_removed_no_run_takes_its_key(store, monkeypatch):
     assert store.backend.files("work") == store.backend.files("data") == []
 
 
+def succeed(store, key):
+    """Take the lease of `key` from a holder that is suspended, as another machine does: the work
+    folder went with the successor's commit, and numbers begin again."""
+    store.backend.remove(layout.work(key))
+    return Lease.take(store.backend, key)
+
+
+def test_a_suspended_holder_leaves_the_lease_of_its_successor(store):
+    with holding(store.backend, "e" * 64):
+        successor = succeed(store, "e" * 64)
+    assert successor.is_mine()
+
+
+def test_a_lease_that_cannot_be_removed_does_not_hide_why_the_work_failed(store, monkeypatch):
+    def fail(self, path):
+        raise StoreError("the store cannot be reached", where=path)
+
+    monkeypatch.setattr(type(store.backend), "remove", fail)
+    with pytest.raises(KeyError, match="why"), holding(store.backend, "e" * 64):
+        raise KeyError("why")
+
+
+@pytest.mark.parametrize("what", ["artifact", "attempt", "work"])
+def test_a_collection_that_was_succeeded_removes_nothing(store, monkeypatch, what):
+    made = make(store, "a")
+    if what == "attempt":
+        store.backend.remove(manifest_path(made))
+    if what == "work":
+        store.set_ref("demo/step", "s", made.key)
+        store.backend.replace(layout.work(made.key, "done", "map", "0.json"), b"{}")
+    garbage = planned(store)
+    assert (len(garbage.artifacts), len(garbage.attempts), len(garbage.work)) == {
+        "artifact": (1, 0, 0), "attempt": (0, 1, 0), "work": (0, 0, 1)
+    }[what]  # fmt: skip
+    before = {name for name in store.backend.files("") if not name.startswith("work/")}
+    take, successors = Lease.take, []
+
+    def taken(backend, key, **more):
+        lease = take(backend, key, **more)
+        monkeypatch.setattr(Lease, "take", take)
+        successors.append(succeed(store, key))
+        store.backend.replace(layout.work(key, "done", "map", "1.json"), b"{}")
+        return lease
+
+    monkeypatch.setattr(Lease, "take", taken)
+    removed = collect(store, garbage)
+    assert (removed.artifacts, removed.attempts, removed.work) == ([], [], [])
+    assert before <= set(store.backend.files(""))
+    assert store.backend.size(layout.work(made.key, "done", "map", "1.json")) == 2
+    assert successors[0].is_mine()
+
+
 def test_a_key_made_again_after_it_was_listed_keeps_its_payload(store):
     """The payload that goes is that of the listed attempt, never all of the key's."""
     made = make(store, "a", b"1")
@@ -149,6 +245,28 @@ def test_an_attempt_that_was_committed_or_announced_after_it_was_listed_stays(st
     run.release()
     made = make(store, "b")
     garbage.attempts = [layout.payload("s", made.key, made.attempt)]
+    assert collect(store, garbage).attempts == []
+    assert verify(store, made) == []
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_no_attempt_at_a_damaged_artifact_is_removed(store, when):
+    """The attempt is outside a manifest's checksum: one wrong digit there loads well."""
+    made = make(store, "a")
+    store.set_ref("demo/step", "s", made.key)
+    left = Attempt(store.backend, "s", made.key, {"snapshot": "snapshot"})
+    with left.create("snapshot", "snapshot.json") as file:
+        file.write(b"{}")
+    garbage = planned(store)
+    assert garbage.attempts == [layout.payload("s", made.key, left.name)]
+    wrong = made.model_copy(update={"attempt": "0" * 12})
+    store.backend.replace(manifest_path(made), wrong.to_json())
+    assert find_committed(store, "s", made.key).damage == "snapshot/snapshot.json: the file is gone"
+    if when == "before":
+        garbage = planned(store)
+        assert garbage.attempts == []
+    else:
+        garbage.attempts.append(layout.payload("s", made.key, made.attempt))
     assert collect(store, garbage).attempts == []
     assert verify(store, made) == []
 
@@ -251,6 +369,50 @@ def test_specs_of_running_work_are_read_again(store):
     store.backend.replace(layout.work("e" * 64, "spec.json"), json.dumps(spec).encode())
     assert collect(store, garbage).artifacts == []
     lease.release()
+
+
+def test_an_input_of_what_a_run_commits_while_manifests_are_listed_stays(store, monkeypatch):
+    """The run is over before the collection asks what runs, if it asks that after the manifests."""
+    parent = make(store, "a")
+    inputs = {"x": (store.reference(parent, "snapshot"),)}
+    key = key_of("b", inputs)
+    lease = Lease.take(store.backend, key)
+    spec = {"inputs": {"x": [{"stage": "s", "key": parent.key}]}}
+    store.backend.replace(layout.work(key, "spec.json"), json.dumps(spec).encode())
+    keys, done = store.keys, []
+
+    def keys_then_commit(*given):
+        found = keys(*given)
+        if not done:
+            done.append(1)
+            make(store, "b", inputs=inputs)
+            store.backend.remove(layout.work(key))
+        return found
+
+    monkeypatch.setattr(store, "keys", keys_then_commit)
+    assert planned(store).artifacts == []
+    assert done
+    assert verify(store, parent) == []
+    lease.stop_beating()
+
+
+def test_what_runs_is_asked_once_for_many_attempts(store, monkeypatch):
+    """Two attempts at each key, and at a checkpoint that a killed run of one key announced."""
+    from artifacts_schema.manifest import Interim
+    from artifacts_schema.store import gc
+
+    keys = [key_of(f"{number}") for number in range(3)]
+    for key in (*keys, *keys):
+        attempt = Attempt(store.backend, "s", key, {"snapshot": "snapshot"})
+        with attempt.create("snapshot", "snapshot.json") as file:
+            file.write(b"{}")
+    announce(store.backend, keys[0], Interim(at=1, label="1", key=keys[1]))
+    garbage = planned(store)
+    asked, running = [], gc._running
+    monkeypatch.setattr(gc, "_running", lambda *given: asked.append(1) or running(*given))
+    removed = collect(store, garbage)
+    assert (len(removed.attempts), len(asked)) == (6, 1)
+    assert store.backend.files("data") == []
 
 
 def test_runs_that_name_beside_collections_never_end_with_an_empty_name(tmp_path):

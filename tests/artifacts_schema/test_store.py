@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 import os
+import shutil
 import threading
 import time
 
@@ -237,3 +239,51 @@ def test_a_folder_is_removed_with_what_others_write_into_it_meanwhile(tmp_path, 
     monkeypatch.setattr(os, "rmdir", busy)
     backend.remove("work/key")
     assert not (tmp_path / "store/work/key").exists()
+
+
+@pytest.mark.parametrize(
+    ("act", "lost"),
+    [
+        *[("put_if_absent", call) for call in ("mkdir", "open", "link", "fsync")],
+        *[("replace", call) for call in ("mkdir", "open", "replace", "fsync")],
+        *[("create", call) for call in ("mkdir", "open")],
+        *[("link", call) for call in ("mkdir", "link")],
+    ],
+)
+def test_a_file_is_written_while_another_removes_its_folder(tmp_path, monkeypatch, act, lost):
+    """Another process removes the folder just before one kind of call, the first two times."""
+    backend = backend_at(str(tmp_path / "store"))
+    backend.replace("other/0.json", b"1")
+    path, folder = "work/key/lease/1.json", backend.local_path("work/key/lease")
+    left = [1, 2]
+    module = builtins if lost == "open" else os
+    call = getattr(module, lost)
+
+    def removing(first, *given, **more):
+        if left and (lost == "mkdir" or folder.exists()):
+            left.pop()
+            if lost == "mkdir":  # It was there, and is not any more when that is looked at.
+                raise FileExistsError(first)
+            shutil.rmtree(folder)
+        return call(first, *given, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, lost, removing)
+        if act == "create":
+            with backend.create(path) as file:
+                file.write(b"1")
+        elif act == "link":
+            backend.link([("other/0.json", path)])
+        else:
+            assert getattr(backend, act)(path, b"1") in (True, None)
+    assert not left
+    assert backend.read(path) == b"1"
+    assert backend.files("work") == ["key/lease/1.json"]
+
+
+@pytest.mark.parametrize("act", ["put_if_absent", "replace"])
+def test_a_folder_that_never_stays_is_an_error_in_the_end(tmp_path, monkeypatch, act):
+    backend = backend_at(str(tmp_path / "store"))
+    monkeypatch.setattr(os, "mkdir", lambda *given, **more: None)
+    with pytest.raises((FileNotFoundError, FileExistsError)):
+        getattr(backend, act)("work/key/1.json", b"1")

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from artifacts_schema.errors import InputError
 from artifacts_schema.store import layout
 from artifacts_schema.store.damage import find_committed
 from flows.recipe.execute import execute
+from flows.recipe.repair import parents_first, repair
 
 STEPS = 6
 
@@ -116,6 +118,14 @@ def test_repair_makes_parents_first_and_all_is_as_before(
     assert "4 made again" in result.stdout
     assert {(m.stage, m.key): m.outputs for m in store.manifests()} == before
     assert ingot("verify").exit_code == 0
+
+
+@pytest.mark.parametrize("stage", ["choose", "snapshot"])
+def test_a_damaged_artifact_that_was_collected_since_cannot_be_repaired(store, stage):
+    name = (stage, "0" * 64)
+    assert parents_first(store, [name]) == [name]
+    with pytest.raises(InputError, match="gone"):
+        repair(store, *name)
 
 
 def test_repair_says_what_it_cannot_make_again_and_leaves_it(ingot, made, store, project):

@@ -296,6 +296,15 @@ def test_a_damaged_checkpoint_of_a_run_that_is_over_is_made_again_by_force(
     assert verify(store, store.manifest("toy_train", made.key)) == []
 
 
+def test_a_run_whose_manifest_cannot_be_read_is_made_again(bind, inline, store):
+    made = execute(bind(more=BRANCH), dispatch=inline).step("train").manifest
+    store.backend.replace(layout.manifest(made.stage, made.key), b"")
+    step = bind(more=BRANCH).plan().step("train")
+    assert (step.action, step.cause[:8]) == ("run", "corrupt:")
+    assert execute(bind(more=BRANCH), dispatch=inline).is_done
+    assert store.manifest(made.stage, made.key).outputs == made.outputs
+
+
 def test_a_changed_run_takes_the_names_of_the_one_before(bind, inline, store):
     execute(bind(), dispatch=inline)
     plan = execute(bind("train.steps=4"), dispatch=inline)

@@ -230,6 +230,18 @@ def test_names_go_with_the_run_and_a_persons_own_stay(store, spec):
     assert refs["demo/count@2K"].key == other.interims[0].key
 
 
+def test_an_unreadable_manifest_stops_no_naming(store, spec):
+    """A run that makes the artifact again names on its way what stands so far."""
+    one = run_spec(store, spec).manifest
+    name_interims(store, "demo/count", "toy_count", one.interims)
+    store.backend.replace(layout.manifest("toy_count", spec.key), b"")
+    assert interims(store, "toy_count", spec.key) == []
+    first, second = one.interims
+    store.backend.replace(layout.manifest("toy_count", second.key), b"")
+    name_interims(store, "demo/count", "toy_count", [first])
+    assert set(store.refs()) == {"demo/count@2K", "demo/count@4K"}
+
+
 def test_an_announcement_alone_is_no_artifact(store, spec):
     from artifacts_schema.manifest import Interim
 
