@@ -34,6 +34,7 @@ _LOCAL = {
     errno.EMFILE: ("too many open files", f"raise `ulimit -n` and run again; {KEPT}"),
     errno.ENFILE: ("too many open files on this machine", f"run again later; {KEPT}"),
 }
+_NO_PATH = (errno.ELOOP, errno.ENAMETOOLONG)
 _ANSWERS_HERE = (FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError)
 _DENIED_HERE = (
     "permission denied",
@@ -131,6 +132,8 @@ def _refused_here(error: BaseException, path: str) -> StoreError | None:
         return _local(error, path)
     named = error.filename if isinstance(error.filename, str) else ""
     where = path if named.rpartition("/")[2].startswith(".") else named or path
+    if error.errno in _NO_PATH:  # The path itself is wrong: the command line says so.
+        return None
     if error.errno is None:
         return _local(error, where)
     return _local(error, where) or StoreError(
