@@ -35,11 +35,18 @@ class Committed:
 
 
 def find_committed(
-    store: Store, stage: str, key: str, *, outputs: Collection[str] = ()
+    store: Store,
+    stage: str,
+    key: str,
+    *,
+    outputs: Collection[str] = (),
+    records: Collection[str] | None = None,
 ) -> Committed:
     """The artifact under a key, checked by sizes and by what `ingot verify` found.
 
-    `outputs` are those that it must have. Raises StoreError if the store cannot be read.
+    `outputs` are those that it must have. `records` are the places of all records of damage, for a
+    caller that asks about many artifacts and has listed them (`damage_records`); None: each is
+    looked for. Raises StoreError if the store cannot be read.
     """
     try:
         manifest = store.manifest(stage, key)
@@ -50,7 +57,9 @@ def find_committed(
     missing = sorted(set(outputs) - manifest.outputs.keys())
     if missing:
         return Committed(manifest, f"the manifest has no output '{missing[0]}'")
-    problems = verify(store, manifest, full=False) or recorded_damage(store, manifest)
+    problems = verify(store, manifest, full=False)
+    if not problems and (records is None or layout.damage(stage, key) in records):
+        problems = recorded_damage(store, manifest)
     return Committed(manifest, describe(problems) if problems else None)
 
 
@@ -77,6 +86,11 @@ def clear_damage(store: Store, stage: str, key: str) -> None:
     path = layout.damage(stage, key)
     store.backend.remove(path)
     store.backend.remove_empty(path.rpartition("/")[0])
+
+
+def damage_records(store: Store) -> set[str]:
+    """The places of all records of damage, by one listing."""
+    return {f"damage/{name}" for name in store.backend.files("damage")}
 
 
 def recorded_damage(store: Store, manifest: Manifest) -> list[Problem]:

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 from artifacts_schema.errors import CorruptArtifact, UsageError
 from artifacts_schema.identity import short
 from artifacts_schema.manifest import InputRef, Manifest
 from artifacts_schema.store import Store
-from artifacts_schema.store.damage import find_committed
+from artifacts_schema.store.damage import damage_records, find_committed
 from flows.recipe.causes import Asked, changes_since, some
 from flows.recipe.checkpoints import Turns
 from flows.recipe.checks import check_steps
@@ -196,6 +197,11 @@ class _Planner:
     standing: dict[str, list[Manifest]] = field(default_factory=dict)
     """All artifacts of a stage, read once when first asked for."""
 
+    @cached_property
+    def damage_records(self) -> set[str]:
+        """Listed once for a plan: nearly always there are none."""
+        return damage_records(self.store)
+
     def plan(self, instance: Instance) -> PlannedStep:
         """Decide one instance; all it reads has been decided."""
         waits_for = self.turns.waits_for(instance)
@@ -212,7 +218,8 @@ class _Planner:
         spec = StageSpec.make(
             instance.stage, instance.config, inputs, instance.execution, where=instance.where
         )
-        found = find_committed(self.store, spec.stage, spec.key, outputs=instance.stage.outputs)
+        outputs, records = instance.stage.outputs, self.damage_records
+        found = find_committed(self.store, spec.stage, spec.key, outputs=outputs, records=records)
         if found.damage is not None:
             return self._line(instance, "run", f"corrupt: {found.damage}", spec)
         if found.manifest is not None:
