@@ -108,12 +108,7 @@ class _Upstreams:
 
 def _of_manifest(store: Store, manifest: Manifest, output: str, kind: str) -> Upstream:
     """An artifact that exists; its config is not known where its stage cannot read it any more."""
-    stage, config = None, None
-    try:
-        stage = stage_named(manifest.stage)
-        config = stage.Config.parse(manifest.config, where=manifest.stage)
-    except UsageError:
-        pass  # A snapshot, a stage that is not installed, or an older version's config.
+    stage, config = _producer(manifest)
 
     def read_inputs() -> Inputs:
         return {
@@ -123,6 +118,19 @@ def _of_manifest(store: Store, manifest: Manifest, output: str, kind: str) -> Up
 
     name = f"{manifest.stage} {short(manifest.key)}"
     return Upstream(name, kind, output, stage, config, manifest, read_inputs)
+
+
+def _producer(manifest: Manifest) -> tuple[type[Stage] | None, Any]:
+    """The stage and its parsed config: neither of a snapshot or of a stage that is not installed,
+    no config where an older version of the stage wrote another."""
+    try:
+        stage = stage_named(manifest.stage)
+    except UsageError:
+        return None, None
+    try:
+        return stage, stage.Config.parse(manifest.config, where=manifest.stage)
+    except UsageError:
+        return stage, None
 
 
 def _stored(store: Store, reference: InputRef) -> Upstream:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from stages.dpo.config import DpoConfig
-from stages.engine import Context, Inputs, Many, One, Stage, all_problems
+from stages.engine import Context, Inputs, Many, One, Stage
 from stages.training.config import TrainingExecution
 
 
@@ -29,16 +29,10 @@ class Dpo(Stage):
 
     @classmethod
     def check_plan(cls, config: Any, inputs: Inputs) -> Sequence[str]:
-        """A learning rate that one phase cannot have; a missing tokenizer; a replaced template."""
-        from stages.training.planned_inputs import tokenizer_checksum
-        from stages.training.replaced_template import template_notes
-        from stages.training.schedule import check_one_phase
+        """See `check_tuning`."""
+        from stages.training.planned_inputs import check_tuning
 
-        all_problems(
-            lambda: check_one_phase(config.learning_rate),
-            lambda: tokenizer_checksum(inputs["checkpoint"][0]),
-        )
-        return template_notes(inputs)
+        return check_tuning(config, inputs)
 
     def run(self, context: Context) -> None:
         from stages.dpo.pairs import read_pairs

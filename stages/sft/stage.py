@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from stages.engine import Context, Inputs, Many, One, Stage, all_problems
+from stages.engine import Context, Inputs, Many, One, Stage
 from stages.sft.config import SftConfig
 from stages.training.config import TrainingExecution
 
@@ -29,16 +29,10 @@ class Sft(Stage):
 
     @classmethod
     def check_plan(cls, config: Any, inputs: Inputs) -> Sequence[str]:
-        """A learning rate that one phase cannot have; a missing tokenizer; a replaced template."""
-        from stages.training.planned_inputs import tokenizer_checksum
-        from stages.training.replaced_template import template_notes
-        from stages.training.schedule import check_one_phase
+        """See `check_tuning`."""
+        from stages.training.planned_inputs import check_tuning
 
-        all_problems(
-            lambda: check_one_phase(config.learning_rate),
-            lambda: tokenizer_checksum(inputs["checkpoint"][0]),
-        )
-        return template_notes(inputs)
+        return check_tuning(config, inputs)
 
     def run(self, context: Context) -> None:
         from stages.model.files import read_model, read_tokenizer

@@ -6,9 +6,10 @@ Each function walks up from an input through configs and manifests; None means t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from artifacts_schema.errors import InputError
-from stages.engine.upstream import Upstream
+from stages.engine.upstream import Inputs, Upstream, all_problems
 from stages.model.config import ModelShape
 
 TOKENIZER_FILE = "tokenizer.json"
@@ -77,3 +78,35 @@ def check_tokenizers(given: Sequence[Upstream]) -> None:
                 f"{known[0][0]} and {name} have different tokenizers",
                 hint="pack with the tokenizer that the checkpoint carries",
             )
+
+
+def check_tuning(config: Any, inputs: Inputs) -> Sequence[str]:
+    """What `sft` and `dpo` ask of a plan; returns notes.
+
+    UsageError for a learning rate that one phase of unknown length cannot have, and for a
+    checkpoint without a tokenizer. The note: ChatML replaces an imported model's own template.
+    """
+    from stages.training.schedule import check_one_phase
+
+    (start,) = inputs["checkpoint"]
+    all_problems(lambda: check_one_phase(config.learning_rate), lambda: tokenizer_checksum(start))
+    return _replaced_templates(start)
+
+
+def _replaced_templates(start: Upstream) -> list[str]:
+    """Follow the checkpoint back: sft and dpo have replaced it already, pretrain keeps it."""
+    if start.stage is None:
+        return []
+    if start.stage.name == "pretrain":
+        return [
+            note
+            for before in start.inputs.get("checkpoint", ())
+            for note in _replaced_templates(before)
+        ]
+    if start.stage.name != "import_model":
+        return []
+    if start.manifest is None:
+        return [f"ChatML replaces the chat template of {start.name}, if it has one"]
+    if start.manifest.counts.get("chat_templates"):
+        return [f"ChatML replaces the chat template of {start.name}"]
+    return []
