@@ -10,10 +10,13 @@ from stages.engine import Context, Many, One, Stage
 from stages.export.config import ExportConfig
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from artifacts_schema.manifest import InputRef
     from stages.engine import Input
+    from stages.export.card import Evaluation
+    from stages.export.provenance import Origin, TrainingData
 
 
 class Export(Stage):
@@ -68,20 +71,7 @@ class Export(Stage):
         provenance = Provenance.of(checkpoint)
         measured = [Evaluation.read(evaluation, provenance) for evaluation in evaluations]
         data, origins = provenance.training_data(), provenance.origins()
-        lineage = {
-            "checkpoint": _named(checkpoint),
-            "evaluations": [
-                {
-                    **_named(given),
-                    "measured": [_digested(one) for one in evaluation.checkpoints],
-                    "of_this_release": evaluation.relation == "release",
-                }
-                for given, evaluation in zip(evaluations, measured, strict=True)
-            ],
-            "training_data": [one.plain() for one in data],
-            "began_with": [one.plain() for one in origins],
-            "state": checkpoint.read_json("state.json"),
-        }
+        lineage = _lineage(checkpoint, evaluations, measured, data, origins)
         card = model_card(
             config,
             shape,
@@ -108,6 +98,30 @@ class Export(Stage):
         )
         context.layout(device="cpu", dtype="float32", torch=verified.torch)
         context.progress(len(weights.specs) + 1, len(weights.specs) + 1, "tensors")
+
+
+def _lineage(
+    checkpoint: Input,
+    evaluations: Sequence[Input],
+    measured: Sequence[Evaluation],
+    data: Sequence[TrainingData],
+    origins: Sequence[Origin],
+) -> dict[str, Any]:
+    """What `ingot.json` says of the release: full names of what it was made of."""
+    return {
+        "checkpoint": _named(checkpoint),
+        "evaluations": [
+            {
+                **_named(given),
+                "measured": [_digested(one) for one in evaluation.checkpoints],
+                "of_this_release": evaluation.relation == "release",
+            }
+            for given, evaluation in zip(evaluations, measured, strict=True)
+        ],
+        "training_data": [one.plain() for one in data],
+        "began_with": [one.plain() for one in origins],
+        "state": checkpoint.read_json("state.json"),
+    }
 
 
 def _empty(folder: Path) -> Path:
