@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from stages.engine.reading.arrow_messages import decoded_bytes as arrow_bytes
-from stages.engine.reading.parquet_pages import chunk_place, decoded_bytes
+from stages.engine.reading.parquet_pages import chunk_place, decoded_bytes, texts_in_lists
 from stages.engine.reading.rows import (
     ARROW,
     FREE_EXPANSION,
@@ -30,6 +30,10 @@ _VALUE_COST = 8
 """Bytes of a value's place in a Python list: nulls and empty structs have none in Arrow."""
 MAX_FOOTER = 32 << 20
 _MAX_ITEMS = 100_000  # Of one list in the footer; a reader takes about 1 kB for each column.
+_FOOTER_LIMITS = {
+    "thrift_string_size_limit": MAX_FOOTER,
+    "thrift_container_size_limit": _MAX_ITEMS,
+}
 _MAX_COLUMNS = 10_000
 
 
@@ -64,11 +68,7 @@ def parquet_rows(
     size = stream.seek(0, 2)
     try:
         _check_footer(stream, size)
-        file = pq.ParquetFile(
-            stream,
-            thrift_string_size_limit=MAX_FOOTER,
-            thrift_container_size_limit=_MAX_ITEMS,
-        )
+        file = pq.ParquetFile(stream, **_FOOTER_LIMITS)
         if file.metadata.num_columns > _MAX_COLUMNS:
             raise Damage("too_large", f"{file.metadata.num_columns:,} columns")
         groups = _row_groups(file.metadata)
@@ -82,13 +82,19 @@ def parquet_rows(
     for number, (offset, ordinal, batch_rows) in enumerate(groups):
         if start <= offset < end:
             group = file.metadata.row_group(number)
+            reader = file
             try:
-                batch_rows = min(batch_rows, _affordable_rows(stream, group, file.schema, budget))
+                affordable = _affordable_rows(stream, group, file.schema, budget)
+                if affordable == 0:  # One row may be too much: measure it before it is decoded.
+                    paths = texts_in_lists(file.schema)
+                    reader = pq.ParquetFile(stream, read_dictionary=paths, **_FOOTER_LIMITS)
             except _faults() as error:
                 yield _fault(ordinal, error)
                 continue
-            batches = file.iter_batches(
-                batch_size=batch_rows, row_groups=[number], use_threads=False
+            batches = reader.iter_batches(
+                batch_size=max(1, min(batch_rows, affordable)),
+                row_groups=[number],
+                use_threads=False,
             )
             yield from _rows(batches, ordinal, limits.row, budget)
 
@@ -112,13 +118,17 @@ def _affordable_rows(stream: IO[bytes], group: Any, schema: Any, budget: _Budget
     """Rows of a row group that are decoded together, so that a batch stays within _REPEATED_BYTES.
 
     Every row may repeat the longest value of a dictionary, which is at most the whole dictionary.
-    Raises Damage if the pages, or the values of lists, are more than the budget.
+    0 if the lists of one row may do so beyond that. Raises Damage if the pages, or the values of
+    lists, are more than the budget.
     """
     budget.earn(_stored(group))
-    decoded, shared = decoded_bytes(stream, group, schema)
-    if decoded > budget.left:
-        budget.spend(decoded)
-    return max(1, min(_REPEATED_BYTES, budget.left) // max(1, shared))
+    decoded = decoded_bytes(stream, group, schema)
+    if decoded.total > budget.left:
+        budget.spend(decoded.total)
+    rows = min(_REPEATED_BYTES, budget.left) // max(1, decoded.shared)
+    if rows == 0 and decoded.prefixed_lists:
+        budget.spend(budget.left + 1)
+    return rows
 
 
 def _row_groups(metadata: Any) -> list[tuple[int, int, int]]:
@@ -170,7 +180,11 @@ def _rows(batches: Iterator[Any], ordinal: int, longest: int, budget: _Budget) -
     try:
         for batch in batches:
             batch.validate(full=True)
-            for plain in _materialised(batch):
+            for plain in _materialised(batch, longest):
+                if isinstance(plain, int):
+                    yield Row(ordinal, 0, None, "too_large", f"{plain} bytes")
+                    ordinal += 1
+                    continue
                 budget.spend(_cost(plain) + _ROW_COST * plain.num_rows)
                 for part in _fitting(plain, longest):
                     if (cost := _cost(part)) > longest:
@@ -184,13 +198,23 @@ def _rows(batches: Iterator[Any], ordinal: int, longest: int, budget: _Budget) -
         yield _fault(ordinal, error)
 
 
-def _materialised(batch: Any) -> Iterator[Any]:
+def _materialised(batch: Any, longest: int) -> Iterator[Any]:
     """The batch in slices whose columns hold each row's value, however often it is repeated.
 
     In dictionaries, views and runs one value may stand for many rows: `nbytes` counts it once.
+    Where the lists of a row may repeat one, the row is measured before it is decoded; for a row of
+    more than `longest` bytes its size is given instead.
     """
     import pyarrow as pa
 
+    if any(map(_holds_dictionary, batch.columns)):
+        for row in _slices(batch, 1):
+            cost = sum(map(_spelt_out, row.columns))
+            if cost > longest:
+                yield cost
+            else:
+                yield from _materialised(_spelt_out_batch(row), longest)
+        return
     shared = [column for column in batch.columns if _shares(column.type)]
     if not shared:
         yield from _slices(batch, _ROWS)
@@ -202,6 +226,52 @@ def _materialised(batch: Any) -> Iterator[Any]:
     for part in _slices(batch, max(1, min(_ROWS, _BATCH_BYTES // max(1, held)))):
         columns = [_plain(column) for column in part.columns]
         yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _holds_dictionary(column: Any) -> bool:
+    """Whether texts inside the lists of a column are numbers of a dictionary."""
+    return _without_dictionaries(column.type) != column.type
+
+
+def _without_dictionaries(kind: Any) -> Any:
+    """The type with texts in place of dictionaries of texts, inside lists and structs."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    if types.is_struct(kind):
+        fields = (kind.field(number) for number in range(kind.num_fields))
+        return pa.struct([one.with_type(_text_of(one.type)) for one in fields])
+    if types.is_map(kind):
+        item = kind.item_field
+        return pa.map_(_text_of(kind.key_type), item.with_type(_text_of(item.type)))
+    if types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_text_of(kind.value_type)))
+    return kind
+
+
+def _text_of(kind: Any) -> Any:
+    from pyarrow import types
+
+    return kind.value_type if types.is_dictionary(kind) else _without_dictionaries(kind)
+
+
+def _spelt_out(array: Any) -> int:
+    """Bytes of an array once each text of its dictionaries stands where it is named."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(array.type):
+        lengths = pc.binary_length(array.dictionary)
+        return int(pc.sum(lengths.take(array.indices)).as_py() or 0) + _VALUE_COST * len(array)
+    inside = _inside(array)
+    return sum(map(_spelt_out, inside)) if inside else int(array.nbytes)
+
+
+def _spelt_out_batch(batch: Any) -> Any:
+    import pyarrow as pa
+
+    columns = [column.cast(_text_of(column.type)) for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def _slices(batch: Any, rows: int) -> Iterator[Any]:
@@ -253,11 +323,16 @@ def _cost(batch: Any) -> int:
 
 def _values(array: Any) -> int:
     """Values of an array at all depths: rows, items of lists, fields of structs."""
+    return len(array) + sum(map(_values, _inside(array)))
+
+
+def _inside(array: Any) -> list[Any]:
+    """The arrays in an array, of the slice that it is: items of lists, fields of structs."""
     from pyarrow import BaseExtensionType, types
 
     kind = array.type
     if isinstance(kind, BaseExtensionType):
-        return _values(array.storage)
+        return _inside(array.storage)
     inside: list[Any] = []
     if types.is_struct(kind) or types.is_union(kind):
         inside = [array.field(number) for number in range(kind.num_fields)]
@@ -266,7 +341,7 @@ def _values(array: Any) -> int:
     elif len(array) and (types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind)):
         first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
         inside = [array.values.slice(first, last - first)]
-    return len(array) + sum(map(_values, inside))
+    return inside
 
 
 def _fitting(batch: Any, most: int) -> Iterator[Any]:

@@ -32,15 +32,28 @@ class BadHeader(ValueError):
     """Bytes that are no page header."""
 
 
-def decoded_bytes(stream: IO[bytes], group: Any, schema: Any) -> tuple[int, int]:
-    """(bytes of a row group, bytes that a row may share with others) once decompressed.
+@dataclass(frozen=True)
+class GroupBytes:
+    """Bytes of a row group once it is decompressed.
 
-    The first are those of all pages, or of the values of lists where these are more: a page holds
-    millions of equal values in a few bytes. The second are dictionaries and prefixes, which count
-    as often as a row has values on average. `group` and `schema` are pyarrow's. BadHeader if a page
-    has no sound header.
+    `total`: of all pages, or of the values of lists where these are more, since a page holds
+    millions of equal values in a few bytes. `shared`: what a row may share with others, in
+    dictionaries and prefixes, as often as a row has values on average.
+    """
+
+    total: int
+    shared: int
+    prefixed_lists: bool
+    """Whether values of lists share prefixes, which cannot be read without repeating them."""
+
+
+def decoded_bytes(stream: IO[bytes], group: Any, schema: Any) -> GroupBytes:
+    """What a row group takes; `group` and `schema` are pyarrow's.
+
+    BadHeader if a page has no sound header.
     """
     total = shared = 0
+    prefixed_lists = False
     for number in range(group.num_columns):
         chunk, column = group.column(number), schema.column(number)
         width = column.length if column.physical_type == "FIXED_LEN_BYTE_ARRAY" else 0
@@ -48,13 +61,24 @@ def decoded_bytes(stream: IO[bytes], group: Any, schema: Any) -> tuple[int, int]
         for page in _pages(stream, *chunk_place(chunk)):
             pages += page.size
             values += page.values
-            if column.physical_type == "BYTE_ARRAY" and page.shares:
+            if column.physical_type == "BYTE_ARRAY" and (page.dictionary or page.prefixes):
                 longest = max(longest, page.size)
+                prefixed_lists |= page.prefixes and column.max_repetition_level > 0
         if column.max_repetition_level > 0:
             pages = max(pages, max(_REPEATED_VALUE, width) * values)
         total += pages
         shared += max(longest, width) * max(1, chunk.num_values // max(1, group.num_rows))
-    return total, shared
+    return GroupBytes(total, shared, prefixed_lists)
+
+
+def texts_in_lists(schema: Any) -> list[str]:
+    """Paths of the columns that hold texts or bytes in lists."""
+    columns = (schema.column(number) for number in range(len(schema)))
+    return [
+        column.path
+        for column in columns
+        if column.physical_type == "BYTE_ARRAY" and column.max_repetition_level > 0
+    ]
 
 
 def chunk_place(chunk: Any) -> tuple[int, int]:
@@ -70,8 +94,10 @@ class _Page:
     """Decompressed bytes."""
     values: int
     """Values and nulls, in all lists; none in a dictionary."""
-    shares: bool
-    """Whether the bytes of one value may be in many."""
+    dictionary: bool
+    """Whether it holds values that rows name by number."""
+    prefixes: bool
+    """Whether a value may begin with the bytes of the one before it."""
 
 
 def _pages(stream: IO[bytes], begin: int, length: int) -> Iterator[_Page]:
@@ -84,7 +110,7 @@ def _pages(stream: IO[bytes], begin: int, length: int) -> Iterator[_Page]:
         if decoded < 0 or stored < 0 or values < 0:
             raise BadHeader("a page of negative size")
         prefixes = any(head.get(field) == _DELTA_BYTE_ARRAY for field in _ENCODINGS)
-        yield _Page(decoded, values, kind == _DICTIONARY_PAGE or prefixes)
+        yield _Page(decoded, values, kind == _DICTIONARY_PAGE, prefixes)
         place += used + stored
 
 
