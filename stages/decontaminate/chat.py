@@ -15,19 +15,20 @@ import pyarrow as pa
 
 from artifacts_schema.kinds import KINDS
 from stages.decontaminate.report import document_table
-from stages.decontaminate.scan import TEXTS_AT_ONCE, ChatTable, scan_texts
+from stages.decontaminate.scan import TEXTS_AT_ONCE, Searched, scan_texts
 from stages.text.chat_rows import Piece, Row, pieces_of, texts_of
 
 if TYPE_CHECKING:
     from stages.engine import ShardOutput, ShardResult
+    from stages.text.chat_rows import ChatShard
 
 _BETWEEN = "\n\n"
 _SCHEMA = KINDS["contamination"].tables["chat/*.parquet"].arrow()
 
 
-def scan_chat(item: ChatTable, out: ShardOutput, *, index: ShardResult) -> dict[str, Any]:
+def scan_chat(item: Searched[ChatShard], out: ShardOutput, *, index: ShardResult) -> dict[str, Any]:
     """As `scan_shard` does it; places are those in the texts of a row one below the other."""
-    pieces = [_pieces(row, item.chat.role) for row in item.chat.rows()]
+    pieces = [_pieces(row, item.shard.role) for row in item.shard.rows()]
     texts = [_BETWEEN.join(piece.text for piece in own) for own in pieces]
     # One array of strings holds at most 2 GiB.
     chunks = [
@@ -38,20 +39,20 @@ def scan_chat(item: ChatTable, out: ShardOutput, *, index: ShardResult) -> dict[
 
 
 def report_chat(
-    item: ChatTable, out: ShardOutput, *, index: ShardResult, common: Sequence[int]
+    item: Searched[ChatShard], out: ShardOutput, *, index: ShardResult, common: Sequence[int]
 ) -> dict[str, int]:
     """Write the shard's table, with the place of each hit within the row."""
-    rows = item.chat.rows()
-    ids = pa.chunked_array([pa.array(item.chat.ids(rows), pa.string())])
+    rows = item.shard.rows()
+    ids = pa.chunked_array([pa.array(item.shard.ids(rows), pa.string())])
     table = document_table(item, ids, index, common)
     hits = [
-        _placed(found, _pieces(row, item.chat.role)) if found else []
+        _placed(found, _pieces(row, item.shard.role)) if found else []
         for row, found in zip(rows, table["hits"].to_pylist(), strict=True)
     ]
     columns = {name: table[name] for name in ("doc_id", "ngrams", "ngrams_hit")}
     out.write_table("contamination", item.path, pa.table({**columns, "hits": hits}, schema=_SCHEMA))
     hit = sum(count > 0 for count in table["ngrams_hit"].to_pylist())
-    return {item.chat.role: len(rows), f"{item.chat.role}_hit": hit}
+    return {item.shard.role: len(rows), f"{item.shard.role}_hit": hit}
 
 
 def _pieces(row: Row, kind: str) -> list[Piece]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,8 +13,8 @@ from artifacts_schema.kinds import KINDS
 from stages.decontaminate.index import load_index
 
 if TYPE_CHECKING:
-    from stages.decontaminate.scan import ChatTable, DocumentShard
-    from stages.engine import ShardOutput, ShardResult
+    from stages.decontaminate.scan import Searched
+    from stages.engine import Shard, ShardOutput, ShardResult
 
 
 def common_ngrams(matches: Iterable[ShardResult], limit: int | None) -> list[int]:
@@ -29,7 +29,7 @@ def common_ngrams(matches: Iterable[ShardResult], limit: int | None) -> list[int
 
 
 def report_shard(
-    item: DocumentShard, out: ShardOutput, *, index: ShardResult, common: Sequence[int]
+    item: Searched[Shard], out: ShardOutput, *, index: ShardResult, common: Sequence[int]
 ) -> dict[str, int]:
     """Write the shard's table of the contamination kind."""
     table = document_table(item, item.shard.read(["doc_id"])["doc_id"], index, common)
@@ -39,7 +39,7 @@ def report_shard(
 
 
 def document_table(
-    item: DocumentShard | ChatTable,
+    item: Searched[Any],
     doc_ids: pa.ChunkedArray,
     found: ShardResult,
     common: Sequence[int],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,36 +18,24 @@ from stages.text.words import word_spans
 
 if TYPE_CHECKING:
     from stages.engine import Input, Shard, ShardOutput, ShardResult
-    from stages.text.chat_rows import ChatShard
 
 TEXTS_AT_ONCE = 256
 
 
-@dataclass(frozen=True)
-class DocumentShard:
-    """A shard of one of several documents inputs: where its table lies, and later its matches."""
-
-    id: str
-    shard: Shard
-    path: str
-    matches: ShardResult | None = None
-
-    def with_matches(self, matches: ShardResult) -> DocumentShard:
-        """The same shard with what `scan_shard` found in it."""
-        return replace(self, matches=matches)
+Source = TypeVar("Source")
 
 
 @dataclass(frozen=True)
-class ChatTable:
-    """The same of a shard of conversations or preferences."""
+class Searched(Generic[Source]):
+    """A shard that is searched: where its table lies, and later what was found in it."""
 
     id: str
-    chat: ChatShard
+    shard: Source
     path: str
     matches: ShardResult | None = None
 
-    def with_matches(self, matches: ShardResult) -> ChatTable:
-        """The same shard with what was found in it."""
+    def with_matches(self, matches: ShardResult) -> Searched[Source]:
+        """The same shard with what the search found in it."""
         return replace(self, matches=matches)
 
 
@@ -61,16 +49,16 @@ class Matches:
     ngrams: NDArray[np.int64]
 
 
-def document_shards(documents: Sequence[Input]) -> list[DocumentShard]:
+def document_shards(documents: Sequence[Input]) -> list[Searched[Shard]]:
     """The shards of all inputs, in order, each with the path of its table beside it."""
     return [
-        DocumentShard(f"{number:03d}-{shard.id}", shard, f"{beside(source.digest)}/{shard.path}")
+        Searched(f"{number:03d}-{shard.id}", shard, f"{beside(source.digest)}/{shard.path}")
         for number, source in enumerate(documents)
         for shard in source.shards()
     ]
 
 
-def scan_shard(item: DocumentShard, out: ShardOutput, *, index: ShardResult) -> dict[str, Any]:
+def scan_shard(item: Searched[Shard], out: ShardOutput, *, index: ShardResult) -> dict[str, Any]:
     """Write the scratch tables `documents` (n-grams of each) and `matches` (with their places)."""
     return scan_texts(item.shard.read(["text"])["text"], out, index)
 

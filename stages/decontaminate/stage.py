@@ -77,7 +77,7 @@ class Decontaminate(Stage):
         from stages.decontaminate.chat import report_chat, scan_chat
         from stages.decontaminate.index import BenchmarkSet, build_index
         from stages.decontaminate.report import common_ngrams, items_table, report_shard
-        from stages.decontaminate.scan import ChatTable, document_shards, scan_shard
+        from stages.decontaminate.scan import Searched, document_shards, scan_shard
         from stages.text.chat_rows import chat_shards
 
         config, documents = context.config, context.many("documents")
@@ -86,7 +86,7 @@ class Decontaminate(Stage):
         benchmarks = BenchmarkSet("benchmarks", tuple(context.many("benchmarks")))
         (index,) = context.map(build_index, [benchmarks], config=config)
         shards = document_shards(documents)
-        chat = [ChatTable(s.id, s, s.path) for s in chat_shards(talks, where="decontaminate")]
+        chat = [Searched(s.id, s, s.path) for s in chat_shards(talks, where="decontaminate")]
         matches = context.map(scan_shard, shards, index=index)
         heard = context.map(scan_chat, chat, index=index)
         common = common_ngrams([*matches, *heard], config.common_documents)

@@ -21,7 +21,7 @@ def test_texts_are_searched_in_arrays_of_few(rows: int, monkeypatch: Any) -> Non
         "stages.decontaminate.chat.scan_texts", lambda texts, *rest: given.append(texts) or {}
     )
     talks = [conversation(f"{n}", message("user", f"q{n}")) for n in range(rows)]
-    item: Any = SimpleNamespace(chat=SimpleNamespace(role="conversations", rows=lambda: talks))
+    item: Any = SimpleNamespace(shard=SimpleNamespace(role="conversations", rows=lambda: talks))
     nothing: Any = None
     scan_chat(item, nothing, index=nothing)
     (texts,) = given
