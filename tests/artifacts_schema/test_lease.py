@@ -173,10 +173,9 @@ def stopped(store):
         process.wait()
 
 
-@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs process descriptors (Linux)")
-def test_a_silent_holder_on_this_machine_is_ended_before_it_is_succeeded(store, stopped):
-    process = stopped("--key", KEY)
-    clock, silent = Clock(), []
+def succeed(store, clock):
+    """Take the lease from a holder that stays silent; it, and whom it found silent."""
+    silent = []
     lease = Lease.take(
         store.backend,
         KEY,
@@ -185,6 +184,14 @@ def test_a_silent_holder_on_this_machine_is_ended_before_it_is_succeeded(store, 
         wait=clock.wait,
         on_silent=lambda holder, ended: silent.append((holder.process, ended)),
     )
+    return lease, silent
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs process descriptors (Linux)")
+def test_a_silent_holder_on_this_machine_is_ended_before_it_is_succeeded(store, stopped):
+    process = stopped("--key", KEY)
+    clock = Clock()
+    lease, silent = succeed(store, clock)
     assert silent == [(process.pid, True)]
     assert process.wait(10) == -signal.SIGKILL
     assert clock.now >= 30
@@ -195,16 +202,8 @@ def test_a_silent_holder_on_this_machine_is_ended_before_it_is_succeeded(store, 
 def test_a_process_that_was_not_started_for_the_key_is_left_alone(store, stopped):
     """Such as a notebook, or one that a forged record names: fencing is all there is."""
     process = stopped()
-    clock, silent = Clock(), []
-    lease = Lease.take(
-        store.backend,
-        KEY,
-        dead_after=30,
-        clock=clock,
-        wait=clock.wait,
-        on_silent=lambda holder, ended: silent.append(ended),
-    )
-    assert silent == [False]
+    lease, silent = succeed(store, Clock())
+    assert silent == [(process.pid, False)]
     assert process.poll() is None
     assert lease.number == 2
 

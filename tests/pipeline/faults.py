@@ -6,10 +6,9 @@ import errno
 import os
 import random
 import signal
-import sys
 import threading
-import traceback
-from collections.abc import Callable
+
+from forks import in_fork
 
 from artifacts_schema.store import Store, backend, points
 from stages.engine.runner import run_stage
@@ -17,23 +16,6 @@ from stages.engine.shards import ShardMap
 from stages.engine.spec import StageSpec
 
 KILLED = -signal.SIGKILL
-
-
-def in_fork(action: Callable[[], None]) -> int:
-    """Run `action` in a forked child; its exit code, negative for a signal, 3 for an exception."""
-    child = os.fork()
-    if child == 0:
-        code = 3
-        try:
-            action()
-            code = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            sys.stderr.flush()
-            os._exit(code)
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status)
 
 
 def die() -> None:

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 import pytest
+from forks import in_fork
 
 from artifacts_schema.errors import StoreError
 from artifacts_schema.store import layout
@@ -172,7 +173,7 @@ def test_two_processes_on_one_key_make_one_artifact(copy, without, instance):
     codes = []
 
     def run():
-        codes.append(faults.in_fork(lambda: run_stage(store, step.spec)))
+        codes.append(in_fork(lambda: run_stage(store, step.spec)))
 
     threads = [threading.Thread(target=run) for _ in range(2)]
     for thread in threads:

@@ -11,14 +11,12 @@ import json
 import logging
 import os
 import signal
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from forks import LOST, ended, fork
 
-from artifacts_schema.errors import LeaseLost
 from artifacts_schema.store import lease, points
 from artifacts_schema.store.verify import verify
 from stages.engine.runner import run_stage
@@ -29,30 +27,6 @@ faults = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(faults)
 
 pytestmark = pytest.mark.faults
-LOST = 7
-"""Exit code of a fork that ended with LeaseLost."""
-
-
-def fork(action: Callable[[], object]) -> int:
-    """Run `action` in a forked child; its process id."""
-    child = os.fork()
-    if child == 0:
-        code = 3
-        try:
-            action()
-            code = 0
-        except LeaseLost:
-            code = LOST
-        except BaseException as error:
-            print(repr(error), file=sys.stderr)
-        finally:
-            sys.stderr.flush()
-            os._exit(code)
-    return child
-
-
-def ended(child: int) -> int:
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def suspend_at(point: str, times: int) -> None:

@@ -126,8 +126,10 @@ def test_a_server_that_stays_busy_is_said_in_the_form(ui, page):
     """What our server answers once it has tried for half a minute; the answer alone is staged."""
     open_form(page, ui, "toys")
     page.route("**/create_flow_run", lambda route: route.fulfill(status=503, json={"detail": BUSY}))
+    before = ui.post("/flow_runs/count", {})
     page.get_by_role("button", name="Submit").click()
     page.get_by_text("the Prefect server is busy").first.wait_for()
+    assert ui.post("/flow_runs/count", {}) == before
 
 
 def test_nobody_gets_in_with_a_wrong_password_and_one_stays_in_with_the_right_one(ui, page):

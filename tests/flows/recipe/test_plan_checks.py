@@ -28,7 +28,9 @@ def check(tmp_path):
 
 @pytest.mark.parametrize("recipe", ["quickstart", "web", "anneal", "long_context"])
 def test_recipes_that_come_with_ingot_are_sound(check, recipe):
-    check(recipe=recipe)
+    assert check(recipe=recipe) is None
+    with pytest.raises(UsageError):  # The check looks at this recipe's steps.
+        check("pretrain.phases.0.mixture={wbe: 1.0}", recipe=recipe)
 
 
 @pytest.mark.parametrize(

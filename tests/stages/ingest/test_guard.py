@@ -11,10 +11,10 @@ import signal
 import sys
 import threading
 import time
-import traceback
 from pathlib import Path
 
 import pytest
+from forks import in_fork
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -40,21 +40,6 @@ OUTCOMES = {(0, 3): "hung", (2, 0): "crashed", (2, 4): "hung", (3, 1): "crashed"
 def spec_of(workers=1, execution=None, **config):
     register(Brittle)
     return StageSpec.make(Brittle, config, {}, {"workers": workers, **(execution or {})})
-
-
-def in_fork(action):
-    """Run `action` in a forked child; its exit code, negative for a signal."""
-    child = os.fork()
-    if child == 0:
-        code = 3
-        try:
-            action()
-            code = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def die(*_):

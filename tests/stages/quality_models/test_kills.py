@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from forks import fork
 from two_classes import BAD, GOOD, SMALL, texts
 
 from stages.quality_models import training
@@ -27,17 +28,6 @@ SLOW = {**SMALL, "epochs": 1000, "dim": 256}
 """Seconds of training: it is killed long before its end."""
 LEARNS = 0.4
 """CPU seconds after which fastText no longer starts up."""
-
-
-def in_fork(action: Callable[[], object]) -> int:
-    """The id of a forked child that does `action`."""
-    child = os.fork()
-    if child == 0:
-        try:
-            action()
-        finally:
-            os._exit(3)
-    return child
 
 
 def trainings_at(folder: Path) -> list[int]:
@@ -74,7 +64,7 @@ def wait_until(holds: Callable[[], bool], seconds: float = 30) -> bool:
 
 def kill_in_training(action: Callable[[], object], folder: Path) -> bool:
     """Kill a fork that trains once fastText runs; whether fastText ends by itself soon."""
-    child = in_fork(action)
+    child = fork(action)
     try:
         assert wait_until(lambda: bool(trainings_at(folder)))
         (training_process,) = trainings_at(folder)
