@@ -18,6 +18,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 from artifacts_schema.errors import IngotError, UsageError
 from flows.orchestration import background
@@ -130,6 +132,7 @@ def use(server: Server) -> None:
         _chosen.add(server.api)
         os.environ.setdefault("PREFECT_HOME", server_environment()["PREFECT_HOME"])
         os.environ[AUTHENTICATION] = read_password()
+        _leave_proxies_out()
     defaults = {
         "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
         "PREFECT_CLIENT_MAX_RETRIES": "2",
@@ -138,6 +141,14 @@ def use(server: Server) -> None:
     }
     for name, value in defaults.items():
         os.environ.setdefault(name, value)
+
+
+def _leave_proxies_out() -> None:
+    """Let no client of this process send the password through a proxy."""
+    for name in ("no_proxy", "NO_PROXY"):
+        hosts = [host for host in os.environ.get(name, "").split(",") if host]
+        if HOST not in hosts:
+            os.environ[name] = ",".join([*hosts, HOST])
 
 
 def stop_server() -> Server | None:
@@ -275,7 +286,7 @@ def _start(listener: socket.socket) -> Server:
 def _get(url: str, timeout: float, password: str | None = None) -> object:
     """The JSON value at a URL; None if nothing sensible comes back."""
     try:
-        with urllib.request.urlopen(_request(url, password), timeout=timeout) as reply:
+        with _opened(url, timeout, password) as reply:
             return json.loads(reply.read())
     except (OSError, http.client.HTTPException, ValueError):
         return None
@@ -284,7 +295,7 @@ def _get(url: str, timeout: float, password: str | None = None) -> object:
 def _status(url: str, password: str) -> int | None:
     """The HTTP status that a URL answers with; None if it does not answer."""
     try:
-        with urllib.request.urlopen(_request(url, password), timeout=5.0) as reply:
+        with _opened(url, 5.0, password) as reply:
             return int(reply.status)
     except urllib.error.HTTPError as error:
         return error.code
@@ -292,6 +303,13 @@ def _status(url: str, password: str) -> int | None:
         return None
 
 
-def _request(url: str, password: str | None) -> urllib.request.Request:
+def _opened(url: str, timeout: float, password: str | None) -> Any:
+    """The reply of a URL; this machine's own is not asked for through a proxy."""
     headers = {} if password is None else {"Authorization": authorization(password)}
-    return urllib.request.Request(url, headers=headers)
+    request = urllib.request.Request(url, headers=headers)
+    if urlsplit(url).hostname == HOST:
+        return _DIRECT.open(request, timeout=timeout)
+    return urllib.request.urlopen(request, timeout=timeout)
+
+
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))

@@ -86,7 +86,7 @@ def test_the_server_starts_on_a_port_that_listens_already(monkeypatch):
         with pytest.raises(OSError, match="in use"):
             socket.create_server(("127.0.0.1", port))
         assert facts == {"api": f"http://127.0.0.1:{port}/api"}
-        serve = f"import socket, time; socket.socket(fileno={command[-1]}); time.sleep(60)"
+        serve = f"import socket; kept = socket.socket(fileno={command[-1]}); kept.accept()"
         begun.append(real(name, [sys.executable, "-c", serve], environment, facts, listener))
         return begun[0]
 
@@ -141,6 +141,26 @@ def test_the_folder_of_the_database_is_closed_before_the_server_starts(monkeypat
     with pytest.raises(IngotError, match="did not start"):
         servers.ensure_server()
     assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_no_proxy_is_asked_for_our_own_server(answering, monkeypatch):
+    """It would be sent the password."""
+    seen = []
+    proxy = answering({}, seen)
+    for name in ("http_proxy", "HTTP_PROXY"):
+        monkeypatch.setenv(name, proxy)
+    for name in ("no_proxy", "NO_PROXY", "PREFECT_API_AUTH_STRING"):
+        monkeypatch.setenv(name, "example.org")
+    own = servers.Server(answering({"/api/health": True}) + "/api")
+    assert servers.answers(own)
+    make_password()
+    monkeypatch.setattr(servers, "_chosen", set())
+    servers.use(servers.Server(own.api, os.getpid()))
+    assert os.environ["NO_PROXY"] == os.environ["no_proxy"] == "example.org,127.0.0.1"
+    import httpx
+
+    assert httpx.get(f"{own.api}/health").json() is True
+    assert seen == []
 
 
 def test_what_does_not_speak_http_does_not_answer():
