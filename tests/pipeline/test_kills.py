@@ -40,6 +40,7 @@ STEPS = [
     "dedup",
     "decontaminate",
     "filter",
+    "chat_filter",
     "tokenizer",
     "pack",
     "pretrain",
@@ -48,7 +49,7 @@ STEPS = [
     "evaluate",
     "export",
 ]
-"""One step of each stage."""
+"""One step of each stage, and of `filter` one that decides on conversations and pairs."""
 
 SHAPES = ["signals[web]", "pack", "pretrain"]
 """On a bucket: a map over shards, token shards, and rolling checkpoints."""
