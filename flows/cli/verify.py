@@ -121,11 +121,11 @@ def _repair(store: Any, checked: _Checked) -> dict[Name, str]:
     """Make the damaged artifacts again; why not, for each that stays damaged."""
     from artifacts_schema.errors import IngotError, Stopped
     from flows.cli.progress import shown, stop_on_signals
-    from flows.recipe.repair import parents_first, repair
+    from flows.recipe.repair import repair, sort_parents_first
 
     unrepaired: dict[Name, str] = {}
     with shown() as observer, stop_on_signals() as stopping:
-        for name in parents_first(store, checked.names):
+        for name in sort_parents_first(store, checked.names):
             try:
                 repair(store, *name, observer=observer, stopping=stopping)
             except Stopped:

@@ -8,7 +8,7 @@ from typing import Any
 
 from artifacts_schema.errors import IngotError, Stopped
 from flows.orchestration.server import ensure_server, use
-from flows.orchestration.terminal import keep_out_of_terminal, watched
+from flows.orchestration.terminal import keep_out_of_terminal, watch_server
 from flows.recipe.observer import Observer
 from flows.recipe.pipeline import Pipeline, Request
 from flows.recipe.plan import Plan
@@ -38,7 +38,7 @@ def run_pipeline(
     from flows.orchestration.follow import AWAY
 
     try:
-        with flow.told_also(observer, jobs), tags(flow.TAG), watched(server, tell):
+        with flow.told_also(observer, jobs), tags(flow.TAG), watch_server(server, tell):
             flow.pipeline(**absolute(request))
     except IngotError:
         raise

@@ -42,7 +42,7 @@ def keep_out_of_terminal() -> None:
 
 
 @contextmanager
-def watched(
+def watch_server(
     server: Server,
     tell: Tell,
     *,

@@ -31,7 +31,7 @@ _UNREADABLE = (FileNotFoundError, ValueError, KeyError, TypeError, AttributeErro
 _HINT = "run the recipe that made it: the plan says corrupt, and the run makes it again"
 
 
-def parents_first(store: Store, names: Sequence[Name]) -> list[Name]:
+def sort_parents_first(store: Store, names: Sequence[Name]) -> list[Name]:
     """Damaged artifacts in the order in which they can be made again."""
     waiting, ordered = set(names), list[Name]()
     parents = {name: _parents(store, name) for name in names}

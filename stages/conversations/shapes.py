@@ -11,9 +11,9 @@ from stages.engine.reading.messages import (
     MessageFields,
     check_order,
     message,
-    moved,
     parse_message,
     parse_messages,
+    shift_positions,
     take_tools,
     with_message_fields,
     with_system,
@@ -31,7 +31,7 @@ def conversation_of(fields: dict[str, Any], origin: Origin) -> dict[str, Any]:
     messages, extra = _messages(fields)
     size = len(messages)
     messages = with_system(fields, messages)
-    extra = moved(extra, len(messages) - size)
+    extra = shift_positions(extra, len(messages) - size)
     check_order(messages)
     prompt = fields.get("prompt")
     if isinstance(prompt, str) and prompt.strip() in [one["content"].strip() for one in messages]:

@@ -26,7 +26,7 @@ def process_seconds() -> float:
     return own.ru_utime + own.ru_stime + ended.ru_utime + ended.ru_stime
 
 
-def spent(context: Context, seconds: float) -> dict[str, float]:
+def cost_of_run(context: Context, seconds: float) -> dict[str, float]:
     """For the manifest's telemetry, at the end of a run that took so many seconds by the clock.
 
     `cpu_seconds` are all since the process began, or since the stage before it in this process

@@ -175,7 +175,7 @@ class DaskWorkers:
         self._check()
         return values, deaths
 
-    def heard(self, processes: Iterable[int]) -> None:
+    def mark_alive(self, processes: Iterable[int]) -> None:
         """Nothing to do: the scheduler knows who is there."""
 
     def end(self) -> None:

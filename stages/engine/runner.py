@@ -29,7 +29,7 @@ from artifacts_schema.store.points import reached
 from artifacts_schema.store.work import local_work, remove_work
 from stages.engine.code import code_digest
 from stages.engine.context import Context
-from stages.engine.cost import spent
+from stages.engine.cost import cost_of_run
 from stages.engine.events import EVENTS_FILE, TELEMETRY_FOLDER, EventWriter
 from stages.engine.inputs import Input
 from stages.engine.interim import Interims
@@ -249,7 +249,7 @@ def _manifest(
             **context.notes,
             "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "seconds": round(seconds, 3),
-            **spent(context, seconds),
+            **cost_of_run(context, seconds),
             "peak_memory_bytes": max(usage.ru_maxrss, children.ru_maxrss)
             * (1 if sys.platform == "darwin" else 1024),
             "workers": context.workers,

@@ -114,7 +114,7 @@ class ShardMap:
                     self._record(name, value, done, total)
                 self._check_stop(done, total)
                 made, deaths = workers.wait(0.5 if waiting or workers.busy else 0)
-                workers.heard(fetches.pass_on())
+                workers.mark_alive(fetches.pass_on())
                 for death in deaths:
                     while made:
                         self._record(*made.pop(), done, total)

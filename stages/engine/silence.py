@@ -46,7 +46,7 @@ class Silence:
     def __post_init__(self) -> None:
         self._used = self.cpu(self.process)
 
-    def broken(self) -> None:
+    def reset(self) -> None:
         """The worker gave a sign of life."""
         self.seconds, self.warned, self._used = 0.0, False, self.cpu(self.process)
 
@@ -55,9 +55,9 @@ class Silence:
         self.seconds += min(passed, 2 * LOOK_SECONDS)
         used = self.cpu(self.process)
         if used is None or self._used is None:
-            self.broken()  # Nobody can tell: not silent.
+            self.reset()  # Nobody can tell: not silent.
         elif used - self._used >= max(LEAST_SECONDS, LEAST_SHARE * self.seconds):
-            self.broken()
+            self.reset()
 
     def is_to_warn(self) -> bool:
         """Whether it has been silent for so long that people should know; True once."""

@@ -103,7 +103,7 @@ class Pool(Protocol):
     def wait(self, seconds: float) -> tuple[list[tuple[str, Any]], list[Death]]:
         """Wait for something to happen: values by item, and deaths. Raises what was raised."""
 
-    def heard(self, processes: Iterable[int]) -> None:
+    def mark_alive(self, processes: Iterable[int]) -> None:
         """These processes of this machine gave a sign of life."""
 
     def end(self) -> None:
@@ -177,12 +177,12 @@ class Workers:
                 values.append((item, answer(message)))
         return values, deaths + self._ended_for_silence()
 
-    def heard(self, processes: Iterable[int]) -> None:
+    def mark_alive(self, processes: Iterable[int]) -> None:
         """These processes gave a sign of life."""
         alive = set(processes)
         for worker in self._all:
             if worker.process.pid in alive and worker.silence is not None:
-                worker.silence.broken()
+                worker.silence.reset()
 
     def _ended_for_silence(self) -> list[Death]:
         """Look at all that do a call: say which are silent, end those that are for too long."""

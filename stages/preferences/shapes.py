@@ -13,8 +13,8 @@ from stages.engine.reading.messages import (
     MessageFields,
     check_order,
     message,
-    moved,
     parse_messages,
+    shift_positions,
     take_tools,
     with_message_fields,
     with_system,
@@ -44,7 +44,7 @@ def preference_of(fields: dict[str, Any], origin: Origin) -> dict[str, Any]:
         raise BadExample("prompts_differ", "chosen and rejected differ before their last answer")
     check_order(start, last=("user", "tool"))
     prompt = with_system(fields, start)
-    prompt_extra = moved(prompt_extra, len(prompt) - len(start))
+    prompt_extra = shift_positions(prompt_extra, len(prompt) - len(start))
     _drop_repeated(fields, (start, prompt), answers)
     for answer in answers:
         if not any(one["content"].strip() or one["tool_calls"] for one in answer):

@@ -13,7 +13,7 @@ import numpy as np
 
 from stages.language_model.classifier import CONTRAST, REFERENCE, Classifier, scores
 from stages.language_model.fasttext_file import check_model
-from stages.quality_models.files import copy_file, made_once
+from stages.quality_models.files import copy_file, make_once
 from stages.quality_models.metrics import Curve, Floats, score_card
 from stages.quality_models.training import (
     fasttext_arguments,
@@ -41,7 +41,7 @@ def make_classifier(context: Context, sample: Sample, config: ClassifierConfig) 
     ending = "ftz" if config.quantize else "bin"
     model = context.work / f"classifier.{ending}"
     check = partial(check_model, where=str(model))  # fastText reports no failed write.
-    made_once(context, model, partial(_train, context, sample, config), check)
+    make_once(context, model, partial(_train, context, sample, config), check)
     classifier = Classifier(model, REFERENCE, config.lower_case)
     held = {role: held_scores(context, sample, classifier, role) for role in (REFERENCE, CONTRAST)}
     card = card_of(config, sample, held[REFERENCE], held[CONTRAST], model.name)

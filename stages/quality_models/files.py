@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _BLOCK = 1 << 20
 
 
-def made_once(
+def make_once(
     context: Context,
     path: Path,
     make: Callable[[Path], object],

@@ -19,7 +19,7 @@ from stages.language_model.files import read_description
 from stages.language_model.model import NgramModel
 from stages.language_model.perplexity import LineScores, line_scores
 from stages.language_model.tokens import WordTokens
-from stages.quality_models.files import copy_file, made_once
+from stages.quality_models.files import copy_file, make_once
 
 if TYPE_CHECKING:
     from stages.engine import Context
@@ -39,7 +39,7 @@ def make_ngram_model(
     """Estimate on the reference, measure on held documents of both roles; the model, its card."""
     sample.require(REFERENCE, LEAST_LEARNT, "learn from", held=False)
     folder = context.work / "ngram-model"
-    made_once(context, folder, partial(_estimate, context, sample, config), NgramModel.load)
+    make_once(context, folder, partial(_estimate, context, sample, config), NgramModel.load)
     model, (found, _) = NgramModel.load(folder), read_description(folder)
     card = {
         "made": True,

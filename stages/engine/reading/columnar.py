@@ -209,11 +209,11 @@ def _materialised(batch: Any, longest: int) -> Iterator[Any]:
 
     if any(map(_holds_dictionary, batch.columns)):
         for row in _slices(batch, 1):
-            cost = sum(map(_spelt_out, row.columns))
+            cost = sum(map(_expanded_bytes, row.columns))
             if cost > longest:
                 yield cost
             else:
-                yield from _materialised(_spelt_out_batch(row), longest)
+                yield from _materialised(_expand(row), longest)
         return
     shared = [column for column in batch.columns if _shares(column.type)]
     if not shared:
@@ -255,7 +255,7 @@ def _text_of(kind: Any) -> Any:
     return kind.value_type if types.is_dictionary(kind) else _without_dictionaries(kind)
 
 
-def _spelt_out(array: Any) -> int:
+def _expanded_bytes(array: Any) -> int:
     """Bytes of an array once each text of its dictionaries stands where it is named."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -264,10 +264,10 @@ def _spelt_out(array: Any) -> int:
         lengths = pc.binary_length(array.dictionary)
         return int(pc.sum(lengths.take(array.indices)).as_py() or 0) + _VALUE_COST * len(array)
     inside = _inside(array)
-    return sum(map(_spelt_out, inside)) if inside else int(array.nbytes)
+    return sum(map(_expanded_bytes, inside)) if inside else int(array.nbytes)
 
 
-def _spelt_out_batch(batch: Any) -> Any:
+def _expand(batch: Any) -> Any:
     import pyarrow as pa
 
     columns = [column.cast(_text_of(column.type)) for column in batch.columns]

@@ -167,7 +167,7 @@ def with_system(fields: dict[str, Any], messages: list[Message]) -> list[Message
     return messages
 
 
-def moved(extra: Mapping[str, MessageFields], by: int) -> dict[str, MessageFields]:
+def shift_positions(extra: Mapping[str, MessageFields], by: int) -> dict[str, MessageFields]:
     """Other fields of messages, whose positions are `by` further on."""
     return {str(int(position) + by): fields for position, fields in extra.items()}
 

@@ -13,7 +13,7 @@ from artifacts_schema.errors import InputError
 from artifacts_schema.store import layout
 from artifacts_schema.store.damage import find_committed
 from flows.recipe.execute import execute
-from flows.recipe.repair import parents_first, repair
+from flows.recipe.repair import repair, sort_parents_first
 
 STEPS = 6
 
@@ -123,7 +123,7 @@ def test_repair_makes_parents_first_and_all_is_as_before(
 @pytest.mark.parametrize("stage", ["choose", "snapshot"])
 def test_a_damaged_artifact_that_was_collected_since_cannot_be_repaired(store, stage):
     name = (stage, "0" * 64)
-    assert parents_first(store, [name]) == [name]
+    assert sort_parents_first(store, [name]) == [name]
     with pytest.raises(InputError, match="gone"):
         repair(store, *name)
 

@@ -22,7 +22,7 @@ def test_a_server_that_goes_away_and_comes_back_is_two_lines():
             over.set()
         return state is not False
 
-    with terminal.watched(Server("http://x/api", 1), said.append, answers=answers, every=0.0):
+    with terminal.watch_server(Server("http://x/api", 1), said.append, answers=answers, every=0.0):
         assert over.wait(30)
     # One answer that is missed is a busy machine, not a server that is away.
     assert [("does not answer" in line, "answers again" in line) for line in said] == [
@@ -34,7 +34,7 @@ def test_a_server_that_goes_away_and_comes_back_is_two_lines():
 
 def test_nothing_is_said_of_a_server_that_answers():
     said = []
-    with terminal.watched(
+    with terminal.watch_server(
         Server("http://x/api", 1), said.append, answers=lambda *_: True, every=0.0
     ):
         pass

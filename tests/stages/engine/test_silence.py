@@ -59,7 +59,7 @@ def test_the_thread_that_looks_for_the_parent_is_no_work(silence, used):
 
 def test_a_sign_of_life_begins_it_again(silence):
     silence.look(1.0)
-    silence.broken()
+    silence.reset()
     assert (silence.seconds, silence.is_to_warn()) == (0.0, False)
 
 
