@@ -1,1 +1,1 @@
-"""The ground floor: what passes between stages, and where it lives."""
+"""Artifacts that pass between stages: kinds, manifests, keys and the store."""

@@ -1,13 +1,15 @@
-"""What a stage is told: `Config` is what (bears identity), `Execution` is how (does not)."""
+"""The settings of a stage: `Config` is what it makes (bears identity), `Execution` is how it runs
+(does not). Also sizes in bytes as a person writes and reads them.
+"""
 
 from __future__ import annotations
 
 import difflib
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from artifacts_schema.errors import UsageError
 
@@ -91,15 +93,15 @@ class MapExecution(Execution):
 
     @model_validator(mode="after")
     def _dask_has_an_address(self) -> Self:
-        given = self.scheduler
-        if given is None:
+        address = self.scheduler
+        if address is None:
             if self.engine == "dask":
                 raise ValueError(f"engine dask needs the address of a scheduler: {_START}")
-        elif "@" in given:  # Not repeated: it may hold a password.
+        elif "@" in address:  # Not repeated: it may hold a password.
             raise ValueError("scheduler: an address holds no user and no password")
-        elif not _SCHEDULER.fullmatch(given):
+        elif not _SCHEDULER.fullmatch(address):
             raise ValueError(
-                f"scheduler: '{given}' is no address like tcp://HOST:8786 or tls://HOST:8786"
+                f"scheduler: '{address}' is no address like tcp://HOST:8786 or tls://HOST:8786"
             )
         return self
 
@@ -121,10 +123,10 @@ def _describe(cls: type[BaseModel], problem: Any) -> str:
     path = ".".join(location)
     if problem["type"] == "extra_forbidden":
         return f"unknown key '{path}'{did_you_mean(location[-1], _keys_at(cls, location[:-1]))}"
-    given = problem.get("input")
-    shown = f" (got {given!r})" if isinstance(given, str | int | float | bool) else ""
-    said = problem["msg"].removeprefix("Value error, ")
-    return f"{path}: {said[:1].lower()}{said[1:]}{shown}" if path else said
+    value = problem.get("input")
+    got = f" (got {value!r})" if isinstance(value, str | int | float | bool) else ""
+    message = problem["msg"].removeprefix("Value error, ")
+    return f"{path}: {message[:1].lower()}{message[1:]}{got}" if path else message
 
 
 def _keys_at(cls: type[BaseModel], path: list[str]) -> list[str]:
@@ -151,3 +153,39 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     if near:
         return f", did you mean '{near[0]}'?"
     return f"; known here: {', '.join(names)}" if names else ""
+
+
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT])(i?)B")
+
+
+def parse_size(size: str) -> int:
+    """The bytes of a size such as "2GiB" (of 1,024) or "1.5 GB" (of 1,000), rounded down.
+
+    Raises ValueError, worded for the person who wrote it, for anything else and for nothing.
+    """
+    match = _SIZE.fullmatch(size.strip())
+    if match is None:
+        raise ValueError(f"'{size}' is no size: a number and KB, MB, GB, TB or KiB to TiB, as 2GiB")
+    number, unit, binary = match.groups()
+    amount = int(float(number) * (1024 if binary else 1000) ** ("KMGT".index(unit) + 1))
+    if amount == 0:
+        raise ValueError(f"'{size}' is no memory at all")
+    return amount
+
+
+def _check_size(size: str) -> str:
+    parse_size(size)
+    return size
+
+
+MemorySize = Annotated[str, AfterValidator(_check_size)]
+"""A field whose value `bytes_of` takes."""
+
+
+def format_bytes(count: float) -> str:
+    """Bytes for a person to read: `512 B`, `38.2 MB`, `1.5 GB`, in steps of 1,000."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if abs(count) < 1000:
+            return f"{count:,.0f} {unit}" if unit == "B" else f"{count:,.1f} {unit}"
+        count /= 1000
+    return f"{count:,.1f} TB"

@@ -48,7 +48,7 @@ def _checked(value: Any, path: str) -> Any:
     raise TypeError(f"{path}: {type(value).__name__} has no canonical form")
 
 
-def sha256_of(value: Any) -> str:
+def canonical_sha256(value: Any) -> str:
     """sha256 of the canonical JSON of `value`, 64 hex digits."""
     return hashlib.sha256(canonical_json(value)).hexdigest()
 
@@ -61,7 +61,7 @@ def artifact_key(
     `config` holds only the fields that differ from their default (`Config.identity()`); `inputs`
     maps each role to the digests given to it, in order. An empty role is the same as an absent one.
     """
-    return sha256_of(
+    return canonical_sha256(
         {
             "schema": SCHEMA_VERSION,
             "stage": stage,
@@ -79,12 +79,12 @@ def interim_key(run: str, at: int, history: Iterable[object] = ()) -> str:
     data out makes other artifacts from there on. Without any it does not enter the key.
     """
     decided = list(history)
-    return sha256_of({"run": run, "at": at, **({"history": decided} if decided else {})})
+    return canonical_sha256({"run": run, "at": at, **({"history": decided} if decided else {})})
 
 
 def files_digest(files: Iterable[tuple[str, int, str]]) -> str:
     """The digest of an output: sha256 over the sorted (path, bytes, sha256) of its files."""
-    return sha256_of(sorted([path, size, sha] for path, size, sha in files))
+    return canonical_sha256(sorted([path, size, sha] for path, size, sha in files))
 
 
 def short(name: str) -> str:
@@ -93,7 +93,7 @@ def short(name: str) -> str:
 
 
 def document_id(snapshot: str, file: str, record: int | str) -> str:
-    """The id of a document, 32 hex digits: where it came from, not what it says.
+    """The id of a document, 32 hex digits: derived from where it came from, not from its text.
 
     `record` is the byte offset of the record in `file` (for a gzip archive, of its member), 0 for a
     file that is one document, or the record's own id.

@@ -18,9 +18,9 @@ from artifacts_schema.errors import CorruptArtifact
 from artifacts_schema.identity import (
     SCHEMA_VERSION,
     artifact_key,
+    canonical_sha256,
     files_digest,
     interim_key,
-    sha256_of,
     short,
 )
 
@@ -91,7 +91,7 @@ class Conservation(_Record):
 
 
 class Interim(_Record):
-    """An artifact that a run committed while it went on.
+    """An artifact that a run committed before its end.
 
     `at` is the run's own count of how far it was (of training: the training step), `label` names
     that for people; `outputs` are digests by name, none while the artifact is only announced.
@@ -104,7 +104,7 @@ class Interim(_Record):
 
 
 class InterimOf(_Record):
-    """The run (its key) that committed an artifact on its way, and where it was.
+    """The run (its key) that committed an interim artifact, and how far it was.
 
     `history` is what the run had decided by then and what bears on the bytes; it enters the key.
     """
@@ -158,13 +158,13 @@ class Manifest(_Record):
     @classmethod
     def load(cls, raw: bytes, *, where: str) -> Manifest:
         """Parse and check a stored manifest; CorruptArtifact names what does not hold."""
-        manifest = cls._parsed(raw, where)
+        manifest = cls._parse(raw, where)
         for what in manifest._contradictions():
             raise CorruptArtifact(what, where=where, hint=f"the manifest was edited; {_HINT}")
         return manifest
 
     @classmethod
-    def _parsed(cls, raw: bytes, where: str) -> Manifest:
+    def _parse(cls, raw: bytes, where: str) -> Manifest:
         """Shape, schema version and checksum."""
         try:
             value = json.loads(raw)
@@ -194,22 +194,24 @@ class Manifest(_Record):
 
     def _contradictions(self) -> list[str]:
         """What the fields say against each other."""
-        found = []
+        contradictions = []
         for name, output in self.outputs.items():
             files = ((f.path, f.bytes, f.sha256) for f in output.files)
             if files_digest(files) != output.digest:
-                found.append(f"the digest of output '{name}' does not match its file list")
+                contradictions.append(f"the digest of output '{name}' does not match its file list")
         if self.key != self._expected_key():
-            found.append("its key does not follow from its stage, version, config and inputs")
+            contradictions.append(
+                "its key does not follow from its stage, version, config and inputs"
+            )
         account = self.conservation
         if account and account.records_in != account.out + sum(account.dropped.values()):
-            found.append("its conservation does not add up")
+            contradictions.append("its conservation does not add up")
         if self.stage not in WITHOUT_PROGRAM and not _holds(self.config, self.identity):
-            found.append("its config is not the one that its identity names")
-        return found
+            contradictions.append("its config is not the one that its identity names")
+        return contradictions
 
     def _expected_key(self) -> str:
-        digests = {role: [r.digest for r in given] for role, given in self.inputs.items()}
+        digests = {role: [r.digest for r in references] for role, references in self.inputs.items()}
         key = artifact_key(self.stage, self.version, self.identity, digests)
         one = self.interim_of
         if one is None:
@@ -219,11 +221,13 @@ class Manifest(_Record):
 
 def _checksum(value: Mapping[str, Any]) -> str:
     """sha256 of the canonical JSON of a manifest's fields, without those that may differ."""
-    return sha256_of({name: item for name, item in value.items() if name not in _NOT_CHECKED})
+    return canonical_sha256(
+        {name: item for name, item in value.items() if name not in _NOT_CHECKED}
+    )
 
 
 def _holds(config: Any, identity: Any) -> bool:
-    """Whether a config has every value that its identity names; the rest stand at defaults."""
+    """Whether a config has every value that its identity names; the rest are defaults."""
     if isinstance(config, Mapping) and isinstance(identity, Mapping):
         return all(name in config and _holds(config[name], identity[name]) for name in identity)
     if isinstance(config, list | tuple) and isinstance(identity, list | tuple):

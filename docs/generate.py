@@ -1,8 +1,7 @@
-"""Write the tables of docs/ that the code decides: `python docs/generate.py [--check]`.
+"""Write the generated tables of docs/: `python docs/generate.py [--check]`.
 
-A page marks the place of a table by two comments, `generated: NAME` and `end`; everything between
-them is written here, everything else by hand. `--check` changes nothing, prints what differs, and
-ends with 1 if anything does.
+A page marks a table by two comments, `generated: NAME` and `end`; the script writes everything
+between them. `--check` changes nothing, prints the differences, and exits with 1 if there are any.
 """
 
 from __future__ import annotations
@@ -20,8 +19,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from artifacts_schema.kinds import KINDS, Kind
-from stages.engine.protocol import Role, Stage
-from stages.engine.registry import names, stage_named
+from stages.engine.protocol import Role, Stage, stage_named, stage_names
 
 DOCS = Path(__file__).resolve().parent
 NO_BREAK = "\N{NO-BREAK SPACE}"
@@ -55,27 +53,27 @@ def _fields(
         nested, repeated = _nested(field.annotation)
         value = getattr(default, name) if default is not None else _default(field)
         path = f"{prefix}{name}"
-        told_below = nested is not None and not repeated and value is not None
-        shown = "see below" if told_below else _shown(value)
+        expands = nested is not None and not repeated and value is not None
+        text = "see below" if expands else _format_default(value)
         yield (
             f"`{path}`",
             type_name(field.annotation),
-            shown,
+            text,
             _range(field),
             field.description or "",
         )
         if nested and repeated:
             yield from _fields(nested, None, f"{path}[].")
         elif nested:
-            below = value if isinstance(value, BaseModel) else None
-            yield from _fields(nested, below, f"{path}.")
+            defaults = value if isinstance(value, BaseModel) else None
+            yield from _fields(nested, defaults, f"{path}.")
 
 
 class _Required:
     """Stands for the default of a field that has none."""
 
 
-class _OfThisMachine:
+class _MachineDefault:
     """Stands for a default that is looked up where the stage runs."""
 
 
@@ -84,15 +82,15 @@ def _default(field: FieldInfo) -> Any:
         return _Required
     factory = field.default_factory
     if factory is not None and not isinstance(factory, type):
-        return _OfThisMachine
+        return _MachineDefault
     return field.get_default(call_default_factory=True)
 
 
-def _shown(value: Any) -> str:
+def _format_default(value: Any) -> str:
     """A default as a recipe would write it."""
     if value is _Required:
         return "required"
-    if value is _OfThisMachine:
+    if value is _MachineDefault:
         return "of the machine"
     return f"`{json.dumps(_plain(value), ensure_ascii=False)}`"
 
@@ -102,8 +100,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, BaseModel):
         fields = type(value).model_fields.items()
         usual = {name: field.get_default(call_default_factory=True) for name, field in fields}
-        given = {name: getattr(value, name) for name in usual}
-        return {name: _plain(v) for name, v in given.items() if v != usual[name]}
+        values = {name: getattr(value, name) for name in usual}
+        return {name: _plain(v) for name, v in values.items() if v != usual[name]}
     if isinstance(value, dict):
         return {name: _plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
@@ -136,10 +134,10 @@ def _nested(annotation: Any) -> tuple[type[BaseModel] | None, bool]:
         return annotation, False
     if get_origin(annotation) in (Union, UnionType):
         held = (_nested(one) for one in get_args(annotation))
-        return next((found for found in held if found[0] is not None), (None, False))
+        return next((pair for pair in held if pair[0] is not None), (None, False))
     if get_origin(annotation) is tuple:
-        found, _ = _nested(get_args(annotation)[0])
-        return found, True
+        model, _ = _nested(get_args(annotation)[0])
+        return model, True
     return None, False
 
 
@@ -158,7 +156,7 @@ def _range(field: FieldInfo) -> str:
 
 
 def _number(value: float) -> str:
-    """Bounds that are powers of two are told as such."""
+    """Bounds that are powers of two are written as such."""
     if isinstance(value, int) and value >= 2**16 and value & (value - 1) == 0:
         return f"2^{value.bit_length() - 1}"
     return f"{value:,}" if isinstance(value, int) else f"{value:g}"
@@ -210,14 +208,14 @@ def outputs_tables(stage: type[Stage]) -> str:
 
 def _kind(kind: Kind) -> str:
     parts = [f"Kind `{kind.name}`, version {kind.version}. {kind.description}\n"]
-    for pattern, found in kind.tables.items():
-        more = ", and a column for each thing measured" if found.open else ""
-        rows = [(f"`{c.name}`", f"`{c.type}`", c.description) for c in found.columns]
+    for pattern, schema in kind.tables.items():
+        more = ", and a column for each thing measured" if schema.open else ""
+        rows = [(f"`{c.name}`", f"`{c.type}`", c.description) for c in schema.columns]
         parts.append(
             f"`{pattern}` (Parquet{more}):\n\n{table(['column', 'type', 'meaning'], rows)}"
         )
     if kind.files:
-        files = [(f"`{pattern}`", told) for pattern, told in kind.files.items()]
+        files = [(f"`{pattern}`", text) for pattern, text in kind.files.items()]
         parts.append(table(["file", "what it holds"], files))
     return "\n".join(parts)
 
@@ -239,9 +237,9 @@ def _mark(role: Role) -> str:
 
 def own_stages() -> list[str]:
     """Names of the stages that come with Ingot, a plugin's left out, in the order of a pipeline."""
-    own = [name for name in names() if stage_named(name).__module__.startswith("stages.")]
+    bundled = [name for name in stage_names() if stage_named(name).__module__.startswith("stages.")]
     order = {name: place for place, name in enumerate(_ORDER)}
-    return sorted(own, key=lambda name: (order.get(name, len(order)), name))
+    return sorted(bundled, key=lambda name: (order.get(name, len(order)), name))
 
 
 _ORDER = (
@@ -253,7 +251,8 @@ _ORDER = (
 
 def rules_table(_: type[Stage]) -> str:
     """The rules of every preset of `filter`; those of whole presets above are named by these."""
-    from stages.filter.presets import PRESETS, Rule
+    from stages.filter.presets import PRESETS
+    from stages.filter.rules import Rule
 
     parts: list[str] = []
     above: dict[str, tuple[Rule, ...]] = {}
@@ -264,21 +263,21 @@ def rules_table(_: type[Stage]) -> str:
                 within[name] = rules.index(known[0])
                 own = [rule for rule in own if rule not in known]
         others = " and ".join(f"`{name}`" for name in sorted(within, key=lambda name: within[name]))
-        told = f"All of {others}{', and:' if own else '.'}\n\n" if within else ""
+        intro = f"All of {others}{', and:' if own else '.'}\n\n" if within else ""
         heads = ["rule", "signal", "passes where it is"]
         rows = [(f"`{rule.name}`", f"`{rule.signal}`", rule.bound) for rule in own]
         sources = "; ".join(dict.fromkeys(rule.source for rule in own))
         title = f"**`{preset}`**{f' ({sources})' if sources else ''}\n\n"
-        parts.append(f"{title}{told}{table(heads, rows) if rows else ''}".rstrip("\n") + "\n")
+        parts.append(f"{title}{intro}{table(heads, rows) if rows else ''}".rstrip("\n") + "\n")
         above[preset] = rules
     return "\n".join(parts)
 
 
 def signals_table(_: type[Stage]) -> str:
     """Every signal that `signals` measures."""
-    from stages.signals.columns import Asked, signals_of
+    from stages.signals.columns import ColumnChoice, choose_signals
 
-    asked = Asked(
+    columns = ColumnChoice(
         language=True,
         url_lists=True,
         word_lists=True,
@@ -286,8 +285,8 @@ def signals_table(_: type[Stage]) -> str:
         classifiers=("<name>",),
         pages=True,
     )
-    found = signals_of(asked)
-    rows = [(f"`{s.name}`", f"`{s.type}`", s.unit, s.source, s.description) for s in found]
+    signals = choose_signals(columns)
+    rows = [(f"`{s.name}`", f"`{s.type}`", s.unit, s.source, s.description) for s in signals]
     return table(["signal", "type", "unit", "defined by", "meaning"], rows)
 
 
@@ -295,7 +294,7 @@ def commands_table(_: type[Stage]) -> str:
     """Every command of `ingot`."""
     from flows.cli.main import COMMANDS
 
-    rows = [(f"`ingot {name}`", told) for name, (_, told) in COMMANDS.items()]
+    rows = [(f"`ingot {name}`", text) for name, (_, text) in COMMANDS.items()]
     return table(["command", "does"], rows)
 
 
@@ -317,8 +316,7 @@ def minhash_table(_: type[Stage]) -> str:
 
 def curve_table(_: type[Stage]) -> str:
     """How likely the bands of each preset propose a pair, by similarity."""
-    from stages.dedup.presets import PRESETS
-    from stages.dedup.solver import candidate_probability
+    from stages.dedup.presets import PRESETS, candidate_probability
 
     at = (0.5, 0.6, 0.7, 0.8, 0.9)
     rows = [
@@ -343,7 +341,7 @@ BLOCKS: dict[str, Callable[[type[Stage]], str]] = {
 }
 
 
-def rewritten(text: str, stage: type[Stage]) -> str:
+def rewrite_page(text: str, stage: type[Stage]) -> str:
     """A page with its generated blocks as the code has them now; ValueError for an unknown one."""
 
     def block(match: re.Match[str]) -> str:
@@ -367,7 +365,7 @@ def main(arguments: Sequence[str]) -> int:
     check, stale = "--check" in arguments, 0
     for path, stage in pages():
         old = path.read_text(encoding="utf-8")
-        new = rewritten(old, stage)
+        new = rewrite_page(old, stage)
         if new == old:
             continue
         stale += 1

@@ -58,17 +58,17 @@ def take(page: Page, address: str, name: str, *, ready: str) -> None:
     print(IMAGES / f"{name}.png")
 
 
-def artifacts_of(api: httpx.Client, run: str) -> dict[str, Any]:
+def list_artifacts(api: httpx.Client, run: str) -> dict[str, Any]:
     """The artifacts of a run by key."""
-    found = api.post("/artifacts/filter", json={"flow_runs": {"id": {"any_": [run]}}}).json()
-    return {artifact["key"]: artifact for artifact in found}
+    artifacts = api.post("/artifacts/filter", json={"flow_runs": {"id": {"any_": [run]}}}).json()
+    return {artifact["key"]: artifact for artifact in artifacts}
 
 
 def take_all(page: Page, api: httpx.Client, ui: str, home: str) -> None:
     """Every picture of the UI, and one of a report."""
     fresh, whole = run(api, store=f"{home}/store", through="tokenizer"), run(api)
     key = "plan-quickstart"
-    artifacts = {**artifacts_of(api, whole), key: artifacts_of(api, fresh)[key]}
+    artifacts = {**list_artifacts(api, whole), key: list_artifacts(api, fresh)[key]}
     forms = {
         name: api.get(f"/deployments/name/{name}").json()["id"]
         for name in ("pipeline/quickstart", "stage/dedup")
@@ -94,8 +94,8 @@ def main(store: str) -> None:
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     with tempfile.TemporaryDirectory() as home, sync_playwright() as playwright:
         try:
-            said = ingot("up", "--store", store, home=home)
-            ui = said.splitlines()[0].split()[-1]
+            output = ingot("up", "--store", store, home=home)
+            ui = output.splitlines()[0].split()[-1]
             browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
             user, _, password = Path(home, "password").read_text().strip().partition(":")
             sign_in = {"username": user, "password": password}

@@ -1,1 +1,1 @@
-"""Ingot stages: programs that make one artifact of given ones. Each has a room of its own."""
+"""Ingot stages: programs that make one artifact of inputs. Each has a package of its own."""

@@ -14,12 +14,18 @@ import sys
 import threading
 import traceback
 
-from artifacts_schema.errors import EXIT_FAILED, EXIT_OK, IngotError, InputError, UsageError
+from artifacts_schema.errors import (
+    EXIT_FAILED,
+    EXIT_OK,
+    IngotError,
+    InputError,
+    UsageError,
+    printable_lines,
+)
 from artifacts_schema.files import open_regular
 from artifacts_schema.identity import short
-from artifacts_schema.printable import printable_lines
-from artifacts_schema.store.refusals import system_error
-from stages.engine.launch import WAITING
+from artifacts_schema.store.storage_errors import system_error
+from stages.engine.spec import WAIT_POLICY
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -31,12 +37,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--store", required=True, help="URL of the store")
     parser.add_argument("--spec", required=True, help="path or URL of the stage spec (JSON)")
     parser.add_argument("--key", help="the key that the spec must have here: 8 digits or more")
-    parser.add_argument("--force", action="store_true", help="run even if the artifact stands")
+    parser.add_argument("--force", action="store_true", help="run even if the artifact exists")
     parser.add_argument(
-        "--accept-code", action="store_true", help="go on from what another program left"
+        "--accept-code", action="store_true", help="continue from the work of another program"
     )
     given = parser.parse_args(arguments)
-    for name, value in WAITING.items():  # Before a library with threads is loaded.
+    for name, value in WAIT_POLICY.items():  # Before a library with threads is loaded.
         os.environ.setdefault(name, value)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR2):
@@ -82,7 +88,7 @@ def _run(given: argparse.Namespace, stop: threading.Event) -> int:
 
 
 def _read(uri: str) -> bytes:
-    from artifacts_schema.store.backend import backend_at
+    from artifacts_schema.store.remote import backend_at
 
     folder, _, name = uri.rpartition("/")
     try:

@@ -20,6 +20,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import pytest  # noqa: E402
+from hypothesis import HealthCheck, settings  # noqa: E402
 
 from artifacts_schema.config import Config  # noqa: E402
 from artifacts_schema.identity import document_id  # noqa: E402
@@ -27,9 +28,12 @@ from artifacts_schema.kinds import KINDS, Column  # noqa: E402
 from artifacts_schema.manifest import Manifest  # noqa: E402
 from artifacts_schema.store import Store  # noqa: E402
 from stages.engine import Context, Input, Stage  # noqa: E402
-from stages.engine.registry import register  # noqa: E402
+from stages.engine.protocol import register  # noqa: E402
 from stages.engine.runner import run_stage as run_spec  # noqa: E402
 from stages.engine.spec import StageSpec  # noqa: E402
+
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")  # A busy machine must fail no test.
 
 Reference = tuple[Manifest, str]
 Inputs = dict[str, list[Reference]]
@@ -81,7 +85,7 @@ def run_stage(store: Store) -> Callable[..., Manifest]:
 @pytest.fixture
 def read_input(store: Store) -> Callable[[Manifest, str], Input]:
     """`read_input(manifest, output)` → the output as a stage sees it."""
-    return lambda manifest, output: Input.of(store, manifest, output)
+    return lambda manifest, output: Input.from_manifest(store, manifest, output)
 
 
 @pytest.fixture
@@ -91,7 +95,7 @@ def read_table(store: Store) -> Callable[..., Any]:
     def read(manifest: Manifest, output: str, path: str | None = None) -> Any:
         import pyarrow as pa
 
-        found = Input.of(store, manifest, output)
+        found = Input.from_manifest(store, manifest, output)
         paths = [path] if path else found.paths("*.parquet")
         return pa.concat_tables([found.read_table(p) for p in paths])
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 SECONDS = 60.0
 LOOPBACK = ("--host", "127.0.0.1", "--no-dashboard")
@@ -30,6 +30,7 @@ class DaskServer:
             "PYTHONPATH": os.pathsep.join(map(str, paths)),
             "OMP_NUM_THREADS": "1",
             "DASK_LOGGING__DISTRIBUTED": "error",
+            "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
         }
         told = folder / "scheduler.json"
         command = [*LOOPBACK, "--port", "0", "--no-jupyter", "--scheduler-file", str(told)]
@@ -52,11 +53,18 @@ class DaskServer:
 
     def workers(self) -> list[str]:
         """Addresses of the workers that the scheduler lists."""
+        return list(self._ask("identity", n_workers=-1)["workers"])
+
+    def wanted(self) -> int:
+        """Workers that an adaptive deployment would start."""
+        return int(self._ask("adaptive_target"))
+
+    def _ask(self, question: str, **arguments: Any) -> Any:
         from distributed.core import rpc
 
-        async def ask() -> list[str]:
+        async def ask() -> Any:
             async with rpc(self.address) as scheduler:
-                return list((await scheduler.identity(n_workers=-1))["workers"])
+                return await getattr(scheduler, question)(**arguments)
 
         # In a thread of its own: a browser's test may have left a running loop in this one.
         with ThreadPoolExecutor(1) as threads:

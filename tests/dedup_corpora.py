@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from artifacts_schema.store.backend import HashingWriter, LocalBackend
-from stages.dedup.classes import Classes, exact_classes
-from stages.dedup.index import Corpus, Generation, IndexShard, numbered
-from stages.dedup.index_files import PARTS, IndexWriter, Signed
+from stages.dedup.exact import Classes, find_exact_classes
+from stages.dedup.index import Corpus, number_documents
+from stages.dedup.index_files import PARTS, Generation, IndexShard, IndexWriter, Signed
 from stages.engine import ShardOutput, ShardResult
 
 
@@ -48,7 +48,7 @@ def corpus_of(
         )
         sources.append(Generation(f"{place:064x}", str(place), (), found, indexed=place < old))
     first_new = sum(source.size for source in sources[:old])
-    return Corpus(numbered(sources), first_new, bands, most)
+    return Corpus(number_documents(sources), first_new, bands, most)
 
 
 def signed(docs: Sequence[Doc], bands: int, most: int) -> Signed:
@@ -142,4 +142,4 @@ class Maps:
 
 def classes_of(folder: Path, corpus: Corpus, rows: int = 1 << 20) -> Classes:
     """The exact classes of a corpus."""
-    return exact_classes(Maps(folder), corpus, rows)  # type: ignore[arg-type]
+    return find_exact_classes(Maps(folder), corpus, rows)  # type: ignore[arg-type]

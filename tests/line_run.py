@@ -17,19 +17,23 @@ from torch import Tensor, nn
 
 from artifacts_schema.errors import Stopped
 from stages.training.averages import Averages
+from stages.training.callbacks import Callback
 from stages.training.checkpointing import Permanent, RollingCheckpoints
-from stages.training.config import AveragesConfig, LearningRate, OptimizerConfig, TrainingExecution
-from stages.training.guard import Guard
-from stages.training.listener import Listener
+from stages.training.config import (
+    AveragesConfig,
+    LearningRate,
+    OptimizerConfig,
+    StabilityConfig,
+    TrainingExecution,
+)
+from stages.training.diagnosis import excluded_table
+from stages.training.guard import Guard, Rollbacks
 from stages.training.loop import Progress, Trainer
 from stages.training.monitor import HeldOut, RunLog, events_table, held_out_table, metrics_table
 from stages.training.optimizer import build_optimizer
-from stages.training.rollback import Rollbacks
 from stages.training.runtime import runtime
 from stages.training.schedule import schedule
-from stages.training.stability_config import StabilityConfig
-from stages.training.suspects import Suspect, excluded_table
-from stages.training.task import Share, Task
+from stages.training.task import MicroBatch, Suspect, Task
 
 WATCHED = StabilityConfig(window=8, strikes=3, margin=4, rollbacks=2, stall=10)
 
@@ -54,7 +58,7 @@ class Lines(Task):
         drawn = torch.randn(16, 3, generator=torch.Generator().manual_seed(training_step))
         return training_step, drawn
 
-    def shares(self, model: nn.Module, batch: tuple[int, Tensor]) -> Iterator[Share]:
+    def micro_batches(self, model: nn.Module, batch: tuple[int, Tensor]) -> Iterator[MicroBatch]:
         step, points = batch
         self.drawn.append(step)
         scale = 100.0 if step in self.bad else 1.0
@@ -62,7 +66,7 @@ class Lines(Task):
         loss = (model(points) - wanted).abs().mean()
         if step in self.broken:
             loss = loss * float("nan")
-        yield Share(loss, len(points))
+        yield MicroBatch(loss, len(points))
         if step == self.dies:
             raise Killed
 
@@ -128,7 +132,7 @@ def train(
     peak: float = 0.01,
     stability: StabilityConfig = WATCHED,
     context: Watched | None = None,
-    listeners: Sequence[Listener] = (),
+    callbacks: Sequence[Callback] = (),
     permanent: Permanent | None = None,
     skip_limit: int = 100,
     prefetch: int = 0,
@@ -158,7 +162,7 @@ def train(
             held_out_every=7,
             skip_limit=skip_limit,
             prefetch=prefetch,
-            listeners=listeners,
+            callbacks=callbacks,
             permanent=permanent,
         )
         try:

@@ -14,15 +14,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from artifacts_schema.store.backend import LocalBackend
-from stages.dedup.closure import (
-    Found,
-    by_generation,
-    close_pairs,
+from stages.dedup.pairs import CANDIDATE, PairFiles, write_pairs
+from stages.dedup.two_hop import (
+    VerifiedPairs,
     earlier_tasks,
+    find_two_hop_pairs,
+    split_by_generation,
     translate_pairs,
 )
-from stages.dedup.pairs import CANDIDATE, PairFiles, write_pairs
-from stages.dedup.verify import pair_tasks, verify_pairs
+from stages.dedup.verification import pair_tasks, verify_pairs
 from stages.engine.outputs import ShardOutput, ShardResult
 
 PRIME = 2**61 - 1
@@ -210,7 +210,7 @@ def candidate_files(run: LocalMap, pairs: dict[tuple[int, int], int], files: int
         Chunk(str(i), rows[i::files] + [(*row[:2], row[2] + 1) for row in rows[i :: files + 1]])
         for i in range(files)
     ]
-    return PairFiles.of(run(write_chunk, chunks), "pairs", CANDIDATE)
+    return PairFiles.from_results(run(write_chunk, chunks), "pairs", CANDIDATE)
 
 
 def found_pairs(
@@ -223,7 +223,7 @@ def found_pairs(
     pairs_per_task: int = 5,
     bytes_at_once: int = 4_000,
     closed: bool = True,
-) -> list[Found]:
+) -> list[VerifiedPairs]:
     """Verified and closed pairs of each generation, those of earlier indexes first."""
     options = {"floor": floor, "measure": measure}
     tasks = pair_tasks(candidates, corpus, pairs_per_task)  # type: ignore[arg-type]
@@ -239,12 +239,12 @@ def found_pairs(
     earlier = earlier_tasks(corpus, pairs_per_task)  # type: ignore[arg-type]
     generations = range(corpus.first_generation, len(corpus.starts) - 1)
     found = [
-        Found.of(-1, run(translate_pairs, earlier)),
-        *by_generation(generations, tasks, results),
+        VerifiedPairs.from_results(-1, run(translate_pairs, earlier)),
+        *split_by_generation(generations, tasks, results),
     ]
     if not closed:
         return found
-    return close_pairs(
+    return find_two_hop_pairs(
         run,
         corpus,  # type: ignore[arg-type]
         found,

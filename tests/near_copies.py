@@ -13,7 +13,7 @@ import numpy as np
 from reference_shingles import folded_words, shingle_numbers, word_number
 
 from artifacts_schema.identity import document_id
-from stages.dedup.solver import candidate_probability
+from stages.dedup.presets import candidate_probability
 
 
 def letters(number: int) -> str:

@@ -1,4 +1,4 @@
-"""Targets, positions and piece numbers of packed rows by whole-array operations: a second way."""
+"""Targets and segment numbers of packed rows, token by token: a second way."""
 
 from __future__ import annotations
 
@@ -12,24 +12,21 @@ IGNORED = -100
 Ints = NDArray[np.int64]
 
 
-def reference_pieces(
-    rows_BL: NDArray[Any], end_id: int, padding_id: int
-) -> tuple[Ints, Ints, Ints]:
-    """Targets, positions and piece numbers (-1 in padding), all [B, L] int64.
+def reference_pieces(rows_BL: NDArray[Any], end_id: int, padding_id: int) -> tuple[Ints, Ints]:
+    """Targets and segment numbers (-1 in padding), both [B, L] int64.
 
-    A piece starts at the left edge and behind each `end_id`; padding is at the right only.
+    A segment starts at the left edge and after each `end_id`; padding is at the right only.
     """
-    tokens_BL = rows_BL.astype(np.int64)
-    padding_BL = tokens_BL == padding_id
-    starts_BL = np.zeros(tokens_BL.shape, dtype=bool)
-    starts_BL[:, 0] = True
-    starts_BL[:, 1:] = tokens_BL[:, :-1] == end_id
-    starts_BL[:, 1:] |= padding_BL[:, 1:] & ~padding_BL[:, :-1]
-    documents_BL = np.cumsum(starts_BL, axis=1, dtype=np.int64) - 1
-    documents_BL[padding_BL] = -1
-    columns_L = np.arange(tokens_BL.shape[1], dtype=np.int64)
-    first_BL = np.maximum.accumulate(np.where(starts_BL, columns_L, 0), axis=1)
-    targets_BL = np.full(tokens_BL.shape, IGNORED, dtype=np.int64)
-    inside_BL = ~starts_BL[:, 1:] & ~padding_BL[:, 1:]
-    targets_BL[:, :-1][inside_BL] = tokens_BL[:, 1:][inside_BL]
-    return targets_BL, columns_L - first_BL, documents_BL
+    targets_BL = np.full(rows_BL.shape, IGNORED, dtype=np.int64)
+    documents_BL = np.full(rows_BL.shape, -1, dtype=np.int64)
+    for row, ids in enumerate(rows_BL.tolist()):
+        while ids and ids[-1] == padding_id:
+            ids.pop()
+        segment = 0
+        for place, token in enumerate(ids):
+            documents_BL[row, place] = segment
+            if token == end_id:
+                segment += 1
+            elif place + 1 < len(ids):
+                targets_BL[row, place] = ids[place + 1]
+    return targets_BL, documents_BL

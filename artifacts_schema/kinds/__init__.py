@@ -10,28 +10,29 @@ from artifacts_schema.kinds.documents import (
     DUPLICATES,
     EXCLUSIONS,
     LEDGER,
+    PAGES,
     REJECTED,
     SIGNALS,
+    SNAPSHOT,
     VIEWS,
 )
-from artifacts_schema.kinds.examples import BENCHMARKS, CONVERSATIONS, PREFERENCES, TRUTH
-from artifacts_schema.kinds.models import (
+from artifacts_schema.kinds.schema import Column, Kind, Table
+from artifacts_schema.kinds.training import (
+    BENCHMARKS,
     CHECKPOINT,
     CLASSIFIER,
+    CONVERSATIONS,
     CUTOFFS,
     EVALUATION,
-    NGRAM_MODEL,
-    RELEASE,
-    TRAINING_RUN,
-)
-from artifacts_schema.kinds.pages import PAGES
-from artifacts_schema.kinds.schema import Column, Kind, Table
-from artifacts_schema.kinds.snapshot import SNAPSHOT
-from artifacts_schema.kinds.tokens import (
     MEGATRON_DATASET,
+    NGRAM_MODEL,
+    PREFERENCES,
+    RELEASE,
     TOKEN_SHARDS,
     TOKENIZER,
     TOKENIZER_COMPARISON,
+    TRAINING_RUN,
+    TRUTH,
 )
 
 KINDS: dict[str, Kind] = {
@@ -78,6 +79,6 @@ def kind_named(name: str) -> Kind:
     return KINDS[name]
 
 
-def beside(documents_digest: str) -> str:
+def sidecar_folder(documents_digest: str) -> str:
     """Folder of the tables that describe the documents output with this digest."""
     return documents_digest[:12]

@@ -57,10 +57,10 @@ class Table:
             index = schema.get_field_index(column.name)
             if index < 0:
                 raise CorruptArtifact(f"column '{column.name}' is missing", where=where)
-            found, expected = schema.field(index).type, arrow_type(column.type.removesuffix("?"))
-            if found != expected:
+            actual, expected = schema.field(index).type, arrow_type(column.type.removesuffix("?"))
+            if actual != expected:
                 raise CorruptArtifact(
-                    f"column '{column.name}' is {found}, expected {expected}", where=where
+                    f"column '{column.name}' is {actual}, expected {expected}", where=where
                 )
 
 

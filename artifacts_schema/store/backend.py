@@ -20,8 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar
 
-from artifacts_schema.errors import UsageError
-from artifacts_schema.store.refusals import explained
+from artifacts_schema.store.storage_errors import translate_errors
 
 T = TypeVar("T")
 
@@ -60,7 +59,7 @@ class Backend(ABC):
 
     @abstractmethod
     def read_many(self, paths: Iterable[str]) -> dict[str, bytes]:
-        """Several small files at once, without those that are not there."""
+        """Several small files, without those that do not exist."""
 
     @abstractmethod
     def blocks(self, path: str, size: int) -> Iterator[bytes]:
@@ -80,7 +79,7 @@ class Backend(ABC):
 
     @abstractmethod
     def replace(self, path: str, data: bytes) -> None:
-        """Write a file whole, over whatever stood there."""
+        """Write a file whole, over any earlier one."""
 
     @abstractmethod
     def create(self, path: str) -> AbstractContextManager[HashingWriter]:
@@ -112,11 +111,11 @@ class Backend(ABC):
 
     @abstractmethod
     def is_empty(self) -> bool:
-        """Whether no file lies anywhere here."""
+        """Whether there is no file at all."""
 
     @abstractmethod
     def remove(self, path: str) -> None:
-        """Remove a file or a folder with all it holds; nothing there is fine."""
+        """Remove a file or a folder with all it holds; no-op if there is none."""
 
     @abstractmethod
     def remove_empty(self, folder: str) -> None:
@@ -127,7 +126,7 @@ class Backend(ABC):
         """The time by the clock that dates the files, in seconds since 1970."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return backend_at, (self.url,)
+        return type(self), (self.url,)
 
 
 class HashingWriter(io.RawIOBase):
@@ -170,27 +169,27 @@ class LocalBackend(Backend):
 
     def read(self, path: str, start: int = 0) -> bytes:
         """The bytes of a file from `start` on."""
-        with explained(self.full(path)), open(self.full(path), "rb") as file:
+        with translate_errors(self.full(path)), open(self.full(path), "rb") as file:
             file.seek(start)
             return file.read()
 
     def read_many(self, paths: Iterable[str]) -> dict[str, bytes]:
         """Several small files."""
-        found = {}
+        contents = {}
         for path in paths:
             with suppress(FileNotFoundError):
-                found[path] = self.read(path)
-        return found
+                contents[path] = self.read(path)
+        return contents
 
     def blocks(self, path: str, size: int) -> Iterator[bytes]:
         """The bytes of a file; `size` is not needed here."""
-        with explained(self.full(path)), open(self.full(path), "rb") as file:
+        with translate_errors(self.full(path)), open(self.full(path), "rb") as file:
             while block := file.read(_BLOCK):
                 yield block
 
     def size(self, path: str) -> int | None:
         """Bytes of a file."""
-        with explained(self.full(path)):
+        with translate_errors(self.full(path)):
             try:
                 return self.local_path(path).stat().st_size
             except (FileNotFoundError, NotADirectoryError):
@@ -212,8 +211,8 @@ class LocalBackend(Backend):
             self._sync_up(target.parent)
             return True
 
-        with explained(self.full(path)):
-            return _beside_removals(create)
+        with translate_errors(self.full(path)):
+            return _retry_after_removal(create)
 
     def replace(self, path: str, data: bytes) -> None:
         """Write by renaming a temporary file that is on the disk already."""
@@ -228,14 +227,17 @@ class LocalBackend(Backend):
             else:
                 fsync_folder(target.parent)
 
-        with explained(self.full(path)):
-            _beside_removals(write)
+        with translate_errors(self.full(path)):
+            _retry_after_removal(write)
 
     @contextmanager
     def create(self, path: str) -> Iterator[HashingWriter]:
         """Write a payload file; it is on the disk when the block ends."""
         target = self.local_path(path)
-        with explained(self.full(path)), _beside_removals(partial(_opened, target)) as raw:
+        with (
+            translate_errors(self.full(path)),
+            _retry_after_removal(partial(_open_new, target)) as raw,
+        ):
             yield HashingWriter(raw)
             raw.flush()
             os.fsync(raw.fileno())
@@ -243,12 +245,14 @@ class LocalBackend(Backend):
     def link(self, pairs: Iterable[tuple[str, str]]) -> None:
         """Hard links."""
         for source, target in pairs:
-            with explained(self.full(target)):
-                _beside_removals(partial(_link, self.local_path(source), self.local_path(target)))
+            with translate_errors(self.full(target)):
+                _retry_after_removal(
+                    partial(_link, self.local_path(source), self.local_path(target))
+                )
 
     def sync(self, folder: str) -> None:
         """Flush every folder below `folder`, then those above it up to the store's own."""
-        with explained(self.full(folder)):
+        with translate_errors(self.full(folder)):
             for place, _ in _walk(self.full(folder)):
                 fsync_folder(Path(place))
             self._sync_up(self.local_path(folder))
@@ -263,31 +267,31 @@ class LocalBackend(Backend):
 
     def listing(self, folder: str) -> dict[str, Entry]:
         """All files below `folder`; what vanishes meanwhile is left out."""
-        start, found = self.full(folder), {}
-        with explained(start):
+        start, files = self.full(folder), {}
+        with translate_errors(start):
             for _, entries in _walk(start):
                 for entry in entries:
                     if not entry.is_dir():
                         with suppress(FileNotFoundError):
                             status = entry.stat()
                             name = entry.path[len(start) + 1 :]
-                            found[name] = Entry(status.st_size, status.st_mtime)
-        return found
+                            files[name] = Entry(status.st_size, status.st_mtime)
+        return files
 
     def folders(self, folder: str) -> list[str]:
         """Names of the folders directly inside `folder`, sorted."""
-        with explained(self.full(folder)):
+        with translate_errors(self.full(folder)):
             return sorted(e.name for e in _entries(self.full(folder)) if e.is_dir())
 
     def is_empty(self) -> bool:
-        """Whether no file lies anywhere here."""
-        with explained(self.url):
-            found = (entry for _, entries in _walk(self.url) for entry in entries)
-            return all(entry.is_dir() for entry in found)
+        """Whether there is no file at all."""
+        with translate_errors(self.url):
+            everything = (entry for _, entries in _walk(self.url) for entry in entries)
+            return all(entry.is_dir() for entry in everything)
 
     def remove(self, path: str) -> None:
         """Remove a file or a folder with all it holds, and what others put there meanwhile."""
-        with explained(self.full(path)), suppress(FileNotFoundError):
+        with translate_errors(self.full(path)), suppress(FileNotFoundError):
             target = self.local_path(path)
             if target.is_dir() and not target.is_symlink():
                 _remove_folder(target)
@@ -302,30 +306,6 @@ class LocalBackend(Backend):
     def now(self) -> float:
         """This machine's time, which dates its files."""
         return time.time()
-
-
-def backend_at(url: str) -> Backend:
-    """The backend for a folder's path, `s3://BUCKET/…` or `gs://BUCKET/…`; UsageError otherwise."""
-    protocol, separator, rest = str(url).partition("://")
-    if not separator or protocol == "file":
-        return LocalBackend(os.path.abspath(os.path.expanduser(rest if separator else str(url))))
-    if protocol not in ("s3", "gs"):
-        raise UsageError(
-            f"no store can lie at {protocol}://",
-            where="--store",
-            hint="give a folder, s3://BUCKET/… or gs://BUCKET/…",
-        )
-    if "@" in rest.split("/")[0]:
-        raise UsageError(
-            "the URL holds credentials",
-            where=f"{protocol}://…",
-            hint="leave them out of the URL, and set them in the environment",
-        )
-    if not rest.strip("/"):
-        raise UsageError("the URL names no bucket", where=f"{protocol}://")
-    from artifacts_schema.store.remote import RemoteBackend
-
-    return RemoteBackend(f"{protocol}://{rest.strip('/')}")
 
 
 def fsync_folder(folder: Path) -> None:
@@ -358,7 +338,7 @@ def _walk(folder: str) -> Iterator[tuple[str, list[os.DirEntry[str]]]]:
     yield folder, entries
 
 
-def _beside_removals(write: Callable[[], T]) -> T:
+def _retry_after_removal(write: Callable[[], T]) -> T:
     """Write once more where a folder went while it was written into: the last one to work there
     removes it empty, and a run that is over removes it with all it holds."""
     for _ in range(REMOVALS - 1):
@@ -367,7 +347,7 @@ def _beside_removals(write: Callable[[], T]) -> T:
     return write()
 
 
-def _opened(target: Path) -> IO[bytes]:
+def _open_new(target: Path) -> IO[bytes]:
     """A new file in a folder that may have to be made."""
     target.parent.mkdir(parents=True, exist_ok=True)
     return open(target, "wb")

@@ -1,4 +1,4 @@
-"""Where this machine keeps verified copies of what lies elsewhere. Safe to remove while idle.
+"""The cache of this machine: verified copies of remote files. Safe to remove while idle.
 
 A copy is named by its sha256 and was hashed when it was made, so it never goes stale; it comes into
 view whole, by a rename. The least recently used ones go when the cache is full.
@@ -25,46 +25,46 @@ from artifacts_schema.manifest import File
 from artifacts_schema.store.backend import Backend
 
 IN_USE_SECONDS = 600.0
-"""A copy that was asked for so short ago is not removed: its reader may not have opened it yet."""
+"""A copy that was used so recently is not removed: its reader may not have opened it yet."""
 ABANDONED_SECONDS = 86_400.0
 LOCK_POLL_SECONDS = 0.5
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _BLOCK = 1 << 20
 
 
-def _nobody_to_tell() -> None:
-    """What `on_wait` is in a process that nobody watches."""
+def _ignore_wait() -> None:
+    """The default of `on_wait`: no-op."""
 
 
-on_wait: Callable[[], None] = _nobody_to_tell
-"""Called every now and then while this process waits for another one to make a copy."""
+on_wait: Callable[[], None] = _ignore_wait
+"""Called regularly while this process waits for another one to make a copy."""
 
 
 def cache_folder() -> Path:
     """`$INGOT_CACHE`, else `ingot` in the user's cache folder; made if it is not there."""
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return _made(Path(os.environ.get("INGOT_CACHE") or f"{base}/ingot").expanduser())
+    return _make_folder(Path(os.environ.get("INGOT_CACHE") or f"{base}/ingot").expanduser())
 
 
-def cached(backend: Backend, path: str, file: File, *, full: bool) -> Path:
+def cached_copy(backend: Backend, path: str, file: File, *, full: bool) -> Path:
     """The copy of a committed file on this machine; made now if there is none.
 
     Its size is checked every time, its sha256 when it is made and where `full`; a copy that is not
-    `file` is made anew. Raises FileNotFoundError if the store has none, CorruptArtifact if the
+    `file` is made again. Raises FileNotFoundError if the store has none, CorruptArtifact if the
     store's bytes are not those of `file`, StoreError if it cannot be read or finds no room.
     """
     folder = cache_folder() / "files"
     copy = folder / file.sha256[:2] / file.sha256
     if _is_whole(copy, file, full=full):
         return copy
-    _made(copy.parent)
-    with _only_here(copy):
+    _make_folder(copy.parent)
+    with _lock_copy(copy):
         if not _is_whole(copy, file, full=full):
-            Room(folder).make(file.bytes)
+            CacheQuota(folder).make(file.bytes)
             try:
                 download(backend, path, file, copy)
-            except NoRoom:
-                Room(folder).clear()
+            except CacheFull:
+                CacheQuota(folder).clear()
                 download(backend, path, file, copy)
     return copy
 
@@ -74,7 +74,7 @@ def download(backend: Backend, path: str, file: File, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f"{target.name}.{secrets.token_hex(4)}.partial")
     try:
-        for _ in range(2):  # Bytes may be hurt on the way; twice in a row they are so in the store.
+        for _ in range(2):  # Damaged in transit, they are so once; in the store, twice in a row.
             if _fill(backend, path, file, partial) == file.sha256:
                 os.replace(partial, target)
                 return
@@ -101,12 +101,12 @@ class _Copy:
     used: float
 
 
-class Room:
-    """What lies in the cache, and how to make room in it."""
+class CacheQuota:
+    """The copies in the cache, and removal of the least recently used ones."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.copies = sorted(self._found(), key=lambda copy: copy.used)
+        self.copies = sorted(self._list_copies(), key=lambda copy: copy.used)
 
     @property
     def used(self) -> int:
@@ -125,7 +125,7 @@ class Room:
         self._remove_until(limit - size)
 
     def clear(self) -> None:
-        """Remove every copy that nobody is about to open."""
+        """Remove every copy that was not used recently."""
         self._remove_until(0)
 
     def _remove_until(self, most: int) -> None:
@@ -137,7 +137,7 @@ class Room:
                 copy.path.unlink(missing_ok=True)
                 left -= copy.bytes
 
-    def _found(self) -> Iterator[_Copy]:
+    def _list_copies(self) -> Iterator[_Copy]:
         for path in self.folder.glob("??/*"):
             with suppress(FileNotFoundError):
                 status = path.stat()
@@ -151,7 +151,7 @@ def _is_abandoned(modified: float) -> bool:
     return time.time() - modified > ABANDONED_SECONDS
 
 
-class NoRoom(StoreError):
+class CacheFull(StoreError):
     """The disk of the cache is full."""
 
 
@@ -180,7 +180,7 @@ def _fill(backend: Backend, path: str, file: File, partial: Path) -> str:
                 target.write(block)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise NoRoom(
+            raise CacheFull(
                 f"no space left for a copy of {file.bytes:,} bytes",
                 where=str(partial.parent),
                 hint="free space, or set INGOT_CACHE to a folder on a larger disk; "
@@ -190,7 +190,7 @@ def _fill(backend: Backend, path: str, file: File, partial: Path) -> str:
     return digest.hexdigest()
 
 
-def _made(folder: Path) -> Path:
+def _make_folder(folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -203,7 +203,7 @@ def _made(folder: Path) -> Path:
 
 
 @contextmanager
-def _only_here(copy: Path) -> Iterator[None]:
+def _lock_copy(copy: Path) -> Iterator[None]:
     """One process of this machine at a time makes this copy; a dead one leaves no lock."""
     with open(copy.with_name(f"{copy.name}.lock"), "wb") as lock:
         while _is_locked_elsewhere(lock):
@@ -213,7 +213,7 @@ def _only_here(copy: Path) -> Iterator[None]:
 
 
 def _is_locked_elsewhere(lock: BinaryIO) -> bool:
-    """Whether another process has the lock; this one has it from now on otherwise."""
+    """Whether another process has the lock; if not, this one takes it."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,30 +1,153 @@
-"""From payload to artifact: files under a fresh attempt, then one manifest, created if absent."""
+"""What a run committed before its end: an index in its work folder, then a list in its manifest.
+
+An entry is written before the payload it announces, so that a collection knows whose payload that
+is, and again, with digests, once the artifact is committed. A run that commits lists them in its
+own manifest; until then, or until its work is removed, the index keeps them.
+
+From payload to artifact: files under a fresh attempt, then one manifest, created if absent.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from artifacts_schema.errors import CorruptArtifact, NotDeterministic, StoreError
 from artifacts_schema.identity import files_digest, short
 from artifacts_schema.kinds import kind_named
-from artifacts_schema.manifest import File, Manifest, Output
+from artifacts_schema.manifest import File, Interim, Manifest, Output
 from artifacts_schema.store import layout
 from artifacts_schema.store.backend import Backend, HashingWriter
-from artifacts_schema.store.damage import Committed, clear_damage, find_committed
-from artifacts_schema.store.points import reached
-from artifacts_schema.store.store import Store
-from artifacts_schema.store.verify import verify
+from artifacts_schema.store.failpoints import hit_failpoint
+from artifacts_schema.store.store import Ref, Store
+from artifacts_schema.store.verify import (
+    Committed,
+    clear_damage,
+    find_committed,
+    readable_manifest,
+    verify,
+)
+
+_FOLDER = "interim"
+
+
+def announce_interim(backend: Backend, run: str, entry: Interim) -> None:
+    """Write the entry of an artifact: first without outputs, then, once it is committed, with them.
+
+    An entry of the same artifact that has outputs stays: a run that was succeeded while it wrote
+    this must not take back what its successor announced.
+    """
+    place = _place(run, entry.at)
+    raw = json.dumps(entry.model_dump(), sort_keys=True).encode()
+    if not entry.outputs and (
+        backend.put_if_absent(place, raw) or _key_at(backend, place) == entry.key
+    ):
+        return
+    backend.replace(place, raw)
+
+
+def withdraw_interims(backend: Backend, run: str, *, after: int) -> None:
+    """Take entries behind `after` off the index: the run went back to there."""
+    for place in _places(backend, run):
+        if _at(place) > after:
+            backend.remove(place)
+
+
+def announced_keys(backend: Backend, files: Iterable[str]) -> dict[str, list[str]]:
+    """Keys of artifacts that runs announced, by run, from the index entries among `files`."""
+    places = [path for path in files if _is_entry(path)]
+    keys: dict[str, list[str]] = {}
+    for path, raw in backend.read_many(places).items():
+        keys.setdefault(path.split("/")[1], []).append(_parse_entry(path, raw).key)
+    return keys
+
+
+def list_interims(store: Store, stage: str, run: str) -> list[Interim]:
+    """What the run of `stage` with key `run` has committed on its way, in order.
+
+    From its manifest, if it is over and that can be read, else from its index.
+    """
+    manifest = readable_manifest(store, stage, run)
+    if manifest is not None:
+        return list(manifest.interims)
+    return committed_interims(store.backend, run)
+
+
+def committed_interims(backend: Backend, run: str) -> list[Interim]:
+    """The entries of a run's index whose artifacts are committed, in order."""
+    contents = backend.read_many(_places(backend, run))
+    entries = [_parse_entry(path, raw) for path, raw in contents.items()]
+    return sorted((one for one in entries if one.outputs), key=lambda one: one.at)
+
+
+def name_interims(store: Store, name: str, stage: str, entries: Sequence[Interim]) -> None:
+    """Let `NAME@LABEL` mean what a run called `name` committed on its way.
+
+    Names of that form that an earlier run of the name left, and this one has not, are removed.
+    """
+    if not entries:
+        return
+    mine = {f"{name}@{one.label}": one.key for one in entries}
+    refs = store.refs(f"{name}@")
+    for ref, key in mine.items():
+        if ref not in refs or refs[ref].key != key:
+            store.set_ref(ref, stage, key)
+    for ref, target in refs.items():
+        if ref not in mine and _is_interim_name(store, ref, target):
+            store.backend.remove(layout.ref(ref))
+
+
+def _is_interim_name(store: Store, name: str, target: Ref) -> bool:
+    """Whether a name is one that `name_interims` gave, and not a person's own.
+
+    If the manifest cannot be read that is unknown, and the name stays.
+    """
+    manifest = readable_manifest(store, target.stage, target.key)
+    made = manifest.interim_of if manifest is not None else None
+    return made is not None and name.endswith(f"@{made.label}")
+
+
+def _key_at(backend: Backend, place: str) -> str | None:
+    """The key of the artifact that an entry announces."""
+    raw = backend.read_many([place]).get(place)
+    return None if raw is None else _parse_entry(place, raw).key
+
+
+def _place(run: str, at: int) -> str:
+    return layout.work(run, _FOLDER, f"{at:012d}.json")
+
+
+def _places(backend: Backend, run: str) -> list[str]:
+    folder = layout.work(run, _FOLDER)
+    return [f"{folder}/{name}" for name in backend.files(folder) if name.endswith(".json")]
+
+
+def _is_entry(path: str) -> bool:
+    parts = path.split("/")
+    return len(parts) == 4 and parts[2] == _FOLDER and path.endswith(".json")
+
+
+def _at(place: str) -> int:
+    return int(place.rsplit("/", 1)[1].removesuffix(".json"))
+
+
+def _parse_entry(path: str, raw: bytes) -> Interim:
+    try:
+        return Interim.model_validate_json(raw)
+    except ValueError:
+        raise CorruptArtifact("not an index entry", where=path, hint="remove the file") from None
+
 
 log = logging.getLogger(__name__)
 
 
 @dataclass
 class Attempt:
-    """The payload of one try at a key. Nobody reads it before its manifest stands."""
+    """The payload of one try at a key. Nobody reads it before its manifest is committed."""
 
     backend: Backend
     stage: str
@@ -42,7 +165,7 @@ class Attempt:
         self.register(output, File(path=path, bytes=writer.bytes, sha256=writer.sha256))
 
     def adopt(self, files: Iterable[tuple[str, File, str]], *, replace: bool = False) -> None:
-        """Take over files that lie elsewhere in the store (finished shards): output, file, place.
+        """Take over files from elsewhere in the store (finished shards): output, file, place.
 
         Nothing is copied where links exist; in a bucket the server copies. With `replace` a file
         takes the place of one that was taken over before.
@@ -66,13 +189,13 @@ class Attempt:
 
     def outputs(self) -> dict[str, Output]:
         """Every declared output with files and digest; one without files is empty, not absent."""
-        found = {}
+        outputs = {}
         for name, kind in self.kinds.items():
             files = tuple(self.files.get(name, {})[p] for p in sorted(self.files.get(name, {})))
             digest = files_digest((f.path, f.bytes, f.sha256) for f in files)
             version = kind_named(kind).version
-            found[name] = Output(kind=kind, kind_version=version, digest=digest, files=files)
-        return found
+            outputs[name] = Output(kind=kind, kind_version=version, digest=digest, files=files)
+        return outputs
 
     def discard(self) -> None:
         """Remove the payload of an attempt that will not be committed.
@@ -99,7 +222,7 @@ class Attempt:
 
 
 def commit(store: Store, manifest: Manifest) -> Manifest:
-    """Put the manifest; returns the one that stands, which may be an earlier writer's.
+    """Put the manifest; returns the committed one, which may be an earlier writer's.
 
     A damaged artifact under the key stays until here, and is replaced in one move. The caller holds
     the lease. Raises NotDeterministic if an earlier writer's bytes differ where the stage promises
@@ -111,22 +234,22 @@ def commit(store: Store, manifest: Manifest) -> Manifest:
     Manifest.load(raw, where=path)  # What could not be read again is not committed.
     _check_payload(store, manifest)
     on_the_way = manifest.interim_of is not None
-    reached("interim written" if on_the_way else "before manifest")
+    hit_failpoint("interim written" if on_the_way else "before manifest")
     if store.backend.put_if_absent(path, raw):
-        reached("interim committed" if on_the_way else "manifest linked")
+        hit_failpoint("interim committed" if on_the_way else "manifest linked")
         return manifest
     earlier = find_committed(store, manifest.stage, manifest.key, outputs=manifest.outputs)
     if earlier.damage is not None:
         store.backend.replace(path, raw)
-        reached("interim committed" if on_the_way else "manifest linked")
-        _replaced(store, earlier, manifest)
+        hit_failpoint("interim committed" if on_the_way else "manifest linked")
+        _clear_replaced(store, earlier, manifest)
         return manifest
     if earlier.manifest is None:
         raise CorruptArtifact(
             "the manifest vanished while it was read", where=path, hint="run the step again"
         )
     if _digests(earlier.manifest) != _digests(manifest):
-        _judge(earlier.manifest, manifest)
+        _compare_outputs(earlier.manifest, manifest)
     return earlier.manifest
 
 
@@ -143,10 +266,10 @@ def _check_payload(store: Store, manifest: Manifest) -> None:
         store.backend.sync(layout.payload(manifest.stage, manifest.key, manifest.attempt))
 
 
-def _replaced(store: Store, damaged: Committed, manifest: Manifest) -> None:
-    """Remove what is left of a damaged artifact, now that its replacement stands.
+def _clear_replaced(store: Store, damaged: Committed, manifest: Manifest) -> None:
+    """Remove what is left of a damaged artifact, now that its replacement is committed.
 
-    Of one whose manifest could not be read nobody knows the attempt; a collection takes it.
+    If its manifest could not be read the attempt is unknown; a collection removes it.
     """
     name, old = f"{manifest.stage} {short(manifest.key)}", damaged.manifest
     log.warning("%s was damaged (%s) and was made again", name, damaged.damage)
@@ -164,7 +287,7 @@ def _digests(manifest: Manifest) -> dict[str, str]:
     return {name: output.digest for name, output in manifest.outputs.items()}
 
 
-def _judge(earlier: Manifest, later: Manifest) -> None:
+def _compare_outputs(earlier: Manifest, later: Manifest) -> None:
     differing = [n for n, d in _digests(later).items() if _digests(earlier).get(n) != d]
     what = f"{later.stage} {short(later.key)}: output {', '.join(differing)}"
     causes = [
@@ -180,7 +303,7 @@ def _judge(earlier: Manifest, later: Manifest) -> None:
             hint="the stage is not deterministic, or its code changed without a new version",
         )
     log.warning(
-        "%s differs from the artifact that stands, which stays (%s)",
+        "%s differs from the committed artifact, which is kept (%s)",
         what,
         "; ".join(causes) or "numerics",
     )

@@ -1,8 +1,8 @@
 """What nothing refers to any more, and how to be rid of it.
 
 Roots are the refs, the inputs of running work and what it has committed on its way, the steps of
-runs that go on, and whatever is younger than a given age. From them the manifests are followed
-upwards; a run leads to what it committed on its way. While a manifest cannot be read, nobody knows
+running runs, and whatever is younger than a given age. From them the manifests are followed
+upwards; a run leads to its interim artifacts. While a manifest cannot be read, it is unknown
 what it names, and no artifact is removed. While an artifact is damaged, no attempt at its key is
 removed: its manifest may name the wrong one (no checksum covers that name).
 
@@ -28,14 +28,21 @@ from functools import cache, partial
 from artifacts_schema.errors import CorruptArtifact, Stopped, StoreError
 from artifacts_schema.identity import short
 from artifacts_schema.manifest import Manifest
-from artifacts_schema.run import Run
 from artifacts_schema.store import layout
 from artifacts_schema.store.backend import Backend, Entry, LocalBackend
-from artifacts_schema.store.damage import clear_damage, find_committed
-from artifacts_schema.store.interim import announced
-from artifacts_schema.store.lease import Lease, Record, held_keys, process_is_gone
+from artifacts_schema.store.commit import announced_keys
+from artifacts_schema.store.lease import (
+    Lease,
+    Record,
+    held_keys,
+    hold_lease,
+    local_work,
+    process_is_gone,
+    remove_local_work,
+)
+from artifacts_schema.store.runs import Run
 from artifacts_schema.store.store import Store
-from artifacts_schema.store.work import holding, local_work, remove_local_work
+from artifacts_schema.store.verify import clear_damage, find_committed
 
 Name = tuple[str, str]
 
@@ -71,9 +78,9 @@ class Garbage:
     @property
     def bytes(self) -> int:
         """Bytes of all that is listed."""
-        listed = (*self.attempts, *self.work, *self.launch)
+        names = (*self.attempts, *self.work, *self.launch)
         outputs = (output for manifest in self.artifacts for output in manifest.outputs.values())
-        return sum(output.bytes for output in outputs) + sum(self.sizes[name] for name in listed)
+        return sum(output.bytes for output in outputs) + sum(self.sizes[name] for name in names)
 
 
 def plan_gc(
@@ -106,19 +113,19 @@ def plan_gc(
     }
     cutoff = (backend.now() if now is None else now) - min_age_seconds
     garbage.young = frozenset(n for n in garbage.known if dated.get(n, cutoff + 1) > cutoff)
-    alive = _alive(store, garbage, garbage.known, running)
+    alive = _reachable(store, garbage, garbage.known, running)
     garbage.kept = len(alive)
     garbage.artifacts = [m for name, m in garbage.known.items() if name not in alive]
     committed = set(store.keys())
     written = held.union(*(running.announced.get(run, ()) for run in held))
-    found = cache(partial(find_committed, store))
+    committed_artifact = cache(partial(find_committed, store))
     for path, size in payloads.items():
         _, stage, key, attempt = path.split("/")
         name = (stage, key)
-        standing = garbage.known.get(name)
-        if key in written or (standing is not None and standing.attempt == attempt):
+        manifest = garbage.known.get(name)
+        if key in written or (manifest is not None and manifest.attempt == attempt):
             continue
-        if name in committed and (standing is None or found(*name).damage is not None):
+        if name in committed and (manifest is None or committed_artifact(*name).damage is not None):
             continue
         garbage.attempts.append(path)
         garbage.sizes[path] = size
@@ -127,7 +134,7 @@ def plan_gc(
         key = path.split("/")[1]
         if key == "launch" or key in held:
             continue
-        if idle_work or (key in done and found(done[key], key).whole):
+        if idle_work or (key in done and committed_artifact(done[key], key).whole):
             garbage.work.append(key)
             garbage.sizes[key] = size
     _add_launch_files(backend, garbage, held, max(LAUNCH_SECONDS, min_age_seconds))
@@ -135,7 +142,7 @@ def plan_gc(
 
 
 def collect(store: Store, garbage: Garbage) -> Garbage:
-    """Remove what `plan_gc` listed and nothing has come to need; returns what was removed."""
+    """Remove what `plan_gc` listed and nothing needs by now; returns what was removed."""
     store.check_mounted()
     removed = Garbage(kept=garbage.kept, unreadable=garbage.unreadable, sizes=garbage.sizes)
     for start in range(0, len(garbage.artifacts), _AT_ONCE):
@@ -153,7 +160,7 @@ def collect(store: Store, garbage: Garbage) -> Garbage:
 
 
 def remove_artifact(store: Store, manifest: Manifest) -> None:
-    """Remove one artifact, whoever needs it: first the manifest, then the payload."""
+    """Remove one artifact even if others need it: first the manifest, then the payload."""
     store.backend.remove(layout.manifest(manifest.stage, manifest.key))
     _remove_payload(store, manifest)
 
@@ -174,11 +181,11 @@ def _remove_artifacts(store: Store, garbage: Garbage, batch: Sequence[Manifest])
         try:
             for manifest in _unneeded(store, garbage, held):
                 path = layout.manifest(manifest.stage, manifest.key)
-                found = backend.read_many([path]).get(path)
-                if found is None or manifest.attempt.encode() not in found:
+                raw = backend.read_many([path]).get(path)
+                if raw is None or manifest.attempt.encode() not in raw:
                     continue
                 if mine[manifest.key].is_mine():  # It may have been suspended and succeeded.
-                    away[manifest.stage, manifest.key] = found
+                    away[manifest.stage, manifest.key] = raw
                     backend.remove(path)
             gone = [m for m in held if (m.stage, m.key) in away]
             removed = _unneeded(store, garbage, gone)
@@ -223,14 +230,14 @@ def _unneeded(store: Store, garbage: Garbage, artifacts: Sequence[Manifest]) -> 
             if manifest is not None:
                 known[name] = manifest
     fresh.young = garbage.young.union(known.keys() - garbage.known.keys())
-    alive = _alive(store, fresh, known, running)
+    alive = _reachable(store, fresh, known, running)
     return [m for m in artifacts if (m.stage, m.key) not in alive]
 
 
 def _remove_attempts(store: Store, paths: Sequence[str]) -> list[str]:
     """Remove attempts at artifacts; returns those that no run holds or announced, nor committed."""
     backend, removed = store.backend, []
-    found = cache(partial(find_committed, store))
+    committed_artifact = cache(partial(find_committed, store))
     with ExitStack() as leases:
         mine = _take_all(leases, backend, [path.split("/")[2] for path in paths])
         running = _running(backend)
@@ -240,9 +247,9 @@ def _remove_attempts(store: Store, paths: Sequence[str]) -> list[str]:
             _, stage, key, attempt = path.split("/")
             if key not in mine or key in on_the_way:
                 continue
-            standing = found(stage, key)
-            named = standing.manifest is not None and standing.manifest.attempt == attempt
-            if standing.damage is None and not named and mine[key].is_mine():
+            artifact = committed_artifact(stage, key)
+            named = artifact.manifest is not None and artifact.manifest.attempt == attempt
+            if artifact.damage is None and not named and mine[key].is_mine():
                 backend.remove(path)
                 backend.remove_empty(layout.payload(stage, key))
                 removed.append(path)
@@ -278,12 +285,12 @@ def _take_all(leases: ExitStack, backend: Backend, keys: Iterable[str]) -> dict[
 def _take(leases: ExitStack, backend: Backend, key: str) -> Lease | None:
     """Hold the lease of `key` until `leases` ends; None if a run holds it."""
     try:
-        return leases.enter_context(holding(backend, key, wait=False))
+        return leases.enter_context(hold_lease(backend, key, wait=False))
     except Stopped:
         return None
 
 
-def _alive(
+def _reachable(
     store: Store, garbage: Garbage, known: Mapping[Name, Manifest], running: _Running
 ) -> set[Name]:
     """What some root reaches, of the manifests at hand: all, while something cannot be read."""
@@ -311,7 +318,7 @@ def _alive(
 
 @dataclass(frozen=True)
 class _Running:
-    """What goes on in a store."""
+    """The running work of a store."""
 
     held: set[str]
     """Keys that runs hold."""
@@ -322,7 +329,7 @@ class _Running:
 
 
 def _running(backend: Backend, files: Iterable[str] | None = None) -> _Running:
-    """What goes on, from the files of all work folders.
+    """The running work, from the files of all work folders.
 
     Asked before the manifests: what is over by then has committed, and is among them.
     """
@@ -337,11 +344,11 @@ def _running(backend: Backend, files: Iterable[str] | None = None) -> _Running:
     held = held_keys(backend, files)
     specs = backend.read_many(layout.work(key, "spec.json") for key in held)
     inputs = [name for raw in specs.values() for name in _inputs_of(raw)]
-    return _Running(held, announced(backend, files), inputs)
+    return _Running(held, announced_keys(backend, files), inputs)
 
 
 def _steps_of_runs(backend: Backend, unreadable: list[CorruptArtifact]) -> list[Name]:
-    """What the runs that go on have found or made so far, and the snapshots that they read."""
+    """What running runs have reused or made so far, and the snapshots that they read."""
     since = backend.now() - RUN_SECONDS
     paths = [f"runs/{n}" for n, entry in backend.listing("runs").items() if entry.modified > since]
     names: list[Name] = []
@@ -388,13 +395,13 @@ def _manifest_name(path: str) -> Name:
 
 def _sizes(backend: Backend, root: str, files: Mapping[str, Entry], depth: int) -> dict[str, int]:
     """Bytes in each folder `depth` levels below `root`, by its path; a bucket has no empty ones."""
-    found = dict.fromkeys(_folders(backend, root, depth) if backend.local else (), 0)
+    sizes = dict.fromkeys(_folders(backend, root, depth) if backend.local else (), 0)
     for name, entry in files.items():
         parts = name.split("/")
         if len(parts) > depth:
             folder = "/".join((root, *parts[:depth]))
-            found[folder] = found.get(folder, 0) + entry.bytes
-    return dict(sorted(found.items()))
+            sizes[folder] = sizes.get(folder, 0) + entry.bytes
+    return dict(sorted(sizes.items()))
 
 
 def _folders(backend: Backend, root: str, depth: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""Where things lie in a store, relative to its root. Nothing else spells these paths."""
+"""Paths in a store, relative to its root. Nothing else spells these paths."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ FORMAT = "ingot-store.json"
 """Marks a folder as a store and names its schema version."""
 
 CLOCK = "refs/.clock"
-"""Where an object is written to learn the store's time, and removed at once."""
+"""Where an object is written to learn the store's time, and then removed."""
 
 
 def manifest(stage: str, key: str) -> str:
@@ -31,14 +31,14 @@ def work(key: str, *parts: str) -> str:
     return "/".join(("work", key, *parts))
 
 
-_TOLD = ("lease/", "log", "events", "spec", "telemetry/")
+_UPLOADED = ("lease/", "log", "events", "spec", "telemetry/")
 _MARK = re.compile(r"state/[^/]+/[^/]+(\.json|/\.whole)")
 
 
 def is_resume_state(name: str) -> bool:
-    """Whether a file of a work folder is something to go on from, not what is told about the run,
+    """Whether a file of a work folder is something to resume from, not a report of the run,
     nor a mark of who held its lease."""
-    return not name.startswith(_TOLD) and _MARK.fullmatch(name) is None
+    return not name.startswith(_UPLOADED) and _MARK.fullmatch(name) is None
 
 
 def ref(name: str) -> str:
@@ -52,7 +52,7 @@ def run(recipe: str, run_id: str) -> str:
 
 
 def locations(digest: str) -> str:
-    """Where the files of the snapshot with this digest lie: moves with them, never hashed."""
+    """The locations of a snapshot's files: it changes when they move, and is never hashed."""
     return f"refs/.locations/{digest}.json"
 
 

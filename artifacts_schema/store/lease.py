@@ -6,11 +6,15 @@ counter stands still on the waiter's *own* monotonic clock, or at once when the 
 machine and its process is gone. A silent owner that still lives on this machine is ended before it
 is succeeded; one on another machine may wake up later. A run that finds a higher number than its
 own, or its own file gone or replaced, has lost the key: it writes nothing that its successor reads.
+
+Running work on this machine is kept in the store if that is local, else in the node's cache.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import logging
 import os
 import re
 import secrets
@@ -18,8 +22,8 @@ import select
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -28,7 +32,8 @@ from typing import Self
 from artifacts_schema.errors import LeaseLost, Stopped, StoreError
 from artifacts_schema.identity import short
 from artifacts_schema.store import layout
-from artifacts_schema.store.backend import Backend
+from artifacts_schema.store.backend import Backend, LocalBackend
+from artifacts_schema.store.cache import cache_folder
 
 HEARTBEAT_SECONDS = 5.0
 DEAD_SECONDS = 30.0
@@ -90,7 +95,7 @@ class Lease:
         """
         seen: tuple[int, int] | None = None
         since = clock()
-        told = False
+        reported = False
         while True:
             if settled():
                 return None
@@ -109,9 +114,9 @@ class Lease:
                 over = replace(holder, released=True, silent=not ended)
                 backend.replace(_path(key, number), json.dumps(asdict(over)).encode())
                 continue
-            if not told and on_wait is not None:
+            if not reported and on_wait is not None:
                 on_wait(holder)
-                told = True
+                reported = True
             if give_up():
                 raise Stopped("stopped while another run holds the key", where=short(key))
             wait(POLL_SECONDS if backend.local else REMOTE_POLL_SECONDS)
@@ -138,7 +143,7 @@ class Lease:
     def is_mine(self) -> bool:
         """Whether no other run has taken the key over. Once it is lost, it stays lost."""
         if not self._lost:
-            self._lost = not self._stands()
+            self._lost = not self._is_current()
         return not self._lost
 
     def check(self, *, ask: bool = True) -> None:
@@ -154,12 +159,12 @@ class Lease:
                 hint="nothing is lost: that run, or a new one, continues from the finished parts",
             )
 
-    def _stands(self) -> bool:
-        """Whether the file of this lease is there and its own, and nobody has the next number."""
+    def _is_current(self) -> bool:
+        """Whether the file of this lease exists, is its own, and no run has the next number."""
         if self.backend.size(_path(self.key, self.number + 1)) is not None:
             return False
         try:
-            record = _parsed(self.backend.read(_path(self.key, self.number)))
+            record = _parse_record(self.backend.read(_path(self.key, self.number)))
         except FileNotFoundError:
             return False  # The successor has committed and removed the work folder.
         return record is not None and record.owner == self.record.owner and not record.released
@@ -171,7 +176,7 @@ class Lease:
             self._thread.join()
 
     def release(self) -> None:
-        """Let the next run have the key at once; nothing happens if it has it already."""
+        """Let the next run have the key immediately; no-op if it has it already."""
         self.stop_beating()
         if self.is_mine():
             self.record = replace(self.record, released=True)
@@ -185,7 +190,7 @@ def is_over(backend: Backend, key: str, holder: str) -> bool:
     """Whether a `Lease.holder` of `key` has certainly ended: it said so, or its process is gone."""
     number, _, owner = holder.partition("-")
     try:
-        record = _parsed(backend.read(_path(key, int(number))))
+        record = _parse_record(backend.read(_path(key, int(number))))
     except (FileNotFoundError, ValueError):
         return False
     if record is None or record.owner != owner:
@@ -206,8 +211,8 @@ def held_keys(backend: Backend, files: Iterable[str]) -> set[str]:
         if match is not None:
             newest[match[1]] = path
     keys = {path: key for key, path in newest.items()}
-    found = backend.read_many(keys)
-    records = {keys[path]: _parsed(raw) for path, raw in found.items()}
+    contents = backend.read_many(keys)
+    records = {keys[path]: _parse_record(raw) for path, raw in contents.items()}
     return {key for key, record in records.items() if _holds(record)}
 
 
@@ -230,13 +235,13 @@ def _latest(backend: Backend, key: str) -> tuple[int, Record | None]:
         return 0, None
     number = int(Path(paths[-1]).stem)
     try:
-        return number, _parsed(backend.read(paths[-1]))
+        return number, _parse_record(backend.read(paths[-1]))
     except FileNotFoundError:
         return 0, None  # The holder committed and removed its work folder meanwhile.
 
 
-def _parsed(raw: bytes) -> Record | None:
-    """None for what is not a lease any more: whoever takes the next number goes on."""
+def _parse_record(raw: bytes) -> Record | None:
+    """None if it is not a lease: another run takes the next number."""
     try:
         return Record(**json.loads(raw))
     except (ValueError, TypeError):
@@ -253,8 +258,8 @@ def _machine() -> str:
         return f"unknown-{secrets.token_hex(8)}"
 
 
-def _started(process: int) -> str | None:
-    """Start time of a process in clock ticks since boot: tells a reused process id apart."""
+def _start_time(process: int) -> str | None:
+    """Start time of a process in clock ticks since boot, which detects a reused process id."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
     except OSError:
@@ -263,9 +268,9 @@ def _started(process: int) -> str | None:
 
 
 def this_process() -> Record:
-    """A fresh record of this process: machine, process id, and its start, which tells reuse."""
+    """A fresh record of this process: machine, process id, and its start time."""
     process = os.getpid()
-    return Record(secrets.token_hex(8), _machine(), process, _started(process) or "")
+    return Record(secrets.token_hex(8), _machine(), process, _start_time(process) or "")
 
 
 def end_process(record: Record, key: str) -> bool:
@@ -273,7 +278,7 @@ def end_process(record: Record, key: str) -> bool:
 
     Only a process of this machine, of this user, that started when the record says and has the key
     among its arguments: a stage's own process, never a shell or notebook that happens to hold a
-    lease, nor one that a forged record names. False where that is not certain, or where it cannot
+    lease, nor one that a forged record names. False if that is not certain, or if it cannot
     be killed.
     """
     if record.machine != _machine() or not hasattr(os, "pidfd_open"):
@@ -284,7 +289,7 @@ def end_process(record: Record, key: str) -> bool:
         return process_is_gone(record)
     try:
         # Looked at after the descriptor was opened: what is killed is what was looked at.
-        if _started(record.process) != record.started:
+        if _start_time(record.process) != record.started:
             return True
         if not _works_on(record.process, key):
             return False
@@ -307,5 +312,61 @@ def _works_on(process: int, key: str) -> bool:
 
 
 def process_is_gone(record: Record) -> bool:
-    """Whether the process ran on this machine and is there no more; False where nobody can know."""
-    return record.machine == _machine() and _started(record.process) != record.started
+    """Whether the process ran on this machine and has ended; False if that is unknown."""
+    return record.machine == _machine() and _start_time(record.process) != record.started
+
+
+log = logging.getLogger(__name__)
+
+
+def local_work(backend: Backend, key: str, *parts: str) -> Path:
+    """A run's work folder, or a path in it, on this machine. It may not exist yet.
+
+    For a remote store it is in the cache folder, one for each store, seen by this machine only.
+    """
+    if backend.local:
+        return backend.local_path(layout.work(key, *parts))
+    store = hashlib.sha256(backend.url.encode()).hexdigest()[:12]
+    return cache_folder().joinpath("work", store, key, *parts)
+
+
+def remove_work(backend: Backend, key: str) -> None:
+    """Remove a run's work folder, in the store and on this machine."""
+    backend.remove(layout.work(key))
+    if not backend.local:
+        remove_local_work(backend, key)
+
+
+def remove_local_work(backend: Backend, key: str) -> None:
+    """Remove what a run of a remote store keeps on this machine; raises StoreError if it cannot."""
+    LocalBackend(str(local_work(backend, key))).remove("")
+
+
+@contextmanager
+def hold_lease(backend: Backend, key: str, *, wait: bool = True) -> Iterator[Lease]:
+    """Hold the lease of `key` for a short piece of work that leaves no state.
+
+    Waits while a run holds it; Stopped instead without `wait`. One that was suspended and succeeded
+    meanwhile leaves the lease to its successor.
+    """
+    lease = Lease.take(backend, key, give_up=lambda: not wait)
+    assert lease is not None, "nothing settles the wait"
+    lease.start_beating()
+    try:
+        yield lease
+    except BaseException:
+        try:
+            _end(lease)
+        except (OSError, StoreError) as error:  # It must not hide why the work failed.
+            log.warning("the lease of %s stays: %s", short(key), error)
+        raise
+    _end(lease)
+
+
+def _end(lease: Lease) -> None:
+    """Remove a lease, unless another run has taken the key over."""
+    lease.stop_beating()
+    if lease.is_mine():
+        lease.backend.remove(layout.work(lease.key, "lease", f"{lease.number:08d}.json"))
+        lease.backend.remove_empty(layout.work(lease.key, "lease"))
+        lease.backend.remove_empty(layout.work(lease.key))

@@ -1,11 +1,16 @@
-"""A store in a bucket, `s3://` or `gs://`, over fsspec.
+"""Stores in buckets, `s3://` or `gs://`, over fsspec; and the choice of a backend by URL.
 
-Single requests are tried again by the libraries themselves, with growing random delays; what is
-longer than a request, a download, goes on here from where the connection broke. No listing is kept:
-what one node writes, the next one sees.
+Single requests are retried by the libraries themselves, with growing random delays; what is longer
+than a request, a download, continues here from where the connection broke. No listing is kept: what
+one node writes, the next one sees.
 
-`s3://` is proven by tests against a local server. `gs://` is written to the contract of `gcsfs`,
-where a create is a write at generation 0, and has not met a server.
+`s3://` is tested against a local server. `gs://` is written to the contract of `gcsfs`, where a
+create is a write at generation 0, and has not met a server.
+
+Why not obstore (0.12.1): against the same local server its puts took 22 ms and its gets 14 ms, s3fs
+40 ms and 48 ms. But it reports a missing bucket as a missing object, so that a wrong store would
+look empty, and a 409 (two writers met, try again) as "already exists", so that a key would look
+taken that nobody has; the server's code is in the text of the message alone.
 """
 
 from __future__ import annotations
@@ -21,10 +26,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from artifacts_schema.errors import CorruptArtifact, StoreError
+from artifacts_schema.errors import CorruptArtifact, StoreError, UsageError
 from artifacts_schema.store import layout
-from artifacts_schema.store.backend import Backend, Entry, HashingWriter
-from artifacts_schema.store.refusals import Conflict, Unreachable, explained, refusal
+from artifacts_schema.store.backend import Backend, Entry, HashingWriter, LocalBackend
+from artifacts_schema.store.storage_errors import (
+    Conflict,
+    Unreachable,
+    to_storage_error,
+    translate_errors,
+)
 
 BLOCK = 16 << 20
 """Bytes of a part of an upload and of a range of a download; S3 takes 10,000 parts a file."""
@@ -52,7 +62,7 @@ class RemoteBackend(Backend):
     def fs(self) -> Any:
         """The file system of this process: its event loop does not outlive a fork."""
         if self._fs is None or self._process != os.getpid():
-            with explained(self.url):
+            with translate_errors(self.url):
                 self._fs, self._process = _file_system(self.protocol), os.getpid()
         return self._fs
 
@@ -62,7 +72,7 @@ class RemoteBackend(Backend):
 
     def read(self, path: str, start: int = 0) -> bytes:
         """The bytes of a file from `start` on, in one request."""
-        with explained(self.full(path)):
+        with translate_errors(self.full(path)):
             if start:
                 return self._tail(path, start)
             once = {"max_concurrency": 1} if self.protocol == "s3" else {}
@@ -89,65 +99,67 @@ class RemoteBackend(Backend):
         return {path: data for path, data in self._at_once(read, paths) if data is not None}
 
     def blocks(self, path: str, size: int) -> Iterator[bytes]:
-        """Ranges of a file, a few at once, in order; a lost one is asked for again."""
+        """Ranges of a file, a few at once, in order; a lost one is requested again."""
         start, failures = 0, 0
         while start < size:
             starts = range(start, min(size, start + BLOCKS_AT_ONCE * BLOCK), BLOCK)
             ends = [min(size, begin + BLOCK) for begin in starts]
-            with explained(self.full(path)):
-                found = self.fs.cat_ranges([self._place(path)] * len(ends), list(starts), ends)
-            for block, begin, end in zip(found, starts, ends, strict=True):
+            with translate_errors(self.full(path)):
+                ranges = self.fs.cat_ranges([self._place(path)] * len(ends), list(starts), ends)
+            for block, begin, end in zip(ranges, starts, ends, strict=True):
                 if isinstance(block, Exception) or len(block) != end - begin:
                     failures += 1
-                    self._judge(block, path, size, failures)
+                    self._wait_or_raise(block, path, size, failures)
                     break
                 yield bytes(block)
                 start, failures = end, 0
 
-    def _judge(self, block: Exception | bytes, path: str, size: int, failures: int) -> None:
+    def _wait_or_raise(self, block: Exception | bytes, path: str, size: int, failures: int) -> None:
         """Wait before another try, or raise what stopped the download."""
         error = block if isinstance(block, Exception) else ConnectionError("the answer was cut")
-        found = refusal(error, self.full(path))
-        if isinstance(found, Unreachable) and failures < TRIES:
+        problem = to_storage_error(error, self.full(path))
+        if isinstance(problem, Unreachable) and failures < TRIES:
             sleep(backoff(failures))
             return
         there = None if isinstance(error, FileNotFoundError) else self.size(path)
         if there not in (None, size):
             what = f"the file changed from {size:,} to {there:,} bytes"
             raise CorruptArtifact(what, where=self.full(path)) from error
-        raise (found or error) from error
+        raise (problem or error) from error
 
     def size(self, path: str) -> int | None:
         """Bytes of a file."""
-        with explained(self.full(path)):
+        with translate_errors(self.full(path)):
             try:
                 return int(self.fs.info(self._place(path))["size"])
             except FileNotFoundError:
                 return None
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """A conditional put. The answer to it may be lost, so bytes that stand may be our own."""
+        """A conditional put. Its answer may be lost, so bytes that are there may be our own."""
         try:
-            self._again(path, lambda: self.fs.pipe_file(self._place(path), data, mode="create"))
+            self._retry_conflicts(
+                path, lambda: self.fs.pipe_file(self._place(path), data, mode="create")
+            )
         except FileExistsError:
-            return self._stands(path, data)
+            return self._holds(path, data)
         return True
 
-    def _again(self, path: str, request: Callable[[], Any]) -> Any:
+    def _retry_conflicts(self, path: str, request: Callable[[], Any]) -> Any:
         """Make a request on `path`, again while the server says that another one met it (409).
 
         botocore tries again after 500 and 503, not after 409, which S3 gives to any write.
         """
         for attempt in range(1, TRIES):
             try:
-                with explained(self.full(path)):
+                with translate_errors(self.full(path)):
                     return request()
             except Conflict:
                 sleep(backoff(attempt))
-        with explained(self.full(path)):
+        with translate_errors(self.full(path)):
             return request()
 
-    def _stands(self, path: str, data: bytes) -> bool:
+    def _holds(self, path: str, data: bytes) -> bool:
         try:
             return self.read(path) == data
         except FileNotFoundError:
@@ -155,15 +167,17 @@ class RemoteBackend(Backend):
 
     def replace(self, path: str, data: bytes) -> None:
         """One put: whole, or not at all."""
-        self._again(path, lambda: self.fs.pipe_file(self._place(path), data))
+        self._retry_conflicts(path, lambda: self.fs.pipe_file(self._place(path), data))
 
     @contextmanager
     def create(self, path: str) -> Iterator[HashingWriter]:
         """Upload in parts while it is written; nothing is visible before the block ends well."""
-        with explained(self.full(path)):
-            raw = self._again(path, lambda: self.fs.open(self._place(path), "wb", block_size=BLOCK))
+        with translate_errors(self.full(path)):
+            raw = self._retry_conflicts(
+                path, lambda: self.fs.open(self._place(path), "wb", block_size=BLOCK)
+            )
             if self.protocol == "s3":
-                self._be_patient(raw, path)
+                self._retry_requests(raw, path)
             try:
                 yield HashingWriter(raw)
                 raw.close()
@@ -173,15 +187,15 @@ class RemoteBackend(Backend):
                 raw.closed = True  # Its end as an object must not try once more.
                 raise
 
-    def _be_patient(self, raw: Any, path: str) -> None:
+    def _retry_requests(self, raw: Any, path: str) -> None:
         """Let each request of an upload be made again after a 409.
 
         s3fs has no setting for that, and an upload cannot be taken up once one of its calls failed.
         """
         request = raw._call_s3
 
-        def call(*given: Any, **more: Any) -> Any:
-            return self._again(path, lambda: request(*given, **more))
+        def call(*arguments: Any, **options: Any) -> Any:
+            return self._retry_conflicts(path, lambda: request(*arguments, **options))
 
         raw._call_s3 = call
 
@@ -190,7 +204,7 @@ class RemoteBackend(Backend):
 
         def copy(pair: tuple[str, str]) -> None:
             source, target = map(self._place, pair)
-            self._again(pair[1], lambda: self.fs.cp_file(source, target))
+            self._retry_conflicts(pair[1], lambda: self.fs.cp_file(source, target))
 
         self._at_once(copy, pairs)
 
@@ -201,14 +215,16 @@ class RemoteBackend(Backend):
         """All files below `folder`, by one listing."""
         start = self._place(folder) + "/"
         above, _, name = self._place(folder).rpartition("/")
-        with explained(self.full(folder)):
+        with translate_errors(self.full(folder)):
             try:
-                found = self.fs.find(above or name, prefix=f"{name}/" if above else "", detail=True)
+                entries = self.fs.find(
+                    above or name, prefix=f"{name}/" if above else "", detail=True
+                )
             except FileNotFoundError:
                 return {}
         return {
             name[len(start) :]: Entry(int(entry["size"]), _modified(entry))
-            for name, entry in found.items()
+            for name, entry in entries.items()
             if name.startswith(start) and entry["type"] == "file"
         }
 
@@ -221,7 +237,7 @@ class RemoteBackend(Backend):
         )
 
     def is_empty(self) -> bool:
-        """Whether no object lies here."""
+        """Whether there is no object at all."""
         return not self._entries("")
 
     def remove(self, path: str) -> None:
@@ -229,7 +245,7 @@ class RemoteBackend(Backend):
 
         def remove(name: str) -> None:
             with suppress(FileNotFoundError):
-                self._again(name, lambda: self.fs.rm_file(self._place(name)))
+                self._retry_conflicts(name, lambda: self.fs.rm_file(self._place(name)))
 
         self._at_once(remove, [f"{path}/{name}" for name in self.listing(path)] or [path])
 
@@ -250,7 +266,7 @@ class RemoteBackend(Backend):
         return f"{self.root}/{path}" if path else self.root
 
     def _entries(self, folder: str) -> list[dict[str, Any]]:
-        with explained(self.full(folder)):
+        with translate_errors(self.full(folder)):
             try:
                 return list(self.fs.ls(self._place(folder), detail=True))
             except FileNotFoundError:
@@ -279,19 +295,41 @@ def _file_system(protocol: str) -> Any:
         retries = {"mode": "standard", "max_attempts": TRIES}
         options["config_kwargs"] = {"retries": retries, "max_pool_connections": 32}
     try:
-        found = fsspec.filesystem(protocol, **options)
+        fs = fsspec.filesystem(protocol, **options)
     except ImportError:
         raise StoreError(
             f"{protocol}:// needs a library that is not installed",
             hint=f'pip install "ingot[{protocol}]"',
         ) from None
     if protocol == "s3":
-        found.retries = 2  # On top of botocore's own: for a connection that breaks in a body.
-    return found
+        fs.retries = 2  # On top of botocore's own: for a connection that breaks in a body.
+    return fs
 
 
 def _modified(entry: dict[str, Any]) -> float:
-    found = entry.get("LastModified") or entry.get("updated") or entry.get("mtime")
-    if isinstance(found, str):
-        found = datetime.fromisoformat(found)
-    return found.timestamp() if isinstance(found, datetime) else 0.0
+    modified = entry.get("LastModified") or entry.get("updated") or entry.get("mtime")
+    if isinstance(modified, str):
+        modified = datetime.fromisoformat(modified)
+    return modified.timestamp() if isinstance(modified, datetime) else 0.0
+
+
+def backend_at(url: str) -> Backend:
+    """The backend for a folder's path, `s3://BUCKET/…` or `gs://BUCKET/…`; UsageError otherwise."""
+    protocol, separator, rest = str(url).partition("://")
+    if not separator or protocol == "file":
+        return LocalBackend(os.path.abspath(os.path.expanduser(rest if separator else str(url))))
+    if protocol not in ("s3", "gs"):
+        raise UsageError(
+            f"no store can be at {protocol}://",
+            where="--store",
+            hint="give a folder, s3://BUCKET/… or gs://BUCKET/…",
+        )
+    if "@" in rest.split("/")[0]:
+        raise UsageError(
+            "the URL holds credentials",
+            where=f"{protocol}://…",
+            hint="leave them out of the URL, and set them in the environment",
+        )
+    if not rest.strip("/"):
+        raise UsageError("the URL names no bucket", where=f"{protocol}://")
+    return RemoteBackend(f"{protocol}://{rest.strip('/')}")

@@ -1,4 +1,9 @@
-"""Run records in a store: `runs/<recipe>/<id>.json`, newest last by name."""
+"""Run records, `runs/<recipe>/<id>.json`: the steps of a run, the state of each, and how it ended.
+
+A run record is for people: `ingot report`, `ingot watch` and the comparison of two runs read it. No
+key depends on it; losing one loses only the report. While a run is in progress, garbage collection
+keeps the artifacts that its record names.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +11,76 @@ import re
 import secrets
 import time
 from collections.abc import Iterator
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from artifacts_schema.config import did_you_mean
-from artifacts_schema.errors import UsageError
-from artifacts_schema.run import Run
+from artifacts_schema.errors import CorruptArtifact, UsageError
 from artifacts_schema.store import layout
 from artifacts_schema.store.store import Store
+
+StepState = Literal["waiting", "reused", "running", "made", "failed", "stopped"]
+RunState = Literal["running", "done", "failed", "stopped"]
+
+
+class RunStep(BaseModel):
+    """One step instance of a run. `key` is None until its inputs are known."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    instance: str
+    stage: str
+    key: str | None
+    state: StepState
+    cause: str = ""
+    waits_for: tuple[str, ...] = ()
+    seconds: float | None = None
+    error: str | None = None
+
+
+class Run(BaseModel):
+    """One run of a recipe in a store; times are UTC, for people only."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    id: str
+    recipe: str
+    state: RunState
+    started: str
+    updated: str
+    steps: tuple[RunStep, ...]
+    snapshots: dict[str, str] = Field(default_factory=dict)
+    overrides: tuple[str, ...] = ()
+    profile: str | None = None
+    machine: str = ""
+    process: int = 0
+    process_started: str = ""
+    error: str | None = None
+
+    @property
+    def name(self) -> str:
+        """`recipe@id`: what commands take for this run."""
+        return f"{self.recipe}@{self.id}"
+
+    @classmethod
+    def load(cls, raw: bytes, *, where: str) -> Run:
+        """Parse a stored record; CorruptArtifact if it is none."""
+        try:
+            return cls.model_validate_json(raw)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise CorruptArtifact(
+                f"not a run record: {'.'.join(map(str, first['loc']))}: {first['msg']}",
+                where=where,
+                hint="remove the file: only the picture of that run is lost",
+            ) from None
+
 
 _ID = re.compile(r"\d{8}T\d{9}-[0-9a-f]{4}")
 
 
-def new_id() -> str:
+def new_run_id() -> str:
     """An id that sorts by time, to the millisecond: `20261121T175223042-3fa9`."""
     now = time.time_ns() // 1_000_000
     second = time.strftime("%Y%m%dT%H%M%S", time.gmtime(now // 1000))
@@ -28,7 +92,7 @@ def write_run(store: Store, run: Run) -> None:
     store.backend.replace(layout.run(run.recipe, run.id), run.model_dump_json(indent=1).encode())
 
 
-def recipes_run(store: Store) -> list[str]:
+def recorded_recipes(store: Store) -> list[str]:
     """Names of recipes that ran in this store."""
     return store.backend.folders("runs")
 
@@ -39,7 +103,7 @@ def run_ids(store: Store, recipe: str) -> list[str]:
     return sorted(name for name in names if _ID.fullmatch(name))
 
 
-def runs(store: Store, recipe: str) -> Iterator[Run]:
+def load_runs(store: Store, recipe: str) -> Iterator[Run]:
     """A recipe's runs, newest first."""
     for name in reversed(run_ids(store, recipe)):
         path = layout.run(recipe, name)
@@ -52,7 +116,7 @@ def find_run(store: Store, text: str) -> Run | None:
     Raises UsageError for an id that the recipe has no run of; a beginning of an id is enough.
     """
     recipe, at, wanted = text.partition("@")
-    if recipe not in recipes_run(store):
+    if recipe not in recorded_recipes(store):
         return None
     ids = run_ids(store, recipe)
     matching = [name for name in ids if name.startswith(wanted)]

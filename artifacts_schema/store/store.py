@@ -1,10 +1,14 @@
-"""Finding and naming artifacts. Writing them is `commit`, holding a key is `lease`."""
+"""Finding, naming and tracing artifacts: manifests, refs, ancestors and descendants.
+
+Writing artifacts is `commit`, holding a key is `lease`.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -13,7 +17,7 @@ from artifacts_schema.errors import CorruptArtifact, StoreError, UsageError
 from artifacts_schema.identity import SCHEMA_VERSION, short
 from artifacts_schema.manifest import InputRef, Manifest
 from artifacts_schema.store import layout
-from artifacts_schema.store.backend import backend_at
+from artifacts_schema.store.remote import backend_at
 
 _HEX = re.compile(r"[0-9a-f]{6,64}")
 _REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@\[\]-]*(/[A-Za-z0-9][A-Za-z0-9._@\[\]-]*)*")
@@ -60,13 +64,13 @@ class Store:
         store = cls(str(url))
         mark = {"format": "ingot-store", "schema": SCHEMA_VERSION}
         try:
-            found = json.loads(store.backend.read(layout.FORMAT))
+            actual = json.loads(store.backend.read(layout.FORMAT))
         except FileNotFoundError:
             if not create:
                 raise StoreError(
                     "no store here",
                     where=store.url,
-                    hint="check --store; if it lies on a volume, is that mounted here?",
+                    hint="check --store; if it is on a volume, is that mounted here?",
                 ) from None
             store._claim(mark)
             return store
@@ -74,9 +78,9 @@ class Store:
             raise StoreError(
                 "not an Ingot store", where=store.url, hint="choose another --store"
             ) from None
-        if found != mark:
+        if actual != mark:
             raise StoreError(
-                f"store of schema {found.get('schema')!r}, this Ingot reads {SCHEMA_VERSION}",
+                f"store of schema {actual.get('schema')!r}, this Ingot reads {SCHEMA_VERSION}",
                 where=store.url,
                 hint="use the Ingot that made it, or a new store",
             )
@@ -150,13 +154,13 @@ class Store:
     def keys(self, stage: str | None = None) -> list[tuple[str, str]]:
         """(stage, key) of every artifact, sorted."""
         names = self.backend.files(f"artifacts/{stage}" if stage else "artifacts")
-        found = []
+        keys = []
         for name in names:
             path = f"{stage}/{name}" if stage else name
             if path.endswith(".json") and path.count("/") == 1 and "/." not in path:
                 owner, key = path.removesuffix(".json").split("/")
-                found.append((owner, key))
-        return sorted(found)
+                keys.append((owner, key))
+        return sorted(keys)
 
     def manifests(
         self,
@@ -166,17 +170,17 @@ class Store:
     ) -> Iterator[Manifest]:
         """Every artifact, by stage, then key.
 
-        A manifest that cannot be read is told to `on_damage` and left out; without that it raises.
+        A manifest that cannot be read is passed to `on_damage` and skipped; without that it raises.
         """
         names = self.keys(stage)
         for start in range(0, len(names), _AT_ONCE):
             paths = {layout.manifest(*name): name for name in names[start : start + _AT_ONCE]}
-            found = self.backend.read_many(paths)
+            contents = self.backend.read_many(paths)
             for path in paths:
-                if path not in found:
+                if path not in contents:
                     continue
                 try:
-                    manifest = self._manifest(*paths[path], found[path])
+                    manifest = self._manifest(*paths[path], contents[path])
                 except CorruptArtifact as error:
                     if on_damage is None:
                         raise
@@ -190,21 +194,21 @@ class Store:
             raise UsageError(f"'{prefix}' is neither a ref nor a key of at least 6 hex digits")
         damaged: list[CorruptArtifact] = []
         by_key = [pair for pair in self.keys() if pair[1].startswith(prefix)]
-        found = [m for pair in by_key if (m := self.manifest(*pair)) is not None] or [
+        matches = [m for pair in by_key if (m := self.manifest(*pair)) is not None] or [
             m
             for m in self.manifests(on_damage=damaged.append)
             if any(output.digest.startswith(prefix) for output in m.outputs.values())
         ]
-        if not found:
+        if not matches:
             hint = f"{len(damaged)} manifests cannot be read" if damaged else "see `ingot ls`"
             raise UsageError(f"no artifact '{prefix}'", where=self.url, hint=hint)
-        if len(found) > 1:
-            names = ", ".join(f"{m.stage} {short(m.key)}" for m in found[:5])
+        if len(matches) > 1:
+            names = ", ".join(f"{m.stage} {short(m.key)}" for m in matches[:5])
             raise UsageError(f"'{prefix}' is ambiguous: {names}", hint="give more digits")
-        return found[0]
+        return matches[0]
 
     def payload(self, manifest: Manifest, output: str, path: str = "") -> str:
-        """Where a payload file, or an output's folder, lies in the store."""
+        """The path of a payload file, or of an output's folder, in the store."""
         folder = layout.payload(manifest.stage, manifest.key, manifest.attempt, output)
         return f"{folder}/{path}" if path else folder
 
@@ -217,7 +221,7 @@ class Store:
         self.backend.replace(layout.ref(name), json.dumps({"stage": stage, "key": key}).encode())
 
     def name(self, name: str, manifest: Manifest) -> bool:
-        """Point `name` at an artifact; whether that is still there behind this.
+        """Point `name` at an artifact; returns whether that still exists afterwards.
 
         A collection looks at the names once more after it took a manifest away, and puts back what
         is named by then: who names first and looks afterwards is never left with an empty name.
@@ -240,7 +244,7 @@ class Store:
     ) -> dict[str, Ref]:
         """All refs whose name begins with `prefix`, by name.
 
-        One that cannot be read is told to `on_damage` and left out; without that it raises.
+        One that cannot be read is passed to `on_damage` and skipped; without that it raises.
         """
         names = [n.removesuffix(".json") for n in self.backend.files("refs") if n.endswith(".json")]
         paths = {
@@ -282,25 +286,25 @@ class Store:
 
     def reference(self, manifest: Manifest, output: str) -> InputRef:
         """`output` of an artifact in the form that a role takes."""
-        found = manifest.output(output)
+        target = manifest.output(output)
         return InputRef(
             stage=manifest.stage,
             key=manifest.key,
             output=output,
-            kind=found.kind,
-            digest=found.digest,
+            kind=target.kind,
+            digest=target.digest,
         )
 
     # Snapshots' places ---------------------------------------------------------------------------
 
     def write_locations(self, digest: str, locations: dict[str, str]) -> None:
-        """Note where a snapshot's files lie: file name → path or URL."""
+        """Record the locations of a snapshot's files: file name → path or URL."""
         self.backend.replace(
             layout.locations(digest), json.dumps(locations, sort_keys=True).encode()
         )
 
     def locations(self, digest: str) -> dict[str, str]:
-        """Where a snapshot's files lie; empty if they lie in the snapshot itself."""
+        """The locations of a snapshot's files; empty if the snapshot itself holds them."""
         try:
             return dict(json.loads(self.backend.read(layout.locations(digest))))
         except FileNotFoundError:
@@ -309,7 +313,7 @@ class Store:
     # Running work --------------------------------------------------------------------------------
 
     def work_state(self, key: str) -> WorkState:
-        """What lies in the work folder of `key`."""
+        """The state of the work folder of `key`."""
         from artifacts_schema.store.lease import held_keys
 
         files = self.backend.files(layout.work(key))
@@ -321,7 +325,70 @@ class Store:
 
 def _ref(name: str, raw: bytes) -> Ref:
     try:
-        found = json.loads(raw)
-        return Ref(found["stage"], found["key"])
+        value = json.loads(raw)
+        return Ref(value["stage"], value["key"])
     except (ValueError, KeyError, TypeError):
         raise CorruptArtifact("not a ref", where=layout.ref(name), hint="remove the file") from None
+
+
+ON_ITS_WAY = "on its way"
+
+
+@dataclass(frozen=True)
+class Edge:
+    """`parent`'s output went into `role` of `child`; (stage, key) each.
+
+    Of what a run committed on its way, the run is a parent too, with `on its way` as the role.
+    """
+
+    parent: tuple[str, str]
+    output: str
+    role: str
+    child: tuple[str, str]
+
+
+def ancestors(store: Store, manifest: Manifest) -> list[Edge]:
+    """Every edge above an artifact, nearest first.
+
+    A parent that was collected, or whose manifest cannot be read, is still named.
+    """
+    edges: list[Edge] = []
+    waiting, seen = [manifest], {(manifest.stage, manifest.key)}
+    while waiting:
+        child = waiting.pop(0)
+        for role, references in child.inputs.items():
+            for reference in references:
+                parent = (reference.stage, reference.key)
+                edges.append(Edge(parent, reference.output, role, (child.stage, child.key)))
+                if parent not in seen:
+                    seen.add(parent)
+                    with suppress(CorruptArtifact):
+                        manifest_above = store.manifest(*parent)
+                        waiting += [manifest_above] if manifest_above is not None else []
+    return edges
+
+
+def descendants(store: Store, manifest: Manifest) -> list[Edge]:
+    """Every edge below an artifact, nearest first, of what can be read; see `ingot ls`."""
+    children: dict[tuple[str, str], list[Edge]] = {}
+    damaged: list[CorruptArtifact] = []
+    for child in store.manifests(on_damage=damaged.append):
+        for role, references in child.inputs.items():
+            for reference in references:
+                parent = (reference.stage, reference.key)
+                edge = Edge(parent, reference.output, role, (child.stage, child.key))
+                children.setdefault(parent, []).append(edge)
+        if child.interim_of is not None:
+            run = (child.stage, child.interim_of.run)
+            for output in child.outputs:
+                edge = Edge(run, output, ON_ITS_WAY, (child.stage, child.key))
+                children.setdefault(run, []).append(edge)
+    edges: list[Edge] = []
+    waiting, seen = [(manifest.stage, manifest.key)], {(manifest.stage, manifest.key)}
+    while waiting:
+        for edge in children.get(waiting.pop(0), []):
+            edges.append(edge)
+            if edge.child not in seen:
+                seen.add(edge.child)
+                waiting.append(edge.child)
+    return edges

@@ -15,41 +15,41 @@ from typing import Any, NoReturn
 
 import click
 
-from artifacts_schema.printable import OneLine, is_utf8
+from artifacts_schema.errors import OneLine, is_utf8
 from flows.cli.output import echo, echo_error
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("flows.cli.run", "Bring a recipe up to date."),
-    "plan": ("flows.cli.plan", "Say what a run would do, step by step, and why."),
-    "recipes": ("flows.cli.recipes", "List the recipes that come with Ingot."),
-    "watch": ("flows.cli.watch", "Follow a run that goes on, here or elsewhere."),
-    "runs": ("flows.cli.runs", "List the runs of a store."),
+    "plan": ("flows.cli.run", "Say what a run would do, step by step, and why."),
+    "recipes": ("flows.cli.run", "List the recipes that come with Ingot."),
+    "watch": ("flows.cli.watch", "Follow a run in progress, here or elsewhere."),
+    "runs": ("flows.cli.listing", "List the runs of a store."),
     "report": ("flows.cli.report", "Write a run as one HTML page to show to a colleague."),
     "stage": ("flows.cli.stage", "Run one stage by itself, or list the stages."),
     "snapshot": ("flows.cli.snapshot", "Pin files from outside under a name."),
-    "ls": ("flows.cli.ls", "List artifacts and their names."),
-    "show": ("flows.cli.show", "Show everything an artifact says about itself."),
-    "lineage": ("flows.cli.lineage", "Show what an artifact was made of, or what was made of it."),
+    "ls": ("flows.cli.listing", "List artifacts and their names."),
+    "show": ("flows.cli.listing", "Show everything an artifact says about itself."),
+    "lineage": ("flows.cli.listing", "Show what an artifact was made of, or what was made of it."),
     "trace": ("flows.cli.trace", "Follow an artifact, or a training step, back to its records."),
-    "account": ("flows.cli.account", "Show the tokens that pretraining plans to read, or read."),
-    "preflight": ("flows.cli.preflight", "Check a pretraining run, and time it, beforehand."),
-    "prove-resume": ("flows.cli.prove_resume", "Kill training, resume it, compare every bit."),
-    "extend": ("flows.cli.extend", "Write the recipe of a longer run behind a checkpoint."),
-    "branch": ("flows.cli.branch", "Write the recipe of a run that leaves another one."),
+    "account": ("flows.cli.training", "Show the tokens that a run plans to read, or has read."),
+    "preflight": ("flows.cli.training", "Check a pretraining run before it starts, and time it."),
+    "prove-resume": ("flows.cli.training", "Kill training, resume it, compare every bit."),
+    "extend": ("flows.cli.continued", "Write the recipe that continues a run for longer."),
+    "branch": ("flows.cli.continued", "Write the recipe that leaves a run at a checkpoint."),
     "why": ("flows.cli.why", "Follow a document from its record to its verdict and tokens."),
     "what-if": ("flows.cli.what_if", "Decide again with other thresholds, in memory."),
     "presets": ("flows.cli.presets", "List the rule presets, or how they judge a corpus."),
-    "forget": ("flows.cli.forget", "List what holds a document, and keep it out from now on."),
-    "verify": ("flows.cli.verify", "Check that bytes in the store are what was committed."),
-    "gc": ("flows.cli.gc", "Remove what nothing refers to."),
-    "schedule": ("flows.cli.schedule", "Run a recipe by the clock."),
-    "up": ("flows.cli.up", "Start the local Prefect server, worker and forms, and keep them."),
-    "down": ("flows.cli.down", "Stop what `ingot up` started."),
+    "forget": ("flows.cli.forget", "List what holds a document, and exclude it from now on."),
+    "verify": ("flows.cli.maintenance", "Check that bytes in the store are what was committed."),
+    "gc": ("flows.cli.maintenance", "Remove what nothing refers to."),
+    "schedule": ("flows.cli.server", "Run a recipe by the clock."),
+    "up": ("flows.cli.server", "Start the local Prefect server, worker and forms."),
+    "down": ("flows.cli.server", "Stop what `ingot up` started."),
 }
-"""Command → the module that holds it as `command`, and its line in the help."""
+"""Command → the module that holds it as a function of that name, and its line in the help."""
 
 NO_PATH = (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.EINVAL)
-"""What the system says of a path that cannot be one."""
+"""Errors of the system for an impossible path."""
 
 
 class Commands(click.Group):
@@ -63,7 +63,7 @@ class Commands(click.Group):
         """Import the module of a command."""
         if name not in COMMANDS:
             return None
-        command = import_module(COMMANDS[name][0]).command
+        command = getattr(import_module(COMMANDS[name][0]), name.replace("-", "_"))
         assert isinstance(command, click.Command)
         return command
 
@@ -82,16 +82,16 @@ class Commands(click.Group):
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> NoReturn:
         """Run, and leave with the exit code that the outcome has."""
-        given = list(sys.argv[1:] if args is None else args)
+        arguments = list(sys.argv[1:] if args is None else args)
         extra["standalone_mode"] = False
         try:
             _prepare_streams()
-            _check_texts(given)
-            code = super().main(given, *rest, **extra)
+            _check_texts(arguments)
+            code = super().main(arguments, *rest, **extra)
         except BaseException as error:
             if isinstance(error, SystemExit):
                 raise
-            code = _report(error, debug="--debug" in given)
+            code = _report(error, debug="--debug" in arguments)
         sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -104,7 +104,7 @@ def _prepare_streams() -> None:
         logging.lastResort.setFormatter(OneLine())
 
 
-def _check_texts(given: Sequence[str]) -> None:
+def _check_texts(arguments: Sequence[str]) -> None:
     """Raise UsageError for text from the shell that no file of Ingot's could hold.
 
     Such bytes reach Python as lone surrogates, and fail only where they are written as UTF-8.
@@ -116,7 +116,7 @@ def _check_texts(given: Sequence[str]) -> None:
             f"the locale's encoding is {sys.getfilesystemencoding()}, not UTF-8",
             hint="set LC_ALL=C.UTF-8, or PYTHONUTF8=1",
         )
-    texts = dict.fromkeys(given, "the command line")
+    texts = dict.fromkeys(arguments, "the command line")
     texts[os.environ.get("INGOT_STORE", "")] = "INGOT_STORE"
     with suppress(FileNotFoundError):
         texts[os.getcwd()] = "the current folder"
@@ -145,10 +145,10 @@ def _report(error: BaseException, *, debug: bool) -> int:
         echo("stopped; the same command continues", err=True)
         return EXIT_RESUME
     if isinstance(error, BrokenPipeError):
-        # The reader went away (`ingot ls | head`); nothing is wrong, and nothing more can be said.
+        # The reader went away (`ingot ls | head`); nothing is wrong, and nothing is left to print.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    from artifacts_schema.store.refusals import system_error
+    from artifacts_schema.store.storage_errors import system_error
 
     if known := system_error(error):
         echo_error(known)
@@ -161,8 +161,8 @@ def _report(error: BaseException, *, debug: bool) -> int:
     return EXIT_FAILED
 
 
-def _version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
-    if wanted:
+def _version(ctx: click.Context, _parameter: click.Parameter, is_set: bool) -> None:
+    if is_set:
         from importlib.metadata import version
 
         echo(f"ingot {version('ingot')}")

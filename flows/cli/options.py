@@ -1,8 +1,9 @@
-"""Flags that mean the same in every command."""
+"""Options that mean the same in every command."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -11,92 +12,97 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 DEFAULT_STORE = "ingot-store"
 
+debug_option = click.option(
+    "--debug", is_flag=True, expose_value=False, help="Show the traceback of an error."
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+profile_option = click.option("--profile", metavar="NAME", help="Where and how steps run.")
+set_option = click.option(
+    "--set",
+    "overrides",
+    metavar="STEP.PATH=VALUE",
+    multiple=True,
+    help="Change one value of the recipe; may be repeated.",
+)
+through_option = click.option("--through", metavar="STEP", help="Last step to bring up to date.")
+accept_code_option = click.option(
+    "--accept-code",
+    is_flag=True,
+    help="Resume from checkpoints that a different program wrote for the same key.",
+)
+input_option = click.option(
+    "--input",
+    "inputs",
+    metavar="ROLE=REF[:OUTPUT]",
+    multiple=True,
+    help="Add an artifact to a role; may be repeated, in order.",
+)
 
-def store_option(function: F) -> F:
-    """`--store URL`, and `--debug`, which every command has."""
-    debug = click.option(
-        "--debug", is_flag=True, expose_value=False, help="Show the traceback of an error."
-    )
-    store = click.option(
+
+def combine(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """One decorator for several options, in the order in which the help lists them."""
+
+    def add(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
+
+
+store_option = combine(
+    click.option(
         "--store",
         metavar="URL",
         default=DEFAULT_STORE,
         envvar="INGOT_STORE",
         show_default=True,
         show_envvar=True,
-        help="Where artifacts lie.",
-    )
-    return store(debug(function))
+        help="Where artifacts are stored.",
+    ),
+    debug_option,
+)
+"""`--store`, and `--debug`, which every command has."""
 
+recipe_options = combine(
+    click.argument("recipe"),
+    store_option,
+    profile_option,
+    click.option("--from", "start", metavar="STEP", help="First step to bring up to date."),
+    through_option,
+    set_option,
+    click.option(
+        "--force",
+        metavar="STEP",
+        multiple=True,
+        help="Rerun a step even if its artifact exists, and compare; may be repeated.",
+    ),
+    click.option(
+        "--strict-code",
+        is_flag=True,
+        help="Rerun steps whose program changed at an equal version.",
+    ),
+    accept_code_option,
+)
+"""The fields of `flows.recipe.pipeline.Request`."""
 
-def json_option(function: F) -> F:
-    """`--json`: machine-readable output on stdout."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)
+pretraining_options = combine(
+    click.option(
+        "--step", metavar="STEP", help="A pretraining step of the recipe; by default all."
+    ),
+    profile_option,
+    set_option,
+)
 
-
-def recipe_options(function: F) -> F:
-    """The recipe, and what changes or selects a part of it."""
-    for add in reversed(
-        [
-            click.argument("recipe"),
-            store_option,
-            click.option("--profile", metavar="NAME", help="Where and how steps run."),
-            click.option("--from", "start", metavar="STEP", help="First step to bring up to date."),
-            click.option("--through", metavar="STEP", help="Last step to bring up to date."),
-            click.option(
-                "--set", "overrides", metavar="STEP.PATH=VALUE", multiple=True,
-                help="Change one value of the recipe; may be repeated.",
-            ),
-            click.option(
-                "--force", metavar="STEP", multiple=True,
-                help="Run a step although its artifact stands, and compare; may be repeated.",
-            ),
-            click.option(
-                "--strict-code", is_flag=True,
-                help="Run steps anew whose program changed at an equal version.",
-            ),
-            click.option(
-                "--accept-code", is_flag=True,
-                help="Go on from checkpoints that another program left of the same key.",
-            ),
-        ]
-    ):  # fmt: skip
-        function = add(function)
-    return function
-
-
-def pretraining_options(function: F) -> F:
-    """Which pretraining steps of a recipe are meant, and what changes them."""
-    for add in reversed(
-        [
-            click.option(
-                "--step", metavar="STEP", help="A pretraining step of the recipe; by default all."
-            ),
-            click.option("--profile", metavar="NAME", help="Where and how steps run."),
-            click.option(
-                "--set", "overrides", metavar="STEP.PATH=VALUE", multiple=True,
-                help="Change one value of the recipe; may be repeated.",
-            ),
-        ]
-    ):  # fmt: skip
-        function = add(function)
-    return function
-
-
-def request_of(
-    recipe: str,
-    store: str,
-    profile: str | None,
-    start: str | None,
-    through: str | None,
-    overrides: tuple[str, ...],
-    force: tuple[str, ...],
-    strict_code: bool,
-    accept_code: bool,
-) -> Any:
-    """The `Request` that the flags of `recipe_options` make."""
-    from flows.recipe.pipeline import Request
-
-    return Request(
-        recipe, store, profile, overrides, start, through, force, strict_code, accept_code
-    )
+new_recipe_options = combine(
+    click.option("--name", metavar="NAME", help="Name of the recipe; by default RECIPE-COMMAND."),
+    click.option(
+        "--write",
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        help="Write it to a new file.",
+    ),
+    click.option("--run", "run_now", is_flag=True, help="Run it, as ingot run --no-prefect does."),
+    store_option,
+)
+"""What to do with a recipe that a command made."""

@@ -1,6 +1,6 @@
 """What commands print: aligned tables, sizes, JSON; colour and lines only on a terminal.
 
-Everything that a command prints passes here, so that no text from outside reaches a terminal raw.
+All output of commands passes through here, so that no text from outside reaches a terminal raw.
 """
 
 from __future__ import annotations
@@ -13,12 +13,7 @@ from typing import Any
 
 import click
 
-from artifacts_schema.printable import (
-    printable,
-    printable_json,
-    printable_lines,
-    printable_text,
-)
+from artifacts_schema.errors import printable, printable_json, printable_lines, printable_text
 
 clean = printable
 
@@ -35,7 +30,7 @@ def echo_error(error: object) -> None:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table; numbers stand on the right, `wraps` may be broken over lines."""
+    """A column of a table; numbers are aligned right; `wraps` may be broken over lines."""
 
     title: str
     right: bool = False
@@ -90,10 +85,10 @@ def _draw(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
 
 
 def print_fields(fields: Sequence[tuple[str, Any]]) -> None:
-    """Names and values, one a line, values aligned; empty ones are left out."""
-    shown = [(name, str(value)) for name, value in fields if value not in (None, "", [], {}, ())]
-    width = max((len(name) for name, _ in shown), default=0)
-    for name, value in shown:
+    """Names and values, one a line, values aligned; empty ones are omitted."""
+    filled = [(name, str(value)) for name, value in fields if value not in (None, "", [], {}, ())]
+    width = max((len(name) for name, _ in filled), default=0)
+    for name, value in filled:
         first, *rest = value.splitlines() or [""]
         echo(f"{name.ljust(width)}  {first}")
         for line in rest:
@@ -125,3 +120,10 @@ def duration(seconds: float) -> str:
         if minutes < 60
         else f"{minutes // 60} h {minutes % 60:02d} min"
     )
+
+
+def format_value(value: Any) -> str:
+    """A number with separators and at most four significant digits; anything else as text."""
+    if isinstance(value, float):
+        return f"{value:,.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from flows.analysis.artifacts import format_title, open_store, refs_by_artifact
 from flows.cli.options import json_option, store_option
-from flows.cli.output import echo
+from flows.cli.output import Column, echo, print_json, print_table
 
 if TYPE_CHECKING:
-    from stages.filter.comparison import Comparison
-    from stages.filter.presets import Rule
+    from stages.filter.rules import Rule
+    from stages.filter.verdicts import Comparison
 
 PAIRS_SHOWN = 8
 """Presets of which every pair fits into a table."""
@@ -26,50 +27,49 @@ SIGNALS_SHOWN = 3
 )
 @store_option
 @json_option
-def command(corpus: str | None, only: tuple[str, ...], store: str, as_json: bool) -> None:
+def presets(corpus: str | None, only: tuple[str, ...], store: str, as_json: bool) -> None:
     """List every rule preset: its rules, their thresholds, signals and sources.
 
     With CORPUS, a name or key of what a filter step made, ask each preset alone about its
     documents, and say how they disagree.
     """  # fmt: skip
-    from stages.filter.presets import PRESETS, rules_of
+    from stages.filter.presets import PRESETS, preset_rules
 
     names = tuple(dict.fromkeys(only)) or tuple(PRESETS)
     for name in names:
-        rules_of([name])
+        preset_rules(name)
     if corpus is None:
-        _list({name: PRESETS[name] for name in names}, as_json=as_json)
+        _print_presets({name: PRESETS[name] for name in names}, as_json=as_json)
         return
-    from flows.cli.artifacts import names_of, open_store, title
-    from flows.cli.corpus import Corpus
-    from flows.cli.output import print_json
-    from stages.filter.comparison import compare_presets
+    from flows.analysis.corpus import Corpus
+    from stages.filter.verdicts import compare_presets
 
     opened = open_store(store)
-    asked = Corpus.open(opened, corpus)
-    compared = compare_presets(asked.given, names)
+    loaded = Corpus.open(opened, corpus)
+    compared = compare_presets(loaded.inputs, names)
     if as_json:
-        named = {"stage": asked.manifest.stage, "key": asked.manifest.key}
+        named = {"stage": loaded.manifest.stage, "key": loaded.manifest.key}
         print_json({"corpus": named, **_comparison_json(compared)})
         return
-    echo(f"{title(asked.manifest, names_of(opened))}: {compared.documents:,} documents\n")
-    _tell(compared)
+    echo(
+        f"{format_title(loaded.manifest, refs_by_artifact(opened))}: "
+        f"{compared.documents:,} documents\n"
+    )
+    _print_comparison(compared)
 
 
-def _list(presets: dict[str, tuple[Rule, ...]], *, as_json: bool) -> None:
+def _print_presets(presets: dict[str, tuple[Rule, ...]], *, as_json: bool) -> None:
     """The presets, each with its sources and a line for each rule."""
-    from flows.cli.output import print_json
-
     if as_json:
-        listed = [
+        lines = [
             {"preset": name, "rules": [_rule_json(rule) for rule in rules]}
             for name, rules in presets.items()
         ]
-        print_json({"presets": listed})
+        print_json({"presets": lines})
         return
     for number, (name, rules) in enumerate(presets.items()):
         signals = len({rule.signal for rule in rules})
-        echo(f"{chr(10) if number else ''}{name}: {_counted(rules)}, {signals} signals")
+        echo(f"{chr(10) if number else ''}{name}: {_format_count(rules)}, {signals} signals")
         for source in dict.fromkeys(rule.source for rule in rules):
             for line in wrap(source, 96, initial_indent="  from ", subsequent_indent="       "):
                 echo(line)
@@ -81,7 +81,7 @@ def _list(presets: dict[str, tuple[Rule, ...]], *, as_json: bool) -> None:
             echo(f"  {rule.name.ljust(width)}  {passes}{more}")
 
 
-def _counted(rules: tuple[Rule, ...]) -> str:
+def _format_count(rules: tuple[Rule, ...]) -> str:
     return f"{len(rules)} rule{'' if len(rules) == 1 else 's'}"
 
 
@@ -114,10 +114,8 @@ def _comparison_json(compared: Comparison) -> dict[str, Any]:
     }
 
 
-def _tell(compared: Comparison) -> None:
+def _print_comparison(compared: Comparison) -> None:
     """What each keeps, which other is most and least like it, and every pair of a few."""
-    from flows.cli.output import Column, print_table
-
     rows = []
     for place, name in enumerate(compared.presets):
         differ = compared.only[place] + compared.only[:, place]
@@ -145,7 +143,7 @@ def _tell(compared: Comparison) -> None:
     elif len(compared.presets) > PAIRS_SHOWN:
         echo("\n--only A --only B shows every pair of a few; --json has all")
     if compared.missing:
-        echo("\nnot asked, for want of signals:")
+        echo("\nnot applied, since signals are missing:")
         for name, signals in compared.missing.items():
             more = f", {len(signals) - SIGNALS_SHOWN} more" if signals[SIGNALS_SHOWN:] else ""
             echo(f"  {name}: {', '.join(signals[:SIGNALS_SHOWN])}{more}")

@@ -1,4 +1,4 @@
-"""How a run is shown while it goes on: bars on a terminal, lines elsewhere; always on stderr."""
+"""Progress of a run: bars on a terminal, lines elsewhere; always on stderr."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from artifacts_schema.errors import IngotError
 from artifacts_schema.identity import short
 from artifacts_schema.manifest import Manifest
 from flows.cli.output import clean, duration, echo, size
-from flows.recipe.observer import Observer
+from flows.recipe.observers import Observer
 from flows.recipe.plan import PlannedStep
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-STOPPING = "stopping: running steps save what they have; once more to leave at once\n"
+STOPPING = "stopping: running steps save what they have; once more to leave immediately\n"
 
 LINE_SECONDS = 15.0
-"""Time between two progress lines of one step where there is no terminal."""
+"""Time between two progress lines of one step without a terminal."""
 
 
-def tell(line: str) -> None:
+def print_line(line: str) -> None:
     """One line on stderr."""
     echo(line, err=True)
 
 
 @contextmanager
-def shown() -> Iterator[Observer]:
-    """An observer that shows a run for as long as this lasts."""
+def show_progress() -> Iterator[Observer]:
+    """An observer that prints a run's progress while the context is open."""
     if not sys.stderr.isatty():
-        yield Lines()
+        yield LineObserver()
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -45,15 +45,15 @@ def shown() -> Iterator[Observer]:
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
-        TextColumn("{task.fields[told]}", markup=False),
+        TextColumn("{task.fields[status]}", markup=False),
         TimeElapsedColumn(),
         console=Console(stderr=True),
         transient=True,
     ) as progress:
-        yield Bars(progress)
+        yield BarObserver(progress)
 
 
-class Lines(Observer):
+class LineObserver(Observer):
     """A line when a step starts and ends, and a few between."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
@@ -61,28 +61,28 @@ class Lines(Observer):
         self._last: dict[str, float] = {}
 
     def started(self, step: PlannedStep) -> None:
-        """Say which step starts, and why."""
+        """Print which step starts, and why."""
         self._last[step.instance] = self._now()
-        tell(f"{step.instance}: {step.action} {short(step.key or '')} ({step.cause})")
+        print_line(f"{step.instance}: {step.action} {short(step.key or '')} ({step.cause})")
 
     def event(self, step: PlannedStep, event: dict[str, Any]) -> None:
-        """Say how far a step is, every few seconds."""
+        """Print the progress of a step, every few seconds."""
         if event.get("type") != "progress":
             return
         if self._now() - self._last.get(step.instance, 0.0) >= LINE_SECONDS:
             self._last[step.instance] = self._now()
-            tell(f"{step.instance}: {progress_text(event)}")
+            print_line(f"{step.instance}: {format_progress(event)}")
 
     def finished(self, step: PlannedStep, manifest: Manifest, seconds: float) -> None:
-        """Say what was made."""
-        tell(finished_line(step, manifest, seconds))
+        """Print what was made."""
+        print_line(format_finished(step, manifest, seconds))
 
     def failed(self, step: PlannedStep, error: IngotError) -> None:
-        """Say that it failed; the error itself is the command's last line."""
-        tell(f"{step.instance}: {'stopped' if error.exit_code == 75 else 'failed'}")
+        """Print that it failed; the error itself is the command's last line."""
+        print_line(f"{step.instance}: {'stopped' if error.exit_code == 75 else 'failed'}")
 
 
-class Bars(Observer):
+class BarObserver(Observer):
     """A bar for each running step; finished ones become lines above."""
 
     def __init__(self, progress: Progress) -> None:
@@ -91,7 +91,7 @@ class Bars(Observer):
 
     def started(self, step: PlannedStep) -> None:
         """Add a bar."""
-        task = self._progress.add_task(clean(step.instance), total=None, told=clean(step.cause))
+        task = self._progress.add_task(clean(step.instance), total=None, status=clean(step.cause))
         self._tasks[step.instance] = task
 
     def event(self, step: PlannedStep, event: dict[str, Any]) -> None:
@@ -101,12 +101,12 @@ class Bars(Observer):
                 self._tasks[step.instance],
                 completed=event["done"],
                 total=event["total"],
-                told=progress_text(event),
+                status=format_progress(event),
             )
 
     def finished(self, step: PlannedStep, manifest: Manifest, seconds: float) -> None:
         """Turn the bar into a line."""
-        self._end(step, finished_line(step, manifest, seconds))
+        self._end(step, format_finished(step, manifest, seconds))
 
     def failed(self, step: PlannedStep, error: IngotError) -> None:
         """Take the bar away."""
@@ -118,7 +118,7 @@ class Bars(Observer):
         self._progress.console.print(clean(line), markup=False, highlight=False)
 
 
-def progress_text(event: dict[str, Any]) -> str:
+def format_progress(event: dict[str, Any]) -> str:
     """`12 of 40 shards`, `0.5 GB of 1.1 GB`, from a progress event."""
     unit, label = event.get("unit", ""), event.get("label", "")
     text = f"{event['done']:,.0f} of {event['total']:,.0f} {unit}".rstrip()
@@ -127,8 +127,8 @@ def progress_text(event: dict[str, Any]) -> str:
     return clean(f"{label}: {text}" if label and label != unit else text)
 
 
-def finished_line(step: PlannedStep, manifest: Manifest, seconds: float) -> str:
-    """What a step made, in a line."""
+def format_finished(step: PlannedStep, manifest: Manifest, seconds: float) -> str:
+    """The result of a step, in a line."""
     parts = [f"{step.instance}: made {short(manifest.key)} in {duration(seconds)}"]
     if manifest.conservation is not None:
         account = manifest.conservation
@@ -138,22 +138,22 @@ def finished_line(step: PlannedStep, manifest: Manifest, seconds: float) -> str:
 
 
 @contextmanager
-def hashing() -> Iterator[Callable[..., None]]:
-    """Shows how sources are pinned: a bar on a terminal, a line elsewhere when it takes long.
+def show_hashing() -> Iterator[Callable[..., None]]:
+    """Progress of pinning sources: a bar on a terminal, elsewhere a line if it takes long.
 
-    Told bytes that were hashed, or `files` whose servers were asked.
+    It is called with bytes that were hashed, or `files` whose servers were queried.
     """
     if not sys.stderr.isatty():
-        since, told = time.monotonic(), set[str]()
+        since, printed = time.monotonic(), set[str]()
 
         def line(done: int, total: int, unit: str = "bytes") -> None:
-            if unit not in told and time.monotonic() - since > 2.0:
-                tell(
+            if unit not in printed and time.monotonic() - since > 2.0:
+                print_line(
                     f"hashing {size(total)} of source files"
                     if unit == "bytes"
-                    else f"asking servers about {total:,} source files"
+                    else f"querying servers about {total:,} source files"
                 )
-                told.add(unit)
+                printed.add(unit)
 
         yield line
         return
@@ -161,7 +161,7 @@ def hashing() -> Iterator[Callable[..., None]]:
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        words = {"bytes": "hashing sources", "files": "asking servers about sources"}
+        words = {"bytes": "hashing sources", "files": "querying servers about sources"}
         tasks = {
             unit: progress.add_task(text, total=None, visible=False) for unit, text in words.items()
         }
@@ -172,22 +172,22 @@ def hashing() -> Iterator[Callable[..., None]]:
 
 @contextmanager
 def stop_on_signals() -> Iterator[Callable[[], bool]]:
-    """SIGINT and SIGTERM ask for a stop; a second one interrupts at once."""
-    asked = threading.Event()
+    """SIGINT and SIGTERM ask for a stop; a second one interrupts immediately."""
+    stop = threading.Event()
 
     def ask(_number: int, _frame: Any) -> None:
-        if asked.is_set():
+        if stop.is_set():
             raise KeyboardInterrupt
-        asked.set()
+        stop.set()
         # Not by `tell`: this may interrupt a write to the same buffer, which Python refuses.
         os.write(sys.stderr.fileno(), STOPPING.encode())
 
     if threading.current_thread() is not threading.main_thread():
-        yield asked.is_set
+        yield stop.is_set
         return
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield asked.is_set
+        yield stop.is_set
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

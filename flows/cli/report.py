@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
+from artifacts_schema.errors import UsageError
+from artifacts_schema.store import Store
+from flows.analysis.artifacts import open_store
 from flows.cli.options import json_option, store_option
-from flows.cli.output import echo
+from flows.cli.output import echo, print_json, size
+from flows.report.report import is_report, plain_report, write_report
 
 
 @click.command("report")
@@ -21,7 +24,7 @@ from flows.cli.output import echo
 @click.option("--open", "show", is_flag=True, help="Open it in the browser.")
 @store_option
 @json_option
-def command(
+def report(
     ref: str, against: str | None, output: Path | None, show: bool, store: str, as_json: bool
 ) -> None:
     """Write a report of REF: a self-contained HTML file, to be read, printed or sent.
@@ -30,40 +33,31 @@ def command(
     that is not finished is shown as far as it came. With --json, the figures as plain values on
     stdout, and no file.
     """
-    from flows.cli.artifacts import open_store
-
     opened = open_store(store)
     if as_json:
         _print_json(opened, ref, against)
         return
-    from flows.cli.output import size
-    from flows.report.report import write_report
-
-    path = output or _default(ref)
+    path = output or _default_path(ref)
     write_report(opened, ref, path, against=against)
     echo(f"{path}  {size(path.stat().st_size)}")
     if show:
         click.launch(path.resolve().as_uri())
 
 
-def _default(ref: str) -> Path:
-    """`quickstart-report.html`; UsageError if a file of that name is something else."""
-    from artifacts_schema.errors import UsageError
-    from flows.report.report import is_report
-
+def _default_path(ref: str) -> Path:
+    """`quickstart-report.html`; UsageError if that file exists and is not a report."""
     name = "".join(c if c.isalnum() or c in "._-@" else "-" for c in ref.lstrip("@."))
     path = Path(f"{name}-report.html")
     if path.exists() and not is_report(path):
         raise UsageError(
-            "this file is no report of Ingot's", where=str(path), hint="name another with --output"
+            "this file is not a report of Ingot's",
+            where=str(path),
+            hint="name another with --output",
         )
     return path
 
 
-def _print_json(store: Any, ref: str, against: str | None) -> None:
-    from flows.cli.output import print_json
-    from flows.report.report import plain_report
-
+def _print_json(store: Store, ref: str, against: str | None) -> None:
     plain = plain_report(store, ref)
     if against is not None:
         plain = {"A": plain_report(store, against), "B": plain}

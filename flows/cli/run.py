@@ -1,12 +1,90 @@
-"""`ingot run RECIPE`: bring a recipe up to date."""
+"""`ingot run`, `ingot plan` and `ingot recipes`: what a recipe would do, and doing it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import click
 
-from flows.cli.options import recipe_options, request_of
+from artifacts_schema.identity import short
+from artifacts_schema.store import Store
+from flows.cli.options import debug_option, json_option, recipe_options
+from flows.cli.output import Column, echo, print_json, print_table
+from flows.cli.progress import print_line, show_hashing, show_progress, stop_on_signals
+from flows.recipe.execute import check_reused, execute
+from flows.recipe.observers import Observer
+from flows.recipe.pipeline import Pipeline, Request, bundled_recipes, store_to_read
+from flows.recipe.plan import Plan
+from flows.recipe.snapshots import count_provisional, provisional_note
+from flows.report.overview import print_figures, summarise
+
+
+@click.command("plan")
+@recipe_options
+@json_option
+def plan(as_json: bool, **fields: Any) -> None:
+    """Say what a run of RECIPE would do, step by step, and why.
+
+    RECIPE is a path, or the name of a recipe that comes with Ingot. Source files are hashed if they
+    are new or changed; nothing else is done.
+    """
+    request = Request(**fields)
+    with store_to_read(request.store) as place:
+        with show_hashing() as progress:
+            pipeline = Pipeline.open(replace(request, store=place), progress=progress)
+        plan = pipeline.plan()
+    is_new = place != request.store
+    if is_new:
+        plan = replace(plan, store=request.store)
+    if as_json:
+        print_json({**plan.to_json(), "provisional": count_provisional(pipeline.snapshots)})
+        return
+    _print_plan(plan)
+    if is_new:
+        echo(f"there is no store at {request.store} yet: a run makes it")
+    if note := provisional_note(pipeline.snapshots):
+        echo(note)
+
+
+def _print_plan(plan: Plan) -> None:
+    """The table and its summary line."""
+    rows = [
+        (
+            step.instance,
+            step.action,
+            short(step.key) if step.key else "-",
+            "; ".join(part for part in (step.cause, step.note) if part),
+        )
+        for step in plan.steps
+    ]
+    print_table(["step", "does", "key", Column("why", wraps=True)], rows)
+    echo(f"\n{plan.recipe} in {plan.store}: {plan.summary()}")
+
+
+@click.command("recipes")
+@debug_option
+@json_option
+def recipes(as_json: bool) -> None:
+    """List the recipes that come with Ingot, and the data that each needs.
+
+    A name is accepted wherever a recipe is, and in `extends:` of one of your own.
+    """
+    bundled = bundled_recipes()
+    if as_json:
+        print_json([recipe.to_json() for recipe in bundled])
+        return
+    rows = [
+        (one.name, _format_needs(one.snapshots, one.missing), one.description) for one in bundled
+    ]
+    print_table(["recipe", Column("data", wraps=True), Column("does", wraps=True)], rows)
+    echo(f"\nthey are in {bundled[0].path.rpartition('/')[0]}")
+
+
+def _format_needs(snapshots: tuple[str, ...], missing: dict[str, str]) -> str:
+    if not snapshots:
+        return "none"
+    return f"missing: {', '.join(missing)}" if missing else f"here: {len(snapshots)} snapshots"
 
 
 @click.command("run")
@@ -19,62 +97,48 @@ from flows.cli.options import recipe_options, request_of
     is_flag=True,
     help="Read every byte that would be reused first; what is damaged is made again.",
 )
-def command(jobs: int | None, no_prefect: bool, check: bool, **flags: Any) -> None:
+def run(jobs: int | None, no_prefect: bool, check: bool, **fields: Any) -> None:
     """Bring RECIPE up to date: run what its plan says, reuse everything else.
 
     Killed at any moment, the same command continues. Exit codes: 0 done, 1 a step failed, 2 wrong
     recipe or input, 75 stopped on request.
     """
-    from flows.cli.progress import hashing, shown, tell
-    from flows.recipe.execute import execute
-    from flows.recipe.pipeline import Pipeline
-    from flows.recipe.snapshots import provisional_note
-
-    request = request_of(**flags)
-    with hashing() as progress:
+    request = Request(**fields)
+    with show_hashing() as progress:
         pipeline = Pipeline.open(request, progress=progress)
     plan = pipeline.plan()
     if check:
-        plan = _checked(pipeline, plan)
-    tell(f"{plan.recipe} in {plan.store}: {plan.summary()}")
+        for step, problem in check_reused(pipeline, plan):
+            print_line(f"{step}: {problem.path}: {problem.what}")
+        plan = pipeline.plan()
+    print_line(f"{plan.recipe} in {plan.store}: {plan.summary()}")
     if note := provisional_note(pipeline.snapshots):
-        tell(note)
+        print_line(note)
     if plan.is_done:
-        execute(pipeline)  # Starts nothing; the recipe's names may stand elsewhere still.
+        execute(pipeline)  # Starts nothing; the recipe's names may still point elsewhere.
     else:
-        with shown() as observer:
-            plan = _run(pipeline, request, observer, jobs, without_prefect=no_prefect)
-    show_results(pipeline.store, plan)
+        with show_progress() as observer:
+            plan = _execute(pipeline, request, observer, jobs, without_prefect=no_prefect)
+    print_results(pipeline.store, plan)
 
 
-def _checked(pipeline: Any, plan: Any) -> Any:
-    """The plan once the bytes of all that it reuses have been read."""
-    from flows.cli.progress import tell
-    from flows.recipe.repair import check_reused
+def _execute(
+    pipeline: Pipeline,
+    request: Request,
+    observer: Observer,
+    jobs: int | None,
+    *,
+    without_prefect: bool,
+) -> Plan:
+    if without_prefect:
+        with stop_on_signals() as stopping:
+            return execute(pipeline, observers=(observer,), jobs=jobs, stopping=stopping)
+    from flows.orchestration.control import run_pipeline
 
-    for step, problem in check_reused(pipeline, plan):
-        tell(f"{step}: {problem.path}: {problem.what}")
-    return pipeline.plan()
+    return run_pipeline(pipeline, request, observer=observer, jobs=jobs, tell=print_line)
 
 
-def show_results(store: Any, plan: Any) -> None:
-    """The funnel, and the few figures that the stages' pages think worth a glance."""
-    from flows.report.summary import print_figures, summarise
-
+def print_results(store: Store, plan: Plan) -> None:
+    """The funnel, and the few figures that the stages' pages select for a summary."""
     made = [(step.instance, step.manifest) for step in plan.steps if step.manifest is not None]
     print_figures(summarise(store, made))
-
-
-def _run(
-    pipeline: Any, request: Any, observer: Any, jobs: int | None, *, without_prefect: bool
-) -> Any:
-    if without_prefect:
-        from flows.cli.progress import stop_on_signals
-        from flows.recipe.execute import execute
-
-        with stop_on_signals() as stopping:
-            return execute(pipeline, observer=observer, jobs=jobs, stopping=stopping)
-    from flows.cli.progress import tell
-    from flows.orchestration.run import run_pipeline
-
-    return run_pipeline(pipeline, request, observer=observer, jobs=jobs, tell=tell)

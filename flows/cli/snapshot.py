@@ -6,19 +6,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from artifacts_schema.errors import UsageError
+from artifacts_schema.identity import short
+from artifacts_schema.store import Store
 from flows.cli.options import json_option, store_option
-from flows.cli.output import echo
+from flows.cli.output import echo, print_json, size
+from flows.cli.progress import show_hashing
+from flows.recipe.recipe import SNAPSHOT_NAME, snapshot_entry
+from flows.recipe.snapshot_entry import PLACES, is_crawl_id
+from flows.recipe.snapshots import provisional_note, take_snapshot
 
 if TYPE_CHECKING:
     from artifacts_schema.manifest import Manifest
 
 
 @click.group("snapshot")
-def command() -> None:
+def snapshot() -> None:
     """Pin files from outside under a name."""
 
 
-@command.command("add")
+@snapshot.command("add")
 @click.argument("name")
 @click.argument("files", nargs=-1)
 @click.option("--crawl", metavar="ID", help="A crawl of Common Crawl, where NAME is not its id.")
@@ -34,7 +41,7 @@ def command() -> None:
 @click.option("--share", metavar="X", type=float, help="Take this share of the files, by hash.")
 @store_option
 @json_option
-def add(name: str, files: tuple[str, ...], store: str, as_json: bool, **given: Any) -> None:
+def add(name: str, files: tuple[str, ...], store: str, as_json: bool, **fields: Any) -> None:
     """Pin FILES (paths, folders, patterns or URLs) as the snapshot NAME.
 
     \b
@@ -44,27 +51,18 @@ def add(name: str, files: tuple[str, ...], store: str, as_json: bool, **given: A
     ingot snapshot add qwen tokenizer.json tokenizer_config.json --model org/name
 
     A recipe reads it as "@snapshots/NAME". Files that changed make a new snapshot; files that moved
-    do not. A file behind a URL is pinned by its checksum where the server tells it, else by its
+    do not. A file behind a URL is pinned by its checksum if the server sends one, else by its
     ETag.
     """
-    from artifacts_schema.errors import UsageError
-    from artifacts_schema.store import Store
-    from flows.cli.output import print_json
-    from flows.cli.progress import hashing
-    from flows.recipe.crawl import is_crawl_id
-    from flows.recipe.recipe import SNAPSHOT_NAME, snapshot_entry
-    from flows.recipe.snapshot_entry import PLACES
-    from flows.recipe.snapshots import take_snapshot
-
     if not SNAPSHOT_NAME.fullmatch(name):
         raise UsageError(f"'{name}' cannot be a name: use letters, digits, . _ and -")
-    given["files"] = list(files) or None
-    if is_crawl_id(name) and not any(given[place] for place in PLACES):
-        given["crawl"] = name
-    source = snapshot_entry(name, given, f"snapshot {name}")
+    fields["files"] = list(files) or None
+    if is_crawl_id(name) and not any(fields[place] for place in PLACES):
+        fields["crawl"] = name
+    source = snapshot_entry(name, fields, f"snapshot {name}")
     opened = Store.open(store)
     ref = f"snapshots/{name}"
-    with hashing() as progress:
+    with show_hashing() as progress:
         manifest = take_snapshot(opened, source, progress)
         while not opened.name(ref, manifest):  # Collected before it was named.
             manifest = take_snapshot(opened, source, progress)
@@ -72,18 +70,14 @@ def add(name: str, files: tuple[str, ...], store: str, as_json: bool, **given: A
     if as_json:
         print_json({"ref": ref, "key": manifest.key, "digest": digest, **manifest.counts})
     else:
-        _tell(name, manifest)
+        _print_snapshot(name, manifest)
 
 
-def _tell(name: str, manifest: Manifest) -> None:
+def _print_snapshot(name: str, manifest: Manifest) -> None:
     """A line on what was pinned, and one where it can not be sure."""
-    from artifacts_schema.identity import short
-    from flows.cli.output import size
-    from flows.recipe.snapshots import provisional_note
-
     count, total = manifest.counts["files"], manifest.counts["bytes"]
-    told = f"{count:,} file{'s' if count != 1 else ''}, {size(total)}"
+    total_text = f"{count:,} file{'s' if count != 1 else ''}, {size(total)}"
     digest = short(manifest.output("snapshot").digest)
-    echo(f"snapshots/{name} {short(manifest.key)}: {told}, digest {digest}")
+    echo(f"snapshots/{name} {short(manifest.key)}: {total_text}, digest {digest}")
     if note := provisional_note({name: manifest}):
         echo(note)

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import click
 
-from flows.cli.options import json_option, store_option
-from flows.cli.output import echo
+from artifacts_schema.config import did_you_mean
+from artifacts_schema.errors import UsageError
+from artifacts_schema.manifest import InputRef, Manifest
+from artifacts_schema.store import Store
+from artifacts_schema.store.commit import name_interims
+from artifacts_schema.store.verify import find_committed
+from flows.cli.options import accept_code_option, input_option, json_option, store_option
+from flows.cli.output import Column, echo, print_json, print_table
+from flows.cli.progress import show_progress, stop_on_signals
+from flows.recipe.execute import run_step
+from flows.recipe.notation import presets_first, set_step_value, stored_input
+from flows.recipe.plan import PlannedStep
+from flows.recipe.recipe import load_profile
+from flows.recipe.upstream import check_stored
+from flows.recipe.yaml_document import read_yaml
+from stages.engine.protocol import Stage, all_stages, stage_named
+from stages.engine.spec import StageSpec
 
 
 @click.command("stage")
@@ -23,21 +39,11 @@ from flows.cli.output import echo
     help="Change one value of the config, or by execution.PATH=VALUE of its execution; may be "
     "repeated.",
 )
-@click.option(
-    "--input",
-    "inputs",
-    metavar="ROLE=REF[:OUTPUT]",
-    multiple=True,
-    help="Give an artifact to a role; may be repeated, in order.",
-)
+@input_option
 @click.option("--profile", metavar="NAME", help="Where and how it runs: name or path.")
 @click.option("--as", "ref", metavar="REF", help="Name what it made.")
-@click.option("--force", is_flag=True, help="Run although the artifact stands, and compare.")
-@click.option(
-    "--accept-code",
-    is_flag=True,
-    help="Go on from checkpoints that another program left of the same key.",
-)
+@click.option("--force", is_flag=True, help="Run even if the artifact exists, and compare.")
+@accept_code_option
 @click.option(
     "--write-spec",
     metavar="PATH",
@@ -45,7 +51,7 @@ from flows.cli.output import echo
     help="Write what would run to a file, print its key, and run nothing.",
 )
 @json_option
-def command(
+def stage(
     name: str | None,
     store: str,
     config: Path | None,
@@ -61,15 +67,11 @@ def command(
     """Run the stage NAME by itself; without NAME, list the stages.
 
     An input is a name in the store (as `quickstart/filter:documents`) or a key of 6 or more digits;
-    the output may be left out where only one has the kind that the role takes.
+    the output may be omitted where only one has the kind that the role takes.
     """  # fmt: skip
     if name is None:
         _list_stages(as_json)
         return
-    from artifacts_schema.store import Store
-    from artifacts_schema.store.interim import name_interims
-    from flows.cli.output import print_json
-
     opened = Store.open(store)
     spec = make_spec(opened, name, config, overrides, inputs, profile)
     if write_spec is not None:
@@ -85,70 +87,56 @@ def command(
         print_json({"reused": reused, "manifest": manifest.model_dump(mode="json")})
         return
     echo(f"{'reused' if reused else 'made'} {manifest.stage} {manifest.key}")
-    for output, found in manifest.outputs.items():
-        place = opened.backend.full(opened.payload(manifest, output))
-        echo(f"  {output}  {found.kind}  {found.digest[:12]}  {place}")
+    for label, output in manifest.outputs.items():
+        place = opened.backend.full(opened.payload(manifest, label))
+        echo(f"  {label}  {output.kind}  {output.digest[:12]}  {place}")
 
 
 def make_spec(
-    store: Any,
+    store: Store,
     name: str,
     config: Path | None,
     overrides: tuple[str, ...],
     inputs: tuple[str, ...],
     profile: str | None,
-) -> Any:
-    """The `StageSpec` that the flags describe; UsageError says which flag is wrong."""
-    from flows.recipe.checks import check_stored
-    from flows.recipe.overrides import presets_first, set_of_step
-    from flows.recipe.profile import load_profile
-    from flows.recipe.reading import read_yaml
-    from stages.engine.registry import stage_named
-    from stages.engine.spec import StageSpec
-
+) -> StageSpec:
+    """The spec that the flags describe; UsageError says which flag is wrong."""
     stage = stage_named(name)
     values = read_yaml(config).values if config is not None else {}
-    typed: dict[str, Any] = {}
+    execution: dict[str, Any] = {}
     for text in presets_first(overrides):
-        set_of_step(values, typed, text)
-    references: dict[str, list[Any]] = {}
+        set_step_value(values, execution, text)
+    references: dict[str, list[InputRef]] = {}
     for text in inputs:
-        role, reference = _input(store, stage, text)
+        role, reference = parse_input(store, stage, text)
         references.setdefault(role, []).append(reference)
-    execution = {**load_profile(profile, Path("recipe")).execution(name, {}), **typed}
+    execution = {**load_profile(profile, Path("recipe")).execution(name, {}), **execution}
     where = " ".join([f"stage {name}", *(f"--set {text}" for text in overrides)])
     spec = StageSpec.make(stage, values, references, execution, where=where)
     check_stored(stage, spec.config, spec.inputs, store, where=where)
     return spec
 
 
-def _input(store: Any, stage: Any, text: str) -> tuple[str, Any]:
-    from artifacts_schema.config import did_you_mean
-    from artifacts_schema.errors import UsageError
-    from flows.recipe.reference import stored_input
-
-    flag = f"--input {text}"
-    role, equals, named = text.partition("=")
-    if not equals or not named:
+def parse_input(
+    store: Store, stage: type[Stage], text: str, roles: Collection[str] = ()
+) -> tuple[str, InputRef]:
+    """Role and artifact of `ROLE=REF[:OUTPUT]`; `roles` are those allowed, by default all."""
+    flag, roles = f"--input {text}", roles or stage.inputs
+    role, equals, ref = text.partition("=")
+    if not equals or not ref:
         raise UsageError("expected ROLE=REF", where=flag)
-    if role not in stage.inputs:
-        known = did_you_mean(role, stage.inputs)
+    if role not in roles:
+        known = did_you_mean(role, roles)
         raise UsageError(f"{stage.name} has no input '{role}'{known}", where=flag)
-    return role, stored_input(store, stage, role, named, where=flag)
+    return role, stored_input(store, stage, role, ref, where=flag)
 
 
-def _run(store: Any, spec: Any, force: bool, accept_code: bool) -> tuple[Any, bool]:
-    """The manifest, and whether it stood before."""
-    from artifacts_schema.store.damage import find_committed
-    from flows.cli.progress import shown, stop_on_signals
-    from flows.recipe.execute import run_step
-    from flows.recipe.plan import PlannedStep
-    from stages.engine.registry import stage_named
-
+def _run(store: Store, spec: StageSpec, force: bool, accept_code: bool) -> tuple[Manifest, bool]:
+    """The manifest, and whether it existed before."""
     outputs = stage_named(spec.stage).outputs
-    standing = find_committed(store, spec.stage, spec.key, outputs=outputs).whole
-    if standing is not None and not force:
-        return standing, True
+    existing = find_committed(store, spec.stage, spec.key, outputs=outputs).whole
+    if existing is not None and not force:
+        return existing, True
     step = PlannedStep(
         spec.stage,
         spec.stage,
@@ -160,45 +148,40 @@ def _run(store: Any, spec: Any, force: bool, accept_code: bool) -> tuple[Any, bo
         force=force,
         accept_code=accept_code,
     )
-    with shown() as observer, stop_on_signals() as stopping:
+    with show_progress() as observer, stop_on_signals() as stopping:
         manifest = run_step(store, step, observer=observer, stopping=stopping)
-    return manifest, standing is not None and standing.attempt == manifest.attempt
+    return manifest, existing is not None and existing.attempt == manifest.attempt
 
 
 def _list_stages(as_json: bool) -> None:
-    from flows.cli.output import Column, print_json, print_table
-    from stages.engine.registry import stages
-
-    known = stages()
+    stages = all_stages()
     if as_json:
-        print_json({name: _stage_json(stage) for name, stage in known.items()})
+        print_json({name: _stage_json(stage) for name, stage in stages.items()})
         return
     rows = []
-    for name, stage in known.items():
-        reads = ", ".join(f"{role}{_number(wanted)}" for role, wanted in stage.inputs.items())
-        story = (stage.__doc__ or "").strip().splitlines()
-        rows.append((name, reads or "-", ", ".join(stage.outputs), story[0] if story else ""))
-    columns = [
-        Column(title, wraps=title != "stage") for title in ("stage", "reads", "writes", "does")
-    ]
-    print_table(columns, rows)
+    for name, stage in stages.items():
+        reads = ", ".join(f"{role}{_format_count(many)}" for role, many in stage.inputs.items())
+        summary = (stage.__doc__ or "").strip().partition("\n")[0]
+        rows.append((name, reads or "-", ", ".join(stage.outputs), summary))
+    wrapped = [Column(title, wraps=True) for title in ("reads", "writes", "does")]
+    print_table(["stage", *wrapped], rows)
 
 
-def _stage_json(stage: Any) -> dict[str, Any]:
+def _stage_json(stage: type[Stage]) -> dict[str, Any]:
     return {
         "version": stage.version,
         "reproducible": stage.reproducible,
         "inputs": {
-            role: {"kind": wanted.kind, "least": wanted.least, "most": wanted.most}
-            for role, wanted in stage.inputs.items()
+            role: {"kind": many.kind, "least": many.least, "most": many.most}
+            for role, many in stage.inputs.items()
         },
         "outputs": dict(stage.outputs),
         "config": stage.Config.model_json_schema(),
     }
 
 
-def _number(wanted: Any) -> str:
-    """`` for one, `?` for one or none, `*` for any number, `+` for at least one."""
-    if wanted.most == 1:
-        return "" if wanted.least else "?"
-    return "+" if wanted.least else "*"
+def _format_count(many: Any) -> str:
+    """Nothing for one, `?` for one or none, `*` for any number, `+` for at least one."""
+    if many.most == 1:
+        return "" if many.least else "?"
+    return "+" if many.least else "*"

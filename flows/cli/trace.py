@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import asdict
 
 import click
 
+from artifacts_schema.errors import UsageError
+from artifacts_schema.identity import short
+from artifacts_schema.manifest import Manifest
+from artifacts_schema.store import Store
+from flows.analysis.artifacts import (
+    format_title,
+    open_store,
+    refs_by_artifact,
+    trace_artifact,
+)
+from flows.analysis.training_batches import find_readings, read_batch_documents
 from flows.cli.options import json_option, store_option
+from flows.cli.output import Column, print_json, print_table, size
 
 FILES_SHOWN = 20
 
@@ -26,16 +38,13 @@ FILES_SHOWN = 20
     help="Name the training steps of this run that read a document.",
 )
 @json_option
-def command(
+def trace(
     ref: str, store: str, training_step: int | None, document: str | None, as_json: bool
 ) -> None:
     """Follow an artifact back to the records it came from.
 
     REF is a name in the store, or a key of 6 or more digits.
     """  # fmt: skip
-    from artifacts_schema.errors import UsageError
-    from flows.cli.artifacts import open_store
-
     opened = open_store(store)
     manifest, _ = opened.resolve(ref)
     if training_step is not None and document is not None:
@@ -48,128 +57,62 @@ def command(
         _trace_artifact(opened, manifest, as_json)
 
 
-def _trace_artifact(store: Any, manifest: Any, as_json: bool) -> None:
-    from artifacts_schema.errors import UsageError
-    from artifacts_schema.identity import short
-    from flows.cli.artifacts import collected_parents, names_of, title, with_ancestors
-    from flows.cli.output import print_json, print_table
-
-    found = with_ancestors(store, manifest)
-    gone = collected_parents(store, manifest)
+def _trace_artifact(store: Store, manifest: Manifest, as_json: bool) -> None:
+    trace = trace_artifact(store, manifest)
     if as_json:
-        used = _used(found.values())
-        chain = [_artifact_json(store, one, used) for one in found.values()]
-        print_json({"chain": chain, "collected": [{"stage": s, "key": k} for s, k in gone]})
+        print_json(trace.to_json())
         return
-    names = names_of(store)
+    refs = refs_by_artifact(store)
     rows = []
-    used = _used(found.values())
-    for one in found.values():
-        rows.append((title(one, names), _account(one)))
-        places = _places(store, one, used)
-        rows += [("", place) for place in places[:FILES_SHOWN]]
-        if len(places) > FILES_SHOWN:
-            rows.append(("", f"and {len(places) - FILES_SHOWN} more files (--json lists all)"))
+    for one in trace.chain:
+        rows.append((format_title(one, refs), _format_account(one)))
+        files = trace.files[one.stage, one.key]
+        rows += [("", file) for file in files[:FILES_SHOWN]]
+        if len(files) > FILES_SHOWN:
+            rows.append(("", f"and {len(files) - FILES_SHOWN} more files (--json lists all)"))
     print_table(["made", "account"], rows)
-    if gone:
-        listed = ", ".join(f"{stage} {short(key)}" for stage, key in gone)
-        raise UsageError(f"the chain is broken: {listed} was collected", where=store.url)
+    if trace.collected:
+        names = ", ".join(f"{stage} {short(key)}" for stage, key in trace.collected)
+        raise UsageError(f"the chain is broken: {names} was collected", where=store.url)
 
 
-def _used(manifests: Any) -> set[str]:
-    """Digests of the outputs that some artifact of the chain reads."""
-    return {r.digest for m in manifests for given in m.inputs.values() for r in given}
-
-
-def _artifact_json(store: Any, manifest: Any, used: set[str]) -> dict[str, Any]:
-    return {
-        "stage": manifest.stage,
-        "key": manifest.key,
-        "outputs": {name: output.digest for name, output in manifest.outputs.items()},
-        "inputs": {
-            role: [{"stage": r.stage, "key": r.key, "output": r.output} for r in given]
-            for role, given in manifest.inputs.items()
-        },
-        "conservation": manifest.conservation.model_dump() if manifest.conservation else None,
-        "counts": manifest.counts,
-        "files": _places(store, manifest, used),
-    }
-
-
-def _account(manifest: Any) -> str:
+def _format_account(manifest: Manifest) -> str:
     """Records in and out, or the first counters, or the sizes."""
-    from flows.cli.output import size
-
     account = manifest.conservation
     if account is not None:
         dropped = ", ".join(f"{reason} {n:,}" for reason, n in account.dropped.items())
-        return f"{account.records_in:,} in, {account.out:,} out" + (
-            f" ({dropped})" if dropped else ""
-        )
+        reasons = f" ({dropped})" if dropped else ""
+        return f"{account.records_in:,} in, {account.out:,} out{reasons}"
     if manifest.counts:
         return ", ".join(f"{name} {n:,}" for name, n in list(manifest.counts.items())[:4])
     return size(sum(output.bytes for output in manifest.outputs.values()))
 
 
-def _places(store: Any, manifest: Any, used: set[str]) -> list[str]:
-    """The files of the snapshots that the chain reads: where they lie, or their own names."""
-    from stages.engine.inputs import Input
-
-    lines = []
-    for name, output in manifest.outputs.items():
-        if output.kind != "snapshot" or output.digest not in used:
-            continue
-        listing = Input.of(store, manifest, name, full_check=False).read_json("snapshot.json")
-        locations = store.locations(output.digest)
-        for file in listing["files"]:
-            place = locations.get(file["name"]) or f"{name}/files/{file['name']}"
-            lines.append(f"{listing['name']}: {place}, {file['bytes']:,} bytes")
-    return lines
-
-
-def _trace_batch(store: Any, manifest: Any, step: int, as_json: bool) -> None:
-    from flows.cli.batch_documents import batch_documents
-    from flows.cli.output import Column, print_json, print_table
-
-    rows = batch_documents(store, manifest, step)
+def _trace_batch(store: Store, manifest: Manifest, step: int, as_json: bool) -> None:
+    rows = read_batch_documents(store, manifest, step)
     if as_json:
         print_json({"training_step": step, "pieces": rows})
         return
-    print_table(
-        [
-            Column("row", right=True),
-            "source",
-            "tokens",
-            "language",
-            "document",
-            "content hash",
-            "record",
-        ],
-        [
-            (
-                row["row"],
-                row["source"],
-                f"{row['start']}-{row['start'] + row['length']}",
-                row["language"] or "",
-                row["doc_id"],
-                row["content_hash"],
-                f"{row['snapshot']}: {row['origin_file']} at {row['origin_offset']:,}"
-                if row["snapshot"]
-                else "(collected)",
-            )
-            for row in rows
-        ],
-    )
+    columns = ("source", "tokens", "language", "document", "content hash", "record")
+    cells = [
+        (
+            row["row"],
+            row["source"],
+            f"{row['start']}-{row['start'] + row['length']}",
+            row["language"] or "",
+            row["doc_id"],
+            row["content_hash"],
+            f"{row['snapshot']}: {row['origin_file']} at {row['origin_offset']:,}"
+            if row["snapshot"]
+            else "(collected)",
+        )
+        for row in rows
+    ]
+    print_table([Column("row", right=True), *columns], cells)
 
 
-def _trace_document(store: Any, manifest: Any, doc_id: str, as_json: bool) -> None:
-    from dataclasses import asdict
-
-    from artifacts_schema.errors import UsageError
-    from flows.cli.output import Column, print_json, print_table
-    from flows.cli.training_steps import readings_of
-
-    readings = readings_of(store, manifest, doc_id)
+def _trace_document(store: Store, manifest: Manifest, doc_id: str, as_json: bool) -> None:
+    readings = find_readings(store, manifest, doc_id)
     if as_json:
         print_json({"doc_id": doc_id, "readings": [asdict(reading) for reading in readings]})
         return

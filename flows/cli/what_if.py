@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import shlex
 import time
+from collections.abc import Sequence
 
 import click
 
+from artifacts_schema.store.runs import recorded_recipes
+from flows.analysis.artifacts import format_title, open_store, refs_by_artifact
+from flows.analysis.corpus import Corpus
+from flows.analysis.what_if import (
+    EXCERPT,
+    ChangeReport,
+    Retention,
+    RuleEffect,
+    RulesReport,
+    Sample,
+    SweepReport,
+    WhatIfReport,
+    WhatIfRequest,
+    setting_path,
+)
 from flows.cli.options import json_option, store_option
-from flows.cli.output import echo
+from flows.cli.output import Column, clean, duration, echo, excerpt, print_json, print_table
 
 SAMPLES = 3
+BAR = 10
+"""Characters of a bar that means all documents."""
 
 
 @click.command("what-if")
@@ -34,7 +53,7 @@ SAMPLES = 3
 )
 @store_option
 @json_option
-def command(
+def what_if(
     corpus: str,
     settings: tuple[str, ...],
     sweep: str | None,
@@ -53,24 +72,173 @@ def command(
     ingot what-if quickstart/filter --set 'duplicates.priority=[{by: length}]'
     ingot what-if quickstart/filter --sweep gopher_few_words=10:100:10
     """  # fmt: skip
-    from flows.cli.artifacts import open_store
-    from flows.cli.corpus import Corpus
-    from flows.cli.output import duration, print_json
-    from flows.cli.settings import changed
-    from flows.cli.what_if_told import Asked, ChangeTold, RulesTold, SweepTold, Told
-
     started = time.perf_counter()
-    opened = Corpus.open(open_store(store), corpus)
-    asked = Asked(opened, corpus, changed(opened.config, settings), settings)
-    told: Told
+    request = WhatIfRequest.make(Corpus.open(open_store(store), corpus), settings)
+    report: WhatIfReport
     if sweep is not None:
-        told = SweepTold(asked, sweep)
+        report = SweepReport(request, sweep)
     else:
-        told = ChangeTold(asked, samples) if settings else RulesTold(asked)
+        report = ChangeReport(request, samples) if settings else RulesReport(request)
     if as_json:
-        print_json(told.to_json())
+        print_json(report.to_json())
         return
-    told.print()
-    documents = told.decisions * len(asked.before.kept)
+    _print_head(request)
+    if isinstance(report, SweepReport):
+        _print_sweep(report)
+    elif isinstance(report, ChangeReport):
+        _print_change(report, corpus)
+    elif isinstance(report, RulesReport):
+        _print_rules(report)
+    documents = report.decisions * len(request.before.kept)
     seconds = duration(time.perf_counter() - started)
     echo(f"\n{documents:,} decisions in {seconds}; nothing was run or written")
+
+
+def _print_head(request: WhatIfRequest) -> None:
+    corpus = request.corpus
+    echo(format_title(corpus.manifest, refs_by_artifact(corpus.store)))
+    if request.deviations:
+        echo(
+            f"note: the program that made it decided {request.deviations:,} documents differently; "
+            "before is what this one decides"
+        )
+
+
+def _print_rules(report: RulesReport) -> None:
+    echo()
+    print_table(
+        [
+            Column("rule", wraps=True),
+            Column("a document stays where", wraps=True),
+            *_number_columns("fail", "it alone"),
+        ],
+        [
+            (row["rule"], row["stays"], f"{row['failing']:,}", f"{row['failing_alone']:,}")
+            for row in report.rows
+        ],
+    )
+    echo("\nchange one with --set RULE=VALUE")
+
+
+def _print_change(report: ChangeReport, corpus: str) -> None:
+    echo()
+    _print_amounts(report)
+    if len(report.by_source) > 1:
+        echo()
+        _print_sources(report.by_source)
+    if not any(report.effects.values()):
+        echo("\nthe same documents stay")
+        return
+    echo()
+    _print_effects(report.effects)
+    for way, samples in report.samples.items():
+        for sample in samples:
+            _print_sample(way, sample)
+    recipe, _, step = corpus.removeprefix("@").partition(":")[0].rpartition("/")
+    if recipe in recorded_recipes(report.request.corpus.store):
+        paths = (f"{step}.{setting_path(text)}" for text in report.request.settings)
+        sets = " ".join(f"--set {shlex.quote(path)}" for path in paths)
+        echo(f"\nkeep it: ingot run {recipe} --through {step} {sets}")
+
+
+def _print_amounts(report: ChangeReport) -> None:
+    """Documents, characters and tokens before and after."""
+    tokens, rows = report.request.tokens, []
+    for name in ("documents", "characters", "tokens"):
+        total, before, after = (getattr(amount, name) for amount in report.total[1:])
+        if total is None:
+            continue
+        estimated = name == "tokens" and tokens is not None and not tokens.counted.all()
+        label = f"{name}, about" if estimated else name
+        shares = [f"{part / max(1, total):.1%}" for part in (before, after)]
+        parts = (f"{before:,}", shares[0], f"{after:,}", shares[1])
+        rows.append((label, f"{total:,}", *parts, f"{after - before:+,}"))
+    print_table(["", *_number_columns("of", "before", "", "after", "", "change")], rows)
+    if tokens is None:
+        echo("tokens: no tokenizer read this corpus")
+        return
+    is_partial = tokens.counted.any() and (report.change.gained & ~tokens.counted).any()
+    note = "; of those gained, as their source's tokens per character" if is_partial else ""
+    echo(f"tokens: {tokens.origin}{note}")
+
+
+def _print_sources(by_source: Sequence[Retention]) -> None:
+    rows = [
+        (
+            one.source,
+            f"{one.total.documents:,}",
+            f"{one.before.documents:,}",
+            f"{one.after.documents:,}",
+            f"{one.after.documents - one.before.documents:+,}",
+            f"{one.after.characters - one.before.characters:+,}",
+        )
+        for one in by_source
+    ]
+    headings = ("documents", "before", "after", "change", "in characters")
+    print_table(["source", *_number_columns(*headings)], rows)
+
+
+def _print_effects(effects: dict[str, list[RuleEffect]]) -> None:
+    """One line for each rule that documents are gained from or lost to."""
+    rows = [
+        (way, f"{one.documents:,}", one.reason, _format_values(one), _format_bounds(one))
+        for way, group in effects.items()
+        for one in group
+    ]
+    documents, *numbers = _number_columns("documents", "values", "threshold")
+    print_table(["", documents, "rule", *numbers], rows)
+
+
+def _print_sample(way: str, sample: Sample) -> None:
+    value = "" if sample.value is None else f" {_format_number(sample.value)}"
+    echo(f"\n{way} {sample.doc_id}  {sample.rule}{value}")
+    for line in (sample.url, sample.text):
+        if line:
+            echo(f"  {excerpt(line, EXCERPT)}")
+
+
+def _print_sweep(report: SweepReport) -> None:
+    threshold = "" if report.threshold is None else f", now {_format_number(report.threshold)}"
+    echo(f"{report.name}{threshold}; {report.documents:,} documents\n")
+    rows = []
+    for value, kept in report.rows:
+        share = kept.documents / max(1, report.documents)
+        cells = [_format_number(value), f"{kept.documents:,}", f"{share:.1%}", _format_bar(share)]
+        cells.append(f"{kept.characters:,}")
+        rows.append([*cells, *([f"{kept.tokens:,}"] if kept.tokens is not None else [])])
+    headings = ["characters", *(["tokens"] if report.request.tokens is not None else [])]
+    print_table(
+        [*_number_columns("threshold", "documents", "kept"), "", *_number_columns(*headings)], rows
+    )
+
+
+def _number_columns(*headings: str) -> list[Column]:
+    """On a narrow terminal, numbers wrap to the next line; none is cut."""
+    return [Column(heading, right=True, wraps=True) for heading in headings]
+
+
+def _format_bar(share: float) -> str:
+    """A share as a bar of `BAR` characters, to an eighth of one."""
+    eighths = round(share * BAR * 8)
+    return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
+
+
+def _format_values(effect: RuleEffect) -> str:
+    if effect.least is None or effect.most is None:
+        return ""
+    least, most = _format_number(effect.least), _format_number(effect.most)
+    return least if least == most else f"{least} to {most}"
+
+
+def _format_bounds(effect: RuleEffect) -> str:
+    before, after = (
+        "none" if bound is None else _format_number(bound)
+        for bound in (effect.before, effect.after)
+    )
+    if before == after:
+        return "" if effect.before is None else before
+    return f"{before} → {after}"
+
+
+def _format_number(value: float) -> str:
+    return clean(f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}")

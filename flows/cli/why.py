@@ -1,29 +1,38 @@
-"""`ingot why DOC_OR_URL`: what became of a document, and why."""
+"""`ingot why DOC_OR_URL`: the history of a document, and the reasons for it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
 
+from artifacts_schema.manifest import Manifest
+from flows.analysis.artifacts import format_title, list_in_scope, open_store, refs_by_artifact
+from flows.analysis.why import DocumentHistory, DocumentRow, read_histories
 from flows.cli.options import json_option, store_option
-from flows.cli.output import echo
+from flows.cli.output import echo, excerpt, format_value, print_fields, print_json
 
 SIGNALS_SHOWN = 5
 PIECES_SHOWN = 5
-COPIES_SHOWN = 5
+DUPLICATES_SHOWN = 5
+HITS_SHOWN = 5
+
+Lines = list[tuple[str, str]]
+"""Label and text."""
 
 
 @click.command("why")
 @click.argument("document", metavar="DOC_OR_URL")
 @store_option
-@click.option("--in", "prefix", metavar="REF", help="Search only what refs of this beginning name.")
+@click.option(
+    "--in", "prefix", metavar="REF", help="Search only what refs beginning with this name."
+)
 @click.option("--all", "everything", is_flag=True, help="Search artifacts without a name too.")
 @click.option("--signals", "all_signals", is_flag=True, help="Show every signal.")
 @json_option
-def command(
+def why(
     document: str,
     store: str,
     prefix: str | None,
@@ -36,82 +45,63 @@ def command(
     DOC_OR_URL is a document's id, 6 or more digits of it, or its address (or a part of it); or the
     id of a conversation or preference pair.
     """
-    from flows.cli.artifacts import in_scope, names_of, open_store, title
-    from flows.cli.document_chain import document_chains
-    from flows.cli.output import print_fields, print_json
-
     opened = open_store(store)
-    chains = document_chains(opened, in_scope(opened, prefix, everything=everything), document)
+    manifests = list_in_scope(opened, prefix, everything=everything)
+    histories = read_histories(opened, manifests, document)
     if as_json:
-        print_json({"documents": [chain.to_json() for chain in chains]})
+        print_json({"documents": [history.to_json() for history in histories]})
         return
-    names = names_of(opened)
-    for number, chain in enumerate(chains):
+    refs = refs_by_artifact(opened)
+    for number, history in enumerate(histories):
         if number:
             echo()
-        echo(f"document {chain.doc_id}")
-        told = _Telling(chain, all_signals, lambda manifest: title(manifest, names))
-        print_fields([(f"  {name}", text) for name, text in told.lines()])
+        echo(f"document {history.doc_id}")
+        text = _HistoryText(history, all_signals, lambda manifest: format_title(manifest, refs))
+        print_fields([(f"  {label}", line) for label, line in text.lines()])
 
 
-class _Telling:
-    """A chain as names and sentences."""
+class _HistoryText:
+    """A document's history as labels and sentences."""
 
-    def __init__(self, chain: Any, all_signals: bool, title: Callable[[Any], str]) -> None:
-        self.chain, self.all_signals, self.title = chain, all_signals, title
+    def __init__(
+        self, history: DocumentHistory, all_signals: bool, title: Callable[[Manifest], str]
+    ) -> None:
+        self.history, self.all_signals, self.title = history, all_signals, title
 
-    def lines(self) -> list[tuple[str, str]]:
-        """What is told, in the order of the pipeline."""
-        tell = {
-            **dict.fromkeys(("documents", "conversations", "preferences"), self._documents),
-            "rejected": self._rejected,
-            "signals": self._signals,
-            "views": self._views,
-            "duplicates": self._duplicates,
-            "contamination": self._contamination,
-            "exclusions": self._exclusions,
-            "ledger": self._ledger,
-            "corpus": self._corpus,
-            "token_shards": self._tokens,
+    def lines(self) -> Lines:
+        """All lines, in the order of the pipeline."""
+        renderers: dict[str, Callable[[dict[str, Any], DocumentRow], Lines]] = {
+            **dict.fromkeys(("documents", "conversations", "preferences"), _render_documents),
+            "rejected": _render_rejected,
+            "signals": self._render_signals,
+            "views": _render_views,
+            "duplicates": self._render_duplicates,
+            "contamination": _render_contamination,
+            "exclusions": lambda values, row: [("excluded", values["reason"])],
+            "ledger": _render_ledger,
+            "corpus": _render_corpus,
+            "token_shards": _render_tokens,
         }
-        lines: list[tuple[str, str]] = list(self._origin())
-        for sighting in self.chain.sightings:
-            for name, text in tell[sighting.kind](sighting.values, sighting):
-                whose = f"{self.title(sighting.manifest)}: " if name else ""
-                lines.append((name, f"{whose}{text}"))
-        pieces = len(self.chain.of("token_shards"))
-        if pieces > PIECES_SHOWN:
-            lines.append(("", f"and {pieces - PIECES_SHOWN} more pieces (--json lists all)"))
+        lines = _render_origin(self.history.rows[0].values)
+        pieces = self.history.select("token_shards")
+        hidden = pieces[PIECES_SHOWN:]
+        for row in self.history.rows:
+            if row in hidden:
+                continue
+            for label, text in renderers[row.kind](row.values, row):
+                artifact = f"{self.title(row.manifest)}: " if label else ""
+                lines.append((label, f"{artifact}{text}"))
+        if hidden:
+            lines.append(("", f"and {len(hidden)} more pieces (--json lists all)"))
         return lines
 
-    def _origin(self) -> list[tuple[str, str]]:
-        """Address, title and record, as the first table that knows the document tells them."""
-        from flows.cli.output import excerpt
-
-        values = self.chain.sightings[0].values
-        if "origin_offset" not in values:
-            told = [("data set", values["source"]), ("begins", excerpt(values["excerpt"]))]
-            return [(name, text) for name, text in told if text]
-        end = values["origin_offset"] + values["origin_length"]
-        record = (
-            f"{values['snapshot']}: {values['origin_file']}, "
-            f"bytes {values['origin_offset']:,} to {end:,}"
-        )
-        told = [("address", values.get("url")), ("title", excerpt(values.get("title") or ""))]
-        told += [("date", values.get("date")), ("language", values.get("language"))]
-        told += [("record", record), ("begins", excerpt(values.get("excerpt") or ""))]
-        return [(name, text) for name, text in told if text]
-
-    def _documents(self, values: dict[str, Any], seen: Any) -> list[tuple[str, str]]:
-        return [("read", f"{seen.path} row {seen.row}, {values['characters']:,} characters")]
-
-    def _rejected(self, values: dict[str, Any], seen: Any) -> list[tuple[str, str]]:
-        detail = f" ({values['detail']})" if values["detail"] else ""
-        return [("turned away", f"{values['reason']}{detail}")]
-
-    def _signals(self, values: dict[str, Any], seen: Any) -> list[tuple[str, str]]:
-        failed = [f for s in self.chain.of("ledger") for f in s.values["failures"]]
-        decisive = {failure["signal"] for failure in failed}
+    def _render_signals(self, values: dict[str, Any], row: DocumentRow) -> Lines:
+        """The first few signals, and those behind a failed rule."""
+        decisive = {
+            failure["signal"]
+            for ledger in self.history.select("ledger")
+            for failure in ledger.values["failures"]
+        }
         known = [(name, value) for name, value in values.items() if value is not None]
         chosen = [
             (name, value)
@@ -119,109 +109,130 @@ class _Telling:
             if self.all_signals or place < SIGNALS_SHOWN or name in decisive
         ]
         rest = f" and {len(known) - len(chosen)} more" if len(chosen) < len(known) else ""
-        return [("signals", ", ".join(f"{name} {_shown(v)}" for name, v in chosen) + rest)]
+        text = ", ".join(f"{name} {format_value(value)}" for name, value in chosen)
+        return [("signals", text + rest)]
 
-    def _views(self, values: dict[str, Any], seen: Any) -> list[tuple[str, str]]:
-        """Spans by view and label; what a view cuts and what it replaces is one number."""
-        lines = []
-        for view in sorted({span["view"] for span in values["spans"]}):
-            spans = [span for span in values["spans"] if span["view"] == view]
-            labels = Counter(span["label"] for span in spans)
-            told = ", ".join(f"{label} {count:,}" for label, count in sorted(labels.items()))
-            characters = sum(span["end"] - span["start"] for span in spans)
-            lines.append(("edits", f"{view}: {told} ({characters:,} characters)"))
-        return lines
+    def _render_duplicates(self, values: dict[str, Any], row: DocumentRow) -> Lines:
+        same = values["mates"]
+        parts = []
+        if same["normalised"]:
+            identical = "all" if same["raw"] == same["normalised"] else f"{same['raw']:,}"
+            ids = _shorten(same["doc_ids"], same["normalised"])
+            parts.append(f"{same['normalised']:,} of the same text, {identical} to the byte: {ids}")
+        elif values["exact_class"] != self.history.doc_id:
+            parts.append(f"same text as {values['exact_class']}")
+        partners = values["partners"]
+        pairs = _shorten([_format_partner(pair) for pair in partners], len(partners))
+        parts.append(f"{len(partners)} near: {pairs}" if partners else "no near copy listed")
+        return [("copies", "; ".join(parts))]
 
-    def _duplicates(self, values: dict[str, Any], seen: Any) -> list[tuple[str, str]]:
-        exact, mates = values["exact_class"], values["mates"]
-        told = []
-        if mates["normalised"]:
-            raw = mates["raw"]
-            to_the_byte = f", {'all' if raw == mates['normalised'] else f'{raw:,}'} to the byte"
-            names = ", ".join(mates["doc_ids"][:COPIES_SHOWN])
-            more = ", …" if mates["normalised"] > COPIES_SHOWN else ""
-            told.append(f"{mates['normalised']:,} of the same text{to_the_byte}: {names}{more}")
-        elif exact != self.chain.doc_id:
-            told.append(f"same text as {exact}")
-        pairs = [_near(pair) for pair in values["partners"][:COPIES_SHOWN]]
-        more = ", …" if len(values["partners"]) > COPIES_SHOWN else ""
-        near = f"{len(values['partners'])} near: {', '.join(pairs)}{more}"
-        told.append(near if pairs else "no near copy listed")
-        return [("copies", "; ".join(told))]
 
-    def _contamination(self, values: dict[str, Any], seen: Any) -> list[tuple[str, str]]:
-        if not values["hits"]:
-            return [("benchmarks", "no n-gram shared")]
-        hits = [
-            f"{h['benchmark']} {h['item_id']} ({h['ngrams']}"
-            + (f", {h['role'] or 'tools'} in {h['place']})" if "place" in h else ")")
-            for h in values["hits"][:5]
+def _render_origin(values: dict[str, Any]) -> Lines:
+    """Address, title and record, by the first table that has the document."""
+    lines: list[tuple[str, str | None]]
+    if "origin_offset" not in values:
+        lines = [("data set", values["source"]), ("begins", excerpt(values["excerpt"]))]
+    else:
+        end = values["origin_offset"] + values["origin_length"]
+        record = (
+            f"{values['snapshot']}: {values['origin_file']}, "
+            f"bytes {values['origin_offset']:,} to {end:,}"
+        )
+        lines = [
+            ("address", values.get("url")),
+            ("title", excerpt(values.get("title") or "")),
+            ("date", values.get("date")),
+            ("language", values.get("language")),
+            ("record", record),
+            ("begins", excerpt(values.get("excerpt") or "")),
         ]
-        shared = f"{values['ngrams_hit']:,} of {values['ngrams']:,} n-grams shared"
-        return [("benchmarks", f"{shared}: {', '.join(hits)}")]
-
-    def _exclusions(self, values: dict[str, Any], seen: Any) -> list[tuple[str, str]]:
-        return [("excluded", values["reason"])]
-
-    def _ledger(self, values: dict[str, Any], seen: Any) -> list[tuple[str, str]]:
-        if values["verdict"] == "kept":
-            return [("verdict", f"kept, {values['edits']} edits")]
-        first, *others = values["failures"]
-        partner = f", kept partner {values['partner']}" if values["partner"] else ""
-        partner += f": {_linked(values['link'])}" if values["link"] else ""
-        lines = [("verdict", f"dropped by {_failed(first)}{partner}")]
-        return lines + [("", f"also fails {_failed(failure)}") for failure in others]
-
-    def _corpus(self, values: dict[str, Any], seen: Any) -> list[tuple[str, str]]:
-        return [("corpus", f"{seen.path} row {seen.row}, {values['characters']:,} characters")]
-
-    def _tokens(self, values: dict[str, Any], seen: Any) -> list[tuple[str, str]]:
-        if seen in self.chain.of("token_shards")[PIECES_SHOWN:]:
-            return []
-        shard = seen.path.removesuffix(".index.parquet")
-        start, length = values["start"], values["length"]
-        within = values["document_start"]
-        return [
-            (
-                "tokens",
-                f"{seen.output} {shard} sequence {values['sequence']}, tokens {start} to "
-                f"{start + length} (the document's {within} to {within + length})",
-            )
-        ]
+    return [(label, text) for label, text in lines if text]
 
 
-def _near(pair: dict[str, Any]) -> str:
+def _render_documents(values: dict[str, Any], row: DocumentRow) -> Lines:
+    return [("read", f"{row.path} row {row.row}, {values['characters']:,} characters")]
+
+
+def _render_corpus(values: dict[str, Any], row: DocumentRow) -> Lines:
+    return [("corpus", f"{row.path} row {row.row}, {values['characters']:,} characters")]
+
+
+def _render_rejected(values: dict[str, Any], row: DocumentRow) -> Lines:
+    detail = f" ({values['detail']})" if values["detail"] else ""
+    return [("rejected", f"{values['reason']}{detail}")]
+
+
+def _render_views(values: dict[str, Any], row: DocumentRow) -> Lines:
+    """Spans by view and label; cut and replaced spans are counted together."""
+    lines = []
+    for view in sorted({span["view"] for span in values["spans"]}):
+        spans = [span for span in values["spans"] if span["view"] == view]
+        labels = Counter(span["label"] for span in spans)
+        text = ", ".join(f"{label} {count:,}" for label, count in sorted(labels.items()))
+        characters = sum(span["end"] - span["start"] for span in spans)
+        lines.append(("edits", f"{view}: {text} ({characters:,} characters)"))
+    return lines
+
+
+def _render_contamination(values: dict[str, Any], row: DocumentRow) -> Lines:
+    if not values["hits"]:
+        return [("benchmarks", "no n-gram shared")]
+    hits = [
+        f"{hit['benchmark']} {hit['item_id']} ({hit['ngrams']}"
+        + (f", {hit['role'] or 'tools'} in {hit['place']})" if "place" in hit else ")")
+        for hit in values["hits"][:HITS_SHOWN]
+    ]
+    shared = f"{values['ngrams_hit']:,} of {values['ngrams']:,} n-grams shared"
+    return [("benchmarks", f"{shared}: {', '.join(hits)}")]
+
+
+def _render_ledger(values: dict[str, Any], row: DocumentRow) -> Lines:
+    if values["verdict"] == "kept":
+        return [("verdict", f"kept, {values['edits']} edits")]
+    first, *others = values["failures"]
+    partner = f", kept partner {values['partner']}" if values["partner"] else ""
+    partner += f": {_format_link(values['link'])}" if values["link"] else ""
+    lines = [("verdict", f"dropped by {_format_failure(first)}{partner}")]
+    return lines + [("", f"also fails {_format_failure(failure)}") for failure in others]
+
+
+def _render_tokens(values: dict[str, Any], row: DocumentRow) -> Lines:
+    shard = row.path.removesuffix(".index.parquet")
+    start, length, within = values["start"], values["length"], values["document_start"]
+    text = (
+        f"{row.output} {shard} sequence {values['sequence']}, tokens {start} to {start + length} "
+        f"(the document's {within} to {within + length})"
+    )
+    return [("tokens", text)]
+
+
+def _shorten(texts: Sequence[str], count: int) -> str:
+    """The first few of `count` texts."""
+    return ", ".join(texts[:DUPLICATES_SHOWN]) + (", …" if count > DUPLICATES_SHOWN else "")
+
+
+def _format_partner(pair: dict[str, Any]) -> str:
     """A partner with its similarity."""
     similarity = pair["similarity"]
     return f"{pair['doc_id']} {'not verified' if similarity is None else f'{similarity:.2f}'}"
 
 
-def _linked(link: dict[str, Any]) -> str:
-    """What makes two documents copies, in words."""
+def _format_link(link: dict[str, Any]) -> str:
+    """What makes two documents duplicates, in words."""
     if link["exact"] is not None:
         return "same text to the byte" if link["exact"] == "raw" else "same text once normalised"
-    found = "found through a third document"
-    agreed = found if link["band"] < 0 else f"agreed in band {link['band']}"
+    band = f"agreed in band {link['band']}"
+    evidence = "found through a third document" if link["band"] < 0 else band
     if link["similarity"] is None:
-        return f"not verified, {agreed}"
+        return f"not verified, {evidence}"
     measures = (f"{name} {link[name]:.2f}" for name in ("similarity", "containment"))
-    return f"{', '.join(measures)}, {agreed}"
+    return f"{', '.join(measures)}, {evidence}"
 
 
-def _failed(failure: dict[str, Any]) -> str:
+def _format_failure(failure: dict[str, Any]) -> str:
     """`gopher_few_words: words 12, threshold 50`, as far as it is known."""
     signal = f"{failure['signal']} " if failure["signal"] else ""
-    value = f": {signal}{_shown(failure['value'])}" if failure["value"] is not None else ""
+    value = f": {signal}{format_value(failure['value'])}" if failure["value"] is not None else ""
     threshold = failure["threshold"]
-    bound = f", threshold {_shown(threshold)}" if threshold is not None else ""
+    bound = f", threshold {format_value(threshold)}" if threshold is not None else ""
     return f"{failure['rule']}{value}{bound}"
-
-
-def _shown(value: Any) -> str:
-    return (
-        f"{value:,.4g}"
-        if isinstance(value, float)
-        else f"{value:,}"
-        if isinstance(value, int)
-        else str(value)
-    )

@@ -1,49 +1,190 @@
-"""The flows that Prefect knows: a whole recipe, and a spec that another process wrote.
+"""The flows that Prefect knows: a recipe, a spec from another process, a single stage's form.
 
-The flow of a single stage's form is made in `stage_flow`.
+`PrefectObserver` shows a run: a task for each step, and its results as artifacts. Prefect binds the
+parameters of a run to the signature of the flow, so each stage has a flow of its own, made when
+Prefect asks this module for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import partial
+from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Any, cast
 
-from prefect import flow
+import httpx
+from prefect import flow, get_run_logger
+from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
+from prefect.flows import Flow
+from prefect.futures import PrefectFuture
 from prefect.runtime import flow_run
 from prefect.task_runners import ThreadPoolTaskRunner
 
+from artifacts_schema.errors import IngotError, UsageError
 from artifacts_schema.identity import short
+from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
-from artifacts_schema.store.runs import runs
-from flows.orchestration.forms import request_of
-from flows.orchestration.pages import made_by
-from flows.orchestration.shown import Shown
-from flows.recipe.execute import execute, run_step
-from flows.recipe.observer import Observer, Several
+from artifacts_schema.store.runs import load_runs
+from flows.orchestration.forms import (
+    NAME_FIELD,
+    STAGE_PREFIX,
+    list_inputs,
+    request_from,
+    stage_form,
+    stage_spec,
+)
+from flows.orchestration.reports import publish_report
+from flows.orchestration.ui import (
+    AWAY,
+    Made,
+    StepEnd,
+    StepMessages,
+    artifact_key,
+    committed_steps,
+    follow_step,
+    funnel_page,
+    lineage_page,
+    loss_page,
+    plan_rows,
+    scores_page,
+)
+from flows.recipe.execute import Job, execute, run_step, start_here
+from flows.recipe.observers import Observer
 from flows.recipe.pipeline import Pipeline
-from flows.recipe.plan import PlannedStep
+from flows.recipe.plan import Plan, PlannedStep
+from stages.engine.page import Artifact
+from stages.engine.protocol import stage_named
 from stages.engine.spec import StageSpec
 
+
+@dataclass
+class PrefectObserver(Observer):
+    """Shows a run in Prefect; `scope` is part of the keys of its artifacts."""
+
+    scope: str
+    queues: dict[str, StepMessages] = field(default_factory=dict)
+    futures: list[PrefectFuture[Any]] = field(default_factory=list)
+    """Kept, because Prefect warns about futures that are garbage-collected."""
+    is_planned: bool = False
+    is_away: bool = False
+    """Whether the API stopped answering during the run."""
+
+    def dispatch(self, store: Store, step: PlannedStep) -> Job:
+        """Start the child process, and a task that shows it."""
+        job = start_here(store, step)
+        messages = self.queues[step.instance] = StepMessages()
+        try:
+            self.futures.append(
+                follow_step.submit(
+                    step.instance, step.stage, step.key or "", step.cause, self.scope, messages
+                )
+            )
+        except AWAY as error:
+            _log().warning("step %s runs, but is not shown: %s", step.instance, error)
+        return job
+
+    def planned(self, plan: Plan) -> None:
+        """Publish the first plan; later ones follow from the events."""
+        if not self.is_planned:
+            self.is_planned = True
+            self.publish_plan(plan.steps, plan.summary())
+
+    def event(self, step: PlannedStep, event: dict[str, Any]) -> None:
+        """Send an event to the step's task."""
+        self.queues[step.instance].put(event)
+
+    def finished(self, step: PlannedStep, manifest: Manifest, seconds: float) -> None:
+        """End the step's task."""
+        self.queues[step.instance].put(StepEnd(counts=manifest.counts))
+
+    def failed(self, step: PlannedStep, error: IngotError) -> None:
+        """Fail the step's task with the step's own error."""
+        self.queues[step.instance].put(StepEnd(error))
+
+    def publish_plan(self, steps: Sequence[PlannedStep], summary: str) -> None:
+        """Publish the action of each step and its cause."""
+        self._publish(
+            "plan", lambda key: create_table_artifact(plan_rows(steps), key, description=summary)
+        )
+
+    def publish_results(self, store: Store, made: Sequence[Made], report: str) -> None:
+        """Publish the results of a run: funnel, lineage, losses, evaluations, and its report.
+
+        `report` is what `ingot report` takes. What cannot be shown is logged and skipped.
+        """
+        if any(manifest.conservation is not None for _, manifest in made):
+            self._page("funnel", lambda: funnel_page(made), "Documents by step")
+        self._page("lineage", lambda: lineage_page(made), "What each artifact was made of")
+        for instance, manifest in made:
+            kinds = {output.kind for output in manifest.outputs.values()}
+            stage, artifact = manifest.stage, Artifact(store, manifest)
+            if "evaluation" in kinds:
+                render = partial(scores_page, stage, artifact)
+                self._page(f"evaluation-{instance}", render, f"Scores: {instance}")
+            # A step that this run trained has a task that drew its loss.
+            if "training_run" in kinds and instance not in self.queues:
+                self._page(
+                    f"loss-{instance}", partial(loss_page, stage, artifact), f"Loss: {instance}"
+                )
+
+        def link(key: str) -> None:
+            file, address = publish_report(store, report)
+            _log().info("report: %s", address or file)
+            if address is not None:
+                create_link_artifact(
+                    address, link_text=f"report of {report}", key=key, description="Report"
+                )
+
+        self._publish("report", link)
+
+    def _page(self, name: str, render: Callable[[], str | None], description: str) -> None:
+        def create(key: str) -> None:
+            if (markdown := render()) is not None:
+                create_markdown_artifact(markdown, key, description=description)
+
+        self._publish(name, create)
+
+    def _publish(self, name: str, create: Callable[[str], Any]) -> None:
+        """Make an artifact of this run; a failure is logged and does not fail the run."""
+        if self.is_away:
+            return  # Each attempt would take its seconds of retries.
+        first, _, rest = name.partition("-")
+        try:
+            create(artifact_key(f"{first}-{self.scope}-{rest}"))
+        except Exception as error:
+            self.is_away = isinstance(error, httpx.HTTPError)
+            _log().warning("%s is not shown in the UI: %s: %s", name, type(error).__name__, error)
+
+
+def _log() -> logging.Logger | logging.LoggerAdapter[Any]:
+    try:
+        return get_run_logger()
+    except RuntimeError:
+        return logging.getLogger(__name__)
+
+
 TAG = "ingot"
-"""On every flow run of ours, so that an automation can mean ours and nobody else's."""
-_also_told: ContextVar[tuple[Observer, ...]] = ContextVar("also_told", default=())
+"""Tag of every flow run of Ingot, so that automations can select them."""
+_extra_observers: ContextVar[tuple[Observer, ...]] = ContextVar("extra_observers", default=())
 _jobs: ContextVar[int | None] = ContextVar("jobs", default=None)
 
 
 def run_name(name: str) -> str:
-    """`name #3f2a`: the end of Prefect's own id tells runs of one name apart."""
+    """`name #3f2a`: the end of Prefect's id distinguishes runs of one name."""
     return f"{name} #{str(flow_run.id)[-4:]}" if flow_run.id else name
 
 
 def _pipeline_name() -> str:
-    given = flow_run.parameters
-    name = Path(str(given.get("recipe", "recipe"))).stem
-    for word, field in (("from", "start"), ("through", "through")):
-        if given.get(field):
-            name += f" {word} {given[field]}"
+    parameters = flow_run.parameters
+    name = Path(str(parameters.get("recipe", "recipe"))).stem
+    for word, key in (("from", "start"), ("through", "through")):
+        if parameters.get(key):
+            name += f" {word} {parameters[key]}"
     return run_name(name)
 
 
@@ -65,7 +206,7 @@ def pipeline(
     strict_code: bool = False,
     accept_code: bool = False,
 ) -> dict[str, str]:
-    """Bring a recipe up to date in a store; returns the key that each step came to.
+    """Bring a recipe up to date in a store; returns the key of each step.
 
     Args:
         recipe: name of a recipe that comes with Ingot, or path of a YAML file.
@@ -74,30 +215,19 @@ def pipeline(
         overrides: changes such as `filter.duplicates.threshold=0.7`.
         start: first step to run.
         through: last step to run.
-        force: steps to run although their artifact stands.
-        strict_code: run steps anew whose program changed at an equal version.
-        accept_code: go on from checkpoints that another program left of the same key.
+        force: steps to run even if their artifact exists.
+        strict_code: rerun steps whose program changed at an equal version.
+        accept_code: continue from checkpoints that another program left under the same key.
     """
-    asked = {
-        "recipe": recipe,
-        "store": store,
-        "profile": profile,
-        "overrides": overrides or [],
-        "start": start,
-        "through": through,
-        "force": force or [],
-        "strict_code": strict_code,
-        "accept_code": accept_code,
-    }
-    bound = Pipeline.open(request_of(asked))
-    shown = Shown(bound.name)
-    told = Several((*_also_told.get(), shown))
+    bound = Pipeline.open(request_from(locals()))
+    observer = PrefectObserver(bound.name)
+    observers = (*_extra_observers.get(), observer)
     try:
-        final = execute(bound, dispatch=shown.dispatch, observer=told, jobs=_jobs.get())
+        final = execute(bound, dispatch=observer.dispatch, observers=observers, jobs=_jobs.get())
     except Exception:
-        _publish(shown, bound)
+        _publish(observer, bound)
         raise
-    _publish(shown, bound)
+    _publish(observer, bound)
     return {step.instance: short(step.key or "") for step in final.steps}
 
 
@@ -110,39 +240,76 @@ def spec(stage: str, store: str, spec_uri: str, expected_key: str) -> dict[str, 
         stage: name of the stage.
         store: URL or folder of the store.
         spec_uri: path or URL of the stage spec (JSON), as `ingot stage --write-spec` makes it.
-        expected_key: the key that the one who asked has computed; its first 8 digits or more.
+        expected_key: the key that the caller computed; its first 8 digits or more.
     """
     import fsspec
 
     with fsspec.open(spec_uri, "rb") as file:
-        found = StageSpec.from_json(file.read(), where=spec_uri)
-    found.check_key(expected_key)
-    return run_spec(Store.open(store, create=False), found)
+        stage_spec = StageSpec.from_json(file.read(), where=spec_uri)
+    stage_spec.check_key(expected_key)
+    return run_spec(Store.open(store, create=False), stage_spec)
 
 
 def run_spec(store: Store, spec: StageSpec) -> dict[str, str]:
     """Run one stage and show it; returns the digest of each output."""
-    step = PlannedStep(spec.stage, spec.stage, spec.stage, "run", "asked for", spec.key, spec)
-    shown = Shown("stage")
-    shown.publish_plan([step], f"{spec.stage} {short(spec.key)}")
-    manifest = run_step(store, step, dispatch=shown.dispatch, observer=shown)
-    shown.publish_results(store, [(spec.stage, manifest)], manifest.key)
-    return {output: short(found.digest) for output, found in manifest.outputs.items()}
+    step = PlannedStep(spec.stage, spec.stage, spec.stage, "run", "requested", spec.key, spec)
+    observer = PrefectObserver("stage")
+    observer.publish_plan([step], f"{spec.stage} {short(spec.key)}")
+    manifest = run_step(store, step, dispatch=observer.dispatch, observer=observer)
+    observer.publish_results(store, [(spec.stage, manifest)], manifest.key)
+    return {name: short(output.digest) for name, output in manifest.outputs.items()}
 
 
 @contextmanager
-def told_also(observer: Observer | None, jobs: int | None) -> Iterator[None]:
-    """While this lasts, `observer` hears what the flow's own observer hears."""
-    tokens = (_also_told.set((observer,) if observer else ()), _jobs.set(jobs))
+def extra_observer(observer: Observer | None, jobs: int | None) -> Iterator[None]:
+    """While active, a flow also notifies `observer` and runs at most `jobs` steps at once."""
+    tokens = (_extra_observers.set((observer,) if observer else ()), _jobs.set(jobs))
     try:
         yield
     finally:
-        _also_told.reset(tokens[0])
+        _extra_observers.reset(tokens[0])
         _jobs.reset(tokens[1])
 
 
-def _publish(shown: Shown, bound: Pipeline) -> None:
-    """What stands now, as artifacts; the report is of the run that was written down last."""
-    newest = next(runs(bound.store, bound.name), None)
+def _publish(observer: PrefectObserver, bound: Pipeline) -> None:
+    """Publish the existing artifacts and the report of the last recorded run."""
+    newest = next(load_runs(bound.store, bound.name), None)
     if newest is not None:
-        shown.publish_results(bound.store, made_by(bound.plan()), newest.name)
+        observer.publish_results(bound.store, committed_steps(bound.plan()), newest.name)
+
+
+def stage_flow(name: str) -> Flow[..., dict[str, str]]:
+    """The flow `stage` of the stage called `name`."""
+
+    def run(**values: Any) -> dict[str, str]:
+        store = Store.open(values.pop("store"))
+        ref = values.pop(NAME_FIELD, None)
+        spec = stage_spec(store, name, values)
+        digests = run_spec(store, spec)
+        while ref:
+            manifest = store.manifest(spec.stage, spec.key)
+            if manifest is not None and store.name(ref, manifest):
+                break
+            digests = run_spec(store, spec)  # Collected before it was named.
+        return digests
+
+    def title() -> str:
+        return run_name(" ".join([name, *list_inputs(flow_run.parameters)]))
+
+    stage = stage_named(name)
+    fields = stage_form(stage, "").fields
+    run.__signature__ = Signature(  # type: ignore[attr-defined]
+        [Parameter(key, Parameter.KEYWORD_ONLY, default=None) for key in fields]
+    )
+    run.__doc__ = stage.__doc__
+    return flow(name="stage", flow_run_name=title, persist_result=False, retries=0)(run)
+
+
+def __getattr__(name: str) -> Any:
+    """`stage_NAME`: the flow of a stage, which Prefect looks up by its entrypoint."""
+    if name.startswith(STAGE_PREFIX):
+        try:
+            return stage_flow(name.removeprefix(STAGE_PREFIX))
+        except UsageError as error:
+            raise AttributeError(str(error)) from None
+    raise AttributeError(name)

@@ -1,35 +1,37 @@
-"""Flat forms: what the UI asks for a recipe or a stage, and what the answers mean.
+"""Flat forms: the fields that the UI shows for a recipe or a stage, and what the answers mean.
 
 A form is a JSON schema without nesting, so that every field has its own description, range and
 error. A stage's form is made of its `Config`: a nested model becomes fields with dotted titles; a
 list of models, a mapping or a union of types, which no flat field can hold, is a text in YAML.
 
-| key of a field | means |
+| key of a field | meaning |
 |---|---|
 | `store`, `profile`, `name` | as the command line's --store, --profile, --as |
-| `input__ROLE` | a name in the store or a key, with `:output` where several would fit |
+| `input__ROLE` | a name in the store or a key, with `:output` if several would fit |
 | `config__A__B` | the value `a.b` of the stage's config |
+
+`python -P -m flows.orchestration.forms` checks a run before it is queued. Stdin:
+`{"entrypoint": …, "parameters": {…}}` of a deployment; stdout: `{"problem": text or null}`.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from textwrap import indent
 from typing import Any
 
-from artifacts_schema.errors import UsageError
+from artifacts_schema.errors import IngotError, UsageError
 from artifacts_schema.store import Store
-from flows.recipe.checks import check_stored
-from flows.recipe.pipeline import Pipeline, Request
-from flows.recipe.profile import load_profile
-from flows.recipe.reading import parse_yaml
-from flows.recipe.recipe import BUNDLED, Recipe
-from flows.recipe.reference import stored_input
-from stages.engine.protocol import Role, Stage
-from stages.engine.registry import stage_named
+from flows.recipe.notation import stored_input
+from flows.recipe.pipeline import Pipeline, Request, store_to_read
+from flows.recipe.recipe import BUNDLED, Recipe, load_profile
+from flows.recipe.upstream import check_stored
+from flows.recipe.yaml_document import parse_yaml
+from stages.engine.protocol import Role, Stage, stage_named
 from stages.engine.spec import StageSpec
 
 STORE_PATTERN = r"^(/|[a-z][a-z0-9+.-]*://).+"
@@ -37,7 +39,7 @@ REFERENCE_PATTERN = r"^@?[A-Za-z0-9][A-Za-z0-9._@/\[\]-]*(:[A-Za-z0-9_-]+)?$"
 NAME_FIELD = "name"
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._@\[\]-]*(/[A-Za-z0-9][A-Za-z0-9._@\[\]-]*)*$"
 _SCALARS = ("string", "integer", "number", "boolean")
-_KEPT = (
+_SCHEMA_KEYS = (
     "type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
     "multipleOf", "minLength", "maxLength", "pattern", "items", "minItems", "maxItems", "format",
 )  # fmt: skip
@@ -96,33 +98,33 @@ def recipe_form(recipe: Recipe, store: str) -> Form:
     form.add(
         "overrides",
         "set",
-        "Changes of the recipe, STEP.path=value each, as filter.duplicates.threshold=0.7.",
+        "Changes to the recipe, each STEP.path=value, as filter.duplicates.threshold=0.7.",
         {"type": "array", "items": change, "default": []},
     )
     form.add(
         "force",
         "force",
-        "Steps to run although their artifact stands; what they make is compared.",
+        "Steps to run even if their artifact exists; the new bytes are compared.",
         {"type": "array", "items": step, "default": []},
     )
     form.add(
         "strict_code",
         "strict code",
-        "Run steps anew whose program changed at an equal version.",
+        "Rerun steps whose program changed at an equal version.",
         {"type": "boolean", "default": False},
     )
     form.add(
         "accept_code",
         "accept code",
-        "Go on from checkpoints that another program left of the same key.",
+        "Continue from checkpoints that another program left under the same key.",
         {"type": "boolean", "default": False},
     )
     return form
 
 
 def check_recipe(parameters: Mapping[str, Any]) -> None:
-    """Raise what would refuse a run of `pipeline` with these parameters; hashes nothing."""
-    request = request_of(parameters)
+    """Raise the error that would reject a run of `pipeline`; reads no data files."""
+    request = request_from(parameters)
     pipeline = Pipeline.bind(request)
     graph = pipeline.graph
     for flag, name in (
@@ -135,12 +137,12 @@ def check_recipe(parameters: Mapping[str, Any]) -> None:
     pipeline.check()
 
 
-def request_of(parameters: Mapping[str, Any]) -> Request:
-    """What the parameters of a run of `pipeline` ask for; a cleared field is one left out."""
-    given = {name: value for name, value in parameters.items() if value not in (None, "")}
+def request_from(parameters: Mapping[str, Any]) -> Request:
+    """The request of a run of `pipeline` with these parameters; cleared fields are omitted."""
+    values = {name: value for name, value in parameters.items() if value not in (None, "")}
     for name in ("overrides", "force"):
-        given[name] = tuple(given.get(name, ()))
-    return Request(**given)
+        values[name] = tuple(values.get(name, ()))
+    return Request(**values)
 
 
 # A stage -----------------------------------------------------------------------------------------
@@ -153,55 +155,55 @@ def stage_form(stage: type[Stage], store: str) -> Form:
     form.add(
         NAME_FIELD,
         "name",
-        "Names what it makes, so that other forms can refer to it.",
+        "Names the artifact, so that other forms can refer to it.",
         {"type": "string", "pattern": NAME_PATTERN},
     )
     for name, role in stage.inputs.items():
         _add_input(form, name, role)
     schema = stage.Config.model_json_schema()
-    for path, said, shape, required in _leaves(schema, schema.get("$defs", {}), (), {}):
+    for path, description, shape, required in _leaves(schema, schema.get("$defs", {}), (), {}):
         key, title = "__".join(("config", *path)), ".".join(path)
-        form.add(key, title, said, shape, required=required)
+        form.add(key, title, description, shape, required=required)
     return form
 
 
 def stage_spec(store: Store, name: str, values: Mapping[str, Any]) -> StageSpec:
-    """What the form's `values` ask for, validated wholly.
+    """The spec of the form's `values`, fully validated.
 
-    Raises UsageError for a value or reference that is wrong, naming the field.
+    Raises UsageError for a wrong value or reference, naming the field.
     """
     stage = stage_named(name)
     form = stage_form(stage, "")
     unknown = sorted(set(values) - set(form.fields))
     if unknown:
         raise UsageError(f"no field '{unknown[0]}'", where=f"stage {name}")
-    given = {**form.defaults(), **{k: v for k, v in values.items() if v is not None}}
+    filled = {**form.defaults(), **{k: v for k, v in values.items() if v is not None}}
     config: dict[str, Any] = {}
-    for key, value in given.items():
+    for key, value in filled.items():
         kind, *path = key.split("__")
         if kind == "config" and path:
             _put(config, path, _read(form.fields[key], value))
     references = {
         role: [
             stored_input(store, stage, role, text, where=f"input '{role}'")
-            for text in _texts(given[key])
+            for text in _split_texts(filled[key])
         ]
         for role in stage.inputs
-        if (key := f"input__{role}") in given
+        if (key := f"input__{role}") in filled
     }
-    execution = load_profile(given.get("profile") or None, BUNDLED).execution(name, {})
+    execution = load_profile(filled.get("profile") or None, BUNDLED).execution(name, {})
     spec = StageSpec.make(stage, config, references, execution, where=f"stage {name}")
     check_stored(stage, spec.config, spec.inputs, store, where=f"stage {name}")
     return spec
 
 
-def inputs_of(values: Mapping[str, Any]) -> list[str]:
+def list_inputs(values: Mapping[str, Any]) -> list[str]:
     """The references that a stage's form names."""
     return [
         text
         for key, value in values.items()
         if key.startswith("input__") and value
-        for text in _texts(value)
+        for text in _split_texts(value)
     ]
 
 
@@ -209,39 +211,39 @@ def _add_place(form: Form, store: str, recipe: Recipe | None) -> None:
     form.add(
         "store",
         "store",
-        "Where artifacts lie: an absolute folder or a URL.",
+        "Where artifacts are stored: an absolute folder or a URL.",
         {"type": "string", "pattern": STORE_PATTERN, "default": store},
     )
     folders = [BUNDLED, *([recipe.path.parent] if recipe else [])]
     known = sorted({p.stem for folder in folders for p in (folder / "profiles").glob("*.yaml")})
     shape: dict[str, Any] = {"type": "string", "enum": known} if known else {"type": "string"}
-    form.add("profile", "profile", "Where and how it runs; never changes a result.", shape)
+    form.add("profile", "profile", "Where and how it runs; does not change results.", shape)
 
 
 def _add_input(form: Form, name: str, role: Role) -> None:
     one = {"type": "string", "pattern": REFERENCE_PATTERN}
     required = role.least > 0
     if role.most == 1:
-        said = f"A name in the store (RECIPE/STEP) or a key, of kind {role.kind}."
+        description = f"A name in the store (RECIPE/STEP) or a key, of kind {role.kind}."
         shape: dict[str, Any] = one
     else:
-        said = f"Names in the store (RECIPE/STEP) or keys, of kind {role.kind}, in order."
+        description = f"Names in the store (RECIPE/STEP) or keys, of kind {role.kind}, in order."
         shape = {"type": "array", "items": one, **({"minItems": role.least} if required else {})}
-    form.add(f"input__{name}", f"input: {name}", said, shape, required=required)
+    form.add(f"input__{name}", f"input: {name}", description, shape, required=required)
 
 
 def _leaves(
     schema: Mapping[str, Any],
     models: Mapping[str, Any],
-    above: tuple[str, ...],
+    parents: tuple[str, ...],
     defaults: Mapping[str, Any],
 ) -> Iterator[tuple[tuple[str, ...], str, dict[str, Any], bool]]:
-    """(path, description, shape, required) of every value below a model.
+    """(path, description, shape, required) of every value of a model.
 
-    `defaults` are those that its owner gives, which win over the model's own.
+    `defaults` are those of its owner, which override the model's own.
     """
     for name, value in schema.get("properties", {}).items():
-        path, said = (*above, name), value.get("description", "")
+        path, description = (*parents, name), value.get("description", "")
         default = defaults.get(name, value.get("default"))
         nested = models.get(str(value.get("$ref")).rsplit("/", 1)[-1])
         if nested is not None and nested.get("type") == "object":
@@ -253,11 +255,13 @@ def _leaves(
         elif default is not None:
             shape["default"] = default
         required = name in schema.get("required", ()) and name not in defaults
-        yield path, f"{said} In YAML or JSON." if _is_text(shape) else said, shape, required
+        if _is_text(shape):
+            description += " In YAML or JSON."
+        yield path, description, shape, required
 
 
 def _brief(default: Any, value: Mapping[str, Any], models: Mapping[str, Any]) -> Any:
-    """A default without what its models fill in by themselves; something of each stays."""
+    """A default without the fields that equal their own defaults; at least one field stays."""
     if isinstance(default, list):
         return [_brief(one, value.get("items", {}), models) for one in default]
     fields = models.get(str(value.get("$ref")).rsplit("/", 1)[-1], {}).get("properties", {})
@@ -272,11 +276,11 @@ def _brief(default: Any, value: Mapping[str, Any], models: Mapping[str, Any]) ->
 
 
 def _flat(value: Mapping[str, Any]) -> dict[str, Any]:
-    """The keywords of a field that a flat form can hold; a text where it cannot hold the value."""
-    some = [branch for branch in value.get("anyOf", [value]) if branch.get("type") != "null"]
-    shape = {key: some[0][key] for key in _KEPT if key in some[0]}
+    """The JSON schema of a flat field; a YAML text if a flat field cannot hold the value."""
+    types = [branch for branch in value.get("anyOf", [value]) if branch.get("type") != "null"]
+    shape = {key: types[0][key] for key in _SCHEMA_KEYS if key in types[0]}
     is_list = shape.get("type") == "array" and shape.get("items", {}).get("type") in _SCALARS
-    return shape if len(some) == 1 and (shape.get("type") in _SCALARS or is_list) else dict(_YAML)
+    return shape if len(types) == 1 and (shape.get("type") in _SCALARS or is_list) else dict(_YAML)
 
 
 def _is_text(shape: Mapping[str, Any]) -> bool:
@@ -284,7 +288,7 @@ def _is_text(shape: Mapping[str, Any]) -> bool:
 
 
 def _read(field: Mapping[str, Any], value: Any) -> Any:
-    """The value that a field's content means."""
+    """The value of a field, parsed if the field is a YAML text."""
     if _is_text(field) and isinstance(value, str):
         return parse_yaml(f"value:\n{indent(value, '  ')}", str(field["title"])).values["value"]
     return value
@@ -296,6 +300,32 @@ def _put(config: dict[str, Any], path: list[str], value: Any) -> None:
     config[path[-1]] = value
 
 
-def _texts(value: Any) -> list[str]:
+def _split_texts(value: Any) -> list[str]:
     texts = value if isinstance(value, list) else [value]
     return [str(text).strip() for text in texts if str(text).strip()]
+
+
+PIPELINE = "flows.orchestration.flow.pipeline"
+STAGE_PREFIX = "stage_"
+STAGES = f"flows.orchestration.flow.{STAGE_PREFIX}"
+"""Entrypoints of the flows; that of a stage ends with its name."""
+
+
+def find_problem(entrypoint: str, parameters: Mapping[str, Any]) -> str | None:
+    """The problem of a run's parameters; None if the run would start."""
+    place = readable = str(parameters["store"])
+    try:
+        with store_to_read(place) as readable:
+            if entrypoint == PIPELINE:
+                check_recipe({**parameters, "store": readable})
+            elif entrypoint.startswith(STAGES):
+                values = {name: value for name, value in parameters.items() if name != "store"}
+                stage_spec(Store.open(readable), entrypoint.removeprefix(STAGES), values)
+    except IngotError as error:
+        return str(error).replace(readable, place)
+    return None
+
+
+if __name__ == "__main__":
+    run = json.load(sys.stdin)
+    print(json.dumps({"problem": find_problem(run["entrypoint"], run["parameters"])}))

@@ -1,11 +1,16 @@
-"""Run a plan: start what is ready, follow it, name what it made, plan again, until all stands.
+"""Run a plan: start ready steps, follow them, name what they made, plan again until all is done.
 
-Where a step runs is `dispatch`'s business (a child process here; a deployment under Prefect), and
-who is told is the observer's. This loop knows neither.
+`dispatch` decides where a step runs (a child process here; a deployment under Prefect), observers
+receive the events; this loop knows neither.
+
+`repair` makes a damaged artifact again from the config and inputs in its manifest. If the key
+follows from them, they are what was run, even if other parts of the manifest are damaged. The
+damaged artifact stays until its replacement is committed.
 """
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 from collections import Counter
@@ -13,17 +18,37 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Protocol
 
-from artifacts_schema.errors import EXIT_RESUME, EXIT_USAGE, IngotError, Stopped, UsageError
-from artifacts_schema.manifest import Manifest
+from artifacts_schema.errors import (
+    EXIT_RESUME,
+    EXIT_USAGE,
+    CorruptArtifact,
+    IngotError,
+    InputError,
+    Stopped,
+    UsageError,
+)
+from artifacts_schema.identity import canonical_sha256, short
+from artifacts_schema.manifest import InputRef, Manifest
 from artifacts_schema.store import Store, layout
-from artifacts_schema.store.interim import interims, name_interims
-from flows.recipe.observer import Observer, Several
+from artifacts_schema.store.commit import list_interims, name_interims
+from artifacts_schema.store.verify import Problem, record_damage
+from flows.recipe.observers import Observer, Recorder
 from flows.recipe.pipeline import Pipeline
 from flows.recipe.plan import Plan, PlannedStep
-from flows.recipe.record import Recorder
-from flows.recipe.snapshots import take_snapshot
+from flows.recipe.snapshots import (
+    OUTPUT,
+    STAGE,
+    SnapshotFile,
+    commit_snapshot,
+    pin_files,
+    take_snapshot,
+)
+from stages.engine.protocol import stage_named
+from stages.engine.provenance import check_artifact
+from stages.engine.spec import StageSpec
 
 POLL_SECONDS = 0.2
 STOPPED = (-signal.SIGTERM, -signal.SIGKILL)
@@ -33,10 +58,10 @@ RESTARTS = 3
 
 
 class Job(Protocol):
-    """A step that was started somewhere. `stages.engine.launch.Child` is one."""
+    """A step that was started somewhere. `stages.engine.spec.Child` is one."""
 
     def events(self) -> Sequence[dict[str, Any]]:
-        """What it told since the last call."""
+        """The events since the last call."""
 
     def poll(self) -> int | None:
         """Its exit code, or None while it runs."""
@@ -54,7 +79,7 @@ Dispatch = Callable[[Store, PlannedStep], Job]
 
 def start_here(store: Store, step: PlannedStep) -> Job:
     """Dispatch to a child process on this machine."""
-    from stages.engine.launch import start_child
+    from stages.engine.spec import start_child
 
     assert step.spec is not None, "a ready step has a spec"
     return start_child(store, step.spec, force=step.force, accept_code=step.accept_code)
@@ -64,7 +89,7 @@ def execute(
     pipeline: Pipeline,
     *,
     dispatch: Dispatch = start_here,
-    observer: Observer | None = None,
+    observers: Sequence[Observer] = (),
     jobs: int | None = None,
     stopping: Callable[[], bool] = lambda: False,
     wait: Callable[[float], None] = time.sleep,
@@ -72,13 +97,12 @@ def execute(
     """Bring every selected step up to date; returns the last plan, in which all are reused.
 
     At most `jobs` steps run at the same time (the profile's number by default). A step that its own
-    watchdog ended for a hang is started again, up to `RESTARTS` times. When a step fails,
-    those that run are let to their end and nothing new is started; then its error is raised. When
-    `stopping` turns true, running steps save and end, and Stopped is raised: run again to go on.
+    watchdog ended for a hang is started again, up to `RESTARTS` times. After a failure, running
+    steps finish, no other is started, and the error is raised. When `stopping` returns true,
+    running steps save and end, and Stopped is raised; another run continues.
     """
     recorder = Recorder(pipeline)
-    told = Several((recorder, observer)) if observer else recorder
-    run = _Run(pipeline, dispatch, told, jobs or pipeline.profile.jobs)
+    run = _Run(pipeline, dispatch, (recorder, *observers), jobs or pipeline.profile.jobs)
     _name_snapshots(pipeline)
     try:
         plan = _until_done(run, stopping, wait)
@@ -114,14 +138,14 @@ class _Running:
     job: Job
     since: float
     hung: bool = False
-    """Whether it has said that it ends for a hang, and wants to be run again."""
+    """Whether its watchdog reported a hang: it ends and must be started again."""
 
 
 @dataclass
 class _Run:
     pipeline: Pipeline
     dispatch: Dispatch
-    observer: Observer
+    observers: Sequence[Observer]
     jobs: int
     running: dict[str, _Running] = field(default_factory=dict)
     settled: set[str] = field(default_factory=set)
@@ -129,39 +153,42 @@ class _Run:
     named: dict[str, str] = field(default_factory=dict)
     hangs: Counter[str] = field(default_factory=Counter)
     is_stopping: bool = False
-    """Whether the steps that run were asked to end."""
+    """Whether the running steps were asked to end."""
 
     def start_ready(self) -> Plan:
         """Plan, name what stands, and start what is ready while there is room and no failure."""
         while True:
             plan = self.pipeline.plan(frozenset(self.settled))
-            self.observer.planned(plan)
+            for observer in self.observers:
+                observer.planned(plan)
             reused = [step for step in plan.steps if step.action == "reuse"]
-            gone = [
+            collected = [
                 step.instance
                 for step in reused
                 if step.manifest is not None and not self._name(step.instance, step.manifest)
             ]
-            if not gone:
+            if not collected:
                 break
-            self.settled.difference_update(gone)  # Collected before it was named: make it again.
+            self.settled.difference_update(collected)  # Removed before it was named: make it again.
         for running in self.running.values():
             self._name_interims(running.step)
         for step in self._startable(plan):
             job = self.dispatch(self.pipeline.store, step)
             self.running[step.instance] = _Running(step, job, time.monotonic())
-            self.observer.started(step)
+            for observer in self.observers:
+                observer.started(step)
         return plan
 
     def collect(self) -> bool:
-        """Pass on events and take in what ended; whether anything was committed or ended."""
+        """Pass on events and end finished steps; returns whether any step committed or ended."""
         ended, committed = [], False
         for name, running in self.running.items():
             code = running.job.poll()
             for event in running.job.events():
-                self.observer.event(running.step, event)
+                for observer in self.observers:
+                    observer.event(running.step, event)
                 committed = committed or event.get("type") == "interim"
-                running.hung = running.hung or _tells_a_hang(event)
+                running.hung = running.hung or _is_hang_alert(event)
             if code is not None:
                 ended.append((name, code))
         for name, code in ended:
@@ -185,11 +212,11 @@ class _Run:
         for step in plan.steps:
             if len(self.running) >= self.jobs:
                 return
-            # Two instances may come to one key (equal inputs): the second finds it made.
+            # Two instances may have one key (equal inputs): the second is reused afterwards.
             if step.is_ready and step.instance not in self.running and step.key not in keys:
                 if step.instance in self.settled:
                     raise IngotError(
-                        f"made, yet it does not stand: {step.cause}", where=step.instance
+                        f"made, but missing from the store: {step.cause}", where=step.instance
                     )
                 keys.add(step.key)
                 yield step
@@ -198,36 +225,40 @@ class _Run:
         step = running.step
         if code == EXIT_RESUME and running.hung and self.hangs[step.instance] < RESTARTS:
             self.hangs[step.instance] += 1
-            again = f"it is started again, {self.hangs[step.instance]} of {RESTARTS} times"
-            self.observer.failed(step, Stopped("ended for a hang", where=step.instance, hint=again))
+            hint = f"it is started again, {self.hangs[step.instance]} of {RESTARTS} times"
+            self._fail(step, Stopped("ended for a hang", where=step.instance, hint=hint))
             return  # Neither settled nor a failure, so the next plan starts it.
         if self.is_stopping and code in STOPPED:
-            # It was asked before it could listen, or took too long to save: neither is its failure.
+            # It ended before its signal handler was set, or took too long to save: no failure.
             hint = "the same command continues"
-            self.observer.failed(step, Stopped("stopped", where=step.instance, hint=hint))
+            self._fail(step, Stopped("stopped", where=step.instance, hint=hint))
             return
         try:
-            manifest = outcome(self.pipeline.store, step, running.job, code)
+            manifest = read_outcome(self.pipeline.store, step, running.job, code)
         except IngotError as error:
-            self.observer.failed(step, error)
+            self._fail(step, error)
             self.failure = self.failure or error
             return
-        self.settled.add(step.instance)
-        if not self._name(step.instance, manifest):
-            self.settled.discard(step.instance)
-        self.observer.finished(step, manifest, time.monotonic() - running.since)
+        if self._name(step.instance, manifest):
+            self.settled.add(step.instance)
+        seconds = time.monotonic() - running.since
+        for observer in self.observers:
+            observer.finished(step, manifest, seconds)
+
+    def _fail(self, step: PlannedStep, error: IngotError) -> None:
+        for observer in self.observers:
+            observer.failed(step, error)
 
     def _name(self, instance: str, manifest: Manifest) -> bool:
-        """Point `<recipe>/<instance>` at what it made, and `…@LABEL` at what on its way.
+        """Point `<recipe>/<instance>` at its artifact, and `…@LABEL` at its checkpoints.
 
-        False if a collection has removed it in the meantime.
+        Returns False if a collection has removed the artifact in the meantime.
         """
         if self.named.get(instance) != manifest.key:
+            store, ref = self.pipeline.store, self.pipeline.ref(instance)
             if not _set_ref(self.pipeline, instance, manifest):
                 return False
-            name_interims(
-                self.pipeline.store, self.pipeline.ref(instance), manifest.stage, manifest.interims
-            )
+            name_interims(store, ref, manifest.stage, manifest.interims)
             self.named[instance] = manifest.key
         return True
 
@@ -235,11 +266,11 @@ class _Run:
         """Name what a running step has committed so far."""
         if step.key is not None:
             store = self.pipeline.store
-            found = interims(store, step.stage, step.key)
-            name_interims(store, self.pipeline.ref(step.instance), step.stage, found)
+            committed = list_interims(store, step.stage, step.key)
+            name_interims(store, self.pipeline.ref(step.instance), step.stage, committed)
 
 
-def _tells_a_hang(event: Mapping[str, Any]) -> bool:
+def _is_hang_alert(event: Mapping[str, Any]) -> bool:
     return event.get("type") == "alert" and event.get("kind") == "hang"
 
 
@@ -252,18 +283,18 @@ def run_step(
     stopping: Callable[[], bool] = lambda: False,
     wait: Callable[[float], None] = time.sleep,
 ) -> Manifest:
-    """Run one step that is ready, and nothing else; returns what it committed.
+    """Run one ready step, and nothing else; returns the manifest that it committed.
 
-    Raises the step's own error; Stopped when `stopping` turns true.
+    Raises the step's own error; Stopped when `stopping` returns true.
     """
-    told = observer or Observer()
+    observer = observer or Observer()
     since = time.monotonic()
     job = dispatch(store, step)
-    told.started(step)
+    observer.started(step)
     try:
         while (code := job.poll()) is None:
             for event in job.events():
-                told.event(step, event)
+                observer.event(step, event)
             if stopping():
                 raise Stopped("stopped on request", hint="the same command continues")
             wait(POLL_SECONDS)
@@ -271,32 +302,32 @@ def run_step(
         job.stop()
         raise
     for event in job.events():
-        told.event(step, event)
+        observer.event(step, event)
     try:
-        manifest = outcome(store, step, job, code)
+        manifest = read_outcome(store, step, job, code)
     except IngotError as error:
-        told.failed(step, error)
+        observer.failed(step, error)
         raise
-    told.finished(step, manifest, time.monotonic() - since)
+    observer.finished(step, manifest, time.monotonic() - since)
     return manifest
 
 
-def outcome(store: Store, step: PlannedStep, job: Job, code: int) -> Manifest:
-    """What a job that ended with `code` committed; raises its own line, and where its log lies."""
+def read_outcome(store: Store, step: PlannedStep, job: Job, code: int) -> Manifest:
+    """The manifest of a job that ended with `code`; raises its error, with the path of its log."""
     manifest = store.manifest(step.stage, step.key or "") if code == 0 else None
     if manifest is not None:
         return manifest
-    said = job.last_words().removeprefix("error: ").strip()
+    message = job.last_words().removeprefix("error: ").strip()
     if code == EXIT_RESUME:
-        hint = None if "to continue" in said else "the same command continues"
-        raise Stopped(said or "stopped", where=step.instance, hint=hint)
+        hint = None if "to continue" in message else "the same command continues"
+        raise Stopped(message or "stopped", where=step.instance, hint=hint)
     if code == 0:
-        said = "it ended well but committed nothing"
+        message = "it ended without an error but committed nothing"
     elif code < 0:
-        said = f"killed by signal {-code}" + (f" ({said})" if said else "")
+        message = f"killed by signal {-code}" + (f" ({message})" if message else "")
     kind = UsageError if code == EXIT_USAGE else IngotError
     log = store.backend.full(layout.work(step.key or "", "log.txt"))
-    raise kind(said or f"exit code {code}", where=step.instance, hint=f"log: {log}")
+    raise kind(message or f"exit code {code}", where=step.instance, hint=f"log: {log}")
 
 
 def _name_snapshots(pipeline: Pipeline) -> None:
@@ -306,9 +337,151 @@ def _name_snapshots(pipeline: Pipeline) -> None:
 
 
 def _set_ref(pipeline: Pipeline, node: str, manifest: Manifest) -> bool:
-    """Point the name of a node at an artifact; False if that was collected in the meantime."""
+    """Point the name of a node at an artifact; False if a collection has removed the artifact."""
     name = pipeline.ref(node)
-    standing = pipeline.store.ref(name)
-    if standing is None or (standing.stage, standing.key) != (manifest.stage, manifest.key):
+    ref = pipeline.store.ref(name)
+    if ref is None or (ref.stage, ref.key) != (manifest.stage, manifest.key):
         return pipeline.store.name(name, manifest)
     return True
+
+
+ArtifactName = tuple[str, str]
+
+_UNREADABLE = (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError)
+"""How reading a damaged manifest fails; FileNotFoundError if it was collected meanwhile."""
+_HINT = "run the recipe that made it: the plan says corrupt, and the run makes it again"
+
+
+def sort_parents_first(store: Store, names: Sequence[ArtifactName]) -> list[ArtifactName]:
+    """Damaged artifacts in the order in which they can be made again."""
+    waiting, ordered = set(names), list[ArtifactName]()
+    parents = {name: _parents(store, name) for name in names}
+
+    def visit(name: ArtifactName) -> None:
+        waiting.discard(name)
+        for parent in parents[name]:
+            if parent in waiting:
+                visit(parent)
+        ordered.append(name)
+
+    for name in names:
+        if name in waiting:
+            visit(name)
+    return ordered
+
+
+def repair(
+    store: Store,
+    stage: str,
+    key: str,
+    *,
+    dispatch: Dispatch = start_here,
+    observer: Observer | None = None,
+    stopping: Callable[[], bool] = lambda: False,
+) -> Manifest:
+    """Make a damaged artifact again; returns the manifest of its replacement.
+
+    Raises InputError if the manifest does not say how or the input bytes are gone, otherwise what
+    the stage raises; the damaged artifact stays in these cases.
+    """
+    if stage == STAGE:
+        return _remake_snapshot(store, key)
+    spec = _rebuild_spec(store, stage, key)
+    step = PlannedStep(stage, stage, stage, "run", "corrupt", key, spec)
+    manifest = run_step(store, step, dispatch=dispatch, observer=observer, stopping=stopping)
+    if problems := check_artifact(store, manifest):
+        record_damage(store, manifest, problems)
+        raise CorruptArtifact(problems[0].what, where=problems[0].path, hint="check the disk")
+    return manifest
+
+
+def check_reused(pipeline: Pipeline, plan: Plan) -> list[tuple[str, Problem]]:
+    """Read all bytes that a plan would reuse, and record the damage; (step, problem) of each.
+
+    Raises CorruptArtifact for a damaged artifact that the recipe names by a reference, since no
+    step of the recipe would make it again.
+    """
+    problems = [
+        (step.instance, problem)
+        for step in plan.steps
+        if step.action == "reuse" and step.manifest is not None
+        for problem in _check_and_record(pipeline.store, step.manifest)
+    ]
+    for instance in pipeline.graph.instances.values():
+        for source in chain.from_iterable(instance.inputs.values()):
+            if source.manifest is None:
+                continue
+            for problem in _check_and_record(pipeline.store, source.manifest):
+                raise CorruptArtifact(
+                    problem.what,
+                    where=f"{instance.name}: {problem.path}",
+                    hint=f"ingot verify --repair {short(source.manifest.key)}",
+                )
+    return problems
+
+
+def _check_and_record(store: Store, manifest: Manifest) -> list[Problem]:
+    problems = check_artifact(store, manifest)
+    record_damage(store, manifest, problems)
+    return problems
+
+
+def _parents(store: Store, name: ArtifactName) -> list[ArtifactName]:
+    try:
+        value = json.loads(store.backend.read(layout.manifest(*name)))
+        return [(r["stage"], r["key"]) for refs in value["inputs"].values() for r in refs]
+    except _UNREADABLE:
+        return []
+
+
+def _rebuild_spec(store: Store, stage: str, key: str) -> StageSpec:
+    """The spec that was run under `key`, from its manifest, however damaged that is."""
+    where = layout.manifest(stage, key)
+    try:
+        value = json.loads(store.backend.read(where))
+        inputs = {
+            role: [InputRef.model_validate(ref) for ref in refs]
+            for role, refs in value["inputs"].items()
+        }
+        configs = [value["identity"], value["config"]]
+        interim = value.get("interim_of")
+    except _UNREADABLE:
+        raise InputError(
+            "its manifest is gone or cannot be parsed", where=where, hint=_HINT
+        ) from None
+    if interim:
+        raise InputError(
+            f"only the training run that committed it makes it again: {interim}",
+            where=where,
+            hint="ingot run RECIPE --force STEP",
+        )
+    for config in configs:
+        try:
+            spec = StageSpec.make(stage_named(stage), config, inputs, where=where)
+        except UsageError:
+            continue
+        if spec.key == key:
+            return spec
+    raise InputError(
+        "its key does not follow from its manifest and the installed stage",
+        where=where,
+        hint=f"the manifest was edited, or another version of the stage made it; {_HINT}",
+    )
+
+
+def _remake_snapshot(store: Store, key: str) -> Manifest:
+    """Commit a snapshot again from its recorded locations, if the files are unchanged."""
+    where = layout.manifest(STAGE, key)
+    hint = "pin its files again: ingot snapshot add, or run the recipe that names them"
+    try:
+        value = json.loads(store.backend.read(where))
+        identity = value["identity"]
+        places = store.locations(value["outputs"][OUTPUT]["digest"])
+    except _UNREADABLE:
+        raise InputError(
+            "its manifest is gone or cannot be parsed", where=where, hint=hint
+        ) from None
+    files = pin_files(store, [SnapshotFile(name, places[name]) for name in sorted(places)])
+    if not files or identity != {"name": identity.get("name"), "files": canonical_sha256(files)}:
+        raise InputError("its files were moved or changed", where=where, hint=hint)
+    return commit_snapshot(store, identity["name"], files)

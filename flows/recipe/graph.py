@@ -1,26 +1,55 @@
 """A recipe whose parts fit: every step instance with its stage, checked config and inputs.
 
-`build_graph` looks at the whole and reports everything that is wrong at once: unknown stages,
-roles, outputs and references, kinds that do not match, missing inputs, values out of range, cycles.
+`build_graph` checks the whole recipe and reports all problems together: unknown stages, roles,
+outputs and references, kinds that do not match, missing inputs, values out of range, cycles.
 """
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from artifacts_schema.config import did_you_mean
 from artifacts_schema.errors import UsageError
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
-from flows.recipe.order import Circle, in_order
-from flows.recipe.overrides import EXECUTION
-from flows.recipe.profile import Profile
-from flows.recipe.recipe import Checkpoints, Problems, Recipe, Step
-from flows.recipe.reference import Reference, output_for, parse_reference
-from stages.engine.protocol import Stage
-from stages.engine.registry import stage_named
+from flows.recipe.notation import EXECUTION, Reference, output_for, parse_reference
+from flows.recipe.recipe import Checkpoints, Problems, Profile, Recipe, Step
+from stages.engine.protocol import Stage, stage_named
+
+
+class DependencyCycle(Exception):
+    """Names read each other; the message is the cycle, each before what it reads."""
+
+
+def sort_topologically(reads: Mapping[str, Sequence[str]]) -> list[str]:
+    """Every name of `reads` after those that it reads, otherwise in the order of `reads`.
+
+    Raises DependencyCycle.
+    """
+    sorter = TopologicalSorter(reads)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        # graphlib lists each before its readers; the other way round the list means "reads".
+        raise DependencyCycle(" → ".join(error.args[1])) from None
+    names = list(reads)
+    position = {name: index for index, name in enumerate(names)}
+    ready = [position[name] for name in sorter.get_ready()]
+    heapq.heapify(ready)
+    ordered = []
+    while ready:
+        name = names[heapq.heappop(ready)]
+        ordered.append(name)
+        sorter.done(name)
+        for reader in sorter.get_ready():
+            heapq.heappush(ready, position[reader])
+    return ordered
+
 
 SNAPSHOT_OUTPUTS = {"snapshot": "snapshot"}
 EACH = "each"
@@ -30,7 +59,7 @@ EACH = "each"
 class Source:
     """One output given to a role: of a step instance or snapshot here, or of a stored artifact.
 
-    `at` names what the instance commits on its way (`1.6M`, or `each` for that of a turn).
+    `at` names a checkpoint of the instance (`1.6M`, or `each` for that of the reader's own turn).
     """
 
     node: str | None
@@ -41,7 +70,7 @@ class Source:
 
     @property
     def name(self) -> str | None:
-        """The node, and how far it was: `pretrain@1.6M`; None for a stored artifact."""
+        """The node and its checkpoint: `pretrain@1.6M`; None for a stored artifact."""
         return self.node if self.at in (None, EACH) else f"{self.node}@{self.at}"
 
 
@@ -49,7 +78,8 @@ class Source:
 class Instance:
     """A step, or one of its repetitions, ready to be planned.
 
-    `over`: the step whose checkpoints it repeats over, one for all until a plan knows which.
+    `over`: the step whose checkpoints it repeats over; one instance for all until a plan knows
+    the checkpoints.
     """
 
     name: str
@@ -64,7 +94,7 @@ class Instance:
 
     @property
     def waits_for(self) -> list[str]:
-        """Names of the instances that it reads from here, each once, in order of roles."""
+        """Names of the instances and snapshots that it reads, each once, in order of roles."""
         names = (s.node for sources in self.inputs.values() for s in sources if s.node is not None)
         return list(dict.fromkeys(names))
 
@@ -79,22 +109,22 @@ class Graph:
 
     def upstream(self, names: set[str]) -> set[str]:
         """`names` and every instance that they read, directly or not."""
-        found = set(names)
+        selected = set(names)
         for name in reversed(self.instances):
-            if name in found:
-                found.update(n for n in self.instances[name].waits_for if n in self.instances)
-        return found
+            if name in selected:
+                selected.update(n for n in self.instances[name].waits_for if n in self.instances)
+        return selected
 
     def downstream(self, names: set[str]) -> set[str]:
         """`names` and every instance that reads them, directly or not."""
-        found = set(names)
+        selected = set(names)
         for name, instance in self.instances.items():
-            if found.intersection(instance.waits_for):
-                found.add(name)
-        return found
+            if selected.intersection(instance.waits_for):
+                selected.add(name)
+        return selected
 
     def select(self, name: str, flag: str) -> set[str]:
-        """The instances that `name` means: of a step, or one by its own name."""
+        """The instances called `name`: all of a step, or one by its own name."""
         if name in self.instances:
             return {name}
         if name in self.steps:
@@ -108,7 +138,7 @@ def build_graph(recipe: Recipe, store: Store, profile: Profile | None = None) ->
     problems = Problems(str(recipe.path))
     builder = _Builder(recipe, store, profile or Profile(), problems)
     instances = builder.instances()
-    ordered = _in_order(instances, problems)
+    ordered = _sort_instances(instances, problems)
     problems.raise_any()
     steps: dict[str, list[str]] = {}
     for instance in ordered.values():
@@ -125,7 +155,7 @@ class _Item:
 
 
 class _UnknownStage(Exception):
-    """A reference to a step whose stage is unknown, which is told as a problem of its own."""
+    """A reference to a step whose stage is unknown, which is reported as its own problem."""
 
 
 class _Builder:
@@ -136,14 +166,14 @@ class _Builder:
         self._check_profile()
 
     def instances(self) -> list[Instance]:
-        found = []
+        instances = []
         for name, step in self.recipe.steps.items():
             stage = self.stages.get(name)
             if stage is None or (step.for_each is not None and not self.items[name]):
-                continue  # Told as a problem of its own.
+                continue  # Reported as its own problem.
             config, execution = self._settings(step, stage)
             for index, item in enumerate(self.items[name] or [None]):  # type: ignore[list-item]
-                found.append(
+                instances.append(
                     Instance(
                         name if item is None else f"{name}[{item.label}]",
                         name,
@@ -156,7 +186,7 @@ class _Builder:
                         step.for_each.step if isinstance(step.for_each, Checkpoints) else None,
                     )
                 )
-        return found
+        return instances
 
     # Stage, config, repetition -------------------------------------------------------------------
 
@@ -179,7 +209,7 @@ class _Builder:
             for o in self.recipe.overrides
             if o.step == step.name and o.section == EXECUTION and o.path[0] in step.execution
         }
-        # What is typed wins over the profile, as it does over the recipe.
+        # `--set` overrides the profile, as it overrides the recipe.
         execution = {**self.profile.execution(step.stage, step.execution), **typed_execution}
         run_place = self.recipe.place("steps", step.name, "execution")
         if typed_execution:
@@ -231,13 +261,13 @@ class _Builder:
             self._problem(f"'{name}' itself repeats", step, "for_each", "checkpoints")
             return []
         if (stage := self.stages.get(name)) is not None and not stage.commits_on_its_way():
-            what = f"'{name}' commits nothing on its way: {stage.name} has no permanent checkpoints"
+            what = f"'{name}' commits no checkpoints: {stage.name} has no permanent ones"
             self._problem(what, step, "for_each", "checkpoints")
             return []
         return [_Item(f"checkpoints of {name}", f"{name}@{EACH}")]
 
     def _matching(self, text: str) -> list[str]:
-        """The snapshots that a pattern such as `crawl-*` means, in order; else the name itself."""
+        """The snapshots that match a pattern such as `crawl-*`, in order; else the name itself."""
         if not set(text) & set("*?["):
             return [text]
         return [name for name in self.recipe.snapshots if fnmatchcase(name, text)]
@@ -257,7 +287,7 @@ class _Builder:
             )
             return None
         if name in self.recipe.steps and self.recipe.steps[name].for_each is not None:
-            hint = f"write the same for_each as {name} has; references then meet one to one"
+            hint = f"write the same for_each as {name} has; references are then matched one to one"
             self._problem(f"'{name}' itself repeats", step, "for_each", hint=hint)
             return None
         return _Item(reference.output or name, text)
@@ -265,7 +295,7 @@ class _Builder:
     # Inputs --------------------------------------------------------------------------------------
 
     def _inputs(self, step: Step, stage: type[Stage], index: int) -> dict[str, tuple[Source, ...]]:
-        given: dict[str, tuple[Source, ...]] = {}
+        inputs: dict[str, tuple[Source, ...]] = {}
         for role, texts in step.inputs.items():
             if role not in stage.inputs:
                 known = did_you_mean(role, stage.inputs) or f"; {step.stage} takes no inputs"
@@ -281,13 +311,13 @@ class _Builder:
                 except UsageError as error:
                     self._problem(error.what, step, "inputs", role, hint=error.hint)
                     whole = False
-            given[role] = tuple(sources)
+            inputs[role] = tuple(sources)
             if whole:
-                self._check_number(step, stage, role, given[role])
+                self._check_number(step, stage, role, inputs[role])
         for role in stage.inputs:
             if role not in step.inputs:
                 self._check_number(step, stage, role, ())
-        return given
+        return inputs
 
     def _check_number(
         self, step: Step, stage: type[Stage], role: str, sources: tuple[Source, ...]
@@ -295,14 +325,14 @@ class _Builder:
         wanted = stage.inputs[role]
         if len(sources) < wanted.least:
             number = f" {wanted.least} times" if wanted.least > 1 else ""
-            given = f", given {len(sources)}" if sources else ""
-            what = f"{stage.name} needs input '{role}' ({wanted.kind}){number}{given}"
+            got = f", got {len(sources)}" if sources else ""
+            what = f"{stage.name} needs input '{role}' ({wanted.kind}){number}{got}"
             self._problem(what, step, "inputs", *([role] if role in step.inputs else []))
         elif wanted.most is not None and len(sources) > wanted.most:
             names = ", ".join(source.node or "@" for source in sources)
-            hint = "a step that repeats alike is met one to one; or name one, as in step[label]"
+            hint = "give both steps the same for_each, or name one instance, as in step[label]"
             self._problem(
-                f"'{role}' takes one, given {len(sources)}: {names}",
+                f"'{role}' takes one, got {len(sources)}: {names}",
                 step,
                 "inputs",
                 role,
@@ -314,7 +344,7 @@ class _Builder:
         items = self.items[step.name]
         if reference.name == "each" and not reference.stored:
             if not items:
-                raise UsageError("'each' has a meaning only in a step with for_each")
+                raise UsageError("'each' is valid only in a step with for_each")
             each = parse_reference(items[index].reference)
             reference = replace(each, text=text, output=reference.output or each.output)
         if reference.name in self.recipe.snapshots and not reference.stored:
@@ -338,7 +368,7 @@ class _Builder:
         return [Source(node, output, kind, at=reference.at) for node in nodes]
 
     def _reference(self, text: str) -> Reference:
-        """A reference taken apart; a name that is no step and no snapshot may be the store's."""
+        """A parsed reference; a name that is no step and no snapshot may be a name in the store."""
         reference = parse_reference(text)
         known = {*self.recipe.steps, *self.recipe.snapshots, EACH}
         if reference.is_key or reference.name in known or reference.index is not None:
@@ -349,16 +379,16 @@ class _Builder:
         return replace(reference, name=name, at=None, stored=True)
 
     def _check_at(self, reference: Reference) -> None:
-        """UsageError for `NAME@…` of what commits nothing on its way."""
+        """UsageError for `NAME@…` of a step that commits no checkpoints."""
         stage = self.stages.get(reference.name)
         if reference.at is not None and (stage is None or not stage.commits_on_its_way()):
             raise UsageError(
-                f"'{reference.text}': {reference.name} commits nothing on its way",
-                hint=f"write {reference.name} for what it makes at its end",
+                f"'{reference.text}': {reference.name} commits no checkpoints",
+                hint=f"write {reference.name} for its final artifact",
             )
 
     def _nodes(self, step: Step, index: int, reference: Reference) -> list[str]:
-        """The instances of a step that a reference from turn `index` of `step` means."""
+        """The instances of a step that a reference in turn `index` of `step` names."""
         name, wanted = reference.name, reference.index
         labels = [item.label for item in self.items[name]]
         all_nodes = [f"{name}[{label}]" for label in labels] or [name]
@@ -369,19 +399,15 @@ class _Builder:
             raise UsageError(f"'{name}' does not repeat, so '{reference.text}' names nothing")
         if wanted in ("each", "previous", "earlier"):
             if isinstance(step.for_each, Checkpoints) and wanted != EACH:
-                raise UsageError(f"'[{wanted}]' has no meaning over checkpoints")
+                raise UsageError(f"'[{wanted}]' is not valid over checkpoints")
             if not items:
-                raise UsageError(f"'[{wanted}]' has a meaning only in a step with for_each")
+                raise UsageError(f"'[{wanted}]' is valid only in a step with for_each")
             label = items[index].label
             if label not in labels:
                 raise UsageError(f"'{name}' has no instance '{label}'; it has {', '.join(labels)}")
             at = labels.index(label)
-            chosen = {
-                "each": slice(at, at + 1),
-                "previous": slice(max(at - 1, 0), at),
-                "earlier": slice(at),
-            }
-            return all_nodes[chosen[wanted]]
+            first = {"each": at, "previous": max(at - 1, 0), "earlier": 0}[wanted]
+            return all_nodes[first : at + (wanted == EACH)]
         if wanted not in labels:
             raise UsageError(f"'{name}' has no instance '{wanted}'{did_you_mean(wanted, labels)}")
         return [f"{name}[{wanted}]"]
@@ -390,16 +416,16 @@ class _Builder:
         self.problems.add(what, where=self.recipe.place("steps", step.name, *where), hint=hint)
 
 
-def _in_order(instances: list[Instance], problems: Problems) -> dict[str, Instance]:
+def _sort_instances(instances: list[Instance], problems: Problems) -> dict[str, Instance]:
     """Instances after all they read, otherwise as written; a cycle is a problem that names it."""
     by_name = {instance.name: instance for instance in instances}
     reads = {one.name: [n for n in one.waits_for if n in by_name] for one in instances}
     try:
-        return {name: by_name[name] for name in in_order(reads)}
-    except Circle as circle:
+        return {name: by_name[name] for name in sort_topologically(reads)}
+    except DependencyCycle as cycle:
         problems.add(
-            f"steps read each other in a circle: {circle}",
+            f"steps read each other in a cycle: {cycle}",
             where=problems.where,
-            hint="an input of one of them must come from elsewhere",
+            hint="an input of one of them must come from another step",
         )
         return {}

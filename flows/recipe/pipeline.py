@@ -1,29 +1,90 @@
-"""A recipe bound to a store: what the command line, the Prefect flow and tests start from."""
+"""A recipe bound to a store, and the recipes that come with Ingot.
+
+The command line, the Prefect flow and the tests start from `Pipeline`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from artifacts_schema.errors import InputError
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store, layout
-from flows.recipe.bundled import check_bundled_data
-from flows.recipe.checks import check_steps
 from flows.recipe.graph import Graph, build_graph
-from flows.recipe.local_files import Progress
-from flows.recipe.plan import Plan, Selection, make_plan, selected
-from flows.recipe.profile import Profile, load_profile
-from flows.recipe.recipe import find_recipe, load_recipe
+from flows.recipe.plan import Plan, Selection, make_plan, select_instances
+from flows.recipe.recipe import BUNDLED, Profile, Recipe, find_recipe, load_profile, load_recipe
+from flows.recipe.snapshot_entry import ProgressCallback, SnapshotFiles, anchor_folder
 from flows.recipe.snapshots import take_snapshot
+from flows.recipe.upstream import check_steps
+
+
+@dataclass(frozen=True)
+class BundledRecipe:
+    """A recipe that comes with Ingot; `missing`: snapshot → the folder of its data, if absent."""
+
+    name: str
+    description: str
+    path: str
+    snapshots: tuple[str, ...]
+    missing: dict[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return {**self.__dict__, "snapshots": list(self.snapshots)}
+
+
+def bundled_recipes() -> list[BundledRecipe]:
+    """Every recipe that comes with Ingot, by name."""
+    bundled = []
+    for path in sorted(BUNDLED.glob("*.yaml")):
+        recipe = load_recipe(path)
+        missing = find_missing_data(recipe, recipe.snapshots)
+        names = tuple(recipe.snapshots)
+        bundled.append(BundledRecipe(path.stem, recipe.description, str(path), names, missing))
+    return bundled
+
+
+def find_missing_data(recipe: Recipe, needed: Collection[str]) -> dict[str, str]:
+    """Snapshot → the folder that a bundled recipe names for it, for folders that do not exist.
+
+    The folders lie next to a checkout of Ingot, so an installed Ingot has none of them.
+    """
+    return {
+        name: os.path.normpath(anchor_folder(source))
+        for name, source in recipe.snapshots.items()
+        if name in needed and _is_bundled(source) and not anchor_folder(source).is_dir()
+    }
+
+
+def check_bundled_data(recipe: Recipe, needed: Collection[str]) -> None:
+    """Raise InputError that names all missing data and how to set its location."""
+    missing = find_missing_data(recipe, needed)
+    if not missing:
+        return
+    sources = ", ".join(f"{name} ({recipe.snapshots[name].location})" for name in missing)
+    first = next(iter(missing))
+    raise InputError(
+        f"the recipe reads data that does not come with Ingot: {sources}",
+        where=str(recipe.path),
+        hint=f"set the folder of each: --set snapshots.{first}.root=FOLDER, with "
+        f"--set 'snapshots.{first}.files=[PATTERN]' if the names differ",
+    )
+
+
+def _is_bundled(source: SnapshotFiles) -> bool:
+    """Whether a bundled recipe names the files by a folder relative to itself."""
+    return source.base == BUNDLED and source.root is not None and "://" not in source.root
 
 
 @contextmanager
 def store_to_read(place: str) -> Iterator[str]:
-    """The store at `place`, or an empty one while there is none: a question makes nothing.
+    """The store at `place`, or a temporary empty one, so that a query creates nothing.
 
     An empty folder may be a volume that is not mounted.
     """
@@ -38,7 +99,7 @@ def store_to_read(place: str) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Request:
-    """What a person asks for, in plain values: the command line's flags, or a form's fields."""
+    """The parameters of a run as plain values: the command line's flags, or a form's fields."""
 
     recipe: str
     store: str
@@ -72,10 +133,10 @@ class Pipeline:
 
     @classmethod
     def bind(cls, request: Request, *, create: bool = True) -> Pipeline:
-        """Read and validate everything but the files of snapshots, which are not looked at.
+        """Read and validate everything except the files of snapshots, which are not read.
 
-        Raises UsageError with every problem of the recipe, StoreError for a store that cannot be
-        used, or where there is none and `create` is false.
+        Raises UsageError with every problem of the recipe; StoreError if the store cannot be used,
+        or there is none and `create` is false.
         """
         path = find_recipe(request.recipe)
         recipe = load_recipe(path, request.overrides)
@@ -93,12 +154,11 @@ class Pipeline:
 
     @classmethod
     def open(
-        cls, request: Request, *, progress: Progress | None = None, create: bool = True
+        cls, request: Request, *, progress: ProgressCallback | None = None, create: bool = True
     ) -> Pipeline:
         """`bind`, and pin what a plan needs: the snapshots that some step reads.
 
-        Raises InputError for a source that is missing. `progress` is told the bytes of sources
-        hashed.
+        Raises InputError for a missing source. `progress` receives the bytes hashed so far.
         """
         pipeline = cls.bind(request, create=create)
         needed = pipeline.needed_snapshots()
@@ -114,14 +174,14 @@ class Pipeline:
         return read - set(self.graph.instances)
 
     def plan(self, settled: frozenset[str] = frozenset()) -> Plan:
-        """What would run now; `settled` are instances that this run has already made."""
+        """The plan as of now; `settled` are instances that this run has already made."""
         selection = replace(self.selection, settled=settled)
         return make_plan(self.graph, self.store, self.snapshots, selection)
 
     def check(self) -> None:
-        """Raise what the stages find wrong with the selected steps, whatever exists already."""
-        check_steps(self.graph, self.store, selected(self.graph, self.selection)[0])
+        """Raise the problems that the stages find in the selected steps, made or not."""
+        check_steps(self.graph, self.store, select_instances(self.graph, self.selection)[0])
 
     def ref(self, node: str) -> str:
-        """The movable name of what a step instance or snapshot made last."""
+        """The movable name of the last artifact of a step instance or snapshot."""
         return f"{self.name}/{node}"

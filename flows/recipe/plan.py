@@ -1,7 +1,7 @@
-"""What a run would do, step by step, and why. The same object drives the run, the UI and the tests.
+"""What a run would do, step by step, and why. The run, the UI and the tests use the same plan.
 
-A step is
-- `reuse`: its artifact stands, whole, under the key that follows from its config and inputs;
+The action of a step is
+- `reuse`: its artifact exists, whole, under the key that follows from its config and inputs;
 - `run` or `resume`: it does not; the cause names what changed since the recipe last made it;
 - `depends`: it reads a step that runs, and an artifact of its config exists: whether it runs too is
   known once that step has committed.
@@ -9,7 +9,8 @@ A step is
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import json
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -18,13 +19,125 @@ from artifacts_schema.errors import CorruptArtifact, UsageError
 from artifacts_schema.identity import short
 from artifacts_schema.manifest import InputRef, Manifest
 from artifacts_schema.store import Store
-from artifacts_schema.store.damage import damage_records, find_committed
-from flows.recipe.causes import Asked, changes_since, some
-from flows.recipe.checkpoints import Turns
-from flows.recipe.checks import check_steps
+from artifacts_schema.store.verify import damage_records, find_committed
 from flows.recipe.graph import Graph, Instance
-from stages.engine.code import code_digest
+from flows.recipe.upstream import InputResolver, check_steps
+from stages.engine.provenance import code_digest
 from stages.engine.spec import StageSpec
+
+MISSING = "missing"
+_MAX_CHARACTERS = 48
+_ABSENT = object()
+
+
+def config_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """`a.b: 3 → 4` for every field that differs between two plain configs, nested ones by path."""
+    return [
+        f"{path}: {_format_value(old)} → {_format_value(new)}"
+        for path, old, new in _list_differences("", before, after)
+    ]
+
+
+def drop_new_defaults(config: Any, identity: Any, other: Any) -> Any:
+    """A config without the fields that `other` does not have and that equal their default.
+
+    Such a field was added by a later program and changes no key.
+    """
+    if not isinstance(config, Mapping) or not isinstance(other, Mapping):
+        return config
+    set_fields = identity if isinstance(identity, Mapping) else {}
+    return {
+        name: drop_new_defaults(value, set_fields.get(name), other.get(name, {}))
+        for name, value in config.items()
+        if name in other or name in set_fields
+    }
+
+
+def input_changes(
+    before: Mapping[str, Sequence[InputRef]],
+    after: Mapping[str, Sequence[InputRef]],
+    names: Mapping[str, str],
+) -> list[str]:
+    """One phrase for each role whose content differs; `names`: digest → the step that made it."""
+    changes = []
+    for role in sorted({*before, *after}):
+        old = [reference.digest for reference in before.get(role, ())]
+        new = [reference.digest for reference in after.get(role, ())]
+        if old == new:
+            continue
+        if not old or not new:
+            changes.append(f"input {role} {'added' if new else 'removed'}")
+        elif sorted(old) == sorted(new):
+            changes.append(f"order of input {role} changed")
+        else:
+            added = list(dict.fromkeys(names.get(d, d[:12]) for d in new if d not in old))
+            detail = join_names(added) if added else f"{len(old) - len(new)} fewer"
+            changes.append(f"input {role} changed ({detail})")
+    return changes
+
+
+@dataclass(frozen=True)
+class StepIdentity:
+    """What identifies the artifact of a step, apart from its inputs."""
+
+    version: int
+    config: Mapping[str, Any]
+    identity: Mapping[str, Any]
+
+    def matches(self, manifest: Manifest) -> bool:
+        """Whether `manifest` was made by this version and config."""
+        return manifest.version == self.version and manifest.identity == self.identity
+
+
+def changes_since(
+    previous: Manifest | None,
+    identity: StepIdentity,
+    inputs: Mapping[str, Sequence[InputRef]] | None,
+    names: Mapping[str, str],
+) -> str:
+    """Why no artifact exists under the key of a step: the changes since `previous`.
+
+    `inputs` is None while they are not known yet; then only version and config are compared.
+    `names`: digest → the step that made it.
+    """
+    if previous is None:
+        return MISSING
+    parts = []
+    if previous.version != identity.version:
+        parts.append(f"version {previous.version} → {identity.version}")
+    config = drop_new_defaults(identity.config, identity.identity, previous.config)
+    parts += [f"config {change}" for change in config_changes(previous.config, config)]
+    if inputs is not None:
+        parts += input_changes(previous.inputs, inputs, names)
+    return "; ".join(parts) or MISSING
+
+
+def join_names(names: Sequence[str], most: int = 3) -> str:
+    """The first few names, and how many more there are."""
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _list_differences(path: str, before: Any, after: Any) -> list[tuple[str, Any, Any]]:
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        stem = f"{path}." if path else ""
+        pairs = [
+            (f"{stem}{key}", before.get(key, _ABSENT), after.get(key, _ABSENT))
+            for key in dict.fromkeys([*before, *after])
+        ]
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        pairs = [(f"{path}.{i}", before[i], after[i]) for i in range(len(before))]
+    else:
+        return [] if before == after else [(path, before, after)]
+    return [difference for pair in pairs for difference in _list_differences(*pair)]
+
+
+def _format_value(value: Any) -> str:
+    if value is _ABSENT:
+        return "unset"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _MAX_CHARACTERS else text[: _MAX_CHARACTERS - 1] + "…"
+
 
 Action = Literal["reuse", "resume", "run", "depends"]
 CODE_DIFFERS = "code differs, version equal"
@@ -32,7 +145,7 @@ CODE_DIFFERS = "code differs, version equal"
 
 @dataclass(frozen=True)
 class Selection:
-    """Which part of a recipe to run, and what to make anew although it stands."""
+    """Which part of a recipe to run, and which steps to run although their artifact exists."""
 
     start: str | None = None
     through: str | None = None
@@ -40,7 +153,7 @@ class Selection:
     strict_code: bool = False
     accept_code: bool = False
     settled: frozenset[str] = frozenset()
-    """Instances that this run has already made: neither forced nor judged by their code again."""
+    """Instances that this run has already made: not forced again, their code not compared again."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +171,9 @@ class PlannedStep:
     waits_for: tuple[str, ...] = ()
     note: str | None = None
     force: bool = False
-    """Whether to run although an artifact stands, and compare (forced, other code)."""
+    """Whether to run although the artifact exists, and compare (forced, other code)."""
     accept_code: bool = False
-    """Whether to go on from what another program left of this key."""
+    """Whether to continue from the work of another program under this key."""
     reads: tuple[str, ...] = ()
     """Names of the instances and snapshots that it reads."""
 
@@ -108,7 +221,7 @@ class Plan:
         runs, waits = self.count("run", "resume"), self.count("depends")
         reused = self.count("reuse")
         if self.is_done:
-            return f"nothing to do: all {reused} steps stand"
+            return f"nothing to do: all {reused} steps are made"
         parts = [f"{runs} to run", f"{waits} depend" if waits else "", f"{reused} reused"]
         return ", ".join(part for part in parts if part)
 
@@ -130,57 +243,56 @@ def make_plan(
 ) -> Plan:
     """Plan `graph` against `store`; reads only. `snapshots` are those of the recipe, committed.
 
-    Raises UsageError for a selection that names no step, or that starts behind something missing,
-    and for all that the stages find wrong with their steps (`Stage.check_plan`); StoreError if the
-    store's payload is not mounted or cannot be read.
+    Raises UsageError for a selection that names no step or starts after a missing artifact, and for
+    all problems that the stages report (`Stage.check_plan`); StoreError if the store's payload is
+    not mounted or cannot be read.
     """
     store.check_mounted()
-    chosen = selection or Selection()
-    wanted, needed = selected(graph, chosen)
-    forced = {name for text in sorted(chosen.force) for name in graph.select(text, "--force")}
+    selection = selection or Selection()
+    wanted, needed = select_instances(graph, selection)
+    forced = {name for text in sorted(selection.force) for name in graph.select(text, "--force")}
     if outside := forced - wanted:
-        raise UsageError(f"{some(sorted(outside))} is not part of this run", where="--force")
+        raise UsageError(f"{join_names(sorted(outside))} is not part of this run", where="--force")
     made = dict(snapshots)
-    planner = _Planner(
-        graph, store, made, forced - chosen.settled, chosen, Turns(graph, store, made)
-    )
+    resolver = InputResolver(graph, store, made)
+    planner = _Planner(graph, store, made, forced - selection.settled, selection, resolver)
     unmade: dict[str, list[str]] = {}
-    """Lines that would run, by the instance of the graph that they are a turn of."""
+    """Names of the lines that would run, by their instance in the graph."""
     for name, instance in graph.instances.items():
         if name not in wanted | needed:
             continue
-        for turn in planner.turns.of(instance):
+        for turn in resolver.expand(instance):
             step = planner.plan(turn)
             if step.action != "reuse":
                 unmade.setdefault(name, []).append(turn.name)
             if name not in wanted and step.action != "reuse":
                 raise UsageError(
-                    f"'{chosen.start}' needs {turn.name}, which does not stand: {step.cause}",
+                    f"'{selection.start}' needs {turn.name}, which does not exist: {step.cause}",
                     where="--from",
-                    hint=f"start from {instance.step}, or leave --from out",
+                    hint=f"start from {instance.step}, or omit --from",
                 )
-    # Once a run has made something, a step that turns out wrong fails by itself: others go on.
-    checked = {} if chosen.settled else check_steps(graph, store, unmade, made)
+    # Once a run has made something, a step with a problem fails by itself and others continue.
+    checked = {} if selection.settled else check_steps(graph, store, unmade, made)
     for name, notes in checked.items():
         for line in unmade[name]:
-            planner.lines[line] = _noted(planner.lines[line], notes)
+            planner.lines[line] = _add_notes(planner.lines[line], notes)
     return Plan(graph.recipe.name, store.url, tuple(planner.lines.values()))
 
 
-def _noted(step: PlannedStep, notes: tuple[str, ...]) -> PlannedStep:
+def _add_notes(step: PlannedStep, notes: tuple[str, ...]) -> PlannedStep:
     return replace(step, note="; ".join(filter(None, [step.note, *notes])))
 
 
-def selected(graph: Graph, chosen: Selection) -> tuple[set[str], set[str]]:
-    """Instances to bring up to date, and those before them that must stand already."""
+def select_instances(graph: Graph, selection: Selection) -> tuple[set[str], set[str]]:
+    """Instances to bring up to date, and those before them that must exist already."""
     selected = set(graph.instances)
-    if chosen.through is not None:
-        selected &= graph.upstream(graph.select(chosen.through, "--through"))
-    if chosen.start is None:
+    if selection.through is not None:
+        selected &= graph.upstream(graph.select(selection.through, "--through"))
+    if selection.start is None:
         return selected, set()
-    selected &= graph.downstream(graph.select(chosen.start, "--from"))
+    selected &= graph.downstream(graph.select(selection.start, "--from"))
     if not selected:
-        raise UsageError(f"'{chosen.start}' is not before '{chosen.through}'", where="--from")
+        raise UsageError(f"'{selection.start}' is not before '{selection.through}'", where="--from")
     return selected, graph.upstream(selected) - selected
 
 
@@ -189,26 +301,27 @@ class _Planner:
     graph: Graph
     store: Store
     made: dict[str, Manifest]
-    """Manifests that stand, by node: snapshots first, then each reused step."""
+    """Manifests that exist, by node: snapshots first, then each reused step."""
     forced: Collection[str]
-    chosen: Selection
-    turns: Turns
+    selection: Selection
+    resolver: InputResolver
     lines: dict[str, PlannedStep] = field(default_factory=dict)
-    standing: dict[str, list[Manifest]] = field(default_factory=dict)
-    """All artifacts of a stage, read once when first asked for."""
+    artifacts: dict[str, list[Manifest]] = field(default_factory=dict)
+    """All artifacts of a stage, read once when first needed."""
 
     @cached_property
     def damage_records(self) -> set[str]:
-        """Listed once for a plan: nearly always there are none."""
+        """Listed once for a plan; nearly always empty."""
         return damage_records(self.store)
 
     def plan(self, instance: Instance) -> PlannedStep:
-        """Decide one instance; all it reads has been decided."""
-        waits_for = self.turns.waits_for(instance)
+        """Plan one instance; all that it reads is planned already."""
+        waits_for = self.resolver.waits_for(instance)
         line = self._waiting(instance, waits_for) if waits_for else self._ready(instance)
-        line = replace(line, reads=tuple(instance.waits_for), accept_code=self.chosen.accept_code)
+        accept_code = self.selection.accept_code
+        line = replace(line, reads=tuple(instance.waits_for), accept_code=accept_code)
         self.lines[instance.name] = line
-        self.turns.planned(line.instance, line.key)
+        self.resolver.note_key(line.instance, line.key)
         if line.action == "reuse" and line.manifest is not None:
             self.made[instance.name] = line.manifest
         return line
@@ -219,39 +332,39 @@ class _Planner:
             instance.stage, instance.config, inputs, instance.execution, where=instance.where
         )
         outputs, records = instance.stage.outputs, self.damage_records
-        found = find_committed(self.store, spec.stage, spec.key, outputs=outputs, records=records)
-        if found.damage is not None:
-            return self._line(instance, "run", f"corrupt: {found.damage}", spec)
-        if found.manifest is not None:
-            return self._standing_line(instance, spec, found.manifest)
-        asked = Asked(spec.version, spec.config, spec.identity)
-        cause = changes_since(self._previous(instance), asked, spec.inputs, names)
+        artifact = find_committed(
+            self.store, spec.stage, spec.key, outputs=outputs, records=records
+        )
+        if artifact.damage is not None:
+            return self._line(instance, "run", f"corrupt: {artifact.damage}", spec)
+        if artifact.manifest is not None:
+            return self._existing(instance, spec, artifact.manifest)
+        identity = StepIdentity(spec.version, spec.config, spec.identity)
+        cause = changes_since(self._previous(instance), identity, spec.inputs, names)
         begun = self._begun(spec.key)
         action: Action = "resume" if begun else "run"
         return self._line(instance, action, "; ".join(filter(None, [begun, cause])), spec)
 
-    def _standing_line(
-        self, instance: Instance, spec: StageSpec, manifest: Manifest
-    ) -> PlannedStep:
-        """A whole artifact stands: reuse it, unless told otherwise."""
+    def _existing(self, instance: Instance, spec: StageSpec, manifest: Manifest) -> PlannedStep:
+        """A whole artifact exists: reuse it, unless the selection says otherwise."""
         if instance.name in self.forced:
             return self._line(instance, "run", "forced", spec, manifest=manifest, force=True)
         if manifest.code.digest == code_digest(instance.stage):
             return self._line(instance, "reuse", "", spec, manifest=manifest)
-        if self.chosen.strict_code and instance.name not in self.chosen.settled:
+        if self.selection.strict_code and instance.name not in self.selection.settled:
             cause = f"{CODE_DIFFERS} (--strict-code)"
             return self._line(instance, "run", cause, spec, manifest=manifest, force=True)
         return self._line(instance, "reuse", "", spec, manifest=manifest, note=CODE_DIFFERS)
 
     def _waiting(self, instance: Instance, waits_for: tuple[str, ...]) -> PlannedStep:
-        """An input is not made yet: does the step run for sure, or perhaps not?"""
-        after = f"after {some(waits_for)}"
+        """An input is not made yet: the step runs, or depends on whether that input changes."""
+        after = f"after {join_names(waits_for)}"
         if instance.name in self.forced:
             return self._line(instance, "run", f"forced, {after}", waits_for=waits_for)
-        asked = _asked(instance)
+        identity = _step_identity(instance)
         previous = self._previous(instance)
-        if not self._made_before(instance, asked, previous):
-            cause = changes_since(previous, asked, None, {})
+        if not self._made_before(instance, identity, previous):
+            cause = changes_since(previous, identity, None, {})
             return self._line(instance, "run", f"{cause}, {after}", waits_for=waits_for)
         whose = "its output is" if len(waits_for) == 1 else "their outputs are"
         cause = f"{after}; reused if {whose} unchanged"
@@ -276,7 +389,7 @@ class _Planner:
         names: dict[str, str] = {}
         for role, sources in instance.inputs.items():
             for source in sources:
-                manifest = self.turns.given(source)
+                manifest = self.resolver.find(source)
                 assert manifest is not None, "an instance without an input is not ready"
                 reference = self.store.reference(manifest, source.output)
                 inputs.setdefault(role, []).append(reference)
@@ -284,7 +397,7 @@ class _Planner:
         return inputs, names
 
     def _previous(self, instance: Instance) -> Manifest | None:
-        """What this step made last under this recipe's name."""
+        """The last artifact of this step under this recipe's name."""
         ref = self.store.ref(f"{self.graph.recipe.name}/{instance.name}")
         if ref is None or ref.stage != instance.stage.name:
             return None
@@ -293,23 +406,25 @@ class _Planner:
         except CorruptArtifact:
             return None
 
-    def _made_before(self, instance: Instance, asked: Asked, previous: Manifest | None) -> bool:
+    def _made_before(
+        self, instance: Instance, identity: StepIdentity, previous: Manifest | None
+    ) -> bool:
         """Whether some artifact has this stage, version and config, so that it might be reused."""
-        if previous is not None and asked.is_of(previous):
+        if previous is not None and identity.matches(previous):
             return True
         stage = instance.stage.name
-        if stage not in self.standing:
+        if stage not in self.artifacts:
             damaged: list[CorruptArtifact] = []
-            self.standing[stage] = list(self.store.manifests(stage, on_damage=damaged.append))
+            self.artifacts[stage] = list(self.store.manifests(stage, on_damage=damaged.append))
             if damaged:
                 return True
         return any(
-            asked.is_of(manifest) and manifest.interim_of is None
-            for manifest in self.standing[stage]
+            identity.matches(manifest) and manifest.interim_of is None
+            for manifest in self.artifacts[stage]
         )
 
     def _begun(self, key: str) -> str | None:
-        """What an earlier run under this key left behind."""
+        """The work of an earlier run under this key, in words."""
         state = self.store.work_state(key)
         if state.running:
             return "running now, this run joins it"
@@ -318,8 +433,8 @@ class _Planner:
         return "work begun" if state.exists else None
 
 
-def _asked(instance: Instance) -> Asked:
+def _step_identity(instance: Instance) -> StepIdentity:
     config = instance.stage.complete(
         instance.stage.Config.parse(instance.config, where=f"{instance.where}.config")
     )
-    return Asked(instance.stage.version, config.plain(), config.identity())
+    return StepIdentity(instance.stage.version, config.plain(), config.identity())

@@ -1,4 +1,4 @@
-"""A recipe as it is written: what a person put in the YAML, merged and given its shape.
+"""A recipe and a profile as they are written in YAML: read, merged and checked for their shape.
 
     name: demo
     description: One sentence.
@@ -10,7 +10,14 @@
       dedup:    {stage: dedup, config: {preset: …}, inputs: {documents: ingest}}
       measure:  {stage: evaluate, for_each: {checkpoints: pretrain}, inputs: {checkpoint: each}}
 
-Whether stages, roles and values fit together is `graph`'s question; here it is only the shape.
+A profile says where and how the steps run. It never changes a key.
+
+    jobs: 2                            # steps that run at the same time
+    default: {workers: 4}              # for every stage
+    stages:
+      signals: {workers: 8}            # for the steps of one stage; overrides the recipe's own
+
+Only the shape is checked here; `graph` checks whether stages, roles and values fit together.
 """
 
 from __future__ import annotations
@@ -24,16 +31,16 @@ from typing import Any
 
 from artifacts_schema.config import did_you_mean
 from artifacts_schema.errors import UsageError
-from flows.recipe.overrides import Override, apply_overrides
-from flows.recipe.reading import Document, Place, merge, read_yaml
+from flows.recipe.notation import Override, apply_overrides
 from flows.recipe.snapshot_entry import (
     SNAPSHOT_KEYS,
     SnapshotFiles,
-    problems_of,
+    find_problems,
     read_entry,
-    superseded,
+    superseded_keys,
 )
-from stages.engine.urls import without_secrets
+from flows.recipe.yaml_document import Document, Place, merge, read_yaml
+from stages.engine.remote import without_secrets
 
 RECIPE_KEYS = ("name", "description", "extends", "snapshots", "steps")
 STEP_KEYS = ("stage", "config", "inputs", "for_each", "execution")
@@ -82,37 +89,37 @@ class Recipe:
 
 
 class Problems:
-    """Everything wrong with a recipe, told at once."""
+    """The problems of a recipe, reported together."""
 
     def __init__(self, where: str) -> None:
         self.where = where
-        self.found: list[str] = []
+        self.messages: list[str] = []
 
     def add(self, what: str, *, where: str, hint: str | None = None) -> None:
         """Note a problem once."""
         text = str(UsageError(what, where=where, hint=hint))
-        if text not in self.found:
-            self.found.append(text)
+        if text not in self.messages:
+            self.messages.append(text)
 
     def raise_any(self) -> None:
         """Raise one UsageError that lists every problem, if there is any."""
-        if len(self.found) == 1:
-            raise UsageError(self.found[0])
-        if self.found:
-            lines = "".join(f"\n  {text}" for text in self.found)
-            raise UsageError(f"{len(self.found)} problems:{lines}", where=self.where)
+        if len(self.messages) == 1:
+            raise UsageError(self.messages[0])
+        if self.messages:
+            lines = "".join(f"\n  {text}" for text in self.messages)
+            raise UsageError(f"{len(self.messages)} problems:{lines}", where=self.where)
 
 
 def find_recipe(name: str, folder: Path = Path()) -> Path:
     """The file of a recipe: a path from `folder`, or one that comes with Ingot.
 
-    Those go by their name (`quickstart`) or by their path in Ingot's own sources
-    (`flows/recipes/quickstart.yaml`), from every folder; a file of that path is taken before them.
+    The latter are found by name (`quickstart`) or by their path in Ingot's sources
+    (`flows/recipes/quickstart.yaml`) from every folder; an existing file takes precedence.
     """
     path = folder / name
     if path.exists() and not path.is_dir():
         return path
-    known = {found.stem: found for found in BUNDLED.glob("*.yaml")}
+    known = {file.stem: file for file in BUNDLED.glob("*.yaml")}
     if name in known:
         return known[name]
     parts = Path(name).parts
@@ -136,38 +143,38 @@ def load_recipe(path: Path, overrides: tuple[str, ...] = ()) -> Recipe:
     return recipe
 
 
-def _read_with_bases(path: Path, above: tuple[Path, ...]) -> Document:
+def _read_with_bases(path: Path, readers: tuple[Path, ...]) -> Document:
+    """The recipe at `path` merged over its base; `readers` are the recipes that extend it."""
     here = Path(os.path.realpath(path))  # `resolve` of a link to itself is a RuntimeError.
-    if here in above:
-        chain = " → ".join(step.name for step in (*above[above.index(here) :], here))
+    if here in readers:
+        chain = " → ".join(recipe.name for recipe in (*readers[readers.index(here) :], here))
         raise UsageError(f"recipes extend each other: {chain}", where=str(path))
     document = read_yaml(path)
     base = document.values.get("extends")
     if base is None:
         return document
+    where = f"{document.place('extends')}: extends"
     if not isinstance(base, str):
-        where = f"{document.place('extends')}: extends"
         raise UsageError("expected the path or the name of a recipe", where=where)
     try:
-        found = find_recipe(base, path.parent)
+        file = find_recipe(base, path.parent)
     except UsageError as error:
-        where = f"{document.place('extends')}: extends"
         raise UsageError(error.what, where=where, hint=error.hint) from None
-    below = _read_with_bases(found, (*above, here))
-    for own in ("name", "description"):  # Refs begin with the name, so it is never inherited.
-        below.values.pop(own, None)
-    _take_back(below, document)
-    return merge(below, document)
+    extended = _read_with_bases(file, (*readers, here))
+    for key in ("name", "description"):  # Refs begin with the name, so it is never inherited.
+        extended.values.pop(key, None)
+    _drop_superseded(extended, document)
+    return merge(extended, document)
 
 
-def _take_back(below: Document, document: Document) -> None:
-    """Remove what a base says of where a snapshot's files lie, where the recipe itself says it."""
+def _drop_superseded(base: Document, document: Document) -> None:
+    """Remove a base's location of a snapshot's files if the recipe itself gives one."""
     snapshots = document.values.get("snapshots")
     for name, entry in snapshots.items() if isinstance(snapshots, dict) else ():
-        base = (below.values.get("snapshots") or {}).get(name)
-        if isinstance(entry, dict) and isinstance(base, dict):
-            for key in superseded(entry):
-                base.pop(key, None)
+        base_entry = (base.values.get("snapshots") or {}).get(name)
+        if isinstance(entry, dict) and isinstance(base_entry, dict):
+            for key in superseded_keys(entry):
+                base_entry.pop(key, None)
 
 
 def _shape(
@@ -215,10 +222,10 @@ def _snapshot(check: _Check, name: str, value: Any) -> SnapshotFiles:
     written = check.as_mapping(value, *where)
     check.keys(written, SNAPSHOT_KEYS, *where)
     values = {key: item for key, item in written.items() if item is not None}
-    found = problems_of(values)
-    for key, what, hint in found:
+    problems = find_problems(values)
+    for key, what, hint in problems:
         check.problem(what, *where, *([key] if key else []), hint=hint)
-    if found:
+    if problems:
         values = {}
 
     def base(key: str) -> Path:
@@ -283,7 +290,7 @@ class _Check:
         if not pattern.fullmatch(name):
             self.problem(f"'{name}' cannot be a name: letters, digits, _ and -", *where, name)
         elif name in RESERVED:
-            self.problem(f"'{name}' has a meaning of its own and cannot be a name", *where, name)
+            self.problem(f"'{name}' is a reserved word and cannot be a name", *where, name)
 
     def as_mapping(self, value: Any, *where: str) -> dict[str, Any]:
         if value is None:
@@ -311,3 +318,57 @@ class _Check:
             self.problem(f"expected a name or a list of names, got {value!r}", *where, key)
             return ()
         return tuple(items)
+
+
+PROFILE_KEYS = ("name", "description", "jobs", "default", "stages")
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Execution values by stage."""
+
+    name: str = "local"
+    jobs: int = 1
+    default: dict[str, Any] = field(default_factory=dict)
+    stages: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def execution(self, stage: str, own: dict[str, Any]) -> dict[str, Any]:
+        """Execution of a step: the default here, then the step's own, then the stage's here."""
+        return {**self.default, **own, **self.stages.get(stage, {})}
+
+
+def find_profile(name: str, recipe: Path) -> Path:
+    """A profile by path, or by name beside the recipe or among those that come with Ingot."""
+    path = Path(name)
+    if path.exists() or path.suffix in (".yaml", ".yml") or "/" in name:
+        return path
+    folders = (recipe.parent / "profiles", BUNDLED / "profiles")
+    for folder in folders:
+        if (folder / f"{name}.yaml").exists():
+            return folder / f"{name}.yaml"
+    known = {file.stem for folder in folders for file in folder.glob("*.yaml")}
+    raise UsageError(f"no profile '{name}'{did_you_mean(name, known)}", hint="or give a path")
+
+
+def load_profile(name: str | None, recipe: Path) -> Profile:
+    """The profile called `name`; one job with the stages' own defaults if None."""
+    if name is None:
+        return Profile()
+    path = find_profile(name, recipe)
+    document = read_yaml(path)
+    values = document.values
+    for key in values:
+        if key not in PROFILE_KEYS:
+            near = did_you_mean(key, PROFILE_KEYS)
+            raise UsageError(f"unknown key '{key}'{near}", where=str(document.place(key)))
+    jobs = values.get("jobs", 1)
+    if not isinstance(jobs, int) or isinstance(jobs, bool) or jobs < 1:
+        raise UsageError("expected a number of 1 or more", where=f"{document.place('jobs')}: jobs")
+    sections = {"default": values.get("default") or {}, **(values.get("stages") or {})}
+    for section, content in sections.items():
+        if not isinstance(content, dict):
+            where = f"{document.place('stages', section)}: {section}"
+            raise UsageError(f"expected keys and values, got {content!r}", where=where)
+    return Profile(
+        str(values.get("name", path.stem)), jobs, sections["default"], values.get("stages") or {}
+    )

@@ -1,11 +1,18 @@
-"""An entry of a recipe's `snapshots:` section: where files from outside lie, and how many to take.
+"""An entry of a recipe's `snapshots:` section: where files from outside are, and how many to take.
 
-crawl-A: {root: ../data, files: ["warc/*.warc.gz"]}
-crawl-B: {files: ["s3://bucket/crawl/*.warc.gz"], first: 10}
-crawl-C: {crawl: CC-MAIN-2024-33, share: 0.001}
-crawl-D: {paths: "https://example.org/lists/warc.paths.gz", first: 2}
-math:    {dataset: org/name, files: ["data/*.parquet"], first: 4}
-qwen:    {model: org/name, files: ["tokenizer*.json"]}
+    crawl-A: {root: ../data, files: ["warc/*.warc.gz"]}
+    crawl-B: {files: ["s3://bucket/crawl/*.warc.gz"], first: 10}
+    crawl-C: {crawl: CC-MAIN-2024-33, share: 0.001}
+    crawl-D: {paths: "https://example.org/lists/warc.paths.gz", first: 2}
+    math:    {dataset: org/name, files: ["data/*.parquet"], first: 4}
+    qwen:    {model: org/name, files: ["tokenizer*.json"]}
+
+Common Crawl publishes the list of a crawl's files under the crawl's id
+(https://commoncrawl.org/get-started):
+
+    CC-MAIN-2024-33    crawl-data/CC-MAIN-2024-33/{warc,wet,wat}.paths.gz
+    CC-NEWS-2024-08    crawl-data/CC-NEWS/2024/08/warc.paths.gz
+    CC-MAIN-2012       crawl-data/CC-MAIN-2012/arc.paths.gz     (the three crawls before WARC)
 """
 
 from __future__ import annotations
@@ -15,28 +22,91 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from artifacts_schema.errors import UsageError
-from flows.recipe.crawl import crawl_list, crawl_problems, crawl_site
-from stages.engine.urls import WEB, check_url, is_url
+from stages.engine.remote import WEB, check_url, is_url
+
+SITES = {"https": "https://data.commoncrawl.org", "s3": "s3://commoncrawl"}
+"""Where Common Crawl publishes; the bucket is read with credentials of AWS only."""
+RECORDS = ("warc", "wet", "wat")
+"""Captured pages, their extracted text, their metadata."""
+CRAWLS = "https://index.commoncrawl.org lists all crawls"
+FORMS = f"ids look like CC-MAIN-2024-33 (year, week) and CC-NEWS-2024-08 (year, month); {CRAWLS}"
+_WEEKLY = re.compile(r"CC-MAIN-20\d\d-(?:0[1-9]|[1-4]\d|5[0-3])")
+_NEWS = re.compile(r"CC-NEWS-(20\d\d)-(0[1-9]|1[0-2])")
+_ARC = ("CC-MAIN-2008-2009", "CC-MAIN-2009-2010", "CC-MAIN-2012")
+
+
+def is_crawl_id(text: str) -> bool:
+    """Whether `text` has the form of an id; only its site knows whether the crawl exists."""
+    return text in _ARC or any(form.fullmatch(text) for form in (_WEEKLY, _NEWS))
+
+
+def crawl_problems(values: Mapping[str, Any]) -> Iterator[tuple[str, str, str | None]]:
+    """(field, what is wrong, hint) of an entry that names a crawl."""
+    crawl = values["crawl"]
+    if not isinstance(crawl, str) or not is_crawl_id(crawl):
+        yield "crawl", f"{crawl!r} is not a crawl id{_suggest_id(crawl)}", FORMS
+        crawl = ""
+    records, known = values.get("records", "warc"), _record_types(crawl)
+    if records not in known:
+        has = ", ".join(RECORDS) if known == RECORDS else f"{known[0]}, all that {crawl} has"
+        yield "records", f"expected {has}, got {records!r}", None
+    via = values.get("via", "https")
+    if via not in SITES:
+        yield "via", f"expected {' or '.join(SITES)}, got {via!r}", None
+    elif "mirror" in values and "via" in values:
+        yield "mirror", "given with via; only one of them may say where the crawl is", None
+    if "first" not in values and "share" not in values:
+        yield (
+            "",
+            "a whole crawl is tens of thousands of files and up to 100 TB: say how many",
+            "`first` 10 takes ten files, `share` 0.001 every thousandth, `share` 1 all",
+        )
+
+
+def crawl_site(values: Mapping[str, Any]) -> str:
+    """The address that the list's paths are relative to: a mirror, or Common Crawl's own."""
+    return str(values.get("mirror") or SITES[values.get("via", "https")])
+
+
+def crawl_list(crawl: str, records: str) -> str:
+    """The path of the list of a crawl's files, below its site."""
+    news = _NEWS.fullmatch(crawl)
+    folder = f"CC-NEWS/{news[1]}/{news[2]}" if news else crawl
+    return f"crawl-data/{folder}/{'arc' if crawl in _ARC else records}.paths.gz"
+
+
+def _record_types(crawl: str) -> tuple[str, ...]:
+    """News and the crawls before 2013 have no extracted text and no metadata files."""
+    return ("warc",) if crawl in _ARC or _NEWS.fullmatch(crawl) else RECORDS
+
+
+def _suggest_id(crawl: Any) -> str:
+    """A suggestion for an id that differs by case or a missing zero."""
+    parts = str(crawl).strip().upper().replace("_", "-").split("-")
+    likely = "-".join([*parts[:-1], parts[-1].zfill(2)])
+    return f", did you mean '{likely}'?" if is_crawl_id(likely) else ""
+
 
 PLACES = ("files", "paths", "crawl", "dataset", "model")
-"""Keys that say where files lie: one of them, and with one of the Hub also `files` inside it."""
+"""Keys that say where files are: one of them, or one of the Hub together with `files`."""
 HUB = {"dataset": "data set", "model": "model"}
 BELONGING = {
     "crawl": ("records", "via", "mirror"),
     "dataset": ("revision",),
     "model": ("revision",),
 }
-"""Keys that mean something beside one place only."""
+"""Keys that are valid with one place only."""
 SNAPSHOT_KEYS = (
     "files", "root", "paths", "crawl", "records", "via", "mirror", "dataset", "model", "revision",
     "first", "share",
 )  # fmt: skip
 MAGIC = frozenset("*?[")
 """Characters that make a path a pattern."""
+_PLAIN_FIELDS = ("first", "share", "crawl", "dataset", "model", "revision")
 _REPOSITORY = re.compile(r"(?:\w[\w.-]*/)?\w[\w.-]*", re.ASCII)
 _REVISION = re.compile(r"\w[\w./+-]*", re.ASCII)
 
@@ -70,15 +140,14 @@ class SnapshotFiles:
 
     @property
     def on_hub(self) -> tuple[str, str] | None:
-        """(`dataset` or `model`, its name), where the files lie on the Hub."""
-        for kind, name in (("dataset", self.dataset), ("model", self.model)):
-            if name is not None:
-                return kind, name
-        return None
+        """(`dataset` or `model`, its name) if the files are on the Hub."""
+        if self.dataset is not None:
+            return "dataset", self.dataset
+        return None if self.model is None else ("model", self.model)
 
     @property
-    def told(self) -> str:
-        """Where its files lie, as a person would say it."""
+    def location(self) -> str:
+        """Where its files are, for messages."""
         hub = self.on_hub and f"{HUB[self.on_hub[0]]} {self.on_hub[1]}"
         return self.crawl or hub or self.paths or ", ".join(self.files)
 
@@ -97,9 +166,9 @@ def read_entry(
     anchor = next((key for key in ("paths", "crawl", "dataset", "root") if key in values), "files")
     root, paths = values.get("root"), values.get("paths")
     if paths is not None:
-        paths = located(paths, base("paths"))
+        paths = resolve_location(paths, base("paths"))
     if "crawl" in values:
-        root = located(crawl_site(values), base("mirror"))
+        root = resolve_location(crawl_site(values), base("mirror"))
         paths = f"{root.rstrip('/')}/{crawl_list(values['crawl'], values.get('records', 'warc'))}"
     return SnapshotFiles(
         name,
@@ -108,30 +177,25 @@ def read_entry(
         base("root" if "root" in values else "files"),
         f"{place(anchor)}: snapshots.{name}",
         paths=paths,
-        first=values.get("first"),
-        share=values.get("share"),
-        crawl=values.get("crawl"),
-        dataset=values.get("dataset"),
-        model=values.get("model"),
-        revision=values.get("revision"),
+        **{key: values.get(key) for key in _PLAIN_FIELDS},
     )
 
 
-def located(text: str, base: Path) -> str:
+def resolve_location(text: str, base: Path) -> str:
     """A URL as it is, a path as seen from `base`."""
     return text if is_url(text) else str(base / os.path.expanduser(text))
 
 
 def is_relative(files: Any) -> bool:
-    """Whether any of `files` (a text or a list of texts) says less than where it lies."""
+    """Whether any of `files` (a text or a list of texts) is a relative path."""
     items = files if isinstance(files, list) else [files]
     return any(not is_url(str(item)) and str(item)[:1] not in ("/", "~") for item in items)
 
 
-def superseded(entry: Mapping[str, Any]) -> frozenset[str]:
-    """Keys of an earlier entry that a later one over it takes back: where its files lay.
+def superseded_keys(entry: Mapping[str, Any]) -> frozenset[str]:
+    """Keys of a base entry that `entry` removes: where the base's files were.
 
-    Relative files stay below the root, or inside the data set, that the earlier one named.
+    Relative files keep the root or the data set of the base.
     """
     named = [key for key in PLACES if entry.get(key) is not None]
     if not named:
@@ -142,18 +206,18 @@ def superseded(entry: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(SNAPSHOT_KEYS) - keeps
 
 
-def problems_of(values: Mapping[str, Any]) -> list[Problem]:
-    """What is wrong with an entry's values, those that are null left out."""
-    found = [*_places(values), *_fields(values), *_urls(values)]
+def find_problems(values: Mapping[str, Any]) -> list[Problem]:
+    """The problems of an entry's values, given without those that are null."""
+    problems = [*_check_places(values), *_check_fields(values), *_check_urls(values)]
     if "crawl" in values:
-        found += crawl_problems(values)
+        problems += crawl_problems(values)
     for kind in HUB:
         if kind in values:
-            found += _repository(values, kind)
-    return found
+            problems += _check_repository(values, kind)
+    return problems
 
 
-def _places(values: Mapping[str, Any]) -> Iterator[Problem]:
+def _check_places(values: Mapping[str, Any]) -> Iterator[Problem]:
     named = [key for key in PLACES if key in values]
     if len(named) == 2 and named[0] == "files" and named[1] in HUB:
         named = named[1:]
@@ -166,8 +230,8 @@ def _places(values: Mapping[str, Any]) -> Iterator[Problem]:
     for other in named[1:]:
         yield (
             other,
-            f"stands beside {named[0]}, and one of them says where the files lie",
-            f"take the other back: `{named[0]}: null`",
+            f"given with {named[0]}; only one of them may say where the files are",
+            f"remove the other: `{named[0]}: null`",
         )
     for key in sorted({key for keys in BELONGING.values() for key in keys}):
         places = [place for place, keys in BELONGING.items() if key in keys]
@@ -175,10 +239,10 @@ def _places(values: Mapping[str, Any]) -> Iterator[Problem]:
             yield key, f"goes with {' or '.join(places)} only", None
     for place, instead in (("crawl", "mirror"), *((kind, "files") for kind in HUB)):
         if place in values and "root" in values:
-            yield "root", f"does not go with {place}", f"take it back, or say `{instead}`"
+            yield "root", f"does not go with {place}", f"remove it, or use `{instead}`"
 
 
-def _fields(values: Mapping[str, Any]) -> Iterator[Problem]:
+def _check_fields(values: Mapping[str, Any]) -> Iterator[Problem]:
     files = values.get("files", ["…"])
     items = files if isinstance(files, list) else [files]
     if not items:
@@ -195,7 +259,7 @@ def _fields(values: Mapping[str, Any]) -> Iterator[Problem]:
         yield "share", f"expected a share, above 0 and up to 1, got {share!r}", None
 
 
-def _urls(values: Mapping[str, Any]) -> Iterator[Problem]:
+def _check_urls(values: Mapping[str, Any]) -> Iterator[Problem]:
     files = values.get("files", [])
     texts = [("files", item) for item in (files if isinstance(files, list) else [files])]
     texts += [(key, values[key]) for key in ("root", "paths", "mirror") if key in values]
@@ -213,18 +277,18 @@ def _urls(values: Mapping[str, Any]) -> Iterator[Problem]:
         if field == "files" and web and MAGIC & set(urlsplit(text).path):
             yield (
                 field,
-                f"'{text}' is a pattern, and a web server lists no files",
+                f"'{text}' is a pattern, but a web server does not list its files",
                 ("name each file, or give `paths`: a list of them"),
             )
 
 
-def _repository(values: Mapping[str, Any], kind: str) -> Iterator[Problem]:
+def _check_repository(values: Mapping[str, Any], kind: str) -> Iterator[Problem]:
     """The Hub's own rule for names; a revision is a branch, a tag or a commit."""
     name, revision = values[kind], values.get("revision", "main")
     if not isinstance(name, str) or not _REPOSITORY.fullmatch(name) or ".." in name:
         yield (
             kind,
-            f"{name!r} is no {HUB[kind]}'s name",
+            f"{name!r} is not the name of a {HUB[kind]}",
             f"as on huggingface.co/{kind}s: org/name, without the address",
         )
     if not isinstance(revision, str) or not _REVISION.fullmatch(revision) or ".." in revision:
@@ -232,10 +296,22 @@ def _repository(values: Mapping[str, Any], kind: str) -> Iterator[Problem]:
     files = values.get("files", [])
     for item in files if isinstance(files, list) else [files]:
         if isinstance(item, str) and (is_url(item) or not is_relative(item)):
-            yield "files", f"'{item}' does not lie in a {HUB[kind]}", "as data/*.parquet"
+            yield "files", f"'{item}' is not a path inside a {HUB[kind]}", "as data/*.parquet"
         elif isinstance(item, str) and ".." in item.split("/"):
             yield "files", f"'{item}' leads out of the {HUB[kind]}", None
 
 
 def _is_web(text: Any) -> bool:
     return isinstance(text, str) and text.partition("://")[0] in WEB
+
+
+class ProgressCallback(Protocol):
+    """Told how far the pinning of files is, in bytes hashed or files asked for."""
+
+    def __call__(self, done: int, total: int, unit: str = "bytes", /) -> None:
+        """`done` of `total`."""
+
+
+def anchor_folder(source: SnapshotFiles) -> Path:
+    """The folder that relative patterns begin in."""
+    return source.base / os.path.expanduser(source.root) if source.root is not None else source.base

@@ -1,33 +1,141 @@
 """Snapshots: files from outside, pinned by name, size and checksum when a plan is made.
 
-What a snapshot is follows from its name and its files alone, so a changed file is a new snapshot
-and a moved folder is not. Where the files lie is written beside the store's refs, unhashed.
-Checksums are remembered by (path, size, time of change), so planning again costs one `stat` a
-file. A file behind a URL is pinned by what its server calls it, its ETag: a provisional identity,
-since nobody has seen its bytes yet.
+A snapshot is identified by its name and its files alone, so a changed file is a new snapshot and a
+moved folder is not. The locations of the files are written next to the store's refs, unhashed.
+Checksums are cached by (path, size, change time), so planning again costs one `stat` a file. A file
+behind a URL is pinned by its server's ETag: a provisional identity, since nobody has read its bytes
+yet.
 """
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NoReturn
 
-from artifacts_schema.errors import InputError, UsageError
-from artifacts_schema.identity import artifact_key, canonical_json, sha256_of
+from artifacts_schema.errors import InputError, UsageError, is_utf8
+from artifacts_schema.files import file_state, open_regular
+from artifacts_schema.identity import artifact_key, canonical_json, canonical_sha256
 from artifacts_schema.manifest import Code, Manifest
 from artifacts_schema.store import Store
 from artifacts_schema.store.commit import Attempt, commit
-from artifacts_schema.store.damage import find_committed, record_damage
-from artifacts_schema.store.verify import verify
-from artifacts_schema.store.work import holding
-from flows.recipe.local_files import Progress, anchor_of, checksums, match_files
-from flows.recipe.snapshot_entry import SnapshotFiles
-from stages.engine.known_files import KnownFiles
-from stages.engine.remote import Identity
-from stages.engine.urls import is_url
+from artifacts_schema.store.lease import hold_lease
+from artifacts_schema.store.verify import find_committed, record_damage, verify
+from flows.recipe.remote_files import (
+    fetch_identities,
+    list_hub_files,
+    match_urls,
+    read_path_list,
+)
+from flows.recipe.snapshot_entry import MAGIC, ProgressCallback, SnapshotFiles, anchor_folder
+from stages.engine.remote import Identity, is_url
+from stages.engine.sources import KnownFiles
+
+_BLOCK = 1 << 20
+
+
+def match_files(source: SnapshotFiles, pattern: str) -> list[tuple[str, str]]:
+    """(name, absolute path) of every file that matches `pattern`, hidden ones skipped."""
+    anchor = os.path.realpath(anchor_folder(source))
+    full = os.path.normpath(os.path.join(anchor, os.path.expanduser(pattern)))
+    start = Path(anchor) if source.root is not None else Path(_fixed_part(full))
+    matches = _expand_pattern(full) if MAGIC & set(pattern) else [full]
+    files = [path for match in matches for path in _list_files(match)]
+    for path in files:
+        if not Path(path).is_relative_to(start):
+            raise UsageError(f"'{path}' is outside the root {start}", where=source.where)
+        if not is_utf8(path):
+            raise InputError("the file's name is not UTF-8", where=path, hint="rename it")
+    return [(Path(path).relative_to(start).as_posix(), path) for path in files]
+
+
+def checksums(
+    known: KnownFiles, paths: Sequence[str], progress: ProgressCallback | None = None
+) -> dict[str, tuple[int, str]]:
+    """Size and sha256 by path; only files that changed since they were last read are read.
+
+    Raises InputError for a file that cannot be read, is not regular, or changes meanwhile.
+    """
+    sums: dict[str, tuple[int, str]] = {}
+    unknown: list[tuple[str, int]] = []
+    for path in paths:
+        try:
+            status = os.stat(path)
+        except OSError as error:
+            raise _unreadable(path, error) from None
+        sha256 = known.sha256(path, status)
+        if sha256 is None:
+            unknown.append((path, status.st_size))
+        else:
+            sums[path] = status.st_size, sha256
+    total, done = sum(size for _, size in unknown), 0
+    for path, _ in unknown:
+        digest = hashlib.sha256()
+        try:
+            with open_regular(path) as raw:
+                status = os.fstat(raw.fileno())
+                while block := raw.read(_BLOCK):
+                    digest.update(block)
+                    done += len(block)
+                    if progress is not None:
+                        progress(done, total)
+                changed = file_state(os.fstat(raw.fileno())) != file_state(status)
+        except OSError as error:
+            raise _unreadable(path, error) from None
+        if changed:
+            raise InputError("the file changed while it was read", where=path, hint="run again")
+        sums[path] = status.st_size, digest.hexdigest()
+        known.note_sha256(path, status, digest.hexdigest())
+    return sums
+
+
+def _unreadable(path: str, error: OSError) -> InputError:
+    hint = "check the path" if isinstance(error, FileNotFoundError) else "make it readable"
+    return InputError(f"cannot be read: {error.strerror}", where=path, hint=hint)
+
+
+def _fixed_part(pattern: str) -> str:
+    """The folder below which names begin: a folder itself, or the fixed folder of a pattern."""
+    if os.path.isdir(pattern):
+        return pattern
+    parts = pattern.split(os.sep)
+    first = next((i for i, part in enumerate(parts) if MAGIC & set(part)), len(parts) - 1)
+    return os.sep.join(parts[:first]) or os.sep
+
+
+def _expand_pattern(pattern: str) -> list[str]:
+    """The paths that match a pattern, sorted; InputError for a folder that cannot be listed.
+
+    `glob` treats such a folder as empty, and the snapshot would silently miss files.
+    """
+    parts = pattern.split(os.sep)
+    for depth, part in enumerate(parts):
+        if MAGIC & set(part):
+            parents = glob.glob(os.sep.join(parts[:depth]) or os.sep, recursive=True)
+            for parent in filter(os.path.isdir, parents):
+                for _, folders, _ in os.walk(parent, onerror=_raise_unreadable):
+                    folders[:] = [n for n in folders if n[0] != "."] if part == "**" else []
+    return sorted(glob.glob(pattern, recursive=True))
+
+
+def _raise_unreadable(error: OSError) -> NoReturn:
+    raise _unreadable(str(error.filename), error)
+
+
+def _list_files(path: str) -> list[str]:
+    """The file, or all files below the folder; InputError for a folder that cannot be listed."""
+    if not os.path.isdir(path):
+        return [path] if os.path.lexists(path) else []
+    files = []
+    for folder, folders, names in os.walk(path, onerror=_raise_unreadable):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        files += [os.path.join(folder, name) for name in sorted(names) if name[0] != "."]
+    return files
+
 
 STAGE = "snapshot"
 """Stage name under which snapshots lie in the store; no program of that name exists."""
@@ -36,30 +144,30 @@ OUTPUT = "snapshot"
 
 
 @dataclass(frozen=True)
-class FoundFile:
-    """The name that a file gets, its path or URL, and what a bucket's listing tells of it."""
+class SnapshotFile:
+    """The name that a file gets, its path or URL, and its identity in a bucket's listing."""
 
     name: str
     location: str
-    listed: Identity | None = None
+    identity: Identity | None = None
 
 
 def take_snapshot(
-    store: Store, source: SnapshotFiles, progress: Progress | None = None
+    store: Store, source: SnapshotFiles, progress: ProgressCallback | None = None
 ) -> Manifest:
-    """Commit the snapshot of `source` (or find it committed) and note where its files lie.
+    """Commit the snapshot of `source` (or find it committed) and record where its files are.
 
     Raises InputError if a pattern matches nothing, a file cannot be read, or all files are empty;
     StoreError if the store's payload is not mounted.
     """
     store.check_mounted()
-    found = find_files(source)
-    files = pinned(store, found, progress)
-    if not any(file["bytes"] for file in files):
-        raise InputError(f"every file of {source.told} is empty", where=source.where)
-    manifest = commit_snapshot(store, source.name, files)
+    files = find_files(source)
+    pins = pin_files(store, files, progress)
+    if not any(pin["bytes"] for pin in pins):
+        raise InputError(f"every file of {source.location} is empty", where=source.where)
+    manifest = commit_snapshot(store, source.name, pins)
     digest = manifest.output(OUTPUT).digest
-    locations = {file.name: file.location for file in found}
+    locations = {file.name: file.location for file in files}
     if store.locations(digest) != locations:
         store.write_locations(digest, locations)
     return manifest
@@ -68,123 +176,118 @@ def take_snapshot(
 def commit_snapshot(store: Store, name: str, files: list[dict[str, Any]]) -> Manifest:
     """The snapshot of these files (name, bytes, sha256 or etag of each), committed once.
 
-    Of a key that another process commits meanwhile, what that one wrote.
+    If another process commits the key meanwhile, the snapshot that it wrote.
     """
-    identity: dict[str, Any] = {"name": name, "files": sha256_of(files)}
+    identity: dict[str, Any] = {"name": name, "files": canonical_sha256(files)}
     key = artifact_key(STAGE, VERSION, identity, {})
-    standing = _standing(store, key)
-    if standing is not None:
-        return standing
-    with holding(store.backend, key):
-        return _standing(store, key) or _write(store, key, identity, name, files)
+    committed = _find_committed_snapshot(store, key)
+    if committed is not None:
+        return committed
+    with hold_lease(store.backend, key):
+        return _find_committed_snapshot(store, key) or _write_snapshot(
+            store, key, identity, name, files
+        )
 
 
-def provisional(snapshots: Mapping[str, Manifest]) -> dict[str, int]:
-    """Snapshot → how many of its files are pinned by their server's word alone, where any are."""
+def count_provisional(snapshots: Mapping[str, Manifest]) -> dict[str, int]:
+    """Snapshot → the number of its files that are pinned by their server's ETag alone, if any."""
     counts = {name: manifest.counts.get("provisional", 0) for name, manifest in snapshots.items()}
     return {name: int(count) for name, count in counts.items() if count}
 
 
 def provisional_note(snapshots: Mapping[str, Manifest]) -> str | None:
-    """The line that says so under a plan, or None."""
-    counts = provisional(snapshots)
+    """The line about provisional files under a plan, or None."""
+    counts = count_provisional(snapshots)
     if not counts:
         return None
-    told = ", ".join(f"{count:,} of {name}" for name, count in counts.items())
-    return f"provisional: files known by their server's ETag, not by a checksum: {told}"
+    files = ", ".join(f"{count:,} of {name}" for name, count in counts.items())
+    return f"provisional: files known by their server's ETag, not by a checksum: {files}"
 
 
-def find_files(source: SnapshotFiles) -> list[FoundFile]:
-    """The files that `source` means and takes, sorted by the name they get."""
-    found: dict[str, FoundFile] = {}
+def find_files(source: SnapshotFiles) -> list[SnapshotFile]:
+    """The files that `source` selects, sorted by the name they get."""
+    files: dict[str, SnapshotFile] = {}
     for file in _all_files(source):
-        if found.setdefault(file.name, file).location != file.location:
+        if files.setdefault(file.name, file).location != file.location:
             raise UsageError(
-                f"two files would both be named '{file.name}': {found[file.name].location} "
+                f"two files would both be named '{file.name}': {files[file.name].location} "
                 f"and {file.location}",
                 where=source.where,
                 hint="give the snapshot a root, so that names begin there",
             )
-    taken = [file for file in found.values() if _is_in_share(file.name, source.share)]
-    if not taken:
+    selected = [file for file in files.values() if _is_in_share(file.name, source.share)]
+    if not selected:
         raise InputError(
-            f"share {source.share} takes none of {len(found):,} files",
+            f"share {source.share} takes none of {len(files):,} files",
             where=source.where,
             hint="raise it, or set `first` alone",
         )
-    return sorted(taken[: source.first], key=lambda file: file.name)
+    return sorted(selected[: source.first], key=lambda file: file.name)
 
 
-def pinned(
-    store: Store, files: list[FoundFile], progress: Progress | None = None
+def pin_files(
+    store: Store, files: list[SnapshotFile], progress: ProgressCallback | None = None
 ) -> list[dict[str, Any]]:
     """Name, size and sha256 of each file; for those behind a URL that has none, its ETag."""
     known = KnownFiles(store)
-    remote = {f.location: f.listed for f in files if f.listed is not None}
-    asked = [f.location for f in files if is_url(f.location) and f.listed is None]
+    remote = {f.location: f.identity for f in files if f.identity is not None}
+    unlisted = [f.location for f in files if is_url(f.location) and f.identity is None]
     try:
         sums = checksums(known, [f.location for f in files if not is_url(f.location)], progress)
-        if asked:
-            from flows.recipe.remote_files import identities
-
-            remote |= identities(known, asked, progress)
+        if unlisted:
+            remote |= fetch_identities(known, unlisted, progress)
     finally:
         known.save()
     rows: list[dict[str, Any]] = []
     for file in files:
-        if (seen := remote.get(file.location)) is not None:
-            pin = {"sha256": seen.sha256} if seen.sha256 else {"etag": seen.etag}
-            rows.append({"name": file.name, "bytes": seen.bytes, **pin})
+        if (identity := remote.get(file.location)) is not None:
+            pin = {"sha256": identity.sha256} if identity.sha256 else {"etag": identity.etag}
+            rows.append({"name": file.name, "bytes": identity.bytes, **pin})
         else:
             size, sha256 = sums[file.location]
             rows.append({"name": file.name, "bytes": size, "sha256": sha256})
     return rows
 
 
-def _all_files(source: SnapshotFiles) -> list[FoundFile]:
+def _all_files(source: SnapshotFiles) -> list[SnapshotFile]:
     """Every file that the entry names, in the order of the list, or of patterns, then names."""
     if source.paths is not None:
-        from flows.recipe.path_list import listed_files
-
-        return [FoundFile(name, place) for name, place in listed_files(source)]
+        return [SnapshotFile(name, place) for name, place in read_path_list(source)]
     if source.on_hub is not None:
-        from flows.recipe.hub_files import hub_files
-
-        return [FoundFile(*file) for file in hub_files(source)]
-    found = []
+        return [SnapshotFile(*file) for file in list_hub_files(source)]
+    files = []
     for pattern in source.files:
-        matched = _matched(source, pattern)
-        if not matched:
+        matches = _match_pattern(source, pattern)
+        if not matches:
             remote = is_url(pattern) or (source.root is not None and is_url(source.root))
-            place = source.root if remote else os.path.realpath(anchor_of(source))
+            place = source.root if remote else os.path.realpath(anchor_folder(source))
             raise InputError(
                 f"no file matches '{pattern}'",
                 where=source.where,
                 hint=f"looked in {place}" if place else "check the bucket and the prefix",
             )
-        found += matched
-    return found
+        files += matches
+    return files
 
 
-def _matched(source: SnapshotFiles, pattern: str) -> list[FoundFile]:
+def _match_pattern(source: SnapshotFiles, pattern: str) -> list[SnapshotFile]:
     if is_url(pattern) or (source.root is not None and is_url(source.root)):
-        from flows.recipe.remote_files import match_urls
-
-        matched = match_urls(source, pattern)
-        return [FoundFile(name, url, listed) for url, (name, listed) in matched.items()]
-    return [FoundFile(name, path) for name, path in match_files(source, pattern)]
+        return [SnapshotFile(*file) for file in match_urls(source, pattern)]
+    return [SnapshotFile(name, path) for name, path in match_files(source, pattern)]
 
 
 def _is_in_share(name: str, share: float | None) -> bool:
-    """Whether the name's hash, as a number from 0 to 1, is below `share`: a larger share holds a
-    smaller one, and a longer list the part of a shorter one."""
+    """Whether the name's hash, as a number from 0 to 1, is below `share`.
+
+    So a larger share contains a smaller one, and a longer list the selection of a shorter one.
+    """
     if share is None:
         return True
     number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
     return number < share * 2**64
 
 
-def _standing(store: Store, key: str) -> Manifest | None:
+def _find_committed_snapshot(store: Store, key: str) -> Manifest | None:
     """The committed snapshot, if its listing is whole."""
     manifest = find_committed(store, STAGE, key).whole
     if manifest is not None and (problems := verify(store, manifest, full=True)):
@@ -193,7 +296,7 @@ def _standing(store: Store, key: str) -> Manifest | None:
     return manifest
 
 
-def _write(
+def _write_snapshot(
     store: Store, key: str, identity: dict[str, Any], name: str, files: list[dict[str, Any]]
 ) -> Manifest:
     attempt = Attempt(store.backend, STAGE, key, {OUTPUT: "snapshot"})
@@ -214,7 +317,7 @@ def _write(
         code=Code(digest="", libraries={}),
         counts={**counts, **({"provisional": etags} if etags else {})},
     )
-    standing = commit(store, manifest)
-    if standing.attempt != attempt.name:
+    committed = commit(store, manifest)
+    if committed.attempt != attempt.name:
         attempt.discard()
-    return standing
+    return committed

@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from artifacts_schema.manifest import Manifest
-from flows.recipe.causes import config_changes, input_changes, without_new_defaults
+from flows.recipe.plan import config_changes, drop_new_defaults, input_changes
 from flows.report.overview import Fact
-from flows.report.pages import absence
-from flows.report.subject import Step, Subject
-from flows.report.views import CELL, COLUMNS, ROWS, CellView, TableView, is_small_table, show
-from stages.engine.figures import (
+from flows.report.subject import Step, Subject, explain_absence
+from flows.report.views import CELL, COLUMNS, ROWS, CellView, TableView, format_cell, is_small_table
+from stages.engine.page import (
     BarFigure,
     Bars,
     Cell,
@@ -64,7 +63,7 @@ class StepPair:
 def align(a: Subject, b: Subject) -> list[StepPair]:
     """Steps by instance, in B's order; those that only A has come last.
 
-    Where the rest of both holds one step of a stage each, those two are taken for the same step.
+    If both sides have exactly one unmatched step of a stage, these two are matched.
     """
     mine, theirs = list(b.steps), {step.instance: step for step in a.steps}
     matched = {step.instance: theirs.pop(step.instance, None) for step in mine}
@@ -79,7 +78,7 @@ def align(a: Subject, b: Subject) -> list[StepPair]:
 
 
 def _names(subject: Subject) -> dict[str, str]:
-    """Which step each digest is from."""
+    """Digest → the step that made it."""
     return {
         output.digest: step.instance
         for step in subject.steps
@@ -94,7 +93,9 @@ def _pair(a: Step | None, b: Step | None, names: Mapping[str, str]) -> StepPair:
     if a.manifest is None or b.manifest is None:
         sides = [(A, a), (B, b)]
         return StepPair(
-            a, b, tuple(f"in {side}: {absence(s)}" for side, s in sides if s.manifest is None)
+            a,
+            b,
+            tuple(f"in {side}: {explain_absence(s)}" for side, s in sides if s.manifest is None),
         )
     return StepPair(a, b, tuple(_why(a.manifest, b.manifest, names)))
 
@@ -102,8 +103,8 @@ def _pair(a: Step | None, b: Step | None, names: Mapping[str, str]) -> StepPair:
 def _why(a: Manifest, b: Manifest, names: Mapping[str, str]) -> Iterator[str]:
     if (a.stage, a.version) != (b.stage, b.version):
         yield f"{a.stage} version {a.version} → {b.stage} version {b.version}"
-    before = without_new_defaults(a.config, a.identity, b.config)
-    after = without_new_defaults(b.config, b.identity, a.config)
+    before = drop_new_defaults(a.config, a.identity, b.config)
+    after = drop_new_defaults(b.config, b.identity, a.config)
     yield from (f"config {change}" for change in config_changes(before, after))
     yield from input_changes(a.inputs, b.inputs, names)
     if a.code.digest != b.code.digest:
@@ -126,7 +127,7 @@ def _digest(manifest: Manifest, name: str) -> str | None:
 
 @dataclass(frozen=True)
 class FigurePair:
-    """A figure of both runs, or of one; `overlay` holds both in one plot, where they fit."""
+    """A figure of both runs, or of one; `overlay` has both in one plot, if they fit."""
 
     a: Figure | None
     b: Figure | None
@@ -145,8 +146,8 @@ def pair_figures(a: Sequence[Figure], b: Sequence[Figure]) -> list[FigurePair]:
         left.setdefault(_identity(figure), []).append(figure)
     pairs = []
     for figure in b:
-        found = left.get(_identity(figure))
-        other = found.pop(0) if found else None
+        candidates = left.get(_identity(figure))
+        other = candidates.pop(0) if candidates else None
         pairs.append(FigurePair(other, figure, overlay(other, figure) if other else None))
     rest = {id(figure) for figures in left.values() for figure in figures}
     return pairs + [FigurePair(figure, None) for figure in a if id(figure) in rest]
@@ -157,7 +158,7 @@ def _identity(figure: Figure) -> tuple[type, str]:
 
 
 def overlay(a: Figure, b: Figure) -> Plot | None:
-    """Both runs in one plot: series as A, B, A, B, …; None where that is no good picture."""
+    """Both runs in one plot: series as A, B, A, B, …; None if the figures cannot be overlaid."""
     if a == b:
         return None
     if isinstance(a, CurveFigure) and isinstance(b, CurveFigure) and a.x == b.x:
@@ -240,7 +241,7 @@ def merged_table(a: TableFigure, b: TableFigure) -> TableView | None:
 
 
 def _key_width(a: TableFigure, b: TableFigure) -> int:
-    """How many columns from the left tell rows apart: one, or all that hold names."""
+    """How many columns from the left identify a row: one, or all that hold names."""
     if all(len({row[0] for row in t.rows}) == len(t.rows) for t in (a, b)):
         return 1
     names = 0
@@ -252,17 +253,17 @@ def _key_width(a: TableFigure, b: TableFigure) -> int:
 
 
 def _by_key(table: TableFigure, width: int) -> dict[Any, tuple[Cell, ...]]:
-    found: dict[Any, tuple[Cell, ...]] = {}
+    rows: dict[Any, tuple[Cell, ...]] = {}
     for row in table.rows:
         count = 0
-        while (*row[:width], count) in found:
+        while (*row[:width], count) in rows:
             count += 1
-        found[*row[:width], count] = row
-    return found
+        rows[*row[:width], count] = row
+    return rows
 
 
 def _cell(column: Column, old: Cell, new: Cell, *, both: bool) -> CellView:
-    before, after = show(column, old), show(column, new)
+    before, after = format_cell(column, old), format_cell(column, new)
     if not both:
         return CellView(after or before)
     if before == after:
@@ -290,10 +291,10 @@ def facts_table(a: Sequence[Fact], b: Sequence[Fact]) -> TableView:
     for label in dict.fromkeys([*after, *before]):
         old, new = before.get(label), after.get(label)
         delta = ""
-        if old and new and old.shown != new.shown:
+        if old and new and old.text != new.text:
             delta = new.less(old)
             delta += f" ({new.value / old.value - 1:+.1%})" if old.value else ""
-        cells = (old.shown if old else "–", new.shown if new else "–", delta)
+        cells = (old.text if old else "–", new.text if new else "–", delta)
         rows.append((CellView(label), *(CellView(cell) for cell in cells)))
     columns = (("", "left"), (A, "right"), (B, "right"), ("B − A", "right"))
     return TableView("Key facts", columns, tuple(rows))

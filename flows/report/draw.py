@@ -16,11 +16,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from flows.report.palette import DARK, LIGHT, VARIABLES
-from flows.report.plain import visible
+from flows.report.display import DARK, LIGHT, VARIABLES, visible
 from flows.report.plots import is_empty, not_drawn, plot
 from flows.report.sheet import Sheet
-from stages.engine.figures import Plot
+from stages.engine.page import Plot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 WIDE, NARROW = 720, 348
 """Widths in pixels: of a page's column, and of a phone's."""
-EMPTY = "Nothing to draw: it holds no values."
+EMPTY = "Nothing to draw: there are no values."
 FONTS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 _SVG = "http://www.w3.org/2000/svg"
 _XLINK = "http://www.w3.org/1999/xlink"
@@ -59,9 +58,9 @@ def draw_svg(figure: Plot, *, dark: bool = False) -> str:
 
 
 def page_svg(figure: Plot, *, width: int, prefix: str, paired: bool = False) -> str:
-    """An SVG for inside an HTML page: colours by the page's names, ids beginning with `prefix`.
+    """An SVG for an HTML page: colours by the page's names, ids that begin with `prefix`.
 
-    It bears no title: the page has one beside it.
+    Without a title, which the page itself shows.
     """
     return _svg(figure, width, VARIABLES, alone=False, prefix=prefix, paired=paired)
 
@@ -122,7 +121,7 @@ def _style() -> Iterator[None]:
         "axes.facecolor": "none",
     }
     with _settings, warnings.catch_warnings(), matplotlib.rc_context(settings):
-        # Text is set by whoever shows the SVG, in fonts that have the character.
+        # The viewer of the SVG sets the text, in fonts that have the character.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         yield
 
@@ -145,7 +144,7 @@ def _svg(
 
 
 def _parsed(drawing: Drawing) -> ElementTree.Element:
-    """What matplotlib makes of it, without date and creator."""
+    """The SVG of matplotlib, without date and creator."""
     raw = io.BytesIO()
     nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
     drawing.savefig(raw, format="svg", metadata=nothing, dpi=72)
@@ -168,8 +167,8 @@ def _finished(
 
 
 def _tidy(root: ElementTree.Element, colours: Mapping[str, str], prefix: str) -> None:
-    """Colours renamed, numbers rounded, fonts the reader's, only ids that something refers to."""
-    used = {found for element in root.iter() for found in _references(element)}
+    """Rename colours, round numbers, remove fonts and unused ids."""
+    used = {name for element in root.iter() for name in _references(element)}
     for element in root.iter():
         for name, value in list(element.attrib.items()):
             if name == "id":
@@ -195,9 +194,9 @@ def _tidy(root: ElementTree.Element, colours: Mapping[str, str], prefix: str) ->
 
 
 def _references(element: ElementTree.Element) -> list[str]:
-    found = [match for value in element.attrib.values() for match in _ID.findall(value)]
+    names = [match for value in element.attrib.values() for match in _ID.findall(value)]
     href = element.get(f"{{{_XLINK}}}href")
-    return [*found, href.removeprefix("#")] if href else found
+    return [*names, href.removeprefix("#")] if href else names
 
 
 def _restyled(style: str, colours: Mapping[str, str], prefix: str) -> str:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
-from flows.report.plain import one_line
+from flows.report.display import one_line
 from flows.report.subject import Step
-from stages.engine.figures import Column, TableFigure
+from stages.engine.page import Column, TableFigure
 
 WIDTH, HEIGHT, ACROSS, DOWN = 140, 44, 22, 40
 """Pixels of a box, and between boxes."""
@@ -26,7 +26,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where each step stands, the points that each edge passes, and the size of it all."""
+    """The position of each step, the points of each edge, and the size of the drawing."""
 
     nodes: dict[str, Point]
     edges: dict[tuple[str, str], list[Point]]
@@ -35,7 +35,7 @@ class Layout:
 
 
 def lay_out(parents: Mapping[str, Sequence[str]]) -> Layout:
-    """Place a graph, given as node → its parents; parents that are no nodes are left out."""
+    """Lay out a graph (node → its parents); parents that are not nodes are ignored."""
     layer = _layers(parents)
     links, bends = _with_bends(parents, layer)
     rows = _ordered(links, layer | bends)
@@ -74,38 +74,38 @@ def _layers(parents: Mapping[str, Sequence[str]]) -> dict[str, int]:
 def _with_bends(
     parents: Mapping[str, Sequence[str]], layer: Mapping[str, int]
 ) -> tuple[list[tuple[str, str]], dict[str, int]]:
-    """Edges cut at each layer they pass, and the layer of each bend."""
+    """Edges split at each layer that they pass, and the layer of each bend."""
     links, bends = [], {}
     for child, named in parents.items():
         for parent in named:
             if parent not in layer:
                 continue
-            above = parent
+            upper = parent
             for row in range(layer[parent] + 1, layer[child]):
                 bend = f"{parent}\0{child}\0{row}"
                 bends[bend] = row
-                links.append((above, bend))
-                above = bend
-            links.append((above, child))
+                links.append((upper, bend))
+                upper = bend
+            links.append((upper, child))
     return links, bends
 
 
 def _ordered(links: Sequence[tuple[str, str]], layer: Mapping[str, int]) -> list[list[str]]:
     """Nodes of each layer from left to right, so that few edges cross.
 
-    Sweeps by the mean place of their neighbours, then swaps of two that stand beside each other.
+    Sweeps by the mean position of the neighbours, then swaps of adjacent nodes.
     """
     rows: list[list[str]] = [[] for _ in range(max(layer.values(), default=-1) + 1)]
     for name, depth in layer.items():
         rows[depth].append(name)
-    above: dict[str, list[str]] = {name: [] for name in layer}
-    below: dict[str, list[str]] = {name: [] for name in layer}
+    upper: dict[str, list[str]] = {name: [] for name in layer}
+    lower: dict[str, list[str]] = {name: [] for name in layer}
     for a, b in links:
-        above[b].append(a)
-        below[a].append(b)
+        upper[b].append(a)
+        lower[a].append(b)
     best, least = [list(row) for row in rows], _crossings(rows, links)
     for sweep in range(2 * SWEEPS):
-        near = above if sweep % 2 == 0 else below
+        near = upper if sweep % 2 == 0 else lower
         for row in rows if sweep % 2 == 0 else reversed(rows):
             place = {name: i for names in rows for i, name in enumerate(names)}
             means = {
@@ -116,7 +116,7 @@ def _ordered(links: Sequence[tuple[str, str]], layer: Mapping[str, int]) -> list
             }
             row.sort(key=means.__getitem__)
         for row in rows:
-            _swap(row, {name: i for names in rows for i, name in enumerate(names)}, above, below)
+            _swap(row, {name: i for names in rows for i, name in enumerate(names)}, upper, lower)
         crossings = _crossings(rows, links)
         if crossings < least:
             best, least = [list(row) for row in rows], crossings
@@ -126,14 +126,14 @@ def _ordered(links: Sequence[tuple[str, str]], layer: Mapping[str, int]) -> list
 def _swap(
     row: list[str],
     place: Mapping[str, int],
-    above: Mapping[str, Sequence[str]],
-    below: Mapping[str, Sequence[str]],
+    upper: Mapping[str, Sequence[str]],
+    lower: Mapping[str, Sequence[str]],
 ) -> None:
-    """Swap neighbours in a row wherever their own edges then cross less often."""
+    """Swap neighbours in a row if their own edges then cross less often."""
 
     def crossed(left: str, right: str) -> int:
         return sum(
-            place[a] > place[b] for near in (above, below) for a in near[left] for b in near[right]
+            place[a] > place[b] for near in (upper, lower) for a in near[left] for b in near[right]
         )
 
     for i in range(len(row) - 1):
@@ -149,9 +149,9 @@ def _crossings(rows: Sequence[Sequence[str]], links: Sequence[tuple[str, str]]) 
         by_row.setdefault(depth[a], []).append((place[a], place[b]))
     return sum(
         (first[0] - other[0]) * (first[1] - other[1]) < 0
-        for found in by_row.values()
-        for i, first in enumerate(found)
-        for other in found[i + 1 :]
+        for pairs in by_row.values()
+        for i, first in enumerate(pairs)
+        for other in pairs[i + 1 :]
     )
 
 
@@ -242,14 +242,14 @@ def _curve(points: Sequence[Point]) -> str:
 
 def _box(step: Step, at: Point) -> str:
     name, stage = one_line(step.instance, 19), one_line(step.stage, 22)
-    below = stage if step.state in ("made", "reused") else f"{one_line(stage, 12)} · {step.state}"
+    lower = stage if step.state in ("made", "reused") else f"{one_line(stage, 12)} · {step.state}"
     left, top = at.x - WIDTH / 2, at.y - HEIGHT / 2
     return (
         f'<a href="#{step.anchor}" class="state-{step.state}">'
         f"<title>{escape(one_line(f'{step.instance}: {step.state}', 120))}</title>"
         f'<rect x="{left:.0f}" y="{top:.0f}" width="{WIDTH}" height="{HEIGHT}" rx="7"/>'
         f'<text x="{at.x:.0f}" y="{at.y - 3:.0f}" class="name">{escape(name)}</text>'
-        f'<text x="{at.x:.0f}" y="{at.y + 14:.0f}" class="stage">{escape(below)}</text></a>'
+        f'<text x="{at.x:.0f}" y="{at.y + 14:.0f}" class="stage">{escape(lower)}</text></a>'
     )
 
 

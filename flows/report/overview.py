@@ -1,20 +1,23 @@
-"""What a report tells above its steps: key facts, the funnel, cost and environment.
+"""What a report shows above its steps (key facts, funnel, cost), and the summary in a terminal.
 
 All of it follows from manifests, kinds and figures; no stage is known by name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+from artifacts_schema.errors import printable, printable_text
 from artifacts_schema.identity import short
 from artifacts_schema.manifest import Manifest
-from flows.report.pages import Page
-from flows.report.subject import Step, Subject
-from flows.report.thin import known
-from stages.engine.figures import (
+from artifacts_schema.store import Store
+from flows.report.display import finite_values, format_duration, format_reasons
+from flows.report.subject import Page, Step, Subject
+from stages.engine.page import (
+    Artifact,
     Axis,
     BarFigure,
     Bars,
@@ -24,21 +27,26 @@ from stages.engine.figures import (
     Estimate,
     Figure,
     IntervalFigure,
+    PairsFigure,
+    SamplesFigure,
     TableFigure,
+    TextFigure,
+    make_summary,
     number,
 )
+from stages.engine.protocol import stage_named
 
 SCORES = 3
-"""Estimates among the key facts: those that stand clearest off their baseline."""
+"""Number of estimates among the key facts."""
 REASONS = 3
-"""Reasons named in a line."""
+"""Number of reasons named in a line."""
 MADE_OF_A_SAMPLE = {"tokenizer", "tokenizer_comparison", "ngram_model", "classifier"}
-"""Kinds whose steps read a sample of the documents; what they leave out stays in the corpus."""
+"""Kinds whose steps read a sample of the documents; they drop nothing from the corpus."""
 
 
 @dataclass(frozen=True)
 class Fact:
-    """One number worth a glance: its label, how it is shown, and a line on how to read it."""
+    """One key number: its label, its format, and a line on how to read it."""
 
     label: str
     value: float
@@ -46,20 +54,22 @@ class Fact:
     detail: str = ""
 
     @property
-    def shown(self) -> str:
+    def text(self) -> str:
         """The number as text."""
-        return format(self.value, self.format) if self.format != "s" else duration(self.value)
+        return (
+            format(self.value, self.format) if self.format != "s" else format_duration(self.value)
+        )
 
     def less(self, other: Fact) -> str:
         """This one minus another, with its sign."""
         delta = self.value - other.value
         if self.format == "s":
-            return f"{'+' if delta >= 0 else '-'}{duration(abs(delta))}"
+            return f"{'+' if delta >= 0 else '-'}{format_duration(abs(delta))}"
         return format(delta, f"+{self.format}")
 
 
 def facts(subject: Subject, pages: Sequence[Page]) -> list[Fact]:
-    """The key facts of a run, those that its artifacts have."""
+    """The key facts that the artifacts of a run provide."""
     made = subject.made
     return [
         *_documents(made),
@@ -70,7 +80,7 @@ def facts(subject: Subject, pages: Sequence[Page]) -> list[Fact]:
 
 
 def _documents(steps: Sequence[Step]) -> list[Fact]:
-    """Records read where documents are made of something else, and what the last step kept."""
+    """Records read by the steps that make documents, and documents kept by the last step."""
     makers = [s for s in steps if "documents" in _kinds_out(s) and _manifest(s).conservation]
     entries = [s for s in makers if "documents" not in _kinds_in(s)]
     decided = [s for s in makers if "documents" in _kinds_in(s)]
@@ -87,30 +97,30 @@ def _documents(steps: Sequence[Step]) -> list[Fact]:
 
 
 def _training(steps: Sequence[Step], pages: Sequence[Page]) -> list[Fact]:
-    """Tokens of the longest training run, and where the first curve of its page ended."""
+    """Tokens of the longest training run, and the last value of the first curve of its page."""
     trained = [s for s in steps if "training_run" in _kinds_out(s)]
     if not trained:
         return []
     longest = max(trained, key=lambda s: _manifest(s).counts.get("tokens", 0))
-    found = []
+    result = []
     tokens = _manifest(longest).counts.get("tokens")
     if tokens:
-        found.append(Fact("tokens trained on", tokens, ",", longest.instance))
+        result.append(Fact("tokens trained on", tokens, ",", longest.instance))
     page = next(page for page in pages if page.step.instance == longest.instance)
     curve = next((f for f in page.figures if isinstance(f, CurveFigure)), None)
     if curve is not None and curve.series:
         series = curve.series[0]
-        values = known(series.y)
+        values = finite_values(series.y)
         if values:
             name = f"{curve.title}: {series.name}" if series.name != curve.title else curve.title
             started = f"{values[0]:,.4g} at first" if len(values) > 1 else ""
-            found.append(Fact(name, values[-1], ",.4g", started))
-    return found
+            result.append(Fact(name, values[-1], ",.4g", started))
+    return result
 
 
 def _scores(subject: Subject, pages: Iterable[Page]) -> list[Fact]:
-    """Of all estimates with an interval and a baseline, those that stand clearest off it."""
-    found = []
+    """The estimates that differ most from their baseline, in widths of their interval."""
+    ranked = []
     for page in pages:
         measured = _measured(subject, page.step)
         for figure in page.figures:
@@ -118,8 +128,8 @@ def _scores(subject: Subject, pages: Iterable[Page]) -> list[Fact]:
                 for e in figure.estimates:
                     if None not in (e.low, e.high, e.baseline) and e.high != e.low:
                         clear = abs(e.value - e.baseline) / (e.high - e.low)  # type: ignore[operator]
-                        found.append((clear, page.step.instance, measured, figure, e))
-    found.sort(key=lambda item: -item[0])
+                        ranked.append((clear, page.step.instance, measured, figure, e))
+    ranked.sort(key=lambda item: -item[0])
     return [
         Fact(
             f"{e.name} ({instance})",
@@ -127,12 +137,12 @@ def _scores(subject: Subject, pages: Iterable[Page]) -> list[Fact]:
             figure.value.format,
             _reading(measured, figure, e),
         )
-        for _, instance, measured, figure, e in found[:SCORES]
+        for _, instance, measured, figure, e in ranked[:SCORES]
     ]
 
 
 def _measured(subject: Subject, step: Step) -> str:
-    """`pretrain in float32`: the checkpoint that a step's estimates are of, and their precision."""
+    """`pretrain in float32`: the checkpoint that a step evaluated, and the precision."""
     if step.manifest is None:
         return ""
     names = {(s.stage, s.key): s.instance for s in subject.steps}
@@ -155,10 +165,10 @@ def _reading(measured: str, figure: IntervalFigure, e: Estimate) -> str:
 
 
 def _effort(steps: Sequence[Step]) -> list[Fact]:
-    seconds = sum(_told(step, "seconds") for step in steps)
-    cpu = sum(_told(step, "cpu_seconds") for step in steps)
-    gpu = sum(_told(step, "gpu_seconds") for step in steps)
-    spent = f"{duration(cpu)} of CPU" + (f", {duration(gpu)} of GPU" if gpu else "")
+    seconds = sum(_telemetry_value(step, "seconds") for step in steps)
+    cpu = sum(_telemetry_value(step, "cpu_seconds") for step in steps)
+    gpu = sum(_telemetry_value(step, "gpu_seconds") for step in steps)
+    spent = f"{format_duration(cpu)} of CPU" + (f", {format_duration(gpu)} of GPU" if gpu else "")
     return [Fact("work in all steps", seconds, "s", spent)] if seconds else []
 
 
@@ -201,7 +211,10 @@ def funnel(subject: Subject) -> list[Figure]:
             number("share kept", ".1%"), Column("why"),
         ),
         tuple(
-            (name, a.records_in, a.out, a.records_in - a.out, _share(a), _reasons(a.dropped))
+            (
+                name, a.records_in, a.out, a.records_in - a.out,
+                a.out / a.records_in if a.records_in else None, format_reasons(a.dropped, REASONS),
+            )
             for name, a in accounts
         ),
     )  # fmt: skip
@@ -222,21 +235,11 @@ def _reason_bars(reasons: Sequence[tuple[str, str, int]]) -> BarFigure:
     )
 
 
-def _share(account: Any) -> float | None:
-    return account.out / account.records_in if account.records_in else None
-
-
-def _reasons(dropped: dict[str, int]) -> str:
-    by_count = sorted(dropped.items(), key=lambda item: (-item[1], item[0]))
-    rest = f" and {len(by_count) - REASONS} more" if len(by_count) > REASONS else ""
-    return ", ".join(f"{reason} {count:,}" for reason, count in by_count[:REASONS]) + rest
-
-
 # Cost and environment ----------------------------------------------------------------------------
 
 
 def cost(subject: Subject) -> list[Figure]:
-    """Time, memory and bytes by step, and the versions of what made them."""
+    """Time, memory and bytes by step, and the versions of the libraries."""
     steps = subject.made
     if not steps:
         return []
@@ -249,8 +252,8 @@ def _time_bars(steps: Sequence[Step]) -> BarFigure:
         tuple(step.instance for step in steps),
         Axis("seconds", format=",.1f"),
         (
-            Bars("elapsed", tuple(_told(step, "seconds") for step in steps)),
-            Bars("CPU", tuple(_told(step, "cpu_seconds") for step in steps)),
+            Bars("elapsed", tuple(_telemetry_value(step, "seconds") for step in steps)),
+            Bars("CPU", tuple(_telemetry_value(step, "cpu_seconds") for step in steps)),
         ),
         label="step",
     )
@@ -260,10 +263,10 @@ def _cost_table(steps: Sequence[Step]) -> TableFigure:
     rows: list[tuple[Cell, ...]] = [
         (
             step.instance,
-            _told(step, "seconds"),
-            _told(step, "cpu_seconds"),
-            _told(step, "gpu_seconds"),
-            _told(step, "peak_memory_bytes") / 1e6 or None,
+            _telemetry_value(step, "seconds"),
+            _telemetry_value(step, "cpu_seconds"),
+            _telemetry_value(step, "gpu_seconds"),
+            _telemetry_value(step, "peak_memory_bytes") / 1e6 or None,
             sum(output.bytes for output in _manifest(step).outputs.values()) / 1e6,
             sum(len(output.files) for output in _manifest(step).outputs.values()),
         )
@@ -282,8 +285,8 @@ def _cost_table(steps: Sequence[Step]) -> TableFigure:
         ),
         tuple(rows),
         "Of the run that made each artifact, which a later run may have reused: CPU seconds of all "
-        "its processes, workers on other machines included, and seconds that GPUs were held. What "
-        "a killed run spent before it was resumed is not in them.",
+        "its processes, workers on other machines included, and seconds that GPUs were held. The "
+        "time of a killed run before it was resumed is not included.",
     )  # fmt: skip
 
 
@@ -293,26 +296,16 @@ def _libraries(steps: Sequence[Step]) -> TableFigure:
         for library, version in _manifest(step).code.libraries.items():
             versions.setdefault(library, {}).setdefault(version, []).append(step.instance)
     rows = tuple(
-        (library, version, ", ".join(users) if len(found) > 1 else f"{len(users)} steps")
-        for library, found in sorted(versions.items())
-        for version, users in sorted(found.items())
+        (library, version, ", ".join(users) if len(by_version) > 1 else f"{len(users)} steps")
+        for library, by_version in sorted(versions.items())
+        for version, users in sorted(by_version.items())
     )
     columns = (Column("library"), Column("version"), Column("used by"))
-    return TableFigure("Libraries that bear on the outputs", columns, rows)
-
-
-def duration(seconds: float) -> str:
-    """Seconds for people: `4.2 s`, `3 min 05 s`, `2 h 10 min`."""
-    if seconds < 59.95:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest:02d} s"
-    return f"{minutes // 60} h {minutes % 60:02d} min"
+    return TableFigure("Libraries that affect the outputs", columns, rows)
 
 
 def _manifest(step: Step) -> Manifest:
-    assert step.manifest is not None, "asked only of steps that are made"
+    assert step.manifest is not None, "called only for steps that are made"
     return step.manifest
 
 
@@ -328,6 +321,85 @@ def _sum(steps: Iterable[Step], name: str) -> int:
     return sum(getattr(_manifest(step).conservation, name) for step in steps)
 
 
-def _told(step: Step, name: str) -> float:
+def _telemetry_value(step: Step, name: str) -> float:
     value = _manifest(step).telemetry.get(name)
     return float(value) if isinstance(value, int | float) else 0.0
+
+
+WIDTH = 110
+"""Columns of text that goes to a file or a pipe."""
+
+Made = tuple[str, Manifest]
+"""A step's instance and what it made."""
+
+
+def summarise(store: Store, made: Iterable[Made]) -> list[Figure]:
+    """The figures of a run, in the order of its steps."""
+    steps = list(made)
+    records = records_table(steps)
+    figures: list[Figure] = [records] if records.rows else []  # Training alone counts no records.
+    for instance, manifest in steps:
+        for figure in make_summary(stage_named(manifest.stage), Artifact(store, manifest)):
+            figures.append(replace(figure, title=f"{instance}: {figure.title}"))
+    return figures
+
+
+def records_table(steps: Iterable[Made]) -> TableFigure:
+    """Records in and out of each step that accounts for them, and why the others went."""
+    rows = []
+    for instance, manifest in steps:
+        kept = manifest.conservation
+        if kept is not None:
+            rows.append((instance, kept.records_in, kept.out, format_reasons(kept.dropped)))
+    columns = (Column("step"), number("in"), number("out"), Column("dropped"))
+    return TableFigure("Where every record went", columns, tuple(rows))
+
+
+def flatten_figures(figures: Iterable[Figure]) -> Iterator[TableFigure | TextFigure]:
+    """Figures as a terminal shows them: a plot as its table, samples as texts, no pairs."""
+    for figure in figures:
+        if isinstance(figure, TableFigure | TextFigure):
+            yield figure
+        elif isinstance(figure, SamplesFigure):
+            for sample in figure.samples:
+                yield TextFigure(f"{figure.title}: {sample.heading}", sample.text)
+        elif not isinstance(figure, PairsFigure):
+            yield figure.table()
+
+
+def figures_to_json(figures: Iterable[Figure]) -> list[dict[str, object]]:
+    """Figures as JSON-ready values."""
+    plain: list[dict[str, object]] = []
+    for figure in flatten_figures(figures):
+        if isinstance(figure, TextFigure):
+            plain.append({"title": figure.title, "text": figure.text})
+        else:
+            headings = [column.heading for column in figure.columns]
+            rows = [dict(zip(headings, row, strict=True)) for row in figure.rows]
+            plain.append({"title": figure.title, "rows": rows})
+    return plain
+
+
+def print_figures(figures: Iterable[Figure]) -> None:
+    """Print figures to the terminal as aligned tables."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False, force_jupyter=False, force_terminal=sys.stdout.isatty())
+    if not console.is_terminal:
+        console.width = WIDTH
+    for figure in flatten_figures(figures):
+        console.print()
+        console.print(Text(printable(figure.title), style="bold"))
+        if isinstance(figure, TextFigure):
+            console.print(Text(printable_text(figure.text)), soft_wrap=True)
+            continue
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+        for column in figure.columns:
+            table.add_column(printable(column.heading), justify=column.align, overflow="fold")
+        for row in figure.rows:
+            cells = (c.show(v) for c, v in zip(figure.columns, row, strict=True))
+            table.add_row(*(Text(printable(cell)) for cell in cells))
+        console.print(table)

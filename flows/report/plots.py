@@ -6,13 +6,19 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from flows.report.marks import draw_marks, room_for_marks
-from flows.report.palette import LIGHT, SERIES, series_colour
-from flows.report.plain import one_line, text_width
-from flows.report.scales import is_log, value_text
-from flows.report.sheet import FONT, LINE, Sheet
-from flows.report.thin import POINTS, known, thin_curve
-from stages.engine.figures import (
+from flows.report.display import (
+    LIGHT,
+    POINTS,
+    SERIES,
+    finite_values,
+    one_line,
+    series_colour,
+    text_width,
+    thin_curve,
+)
+from flows.report.sheet import FONT, LINE, Sheet, draw_marks, is_log, reserve_margin, value_text
+from stages.engine.page import (
+    Axis,
     BarFigure,
     Bars,
     CurveFigure,
@@ -34,16 +40,16 @@ _MARKERS = "osD^vPX*"
 def is_empty(figure: Plot) -> bool:
     """Whether there is nothing to draw."""
     if isinstance(figure, IntervalFigure):
-        return not known([estimate.value for estimate in figure.estimates])
+        return not finite_values([estimate.value for estimate in figure.estimates])
     if isinstance(figure, MatrixFigure):
-        return not any(known(row) for row in figure.values)
+        return not any(finite_values(row) for row in figure.values)
     if isinstance(figure, CurveFigure):
-        return not any(known(series.y) for series in figure.series)
-    return not any(known(series.values) for series in figure.series)
+        return not any(finite_values(series.y) for series in figure.series)
+    return not any(finite_values(series.values) for series in figure.series)
 
 
 def not_drawn(figure: Plot) -> str:
-    """A sentence on what the picture leaves to the table; empty if it shows everything."""
+    """A sentence on what only the table shows; empty if the picture shows everything."""
     if isinstance(figure, MatrixFigure):
         count, most, things = max(len(figure.rows), len(figure.columns)), DRAWN_CELLS, "rows"
     elif isinstance(figure, IntervalFigure):
@@ -70,9 +76,9 @@ def plot(figure: Plot, sheet: Sheet, *, paired: bool = False) -> None:
 
 
 def _look(index: int, paired: bool) -> tuple[str, Any]:
-    """Colour and dashes of a series: no two alike, so that neither colour nor dashes say it alone.
+    """Colour and dashes of a series: both differ, so that neither is needed to identify it.
 
-    Of a pair, what was before is dashed.
+    Of a pair, the first is dashed.
     """
     if paired:
         return series_colour(index // 2), "-" if index % 2 else (0, (4, 2.5))
@@ -87,24 +93,24 @@ def _curves(figure: CurveFigure, sheet: Sheet, paired: bool) -> None:
     handles, names, every_x, every_y = [], [], [], []
     for index, one in enumerate(series):
         x, y = thin_curve(one.x, one.y, POINTS if sheet.width > POINTS else POINTS // 2)
-        if not known(y):
+        if not finite_values(y):
             continue
         colour, dashes = _look(index, paired)
-        width, alpha, above = (0.9, 0.4, 2.5) if one.faint else (1.7, 1.0, 3.0)
+        width, alpha, zorder = (0.9, 0.4, 2.5) if one.faint else (1.7, 1.0, 3.0)
         (line,) = axes.plot(
             x, y, color=colour, linestyle="-" if one.faint else dashes, linewidth=width,
-            alpha=alpha, solid_capstyle="round", solid_joinstyle="round", zorder=above,
+            alpha=alpha, solid_capstyle="round", solid_joinstyle="round", zorder=zorder,
         )  # fmt: skip
         alone = _alone(x, y)
         if alone:
             marker = _MARKERS[index % len(_MARKERS)]
             axes.plot(*zip(*alone, strict=True), marker, color=colour, markersize=6, zorder=4)
-            if len(alone) == len(known(y)):
+            if len(alone) == len(finite_values(y)):
                 line.set(marker=marker, markersize=6)
         handles.append(line)
         names.append(one.name)
         every_x += x
-        every_y += known(y)
+        every_y += finite_values(y)
     marks = [mark for mark in figure.marks if math.isfinite(mark.x)]
     if is_log(figure.x, every_x):
         marks = [mark for mark in marks if mark.x > 0]
@@ -114,7 +120,7 @@ def _curves(figure: CurveFigure, sheet: Sheet, paired: bool) -> None:
     _limits(axes, "y", every_y, 0.06, log=is_log(figure.y, every_y))
     sheet.style(grid="y")
     sheet.scale_y(figure.y, every_y)
-    room_for_marks(marks, sheet, every_x)
+    reserve_margin(marks, sheet, every_x)
     sheet.scale_x(figure.x, every_x)
     draw_marks(marks, sheet)
     sheet.label_above(figure.y.label)
@@ -133,8 +139,8 @@ def _alone(x: Sequence[float], y: Sequence[float]) -> list[tuple[float, float]]:
 
 
 def _limits(axes: Any, name: str, values: Sequence[float], margin: float, *, log: bool) -> None:
-    shown = [value for value in values if value > 0] if log else list(values)
-    low, high = min(shown), max(shown)
+    drawable = [value for value in values if value > 0] if log else list(values)
+    low, high = min(drawable), max(drawable)
     if log:
         room = (high / low) ** margin if high > low else 1.5
         getattr(axes, f"set_{name}lim")(low / room, high * room)
@@ -149,7 +155,7 @@ def _limits(axes: Any, name: str, values: Sequence[float], margin: float, *, log
 def _bars(figure: BarFigure, sheet: Sheet, paired: bool) -> None:
     axes, series = sheet.axes, figure.series[:DRAWN_SERIES]
     labels = figure.labels[:DRAWN_BARS]
-    values = [known(one.values[:DRAWN_BARS]) for one in series]
+    values = [finite_values(one.values[:DRAWN_BARS]) for one in series]
     every = [value for some in values for value in some]
     log = is_log(figure.value, every)
     side_by_side = 1 if figure.stacked else len(series)
@@ -191,8 +197,8 @@ def _bar_limits(figure: BarFigure, sheet: Sheet, ends: Sequence[float], *, log: 
         sheet.axes.set_xscale("log", nonpositive="mask")
         sheet.axes.set_xlim(min(positive) / 2, max(positive) * 1.6)
         return
-    shown = [v for one in figure.series for v in one.values[:DRAWN_BARS]]
-    longest = max((text_width(value_text(figure.value, v), FONT) for v in shown), default=0.0)
+    values = [v for one in figure.series for v in one.values[:DRAWN_BARS]]
+    longest = max((text_width(value_text(figure.value, v), FONT) for v in values), default=0.0)
     low, high = min(0.0, *ends), max(0.0, *ends)
     if low == high:
         high = 1.0
@@ -219,7 +225,7 @@ def _values_at_bars(
 
 
 def _labels_left(labels: Sequence[str], sheet: Sheet, *, share: float = 0.42) -> int:
-    """Names of rows, in at most two lines and `share` of the width; the lines of the longest."""
+    """Set row names in at most two lines and `share` of the width; returns the most lines used."""
     texts = [sheet.fit(label, sheet.width * share) for label in labels]
     sheet.axes.set_yticks(range(len(labels)), texts)
     lines = [line for text in texts for line in text.splitlines()]
@@ -254,8 +260,6 @@ def _histogram(figure: HistogramFigure, sheet: Sheet, paired: bool) -> None:
     sheet.axes.set_ylim(0, max(every) * 1.06 or 1.0)
     sheet.axes.set_xlim(edges[0], edges[-1])
     sheet.style(grid="y")
-    from stages.engine.figures import Axis
-
     sheet.scale_y(Axis(figure.count, format=","), every)
     sheet.label_above(figure.count)
     sheet.scale_x(figure.value, positive if log else edges)
@@ -286,7 +290,7 @@ def _matrix(figure: MatrixFigure, sheet: Sheet) -> None:
 
     rows, columns = figure.rows[:DRAWN_CELLS], figure.columns[:DRAWN_CELLS]
     values = [row[:DRAWN_CELLS] for row in figure.values[:DRAWN_CELLS]]
-    every = [abs(value) for row in values for value in known(row)]
+    every = [abs(value) for row in values for value in finite_values(row)]
     most = max(every) or 1.0
     lines = _labels_left(rows, sheet, share=0.34)
     cell = min(sheet.inner / max(len(columns), 1), 64.0)
@@ -296,7 +300,7 @@ def _matrix(figure: MatrixFigure, sheet: Sheet) -> None:
     sheet.axes.set_xlim(-0.5, len(columns) - 0.5)
     sheet.axes.set_ylim(len(rows) - 0.5, -0.5)
     _columns_above(columns, sheet, cell)
-    texts = [[_shown(figure, value) for value in row] for row in values]
+    texts = [[_cell_text(figure, value) for value in row] for row in values]
     widest = max(text_width(text, FONT - 1) for row in texts for text in row)
     for i, row in enumerate(values):
         for j, value in enumerate(row):
@@ -313,9 +317,7 @@ def _matrix(figure: MatrixFigure, sheet: Sheet) -> None:
                 )  # fmt: skip
 
 
-def _shown(figure: MatrixFigure, value: float | None) -> str:
-    from stages.engine.figures import Axis
-
+def _cell_text(figure: MatrixFigure, value: float | None) -> str:
     return "" if value is None else value_text(Axis("", format=figure.format), value)
 
 
@@ -349,7 +351,7 @@ def _intervals(figure: IntervalFigure, sheet: Sheet, paired: bool) -> None:
         low, high = (e.value if end is None else end for end in (e.low, e.high))
         axes.plot([low, high], [i, i], color=colour, linewidth=2.2, solid_capstyle="butt", zorder=3)
         axes.plot(e.value, i, marker, color=colour, markersize=7, zorder=4)
-        every += known([e.value, low, high, e.baseline])
+        every += finite_values([e.value, low, high, e.baseline])
         if e.baseline is not None and math.isfinite(e.baseline):
             (baseline,) = axes.plot(
                 e.baseline, i, "|", color=LIGHT["muted"], markersize=15, markeredgewidth=2

@@ -15,7 +15,6 @@ from markupsafe import Markup
 
 from artifacts_schema.errors import UsageError
 from artifacts_schema.store import Store
-from flows.report.about import day, facts_of, place, tables_of
 from flows.report.compare import (
     A,
     B,
@@ -26,14 +25,21 @@ from flows.report.compare import (
     merged_table,
     pair_figures,
 )
+from flows.report.display import DARK, LIGHT, visible
 from flows.report.draw import NARROW
 from flows.report.lineage import lineage_svg, lineage_table
-from flows.report.overview import cost, facts, funnel
-from flows.report.pages import Page, pages_of
-from flows.report.palette import DARK, LIGHT
-from flows.report.plain import visible
-from flows.report.subject import Step, Subject, find_subject
-from flows.report.summary import as_plain
+from flows.report.overview import cost, facts, figures_to_json, funnel
+from flows.report.subject import (
+    Page,
+    Step,
+    Subject,
+    artifact_facts,
+    artifact_tables,
+    find_subject,
+    format_minute,
+    load_pages,
+    payload_location,
+)
 from flows.report.views import (
     ROWS,
     CellView,
@@ -43,7 +49,7 @@ from flows.report.views import (
     plot_table,
     table_view,
 )
-from stages.engine.figures import (
+from stages.engine.page import (
     BarFigure,
     CurveFigure,
     Figure,
@@ -54,11 +60,11 @@ from stages.engine.figures import (
 )
 
 GENERATOR = "Ingot report"
-"""What marks a file as a report of ours, in its `generator` meta."""
+"""The `generator` meta of a report, which identifies it."""
 LIMIT = 9_500_000
-"""Bytes of a report; what would go beyond is left out, largest figures first."""
+"""Most bytes of a report; above that the largest figures are omitted."""
 FIGURES = 60
-"""Figures of a step."""
+"""Most figures of a step."""
 _PLOTS = (CurveFigure, BarFigure, HistogramFigure, MatrixFigure, IntervalFigure)
 
 
@@ -87,14 +93,14 @@ class Section:
     facts: list[tuple[str, list[tuple[str, str]]]] = field(default_factory=list)
     tables: list[Block] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
+    omitted: list[str] = field(default_factory=list)
 
 
 def write_report(store: Store, ref: str, path: Path, *, against: str | None = None) -> Path:
     """Write the report of `ref` (a recipe, `recipe@id`, a name or a key) to `path`.
 
-    With `against`, both side by side and what changed is marked. UsageError if `ref` or `against`
-    means nothing in `store`, or if `path` cannot be written. Equal stores give equal bytes.
+    With `against`, both are shown side by side and changes are marked. UsageError if `ref` or
+    `against` is not in `store`, or if `path` cannot be written. Equal stores give equal bytes.
     """
     html = report_html(store, ref, against=against)
     whole = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
@@ -113,12 +119,12 @@ def report_html(store: Store, ref: str, *, against: str | None = None) -> str:
     subject = find_subject(store, ref)
     writer = _Writer()
     if against is None:
-        return writer.single(subject, pages_of(subject))
+        return writer.single(subject, load_pages(subject))
     return writer.comparison(find_subject(store, against), subject)
 
 
 def is_report(path: Path) -> bool:
-    """Whether the file at `path` is a report of ours."""
+    """Whether the file at `path` is a report of Ingot."""
     with path.open("rb") as file:
         return f'name="generator" content="{GENERATOR}'.encode() in file.read(2_000)
 
@@ -134,7 +140,7 @@ class _Writer:
             undefined=jinja2.StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
-            finalize=lambda value: _shown(value),
+            finalize=lambda value: _mask(value),
         )
         self.macros: Any = self.environment.get_template("figures.html.jinja").module
         self.css = (folder / "report.css").read_text(encoding="utf-8")
@@ -160,11 +166,11 @@ class _Writer:
         section = Section(page.step, page.lead, problems=[page.problem] if page.problem else [])
         manifest = page.step.manifest
         if manifest is not None:
-            section.facts = [("", facts_of(manifest))]
-            section.tables = self._blocks(tables_of(subject, manifest))
-            self.viewer.place = place(subject, manifest)
+            section.facts = [("", artifact_facts(manifest))]
+            section.tables = self._blocks(artifact_tables(subject, manifest))
+            self.viewer.place = payload_location(subject, manifest)
         section.blocks = self._blocks(page.figures[:FIGURES])
-        section.left_out = [figure.title for figure in page.figures[FIGURES:]]
+        section.omitted = [figure.title for figure in page.figures[FIGURES:]]
         self.viewer.place = ""
         return section
 
@@ -178,13 +184,15 @@ class _Writer:
 
     def comparison(self, a: Subject, b: Subject) -> str:
         """The page of run B against run A."""
-        pages_a, pages_b = pages_of(a), pages_of(b)
+        pages_a, pages_b = load_pages(a), load_pages(b)
         pairs = align(a, b)
-        found = [{page.step.instance: page for page in pages} for pages in (pages_a, pages_b)]
+        by_step_a, by_step_b = (
+            {page.step.instance: page for page in pages} for pages in (pages_a, pages_b)
+        )
         sections = []
         for pair in pairs:
-            page_a = found[0].get(pair.a.instance) if pair.a else None
-            page_b = found[1].get(pair.b.instance) if pair.b else None
+            page_a = by_step_a.get(pair.a.instance) if pair.a else None
+            page_b = by_step_b.get(pair.b.instance) if pair.b else None
             sections.append(self._compared(b if pair.b else a, pair, page_a, page_b))
         numbers = facts_table(facts(a, pages_a), facts(b, pages_b))
         steps = _steps_table([pair for pair in pairs if not pair.same])
@@ -213,9 +221,9 @@ class _Writer:
                 if side.problem:
                     section.problems.append(f"{letter}: {side.problem}")
                 if side.step.manifest is not None:
-                    section.facts.append((letter, facts_of(side.step.manifest)))
+                    section.facts.append((letter, artifact_facts(side.step.manifest)))
             manifests = [side.step.manifest for side in (a, b)]
-            before, after = (tables_of(subject, m) if m else [] for m in manifests)
+            before, after = (artifact_tables(subject, m) if m else [] for m in manifests)
             section.tables = self._pairs(before, after)
             section.blocks = self._pairs(a.figures[:FIGURES], b.figures[:FIGURES])
         section.verdict, section.changes = pair.verdict, pair.changes
@@ -245,7 +253,7 @@ class _Writer:
         return Block(self.macros.sides(sides, level), pair.any.title)
 
     def _overlay_table(self, pair: FigurePair) -> TableView:
-        assert pair.overlay is not None, "asked only of an overlay"
+        assert pair.overlay is not None, "called only for an overlay"
         if isinstance(pair.overlay, CurveFigure):
             return plot_table(pair.overlay, "")
         assert isinstance(pair.a, _PLOTS), "an overlay is made of plots"
@@ -281,26 +289,26 @@ class _Writer:
         }
         template = self.environment.get_template("report.html.jinja")
         html = template.render(values)
-        while len(html.encode()) > LIMIT and _leave_out(sections, len(html.encode()) - LIMIT):
+        while len(html.encode()) > LIMIT and _omit_largest(sections, len(html.encode()) - LIMIT):
             html = template.render(values)
         return html
 
 
-def _leave_out(sections: Sequence[Section], excess: int) -> bool:
-    """Drop the largest figures of steps until `excess` bytes are gone; False if there is none."""
-    found = [(block.bytes, section, block) for section in sections for block in section.blocks]
-    found.sort(key=lambda item: (-item[0], item[1].step.instance, item[2].title))
-    for size, section, block in found:
+def _omit_largest(sections: Sequence[Section], excess: int) -> bool:
+    """Remove the largest figures until `excess` bytes are saved; False if there is no figure."""
+    blocks = [(block.bytes, section, block) for section in sections for block in section.blocks]
+    blocks.sort(key=lambda item: (-item[0], item[1].step.instance, item[2].title))
+    for size, section, block in blocks:
         section.blocks.remove(block)
-        section.left_out.append(block.title)
+        section.omitted.append(block.title)
         excess -= size
         if excess <= 0:
             break
-    return bool(found)
+    return bool(blocks)
 
 
-def _shown(value: Any) -> Any:
-    """Every text that enters the page; what is HTML already was made of shown texts."""
+def _mask(value: Any) -> Any:
+    """A text of the page with control characters masked; HTML was made of masked texts."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
@@ -322,18 +330,18 @@ def _counted(subject: Subject) -> dict[str, int]:
 
 
 def _banner(subject: Subject, states: Mapping[str, int]) -> list[str]:
-    """What a reader must know before the numbers: the run is not whole."""
+    """Lines above the numbers that say why the run is incomplete."""
     made, total = len(subject.made), len(subject.own)
     lines = list(subject.remarks)
     if made < total or subject.state not in ("done",):
         why = {
             "interrupted": "This run was interrupted: its process is gone",
-            "running": "This run was still going on when the report was made",
+            "running": "This run was still running when the report was made",
             "failed": "This run failed",
             "stopped": "This run was stopped",
-        }.get(subject.state, "This is not whole")
+        }.get(subject.state, "This is incomplete")
         rest = ", ".join(f"{n} {s}" for s, n in states.items() if s not in ("made", "reused"))
-        lines.append(f"{why}: {made} of {total} steps stand{f' ({rest})' if rest else ''}.")
+        lines.append(f"{why}: {made} of {total} steps are made{f' ({rest})' if rest else ''}.")
     lines += [f"{s.instance}: {s.error}" for s in subject.own if s.state == "failed"]
     return lines
 
@@ -341,13 +349,14 @@ def _banner(subject: Subject, states: Mapping[str, int]) -> list[str]:
 def _when(subject: Subject) -> str:
     if subject.run is not None:
         start, end = subject.run.started, subject.run.updated
-        return f"{day(start)} to {day(end).removeprefix(day(start)[:11])} UTC"
+        day = format_minute(start)[:11]
+        return f"{format_minute(start)} to {format_minute(end).removeprefix(day)} UTC"
     ends = sorted(
         str(s.manifest.telemetry.get("finished", ""))
         for s in subject.made
         if s.manifest is not None
     )
-    return f"made until {day(ends[-1])} UTC" if ends and ends[-1] else ""
+    return f"made until {format_minute(ends[-1])} UTC" if ends and ends[-1] else ""
 
 
 def _steps_table(pairs: Sequence[StepPair]) -> TableView:
@@ -364,16 +373,16 @@ def _steps_table(pairs: Sequence[StepPair]) -> TableView:
 
 
 def plain_report(store: Store, ref: str) -> dict[str, Any]:
-    """What a report of `ref` holds, as JSON-ready values."""
+    """The content of a report of `ref`, as JSON-ready values."""
     subject = find_subject(store, ref)
-    pages = pages_of(subject)
+    pages = load_pages(subject)
     return {
         "name": subject.name,
         "state": subject.state,
         "facts": [
             {"label": f.label, "value": f.value, "detail": f.detail} for f in facts(subject, pages)
         ],
-        "funnel": as_plain(funnel(subject)),
+        "funnel": figures_to_json(funnel(subject)),
         "steps": [
             {
                 "instance": page.step.instance,
@@ -382,9 +391,9 @@ def plain_report(store: Store, ref: str) -> dict[str, Any]:
                 "state": page.step.state,
                 "parents": list(page.step.parents),
                 "problem": page.problem or None,
-                "figures": as_plain(page.figures),
+                "figures": figures_to_json(page.figures),
             }
             for page in pages
         ],
-        "cost": as_plain(cost(subject)),
+        "cost": figures_to_json(cost(subject)),
     }

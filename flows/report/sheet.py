@@ -1,23 +1,94 @@
-"""The sheet a plot is drawn on: matplotlib axes, and the room that stands around them in pixels.
+"""The sheet a plot is drawn on: matplotlib axes, ticks, event marks, and the margins in pixels.
 
 The browser sets the text in a font of its own, so widths are estimated here (a little widely)
-instead of measured in a font that nobody will see.
+instead of measured in a font that no reader will see.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from flows.report.palette import LIGHT
-from flows.report.plain import one_line, text_width
-from flows.report.scales import is_log, tick_text, ticks_of
-from stages.engine.figures import Axis
+from flows.report.display import LIGHT, one_line, text_width
+from stages.engine.page import Axis, Mark
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+_THOUSANDS = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
+_FROM = 10_000
+"""Ticks below it are written out."""
+
+
+def tick_text(axis: Axis, value: float) -> str:
+    """A tick's number: percent where the axis counts in it, else `0.25`, `1,200`, `40k`, `1.5B`."""
+    if axis.format.endswith("%"):
+        return f"{value * 100:.6g}%"
+    if abs(value) >= _FROM:
+        for unit, letter in _THOUSANDS:
+            if abs(value) >= unit:
+                return f"{value / unit:.6g}{letter}"
+    if value != 0 and abs(value) < 1e-4:
+        mantissa, _, exponent = f"{value:.3e}".partition("e")
+        return f"{float(mantissa):g}e{int(exponent)}"
+    return f"{value:,.6g}" if abs(value) < 1 or value != int(value) else f"{int(value):,}"
+
+
+def value_text(axis: Axis, value: float | None) -> str:
+    """A value in the axis' own format; an en dash for none."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    try:
+        return format(value, axis.format)
+    except ValueError:
+        return format(value, ",.4g")
+
+
+def linear_ticks(low: float, high: float, most: int, *, whole: bool = False) -> list[float]:
+    """Round numbers in [low, high], at most about `most`; `whole` ones where things are counted."""
+    from matplotlib.ticker import MaxNLocator
+
+    steps = [1, 2, 5, 10] if whole else [1, 2, 2.5, 5, 10]
+    locator = MaxNLocator(nbins=max(most, 2), steps=steps, integer=whole, min_n_ticks=1)
+    ticks = locator.tick_values(low, high)
+    edge = (high - low) * 1e-9
+    return [float(tick) for tick in ticks if low - edge <= tick <= high + edge]
+
+
+def log_ticks(low: float, high: float, most: int) -> list[float]:
+    """Powers of ten in [low, high], every few of them if there are many; 2 and 5 if there are few.
+
+    Within less than a third of a decade, round numbers as on a linear axis.
+    """
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    for factors in ((1, 2, 5), (1, 3), (1,)):
+        ticks = [
+            float(f"{factor}e{power}")
+            for power in range(first, last + 1)
+            for factor in factors
+            if low <= float(f"{factor}e{power}") <= high
+        ]
+        if len(ticks) <= most:
+            break
+    step = math.ceil(len(ticks) / most)
+    return ticks[::step] if len(ticks) > 1 else linear_ticks(low, high, most)
+
+
+def axis_ticks(axis: Axis, low: float, high: float, most: int, *, log: bool) -> list[float]:
+    """Where an axis of [low, high] has its ticks, at most about `most` of them."""
+    if log:
+        return log_ticks(low, high, most)
+    return linear_ticks(low, high, most, whole=axis.format in (",", "d", ",d"))
+
+
+def is_log(axis: Axis, values: Sequence[float]) -> bool:
+    """Whether the axis is logarithmic and has a positive value."""
+    return axis.scale == "log" and any(value > 0 for value in values)
+
 
 FONT = 12.0
 """Pixels; one matplotlib point is one pixel, since SVG is drawn at 72 dpi."""
@@ -30,7 +101,7 @@ _WORDS = re.compile(r"[^\s_/.:-]*[\s_/.:-]*")
 
 @dataclass
 class Sheet:
-    """Axes of a plot `width` pixels wide; what stands around them asks for its room here."""
+    """Axes of a plot `width` pixels wide, and the margins that the labels around them need."""
 
     axes: Axes
     width: float
@@ -63,17 +134,17 @@ class Sheet:
     def scale_y(self, axis: Axis, values: Sequence[float]) -> None:
         """Scale, ticks and room of the vertical axis."""
         low, high = self._scale("y", axis, values)
-        ticks = ticks_of(axis, low, high, 6, log=is_log(axis, values))
+        ticks = axis_ticks(axis, low, high, 6, log=is_log(axis, values))
         texts = [tick_text(axis, tick) for tick in ticks]
         self.axes.set_yticks(ticks, texts)
         self.axes.minorticks_off()
         self.left = 14 + max((text_width(text, FONT) for text in texts), default=0)
 
     def scale_x(self, axis: Axis, values: Sequence[float]) -> None:
-        """Scale and ticks of the horizontal axis, as many as have room; its label stands below."""
+        """Scale and ticks of the horizontal axis, as many as fit, and its label below."""
         low, high = self._scale("x", axis, values)
         most = max(int(self.inner / 66), 2)
-        ticks = ticks_of(axis, low, high, most, log=is_log(axis, values))
+        ticks = axis_ticks(axis, low, high, most, log=is_log(axis, values))
         self.axes.set_xticks(ticks, [tick_text(axis, tick) for tick in ticks])
         self.axes.minorticks_off()
         self.note_below(axis.label)
@@ -163,3 +234,84 @@ def fit(text: str, room: float, lines: int, size: float = FONT) -> str:
         most = max(int(len(kept[lines - 1]) * (room - size) / room), 1)
         kept[lines - 1 :] = [kept[lines - 1][:most].rstrip("_ ") + "…"]
     return "\n".join(kept)
+
+
+DRAWN_MARKS = 400
+
+
+def draw_marks(marks: Sequence[Mark], sheet: Sheet) -> None:
+    """A line for each event, its label right of its upper end in one of three rows.
+
+    If the labels do not fit, they are replaced by numbers and listed below.
+    """
+    if not marks:
+        return
+    texts = [one_line(mark.label, 34) for mark in marks]
+    rows = place_labels(marks, texts, sheet, most=3)
+    if -1 in rows:
+        kinds = list(dict.fromkeys(mark.label for mark in marks))
+        texts = [str(kinds.index(mark.label) + 1) for mark in marks]
+        rows = place_labels(marks, texts, sheet, most=2)
+        sheet.note_below(_number_key(marks, kinds))
+    for mark, text, row in zip(marks[:DRAWN_MARKS], texts, rows, strict=False):
+        over = (row + 1) * LINE * 0.85 + (2 if row >= 0 else 0)
+        sheet.axes.plot(
+            [mark.x, mark.x], [0, 1 + over / sheet.height], linewidth=1, linestyle=(0, (2, 2)),
+            transform=sheet.axes.get_xaxis_transform(), clip_on=False, zorder=1.5,
+            color=LIGHT["axis" if len(marks) > 12 else "muted"], scalex=False, scaley=False,
+        )  # fmt: skip
+        if row >= 0:
+            sheet.axes.annotate(
+                text, (mark.x, 1.0), xycoords=("data", "axes fraction"), xytext=(3, over),
+                textcoords="offset points", ha="left", va="top", color=LIGHT["muted"],
+                fontsize=FONT - 1, annotation_clip=False,
+            )  # fmt: skip
+    sheet.above += (max(rows) + 1) * LINE * 0.85
+
+
+def place_labels(
+    marks: Sequence[Mark], texts: Sequence[str], sheet: Sheet, *, most: int
+) -> list[int]:
+    """A row for each label, higher than every line that it passes; -1 where `most` are too few.
+
+    From right to left, so that a label is above the lines that it crosses.
+    """
+    placed: list[tuple[float, int]] = []
+    rows = []
+    for mark, text in zip(reversed(marks), reversed(texts), strict=True):
+        at = x_to_pixels(mark.x, sheet)
+        end = at + 3 + text_width(text, FONT - 1) + 5
+        row = 1 + max((row for other, row in placed if other < end), default=-1)
+        row = row if row < most and end < sheet.inner + sheet.right else -1
+        placed.append((at, row))
+        rows.append(row)
+    return rows[::-1]
+
+
+def reserve_margin(marks: Sequence[Mark], sheet: Sheet, every_x: Sequence[float]) -> None:
+    """Widen the right margin where the last labels need it."""
+    low, high = min(every_x), max(every_x)
+    span = (high - low) or 1.0
+    over = [
+        text_width(one_line(mark.label, 34), FONT - 1) + 12 - (high - mark.x) / span * sheet.inner
+        for mark in marks
+    ]
+    sheet.right = max(sheet.right, min(max(over, default=0.0), sheet.width * 0.3))
+
+
+def x_to_pixels(x: float, sheet: Sheet) -> float:
+    """The position of data `x`, in pixels from the left of the axes."""
+    (low, high), log = sheet.axes.get_xlim(), sheet.axes.get_xscale() == "log"
+    if log:
+        low, high, x = math.log(low), math.log(high), math.log(x)
+    return (x - low) / (high - low) * sheet.inner
+
+
+def _number_key(marks: Sequence[Mark], kinds: Sequence[str], most: int = 8) -> str:
+    counted = [(label, sum(mark.label == label for mark in marks)) for label in kinds[:most]]
+    parts = [
+        f"{number} {one_line(label, 40)}" + (f" (×{count})" if count > 1 else "")
+        for number, (label, count) in enumerate(counted, start=1)
+    ]
+    rest = f" · and {len(kinds) - most} more in the table" if len(kinds) > most else ""
+    return " · ".join(parts) + rest

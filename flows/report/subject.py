@@ -1,27 +1,43 @@
-"""What a report is about: the steps of a run, or an artifact and everything it was made of."""
+"""What a report is about: the steps of a run, or an artifact and its ancestors, with their figures.
+
+The figures of a step come from its stage's page; a page that cannot be made says why.
+"""
 
 from __future__ import annotations
 
+import json
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from itertools import chain
+from typing import Any, Literal
 
 from artifacts_schema.config import did_you_mean
-from artifacts_schema.errors import IngotError, UsageError
+from artifacts_schema.errors import CorruptArtifact, IngotError, InputError, UsageError
 from artifacts_schema.identity import short
 from artifacts_schema.manifest import Manifest
-from artifacts_schema.run import Run, RunStep
-from artifacts_schema.store import Ref, Store
+from artifacts_schema.store import Ref, Store, layout
 from artifacts_schema.store.lease import Record, process_is_gone
-from artifacts_schema.store.lineage import ancestors
-from artifacts_schema.store.runs import find_run, recipes_run
+from artifacts_schema.store.runs import Run, RunStep, find_run, recorded_recipes
+from artifacts_schema.store.store import ancestors
+from flows.report.display import format_duration, one_line
+from stages.engine.page import (
+    Artifact,
+    Column,
+    Figure,
+    TableFigure,
+    make_page,
+    make_summary,
+    number,
+)
+from stages.engine.protocol import stage_named, stage_names
 
 Name = tuple[str, str]
 """(stage, key)."""
 State = Literal[
     "given", "made", "reused", "waiting", "running", "failed", "stopped", "collected", "corrupt"
 ]
-"""`given`: an artifact from outside of the run, such as a snapshot. `collected`: it was removed."""
+"""`given`: an artifact from outside of the run, such as a snapshot. `collected`: removed by gc."""
 
 
 @dataclass(frozen=True)
@@ -39,15 +55,15 @@ class Step:
 
     @property
     def anchor(self) -> str:
-        """Its place in the page: another one for every instance."""
+        """Its anchor in the page, different for every instance."""
         plain = (c.isascii() and (c.isalnum() or c == "-") for c in self.instance)
-        shown = zip(self.instance, plain, strict=True)
-        return "step-" + "".join(c if kept else f"_{ord(c):x}_" for c, kept in shown)
+        characters = zip(self.instance, plain, strict=True)
+        return "step-" + "".join(c if kept else f"_{ord(c):x}_" for c, kept in characters)
 
 
 @dataclass(frozen=True)
 class Subject:
-    """Everything that one side of a report is made from. Steps stand sources first."""
+    """Everything that one side of a report is made from. Steps are in order, sources first."""
 
     name: str
     title: str
@@ -58,24 +74,24 @@ class Subject:
 
     @property
     def own(self) -> list[Step]:
-        """Its steps, without what was given from outside."""
+        """Its steps, without artifacts from outside."""
         return [step for step in self.steps if step.state != "given"]
 
     @property
     def made(self) -> list[Step]:
-        """Its own steps whose artifact is there."""
+        """Its own steps whose artifact exists."""
         return [step for step in self.own if step.manifest is not None]
 
     @property
     def state(self) -> str:
-        """How the run stands, in a word or two."""
+        """The state of the run, in a word."""
         if self.run is not None:
             return "interrupted" if self.was_killed else self.run.state
         return "done" if len(self.made) == len(self.own) else "incomplete"
 
     @property
     def was_killed(self) -> bool:
-        """Whether the record says "running" while its process, of this machine, is gone."""
+        """Whether the record says "running", but its process on this machine is gone."""
         run = self.run
         if run is None or run.state != "running":
             return False
@@ -87,39 +103,39 @@ class Subject:
 
 
 def find_subject(store: Store, text: str) -> Subject:
-    """What `text` means: a recipe (its newest run), `recipe@id`, a ref, or a key.
+    """The subject of `text`: a recipe (its newest run), `recipe@id`, a ref, or a key.
 
-    A recipe whose runs left no record is put together from the names `recipe/…`. UsageError with
-    the nearest name if `text` means nothing here.
+    A recipe without a recorded run is assembled from the names `recipe/…`. UsageError with the
+    nearest name if nothing has this name.
     """
     run = find_run(store, text)
     if run is not None:
-        return _of_run(store, run)
+        return _from_run(store, run)
     if store.ref(text.partition(":")[0].removeprefix("@")) is None:
         named = store.refs(f"{text}/")
         if named:
-            return _of_refs(store, text, named)
+            return _from_refs(store, text, named)
         if not _is_hex(text.removeprefix("@").partition(":")[0]):
-            known = {*store.refs(), *recipes_run(store)}
+            known = {*store.refs(), *recorded_recipes(store)}
             known |= {name.partition("/")[0] for name in known}
             raise UsageError(
                 f"no recipe, name or key '{text}'{did_you_mean(text, known)}", where=store.url
             )
     manifest, _ = store.resolve(text)
-    return _of_artifact(store, text, manifest)
+    return _from_artifact(store, text, manifest)
 
 
 def _is_hex(text: str) -> bool:
     return len(text) >= 6 and set(text) <= set("0123456789abcdef")
 
 
-def _of_run(store: Store, run: Run) -> Subject:
-    steps = [_recorded(store, step) for step in run.steps]
-    given = _given(store, steps, {key: name for name, key in run.snapshots.items()})
-    return Subject(run.name, run.recipe, store, _linked([*given, *steps]), run)
+def _from_run(store: Store, run: Run) -> Subject:
+    steps = [_from_record(store, step) for step in run.steps]
+    inputs = _input_steps(store, steps, {key: name for name, key in run.snapshots.items()})
+    return Subject(run.name, run.recipe, store, _linked([*inputs, *steps]), run)
 
 
-def _recorded(store: Store, step: RunStep) -> Step:
+def _from_record(store: Store, step: RunStep) -> Step:
     known = Step(
         step.instance, step.stage, step.key, step.state,
         parents=step.waits_for, cause=step.cause, error=step.error,
@@ -134,20 +150,20 @@ def _recorded(store: Store, step: RunStep) -> Step:
     return replace(known, manifest=manifest)
 
 
-def _of_refs(store: Store, recipe: str, named: Mapping[str, Ref]) -> Subject:
+def _from_refs(store: Store, recipe: str, named: Mapping[str, Ref]) -> Subject:
     steps = []
     for name, ref in named.items():
         manifest, problem = _manifest(store, (ref.stage, ref.key))
         state: State = "made" if manifest else "corrupt" if problem else "collected"
         instance = name.removeprefix(f"{recipe}/")
         steps.append(Step(instance, ref.stage, ref.key, state, manifest, error=problem))
-    steps = [*_given(store, steps, {}), *_sources_first(steps)]
+    steps = [*_input_steps(store, steps, {}), *_sources_first(steps)]
     remark = f"No record of a run is here: this is what the names {recipe}/… point at now."
     return Subject(recipe, recipe, store, _linked(steps), None, (remark,))
 
 
-def _given(store: Store, steps: Sequence[Step], names: Mapping[str, str]) -> list[Step]:
-    """What the steps read that none of them made; `names` by key."""
+def _input_steps(store: Store, steps: Sequence[Step], names: Mapping[str, str]) -> list[Step]:
+    """The artifacts that the steps read and none of them made; `names` by key."""
     own = {(step.stage, step.key) for step in steps}
     read = [
         (reference.stage, reference.key)
@@ -159,40 +175,40 @@ def _given(store: Store, steps: Sequence[Step], names: Mapping[str, str]) -> lis
     outside = [name for name in dict.fromkeys(read) if name not in own]
     if not outside:
         return []
-    taken, given = {step.instance for step in steps}, []
-    for name, called in _instances(store, outside, near="").items():
-        instance = names.get(name[1], called)
-        instance = instance if instance not in taken else f"{instance} {short(name[1])}"
+    instances, inputs = {step.instance for step in steps}, []
+    for name, default in _instances(store, outside, near="").items():
+        instance = names.get(name[1], default)
+        instance = instance if instance not in instances else f"{instance} {short(name[1])}"
         manifest, problem = _manifest(store, name)
         state: State = "given" if manifest else "corrupt" if problem else "collected"
-        given.append(Step(instance, *name, state, manifest, error=problem))
-    return given
+        inputs.append(Step(instance, *name, state, manifest, error=problem))
+    return inputs
 
 
-def _of_artifact(store: Store, text: str, manifest: Manifest) -> Subject:
-    """An artifact after all its ancestors; those that were collected are named."""
+def _from_artifact(store: Store, text: str, manifest: Manifest) -> Subject:
+    """An artifact after all its ancestors, collected ones included."""
     names = [(manifest.stage, manifest.key)]
     names += [edge.parent for edge in ancestors(store, manifest)]
-    called = _instances(store, list(dict.fromkeys(names)), near=text.partition("/")[0])
+    instances = _instances(store, list(dict.fromkeys(names)), near=text.partition("/")[0])
     steps = []
-    for name, instance in called.items():
-        found, problem = _manifest(store, name)
-        state: State = "made" if found else "corrupt" if problem else "collected"
-        steps.append(Step(instance, *name, state, found, error=problem))
+    for name, instance in instances.items():
+        ancestor, problem = _manifest(store, name)
+        state: State = "made" if ancestor else "corrupt" if problem else "collected"
+        steps.append(Step(instance, *name, state, ancestor, error=problem))
     return Subject(text, text, store, _linked(_sources_first(steps)))
 
 
 def _instances(store: Store, names: Sequence[Name], near: str) -> dict[Name, str]:
-    """What to call artifacts: by a name under the recipe `near`, else any, else stage and key."""
-    called: dict[Name, str] = {}
+    """Titles of artifacts: a name under the recipe `near`, else any name, else stage and key."""
+    ref_names: dict[Name, str] = {}
     refs = store.refs().items()
     for text, ref in sorted(refs, key=lambda item: not item[0].startswith(f"{near}/")):
-        called.setdefault((ref.stage, ref.key), text.partition("/")[2] or text)
-    found: dict[Name, str] = {}
+        ref_names.setdefault((ref.stage, ref.key), text.partition("/")[2] or text)
+    titles: dict[Name, str] = {}
     for name in names:
-        text = called.get(name) or f"{name[0]} {short(name[1])}"
-        found[name] = text if text not in found.values() else f"{text} {short(name[1])}"
-    return found
+        text = ref_names.get(name) or f"{name[0]} {short(name[1])}"
+        titles[name] = text if text not in titles.values() else f"{text} {short(name[1])}"
+    return titles
 
 
 def _manifest(store: Store, name: Name) -> tuple[Manifest | None, str | None]:
@@ -203,16 +219,16 @@ def _manifest(store: Store, name: Name) -> tuple[Manifest | None, str | None]:
 
 
 def _parents(step: Step, by_name: Mapping[Name, str]) -> tuple[str, ...]:
-    given = step.manifest.inputs.values() if step.manifest else ()
-    found = [by_name.get((r.stage, r.key)) for references in given for r in references]
-    return tuple(dict.fromkeys(name for name in found if name))
+    inputs = chain.from_iterable(step.manifest.inputs.values()) if step.manifest else ()
+    parents = (by_name.get((reference.stage, reference.key)) for reference in inputs)
+    return tuple(dict.fromkeys(parent for parent in parents if parent))
 
 
 def _linked(steps: Iterable[Step]) -> tuple[Step, ...]:
     """Steps with the instances that their manifests say they were made of."""
-    listed = list(steps)
-    by_name = {(s.stage, s.key): s.instance for s in listed if s.key is not None}
-    known = {s.instance for s in listed}
+    steps = list(steps)
+    by_name = {(s.stage, s.key): s.instance for s in steps if s.key is not None}
+    known = {s.instance for s in steps}
     return tuple(
         replace(
             step,
@@ -220,7 +236,7 @@ def _linked(steps: Iterable[Step]) -> tuple[Step, ...]:
             if step.manifest is not None
             else tuple(name for name in step.parents if name in known),
         )
-        for step in listed
+        for step in steps
     )
 
 
@@ -238,3 +254,146 @@ def _sources_first(steps: Sequence[Step]) -> list[Step]:
 
 def _finished(step: Step) -> str:
     return str(step.manifest.telemetry.get("finished", "")) if step.manifest else ""
+
+
+log = logging.getLogger(__name__)
+
+TITLE, NOTE = 200, 2_000
+"""Characters of a figure's title, and of its note or any other line about a step."""
+_ABSENT = {
+    "waiting": "Not made yet: it waits for its turn.",
+    "running": "It ran when the record was written; nothing is committed yet.",
+    "failed": "It failed, so nothing was committed.",
+    "stopped": "It was stopped; finished parts are kept, and the next run continues from there.",
+    "collected": "Its artifact was collected and is not in the store any more.",
+    "corrupt": "Its manifest cannot be read.",
+}
+
+
+@dataclass(frozen=True)
+class Page:
+    """The figures of a step, and a line about missing ones."""
+
+    step: Step
+    figures: tuple[Figure, ...] = ()
+    problem: str = ""
+
+    @property
+    def lead(self) -> str:
+        """The first line of the stage's docstring; empty if the stage is not installed here."""
+        if self.step.stage not in stage_names():
+            return ""
+        try:
+            text = stage_named(self.step.stage).__doc__ or ""
+        except IngotError:
+            return ""
+        return text.strip().partition("\n")[0]
+
+
+def load_pages(subject: Subject) -> list[Page]:
+    """A page for each step, in order. An error in one page is logged and affects only that page."""
+    return [_page(subject, step) for step in subject.steps]
+
+
+def _page(subject: Subject, step: Step) -> Page:
+    if step.manifest is None:
+        return Page(step, problem=explain_absence(step))
+    if step.stage not in stage_names():
+        return Page(step)
+    artifact = Artifact(subject.store, step.manifest)
+    try:
+        stage = stage_named(step.stage)
+        figures: Sequence[Figure] = make_page(stage, artifact) or make_summary(stage, artifact)
+        return Page(step, tuple(_with_heading(figure) for figure in figures))
+    except CorruptArtifact as error:
+        return Page(step, problem=_shorten(f"This page could not be made: {error}"))
+    except InputError as error:
+        what = "Its input was collected, so its page is not shown"
+        return Page(step, problem=_shorten(f"{what}: {error}"))
+    except Exception as error:
+        log.exception("the page of %s could not be made", step.instance)
+        what = f"{type(error).__name__}: {error}"
+        return Page(step, problem=_shorten(f"This page could not be made: {what}"))
+
+
+def _with_heading(figure: Figure) -> Figure:
+    """A figure whose title is one line and whose note is no more than a paragraph."""
+    return replace(figure, title=one_line(figure.title, TITLE), note=_shorten(figure.note))
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= NOTE else f"{text[:NOTE]}…"
+
+
+def explain_absence(step: Step) -> str:
+    """Why a step has no artifact, in a sentence or two."""
+    text = _ABSENT.get(step.state, "Nothing is committed.")
+    if step.state == "waiting" and step.parents:
+        text = f"Not made yet: it waits for {', '.join(step.parents)}."
+    return _shorten(f"{text} {step.error}") if step.error else text
+
+
+def artifact_facts(manifest: Manifest) -> list[tuple[str, str]]:
+    """The line below a step's name: key, version, time, size."""
+    telemetry = manifest.telemetry
+    facts = [("key", manifest.key[:12]), ("version", str(manifest.version))]
+    if isinstance(telemetry.get("seconds"), int | float):
+        facts.append(("took", format_duration(telemetry["seconds"])))
+    if telemetry.get("finished"):
+        facts.append(("finished", f"{format_minute(str(telemetry['finished']))} UTC"))
+    stored = sum(output.bytes for output in manifest.outputs.values())
+    facts.append(("stored", f"{stored / 1e6:,.2f} MB"))
+    return facts
+
+
+def artifact_tables(subject: Subject, manifest: Manifest) -> list[Figure]:
+    """Config, inputs, outputs and counts of an artifact, as figures like any other."""
+    by_name = {(s.stage, s.key): s.instance for s in subject.steps}
+    config = tuple(_flatten_config("", manifest.identity))
+    inputs = tuple(
+        (role, by_name.get((r.stage, r.key), r.stage), r.output, r.kind, r.digest[:12])
+        for role, references in manifest.inputs.items()
+        for r in references
+    )
+    outputs = tuple(
+        (name, o.kind, len(o.files), o.rows or None, o.bytes / 1e6, o.digest[:12])
+        for name, o in manifest.outputs.items()
+    )
+    tables = [
+        TableFigure("Config, where not the default", (Column("field"), Column("value")), config),
+        TableFigure(
+            "Inputs", tuple(Column(n) for n in ("role", "from", "output", "kind", "digest")), inputs
+        ),
+        TableFigure(
+            "Outputs",
+            (Column("output"), Column("kind"), number("files"), number("rows"),
+             number("MB", ",.2f"), Column("digest")),
+            outputs,
+        ),
+        TableFigure("Counts", (Column("count"), number("value")), tuple(manifest.counts.items())),
+    ]  # fmt: skip
+    return [table for table in tables if table.rows]
+
+
+def _flatten_config(path: str, value: Any) -> Iterable[tuple[str, str]]:
+    """Nested config as `a.b.0.c` and JSON; short lists stay on one line."""
+    text = json.dumps(value, ensure_ascii=False, sort_keys=True)
+    if isinstance(value, Mapping) and value:
+        for name, inner in value.items():
+            yield from _flatten_config(f"{path}.{name}" if path else str(name), inner)
+    elif isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
+        for index, inner in enumerate(value):
+            yield from _flatten_config(f"{path}.{index}", inner)
+    elif path:
+        yield path, value if isinstance(value, str) else text
+
+
+def payload_location(subject: Subject, manifest: Manifest) -> str:
+    """Path or URL of the folder that holds an artifact's payload."""
+    folder = layout.payload(manifest.stage, manifest.key, manifest.attempt)
+    return subject.store.backend.full(folder)
+
+
+def format_minute(time: str) -> str:
+    """A manifest's time to the minute: `2026-11-21 19:22`."""
+    return time.replace("T", " ").removesuffix("Z")[:16]

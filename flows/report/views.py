@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
+from flows.report.display import curve_table, one_line, sample_evenly, truncate, visible
 from flows.report.draw import EMPTY, NARROW, WIDE, page_svg
-from flows.report.plain import cut, one_line, visible
 from flows.report.plots import is_empty, not_drawn
-from flows.report.thin import curve_table, evenly
-from stages.engine.figures import (
+from stages.engine.page import (
     BarFigure,
     Cell,
     Column,
@@ -63,7 +62,7 @@ class CellView:
 
 @dataclass(frozen=True)
 class TableView:
-    """A table; `only` names the side of a row that stands in one of two runs."""
+    """A table; `only` names the side of a row that exists in one of two runs."""
 
     title: str
     columns: tuple[tuple[str, str], ...]
@@ -77,12 +76,12 @@ class TableView:
     @property
     def classes(self) -> tuple[str, ...]:
         """Of each column: its side, and whether it holds words or sentences."""
-        found = []
+        classes = []
         for i, (_, align) in enumerate(self.columns):
             longest = max((row[i].length for row in self.rows), default=0)
             size = "short" if longest <= SHORT else "long" if longest > LONG else "middle"
-            found.append(align if align == "right" else f"{align} {size}")
-        return tuple(found)
+            classes.append(align if align == "right" else f"{align} {size}")
+        return tuple(classes)
 
 
 @dataclass(frozen=True)
@@ -134,7 +133,7 @@ class SamplesView:
 
 @dataclass(frozen=True)
 class PairView:
-    """Two texts beside each other, in parts of (text, whether it differs)."""
+    """Two texts side by side, in parts of (text, whether it differs)."""
 
     heading: str
     facts: tuple[tuple[str, str], ...]
@@ -158,7 +157,7 @@ View = TableView | TextView | PlotView | SamplesView | PairsView
 
 @dataclass
 class Viewer:
-    """Makes views; `place` is where all of the data lies. Each picture gets ids of its own."""
+    """Makes views; `place` is the folder of all data. The ids of each picture are unique."""
 
     place: str = ""
     drawn: int = field(default=0)
@@ -168,8 +167,8 @@ class Viewer:
         if isinstance(figure, TableFigure):
             return table_view(figure, self.place)
         if isinstance(figure, TextFigure):
-            text, rest = cut(figure.text, TEXT)
-            return TextView(figure.title, text, figure.note, _left_out(rest))
+            text, rest = truncate(figure.text, TEXT)
+            return TextView(figure.title, text, figure.note, _skipped_note(rest))
         if isinstance(figure, SamplesFigure):
             return _samples_view(figure)
         if isinstance(figure, PairsFigure):
@@ -179,7 +178,7 @@ class Viewer:
     def plot(
         self, figure: Plot, table: TableView, *, widths: Sequence[int] = (), paired: bool = False
     ) -> PlotView:
-        """A plot with the table that stands behind it."""
+        """A plot with the table of its values."""
         if is_empty(figure):
             return PlotView(figure.title, (), table, f"{EMPTY} {figure.note}".strip())
         half = _is_small_plot(figure)
@@ -195,20 +194,20 @@ class Viewer:
 
 
 def plot_table(figure: Plot, place: str) -> TableView:
-    """The numbers behind a plot; of long curves every k-th."""
+    """The values of a plot as a table; of long curves every k-th."""
     if isinstance(figure, CurveFigure):
         table, total, step = curve_table(figure, ROWS)
         note = f"Every {_nth(step)} of {total:,} rows.{_all_in(place)}" if step > 1 else ""
         events = "; ".join(f"{mark.label} at {mark.x:,.6g}" for mark in figure.marks[:40])
         return table_view(table, place, note=f"Events: {events}." if events else "", cut_note=note)
     table = figure.table()
-    shown, step = evenly(table.rows, ROWS)
+    rows, step = sample_evenly(table.rows, ROWS)
     note = f"Every {_nth(step)} of {len(table.rows):,} rows.{_all_in(place)}" if step > 1 else ""
     if isinstance(figure, MatrixFigure):
         note = ""
-        shown = table.rows
+        rows = table.rows
     return table_view(
-        TableFigure(table.title, table.columns, tuple(shown)), place, note="", cut_note=note
+        TableFigure(table.title, table.columns, tuple(rows)), place, note="", cut_note=note
     )
 
 
@@ -219,7 +218,7 @@ def table_view(
     columns = figure.columns[:COLUMNS]
     rows, used = [], 0
     for row in figure.rows[:ROWS]:
-        cells = tuple(CellView(show(c, v)) for c, v in zip(columns, row, strict=False))
+        cells = tuple(CellView(format_cell(c, v)) for c, v in zip(columns, row, strict=False))
         used += sum(len(cell.text) for cell in cells)
         if used > CHARACTERS:
             break
@@ -229,15 +228,15 @@ def table_view(
         missing.append(f"The first {len(rows):,} of {len(figure.rows):,} rows.{_all_in(place)}")
     if len(columns) < len(figure.columns):
         missing.append(f"The first {COLUMNS} of {len(figure.columns):,} columns.")
-    shown_note = figure.note if note is None else note
+    caption = figure.note if note is None else note
     headings = tuple((one_line(column.heading, CELL), column.align) for column in columns)
     text = " ".join([cut_note, *missing]).strip()
     half = is_small_table(headings, rows)
-    return TableView(figure.title, headings, tuple(rows), shown_note, text, half=half)
+    return TableView(figure.title, headings, tuple(rows), caption, text, half=half)
 
 
 def _is_small_plot(figure: Plot) -> bool:
-    """Whether a plot reads as well at half the width of a page, beside another one."""
+    """Whether a plot is readable at half the width of a page."""
     if isinstance(figure, HistogramFigure):
         return len(figure.series) <= 4
     if isinstance(figure, BarFigure):
@@ -255,8 +254,8 @@ def is_small_table(headings: Sequence[tuple[str, str]], rows: Sequence[Sequence[
     return sum(max(lengths) + 3 for lengths in zip(*lines, strict=True)) <= 44
 
 
-def show(column: Column, cell: Cell) -> str:
-    """A cell as text, whatever the column's format can not take."""
+def format_cell(column: Column, cell: Cell) -> str:
+    """A cell as text, also if the column's format does not fit it."""
     try:
         text = column.show(cell)
     except (ValueError, TypeError):
@@ -267,11 +266,13 @@ def show(column: Column, cell: Cell) -> str:
 def facts_view(facts: Iterable[tuple[str, Cell]]) -> tuple[tuple[str, str], ...]:
     """Names and values; numbers with thousands set apart."""
     return tuple(
-        (one_line(name, 80), _fact(value)) for name, value in facts if value not in (None, "")
+        (one_line(name, 80), _format_fact(value))
+        for name, value in facts
+        if value not in (None, "")
     )
 
 
-def _fact(value: Cell) -> str:
+def _format_fact(value: Cell) -> str:
     if isinstance(value, str):
         return one_line(value, CELL)
     return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}"
@@ -281,37 +282,37 @@ def _samples_view(figure: SamplesFigure) -> SamplesView:
     groups: dict[str, list[Sample]] = {}
     for sample in figure.samples:
         groups.setdefault(sample.group, []).append(sample)
-    shown: list[tuple[str, tuple[ExcerptView, ...]]] = []
+    by_group: list[tuple[str, tuple[ExcerptView, ...]]] = []
     count = used = 0
     for name, samples in groups.items():
-        taken = []
+        excerpts = []
         for sample in samples[:IN_GROUP]:
-            text, rest = cut(sample.text, EXCERPT)
+            text, rest = truncate(sample.text, EXCERPT)
             used += len(text)
             if count < SAMPLES and used <= CHARACTERS:
                 count += 1
                 heading = one_line(sample.heading, 200)
                 facts = facts_view(sample.facts[:24])
-                taken.append(ExcerptView(heading, facts, text, _left_out(rest)))
-        if taken:
-            shown.append((one_line(name, 120), tuple(taken)))
+                excerpts.append(ExcerptView(heading, facts, text, _skipped_note(rest)))
+        if excerpts:
+            by_group.append((one_line(name, 120), tuple(excerpts)))
     rest = len(figure.samples) - count
     note = f"{count:,} of {len(figure.samples):,} samples are shown." if rest else ""
-    return SamplesView(figure.title, tuple(shown), figure.note, note)
+    return SamplesView(figure.title, tuple(by_group), figure.note, note)
 
 
 def _pairs_view(figure: PairsFigure) -> PairsView:
-    shown: list[PairView] = []
+    views: list[PairView] = []
     used = 0
     for pair in figure.pairs[:PAIRS]:
         view = _pair(pair)
         used += sum(len(text) for _, parts in view.sides for text, _ in parts)
         if used > CHARACTERS:
             break
-        shown.append(view)
-    rest = len(figure.pairs) - len(shown)
-    note = f"{len(shown):,} of {len(figure.pairs):,} pairs are shown." if rest else ""
-    return PairsView(figure.title, tuple(shown), figure.note, note)
+        views.append(view)
+    rest = len(figure.pairs) - len(views)
+    note = f"{len(views):,} of {len(figure.pairs):,} pairs are shown." if rest else ""
+    return PairsView(figure.title, tuple(views), figure.note, note)
 
 
 def _pair(pair: Pair) -> PairView:
@@ -324,23 +325,23 @@ def _pair(pair: Pair) -> PairView:
 
 def _around_differences(parts: Sequence[Part]) -> tuple[tuple[str, bool], ...]:
     """Parts of a text with long equal stretches cut in their middle, the whole one to a limit."""
-    shown: list[tuple[str, bool]] = []
+    excerpt: list[tuple[str, bool]] = []
     used = 0
     for part in parts:
         text = part.text
         if not part.differs and len(text) > 2 * EQUAL + 80:
             hidden = len(text) - 2 * EQUAL
             text = f"{text[:EQUAL]}\n… {hidden:,} equal characters …\n{text[-EQUAL:]}"
-        text, rest = cut(text, EXCERPT - used)
+        text, rest = truncate(text, EXCERPT - used)
         used += len(text)
-        shown.append((text, part.differs))
+        excerpt.append((text, part.differs))
         if rest or used >= EXCERPT:
-            shown.append((" … (cut)", False))
+            excerpt.append((" … (cut)", False))
             break
-    return tuple(shown)
+    return tuple(excerpt)
 
 
-def _left_out(characters: int) -> str:
+def _skipped_note(characters: int) -> str:
     return f"Cut: {characters:,} more characters." if characters else ""
 
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stages.engine.figures import Axis, BarFigure, Bars, Cell, Column, Figure, TableFigure, number
+from stages.engine.page import Axis, BarFigure, Bars, Cell, Column, Figure, TableFigure, number
 from stages.engine.tally import sentences
 
 if TYPE_CHECKING:
     from stages.engine.page import Artifact
-    from stages.text.fertility import Fertility
+    from stages.tokens.fertility import Fertility
 
 DRAWN = 20
 """Languages or sources that are drawn, those with the highest values."""
@@ -47,18 +47,18 @@ class Comparison:
     reference: str
 
     @classmethod
-    def of(cls, artifact: Artifact) -> Comparison:
+    def read(cls, artifact: Artifact) -> Comparison:
         """Read the measures of a committed comparison."""
-        from stages.text.fertility import Fertility
+        from stages.tokens.fertility import Fertility
 
-        given = artifact.output("comparison")
+        output = artifact.output("comparison")
         rows = []
-        for row in given.read_table("measures.parquet").to_pylist():
+        for row in output.read_table("measures.parquet").to_pylist():
             key = {name: row.pop(name) for name in ("tokenizer", "text", "language", "source")}
             key["language"] = key["language"] or NONE
             rows.append(Row(**key, sums=Fertility(**row)))
         names = tuple(dict.fromkeys(row.tokenizer for row in rows))
-        described = given.read_json("tokenizers.json")
+        described = output.read_json("tokenizers.json")
         return cls(names, tuple(rows), described, artifact.manifest.config["reference"])
 
     def texts(self) -> str:
@@ -67,23 +67,23 @@ class Comparison:
 
     def by(self, field: str, text: str) -> dict[str, dict[str, Fertility]]:
         """Sums of a text (`parallel`, `documents`) by language, source or text, then tokenizer."""
-        from stages.text.fertility import Fertility
+        from stages.tokens.fertility import Fertility
 
         sums: dict[str, dict[str, Fertility]] = {}
         for row in self.rows:
             if row.text == text:
-                of = sums.setdefault(getattr(row, field), {})
-                of.setdefault(row.tokenizer, Fertility()).add(row.sums)
+                by_tokenizer = sums.setdefault(getattr(row, field), {})
+                by_tokenizer.setdefault(row.tokenizer, Fertility()).add(row.sums)
         return dict(sorted(sums.items()))
 
     def order(self) -> list[str]:
         """Languages as they are shown: those that pay most first, by tax, else by fertility."""
         worst: dict[str, float] = {}
         tax = self.tax()
-        for language, of in self.by("language", self.texts()).items():
-            for name, sums in of.items():
+        for language, by_tokenizer in self.by("language", self.texts()).items():
+            for name, sums in by_tokenizer.items():
                 price = tax[name].get(language) or 0.0
-                if self.texts() == "documents" and known(sums):
+                if self.texts() == "documents" and is_known(sums):
                     price = sums.tokens_per_word or 0.0
                 worst[language] = max(price, worst.get(language, 0.0))
         return sorted(worst, key=lambda language: (-worst[language], language))
@@ -103,17 +103,23 @@ class Comparison:
 def _tax(rows: Sequence[Row], reference: str) -> dict[str, float]:
     tokens: dict[str, dict[str, int]] = {}
     for row in rows:
-        if row.text == "parallel" and known(row.sums):
+        if row.text == "parallel" and is_known(row.sums):
             tokens.setdefault(row.source, {})[row.language] = row.sums.tokens
-    found = {}
-    for language in sorted({name for of in tokens.values() for name in of}):
-        both = [of for of in tokens.values() if language in of and of.get(reference)]
+    tax = {}
+    for language in sorted({name for by_language in tokens.values() for name in by_language}):
+        both = [
+            by_language
+            for by_language in tokens.values()
+            if language in by_language and by_language.get(reference)
+        ]
         if both:
-            found[language] = sum(of[language] for of in both) / sum(of[reference] for of in both)
-    return found
+            tax[language] = sum(by_language[language] for by_language in both) / sum(
+                by_language[reference] for by_language in both
+            )
+    return tax
 
 
-def known(sums: Fertility) -> bool:
+def is_known(sums: Fertility) -> bool:
     """Whether the tokens stand for what the text says, but for a few."""
     return (sums.unknown_share or 0.0) <= UNKNOWN
 
@@ -121,20 +127,20 @@ def known(sums: Fertility) -> bool:
 # Tokenizers --------------------------------------------------------------------------------------
 
 
-def tokenizers(found: Comparison) -> TableFigure:
+def tokenizers(comparison: Comparison) -> TableFigure:
     """One row for each tokenizer."""
-    tax, totals = found.tax(), _totals(found)
+    tax, totals = comparison.tax(), _totals(comparison)
     rows: list[tuple[Cell, ...]] = []
-    for name, sums in found.by("text", found.texts())[found.texts()].items():
-        told, total = found.described[name], totals[name]
+    for name, sums in comparison.by("text", comparison.texts())[comparison.texts()].items():
+        described, total = comparison.described[name], totals[name]
         dearest = max(tax[name].items(), key=lambda item: item[1], default=None)
-        cut_by = (told.get("algorithm"), told.get("pre_tokenizer"))
+        cut_by = (described.get("algorithm"), described.get("pre_tokenizer"))
         rows.append(
             (
                 name,
                 ", ".join(part for part in cut_by if part),
-                told["vocabulary_size"],
-                _of_known(sums, lambda sums: sums.bytes_per_token),
+                described["vocabulary_size"],
+                _known_ratio(sums, lambda sums: sums.bytes_per_token),
                 f"{dearest[1]:.2f} ({dearest[0]})" if dearest else None,
                 total.unknown_share or None,
                 1 - total.not_restored / total.documents,
@@ -149,15 +155,15 @@ def tokenizers(found: Comparison) -> TableFigure:
         number("unknown", ".1%"),
         number("restored", ".1%"),
     )
-    shown = _without_empty(columns, rows)
-    return TableFigure("Tokenizers", *shown, _measured_on(found))
+    filled = _without_empty(columns, rows)
+    return TableFigure("Tokenizers", *filled, _measured_on(comparison))
 
 
-def _totals(found: Comparison) -> dict[str, Fertility]:
-    from stages.text.fertility import Fertility
+def _totals(comparison: Comparison) -> dict[str, Fertility]:
+    from stages.tokens.fertility import Fertility
 
-    totals = {name: Fertility() for name in found.names}
-    for row in found.rows:
+    totals = {name: Fertility() for name in comparison.names}
+    for row in comparison.rows:
         totals[row.tokenizer].add(row.sums)
     return totals
 
@@ -173,11 +179,14 @@ def _without_empty(
     )
 
 
-def _measured_on(found: Comparison) -> str:
+def _measured_on(comparison: Comparison) -> str:
     parts = []
     for text, what in (("documents", "documents"), ("parallel", "parallel documents")):
-        for of in found.by("text", text).values():
-            sums, languages = of[found.names[0]], len(found.by("language", text))
+        for by_tokenizer in comparison.by("text", text).values():
+            sums, languages = (
+                by_tokenizer[comparison.names[0]],
+                len(comparison.by("language", text)),
+            )
             size = f"{sums.bytes / 1e6:,.1f} MB in {languages:,} languages"
             parts.append(f"{sums.documents:,} {what} ({size})")
     text = "of the parallel ones" if len(parts) > 1 else "of them"
@@ -186,7 +195,7 @@ def _measured_on(found: Comparison) -> str:
         "shorter sequences, in training and in every answer. Restored texts are those whose tokens "
         "decode to the same text."
     )
-    if any(total.unknown_tokens for total in _totals(found).values()):
+    if any(total.unknown_tokens for total in _totals(comparison).values()):
         note += " Unknown tokens stand for whatever the vocabulary lacks."
     return note
 
@@ -194,86 +203,90 @@ def _measured_on(found: Comparison) -> str:
 # Languages ---------------------------------------------------------------------------------------
 
 
-def tax_by_language(found: Comparison) -> list[Figure]:
+def tax_by_language(comparison: Comparison) -> list[Figure]:
     """What the same passages cost in each language, the reference being 1."""
-    tax = found.tax()
-    order = found.order()
-    if not any(language != found.reference for by in tax.values() for language in by):
+    tax = comparison.tax()
+    order = comparison.order()
+    if not any(language != comparison.reference for by in tax.values() for language in by):
         return []
-    drawn, rest = _first(order)
+    drawn, rest = _most_expensive(order)
     return [
         BarFigure(
-            f"Tax on each language: tokens for the same text, {found.reference} = 1",
+            f"Tax on each language: tokens for the same text, {comparison.reference} = 1",
             drawn,
-            Axis(f"tokens / tokens in {found.reference}", format=".2f"),
+            Axis(f"tokens / tokens in {comparison.reference}", format=".2f"),
             tuple(
                 Bars(name, tuple(tax[name].get(language) for language in drawn))
-                for name in found.names
+                for name in comparison.names
             ),
             label="language",
             note=sentences(
-                worst_languages(found, tax),
+                worst_languages(comparison, tax),
                 "A tax of 3 leaves a third of the context and triples the cost of an answer.",
-                _unknown(found, "parallel"),
+                _unknown(comparison, "parallel"),
                 rest,
             ),
         )
     ]
 
 
-def _unknown(found: Comparison, text: str) -> str:
+def _unknown(comparison: Comparison, text: str) -> str:
     """A sentence on the languages that are not shown for a tokenizer."""
     lost: dict[str, list[str]] = {}
-    for language, of in found.by("language", text).items():
-        for name, sums in of.items():
-            if not known(sums):
+    for language, by_tokenizer in comparison.by("language", text).items():
+        for name, sums in by_tokenizer.items():
+            if not is_known(sums):
                 lost.setdefault(name, []).append(language)
     if not lost:
         return ""
-    told = [f"{', '.join(languages)} with {name}" for name, languages in lost.items()]
-    return f"Left out, since unknown tokens stand for parts of the text: {'; '.join(told)}."
+    parts = [f"{', '.join(languages)} with {name}" for name, languages in lost.items()]
+    return f"Left out, since unknown tokens stand for parts of the text: {'; '.join(parts)}."
 
 
-def worst_languages(found: Comparison, tax: dict[str, dict[str, float]]) -> str:
+def worst_languages(comparison: Comparison, tax: dict[str, dict[str, float]]) -> str:
     """One sentence: the languages that pay most under each tokenizer."""
-    told = []
-    for name in found.names:
-        others = [item for item in tax[name].items() if item[0] != found.reference]
+    parts = []
+    for name in comparison.names:
+        others = [item for item in tax[name].items() if item[0] != comparison.reference]
         dearest = sorted(others, key=lambda item: (-item[1], item[0]))[:WORST]
         if dearest:
             values = ", ".join(f"{language} {value:.2f}" for language, value in dearest)
-            told.append(f"{values} with {name}")
-    return f"The dearest languages are {'; '.join(told)}." if told else ""
+            parts.append(f"{values} with {name}")
+    return f"The dearest languages are {'; '.join(parts)}." if parts else ""
 
 
-def by_language(found: Comparison) -> list[Figure]:
+def by_language(comparison: Comparison) -> list[Figure]:
     """Fertility, continued words and bytes per token by language."""
-    text = found.texts()
-    sums = {name: of for name, of in found.by("language", text).items() if name != NONE}
-    order = [language for language in found.order() if language in sums]
+    text = comparison.texts()
+    sums = {
+        name: by_tokenizer
+        for name, by_tokenizer in comparison.by("language", text).items()
+        if name != NONE
+    }
+    order = [language for language in comparison.order() if language in sums]
     on = "Of parallel passages." if text == "parallel" else "Of documents."
-    lost = _unknown(found, text)
+    lost = _unknown(comparison, text)
     notes = (on, f"Low is good. {_WORDS}", lost), (on, "Low is good.", lost), (on, _BYTES, lost)
-    return _ratios(found, "language", sums, order, notes) if order else []
+    return _ratios(comparison, "language", sums, order, notes) if order else []
 
 
 def _ratios(
-    found: Comparison,
+    comparison: Comparison,
     label: str,
     sums: dict[str, dict[str, Fertility]],
     order: Sequence[str],
     notes: Sequence[tuple[str, ...]],
 ) -> list[Figure]:
     """Bars of each ratio by language or source."""
-    drawn, rest = _first(order)
+    drawn, rest = _most_expensive(order)
     return [
         BarFigure(
             f"{title} by {label}",
             drawn,
             axis,
             tuple(
-                Bars(name, tuple(_of_known(sums[one].get(name), ratio) for one in drawn))
-                for name in found.names
+                Bars(name, tuple(_known_ratio(sums[one].get(name), ratio) for one in drawn))
+                for name in comparison.names
             ),
             label=label,
             note=sentences(*note, rest),
@@ -282,11 +295,11 @@ def _ratios(
     ]
 
 
-def _of_known(sums: Fertility | None, ratio: Ratio) -> float | None:
-    return ratio(sums) if sums is not None and known(sums) else None
+def _known_ratio(sums: Fertility | None, ratio: Ratio) -> float | None:
+    return ratio(sums) if sums is not None and is_known(sums) else None
 
 
-def _first(order: Sequence[str]) -> tuple[tuple[str, ...], str]:
+def _most_expensive(order: Sequence[str]) -> tuple[tuple[str, ...], str]:
     """What is drawn of many labels, and a sentence on the others."""
     left = len(order) - DRAWN
     return tuple(order[:DRAWN]), f"The first {DRAWN} of {len(order):,}." if left > 0 else ""
@@ -313,20 +326,23 @@ _RATIOS: tuple[tuple[str, Axis, Ratio], ...] = (
 # Sources -----------------------------------------------------------------------------------------
 
 
-def by_source(found: Comparison) -> list[Figure]:
+def by_source(comparison: Comparison) -> list[Figure]:
     """The same of the documents by source, the largest first."""
-    sums = found.by("source", "documents")
-    sizes = {source: max(one.bytes for one in of.values()) for source, of in sums.items()}
+    sums = comparison.by("source", "documents")
+    sizes = {
+        source: max(one.bytes for one in by_tokenizer.values())
+        for source, by_tokenizer in sums.items()
+    }
     order = sorted(sizes, key=lambda source: (-sizes[source], source))
     notes = [("Of documents.",)] * len(_RATIOS)
-    return _ratios(found, "source", sums, order, notes) if order else []
+    return _ratios(comparison, "source", sums, order, notes) if order else []
 
 
-def measures(found: Comparison) -> TableFigure:
+def measures(comparison: Comparison) -> TableFigure:
     """Every row of the measures, what was measured on the same texts together."""
-    place = {name: at for at, name in enumerate(found.names)}
+    place = {name: at for at, name in enumerate(comparison.names)}
     ordered = sorted(
-        found.rows, key=lambda row: (row.text, row.source, row.language, place[row.tokenizer])
+        comparison.rows, key=lambda row: (row.text, row.source, row.language, place[row.tokenizer])
     )
     rows = [
         (row.text, row.source, row.language, row.tokenizer, *_measured(row.sums)) for row in ordered

@@ -2,51 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
-from pydantic import Field, field_validator
-
-from artifacts_schema.config import Config, MapExecution
+from artifacts_schema.config import MapExecution
 from artifacts_schema.errors import InputError
+from stages.compare_tokenizers.config import CompareTokenizersConfig
 from stages.engine import Context, Inputs, Many, Stage
-
-
-class CompareTokenizersConfig(Config):
-    """What is measured, and on how much text."""
-
-    names: tuple[str, ...] = Field(
-        default=(),
-        description="Names of the tokenizers in the comparison, in the order of the inputs; "
-        "otherwise the snapshot of those brought along, algorithm and size of those trained here.",
-    )
-    reference: str = Field(
-        default="en",
-        min_length=1,
-        description="Language of the parallel documents that the others are compared with.",
-    )
-    passage: str = Field(
-        default="id",
-        min_length=1,
-        description="Field by which translations of a passage are known: of a document's metadata, "
-        "or `url` or `title`.",
-    )
-    max_bytes: int = Field(
-        default=50_000_000,
-        ge=1,
-        description="Bytes of documents to measure on, about, and of parallel ones; they are drawn "
-        "by a stable hash of their duplicate class, or passage.",
-    )
-
-    @field_validator("names")
-    @classmethod
-    def _unique(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        twice = [name for name, count in Counter(names).items() if count > 1]
-        if twice:
-            raise ValueError(f"two tokenizers are called '{twice[0]}'")
-        if not all(name.strip() for name in names):
-            raise ValueError("a name is empty")
-        return names
 
 
 class CompareTokenizers(Stage):
@@ -72,18 +33,25 @@ class CompareTokenizers(Stage):
     @classmethod
     def check_plan(cls, config: Any, inputs: Inputs) -> None:
         """As many names as tokenizers, or none."""
-        from stages.compare_tokenizers.contestants import check_names
+        from stages.compare_tokenizers.config import check_names
 
         check_names(config.names, len(inputs["tokenizers"]))
 
     def run(self, context: Context) -> None:
         """Find what to measure, cut it with every tokenizer, look through the vocabularies."""
-        from stages.compare_tokenizers.contestants import contestants_of
-        from stages.compare_tokenizers.measure import measure_part
-        from stages.compare_tokenizers.parallel import choose_passages, read_passages
-        from stages.compare_tokenizers.parts import parts_of, sampled
-        from stages.compare_tokenizers.tables import account, write_comparison
-        from stages.compare_tokenizers.vocabulary import read_vocabulary
+        from stages.compare_tokenizers.measure import (
+            count_documents,
+            measure_part,
+            name_tokenizers,
+            read_vocabulary,
+            write_comparison,
+        )
+        from stages.compare_tokenizers.parts import (
+            choose_passages,
+            list_parts,
+            read_passages,
+            sample_parts,
+        )
 
         config: CompareTokenizersConfig = context.config
         documents, parallel = context.many("documents"), context.many("parallel")
@@ -93,11 +61,14 @@ class CompareTokenizers(Stage):
                 where="compare_tokenizers",
                 hint="give `documents`, or `parallel`, or both",
             )
-        tokenizers = contestants_of(context.many("tokenizers"), config.names)
-        given = parts_of(parallel, "parallel")
-        found = context.map(read_passages, given, passage=config.passage)
-        passages = choose_passages(given, found, config)
-        parts = [*sampled(parts_of(documents, "documents"), config.max_bytes), *passages.parts]
+        tokenizers = name_tokenizers(context.many("tokenizers"), config.names)
+        candidates = list_parts(parallel, "parallel")
+        translations = context.map(read_passages, candidates, passage=config.passage)
+        passages = choose_passages(candidates, translations, config)
+        parts = [
+            *sample_parts(list_parts(documents, "documents"), config.max_bytes),
+            *passages.parts,
+        ]
         measured = context.map(measure_part, parts, tokenizers=tokenizers)
         if not any(result.value["measured"] for result in measured):
             raise InputError(
@@ -105,4 +76,4 @@ class CompareTokenizers(Stage):
             )
         vocabularies = context.map(read_vocabulary, tokenizers)
         write_comparison(context, tokenizers, measured, vocabularies)
-        account(context, measured, passages)
+        count_documents(context, measured, passages)

@@ -9,8 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stages.engine.excerpts import CONTEXT, Row, compared, rows_of
-from stages.engine.figures import (
+from stages.decontaminate.shingles import normalise, normalise_words
+from stages.engine.inputs import Input
+from stages.engine.page import (
+    Artifact,
     Axis,
     Bars,
     Cell,
@@ -23,11 +25,8 @@ from stages.engine.figures import (
     TextFigure,
     number,
 )
-from stages.engine.inputs import Input
-from stages.engine.page import Artifact
-from stages.engine.tally import LABEL, at_hand, ranked
-from stages.text.normalise import normalise, normalised_words
-from stages.text.words import word_spans
+from stages.engine.tally import CONTEXT, LABEL, Row, available_inputs, diff_from, ranked, rows_by_id
+from stages.text.words import find_words
 
 BENCHMARKS = 20
 STRONGEST = 10
@@ -88,8 +87,8 @@ def _counts(artifact: Artifact) -> TableFigure:
 
 def _by_benchmark(artifact: Artifact, items: pa.Table) -> TableFigure:
     sizes = _sizes(artifact)
-    found = items.group_by("benchmark").aggregate([([], "count_all"), ("documents", "sum")])
-    hits = {row["benchmark"]: row for row in found.to_pylist()}
+    grouped = items.group_by("benchmark").aggregate([([], "count_all"), ("documents", "sum")])
+    hits = {row["benchmark"]: row for row in grouped.to_pylist()}
     totals = {name: sizes.get(name, 0) for name in hits} | sizes
     rows: list[tuple[Cell, ...]] = []
     for name, _ in ranked({n: hits[n]["count_all"] if n in hits else 0 for n in totals}):
@@ -112,10 +111,10 @@ def _by_benchmark(artifact: Artifact, items: pa.Table) -> TableFigure:
 
 
 def _sizes(artifact: Artifact) -> Counter[str]:
-    """Items of each benchmark, as far as the benchmarks are at hand."""
+    """Items of each benchmark that is still available."""
     sizes: Counter[str] = Counter()
-    for given in at_hand(artifact, "benchmarks"):
-        for shard in given.shards():
+    for input_ in available_inputs(artifact, "benchmarks"):
+        for shard in input_.shards():
             for group in shard.row_groups(["benchmark"]):
                 for row in pc.value_counts(group["benchmark"]).to_pylist():
                     sizes[row["values"]] += row["counts"]
@@ -153,7 +152,9 @@ def _strongest_documents(artifact: Artifact) -> list[Row]:
 
 def _documents(artifact: Artifact, strongest: list[Row]) -> list[Figure]:
     """The strongest hits as a table."""
-    known = rows_of(at_hand(artifact, "documents"), [row["doc_id"] for row in strongest], ["url"])
+    known = rows_by_id(
+        available_inputs(artifact, "documents"), [row["doc_id"] for row in strongest], ["url"]
+    )
     rows = tuple(
         (
             (known.get(row["doc_id"], {}).get("url") or row["doc_id"])[: 2 * LABEL],
@@ -177,15 +178,15 @@ def _documents(artifact: Artifact, strongest: list[Row]) -> list[Figure]:
 def _pairs(artifact: Artifact, strongest: list[Row]) -> list[Figure]:
     """Documents and the item that each shares most with, from the first shared n-gram on."""
     chosen = [row for row in strongest[:PAIRS] if row["hits"]]
-    documents = rows_of(
-        at_hand(artifact, "documents"), [row["doc_id"] for row in chosen], ["text", "url"]
+    documents = rows_by_id(
+        available_inputs(artifact, "documents"), [row["doc_id"] for row in chosen], ["text", "url"]
     )
     best = {
         row["doc_id"]: max(row["hits"], key=lambda hit: (hit["ngrams"], hit["item_id"]))
         for row in chosen
     }
     wanted = {(hit["benchmark"], hit["item_id"]) for hit in best.values()}
-    items = _items(at_hand(artifact, "benchmarks"), wanted)
+    items = _items(available_inputs(artifact, "benchmarks"), wanted)
     pairs = []
     for row in chosen:
         hit = best[row["doc_id"]]
@@ -204,29 +205,29 @@ def _pairs(artifact: Artifact, strongest: list[Row]) -> list[Figure]:
 
 def _items(benchmarks: list[Input], wanted: set[Item]) -> dict[Item, str]:
     """The text of each wanted item: its prompt and its right answer (or all its choices)."""
-    found: dict[Item, str] = {}
+    texts: dict[Item, str] = {}
     names = pa.array(sorted({item for _, item in wanted}), pa.string())
-    for given in benchmarks:
-        for shard in given.shards():
+    for input_ in benchmarks:
+        for shard in input_.shards():
             for group in shard.row_groups(["benchmark", "item_id", "prompt", "choices", "answer"]):
                 rows = group.filter(pc.is_in(group["item_id"], value_set=names))
                 for row in rows.to_pylist():
                     key = (row["benchmark"], row["item_id"])
                     if key in wanted:
-                        found[key] = _text(row)
-    return found
+                        texts[key] = _text(row)
+    return texts
 
 
 def _text(item: dict[str, Any]) -> str:
     choices = item["choices"]
-    shown = choices if item["answer"] is None else [choices[item["answer"]]]
-    return " ".join([item["prompt"], *shown])
+    answers = choices if item["answer"] is None else [choices[item["answer"]]]
+    return " ".join([item["prompt"], *answers])
 
 
 def _pair(row: Row, hit: Row, document: Row, item: str) -> Pair:
     start = max(0, hit["start"] - CONTEXT)
     place = _place(item, document["text"][hit["start"] : hit["end"]])
-    left, right = compared(
+    left, right = diff_from(
         document["text"], item, start, max(0, place - CONTEXT), _normal_form, RUN
     )
     return Pair(
@@ -245,9 +246,9 @@ def _normal_form(word: str) -> str:
 
 
 def _place(item: str, shared: str) -> int:
-    """Where in an item's text the words of `shared` begin; 0 if they stand elsewhere in it."""
-    wanted = normalised_words(shared)
-    spans = word_spans(item)
+    """Where in an item's text the words of `shared` begin; 0 if they are not in it as such."""
+    wanted = normalise_words(shared)
+    spans = find_words(item)
     forms = [normalise(item[start:end]) for start, end in spans]
     filled = [(form, start) for form, (start, _) in zip(forms, spans, strict=True) if form]
     words = [form for form, _ in filled]

@@ -1,8 +1,15 @@
-"""Matches read both ways: the items of each document, and the documents of each item."""
+"""Matches as tables: the items of each document, and the documents of each item.
+
+A conversation or preference pair is searched as one text, its texts joined by blank lines, so that
+a question asked by a user and answered by the assistant matches as prompt and answer do. A hit
+names the text of the row in which it begins.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,11 +17,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from artifacts_schema.kinds import KINDS
-from stages.decontaminate.index import load_index
+from stages.decontaminate.search import TEXTS_AT_ONCE, SearchTask, load_index, scan_texts
+from stages.text.chat_rows import Piece, Row, list_texts, split_pieces
 
 if TYPE_CHECKING:
-    from stages.decontaminate.scan import Searched
     from stages.engine import Shard, ShardOutput, ShardResult
+    from stages.text.chat_rows import ChatShard
 
 
 def common_ngrams(matches: Iterable[ShardResult], limit: int | None) -> list[int]:
@@ -23,13 +31,13 @@ def common_ngrams(matches: Iterable[ShardResult], limit: int | None) -> list[int
     held = list(matches)
     if limit is None or not held:
         return []
-    ngrams = [np.unique(_pairs(found), axis=0)[:, 1] for found in held]
+    ngrams = [np.unique(_pairs(result), axis=0)[:, 1] for result in held]
     distinct, documents = np.unique(np.concatenate(ngrams), return_counts=True)
     return [int(ngram) for ngram in distinct[documents > limit]]
 
 
 def report_shard(
-    item: Searched[Shard], out: ShardOutput, *, index: ShardResult, common: Sequence[int]
+    item: SearchTask[Shard], out: ShardOutput, *, index: ShardResult, common: Sequence[int]
 ) -> dict[str, int]:
     """Write the shard's table of the contamination kind."""
     table = document_table(item, item.shard.read(["doc_id"])["doc_id"], index, common)
@@ -39,20 +47,22 @@ def report_shard(
 
 
 def document_table(
-    item: Searched[Any],
+    item: SearchTask[Any],
     doc_ids: pa.ChunkedArray,
-    found: ShardResult,
+    index_result: ShardResult,
     common: Sequence[int],
 ) -> pa.Table:
     """One row a document. `ngrams_hit` counts places in the text, the hits' `ngrams` different
     ones.
 
-    `found` is the index. Hits are in the order of their first place, then of the items in the
-    benchmarks.
+    `index_result` is that of `build_index`. Hits are in the order of their first place, then of the
+    items in the benchmarks.
     """
     assert item.matches is not None, "a shard is reported after it was scanned"
-    index, listed = load_index(found), found.read_scratch("items")
-    items = list(zip(listed["benchmark"].to_pylist(), listed["item_id"].to_pylist(), strict=True))
+    index, item_rows = load_index(index_result), index_result.read_scratch("items")
+    items = list(
+        zip(item_rows["benchmark"].to_pylist(), item_rows["item_id"].to_pylist(), strict=True)
+    )
     ngrams: NDArray[np.int64] = item.matches.read_scratch("documents")["ngrams"].to_numpy()
     matches = item.matches.read_scratch("matches")
     ignored = frozenset(common)
@@ -64,7 +74,7 @@ def document_table(
         if ngram in ignored:
             continue
         places[row].add(word)
-        for number in index.items_of(ngram).tolist():
+        for number in index.items_with(ngram).tolist():
             shared[row].setdefault(number, set()).add(ngram)
             first[row].setdefault(number, (start, end))
     hits = [
@@ -80,7 +90,7 @@ def document_table(
         ]
         for row, held in enumerate(first)
     ]
-    hit_places = np.array([len(found) for found in places], dtype=np.int64)
+    hit_places = np.array([len(index_result) for index_result in places], dtype=np.int64)
     return pa.table(
         {
             "doc_id": doc_ids,
@@ -100,12 +110,12 @@ def items_table(
     items = index_result.read_scratch("items")
     documents = np.zeros(items.num_rows, dtype=np.int64)
     seen = np.zeros(len(index.hashes), dtype=np.bool_)
-    for found in matches:
-        pairs = _pairs(found)
+    for result in matches:
+        pairs = _pairs(result)
         pairs = np.unique(pairs[~np.isin(pairs[:, 1], common)], axis=0)
         seen[pairs[:, 1]] = True
         sizes = np.diff(index.offsets)[pairs[:, 1]]
-        owners = [index.items_of(ngram) for ngram in pairs[:, 1].tolist()]
+        owners = [index.items_with(ngram) for ngram in pairs[:, 1].tolist()]
         if owners:
             of_items = np.column_stack((np.repeat(pairs[:, 0], sizes), np.concatenate(owners)))
             held = np.unique(of_items, axis=0)[:, 1]
@@ -125,7 +135,60 @@ def items_table(
     )
 
 
-def _pairs(found: ShardResult) -> NDArray[np.int64]:
+def _pairs(result: ShardResult) -> NDArray[np.int64]:
     """[matches, 2]: document row and index row of each match of a shard."""
-    table = found.read_scratch("matches")
+    table = result.read_scratch("matches")
     return np.column_stack((table["row"].to_numpy(), table["ngram"].to_numpy()))
+
+
+_BETWEEN = "\n\n"
+_SCHEMA = KINDS["contamination"].tables["chat/*.parquet"].arrow()
+
+
+def scan_chat(
+    item: SearchTask[ChatShard], out: ShardOutput, *, index: ShardResult
+) -> dict[str, Any]:
+    """As `scan_shard` does it; places are those in the texts of a row one below the other."""
+    pieces = [_pieces(row, item.shard.role) for row in item.shard.rows()]
+    texts = [_BETWEEN.join(piece.text for piece in own) for own in pieces]
+    # One array of strings holds at most 2 GiB.
+    chunks = [
+        pa.array(texts[first : first + TEXTS_AT_ONCE], pa.string())
+        for first in range(0, len(texts), TEXTS_AT_ONCE)
+    ]
+    return scan_texts(pa.chunked_array(chunks, pa.string()), out, index)
+
+
+def report_chat(
+    item: SearchTask[ChatShard], out: ShardOutput, *, index: ShardResult, common: Sequence[int]
+) -> dict[str, int]:
+    """Write the shard's table, with the place of each hit within the row."""
+    rows = item.shard.rows()
+    ids = pa.chunked_array([pa.array(item.shard.ids(rows), pa.string())])
+    table = document_table(item, ids, index, common)
+    hits = [
+        _placed(hits_of_row, _pieces(row, item.shard.role)) if hits_of_row else []
+        for row, hits_of_row in zip(rows, table["hits"].to_pylist(), strict=True)
+    ]
+    columns = {name: table[name] for name in ("doc_id", "ngrams", "ngrams_hit")}
+    out.write_table("contamination", item.path, pa.table({**columns, "hits": hits}, schema=_SCHEMA))
+    hit = sum(count > 0 for count in table["ngrams_hit"].to_pylist())
+    return {item.shard.role: len(rows), f"{item.shard.role}_hit": hit}
+
+
+def _pieces(row: Row, kind: str) -> list[Piece]:
+    return [piece for text in list_texts(row, kind) for piece in split_pieces(text)]
+
+
+def _placed(hits: Sequence[dict[str, Any]], pieces: Sequence[Piece]) -> list[dict[str, Any]]:
+    """Hits as characters of the text that each begins in; one that goes on ends with that text."""
+    starts = list(accumulate((len(p.text) + len(_BETWEEN) for p in pieces[:-1]), initial=0))
+    placed = []
+    for hit in hits:
+        number = bisect_right(starts, hit["start"]) - 1
+        piece, begin = pieces[number], starts[number]
+        start, end = piece.span(hit["start"] - begin, min(hit["end"] - begin, len(piece.text)))
+        assert piece.owner is not None
+        place = {"place": piece.owner.place, "role": piece.owner.role}
+        placed.append({**hit, **place, "start": start, "end": end})
+    return placed

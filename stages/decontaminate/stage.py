@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar
 
-from pydantic import Field, model_validator
-
-from artifacts_schema.config import Config, MapExecution
+from artifacts_schema.config import MapExecution
 from artifacts_schema.errors import UsageError
+from stages.decontaminate.config import DecontaminateConfig
 from stages.engine import Many, Stage
 
 if TYPE_CHECKING:
@@ -16,36 +15,6 @@ if TYPE_CHECKING:
 
 
 CHAT = ("conversations", "preferences")
-
-
-class DecontaminateConfig(Config):
-    """What counts as a match."""
-
-    ngram: int = Field(
-        default=13, ge=2, le=64, description="Normalised words that a document and an item share."
-    )
-    min_words: int = Field(
-        default=8,
-        ge=1,
-        description="Shorter passages match as a whole from this many words on.",
-    )
-    passages: Literal["prompt", "answer", "prompt_and_answer", "choices"] = Field(
-        default="prompt_and_answer",
-        description="Which texts of an item are looked for: `prompt`: its prompt; `answer`: prompt "
-        "and right answer as one text; `prompt_and_answer`: both of these; `choices`: the prompt "
-        "with each choice.",
-    )
-    common_documents: int | None = Field(
-        default=None,
-        ge=1,
-        description="Ignore n-grams that more documents than this hold: phrases, not leaks.",
-    )
-
-    @model_validator(mode="after")
-    def _short_passages_are_shorter(self) -> Self:
-        if self.min_words > self.ngram:
-            raise ValueError(f"min_words ({self.min_words}) exceeds ngram ({self.ngram})")
-        return self
 
 
 class Decontaminate(Stage):
@@ -71,31 +40,48 @@ class Decontaminate(Stage):
 
     @classmethod
     def check_plan(cls, config: DecontaminateConfig, inputs: Inputs) -> None:
-        check_roles({role for role, given in inputs.items() if given})
+        check_roles({role for role, upstreams in inputs.items() if upstreams})
 
     def run(self, context: Context) -> None:
-        from stages.decontaminate.chat import report_chat, scan_chat
-        from stages.decontaminate.index import BenchmarkSet, build_index
-        from stages.decontaminate.report import common_ngrams, items_table, report_shard
-        from stages.decontaminate.scan import Searched, document_shards, scan_shard
-        from stages.text.chat_rows import chat_shards
+        from stages.decontaminate.report import (
+            common_ngrams,
+            items_table,
+            report_chat,
+            report_shard,
+            scan_chat,
+        )
+        from stages.decontaminate.search import (
+            BenchmarkSet,
+            SearchTask,
+            build_index,
+            document_shards,
+            scan_shard,
+        )
+        from stages.text.chat_rows import list_chat_shards
 
         config, documents = context.config, context.many("documents")
         check_roles({role for role in self.inputs if context.many(role)}, where="decontaminate")
-        talks = {role: context.many(role) for role in CHAT}
+        chat_inputs = {role: context.many(role) for role in CHAT}
         benchmarks = BenchmarkSet("benchmarks", tuple(context.many("benchmarks")))
         (index,) = context.map(build_index, [benchmarks], config=config)
         shards = document_shards(documents)
-        chat = [Searched(s.id, s, s.path) for s in chat_shards(talks, where="decontaminate")]
+        chat = [
+            SearchTask(s.id, s, s.path)
+            for s in list_chat_shards(chat_inputs, where="decontaminate")
+        ]
         matches = context.map(scan_shard, shards, index=index)
-        heard = context.map(scan_chat, chat, index=index)
-        common = common_ngrams([*matches, *heard], config.common_documents)
-        reports = [shard.with_matches(found) for shard, found in zip(shards, matches, strict=True)]
+        chat_matches = context.map(scan_chat, chat, index=index)
+        common = common_ngrams([*matches, *chat_matches], config.common_documents)
+        reports = [
+            shard.with_matches(result) for shard, result in zip(shards, matches, strict=True)
+        ]
         written = context.map(report_shard, reports, index=index, common=common)
-        answers = [one.with_matches(found) for one, found in zip(chat, heard, strict=True)]
-        written += context.map(report_chat, answers, index=index, common=common)
+        chat_reports = [
+            one.with_matches(result) for one, result in zip(chat, chat_matches, strict=True)
+        ]
+        written += context.map(report_chat, chat_reports, index=index, common=common)
 
-        items = items_table([*matches, *heard], index, common)
+        items = items_table([*matches, *chat_matches], index, common)
         context.write_table("contamination", "items.parquet", items)
         kinds = [kind for kind in ("documents", *CHAT) if context.many(kind)]
         counts = {
@@ -110,11 +96,11 @@ class Decontaminate(Stage):
             items_too_short=index.value["items_too_short"],
             common_ngrams=len(common),
         )
-        records = sum(one.rows for given in (documents, *talks.values()) for one in given)
+        records = sum(one.rows for inputs in (documents, *chat_inputs.values()) for one in inputs)
         context.conserve(records_in=records, out=sum(counts[kind] for kind in kinds))
 
 
-def check_roles(given: Set[str], where: str | None = None) -> None:
+def check_roles(roles: Set[str], where: str | None = None) -> None:
     """UsageError unless there is something to search."""
-    if given.isdisjoint(("documents", *CHAT)):
+    if roles.isdisjoint(("documents", *CHAT)):
         raise UsageError("give documents, conversations or preferences to search", where=where)

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from stages.dedup.index_files import band_table
 from stages.dedup.pairs import CANDIDATE, PairFiles, write_pairs
-from stages.dedup.ranges import Members, Piece, different, even_ranges, repeated
+from stages.dedup.sorted_runs import Members, Piece, distinct_values, even_ranges, repeated_values
 
 if TYPE_CHECKING:
-    from stages.dedup.classes import Classes
+    from stages.dedup.exact import Classes
     from stages.dedup.index import Corpus
     from stages.engine import ShardOutput, ShardResult
 
@@ -71,23 +71,23 @@ def propose(
     """
     table = band_table(task.band)
     buckets = _Buckets(corpus, classes, max_bucket, rows)
-    new = Piece.of(list(corpus.runs(table, new=True)), task.low, task.high)
-    old = Piece.of(list(corpus.runs(table, new=False)), task.low, task.high)
+    new = Piece.in_range(list(corpus.runs(table, new=True)), task.low, task.high)
+    old = Piece.in_range(list(corpus.runs(table, new=False)), task.low, task.high)
     files: list[str] = []
     pairs = 0
     for right, left in buckets.pairs(new, old, pairs_at_once):
-        found = np.empty(len(right), CANDIDATE)
-        found["right"], found["left"] = np.maximum(right, left), np.minimum(right, left)
-        found["band"] = task.band
+        records = np.empty(len(right), CANDIDATE)
+        records["right"], records["left"] = np.maximum(right, left), np.minimum(right, left)
+        records["band"] = task.band
         files.append(f"pairs-{len(files):04d}")
-        pairs += write_pairs(out, files[-1], found)
+        pairs += write_pairs(out, files[-1], records)
     return {"files": files, "pairs": pairs, "capped": buckets.capped}
 
 
-def proposed(results: Sequence[ShardResult]) -> PairFiles:
+def proposed_pairs(results: Sequence[ShardResult]) -> PairFiles:
     """All pairs that `propose` wrote."""
     files = [result.left(None, name) for result in results for name in result.value["files"]]
-    return PairFiles.at(files, CANDIDATE)
+    return PairFiles.open(files, CANDIDATE)
 
 
 Numbers = NDArray[np.int64]
@@ -109,40 +109,40 @@ class _Buckets:
         for piece in new.fitting(self.rows):
             waiting = [(piece, old.between(piece.low, piece.high))]
             while waiting:
-                mine, theirs = waiting.pop()
-                held = None if mine.rows > self.rows else self._held(mine, theirs)
+                new_piece, old_piece = waiting.pop()
+                held = None if new_piece.rows > self.rows else self._held(new_piece, old_piece)
                 if held is not None:
-                    yield from self._pairs(mine, *held, at_once)
-                elif mine.is_one_value:
-                    yield from self._pairs_of_one_value(mine, theirs, at_once)
+                    yield from self._pairs(new_piece, *held, at_once)
+                elif new_piece.is_one_value:
+                    yield from self._pairs_of_one_value(new_piece, old_piece, at_once)
                 else:
-                    waiting.extend(zip(mine.halves(), theirs.halves(), strict=True))
+                    waiting.extend(zip(new_piece.halves(), old_piece.halves(), strict=True))
 
     def _held(self, new: Piece, old: Piece) -> tuple[NDArray[np.uint64], Numbers] | None:
         """Keys and numbers of new documents, and of old ones that share a key with a new one;
         None if they are too many."""
         keys, numbers = list[NDArray[np.uint64]](), list[Numbers]()
         for run, begin, end in new.spans():
-            found = run.numbers(begin, end)
-            firsts = self._are_first(found)
+            documents = run.numbers(begin, end)
+            firsts = self._are_first(documents)
             keys.append(run.values(begin, end)[firsts])
-            numbers.append(found[firsts])
+            numbers.append(documents[firsts])
         held = sum(map(len, keys))
         if held and old.rows:
-            members = Members(different(np.concatenate(keys)), new.low, new.high)
+            members = Members(distinct_values(np.concatenate(keys)), new.low, new.high)
             for run, begin, end in old.spans():
                 values = run.values(begin, end)
-                hits = members.found(values)
+                hits = members.places(values)
                 if not len(hits):
                     continue
                 held += len(hits)
                 if held > self.rows:
                     return None
                 low, high = begin + int(hits[0]), begin + int(hits[-1]) + 1
-                found = run.numbers(low, high)[hits - hits[0]]
-                firsts = self._are_first(found)
+                documents = run.numbers(low, high)[hits - hits[0]]
+                firsts = self._are_first(documents)
                 keys.append(values[hits][firsts])
-                numbers.append(found[firsts])
+                numbers.append(documents[firsts])
         return (
             np.concatenate([np.empty(0, np.uint64), *keys]),
             np.concatenate([np.empty(0, np.int64), *numbers]),
@@ -158,7 +158,7 @@ class _Buckets:
     def _pairs(
         self, span: Piece, keys: NDArray[np.uint64], numbers: Numbers, at_once: int
     ) -> Iterator[tuple[Numbers, Numbers]]:
-        bucket, members = _shared(keys, numbers, span.low, span.high)
+        bucket, members = _shared_keys(keys, numbers, span.low, span.high)
         if not len(members):
             return
         sizes = np.bincount(bucket)
@@ -168,7 +168,7 @@ class _Buckets:
         earlier = np.minimum(np.arange(len(members)) - starts, self.max_bucket)
         earlier[members < self.corpus.first_new] = 0
         for begin, end in _parts(earlier, at_once):
-            yield _with_earlier(members, starts, earlier, begin, end)
+            yield _pairs_with_earlier(members, starts, earlier, begin, end)
 
     def _order(self, bucket: Numbers, members: Numbers, sizes: Numbers) -> Numbers:
         """By bucket, then by number; in buckets above the cap by rank."""
@@ -185,7 +185,7 @@ class _Buckets:
         self, new: Piece, old: Piece, at_once: int
     ) -> Iterator[tuple[Numbers, Numbers]]:
         """A bucket of more documents than are to be held, read twice: for its first ones, then for
-        all the new ones that meet them."""
+        all the new ones that are compared with them."""
         least = np.empty(0, np.int64)
         members = newest = 0
         for numbers in chain(self._numbers(old), self._numbers(new)):
@@ -215,14 +215,14 @@ class _Buckets:
         return numbers[np.lexsort((numbers, rank, generation))]
 
 
-def _shared(
+def _shared_keys(
     keys: NDArray[np.uint64], numbers: Numbers, low: int, high: int
 ) -> tuple[Numbers, Numbers]:
     """The documents whose key another one has, by bucket, and the buckets: 0, 0, …, 1, 1, …
 
     All keys are in [low, high).
     """
-    places = Members(repeated(keys.copy()), low, high).likely(keys)
+    places = Members(repeated_values(keys.copy()), low, high).likely(keys)
     order = places[np.argsort(keys[places])]
     ordered = keys[order]
     is_start = np.ones(len(order) + 1, dtype=np.bool_)
@@ -249,10 +249,10 @@ def _parts(counts: Numbers, most: int) -> Iterator[tuple[int, int]]:
         begin, before = end, int(sums[end - 1])
 
 
-def _with_earlier(
+def _pairs_with_earlier(
     members: Numbers, starts: Numbers, earlier: Numbers, begin: int, end: int
 ) -> tuple[Numbers, Numbers]:
-    """Members [begin, end), each with so many `earlier` ones from the start of its bucket on."""
+    """Members [begin, end), each paired with the first `earlier` members of its bucket."""
     counts = earlier[begin:end]
     within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
     return np.repeat(members[begin:end], counts), members[

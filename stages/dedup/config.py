@@ -1,15 +1,30 @@
-"""What deduplication looks for, and how much memory it may take."""
+"""Config of `dedup`: how candidates are found, and how much memory the work may take.
+
+A memory budget decides how the work is divided, never an output byte.
+"""
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, model_validator
 
-from artifacts_schema.config import Config, MapExecution
-from stages.dedup.presets import PRESETS, PresetName
-from stages.dedup.settings import Hash, Normalise, Settings, Unit
-from stages.engine.sizes import MemorySize
+from artifacts_schema.config import Config, MapExecution, MemorySize, parse_size
+from artifacts_schema.errors import UsageError
+from stages.dedup.presets import (
+    PRESETS,
+    Hash,
+    Normalise,
+    PresetName,
+    Settings,
+    Unit,
+    solve_bands,
+)
+
+if TYPE_CHECKING:
+    from stages.engine import Context
+
 
 _MOST_HASHES = 1 << 15
 """Of a signature; the largest published one has 9,000."""
@@ -59,7 +74,7 @@ class DedupConfig(Config):
         default=None,
         gt=0,
         le=1,
-        description="Jaccard similarity at which bands and rows shall part pairs best.",
+        description="Similarity at which LSH should separate pairs best.",
     )
     hashes: int | None = Field(
         default=None,
@@ -119,8 +134,8 @@ class DedupConfig(Config):
     @model_validator(mode="after")
     def _bands_are_said_one_way(self) -> Self:
         if (self.bands is None) != (self.rows is None):
-            given, missing = ("rows", "bands") if self.bands is None else ("bands", "rows")
-            raise ValueError(f"`{given}` without `{missing}`: give both, or neither")
+            present, missing = ("rows", "bands") if self.bands is None else ("bands", "rows")
+            raise ValueError(f"`{present}` without `{missing}`: give both, or neither")
         if self.threshold is not None and self.bands is not None:
             raise ValueError("`threshold` solves `bands` and `rows`: give it or them, not both")
         if self.hashes is not None and self.threshold is None:
@@ -146,13 +161,11 @@ class DedupConfig(Config):
         return self
 
     def settings(self) -> Settings:
-        """The preset with all that departs from it, bands and rows solved where asked."""
+        """The preset with the overrides of the config; bands and rows solved for `threshold`."""
         preset = PRESETS[self.preset]
         bands, rows = self.bands or preset.bands, self.rows or preset.rows
         if self.threshold is not None:
-            from stages.dedup.solver import solved
-
-            bands, rows = solved(self.threshold, self.hashes or preset.hashes)
+            bands, rows = solve_bands(self.threshold, self.hashes or preset.hashes)
         return Settings(
             unit=self.unit or preset.unit,
             ngram=self.ngram or preset.ngram,
@@ -173,3 +186,92 @@ class DedupExecution(MapExecution):
         description="What the processes of a run may hold together; what does not fit is sorted on "
         "disk.",
     )
+
+
+MIB = 1 << 20
+FIXED = 320 * MIB
+"""A worker before it holds a document: interpreter, Arrow and NumPy (110 MiB), compiled functions
+and what loads them (100), a run of documents with its keys and a batch of text being signed (100);
+measured as peak resident size on Linux x86-64, Python 3.11, pyarrow 26, numba 0.68."""
+PARENT = 224 * MIB
+"""The stage's own process, where workers do the rest."""
+LEAST = 32 * MIB
+"""Less than this would cut the work into too many pieces."""
+SHINGLES = 8 * MIB
+"""More shingles at once than a core's caches hold are not compared faster."""
+ROW, PAIR = 80, 80
+"""Bytes of a document while a range of digests or keys is sorted, and of a candidate pair until it
+is written; with the copies that sorting makes."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What one process may hold in addition to what it always takes."""
+
+    bytes: int
+    """All of it."""
+
+    @property
+    def rows(self) -> int:
+        """Documents whose digests or keys are sorted at once (`rows` of `exact_classes`,
+        `bucket_tasks` and `propose`)."""
+        return self.bytes // (ROW + PAIR)
+
+    @property
+    def pairs(self) -> int:
+        """Candidate pairs held in addition to those documents (`pairs_at_once` of `propose`)."""
+        return self.rows
+
+    @property
+    def pair_bytes(self) -> int:
+        """Verified pairs held while they are gathered by document."""
+        return self.bytes // 2
+
+    @property
+    def shingle_bytes(self) -> int:
+        """Shingles held while pairs are verified; the rest is for the pairs and for working."""
+        return min(self.bytes // 2, SHINGLES)
+
+
+def budget(memory: int, workers: int) -> Budget:
+    """What each of `workers` processes may hold, where all together are to take `memory` bytes.
+
+    Raises UsageError if that is too little to work with.
+    """
+    parent = PARENT if workers > 1 else 0
+    each = (memory - parent) // workers - FIXED
+    if each < LEAST:
+        least = parent + workers * (FIXED + LEAST)
+        fewer = " or fewer workers" if workers > 1 else ""
+        raise UsageError(
+            f"{_format_size(memory)} of memory do not do for "
+            f"{workers} worker{'s' * (workers > 1)}: "
+            f"at least {_format_size(least)} are needed",
+            where="memory",
+            hint=f"set memory: {-(-least // MIB)}MiB{fewer}",
+        )
+    return Budget(each)
+
+
+def workers_within(memory: int) -> int:
+    """How many workers `memory` bytes do for; 1 where they do for none."""
+    return max((memory - PARENT) // (FIXED + LEAST), 1)
+
+
+def _format_size(size: int) -> str:
+    return f"{size / MIB:,.0f} MiB" if size < 10 * 1024 * MIB else f"{size / MIB / 1024:,.1f} GiB"
+
+
+def memory_budget(context: Context) -> Budget:
+    """The budget of the run's processes.
+
+    Without `workers` in the config, fewer are used if memory is short. A worker of a cluster takes
+    all of `memory`."""
+    execution: DedupExecution = context.execution
+    memory = parse_size(execution.memory)
+    if execution.engine == "dask":
+        return budget(memory, 1)
+    if execution.workers is None:
+        workers = min(context.workers, workers_within(memory))
+        context.execution = execution.model_copy(update={"workers": workers})
+    return budget(memory, context.workers)

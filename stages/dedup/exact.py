@@ -1,13 +1,14 @@
-"""Documents that say the same: classes of equal words, and of equal texts, by 128-bit digests.
+"""Exact classes: documents of equal words and of equal texts, by 128-bit digests.
 
 A class is named by its member of least rank: of the earliest documents output, and there the least
-id. So what is said of a document depends on its own and earlier outputs alone.
+id. So results for a document depend only on its own and earlier outputs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -15,18 +16,27 @@ from numpy.typing import NDArray
 
 from artifacts_schema.errors import InputError
 from stages.dedup.index_files import NAMES, TEXTS, WORDS, Table
-from stages.dedup.ranges import Members, Piece, different, even_ranges, repeated
-from stages.text.native import compiled
+from stages.dedup.pairs import PairFiles
+from stages.dedup.sorted_runs import (
+    Members,
+    OpenFiles,
+    Piece,
+    distinct_values,
+    even_ranges,
+    repeated_values,
+)
+from stages.engine.kernels import kernel
 
 if TYPE_CHECKING:
     from stages.dedup.index import Corpus
-    from stages.dedup.index_reading import SortedRun
-    from stages.engine import ShardOutput
+    from stages.dedup.sorted_runs import SortedRun
+    from stages.engine import Context, ShardOutput, ShardResult
+
 
 Equal = Literal["words", "texts", "names"]
 TABLES: dict[Equal, Table] = {"words": WORDS, "texts": TEXTS, "names": NAMES}
-_NAMES_TOLD = 1_000
-"""Beginnings of ids that are looked at when some occur twice: so many do not meet by chance."""
+_NAMES_CHECKED = 1_000
+"""Beginnings of ids that are compared if some occur twice: so many are not equal by chance."""
 COPY = np.dtype([("right", "<i8"), ("left", "<i8")])
 """A document that is not the first of its class, and the first one. The names of the columns are
 those by which `pairs.PairFiles` finds its way."""
@@ -59,19 +69,19 @@ def find_classes(task: ClassTask, out: ShardOutput, *, corpus: Corpus, rows: int
     may occur twice: raises InputError. At most about `rows` documents are held.
     """
     runs = list(corpus.runs(TABLES[task.equal]))
-    found = _Found(out, corpus.first_new)
-    for piece in Piece.of(runs, task.low, task.high).fitting(rows):
+    files = _CopyFiles(out, corpus.first_new)
+    for piece in Piece.in_range(runs, task.low, task.high).fitting(rows):
         if task.equal == "names":
             _check_names(piece, corpus)
         elif piece.rows <= rows:
-            again = _Rows.repeated(piece, corpus, new_only=task.equal == "texts")
-            found.add(again.copies(), again.classes())
+            again = _ClassRows.repeated(piece, corpus, new_only=task.equal == "texts")
+            files.add(again.copies(), again.classes())
         else:
-            _of_one_value(piece, corpus, found, rows)
-    return {"files": found.files, "new_copies": found.new_copies, "classes": found.classes}
+            _find_copies_of_value(piece, corpus, files, rows)
+    return {"files": files.files, "new_copies": files.new_copies, "classes": files.classes}
 
 
-class _Found:
+class _CopyFiles:
     """Files of copies that a task leaves."""
 
     def __init__(self, out: ShardOutput, first_new: int) -> None:
@@ -79,7 +89,7 @@ class _Found:
         self.new_copies = self.classes = 0
 
     def add(self, copies: NDArray[np.void], classes: int) -> None:
-        """One more file, and how many classes with a new document it speaks of."""
+        """Add one more file, and the number of classes with a new document in it."""
         self.classes += classes
         if len(copies):
             name = f"copies-{len(self.files):04d}"
@@ -90,7 +100,7 @@ class _Found:
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class _ClassRows:
     """Documents by class, in the order of their numbers' runs: so generations never fall."""
 
     group: NDArray[np.int64]
@@ -100,17 +110,17 @@ class _Rows:
     first_new: int
 
     @classmethod
-    def repeated(cls, piece: Piece, corpus: Corpus, *, new_only: bool) -> _Rows:
+    def repeated(cls, piece: Piece, corpus: Corpus, *, new_only: bool) -> _ClassRows:
         """The documents whose digest occurs more than once; `new_only`: once at least in a new
         one."""
-        values = _worth_a_look(piece, corpus, new_only=new_only)
+        values = _repeated_digests(piece, corpus, new_only=new_only)
         members = Members(values, piece.low, piece.high)
         columns: list[tuple[NDArray[Any], ...]] = []
         for run, begin, end in piece.spans():
-            mine = run.values(begin, end)
-            hits = members.found(mine)
+            run_values = run.values(begin, end)
+            hits = members.places(run_values)
             if len(hits):
-                group = np.searchsorted(values, mine[hits])
+                group = np.searchsorted(values, run_values[hits])
                 columns.append((group, *_digest_rows(run, begin, hits)))
         if not columns:
             nothing = np.empty(0, np.int64)
@@ -118,7 +128,7 @@ class _Rows:
         group, lower, rank, number = (
             np.concatenate(column) for column in zip(*columns, strict=True)
         )
-        group, groups = _told_apart(group, lower, len(values))
+        group, groups = _split_by_digest(group, lower, len(values))
         first = np.full(groups, -1, np.int64)
         least_rank(group, corpus.generations(number), rank, first)
         return cls(group, number, number[first], corpus.first_new)
@@ -127,7 +137,7 @@ class _Rows:
         """Those that are not the first."""
         first = self.first[self.group]
         is_copy = self.number != first
-        return copies_of(self.number[is_copy], first[is_copy])
+        return copy_records(self.number[is_copy], first[is_copy])
 
     def classes(self) -> int:
         """Groups of several documents, a new one among them."""
@@ -137,28 +147,28 @@ class _Rows:
         return int((several & newest).sum())
 
 
-def copies_of(numbers: NDArray[np.int64], firsts: NDArray[np.int64]) -> NDArray[np.void]:
+def copy_records(numbers: NDArray[np.int64], firsts: NDArray[np.int64]) -> NDArray[np.void]:
     """Records of COPY."""
-    found = np.empty(len(numbers), COPY)
-    found["right"], found["left"] = numbers, firsts
-    return found
+    records = np.empty(len(numbers), COPY)
+    records["right"], records["left"] = numbers, firsts
+    return records
 
 
-def _worth_a_look(piece: Piece, corpus: Corpus, *, new_only: bool) -> NDArray[np.uint64]:
+def _repeated_digests(piece: Piece, corpus: Corpus, *, new_only: bool) -> NDArray[np.uint64]:
     if not new_only or not corpus.first_new:
-        return repeated(piece.values())
+        return repeated_values(piece.values())
     new = np.concatenate(
         [np.empty(0, np.uint64)]
         + [r.values(b, e) for r, b, e in piece.spans() if r.shard.start >= corpus.first_new]
     )
-    twice, once = repeated(new), different(new)
+    twice, once = repeated_values(new), distinct_values(new)
     members = Members(once, piece.low, piece.high)
     met = [twice]
     for run, begin, end in piece.spans():
         if run.shard.start < corpus.first_new:
             values = run.values(begin, end)
-            met.append(values[members.found(values)])
-    return different(np.concatenate(met))
+            met.append(values[members.places(values)])
+    return distinct_values(np.concatenate(met))
 
 
 def _digest_rows(
@@ -171,7 +181,7 @@ def _digest_rows(
     return lower, rank, run.numbers(low, high)[at]
 
 
-def _told_apart(
+def _split_by_digest(
     group: NDArray[np.int64], lower: NDArray[np.uint64], groups: int
 ) -> tuple[NDArray[np.int64], int]:
     """Groups by the whole digest, given those by its upper half (which are nearly always it)."""
@@ -188,7 +198,7 @@ def _told_apart(
     return apart, int(new.sum())
 
 
-@compiled
+@kernel
 def least_rank(
     group: NDArray[np.int64],
     generation: NDArray[np.int64],
@@ -205,29 +215,30 @@ def least_rank(
             first[group[row]] = row
 
 
-def _of_one_value(piece: Piece, corpus: Corpus, found: _Found, rows: int) -> None:
+def _find_copies_of_value(piece: Piece, corpus: Corpus, files: _CopyFiles, rows: int) -> None:
     """Copies among more documents of one value than are to be held: read twice."""
     best: dict[int, tuple[int, int, int]] = {}
     members: dict[int, int] = {}
-    for lower, rank, number in _in_parts(piece, rows):
+    for lower, rank, number in _read_in_parts(piece, rows):
         generation = corpus.generations(number)
         for value in np.unique(lower).tolist():
-            mine = np.flatnonzero(lower == np.uint64(value))
-            least = mine[np.lexsort((number[mine], rank[mine], generation[mine]))[0]]
+            equal = np.flatnonzero(lower == np.uint64(value))
+            order = np.lexsort((number[equal], rank[equal], generation[equal]))
+            least = equal[order[0]]
             one = (int(generation[least]), int(rank[least]), int(number[least]))
             best[value] = min(best.get(value, one), one)
-            members[value] = members.get(value, 0) + len(mine)
+            members[value] = members.get(value, 0) + len(equal)
     newest = set[int]()
-    for lower, _, number in _in_parts(piece, rows):
+    for lower, _, number in _read_in_parts(piece, rows):
         values, inverse = np.unique(lower, return_inverse=True)
         first = np.array([best[value][2] for value in values.tolist()], np.int64)[inverse]
         newest.update(np.unique(lower[number >= corpus.first_new]).tolist())
         is_copy = number != first
-        found.add(copies_of(number[is_copy], first[is_copy]), 0)
-    found.classes += sum(members[value] > 1 for value in newest)
+        files.add(copy_records(number[is_copy], first[is_copy]), 0)
+    files.classes += sum(members[value] > 1 for value in newest)
 
 
-def _in_parts(
+def _read_in_parts(
     piece: Piece, rows: int
 ) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64]]]:
     """Lower halves, ranks and numbers of the rows, about `rows` at a time."""
@@ -242,26 +253,26 @@ def _in_parts(
 
 
 def _check_names(piece: Piece, corpus: Corpus) -> None:
-    twice = repeated(piece.values())[:_NAMES_TOLD]
+    twice = repeated_values(piece.values())[:_NAMES_CHECKED]
     if not len(twice):
         return
     members = Members(twice, piece.low, piece.high)
     numbers = [np.empty(0, np.int64)]
     for run, begin, end in piece.spans():
-        hits = members.found(run.values(begin, end))[:_NAMES_TOLD].tolist()
+        hits = members.places(run.values(begin, end))[:_NAMES_CHECKED].tolist()
         numbers.extend(run.numbers(begin + hit, begin + hit + 1) for hit in hits)
     together = np.concatenate(numbers)
     seen: dict[str, int] = {}
     for number, name in zip(together.tolist(), corpus.ids(together).to_pylist(), strict=True):
         if name in seen:
-            raise _one_name(name, seen[name], number, corpus)
+            raise _repeated_id(name, seen[name], number, corpus)
         seen[name] = number
 
 
-def _one_name(name: str, one: int, two: int, corpus: Corpus) -> InputError:
+def _repeated_id(name: str, one: int, two: int, corpus: Corpus) -> InputError:
     places = corpus.generations(np.array([one, two])).tolist()
-    told = [corpus.sources[place] for place in places]
-    where = [f"documents {s.folder} (snapshot {', '.join(s.snapshots)})" for s in told]
+    sources = [corpus.sources[place] for place in places]
+    where = [f"documents {s.folder} (snapshot {', '.join(s.snapshots)})" for s in sources]
     both = f"twice in {where[0]}" if where[0] == where[1] else f"in {where[0]} and in {where[1]}"
     return InputError(
         f"doc_id {name} occurs {both}",
@@ -269,3 +280,151 @@ def _one_name(name: str, one: int, two: int, corpus: Corpus) -> InputError:
         hint="the same snapshot, or overlapping ones under one name, came in twice: leave one out, "
         "or give the snapshots different names",
     )
+
+
+BLOCK_DOCUMENTS = 1 << 20
+"""Documents whose classes are stored together."""
+
+
+@dataclass(frozen=True)
+class BlockTask:
+    """The documents [low, high)."""
+
+    low: int
+    high: int
+
+    @property
+    def id(self) -> str:
+        """The first one's number."""
+        return f"{self.low:015d}"
+
+
+def block_tasks(documents: int) -> list[BlockTask]:
+    """All documents, in blocks."""
+    return [
+        BlockTask(low, min(low + BLOCK_DOCUMENTS, documents))
+        for low in range(0, documents, BLOCK_DOCUMENTS)
+    ]
+
+
+def order_copies(
+    task: BlockTask,
+    out: ShardOutput,
+    *,
+    words: Sequence[ShardResult],
+    texts: Sequence[ShardResult],
+    first_new: int,
+) -> None:
+    """Write the copies of a block: a bit for each document that is a copy, and the new copies
+    with the first of their class, by words and by texts, in the order of documents.
+
+    `words` and `texts` are what `find_classes` gave.
+    """
+    copies = _read_copies(words, task)
+    is_copy = np.zeros(task.high - task.low, dtype=np.bool_)
+    is_copy[copies["right"] - task.low] = True
+    with out.open_scratch("bits") as file:
+        file.write(np.packbits(is_copy, bitorder="little").tobytes())
+    for name, table in (("words", copies), ("texts", _read_copies(texts, task))):
+        new = table[table["right"] >= first_new]
+        with out.open_scratch(name) as file:
+            file.write(new[np.argsort(new["right"])].tobytes())
+
+
+def _read_copies(results: Sequence[ShardResult], task: BlockTask) -> NDArray[np.void]:
+    paths = [result.scratch_path(name) for result in results for name in result.value["files"]]
+    files = PairFiles.open(paths, COPY)
+    return np.concatenate([np.empty(0, COPY), *files.slices(task.low, task.high, BLOCK_DOCUMENTS)])
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    result: ShardResult
+
+    @property
+    def id(self) -> str:
+        return self.result.id
+
+    def path(self, part: str) -> Path:
+        return self.result.scratch_path(part)
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """Exact classes of all documents. Picklable; holds nothing, reads what is asked for."""
+
+    blocks: tuple[_Block, ...]
+    documents: int
+    counts: dict[str, int]
+    """`exact_classes`: of several documents, a new one among them; `exact_copies`: new documents
+    that are not the first of theirs; `text_classes` and `text_copies`: the same of raw texts."""
+    files: OpenFiles = field(default_factory=OpenFiles)
+
+    def is_first(self, low: int, high: int) -> NDArray[np.bool_]:
+        """Whether each of the documents [low, high) is the first of its class, by words."""
+        first = np.empty(high - low, dtype=np.bool_)
+        for block, begin, end in self._spans(low, high):
+            start = begin // 8
+            packed = self.files.read(block, "bits", start, -(-end // 8) - start)
+            bits = np.unpackbits(packed, bitorder="little")[begin - 8 * start : end - 8 * start]
+            at = int(block.id) + begin - low
+            np.equal(bits, 0, out=first[at : at + end - begin])
+        return first
+
+    def first(self, low: int, high: int) -> NDArray[np.int64]:
+        """The first of the class by words, for each of the new documents [low, high)."""
+        return self._first("words", low, high)
+
+    def text_first(self, low: int, high: int) -> NDArray[np.int64]:
+        """The first of the class by texts, for each of the new documents [low, high)."""
+        return self._first("texts", low, high)
+
+    def _first(self, name: str, low: int, high: int) -> NDArray[np.int64]:
+        firsts = np.arange(low, high)
+        for block, _, _ in self._spans(low, high):
+            for copies in PairFiles.open([block.path(name)], COPY).slices(
+                low, high, BLOCK_DOCUMENTS
+            ):
+                firsts[copies["right"] - low] = copies["left"]
+        return firsts
+
+    def _spans(self, low: int, high: int) -> list[tuple[_Block, int, int]]:
+        """Blocks that hold documents of [low, high), and which places of theirs."""
+        if not 0 <= low <= high <= self.documents:
+            raise ValueError(f"[{low}, {high}) is not within the {self.documents} documents")
+        return [
+            (
+                self.blocks[place],
+                max(low - place * BLOCK_DOCUMENTS, 0),
+                min(high - place * BLOCK_DOCUMENTS, BLOCK_DOCUMENTS),
+            )
+            for place in range(low // BLOCK_DOCUMENTS, -(-high // BLOCK_DOCUMENTS))
+        ]
+
+
+def find_exact_classes(context: Context, corpus: Corpus, rows: int) -> Classes:
+    """Find the classes, in maps of the stage: first by ranges of digests, then by documents."""
+    results = context.map(find_classes, class_tasks(corpus, rows), corpus=corpus, rows=rows)
+    of_words = [result for result in results if result.id.startswith("words")]
+    of_texts = [result for result in results if result.id.startswith("texts")]
+    ordered = context.map(
+        order_copies,
+        block_tasks(corpus.documents),
+        words=of_words,
+        texts=of_texts,
+        first_new=corpus.first_new,
+    )
+    return Classes(
+        blocks=tuple(_Block(result) for result in ordered),
+        documents=corpus.documents,
+        counts={
+            "exact_classes": _sum(of_words, "classes"),
+            "exact_copies": _sum(of_words, "new_copies"),
+            "text_classes": _sum(of_texts, "classes"),
+            "text_copies": _sum(of_texts, "new_copies"),
+        },
+    )
+
+
+def _sum(results: Sequence[ShardResult], name: str) -> int:
+    return sum(result.value[name] for result in results)

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from stages.engine.excerpts import LeastIds, Row
 from stages.engine.inputs import Input
 from stages.engine.page import Artifact
-from stages.engine.tally import at_hand, hosts
+from stages.engine.tally import LeastIds, Row, available_inputs, hosts
 
 STEPS = 7
 """Steps between the floor and 1 from which pairs are chosen."""
@@ -34,7 +33,7 @@ class Clusters:
     exact_class: NDArray[np.int64]
     """Number of each document's exact class."""
     is_earlier: NDArray[np.bool_]
-    """Whether it is of an earlier index: no row tells of it here, others name it."""
+    """Whether it is of an earlier index: it has no row here, but others name it."""
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -58,8 +57,8 @@ def read_duplicates(
     """The clusters of all that is linked, and at most `most` pairs to look at.
 
     The pairs are spread over the range of `measure` from the floor on, and of documents that have a
-    row here. Documents without any copy are left out. Of the links only so many are held at once;
-    beside them, a few numbers and the id of each linked document.
+    row here. Documents without any copy are left out. Links are held a limited
+    number at a time; in addition a few numbers and the id of each linked document.
     """
     ids = _linked_ids(duplicates)
     is_earlier = ~_have_rows(duplicates, ids)
@@ -69,12 +68,12 @@ def read_duplicates(
         one, two = _places(copies, ids)
         _offer(pairs, _EXACT, copies.filter(pa.array(~is_earlier[one] & ~is_earlier[two])))
         exact_class[two] = one
-        cluster = _joined(cluster, one, two)
+        cluster = _join_clusters(cluster, one, two)
         one, two = _places(near, ids)
         here = near.filter(pa.array(~is_earlier[one] & ~is_earlier[two]))
         for group, rows in _by_step(here, floor, measure):
             _offer(pairs, group, rows)
-        cluster = _joined(cluster, one, two)
+        cluster = _join_clusters(cluster, one, two)
     return Clusters(ids, cluster, exact_class, is_earlier), _chosen(pairs, most, ids, cluster)
 
 
@@ -87,11 +86,11 @@ def _linked_ids(duplicates: Input) -> pa.StringArray:
 
 
 def _have_rows(duplicates: Input, ids: pa.StringArray) -> NDArray[np.bool_]:
-    found = np.zeros(len(ids), dtype=bool)
+    present = np.zeros(len(ids), dtype=bool)
     for shard in duplicates.shards():
         places = pc.index_in(shard.read(["doc_id"])["doc_id"], value_set=ids).drop_null()
-        found[places.to_numpy()] = True
-    return found
+        present[places.to_numpy()] = True
+    return present
 
 
 def _linked_rows(duplicates: Input) -> Iterator[pa.Table]:
@@ -154,7 +153,7 @@ def _places(links: pa.Table, ids: pa.StringArray) -> tuple[NDArray[np.int64], ND
     return one, two
 
 
-def _joined(
+def _join_clusters(
     cluster: NDArray[np.int64], left: NDArray[np.int64], right: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Cluster numbers once more links are known."""
@@ -165,33 +164,35 @@ def _joined(
     return connected_components(graph, directed=False)[1].astype(np.int64)[cluster]
 
 
-def told_of(artifact: Artifact, ids: pa.StringArray) -> pa.Table | None:
+def read_origins(artifact: Artifact, ids: pa.StringArray) -> pa.Table | None:
     """Source, snapshot and web domain of these documents; None if their input was collected.
 
-    Rows in the order of `ids`; null for documents of an input that is not at hand.
+    Rows in the order of `ids`; null for documents of an input that is not available.
     """
     parts = []
-    for given in at_hand(artifact, "documents"):
-        for shard in given.shards():
+    for input_ in available_inputs(artifact, "documents"):
+        for shard in input_.shards():
             table = shard.read(["doc_id", "source", "snapshot", "url"])
             parts.append(table.filter(pc.is_in(table["doc_id"], value_set=ids)))
     if not parts:
         return None
-    found = pa.concat_tables(parts)
-    found = found.set_column(3, "domain", hosts(found["url"]))
-    return found.take(pc.index_in(ids, value_set=found["doc_id"].combine_chunks()))
+    origins = pa.concat_tables(parts)
+    origins = origins.set_column(3, "domain", hosts(origins["url"]))
+    return origins.take(pc.index_in(ids, value_set=origins["doc_id"].combine_chunks()))
 
 
-def between(clusters: Clusters, labels: pa.ChunkedArray, shown: Sequence[str]) -> NDArray[np.int64]:
+def count_between(
+    clusters: Clusters, labels: pa.ChunkedArray, names: Sequence[str]
+) -> NDArray[np.int64]:
     """[shown, shown]: documents with this label that have another of that label in their cluster.
 
     `labels` has a label for each linked document.
     """
-    codes = pc.index_in(labels, value_set=pa.array(shown, pa.string()))
+    codes = pc.index_in(labels, value_set=pa.array(names, pa.string()))
     known = codes.is_valid().to_numpy()
     code = codes.drop_null().to_numpy()
     ones = np.ones(len(code), dtype=np.int64)
-    shape = (len(clusters.sizes), len(shown))
+    shape = (len(clusters.sizes), len(names))
     counts = coo_array((ones, (clusters.cluster[known], code)), shape=shape).tocsr()
     counts.sum_duplicates()
     is_there = counts.copy()

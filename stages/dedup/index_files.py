@@ -1,9 +1,9 @@
 """The files of an index: what a later step or run needs of each document, as little-endian arrays.
 
-A shard's documents are cut into runs of a fixed number. Whatever is looked up by value (band keys,
-digests, ids) is sorted within each run, so that a range of values is one piece of each run: a step
-takes a range and merges those pieces, and never needs more than one range in memory. What is looked
-up by document lies in the order of documents. Files are, for a shard of n documents:
+A shard's documents are divided into runs of a fixed number. Whatever is looked up by value (band
+keys, digests, ids) is sorted within each run, so that a range of values is one piece of each run: a
+step takes a range and merges those pieces, and never needs more than one range in memory. What is
+looked up by document is in the order of documents. Files are, for a shard of n documents:
 
 - `ids`: 16 bytes a document.
 - `names`: in each run, the first 64 bits of the ids, ascending, then their rows.
@@ -23,10 +23,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import IO, Any, Literal, get_args
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+
+from artifacts_schema.identity import short
+from stages.engine.inputs import Input
+
+if TYPE_CHECKING:
+    from stages.engine import ShardResult
+
 
 Part = Literal["ids", "names", "classes", "keys", "sizes", "shingles"]
 PARTS: tuple[Part, ...] = get_args(Part)
@@ -219,3 +227,60 @@ def part_bytes(
         "sizes": size_blocks(documents, run) * BLOCK_OF_SIZES.itemsize,
         "shingles": kept * 8,
     }[part]
+
+
+@dataclass(frozen=True, eq=False)
+class IndexShard:
+    """The index files of one shard of documents, on this machine or elsewhere."""
+
+    id: str
+    """Unique in its corpus."""
+    generation: int
+    start: int
+    """Number of its first document."""
+    documents: int
+    run: int
+    """Documents of a run; the last one may be shorter."""
+    compared: tuple[int, ...]
+    """Documents with shingles of each run."""
+    kept: int
+    """Shingles that are kept."""
+    stem: str
+    """Path of its files within the output, without their endings."""
+    source: Input | ShardResult
+    output: str | None
+    """Output of the shard's result that holds the files; None: scratch, or an earlier index."""
+
+    def path(self, part: Part) -> Path:
+        """One of its files on this machine; of an earlier index, checked (`Input.local_path`)."""
+        name = f"{self.stem}.{part}"
+        if isinstance(self.source, Input):
+            return self.source.local_path(name)
+        return self.source.path(self.output, name)
+
+    @property
+    def where(self) -> str:
+        """For messages."""
+        if isinstance(self.source, Input):
+            return f"{self.stem} of dedup_index {short(self.source.digest)}"
+        return self.stem
+
+
+@dataclass(frozen=True, eq=False)
+class Generation:
+    """The documents of one documents output."""
+
+    documents: str
+    """Digest of the documents output."""
+    folder: str
+    """Folder of its index files within the output."""
+    snapshots: tuple[str, ...]
+    """Names of the snapshots that its documents came from."""
+    shards: tuple[IndexShard, ...]
+    indexed: bool = False
+    """Whether an earlier index holds it; its documents are old."""
+
+    @property
+    def size(self) -> int:
+        """Number of documents."""
+        return sum(shard.documents for shard in self.shards)

@@ -13,8 +13,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.dedup.settings import Settings
-from stages.text.native import compiled
+from stages.dedup.presets import Settings
+from stages.engine.kernels import kernel
 
 _TOGETHER = 8
 """Shingles of one pass over the functions, so that a pass computes more than it loads."""
@@ -132,7 +132,7 @@ def _datatrove_functions(count: int, seed: int) -> tuple[NDArray[np.uint64], NDA
     return factors, generator.randint(0, _MERSENNE, dtype=np.uint64, size=count)
 
 
-@compiled
+@kernel
 def _lower_own(
     hashes: NDArray[np.uint64],
     offsets: NDArray[np.int64],
@@ -155,7 +155,7 @@ def _lower_own(
                 least[document, k] = value
 
 
-@compiled
+@kernel
 def _lower_datatrove(
     hashes: NDArray[np.uint64],
     offsets: NDArray[np.int64],
@@ -181,7 +181,7 @@ def _lower_datatrove(
                 least[document, k] = value
 
 
-@compiled
+@kernel
 def _fold_bands(signatures: NDArray, rows: int, keys: NDArray[np.uint64]) -> None:
     documents, bands = keys.shape
     for document in range(documents):
@@ -193,7 +193,7 @@ def _fold_bands(signatures: NDArray, rows: int, keys: NDArray[np.uint64]) -> Non
             keys[document, band] = key
 
 
-@compiled
+@kernel
 def _keep_distinct(
     ordered: NDArray[np.uint64],
     offsets: NDArray[np.int64],

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from stages.dedup.figures import Clusters, between, read_duplicates, told_of
-from stages.dedup.solver import candidate_probability
-from stages.engine.excerpts import Row, differences, excerpt, rows_of
-from stages.engine.figures import (
+from stages.dedup.figures import Clusters, count_between, read_duplicates, read_origins
+from stages.dedup.presets import candidate_probability
+from stages.engine.page import (
+    Artifact,
     Axis,
     BarFigure,
     Bars,
@@ -31,8 +31,18 @@ from stages.engine.figures import (
     TextFigure,
     number,
 )
-from stages.engine.page import Artifact
-from stages.engine.tally import LABEL, add_counts, at_hand, bars, ranked, sentences
+from stages.engine.tally import (
+    LABEL,
+    Row,
+    add_counts,
+    available_inputs,
+    bars,
+    diff_texts,
+    excerpt,
+    ranked,
+    rows_by_id,
+    sentences,
+)
 
 PAIRS = 8
 LARGEST = 10
@@ -74,29 +84,29 @@ def page(artifact: Artifact) -> list[Figure]:
         _recall(measured),
         *_passages(measured["passages"]),
     ]
-    of = measured["parameters"]
-    measure = "similarity" if of["measure"] == "jaccard" else of["measure"]
-    clusters, pairs = read_duplicates(duplicates, of["floor"], PAIRS, measure)
+    parameters = measured["parameters"]
+    measure = "similarity" if parameters["measure"] == "jaccard" else parameters["measure"]
+    clusters, pairs = read_duplicates(duplicates, parameters["floor"], PAIRS, measure)
     if not len(clusters.ids):
         return [*figures, TextFigure("Clusters of copies", "None: no two documents are alike.")]
-    told = told_of(artifact, clusters.ids)
-    figures += [_sizes(clusters, of["verify"]), _largest(artifact, clusters, told)]
-    if told is None:
+    origins = read_origins(artifact, clusters.ids)
+    figures += [_sizes(clusters, parameters["verify"]), _largest(artifact, clusters, origins)]
+    if origins is None:
         text = "Not shown: the documents that were compared have been collected since."
         return [*figures, TextFigure("Sources, domains and texts of copies", text)]
-    return [*figures, *_between(clusters, told), *_pairs(artifact, pairs)]
+    return [*figures, *_between(clusters, origins), *_pairs(artifact, pairs)]
 
 
 def _counts(measured: dict[str, Any]) -> TableFigure:
-    counts, of = measured["counts"], measured["parameters"]
+    counts, parameters = measured["counts"], measured["parameters"]
     rows = tuple((t, counts[n]) for n, t in _COUNTS.items() if counts[n] or n in _ALWAYS)
-    used = of["settings"]
-    measure = "a Jaccard similarity" if of["measure"] == "jaccard" else "a containment"
-    kept = f"pairs are kept from {measure} of {of['floor']:g} on."
+    used, preset = parameters["settings"], parameters["preset"]
+    measure = "a Jaccard similarity" if parameters["measure"] == "jaccard" else "a containment"
+    kept = f"pairs are kept from {measure} of {parameters['floor']:g} on."
     note = (
-        f"Preset {of['preset']}: shingles of {used['ngram']} {used['unit']}s, normalised by "
+        f"Preset {preset}: shingles of {used['ngram']} {used['unit']}s, normalised by "
         f"{used['normalise']!r}; {used['bands']} bands of {used['rows']} hashes; "
-        + (kept if of["verify"] else "all proposed pairs are kept, not verified.")
+        + (kept if parameters["verify"] else "all proposed pairs are kept, not verified.")
     )
     return TableFigure(
         "Documents compared and copies found", (Column("what"), number("number")), rows, note
@@ -125,18 +135,18 @@ def _similarity(measured: dict[str, Any]) -> list[Figure]:
 
 def _recall(measured: dict[str, Any]) -> CurveFigure:
     """The chance that a pair is proposed, and the share of a sample's pairs that was found."""
-    of, recall = measured["parameters"], measured["recall"]
-    bands, rows = of["settings"]["bands"], of["settings"]["rows"]
+    parameters, recall = measured["parameters"], measured["recall"]
+    bands, rows = parameters["settings"]["bands"], parameters["settings"]["rows"]
     x = tuple(step / FINE for step in range(1, FINE + 1))
     theory = tuple(round(candidate_probability(s, bands, rows), 6) for s in x)
     steps = recall["similarity"] if recall else []
-    found = _shares(steps) if steps else []
-    marks = (Mark(of["floor"], "floor"),) if of["measure"] == "jaccard" else ()
+    series = _shares(steps) if steps else []
+    marks = (Mark(parameters["floor"], "floor"),) if parameters["measure"] == "jaccard" else ()
     return CurveFigure(
         "Pairs that are found, by similarity: in theory and measured",
         Axis("Jaccard similarity", format=".3f"),
         Axis("share of pairs", format=".3f"),
-        (Series("1 − (1 − s^rows)^bands", x, theory), *found),
+        (Series("1 − (1 − s^rows)^bands", x, theory), *series),
         marks,
         _recall_note(measured),
     )
@@ -147,12 +157,12 @@ def _shares(steps: list[dict[str, Any]]) -> list[Series]:
 
     A step without pairs in the sample is a gap.
     """
-    of = {round(step["from"] * FINE): step for step in steps}
-    places = range(min(of), max(of) + 1, 2)
+    step_at = {round(step["from"] * FINE): step for step in steps}
+    places = range(min(step_at), max(step_at) + 1, 2)
     middles = tuple((place + 1) / FINE for place in places)
 
     def series(name: str, share: Callable[[dict[str, Any]], float], faint: bool = False) -> Series:
-        y = tuple(share(of[place]) if place in of else None for place in places)
+        y = tuple(share(step_at[place]) if place in step_at else None for place in places)
         return Series(name, middles, y, faint)
 
     return [
@@ -164,7 +174,7 @@ def _shares(steps: list[dict[str, Any]]) -> list[Series]:
 
 
 def _recall_note(measured: dict[str, Any]) -> str:
-    of, recall, capped = (measured[name] for name in ("parameters", "recall", "counts"))
+    parameters, recall, capped = (measured[name] for name in ("parameters", "recall", "counts"))
     if not recall:
         return "Not measured: no documents were sampled."
     pairs = sum(step["pairs"] for step in recall["similarity"])
@@ -183,8 +193,8 @@ def _recall_note(measured: dict[str, Any]) -> str:
         f"pairs at {recall['floor']:g} or above; intervals take them as independent, which "
         "those of one family are not.",
         several,
-        f"{capped['capped_buckets']:,} buckets of more than {of['max_bucket']} documents were "
-        "compared in part, so pairs within large families are missed, whatever the similarity."
+        f"{capped['capped_buckets']:,} buckets of more than {parameters['max_bucket']} documents "
+        "were compared in part, so pairs within large families are missed, whatever the similarity."
         if capped["capped_buckets"]
         else "",
     )
@@ -207,18 +217,18 @@ def _passages(passages: dict[str, Any]) -> list[Figure]:
     rows = tuple(
         (
             view,
-            *(told[name] for name in ("passages", "repeated", "spans")),
-            *_of_all(told["repeated_documents"], told["documents"]),
-            *_of_all(told["repeated_characters"], told["characters"]),
+            *(counts[name] for name in ("passages", "repeated", "spans")),
+            *_of_all(counts["repeated_documents"], counts["documents"]),
+            *_of_all(counts["repeated_characters"], counts["characters"]),
         )
-        for view, told in passages.items()
+        for view, counts in passages.items()
     )
     note = "Passages that occurred before, kept as spans of a view: `filter` may cut them."
     figures: list[Figure] = [TableFigure("Repeated passages", columns, rows, note)]
     most = tuple(
         (view, each["count"], each["excerpt"], each["doc_id"])
-        for view, told in passages.items()
-        for each in told["most_frequent"]
+        for view, counts in passages.items()
+        for each in counts["most_frequent"]
     )
     if most:
         heads = (Column("view"), number("times"), Column("passage"), Column("first in"))
@@ -236,7 +246,9 @@ def _sizes(clusters: Clusters, verified: bool = True) -> BarFigure:
     is_exact = clusters.classes == 1
     places = range(1, int(bins.max()) + 1)
     names = tuple(f"{2 ** (p - 1) + 1:,} to {2**p:,}" if p > 1 else "2" for p in places)
-    counts = [np.bincount(bins[of], minlength=len(names) + 1)[1:] for of in (is_exact, ~is_exact)]
+    counts = [
+        np.bincount(bins[chosen], minlength=len(names) + 1)[1:] for chosen in (is_exact, ~is_exact)
+    ]
     return BarFigure(
         "Clusters of copies, by size",
         names,
@@ -261,22 +273,22 @@ def _of_earlier(clusters: Clusters) -> str:
     return f"{earlier:,} of them are of {EARLIER}, which these copy." if earlier else ""
 
 
-def _largest(artifact: Artifact, clusters: Clusters, told: pa.Table | None) -> TableFigure:
+def _largest(artifact: Artifact, clusters: Clusters, origins: pa.Table | None) -> TableFigure:
     sizes, classes = clusters.sizes, clusters.classes
     largest = np.lexsort((np.arange(len(sizes)), -sizes))[:LARGEST].tolist()
     members = [clusters.members(cluster) for cluster in largest]
-    first = [_first(clusters, of) for of in members]
-    named = rows_of(at_hand(artifact, "documents"), first, ["url", "title"])
+    first = [_first(clusters, rows_of_cluster) for rows_of_cluster in members]
+    named = rows_by_id(available_inputs(artifact, "documents"), first, ["url", "title"])
     rows: list[tuple[Cell, ...]] = []
-    for cluster, of, one in zip(largest, members, first, strict=True):
+    for cluster, rows_of_cluster, one in zip(largest, members, first, strict=True):
         row = named.get(one, {})
         domains: dict[str, int] = {}
-        if told is not None:
-            add_counts(domains, told["domain"].take(pa.array(of)).drop_null())
+        if origins is not None:
+            add_counts(domains, origins["domain"].take(pa.array(rows_of_cluster)).drop_null())
         rows.append(
             (
                 int(sizes[cluster]),
-                int(clusters.is_earlier[of].sum()) or None,
+                int(clusters.is_earlier[rows_of_cluster].sum()) or None,
                 int(classes[cluster]),
                 _names(domains) or None,
                 (row.get("title") or "")[:LABEL] or None,
@@ -316,16 +328,16 @@ def _without_empty(table: TableFigure) -> TableFigure:
     return TableFigure(table.title, columns, rows, table.note)
 
 
-def _between(clusters: Clusters, told: pa.Table) -> list[Figure]:
+def _between(clusters: Clusters, origins: pa.Table) -> list[Figure]:
     """Between which sources and snapshots, and between which domains, copies lie."""
-    where = pc.binary_join_element_wise(told["source"], told["snapshot"], ", ")
+    where = pc.binary_join_element_wise(origins["source"], origins["snapshot"], ", ")
     where = pc.if_else(pa.array(clusters.is_earlier), EARLIER, where)
     by_domain: dict[str, int] = {}
-    add_counts(by_domain, told["domain"].drop_null())
+    add_counts(by_domain, origins["domain"].drop_null())
     return [
         *_matrix("Documents with a copy in another source or snapshot", clusters, where),
         *bars("Documents with a copy, by web domain", by_domain, label="domain", most=GROUPS),
-        *_matrix("Documents with a copy on another domain", clusters, told["domain"]),
+        *_matrix("Documents with a copy on another domain", clusters, origins["domain"]),
     ]
 
 
@@ -333,32 +345,34 @@ def _matrix(title: str, clusters: Clusters, labels: pa.ChunkedArray) -> list[Fig
     """Where the copies of each label's documents lie; none if each keeps to itself."""
     counts: dict[str, int] = {}
     add_counts(counts, labels.drop_null())
-    shown = [name for name, _ in ranked(counts)[:GROUPS]]
-    values = between(clusters, labels, shown)
+    names = [name for name, _ in ranked(counts)[:GROUPS]]
+    values = count_between(clusters, labels, names)
     if not (values - np.diag(np.diag(values))).any():
         return []
-    left = len(counts) - len(shown)
-    told = "Documents of the row that have another one of the column in their cluster."
+    left = len(counts) - len(names)
+    meaning = "Documents of the row that have another one of the column in their cluster."
     rest = f"{left:,} labels with fewer copies are not shown." if left else ""
     cells = tuple(tuple(count or None for count in row) for row in values.tolist())
-    return [MatrixFigure(title, tuple(shown), tuple(shown), cells, note=sentences(told, rest))]
+    return [MatrixFigure(title, tuple(names), tuple(names), cells, note=sentences(meaning, rest))]
 
 
 def _pairs(artifact: Artifact, pairs: list[Row]) -> list[Figure]:
     ids = [pair[side] for pair in pairs for side in ("one", "two")]
-    texts = rows_of(at_hand(artifact, "documents"), ids, ["text", "url", "source", "snapshot"])
-    shown = tuple(
+    texts = rows_by_id(
+        available_inputs(artifact, "documents"), ids, ["text", "url", "source", "snapshot"]
+    )
+    examples = tuple(
         _pair(pair, texts[pair["one"]], texts[pair["two"]])
         for pair in pairs
         if pair["one"] in texts and pair["two"] in texts
     )
-    if not shown:
+    if not examples:
         return []
     note = (
         "Over the range of similarity, each around its first difference; what stands on one side "
         "alone is marked."
     )
-    return [PairsFigure("Pairs of copies side by side", shown, note)]
+    return [PairsFigure("Pairs of copies side by side", examples, note)]
 
 
 def _how(pair: Row) -> str:
@@ -370,7 +384,7 @@ def _how(pair: Row) -> str:
 
 
 def _pair(pair: Row, one: Row, two: Row) -> Pair:
-    left, right = differences(one["text"], two["text"])
+    left, right = diff_texts(one["text"], two["text"])
     return Pair(
         f"{_how(pair)}: {excerpt(one['url'] or pair['one'], LABEL)}",
         one["url"] or pair["one"],

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from artifacts_schema.errors import CorruptArtifact
-from stages.dedup.positioned import read_pieces, records_below
+from stages.dedup.sorted_runs import read_pieces, records_below
 
 if TYPE_CHECKING:
     from stages.engine import LeftFile, ShardOutput, ShardResult
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 Pairs = NDArray[np.void]
 
 CANDIDATE = np.dtype([("right", "<i8"), ("left", "<i8"), ("band", "<i2")])
-"""A pair and the least band that proposed it; -1: a third document led to it."""
+"""A pair and the least band that proposed it; -1: found through a third document."""
 VERIFIED = np.dtype([*CANDIDATE.descr, ("jaccard", "<f4"), ("containment", "<f4")])
 """A pair with its two measures, NaN where it was not verified."""
 
 BYTES_AT_WORK = 200
 """A record in memory, with what sorting and ranking it takes."""
-CLOSED = -1
+TWO_HOP = -1
 """Band of a pair that no band proposed."""
-_KEY = 8
+_KEY_SIZE = 8
 """Bytes of the first column, by which files are searched."""
 
 
-def distinct(pairs: Pairs) -> Pairs:
+def distinct_pairs(pairs: Pairs) -> Pairs:
     """Each pair once, sorted by (right, left), with the least of its bands."""
     if not len(pairs):
         return pairs
@@ -49,32 +49,32 @@ def distinct(pairs: Pairs) -> Pairs:
     if new.all():
         return pairs[order]
     starts = np.flatnonzero(new)
-    found = pairs[order[starts]]
-    found["band"] = np.minimum.reduceat(pairs["band"][order], starts)
-    return found
+    firsts = pairs[order[starts]]
+    firsts["band"] = np.minimum.reduceat(pairs["band"][order], starts)
+    return firsts
 
 
-def mirrored(pairs: Pairs) -> Pairs:
+def mirror_pairs(pairs: Pairs) -> Pairs:
     """The same pairs with left and right in each other's place, sorted by the new first column."""
     turned = pairs.copy()
     turned["right"], turned["left"] = pairs["left"], pairs["right"]
     return turned[_sorting(turned["right"], turned["left"])]
 
 
-def translated(pairs: Pairs, starts: NDArray[np.int64], later: NDArray[np.int64]) -> Pairs:
+def renumber_pairs(pairs: Pairs, starts: NDArray[np.int64], later: NDArray[np.int64]) -> Pairs:
     """Pairs of an earlier run in the numbers of this one, sorted by (right, left).
 
     `starts` are the first numbers of the earlier run's generations and the end of the last one,
     int64 [generations + 1]; `later` are this run's first numbers of the same generations, -1 where
-    one is not at hand: its pairs are left out. Left and right change places where this run takes
-    the generations in another order.
+    this run does not have one: its pairs are skipped. Left and right change places where this run
+    takes the generations in another order.
     """
-    right, right_there = _renumbered(pairs["right"], starts, later)
-    left, left_there = _renumbered(pairs["left"], starts, later)
-    found = pairs.copy()
-    found["right"], found["left"] = np.maximum(right, left), np.minimum(right, left)
-    found = found[right_there & left_there]
-    return found[_sorting(found["right"], found["left"])]
+    right, right_there = _renumber(pairs["right"], starts, later)
+    left, left_there = _renumber(pairs["left"], starts, later)
+    renumbered = pairs.copy()
+    renumbered["right"], renumbered["left"] = np.maximum(right, left), np.minimum(right, left)
+    renumbered = renumbered[right_there & left_there]
+    return renumbered[_sorting(renumbered["right"], renumbered["left"])]
 
 
 def write_pairs(out: ShardOutput, name: str, pairs: Pairs) -> int:
@@ -82,13 +82,13 @@ def write_pairs(out: ShardOutput, name: str, pairs: Pairs) -> int:
 
     The dtype is kept: CANDIDATE or VERIFIED.
     """
-    found = distinct(pairs)
+    distinct = distinct_pairs(pairs)
     with out.open_scratch(name) as file:
-        file.write(found.tobytes())
-    return len(found)
+        file.write(distinct.tobytes())
+    return len(distinct)
 
 
-def records_of(path: Path, dtype: np.dtype[Any], begin: int, end: int) -> Pairs:
+def read_pairs(path: Path, dtype: np.dtype[Any], begin: int, end: int) -> Pairs:
     """Records [begin, end) of one file, as they are. CorruptArtifact if it is cut short."""
     with _Records(path, dtype) as records:
         return records.read(begin, end)
@@ -106,24 +106,26 @@ class PairFiles:
     dtype: np.dtype[Any]
 
     @classmethod
-    def at(cls, files: Sequence[Path | LeftFile], dtype: np.dtype[Any]) -> PairFiles:
+    def open(cls, files: Sequence[Path | LeftFile], dtype: np.dtype[Any]) -> PairFiles:
         """These files; empty ones are left out. CorruptArtifact if one is cut short."""
-        found: list[tuple[Path | LeftFile, int, int, int]] = []
+        rows: list[tuple[Path | LeftFile, int, int, int]] = []
         for file in files:
-            path = _here(file)
+            path = _local_path(file)
             count, rest = divmod(os.stat(path).st_size, dtype.itemsize)
             if rest:
                 raise _cut_short(path)
             if count:
                 with _Records(path, dtype) as records:
-                    found.append((file, count, records.key(0), records.key(count - 1)))
-        numbers = np.array([row[1:] for row in found], dtype=np.int64).reshape(-1, 3)
-        return cls(tuple(row[0] for row in found), numbers[:, 0], numbers[:, 1:], dtype)
+                    rows.append((file, count, records.key(0), records.key(count - 1)))
+        numbers = np.array([row[1:] for row in rows], dtype=np.int64).reshape(-1, 3)
+        return cls(tuple(row[0] for row in rows), numbers[:, 0], numbers[:, 1:], dtype)
 
     @classmethod
-    def of(cls, results: Sequence[ShardResult], name: str, dtype: np.dtype[Any]) -> PairFiles:
+    def from_results(
+        cls, results: Sequence[ShardResult], name: str, dtype: np.dtype[Any]
+    ) -> PairFiles:
         """The scratch files called `name` that a finished map left."""
-        return cls.at([result.left(None, name) for result in results], dtype)
+        return cls.open([result.left(None, name) for result in results], dtype)
 
     def joined(self, other: PairFiles) -> PairFiles:
         """The files of both, of one dtype."""
@@ -141,8 +143,8 @@ class PairFiles:
     def between(self, low: int, high: int) -> Pairs:
         """The pairs whose first column is in [low, high): distinct, with the least band, sorted."""
         whole = max(len(self), 1)
-        found = list(self.slices(low, high, whole))
-        return distinct(np.concatenate([np.empty(0, self.dtype), *found]))
+        pieces = list(self.slices(low, high, whole))
+        return distinct_pairs(np.concatenate([np.empty(0, self.dtype), *pieces]))
 
     def slices(self, low: int, high: int, most: int) -> Iterator[Pairs]:
         """The records whose first column is in [low, high), file by file, at most `most` at a time.
@@ -151,34 +153,34 @@ class PairFiles:
         """
         near = (self.spans[:, 0] < high) & (self.spans[:, 1] >= low)
         for file in np.flatnonzero(near).tolist():
-            with _Records(_here(self.files[file]), self.dtype) as records:
+            with _Records(_local_path(self.files[file]), self.dtype) as records:
                 edges = np.array([low, high], dtype=np.int64)
                 begin, end = records.below(edges, int(self.counts[file])).tolist()
                 for start in range(begin, end, most):
                     yield records.read(start, min(start + most, end))
 
-    def of_documents(self, numbers: NDArray[np.int64], most: int | None) -> Pairs | None:
+    def records_for(self, numbers: NDArray[np.int64], most: int | None) -> Pairs | None:
         """All records whose first column is one of `numbers`, which ascend; file by file.
 
         None where there are more than `most` of them.
         """
-        found = [np.empty(0, dtype=self.dtype)]
+        pieces = [np.empty(0, dtype=self.dtype)]
         held = 0
-        for piece in self.pieces_of(numbers, most or max(len(self), 1)):
-            found.append(piece)
+        for piece in self.pieces(numbers, most or max(len(self), 1)):
+            pieces.append(piece)
             held += len(piece)
             if most is not None and held > most:
                 return None
-        return np.concatenate(found)
+        return np.concatenate(pieces)
 
-    def pieces_of(self, numbers: NDArray[np.int64], most: int) -> Iterator[Pairs]:
+    def pieces(self, numbers: NDArray[np.int64], most: int) -> Iterator[Pairs]:
         """The same records, file by file, at most `most` at a time."""
         for file in np.argsort(self.spans[:, 0], kind="stable").tolist():
             first, last = self.spans[file].tolist()
             own = numbers[np.searchsorted(numbers, first) : np.searchsorted(numbers, last, "right")]
             if not len(own):
                 continue
-            with _Records(_here(self.files[file]), self.dtype) as records:
+            with _Records(_local_path(self.files[file]), self.dtype) as records:
                 edges = np.stack([own, own + 1], axis=1).ravel()
                 spans = records.below(edges, int(self.counts[file])).reshape(-1, 2)
                 for part in _portions(spans[spans[:, 1] > spans[:, 0]], most):
@@ -196,12 +198,12 @@ class PairFiles:
             before[beyond] += count
             within = np.flatnonzero((bounds > first) & ~beyond)
             if len(within):
-                with _Records(_here(self.files[file]), self.dtype) as records:
+                with _Records(_local_path(self.files[file]), self.dtype) as records:
                     before[within] += records.below(bounds[within], count)
         return np.diff(before)
 
 
-def _here(file: Path | LeftFile) -> Path:
+def _local_path(file: Path | LeftFile) -> Path:
     return file if isinstance(file, Path) else file.path()
 
 
@@ -220,38 +222,38 @@ class _Records:
 
     def key(self, index: int) -> int:
         """The first column of one record."""
-        data = os.pread(self._file, _KEY, index * self._dtype.itemsize)
-        if len(data) < _KEY:
+        data = os.pread(self._file, _KEY_SIZE, index * self._dtype.itemsize)
+        if len(data) < _KEY_SIZE:
             raise _cut_short(self._path)
         return int.from_bytes(data, "little", signed=True)
 
     def read(self, begin: int, end: int) -> Pairs:
         """Records [begin, end)."""
-        found = np.empty(end - begin, dtype=self._dtype)
-        view, place = found.view(np.uint8).data, begin * self._dtype.itemsize
+        records = np.empty(end - begin, dtype=self._dtype)
+        view, place = records.view(np.uint8).data, begin * self._dtype.itemsize
         while len(view):
             got = os.preadv(self._file, [view], place)
             if not got:
                 raise _cut_short(self._path)
             view, place = view[got:], place + got
-        return found
+        return records
 
     def gathered(self, spans: NDArray[np.int64]) -> Pairs:
         """The records [begin, end) of each of `spans` [spans, 2], one after the other."""
         width = self._dtype.itemsize
         starts, sizes = spans[:, 0] * width, (spans[:, 1] - spans[:, 0]) * width
         to = np.cumsum(sizes) - sizes
-        found = np.empty(int(sizes.sum()) // width, dtype=self._dtype)
-        if read_pieces(self._file, starts, sizes, to, found.view(np.uint8)) < len(spans):
+        records = np.empty(int(sizes.sum()) // width, dtype=self._dtype)
+        if read_pieces(self._file, starts, sizes, to, records.view(np.uint8)) < len(spans):
             return np.concatenate([self.read(begin, end) for begin, end in spans.tolist()])
-        return found
+        return records
 
     def below(self, numbers: NDArray[np.int64], count: int) -> NDArray[np.int64]:
         """How many of `count` records have a first column below each of `numbers`, which ascend."""
-        found = records_below(self._file, self._dtype.itemsize, count, numbers)
-        if len(found) < len(numbers):
+        counts = records_below(self._file, self._dtype.itemsize, count, numbers)
+        if len(counts) < len(numbers):
             raise _cut_short(self._path)
-        return found
+        return counts
 
 
 def _portions(spans: NDArray[np.int64], most: int) -> Iterator[NDArray[np.int64]]:
@@ -284,7 +286,7 @@ def _sorting(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.
     return np.lexsort((second, first))
 
 
-def _renumbered(
+def _renumber(
     numbers: NDArray[np.int64], starts: NDArray[np.int64], later: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """This run's numbers, and whether there are such."""

@@ -1,12 +1,43 @@
-"""Published MinHash settings, and what of each is as published here."""
+"""Published MinHash settings, what of each is as published here, and the curve of its bands.
+
+Recipes import this module when they are read: NumPy and SciPy are imported where they are used.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from stages.dedup.settings import Hash, Normalise, Unit
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Unit = Literal["word", "character"]
+Normalise = Literal["fold", "datatrove", "redpajama", "marin", "none"]
+Hash = Literal["ingot", "sha1", "xxh64"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Two indexes can be compared where these are equal."""
+
+    unit: Unit
+    """What a shingle is made of."""
+    ngram: int
+    """Units in a shingle."""
+    normalise: Normalise
+    """What is done to a text before: `fold` is Ingot's own, the others are as published."""
+    hash: Hash
+    """Hash of a shingle: `ingot` also means Ingot's 32-bit signatures, `sha1` and `xxh64`
+    datatrove's 64-bit ones."""
+    bands: int
+    rows: int
+    """Hashes in a band."""
+    seed: int
+    most: int
+    """Shingles kept of a document, the least ones; of longer ones similarity is an estimate."""
+
 
 PresetName = Literal["ingot", "fineweb", "redpajama-v2", "curator", "marin", "refinedweb"]
 
@@ -23,7 +54,7 @@ class Preset:
     rows: int
     seed: int
     hashes: int
-    """Of so many a given threshold makes bands and rows, where the config does not say."""
+    """Hashes that `threshold` divides into bands and rows, if the config does not set `hashes`."""
     source: str
     fidelity: str
     """What is as published and what is not."""
@@ -115,3 +146,50 @@ PRESETS: Mapping[PresetName, Preset] = {
         "tokens.",
     ),
 }
+
+
+_DIGITS = 9
+"""To which areas are compared, so that rounding decides between no equal ones."""
+
+
+def candidate_probability(similarity: float, bands: int, rows: int) -> float:
+    """Chance that a pair of this Jaccard similarity agrees on a band: 1 - (1 - s^rows)^bands."""
+    return float(1.0 - (1.0 - similarity**rows) ** bands)
+
+
+def solve_bands(threshold: float, hashes: int) -> tuple[int, int]:
+    """(bands, rows) of at most `hashes` hashes that separate pairs at `threshold` best.
+
+    The least sum of two areas, weighted alike: under the candidate probability below the threshold
+    (false positives) and over it above (false negatives), as datasketch's MinHashLSH has it (after
+    Zhu et al. 2016, LSH Ensemble). Of equals the one of fewer bands, then fewer rows. Raises
+    ValueError unless 0 < threshold <= 1 and hashes >= 1.
+    """
+    import numpy as np
+
+    if not 0 < threshold <= 1 or hashes < 1:
+        raise ValueError(f"no bands for a threshold of {threshold} and {hashes} hashes")
+    row_limits = [hashes // bands for bands in range(1, hashes + 1)]
+    bands = np.repeat(np.arange(1, hashes + 1), row_limits)
+    rows = np.concatenate([np.arange(1, most + 1) for most in row_limits])
+    below = _missed_area(threshold, bands, rows)
+    error = (threshold - below) + (_missed_area(1.0, bands, rows) - below)
+    best = int(np.argmin(error.round(_DIGITS)))
+    return int(bands[best]), int(rows[best])
+
+
+def _missed_area(
+    similarity: float, bands: NDArray[np.int64], rows: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """The integral of (1 - s^rows)^bands for s from 0 to `similarity`.
+
+    With u = s^rows it is an incomplete beta function: B(u; 1/rows, bands + 1) / rows.
+    """
+    import numpy as np
+    from scipy.special import beta, betainc
+
+    upper = similarity ** rows.astype(np.float64)
+    inverse = 1.0 / rows
+    integral = betainc(inverse, bands + 1.0, upper) * beta(inverse, bands + 1.0) * inverse
+    # Where the power underflows the integrand is 1 all the way.
+    return np.where(upper > 0, integral, similarity)

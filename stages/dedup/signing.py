@@ -14,19 +14,28 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from artifacts_schema.errors import InputError
-from artifacts_schema.kinds import beside, kind_named
-from stages.dedup.index import Generation, IndexShard
-from stages.dedup.index_files import ID_BYTES, PARTS, VERIFYING, IndexWriter, Signed, run_documents
-from stages.dedup.settings import Settings
-from stages.engine.arrays import numpy_array
-from stages.engine.row_groups import PAGES_BYTES, rows_at_once, text_cuts
+from artifacts_schema.kinds import kind_named, sidecar_folder
+from stages.dedup.index_files import (
+    ID_BYTES,
+    PARTS,
+    VERIFYING,
+    Generation,
+    IndexShard,
+    IndexWriter,
+    Signed,
+    run_documents,
+)
+from stages.dedup.minhash import MinHash, shingle_sets
+from stages.dedup.presets import Settings
+from stages.dedup.shingling import shingler
+from stages.engine.arrays import PAGES_BYTES, numpy_array, rows_at_once, text_cuts
 
 if TYPE_CHECKING:
     from stages.engine import Input, Shard, ShardOutput, ShardResult
 
 OUTPUT = "dedup_index"
 TEXT_BYTES = 1 << 20
-"""Text that is signed at once; documents longer than that come alone. More is no faster."""
+"""Text that is signed together; a longer document is signed alone. More is not faster."""
 _COLUMNS = ["doc_id", "snapshot", "text"]
 _NO_DIGIT = 16
 _DIGITS = np.full(256, _NO_DIGIT, np.uint8)
@@ -45,15 +54,15 @@ class DocumentShard:
     @property
     def stem(self) -> str:
         """Path of its index files within their output, without their endings."""
-        return f"{beside(self.shard.input.digest)}/{self.shard.path.rsplit('.', 1)[0]}"
+        return f"{sidecar_folder(self.shard.input.digest)}/{self.shard.path.rsplit('.', 1)[0]}"
 
 
 def document_shards(documents: Sequence[Input]) -> list[DocumentShard]:
     """The shards of all inputs, in order."""
     return [
         DocumentShard(f"{place:03d}-{shard.id}", shard, place)
-        for place, given in enumerate(documents)
-        for shard in given.shards()
+        for place, input_ in enumerate(documents)
+        for shard in input_.shards()
     ]
 
 
@@ -73,12 +82,9 @@ def sign_shard(
     documents there are, their `shingles` (repeats included; `distinct` and `kept` ones with
     `verify`), by run how many have any (`compared`), and the names of their snapshots.
     """
-    from stages.dedup.minhash import MinHash, shingle_sets
-    from stages.dedup.shingling import shingler
-
     # Arrow's own allocator keeps some 40 MB more of what batches took.
     pa.set_memory_pool(pa.system_memory_pool())
-    shingled_of, minhash = shingler(settings), MinHash(settings)
+    shingle, minhash = shingler(settings), MinHash(settings)
     parts = [part for part in PARTS if verify or part not in VERIFYING]
     run = run_documents(settings.bands)
     snapshots: set[str] = set()
@@ -91,7 +97,7 @@ def sign_shard(
         shingles = 0
         for batch in _batches(item.shard, text_bytes):
             snapshots.update(batch["snapshot"].unique().to_pylist())
-            shingled = shingled_of(batch["text"])
+            shingled = shingle(batch["text"])
             hashes, offsets = shingled.hashes, shingled.offsets
             shingles += len(hashes)
             sets = shingle_sets(hashes, offsets, settings.most) if verify else None
@@ -126,7 +132,7 @@ def generations(
     *,
     index: bool,
 ) -> list[Generation]:
-    """What was signed, for `index_record.corpus_of`: one generation for each documents input."""
+    """What was signed, for `index.build_corpus`: one generation for each documents input."""
     shards: list[list[IndexShard]] = [[] for _ in documents]
     snapshots: list[set[str]] = [set() for _ in documents]
     for item, result in zip(items, signed, strict=True):
@@ -147,8 +153,10 @@ def generations(
         )
         snapshots[item.generation].update(value["snapshots"])
     return [
-        Generation(given.digest, beside(given.digest), tuple(sorted(names)), tuple(found))
-        for given, names, found in zip(documents, snapshots, shards, strict=True)
+        Generation(
+            input_.digest, sidecar_folder(input_.digest), tuple(sorted(names)), tuple(index_shards)
+        )
+        for input_, names, index_shards in zip(documents, snapshots, shards, strict=True)
     ]
 
 
@@ -186,7 +194,7 @@ def _opened(out: ShardOutput, path: str, *, index: bool) -> Any:
 
 
 def _batches(shard: Shard, text_bytes: int) -> Iterator[dict[str, pa.Array]]:
-    """Documents of a shard, in order, so many that their texts take about `text_bytes`.
+    """Batches of documents of a shard, in order, whose texts take about `text_bytes`.
 
     A row group is read in pieces, so that one of long documents need not fit into memory.
     """

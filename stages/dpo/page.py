@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from stages.engine.figures import Axis, Cell, Column, Figure, TableFigure, number
-from stages.engine.page import Artifact
+from stages.engine.page import Artifact, Axis, Cell, Column, Figure, TableFigure, number
 
 REFERENCE_LOSS = math.log(2)
 """DPO loss of a policy that is its own reference: -log σ(0)."""
@@ -15,7 +14,7 @@ REFERENCE_LOSS = math.log(2)
 def page(artifact: Artifact) -> list[Figure]:
     """Pairs used, loss, reward margin and accuracy, learning rate, gradient norm, speed."""
     from stages.training import figures as shared
-    from stages.training.telemetry.figures import telemetry_figures
+    from stages.training.telemetry_figures import telemetry_figures
 
     run = shared.TrainingRun(artifact, "training_step")
     beta: float = run.account["beta"]

@@ -30,38 +30,31 @@ class Dpo(Stage):
     @classmethod
     def check_plan(cls, config: Any, inputs: Inputs) -> Sequence[str]:
         """See `check_tuning`."""
-        from stages.training.planned_inputs import check_tuning
+        from stages.training.run_plan import check_tuning
 
         return check_tuning(config, inputs)
 
     def run(self, context: Context) -> None:
-        from stages.dpo.pairs import read_pairs
-        from stages.dpo.reference import reference_log_probabilities
-        from stages.dpo.task import DpoTask
+        from stages.dpo.task import DROPPED, DpoTask, read_pairs, reference_log_probabilities
         from stages.model.files import read_model, read_tokenizer
-        from stages.text.special_tokens import SpecialTokens
+        from stages.tokens.vocabulary import SpecialTokens
         from stages.training.examples import ExampleClock
-        from stages.training.fit import fit, write_run, write_tuned_checkpoint
+        from stages.training.fit import TrainingSettings, fit, write_run, write_tuned_checkpoint
         from stages.training.runtime import runtime
         from stages.training.schedule import schedule
 
         config, start = context.config, context.one("checkpoint")
         model, tokenizer = read_model(start), read_tokenizer(start)
-        special = SpecialTokens.of(tokenizer, start.read_json("tokenizer_config.json"))
+        special = SpecialTokens.from_config(tokenizer, start.read_json("tokenizer_config.json"))
         shape = model.config
         data = read_pairs(context, tokenizer, special, shape.context, shape.vocabulary_size)
         clock = ExampleClock(len(data.train), config.pairs_per_batch, config.epochs, config.seed)
         with runtime(context.execution, config.precision, config.seed, steady=False) as how:
             reference = reference_log_probabilities(context, model.to(how.device), data, how)
-            fitted = fit(
-                context,
-                model=model,
-                task=DpoTask(data, reference, clock, how, model.config.context, config.beta),
-                schedule=schedule([(clock.steps, config.learning_rate)], where="dpo"),
-                settings=config.optimizer,
-                runtime=how,
-                held_out_every=config.held_out_every,
-            )
-        write_tuned_checkpoint(context, fitted, start)
-        account = {"epochs": config.epochs, "beta": config.beta, "pairs": data.account()}
-        write_run(context, fitted, account)
+            task = DpoTask(data, reference, clock, how, model.config.context, config.beta)
+            phase = schedule([(clock.steps, config.learning_rate)], where="dpo")
+            settings = TrainingSettings(phase, config.optimizer, config.held_out_every)
+            run = fit(context, model, task, settings)
+        write_tuned_checkpoint(context, run, start)
+        account = {"epochs": config.epochs, "beta": config.beta, "pairs": data.account(DROPPED)}
+        write_run(context, run, account)

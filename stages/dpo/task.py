@@ -1,27 +1,202 @@
-"""Direct preference optimization as a task of the training loop."""
+"""Direct preference optimization as a task of the training loop.
+
+Each preference pair becomes two examples: rendered, encoded, cut to the context, split, counted.
+They are packed as two documents, 2p the chosen and 2p + 1 the rejected answer of pair p.
+Log-probabilities of the answers under the reference model are computed once for a run.
+
+B rows, L tokens, P pairs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
-from torch import nn
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
 
 from artifacts_schema.kinds import Column
-from stages.dpo.pairs import Pairs
-from stages.dpo.reference import (
-    AnswerLogProbabilities,
-    answer_log_probabilities,
-    packed_pairs,
+from stages.engine import Context
+from stages.tokens.chat import Segment, count_unused_fields, find_chat_start, render_segments
+from stages.tokens.vocabulary import BEGIN_OF_TEXT
+from stages.training import atomic_dir
+from stages.training.examples import (
+    Example,
+    ExampleClock,
+    ExampleSet,
+    ReadRow,
+    encode_example,
+    fit_example,
+    pack_rows,
+    read_examples,
 )
-from stages.training.examples import ExampleClock
 from stages.training.monitor import HeldOut
-from stages.training.preference import PreferenceLosses, dpo_losses
+from stages.training.rows import Rows
 from stages.training.runtime import Runtime
-from stages.training.task import Share, Task
+from stages.training.task import MicroBatch, Task
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+    from stages.tokens.vocabulary import SpecialTokens
+
+
+DROPPED = ("too_long", "nothing_to_learn", "equal_answers")
+COLUMNS = ("preference_id", "source", "prompt", "chosen", "rejected", "tools")
+
+
+def answer_segments(
+    prompt: list[dict[str, Any]],
+    answer: list[dict[str, Any]],
+    begin: str = BEGIN_OF_TEXT,
+    tools: str | None = None,
+) -> list[Segment]:
+    """Prompt and answer rendered; only what the assistant says in the answer is learnt.
+
+    So is the token that closes it, after which nothing follows. `begin` is `find_chat_start`'s.
+    """
+    before = render_segments(prompt, begin=begin, tools=tools)
+    *parts, _newline = render_segments(answer, begin="")
+    return [*(Segment(part.text, False, part.content) for part in before), *parts]
+
+
+def read_pairs(
+    context: Context,
+    tokenizer: Tokenizer,
+    special: SpecialTokens,
+    length: int,
+    vocabulary_size: int,
+) -> ExampleSet:
+    """All pairs of the role (chosen, rejected), each with its prompt in at most `length` tokens.
+
+    Errors are those of `read_examples`; InputError too if the tokenizer has no tokens for turns.
+    """
+    begin = find_chat_start(tokenizer, special)
+
+    def read(row: Mapping[str, Any]) -> ReadRow:
+        unused = count_unused_fields(row["prompt"], learnt=False)
+        unused += count_unused_fields([*row["chosen"], *row["rejected"]])
+        examples, reasons = [], []
+        for side in ("chosen", "rejected"):
+            parts = answer_segments(row["prompt"], row[side], begin, row["tools"])
+            encoded = encode_example(tokenizer, parts)
+            example, reason = fit_example(encoded, length, context.config.too_long)
+            if example is None:
+                return ReadRow(None, reason, unused)
+            examples.append(example)
+            reasons.append(reason)
+        if np.array_equal(examples[0].ids, examples[1].ids):
+            return ReadRow(None, "equal_answers", unused)
+        return ReadRow(tuple(examples), reasons[0] or reasons[1], unused)
+
+    return read_examples(
+        context, COLUMNS, read, noun="pair", dropped=DROPPED, vocabulary_size=vocabulary_size
+    )
+
+
+def sequence_log_probabilities(losses_BL: Tensor, sequences_BL: Tensor, count: int) -> Tensor:
+    """Log-probability of each sequence, `[count]`: the sum over its tokens of minus their loss.
+
+    `sequences_BL` numbers the sequence of each token, -1 for padding.
+    """
+    index = torch.where(sequences_BL < 0, count, sequences_BL).flatten()
+    sums = torch.zeros(count + 1, dtype=losses_BL.dtype, device=losses_BL.device)
+    return -sums.index_add(0, index, losses_BL.flatten())[:count]
+
+
+@dataclass(frozen=True)
+class PreferenceLosses:
+    """Of each pair: loss, rewards of both answers, and how much higher the chosen's is; `[P]`."""
+
+    loss_P: Tensor
+    chosen_reward_P: Tensor
+    rejected_reward_P: Tensor
+    margin_P: Tensor
+
+
+def dpo_losses(
+    chosen_P: Tensor,
+    rejected_P: Tensor,
+    reference_chosen_P: Tensor,
+    reference_rejected_P: Tensor,
+    beta: float,
+) -> PreferenceLosses:
+    """Direct preference optimization, Rafailov et al. 2023 (arXiv 2305.18290), equation 7.
+
+    All arguments are log-probabilities of whole answers under the policy and the reference. Rewards
+    are the implicit ones, `beta * (log pi - log pi_ref)`.
+    """
+    chosen_P, rejected_P = chosen_P - reference_chosen_P, rejected_P - reference_rejected_P
+    margin_P = beta * (chosen_P - rejected_P)
+    return PreferenceLosses(-F.logsigmoid(margin_P), beta * chosen_P, beta * rejected_P, margin_P)
+
+
+_FILE = "reference.safetensors"
+
+
+@dataclass(frozen=True)
+class AnswerLogProbabilities:
+    """Of the chosen and the rejected answers, `[P]` each."""
+
+    chosen_P: Tensor
+    rejected_P: Tensor
+
+
+def pack_pairs(pairs: Sequence[tuple[Example, ...]], context: int) -> Rows:
+    """Both answers of every pair in rows of at most `context` tokens."""
+    return pack_rows([answer for pair in pairs for answer in pair], context)
+
+
+def answer_log_probabilities(
+    model: nn.Module, rows: Rows, pairs: int, runtime: Runtime
+) -> AnswerLogProbabilities:
+    """Under `model`, of the answers in `rows` as `packed_pairs` laid them."""
+    losses_BL = runtime.losses(model, rows)
+    sequences_BL = torch.from_numpy(rows.documents_BL).to(losses_BL.device)
+    answers = sequence_log_probabilities(losses_BL, sequences_BL, 2 * pairs)
+    return AnswerLogProbabilities(answers[0::2], answers[1::2])
+
+
+def reference_log_probabilities(
+    context: Context, model: nn.Module, data: ExampleSet, runtime: Runtime
+) -> AnswerLogProbabilities:
+    """Of all pairs under `model` as it is now: read from work, or computed and kept there."""
+    folder = context.work / "reference"
+    try:
+        atomic_dir.read_atomic_dir(folder)
+    except atomic_dir.IncompleteDir:
+        if not context.state.fetch(folder.name):
+            computed = _compute(context, model, data, runtime)
+            tensors = {"chosen": computed.chosen_P, "rejected": computed.rejected_P}
+            atomic_dir.write_atomic_dir(folder, {_FILE: lambda path: save_file(tensors, path)}, {})
+            context.state.publish(folder.name, folder)
+            return computed
+    tensors = load_file(folder / _FILE)
+    return AnswerLogProbabilities(tensors["chosen"], tensors["rejected"])
+
+
+@torch.no_grad()
+def _compute(
+    context: Context, model: nn.Module, data: ExampleSet, runtime: Runtime
+) -> AnswerLogProbabilities:
+    model.eval()
+    length: int = model.config.context  # type: ignore[union-attr, assignment]
+    parts: list[AnswerLogProbabilities] = []
+    for start in range(0, len(data.rows), runtime.micro_batch):
+        context.check_stop()
+        pairs = data.rows[start : start + runtime.micro_batch]
+        rows = pack_pairs(pairs, length)
+        parts.append(answer_log_probabilities(model, rows, len(pairs), runtime))
+        context.progress(start, len(data.rows), unit="reference pairs")
+    return AnswerLogProbabilities(
+        torch.cat([part.chosen_P.cpu() for part in parts]),
+        torch.cat([part.rejected_P.cpu() for part in parts]),
+    )
 
 
 class DpoTask(Task):
@@ -33,13 +208,15 @@ class DpoTask(Task):
         Column("rejected_reward", "float64", "Mean reward of the rejected answers."),
         Column("reward_margin", "float64", "Mean reward of chosen over rejected answers."),
         Column(
-            "reward_accuracy", "float64", "Share of pairs whose chosen answer is rewarded more."
+            "reward_accuracy",
+            "float64",
+            "Share of pairs whose chosen answer is rewarded more.",
         ),
     )
 
     def __init__(
         self,
-        data: Pairs,
+        data: ExampleSet,
         reference: AnswerLogProbabilities,
         clock: ExampleClock,
         runtime: Runtime,
@@ -53,11 +230,11 @@ class DpoTask(Task):
         """The step's pairs, by number."""
         return self.data.train[self.clock.batch(training_step)]
 
-    def shares(self, model: nn.Module, batch: NDArray[np.int64]) -> Iterator[Share]:
+    def micro_batches(self, model: nn.Module, batch: NDArray[np.int64]) -> Iterator[MicroBatch]:
         """The step's pairs, `micro_batch` of them at a time."""
         for part in self._parts(batch):
             losses, tokens = self._losses(model, part)
-            yield Share(
+            yield MicroBatch(
                 losses.loss_P.sum() / len(batch),
                 tokens,
                 {
@@ -95,7 +272,7 @@ class DpoTask(Task):
         return [chosen[start : start + size] for start in range(0, len(chosen), size)]
 
     def _losses(self, model: nn.Module, part: NDArray[np.int64]) -> tuple[PreferenceLosses, int]:
-        rows = packed_pairs([self.data.pairs[index] for index in part.tolist()], self.context)
+        rows = pack_pairs([self.data.rows[index] for index in part.tolist()], self.context)
         policy = answer_log_probabilities(model, rows, len(part), self.runtime)
         index, device = torch.from_numpy(part), policy.chosen_P.device
         losses = dpo_losses(

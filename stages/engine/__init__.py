@@ -1,12 +1,19 @@
 """What every stage rests on: protocol, context, runner, resumable shard map, launch."""
 
-from stages.engine.bad_records import check_bad_share
 from stages.engine.context import Context
-from stages.engine.inputs import Input, Shard
-from stages.engine.interim import Milestone
-from stages.engine.outputs import LeftFile, ShardOutput, ShardResult
-from stages.engine.protocol import Many, Maybe, One, Role, Stage
-from stages.engine.upstream import Inputs, Upstream, all_problems, sources_of
+from stages.engine.inputs import Input, Shard, check_bad_share
+from stages.engine.outputs import LeftFile, Milestone, ShardOutput, ShardResult
+from stages.engine.protocol import (
+    Inputs,
+    Many,
+    Maybe,
+    One,
+    Role,
+    Stage,
+    Upstream,
+    check_all,
+    source_names,
+)
 
 __all__ = [
     "Context",
@@ -23,7 +30,7 @@ __all__ = [
     "ShardResult",
     "Stage",
     "Upstream",
-    "all_problems",
+    "check_all",
     "check_bad_share",
-    "sources_of",
+    "source_names",
 ]

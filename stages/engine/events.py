@@ -1,12 +1,20 @@
-"""What a run tells while it works: one JSON object a line, beside its work."""
+"""Events and log of a run: one JSON object per line in its work folder, uploaded to remote stores.
+
+The upload runs while the stage works, so that others can follow it.
+"""
 
 from __future__ import annotations
 
 import json
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
+
+from artifacts_schema.errors import StoreError
+from artifacts_schema.store import layout
+from artifacts_schema.store.backend import Backend
 
 EVENTS_FILE = "events.jsonl"
 TELEMETRY_FOLDER = "telemetry"
@@ -17,8 +25,8 @@ PROGRESS_SECONDS = 0.5
 class EventWriter:
     """Appends events; progress is thinned to two a second, the last of each series always kept.
 
-    Their times are seconds since 1970 by the wall clock of the first moment, and go on by the
-    monotonic one: speeds that are computed of them know no jump of the wall clock.
+    Their times are seconds since 1970 by the wall clock of the first moment, and continue by the
+    monotonic one: speeds computed from them do not depend on jumps of the wall clock.
     """
 
     def __init__(self, path: Path) -> None:
@@ -27,7 +35,7 @@ class EventWriter:
         self._lock = threading.Lock()
         self._last = 0.0
         self._epoch = time.time() - time.monotonic()
-        self._standing: dict[str, Any] | None = None
+        self._last_progress: dict[str, Any] | None = None
 
     def write(self, type: str, **values: Any) -> None:
         """Append one event now."""
@@ -38,17 +46,17 @@ class EventWriter:
 
     def progress(self, done: float, total: float, unit: str, label: str) -> None:
         """Append a progress event, unless one was written a moment ago and this is not the end."""
-        self._standing = {"done": done, "total": total, "unit": unit, "label": label}
-        self._progress(done < total, **self._standing)
+        self._last_progress = {"done": done, "total": total, "unit": unit, "label": label}
+        self._progress(done < total, **self._last_progress)
 
     def waiting(self, done: float, total: float, unit: str, label: str) -> None:
         """Append how far something is that the work waits for, such as a fetch; thinned as well."""
         self._progress(True, done=done, total=total, unit=unit, label=label)
 
     def waited(self) -> None:
-        """The work goes on: append once more how far it was."""
-        if self._standing is not None:
-            self._progress(False, **self._standing)
+        """The work continues: append its last progress again."""
+        if self._last_progress is not None:
+            self._progress(False, **self._last_progress)
 
     def _progress(self, thinned: bool, **values: Any) -> None:
         now = time.monotonic()
@@ -87,3 +95,59 @@ class EventReader:
         """Close the file."""
         if self._file is not None:
             self._file.close()
+
+
+UPLOAD_SECONDS = 10.0
+UPLOAD_BYTES_PER_SECOND = 1_000_000
+"""A bucket has no appends, so files are copied whole: long ones less often, to take no more."""
+
+
+class LogUploader:
+    """Copies the files `names` of `folder` into the work folder of `key`; idle on a local store.
+
+    Only while `is_mine`: once another run has the key, the log there is that run's.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        key: str,
+        folder: Path,
+        names: tuple[str, ...],
+        is_mine: Callable[[], bool],
+    ) -> None:
+        self.backend, self.key, self.folder, self.names = backend, key, folder, names
+        self._is_mine = is_mine
+        self._sizes: dict[str, int] = {}
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._loop, daemon=True, name="mirror")
+
+    def start(self) -> None:
+        """Copy in the background until stopped."""
+        if not self.backend.local:
+            self._thread.start()
+
+    def stop(self, *, last: bool) -> None:
+        """End the background thread; then copy once more if asked for."""
+        self._end.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        if last and not self.backend.local:
+            self.copy()
+
+    def copy(self) -> None:
+        """Copy what has grown since; a store that is away for a while costs only the picture."""
+        for name in self.names:
+            try:
+                data = (self.folder / name).read_bytes()
+                if self._sizes.get(name) != len(data) and self._is_mine():
+                    self.backend.replace(layout.work(self.key, name), data)
+                    self._sizes[name] = len(data)
+            except (OSError, StoreError):
+                continue
+
+    def _loop(self) -> None:
+        wait = min(1.0, UPLOAD_SECONDS)  # The first copy comes soon: a follower waits for it.
+        while not self._end.wait(wait):
+            self.copy()
+            wait = max(UPLOAD_SECONDS, sum(self._sizes.values()) / UPLOAD_BYTES_PER_SECOND)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -16,7 +16,7 @@ from artifacts_schema.kinds import kind_named
 from artifacts_schema.manifest import File, InputRef, Manifest
 from artifacts_schema.store import Store
 from artifacts_schema.store.backend import Backend
-from artifacts_schema.store.lineage import ancestors
+from artifacts_schema.store.store import ancestors
 from artifacts_schema.store.verify import checked_path
 
 if TYPE_CHECKING:
@@ -49,28 +49,30 @@ class Input:
                 where=store.url,
                 hint="run its recipe again",
             )
-        found = cls.of(store, manifest, reference.output, full_check=full_check)
-        if found.digest != reference.digest:
+        loaded = cls.from_manifest(store, manifest, reference.output, full_check=full_check)
+        if loaded.digest != reference.digest:
             raise InputError(
                 f"'{reference.output}' of {reference.stage} {short(reference.key)} has digest "
-                f"{short(found.digest)}, the run expects {short(reference.digest)}",
-                hint="plan again: the artifact was made anew",
+                f"{short(loaded.digest)}, the run expects {short(reference.digest)}",
+                hint="plan again: the artifact was made again",
             )
-        return found
+        return loaded
 
     @classmethod
-    def of(cls, store: Store, manifest: Manifest, output: str, *, full_check: bool = True) -> Input:
+    def from_manifest(
+        cls, store: Store, manifest: Manifest, output: str, *, full_check: bool = True
+    ) -> Input:
         """An output of a manifest at hand."""
-        found = manifest.output(output)
+        entry = manifest.output(output)
         return cls(
             backend=store.backend,
             folder=store.payload(manifest, output),
             stage=manifest.stage,
             key=manifest.key,
             output=output,
-            kind=found.kind,
-            digest=found.digest,
-            files=found.files,
+            kind=entry.kind,
+            digest=entry.digest,
+            files=entry.files,
             full_check=full_check,
         )
 
@@ -84,7 +86,7 @@ class Input:
         if own is None:
             return []
         parents = dict.fromkeys(edge.parent for edge in ancestors(store, own))
-        return [own, *(found for name in parents if (found := store.manifest(*name)) is not None)]
+        return [own, *(parent for name in parents if (parent := store.manifest(*name)) is not None)]
 
     @cached_property
     def _by_path(self) -> dict[str, File]:
@@ -130,7 +132,7 @@ class Input:
             raise InputError(
                 f"output '{self.output}' of {self.stage} {short(self.key)} has no file '{path}'"
             )
-        found = checked_path(
+        checked = checked_path(
             self.backend,
             f"{self.folder}/{path}",
             file,
@@ -138,7 +140,7 @@ class Input:
             owner=f"{self.stage} {self.key}",
         )
         self._checked.add(path)
-        return found
+        return checked
 
     def read_bytes(self, path: str) -> bytes:
         """A whole file."""
@@ -191,3 +193,20 @@ class Shard:
     def row_groups(self, columns: list[str] | None = None) -> Iterator[pa.Table]:
         """The table one row group at a time."""
         return self.input.row_groups(self.path, columns)
+
+
+REPAIR = "repair the source, or raise max_bad_share if this is expected"
+
+
+def check_bad_share(
+    bad: int, total: int, limit: float, samples: Sequence[str], where: str, hint: str = REPAIR
+) -> None:
+    """Raise InputError if more than `limit` of `total` records are bad; a few samples are shown."""
+    if total and bad / total > limit:
+        examples = "; ".join(sample[:200] for sample in samples[:3])
+        raise InputError(
+            f"{bad:,} of {total:,} records are bad "
+            f"({bad / total:.1%}, allowed {limit:.1%}): {examples}",
+            where=where,
+            hint=hint,
+        )

@@ -1,27 +1,78 @@
-"""What a stage writes, the same calls in a shard's worker and in the stage's own process."""
+"""What a stage writes: tables and files, in a shard's worker, in its own process, or as an interim
+artifact while it runs.
+
+Tables are Parquet with zstd, the same bytes for the same rows. An interim artifact is a checkpoint
+that is to be kept long before the end. Its key follows from the run's key and how far the run was,
+so a run that reaches the point a second time (after a kill) finds it made. It is announced in the
+run's index before a byte of it is written; see `artifacts_schema.store.commit`.
+"""
 
 from __future__ import annotations
 
 import json
 import secrets
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Self
 
+from artifacts_schema.identity import interim_key
 from artifacts_schema.kinds import kind_named
-from artifacts_schema.manifest import File
+from artifacts_schema.manifest import File, Interim, InterimOf, Manifest
+from artifacts_schema.store import Store
 from artifacts_schema.store.backend import Backend, HashingWriter
 from artifacts_schema.store.cache import download
-from artifacts_schema.store.commit import Attempt
-from artifacts_schema.store.points import reached
-from artifacts_schema.store.work import local_work
-from stages.engine.tables import TableWriter
+from artifacts_schema.store.commit import (
+    Attempt,
+    announce_interim,
+    commit,
+    committed_interims,
+    withdraw_interims,
+)
+from artifacts_schema.store.failpoints import hit_failpoint
+from artifacts_schema.store.lease import local_work
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+ROW_GROUP = 8_192
+"""Rows of a row group: bounds what a reader of text holds in memory."""
+
+
+class TableWriter:
+    """Writes batches of one table into an open file; checks the schema against the kind."""
+
+    def __init__(
+        self, file: IO[bytes] | Any, schema: pa.Schema, *, kind: str | None, path: str
+    ) -> None:
+        import pyarrow.parquet as pq
+
+        if kind is not None:
+            table = kind_named(kind).table_for(path)
+            if table is None:
+                raise ValueError(f"kind '{kind}' has no table at '{path}'")
+            table.check(schema, where=path)
+        self.schema, self.rows = schema, 0
+        self._writer = pq.ParquetWriter(file, schema, compression="zstd", version="2.6")
+
+    def write(self, table: pa.Table) -> None:
+        """Append rows."""
+        self._writer.write_table(table.cast(self.schema), row_group_size=ROW_GROUP)
+        self.rows += table.num_rows
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Write the footer; after an error nothing more is written, now or by the collector."""
+        try:
+            if kind is None:
+                self._writer.close()
+        finally:
+            self._writer.is_open = False
 
 
 class Writers(ABC):
@@ -166,7 +217,7 @@ class ShardOutput(Writers):
             yield writer
         file = File(path=path, bytes=writer.bytes, sha256=writer.sha256)
         self.written.append(Written(output, file, place))
-        reached("shard written")
+        hit_failpoint("shard written")
 
 
 @dataclass(frozen=True)
@@ -178,7 +229,7 @@ class LeftFile:
     written: Written
 
     def path(self) -> Path:
-        """Where it lies on this machine; of a remote store a copy, made on the first call."""
+        """Its path on this machine; for a remote store a copy, made on the first call."""
         place = self.written.place
         if self.backend.local:
             return self.backend.local_path(place)
@@ -230,12 +281,85 @@ def record_of(value: dict[str, Any], written: list[Written], code: str) -> bytes
     ).encode()
 
 
-__all__ = [
-    "AttemptWriters",
-    "LeftFile",
-    "ShardOutput",
-    "ShardResult",
-    "Writers",
-    "Written",
-    "record_of",
-]
+@dataclass(frozen=True)
+class Milestone:
+    """How far a run is when it commits: by its own count, and as people read it (`1.6M`)."""
+
+    at: int
+    label: str
+
+
+@dataclass(frozen=True)
+class Interims:
+    """The interim artifacts of one run of a stage."""
+
+    store: Store
+    stage: str
+    run: str
+    """Key of the run."""
+    kinds: Mapping[str, str]
+    """Of the stage's outputs."""
+    build_manifest: Callable[..., Manifest]
+    check: Callable[[], None]
+    """Raises LeaseLost once another run has the key."""
+
+    @property
+    def committed(self) -> tuple[Interim, ...]:
+        """In order, with those that earlier processes of this run committed."""
+        return tuple(committed_interims(self.store.backend, self.run))
+
+    def withdraw(self, after: int) -> None:
+        """Remove those behind `after` from the index; the artifacts stay until collected."""
+        self.check()
+        withdraw_interims(self.store.backend, self.run, after=after)
+
+    @contextmanager
+    def writing(
+        self,
+        at: Milestone,
+        outputs: Sequence[str],
+        *,
+        history: Sequence[Any],
+        layout: Mapping[str, Any],
+        counts: Mapping[str, int | float],
+    ) -> Iterator[AttemptWriters]:
+        """Writers for these outputs; the artifact is committed when the block ends without error.
+
+        ValueError for an output that the stage does not declare.
+        """
+        unknown = [name for name in outputs if name not in self.kinds]
+        if unknown:
+            raise ValueError(f"{self.stage} declares no output '{unknown[0]}'")
+        backend = self.store.backend
+        entry = Interim(at=at.at, label=at.label, key=interim_key(self.run, at.at, history))
+        self.check()
+        announce_interim(backend, self.run, entry)
+        kinds = {name: self.kinds[name] for name in outputs}
+        attempt = Attempt(backend, self.stage, entry.key, kinds)
+        started = time.monotonic()
+        try:
+            yield AttemptWriters(attempt)
+            self.check()
+            manifest = self.build_manifest(
+                attempt,
+                key=entry.key,
+                layout=dict(layout),
+                counts=dict(sorted(counts.items())),
+                telemetry={
+                    "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+                    "seconds": round(time.monotonic() - started, 3),
+                },
+                interim_of=InterimOf(
+                    run=self.run, at=entry.at, label=entry.label, history=tuple(history)
+                ),
+            )
+            committed = commit(self.store, manifest)
+        except BaseException:
+            attempt.discard()
+            raise
+        if committed.attempt != attempt.name:
+            attempt.discard()
+        self.check()
+        digests = {name: output.digest for name, output in committed.outputs.items()}
+        announce_interim(backend, self.run, entry.model_copy(update={"outputs": digests}))
+        hit_failpoint("interim listed")

@@ -1,4 +1,10 @@
-"""What a stage's room contributes to a report.
+"""Figures in plain form: what is to be seen, not how it is drawn.
+
+A page names its numbers and their meaning; a terminal, an HTML report or a notebook draws them.
+Every plot can be written as a table, so no figure hides its data. Texts may come from
+documents: the code that draws them escapes them.
+
+What a stage's room contributes to a report.
 
 A room may hold `page.py` with `page(artifact) -> list[Figure]`: what its artifact holds, and
 `summary(artifact) -> list[Figure]`: the few figures worth a glance when a run ends. Both read
@@ -13,13 +19,262 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
-from typing import cast
+from typing import Literal, cast
 
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
-from stages.engine.figures import Figure
 from stages.engine.inputs import Input
 from stages.engine.protocol import Stage
+
+Cell = str | int | float | None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a figure: its heading, how its cells are shown, and to which side they align."""
+
+    heading: str
+    format: str = ""
+    align: Literal["left", "right"] = "left"
+
+    def show(self, cell: Cell) -> str:
+        """A cell as text; nothing for None. A text in a column of numbers is shown as it is."""
+        if cell is None:
+            return ""
+        return cell if isinstance(cell, str) else format(cell, self.format)
+
+
+def number(heading: str, format: str = ",") -> Column:
+    """A column of numbers, aligned right."""
+    return Column(heading, format, "right")
+
+
+@dataclass(frozen=True)
+class TableFigure:
+    """A table with a title; cells are values, not text. `note` is a sentence on how to read it."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class TextFigure:
+    """A short text with a title, such as a generated sample or a path."""
+
+    title: str
+    text: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What an axis shows: its label with the unit, its scale, and the format of its numbers."""
+
+    label: str
+    scale: Literal["linear", "log"] = "linear"
+    format: str = ",.4g"
+
+
+@dataclass(frozen=True)
+class Series:
+    """Points of one name; None in `y` is a gap. A `faint` one stays behind the others."""
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float | None, ...]
+    faint: bool = False
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Something that happened at `x`: a phase begins, a batch was skipped, a run was resumed."""
+
+    x: float
+    label: str
+
+
+@dataclass(frozen=True)
+class CurveFigure:
+    """Curves over one axis, with events marked."""
+
+    title: str
+    x: Axis
+    y: Axis
+    series: tuple[Series, ...]
+    marks: tuple[Mark, ...] = ()
+    note: str = ""
+
+    def table(self) -> TableFigure:
+        """One row for each x, one column for each curve."""
+        points = sorted({x for series in self.series for x in series.x})
+        values = [dict(zip(series.x, series.y, strict=True)) for series in self.series]
+        columns = (number(self.x.label, self.x.format), *_numbers(self.series, self.y.format))
+        rows = tuple((x, *(value.get(x) for value in values)) for x in points)
+        return TableFigure(self.title, columns, rows, self.note)
+
+
+@dataclass(frozen=True)
+class Bars:
+    """One value for each label of a bar figure."""
+
+    name: str
+    values: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class BarFigure:
+    """Horizontal bars by label; several series are grouped, or stacked."""
+
+    title: str
+    labels: tuple[str, ...]
+    value: Axis
+    series: tuple[Bars, ...]
+    stacked: bool = False
+    label: str = ""
+    note: str = ""
+
+    def table(self) -> TableFigure:
+        """One row for each label, one column for each series."""
+        columns = (Column(self.label), *_numbers(self.series, self.value.format))
+        values = (series.values for series in self.series)
+        rows = tuple(zip(self.labels, *values, strict=True))
+        return TableFigure(self.title, columns, rows, self.note)
+
+
+@dataclass(frozen=True)
+class HistogramFigure:
+    """Counts between edges ([bins + 1]); several series are drawn over each other."""
+
+    title: str
+    value: Axis
+    edges: tuple[float, ...]
+    series: tuple[Bars, ...]
+    count: str = "documents"
+    note: str = ""
+
+    def table(self) -> TableFigure:
+        """One row for each bin: from, to, counts."""
+        columns = (
+            number(f"{self.value.label} from", self.value.format),
+            number("to", self.value.format),
+            *_numbers(self.series, ","),
+        )
+        values = (series.values for series in self.series)
+        rows = tuple(zip(self.edges[:-1], self.edges[1:], *values, strict=True))
+        return TableFigure(self.title, columns, rows, self.note)
+
+
+@dataclass(frozen=True)
+class MatrixFigure:
+    """A matrix of numbers with named rows and columns ([rows][columns]); None is an empty cell."""
+
+    title: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    values: tuple[tuple[float | None, ...], ...]
+    format: str = ","
+    note: str = ""
+
+    def table(self) -> TableFigure:
+        """The same numbers as a table."""
+        columns = (Column(""), *(number(name, self.format) for name in self.columns))
+        rows = tuple((name, *cells) for name, cells in zip(self.rows, self.values, strict=True))
+        return TableFigure(self.title, columns, rows, self.note)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A measured value with its interval, and what chance or a baseline would give."""
+
+    name: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+    baseline: float | None = None
+    count: int | None = None
+
+
+@dataclass(frozen=True)
+class IntervalFigure:
+    """Estimates below each other, each with its interval; `note` says which interval it is."""
+
+    title: str
+    value: Axis
+    estimates: tuple[Estimate, ...]
+    note: str = ""
+
+    def table(self) -> TableFigure:
+        """One row for each estimate."""
+        form = self.value.format
+        columns = (
+            Column(""),
+            number(self.value.label, form),
+            number("from", form),
+            number("to", form),
+            number("baseline", form),
+            number("n"),
+        )
+        rows = tuple((e.name, e.value, e.low, e.high, e.baseline, e.count) for e in self.estimates)
+        return TableFigure(self.title, columns, rows, self.note)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """An excerpt of a document: under which verdict it stands, whose it is, what is known of it."""
+
+    group: str
+    heading: str
+    text: str
+    facts: tuple[tuple[str, Cell], ...] = ()
+
+
+@dataclass(frozen=True)
+class SamplesFigure:
+    """Samples, grouped by verdict, reason or form."""
+
+    title: str
+    samples: tuple[Sample, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A stretch of text; `differs` where the other side has something else."""
+
+    text: str
+    differs: bool = False
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two texts side by side, their differences marked."""
+
+    heading: str
+    left_heading: str
+    right_heading: str
+    left: tuple[Part, ...]
+    right: tuple[Part, ...]
+    facts: tuple[tuple[str, Cell], ...] = ()
+
+
+@dataclass(frozen=True)
+class PairsFigure:
+    """Pairs of texts, such as near-duplicates."""
+
+    title: str
+    pairs: tuple[Pair, ...]
+    note: str = ""
+
+
+Plot = CurveFigure | BarFigure | HistogramFigure | MatrixFigure | IntervalFigure
+Figure = TableFigure | TextFigure | Plot | SamplesFigure | PairsFigure
+
+
+def _numbers(series: Sequence[Series] | Sequence[Bars], format: str) -> tuple[Column, ...]:
+    return tuple(number(one.name, format) for one in series)
+
 
 PAGE_FILE = "page.py"
 
@@ -33,24 +288,24 @@ class Artifact:
 
     def output(self, name: str) -> Input:
         """One of its outputs, readable like a stage's input."""
-        return Input.of(self.store, self.manifest, name, full_check=False)
+        return Input.from_manifest(self.store, self.manifest, name, full_check=False)
 
     def input(self, role: str) -> list[Input]:
         """What was given to a role; InputError if one was collected since."""
-        given = self.manifest.inputs.get(role, ())
-        return [Input.load(self.store, reference, full_check=False) for reference in given]
+        references = self.manifest.inputs.get(role, ())
+        return [Input.load(self.store, reference, full_check=False) for reference in references]
 
     def place(self, output: str) -> str:
         """Path or URL of an output's folder, for people."""
         return self.store.backend.full(self.store.payload(self.manifest, output))
 
 
-def summary_of(stage: type[Stage], artifact: Artifact) -> Sequence[Figure]:
+def make_summary(stage: type[Stage], artifact: Artifact) -> Sequence[Figure]:
     """The few figures of a stage's `page.py` for the end of a run; none if it has none."""
     return _figures(stage, "summary", artifact)
 
 
-def page_of(stage: type[Stage], artifact: Artifact) -> Sequence[Figure]:
+def make_page(stage: type[Stage], artifact: Artifact) -> Sequence[Figure]:
     """All figures of a stage's `page.py`; none if its room has no page."""
     return _figures(stage, "page", artifact)
 

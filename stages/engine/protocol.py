@@ -1,21 +1,28 @@
-"""What a stage is: a program that makes one artifact of given ones."""
+"""What a stage is, what it will read when a plan is made, and the registry of stages.
+
+Stages are Ingot's own and anybody's, found by the entry point group `ingot.stages`.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from artifacts_schema import config as settings
+from artifacts_schema.config import did_you_mean
+from artifacts_schema.errors import IngotError, InputError, UsageError
 from artifacts_schema.kinds import kind_named
 from artifacts_schema.manifest import Reproducible
 
 if TYPE_CHECKING:
+    from artifacts_schema.manifest import Manifest
     from stages.engine.context import Context
     from stages.engine.inputs import Input
-    from stages.engine.interim import Milestone
-    from stages.engine.upstream import Inputs
+    from stages.engine.outputs import Milestone
 
 
 @dataclass(frozen=True)
@@ -79,13 +86,18 @@ class Stage(ABC):
         Called whenever a plan is made, for each step that would run; the plan adds the step's name.
         `config` is the stage's own, `inputs` maps each role to what it will read. It must be cheap:
         it reads configs and manifests, no payload, and imports nothing heavy. May return notes,
-        which the plan shows beside the step.
+        which the plan shows with the step.
         """
         return None
 
     @classmethod
     def sources(cls, config: Any, inputs: Inputs) -> frozenset[str] | None:
         """Names of the sources that its outputs can hold, for plan checks; None: not known."""
+        return None
+
+    @classmethod
+    def columns(cls, config: Any, inputs: Inputs) -> Mapping[str, str] | None:
+        """The columns of measurements that its outputs have, with their types; None: not known."""
         return None
 
     @classmethod
@@ -104,3 +116,123 @@ class Stage(ABC):
     @abstractmethod
     def run(self, context: Context) -> None:
         """Make the outputs."""
+
+
+Inputs = Mapping[str, Sequence["Upstream"]]
+"""What a step reads, by role, in order."""
+
+
+def _no_inputs() -> Inputs:
+    return {}
+
+
+@dataclass(frozen=True, eq=False)
+class Upstream:
+    """One output given to a role.
+
+    `name` is the step, snapshot or artifact, for messages. `stage` and its parsed `config` are
+    those of the producer, None for snapshots and for stages that are not installed. `manifest` is
+    that of the artifact where it exists already; None where the producer has yet to run.
+    """
+
+    name: str
+    kind: str
+    output: str
+    stage: type[Stage] | None = None
+    config: Any = None
+    manifest: Manifest | None = None
+    read_inputs: Callable[[], Inputs] = _no_inputs
+
+    @cached_property
+    def inputs(self) -> Inputs:
+        """What the producer reads itself, by role; read from the store on first use."""
+        return self.read_inputs()
+
+    @cached_property
+    def sources(self) -> frozenset[str] | None:
+        """Names of the sources that its documents or sequences can come from; None: not known."""
+        if self.stage is None or self.config is None:
+            return None
+        return self.stage.sources(self.config, self.inputs)
+
+    @cached_property
+    def columns(self) -> Mapping[str, str] | None:
+        """Columns of measurements that it has, with their types; None: not known."""
+        if self.stage is None or self.config is None:
+            return None
+        return self.stage.columns(self.config, self.inputs)
+
+
+def check_all(*checks: Callable[[], object]) -> None:
+    """Make every check; one UsageError reports all problems.
+
+    InputError counts as well: a plan cannot be run with such inputs.
+    """
+    problems: list[IngotError] = []
+    for check in checks:
+        try:
+            check()
+        except (UsageError, InputError) as error:
+            problems.append(error)
+    if len(problems) == 1:
+        raise UsageError(problems[0].what, where=problems[0].where, hint=problems[0].hint)
+    if problems:
+        raise UsageError("; ".join(str(problem) for problem in problems))
+
+
+def source_names(inputs: Sequence[Upstream]) -> frozenset[str] | None:
+    """The sources of several outputs together; None if those of any are not known."""
+    names: set[str] = set()
+    for one in inputs:
+        if one.sources is None:
+            return None
+        names |= one.sources
+    return frozenset(names)
+
+
+GROUP = "ingot.stages"
+_registered: dict[str, type[Stage]] = {}
+
+
+def register(stage: type[Stage]) -> type[Stage]:
+    """Register a stage in this process only, in addition to the installed ones."""
+    _registered[stage.name] = stage
+    return stage
+
+
+def stage_names() -> list[str]:
+    """Names of all known stages, sorted; imports none of them."""
+    return sorted({*_installed(), *_registered})
+
+
+def stage_named(name: str) -> type[Stage]:
+    """The stage called `name`. UsageError if there is none, or if it does not import."""
+    if name in _registered:
+        return _registered[name]
+    if name not in _installed():
+        raise UsageError(f"no stage '{name}'{did_you_mean(name, stage_names())}")
+    return _load(name)
+
+
+def all_stages() -> dict[str, type[Stage]]:
+    """All known stages by name."""
+    return {name: stage_named(name) for name in stage_names()}
+
+
+@cache
+def _installed() -> dict[str, str]:
+    return {point.name: point.value for point in entry_points(group=GROUP)}
+
+
+@cache
+def _load(name: str) -> type[Stage]:
+    point = next(point for point in entry_points(group=GROUP) if point.name == name)
+    try:
+        stage = point.load()
+    except Exception as error:
+        raise UsageError(
+            f"stage '{name}' does not import: {error}", where=point.value, hint="check its package"
+        ) from error
+    if not (isinstance(stage, type) and issubclass(stage, Stage) and stage.name == name):
+        raise UsageError(f"entry point '{name}' is not a Stage of that name", where=point.value)
+    return stage

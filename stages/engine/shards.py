@@ -22,10 +22,10 @@ from typing import Any, Protocol
 from artifacts_schema.errors import IngotError, Stopped
 from artifacts_schema.store import layout
 from artifacts_schema.store.backend import Backend
-from artifacts_schema.store.points import reached
+from artifacts_schema.store.failpoints import hit_failpoint
 from stages.engine.outputs import ShardOutput, ShardResult, Written, record_of
 from stages.engine.transfers import Relay
-from stages.engine.workers import Death, Pool, Workers
+from stages.engine.workers import Pool, WorkerCrash, Workers
 
 SILENT_TRIES = 3
 """Workers that may be ended at one shard because they did nothing."""
@@ -52,9 +52,9 @@ class ShardMap:
     stopping: Callable[[], bool]
     progress: Callable[[int, int], None]
     check_lease: Callable[[], None]
-    on_death: Callable[[Death], Mapping[str, Any] | None] | None = None
+    on_death: Callable[[WorkerCrash], Mapping[str, Any] | None] | None = None
     pool: Callable[[int], Pool] | None = None
-    """Gives at most so many workers; None: processes of this machine."""
+    """Makes a pool of at most so many workers; None: processes of this machine."""
     on_silent: Callable[[int, str, float], None] = lambda process, item, seconds: None
     """Told of a process of this machine that does nothing: its id, the shard, and for how long."""
     silent_limit: float | None = None
@@ -114,7 +114,7 @@ class ShardMap:
                     self._record(name, value, done, total)
                 self._check_stop(done, total)
                 made, deaths = workers.wait(0.5 if waiting or workers.busy else 0)
-                workers.mark_alive(fetches.pass_on())
+                workers.mark_alive(fetches.forward())
                 for death in deaths:
                     while made:
                         self._record(*made.pop(), done, total)
@@ -131,11 +131,11 @@ class ShardMap:
         return Workers(most, fetches.sender, on_silent=self.on_silent, silent_limit=limit)
 
     def _after(
-        self, death: Death, again: bool, done: dict[str, Any], total: int
+        self, death: WorkerCrash, again: bool, done: dict[str, Any], total: int
     ) -> Mapping[str, Any]:
-        """What the dead worker's item and all later ones are given; IngotError to give up.
+        """Arguments that change for the crashed worker's item and later ones; IngotError to fail.
 
-        `again` says whether the item may be tried once more though nobody knows why it died.
+        `again` says whether the item may be retried though the cause of the crash is unknown.
         """
         self._check_stop(done, total)  # Who ends a group of processes ends the workers as well.
         changed = self.on_death(death) if self.on_death is not None else None
@@ -148,7 +148,7 @@ class ShardMap:
                 f"several workers were lost at this shard of map '{self.name}', the last was "
                 f"{death.worker}",
                 where=f"shard {death.item}",
-                hint="what ended them stands in their own logs; finished shards are kept; run "
+                hint="see the workers' own logs; finished shards are kept; run "
                 "again, with more memory a worker (--memory-limit) if that was short",
             )
         if death.silent is not None:
@@ -175,7 +175,7 @@ class ShardMap:
         self.check_lease()
         record = record_of(*made, self.code)
         self.backend.replace(self._path(name), record)
-        reached("shard recorded")
+        hit_failpoint("shard recorded")
         done[name] = json.loads(record)
         self.progress(len(done), total)
 
@@ -186,7 +186,7 @@ class ShardMap:
         paths = {self._path(name): name for name in ids}
         begun = layout.work(self.key, "done", self.name)
         recorded = {f"{begun}/{name}" for name in self.backend.files(begun)} & paths.keys()
-        found = {}
+        records = {}
         for path, raw in self.backend.read_many(sorted(recorded)).items():
             try:
                 record = json.loads(raw)
@@ -196,8 +196,8 @@ class ShardMap:
                 continue
             files = [Written.from_plain(item) for item in record["files"]]
             if all(there.get(item.place) == item.file.bytes for item in files):
-                found[paths[path]] = record
-        return found
+                records[paths[path]] = record
+        return records
 
     def _check_stop(self, done: dict[str, Any], total: int) -> None:
         if self.stopping():

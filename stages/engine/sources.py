@@ -1,20 +1,87 @@
-"""Files from outside, as a snapshot pins them: name, size, checksum, and where they lie today."""
+"""Files from outside, as a snapshot pins them: name, size, checksum, and where they are now.
+
+The store remembers checksums and ETags of such files, so that planning again is quick: one JSON
+file, `[file_state, sha256]` by path, `[bytes, etag, asked]` by URL. It is safe to remove.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 
-from artifacts_schema.errors import InputError
+from artifacts_schema.errors import InputError, StoreError
 from artifacts_schema.files import file_state, open_regular
-from artifacts_schema.store import Store
+from artifacts_schema.store import Store, layout
 from stages.engine.inputs import Input
-from stages.engine.urls import is_url
+from stages.engine.remote import Identity, is_url
+
+FRESH_SECONDS = 600.0
+"""How long a server's answer is reused, since a plan may need many files."""
+
+
+class KnownFiles:
+    """The memory, as it was when it was loaded; `save` writes what was noted since."""
+
+    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+        self._store, self._clock, self._changed = store, clock, False
+        try:
+            known = json.loads(store.backend.read(layout.checksums()))
+        except (FileNotFoundError, ValueError):
+            known = {}  # A lost or broken memory starts empty.
+        self._known: dict[str, Any] = known if isinstance(known, dict) else {}
+
+    def sha256(self, path: str, status: os.stat_result) -> str | None:
+        """The checksum of a local file that is unchanged since (see `file_state`)."""
+        match self._known.get(path):
+            case [list(state), str(sha256)] if state == list(file_state(status)):
+                return sha256
+        return None
+
+    def note_sha256(self, path: str, status: os.stat_result, sha256: str) -> None:
+        """Remember a checksum, with the file's status from before it was read."""
+        self._known[path] = [list(file_state(status)), sha256]
+        self._changed = True
+
+    def identity(self, url: str) -> Identity | None:
+        """What a server said of a URL within the last FRESH_SECONDS."""
+        match self._known.get(url):
+            case [int(size), str(etag), float(asked)]:
+                if 0 <= self._clock() - asked < FRESH_SECONDS:
+                    return Identity(size, etag)
+        return None
+
+    def note_identity(self, url: str, identity: Identity) -> None:
+        """Remember what a server said now."""
+        self._known[url] = [identity.bytes, identity.etag, float(self._clock())]
+        self._changed = True
+
+    def forget(self, path: str) -> None:
+        """Remember nothing of a path or URL."""
+        self._changed |= self._known.pop(path, None) is not None
+
+    def save(self) -> None:
+        """Write the memory, if anything was noted."""
+        if self._changed:
+            raw = json.dumps(self._known, sort_keys=True).encode()
+            self._store.backend.replace(layout.checksums(), raw)
+
+
+def forget_url(store: Store, url: str) -> None:
+    """Have the next plan ask the server again: the file behind `url` changed while it was read."""
+    with suppress(StoreError, OSError):  # A stage that may not write there has lost only time.
+        known = KnownFiles(store)
+        known.forget(url)
+        known.save()
+
 
 _checked: set[tuple[object, ...]] = set()
-"""Files that this process has hashed: a worker opens one file anew for each of its parts."""
+"""Files that this process has hashed: a worker opens one file again for each of its parts."""
 _AGAIN = "plan again to take the changed file as a new snapshot"
 
 
@@ -22,7 +89,7 @@ _AGAIN = "plan again to take the changed file as a new snapshot"
 class SourceFile:
     """One file of a snapshot. Picklable; opens nothing until asked.
 
-    `sha256` is known of files of this machine, and of those behind a URL whose server tells it;
+    `sha256` is known of files of this machine, and of those behind a URL whose server sends it;
     of others the `etag`.
     """
 
@@ -47,7 +114,6 @@ class SourceFile:
 
     def _open_copy(self, url: str) -> BinaryIO:
         from stages.engine.fetch import open_copy
-        from stages.engine.known_files import forget
         from stages.engine.remote import Identity, SourceChanged
 
         pinned = Identity(self.bytes, self.etag or "", self.sha256)
@@ -57,7 +123,7 @@ class SourceFile:
         try:
             file = open_copy(url, pinned, name=self.name, check=check)
         except SourceChanged:
-            forget(_store(self.snapshot), url)
+            forget_url(_store(self.snapshot), url)
             raise
         _checked.add(checked)
         return file
@@ -77,7 +143,7 @@ class SourceFile:
             raise InputError(
                 "a file of the snapshot is missing",
                 where=path,
-                hint="restore it, or run `ingot snapshot add` where it lies now",
+                hint="restore it, or run `ingot snapshot add` where it is now",
             ) from None
         except PermissionError:
             raise InputError("permission denied", where=path, hint="make it readable") from None
@@ -104,8 +170,8 @@ class SourceFile:
 
 def source_files(snapshot: Input) -> list[SourceFile]:
     """The files of a snapshot, sorted by name; ids are their ordinals, "00000" onwards."""
-    listed = _listing(snapshot)["files"]
-    if not listed:
+    files = _listing(snapshot)["files"]
+    if not files:
         raise InputError(
             f"snapshot '{snapshot_name(snapshot)}' is empty", hint="check its patterns"
         )
@@ -122,7 +188,7 @@ def source_files(snapshot: Input) -> list[SourceFile]:
             if snapshot.has(f"files/{file['name']}")
             else _place(file["name"], locations),
         )
-        for number, file in enumerate(sorted(listed, key=lambda file: file["name"]))
+        for number, file in enumerate(sorted(files, key=lambda file: file["name"]))
     ]
 
 
@@ -142,7 +208,7 @@ def _store(snapshot: Input) -> Store:
 def _place(name: str, locations: dict[str, str]) -> str:
     if name not in locations:
         raise InputError(
-            f"nobody told this store where '{name}' lies",
+            f"this store does not know where '{name}' is",
             hint="run `ingot snapshot add` on the folder, or plan the recipe again",
         )
     return locations[name]

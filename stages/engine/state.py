@@ -1,8 +1,8 @@
 """What a stage keeps for itself between kills: on this machine, and in a remote store as well.
 
 A stage works in a local folder. On a remote store it publishes there what another machine would
-need to go on: named sets of files, each with a list of sizes and checksums that is written last. A
-set without its list, or with bytes that differ from it, is never taken.
+need to continue: named sets of files, each with a list of sizes and checksums that is written last.
+A set without its list, or with bytes that differ from it, is never used.
 
 Every holder of the run's lease has a folder and published sets of its own. So one that was silent,
 was succeeded and wakes up cannot write into what its successor reads. The successor takes over from
@@ -21,15 +21,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from artifacts_schema.errors import CorruptArtifact, StoreError
-from artifacts_schema.files import exists, names_in
+from artifacts_schema.files import exists, list_names
 from artifacts_schema.manifest import File
 from artifacts_schema.store import layout
 from artifacts_schema.store.backend import Backend, fsync_folder
 from artifacts_schema.store.cache import download
-from artifacts_schema.store.lease import Lease, is_over
-from artifacts_schema.store.points import reached
-from artifacts_schema.store.refusals import explained
-from artifacts_schema.store.work import local_work
+from artifacts_schema.store.failpoints import hit_failpoint
+from artifacts_schema.store.lease import Lease, is_over, local_work
+from artifacts_schema.store.storage_errors import translate_errors
 
 _BLOCK = 16 << 20
 
@@ -51,8 +50,8 @@ def open_state(
     """
     root = local_work(backend, lease.key, "state")
     own = root / code / lease.holder
-    with explained(str(own)):
-        before = _newest_whole(root / code, lease.holder)
+    with translate_errors(str(own)):
+        before = _newest_complete(root / code, lease.holder)
         accept = accept and (before is None or not _holds_anything(before))
         other = _newest_other(root, code) if accept else None
         if other is not None:
@@ -60,16 +59,16 @@ def open_state(
         elif before is not None:
             _take_over(backend, lease.key, before, own)
         own.mkdir(parents=True, exist_ok=True)
-        published = _Published.of(backend, lease, code)
+        published = _Published.newest(backend, lease, code)
         from_code = other.parent.name if other is not None else None
         if accept and not published.sets:
             from_code = published.take_newest_other() or from_code
         if from_code is not None:
-            log.warning("going on from the work of another program: code %s → %s", from_code, code)
-            noted = json.dumps([*accepted(own), {"from": from_code, "to": code}])
-            (own / ACCEPTED).write_text(noted, encoding="utf-8")
+            log.warning("continuing the work of another program: code %s → %s", from_code, code)
+            changes = json.dumps([*accepted_changes(own), {"from": from_code, "to": code}])
+            (own / ACCEPTED).write_text(changes, encoding="utf-8")
         published.note()
-        reached("state taken over")
+        hit_failpoint("state taken over")
         (own / WHOLE).touch()
         fsync_folder(own)
         _remove_predecessors(own, other)
@@ -77,7 +76,7 @@ def open_state(
     return State(backend, lease.key, place, own, log, published.sets, lease.check)
 
 
-def accepted(folder: Path) -> list[dict[str, str]]:
+def accepted_changes(folder: Path) -> list[dict[str, str]]:
     """The changes of program that the work in a state's folder went through: `from`, `to`."""
     try:
         return list(json.loads((folder / ACCEPTED).read_text(encoding="utf-8")))
@@ -86,14 +85,14 @@ def accepted(folder: Path) -> list[dict[str, str]]:
 
 
 def _never_lost(*, ask: bool = True) -> None:
-    """The check of a state that nobody can take over."""
+    """The check of a state that no other run can take over."""
 
 
 @dataclass(frozen=True)
 class State:
     """The folder of one holder of a run's lease, and the sets that it published.
 
-    On a local store there is nothing to publish: the folder lies in the store.
+    On a local store there is nothing to publish: the folder is in the store.
     """
 
     backend: Backend
@@ -108,11 +107,11 @@ class State:
     """Raises LeaseLost once another run has taken the key over; see `Lease.check`."""
 
     def publish(self, name: str, *paths: Path) -> bool:
-        """Keep files, and folders with all in them, as the set `name`; False if it could not be.
+        """Keep files, and folders with all in them, as the set `name`; False if that failed.
 
-        They lie below `folder`; what the set held before goes. A store that cannot be reached is a
-        warning: the next set may do better, and the work goes on from what lies here. Raises
-        LeaseLost once another run has taken the key over.
+        They are below `folder`; earlier files of the set are removed. A store that cannot be
+        reached is a warning: the next set may succeed, and the work continues with the local
+        files. Raises LeaseLost once another run has taken the key over.
         """
         if self.backend.local:
             self.check()
@@ -122,11 +121,11 @@ class State:
             before = self.inherited.get(name)
             if before is None:
                 self._remove(self.place, name)
-            listed = [self._upload(name, path) for path in _files(paths)]
-            reached("state files published")
-            text = json.dumps([file.model_dump() for file in listed])
+            uploaded = [self._upload(name, path) for path in _files(paths)]
+            hit_failpoint("state files published")
+            text = json.dumps([file.model_dump() for file in uploaded])
             self.backend.replace(self._list(self.place, name), text.encode())
-            reached("state published")
+            hit_failpoint("state published")
             if before is not None:
                 self._remove(self.inherited.pop(name), name)
         except StoreError as error:
@@ -139,21 +138,21 @@ class State:
         if self.backend.local:
             return []
         places = {self.place, *self.inherited.values()}
-        standing = {place: self._lists(place) for place in places}
-        inherited = {name for name, place in self.inherited.items() if name in standing[place]}
-        return sorted(standing[self.place] | inherited)
+        lists = {place: self._lists(place) for place in places}
+        inherited = {name for name, place in self.inherited.items() if name in lists[place]}
+        return sorted(lists[self.place] | inherited)
 
     def fetch(self, name: str) -> bool:
         """Lay the files of the set `name` where they were published from; False if it is not whole.
 
-        Files that already lie there are replaced.
+        Existing files are replaced.
         """
         if name not in self.published():
             return False
         place = self.inherited.get(name, self.place)
         try:
-            listed = json.loads(self.backend.read(self._list(place, name)))
-            for plain in listed:
+            entries = json.loads(self.backend.read(self._list(place, name)))
+            for plain in entries:
                 file = File(**plain)
                 source = _path(self.key, place, name, file.path)
                 download(self.backend, source, file, self.folder / file.path)
@@ -191,10 +190,10 @@ class State:
 # Taking over on this machine ----------------------------------------------------------------------
 
 
-def _newest_whole(folder: Path, before: str | None = None) -> Path | None:
+def _newest_complete(folder: Path, before: str | None = None) -> Path | None:
     """The folder of the newest holder that had taken over whole, of those before `before`."""
-    found = [one for one in _folders(folder) if exists(one / WHOLE)]
-    earlier = [one for one in found if before is None or _is_earlier(one.name, before)]
+    whole = [one for one in _folders(folder) if exists(one / WHOLE)]
+    earlier = [one for one in whole if before is None or _is_earlier(one.name, before)]
     return max(earlier, default=None)
 
 
@@ -205,15 +204,15 @@ def _is_earlier(holder: str, than: str) -> bool:
 
 def _newest_other(root: Path, code: str) -> Path | None:
     """What the newest holder left of those that ran another program."""
-    found = (_newest_whole(one) for one in _folders(root) if one.name != code)
-    left = [one for one in found if one is not None and _holds_anything(one)]
+    newest = (_newest_complete(one) for one in _folders(root) if one.name != code)
+    left = [one for one in newest if one is not None and _holds_anything(one)]
     return max(left, key=lambda one: one.name, default=None)
 
 
 def _take_over(backend: Backend, key: str, source: Path, target: Path) -> None:
     """Move what a holder left, if it has ended for certain; else link or copy it.
 
-    A file that is read-only is linked: nobody writes into it again. Any other may be written by a
+    A file that is read-only is linked: it is never written again. Any other may be written by a
     holder that wakes up, so it is copied.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -227,7 +226,7 @@ def _take_over(backend: Backend, key: str, source: Path, target: Path) -> None:
 def _carry(source: Path, target: Path) -> None:
     """What vanishes meanwhile is left out: its owner may be awake."""
     target.mkdir(parents=True, exist_ok=True)
-    for name in names_in(source):
+    for name in list_names(source):
         path, copy = source / name, target / name
         if path.is_dir() and not path.is_symlink():
             _carry(path, copy)
@@ -256,14 +255,14 @@ def _remove_predecessors(own: Path, other: Path | None) -> None:
 
 
 def _holds_anything(folder: Path) -> bool:
-    return any(name not in (ACCEPTED, WHOLE) for name in names_in(folder))
+    return any(name not in (ACCEPTED, WHOLE) for name in list_names(folder))
 
 
 def _folders(folder: Path) -> list[Path]:
-    return [folder / name for name in names_in(folder) if (folder / name).is_dir()]
+    return [folder / name for name in list_names(folder) if (folder / name).is_dir()]
 
 
-def _walked(folder: Path) -> Iterator[Path]:
+def _walk_files(folder: Path) -> Iterator[Path]:
     """All files below a folder; OSError where one of its folders cannot be read."""
 
     def refuse(error: OSError) -> None:
@@ -281,7 +280,7 @@ class _Published:
     """What the predecessors of a lease's holder published; nothing on a local store.
 
     A note in the store, `<code>/<holder>.json`, names the sets that a holder took over: so the next
-    one finds them, and whatever a predecessor publishes after that counts for nobody.
+    one finds them, and whatever a predecessor publishes after that is ignored.
     """
 
     backend: Backend
@@ -293,14 +292,14 @@ class _Published:
     """Name → place (`<code>/<holder>`) of each whole set."""
 
     @classmethod
-    def of(cls, backend: Backend, lease: Lease, code: str) -> _Published:
+    def newest(cls, backend: Backend, lease: Lease, code: str) -> _Published:
         """Those of the newest holder of this `code`."""
-        found = cls(backend, lease, code)
+        published = cls(backend, lease, code)
         if not backend.local:
-            found.files = set(backend.files(layout.work(lease.key, "state")))
-            own = [one for one in found._holders() if found._is_predecessor(one)]
-            found.sets = found._sets_of(max(own)) if own else {}
-        return found
+            published.files = set(backend.files(layout.work(lease.key, "state")))
+            own = [one for one in published._holders() if published._is_predecessor(one)]
+            published.sets = published._sets_of(max(own)) if own else {}
+        return published
 
     def take_newest_other(self) -> str | None:
         """Take those of the newest holder that ran another program; its code, if there is one."""
@@ -345,5 +344,5 @@ def _path(key: str, *parts: str) -> str:
 
 
 def _files(paths: tuple[Path, ...]) -> list[Path]:
-    below = (_walked(path) if path.is_dir() else [path] for path in paths)
-    return sorted(file for found in below for file in found if file.is_file())
+    below = (_walk_files(path) if path.is_dir() else [path] for path in paths)
+    return sorted(file for group in below for file in group if file.is_file())

@@ -1,10 +1,17 @@
-"""Counting and measuring tables of any length for a page, in one pass and bounded memory."""
+"""Helpers of pages: counting tables in one pass and bounded memory, and showing documents.
+
+Which documents a page shows, how much of their text, and where two texts differ.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from os.path import commonprefix
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,17 +21,18 @@ from numpy.typing import NDArray
 
 from artifacts_schema.errors import InputError
 from artifacts_schema.manifest import Manifest
-from stages.engine.figures import (
+from stages.engine.inputs import Input
+from stages.engine.page import (
+    Artifact,
     Axis,
     BarFigure,
     Bars,
     Column,
     Figure,
     HistogramFigure,
+    Part,
     TableFigure,
 )
-from stages.engine.inputs import Input
-from stages.engine.page import Artifact
 
 SAMPLED_ROWS = 200_000
 """Rows that distributions are measured on; enough to place a quantile within 0.2 %."""
@@ -43,20 +51,20 @@ _PRIMARY = r"^\s*(?P<primary>[a-z]{2,3})(?:[-_.][\w.-]*)?\s*$"
 _HOST = r"^[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#]*@)?(?:www\.)?(?P<host>[^/?#:@\s]+)"
 
 
-def by_place(artifact: Artifact, role: str) -> list[Input | None]:
+def inputs_in_order(artifact: Artifact, role: str) -> list[Input | None]:
     """What was given to a role, in order; None for what was collected since."""
-    found: list[Input | None] = []
+    inputs: list[Input | None] = []
     for reference in artifact.manifest.inputs.get(role, ()):
         try:
-            found.append(Input.load(artifact.store, reference, full_check=False))
+            inputs.append(Input.load(artifact.store, reference, full_check=False))
         except InputError:
-            found.append(None)
-    return found
+            inputs.append(None)
+    return inputs
 
 
-def at_hand(artifact: Artifact, role: str) -> list[Input]:
+def available_inputs(artifact: Artifact, role: str) -> list[Input]:
     """What was given to a role, in order, without what was collected since."""
-    return [given for given in by_place(artifact, role) if given is not None]
+    return [source for source in inputs_in_order(artifact, role) if source is not None]
 
 
 def sampled_groups(
@@ -66,11 +74,11 @@ def sampled_groups(
 
     Rows of long tables lie in groups of equal size, so that about `most` rows are read.
     """
-    rows = sum(given.rows for given in inputs)
+    rows = sum(source.rows for source in inputs)
     step, number = max(1, math.ceil(rows / most)), 0
-    for given in inputs:
-        for path in given.paths("*.parquet"):
-            with given.open(path) as file:
+    for source in inputs:
+        for path in source.paths("*.parquet"):
+            with source.open(path) as file:
                 parquet = pq.ParquetFile(file)
                 for group in range(parquet.num_row_groups):
                     if number % step == 0:
@@ -78,7 +86,7 @@ def sampled_groups(
                     number += 1
 
 
-def cut_alike(*streams: Iterator[pa.Table]) -> Iterator[tuple[pa.Table, ...]]:
+def align_tables(*streams: Iterator[pa.Table]) -> Iterator[tuple[pa.Table, ...]]:
     """Tables of the same rows, cut into pieces differently: pieces of the same rows."""
     held: list[pa.Table] = [None] * len(streams)
     while True:
@@ -146,7 +154,7 @@ def bars(
     return [BarFigure(title, names, Axis(value, format=","), series, label=label, note=text)]
 
 
-def turned_away(manifest: Manifest, counted: str) -> list[Figure]:
+def rejection_figures(manifest: Manifest, counted: str) -> list[Figure]:
     """Why records went no further, by the manifest's account, and its samples of them."""
     account = manifest.conservation
     if account is None or not account.dropped:
@@ -176,7 +184,7 @@ class LogHistogram:
     )
 
     def add(self, values: NDArray[np.float64] | NDArray[np.int64]) -> None:
-        """Count numbers from 1 up; what lies between 0 and 1 counts as 1, NaN not at all."""
+        """Count numbers from 1 up; numbers between 0 and 1 count as 1, NaN is not counted."""
         known = values[~np.isnan(values)]
         positive = known[known > 0]
         self.zeros += len(known) - len(positive)
@@ -205,14 +213,14 @@ def log_histogram(
     used = np.flatnonzero(np.sum(list(filled.values()), axis=0))
     first, last = int(used[0]), int(used[-1]) + 1
     edges = tuple(float(10 ** (place / per_decade)) for place in range(first, last + 1))
-    shown = tuple(Bars(n, tuple(counts[first:last].tolist())) for n, counts in filled.items())
+    bars = tuple(Bars(n, tuple(counts[first:last].tolist())) for n, counts in filled.items())
     zeros = sum(one.zeros for one in series.values())
     text = sentences(note, f"{zeros:,} with 0 {unit} are not drawn." if zeros else "")
-    return [HistogramFigure(title, Axis(unit, "log", ",.0f"), edges, shown, count, text)]
+    return [HistogramFigure(title, Axis(unit, "log", ",.0f"), edges, bars, count, text)]
 
 
-def of_sample(measured: int, total: int, what: str = "documents") -> str:
-    """A sentence on how many rows were measured, where it was not all of them."""
+def sample_note(measured: int, total: int, what: str = "documents") -> str:
+    """A sentence on how many rows were measured; empty if it was all of them."""
     if measured >= total:
         return ""
     return f"Measured on {measured:,} of {total:,} {what}, taken evenly."
@@ -227,3 +235,139 @@ def numbers(column: pa.ChunkedArray) -> NDArray[np.float64]:
     """A column of numbers as float64, NaN for null."""
     values: NDArray[np.float64] = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
     return values
+
+
+EXCERPT = 800
+"""Characters of a sample."""
+
+SIDE = 1_200
+"""Characters of one side of a pair."""
+
+CONTEXT = 200
+"""Characters shown before the first difference."""
+
+_WORDS_COMPARED = 400
+"""Bound on what `SequenceMatcher`, quadratic in it, is given."""
+
+_UNSPACED = "\\u0e00-\\u0eff\\u1000-\\u109f\\u1780-\\u17ff\\u3040-\\u30ff\\u3400-\\u9fff"
+_WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+|[^\w\s]")
+"""A word, or one character of a script that is written without spaces."""
+
+Row = dict[str, Any]
+
+
+class LeastIds:
+    """The rows with the least ids of each group.
+
+    Ids are hashes, so this is an even choice among all rows, and the same each time.
+    """
+
+    def __init__(self, most: int, by: str = "doc_id") -> None:
+        self.most, self.by = most, by
+        self.groups: dict[str, list[Row]] = {}
+
+    def offer(self, group: str, rows: pa.Table) -> None:
+        """Consider rows for a group; the column `by` holds their ids."""
+        if not len(rows):
+            return
+        least = pc.select_k_unstable(rows, k=self.most, sort_keys=[(self.by, "ascending")])
+        held = [*self.groups.get(group, []), *rows.take(least).to_pylist()]
+        self.groups[group] = sorted(held, key=lambda row: row[self.by])[: self.most]
+
+
+def rows_by_id(
+    inputs: Sequence[Input], ids: Iterable[str], columns: Sequence[str]
+) -> dict[str, Row]:
+    """The rows of these doc_ids, as far as the tables hold them; only their row groups are read."""
+    wanted = pa.array(sorted(set(ids)), pa.string())
+    rows: dict[str, Row] = {}
+    for source in inputs:
+        for path in source.paths("*.parquet"):
+            if len(rows) == len(wanted):
+                return rows
+            with source.open(path) as file:
+                rows |= _matching_rows(pq.ParquetFile(file), wanted, columns)
+    return rows
+
+
+def _matching_rows(
+    parquet: pq.ParquetFile, wanted: pa.Array, columns: Sequence[str]
+) -> dict[str, Row]:
+    matches: dict[str, Row] = {}
+    for group in range(parquet.num_row_groups):
+        ids = parquet.read_row_group(group, columns=["doc_id"], use_threads=False)["doc_id"]
+        places = pc.indices_nonzero(pc.is_in(ids, value_set=wanted))
+        if len(places):
+            names = ["doc_id", *columns]
+            rows = parquet.read_row_group(group, columns=names, use_threads=False).take(places)
+            matches |= {row["doc_id"]: row for row in rows.to_pylist()}
+    return matches
+
+
+def excerpt(text: str, most: int = EXCERPT) -> str:
+    """The beginning of a text, with an ellipsis if it is longer."""
+    return text if len(text) <= most else text[: most - 2] + " …"
+
+
+def diff_texts(left: str, right: str) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
+    """Both texts around their first difference, at most `SIDE` characters each, compared by words.
+
+    The whole beginning of both where they do not differ.
+    """
+    same = len(commonprefix([left, right]))  # noqa: RUF071 - characters are meant, not paths.
+    start = 0 if same == len(left) == len(right) else max(0, same - CONTEXT)
+    return diff_from(left, right, start, start)
+
+
+def diff_from(
+    left: str,
+    right: str,
+    left_start: int,
+    right_start: int,
+    key: Callable[[str], str] = str,
+    run: int = 1,
+) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
+    """Two texts from given places on, at most `SIDE` characters each, what differs marked.
+
+    Words agree where their `key` is equal in at least `run` of them in a row.
+    """
+    left_words, right_words = _words(left, left_start), _words(right, right_start)
+    keys = [[key(word.strip()) for word in words] for words in (left_words, right_words)]
+    matcher = SequenceMatcher(None, keys[0], keys[1], autojunk=False)
+    sides: tuple[list[Part], list[Part]] = ([], [])
+    for operation, a, b, c, d in matcher.get_opcodes():
+        differs = operation != "equal" or b - a < run
+        _append(sides[0], left_words[a:b], differs)
+        _append(sides[1], right_words[c:d], differs)
+    return (
+        _clip(sides[0], left_start, len(left)),
+        _clip(sides[1], right_start, len(right)),
+    )
+
+
+def _words(text: str, start: int) -> list[str]:
+    """The words of the text from `start`, each with what stands before it; together the text."""
+    window = text[start : start + 2 * SIDE]
+    ends = [word.end() for word in _WORD.finditer(window)][:_WORDS_COMPARED]
+    return [window[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
+
+
+def _append(parts: list[Part], words: Sequence[str], differs: bool) -> None:
+    """Add words to the last part, or a part of them if the last one is of the other sort."""
+    if words and parts and parts[-1].differs == differs:
+        parts[-1] = Part(parts[-1].text + "".join(words), differs)
+    elif words:
+        parts.append(Part("".join(words), differs))
+
+
+def _clip(parts: Sequence[Part], start: int, length: int) -> tuple[Part, ...]:
+    """As many characters of the parts as a side may have, with ellipses where text is left out."""
+    visible, left = [Part("… ")] if start else [], SIDE
+    for part in parts:
+        text = part.text[:left]
+        left -= len(text)
+        if text:
+            visible.append(Part(text, part.differs))
+    if start + SIDE - left < length:
+        visible.append(Part(" …"))
+    return tuple(visible)

@@ -1,13 +1,14 @@
-"""What the fetches of a stage tell while their bytes come, and what ends them early.
+"""Progress of a stage's fetches while their bytes arrive, and what stops them early.
 
-A fetch may run in the stage's own process or in a worker. Both tell whoever watches the process:
-the stage's own one has a `Board`, which draws all fetches as one line of progress, and a worker a
-`Relay`, which leads there. A stop is asked for in the stage's own process alone; workers are ended.
+A fetch may run in the stage's own process or in a worker. Both report to a watcher: the
+stage's own process has a `Board`, which draws all fetches as one line of progress, and a worker a
+`Relay`, which leads there. Only the stage's own process is asked to stop; workers are ended.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import queue
 import threading
@@ -26,13 +27,13 @@ TICK = 0.2
 """Seconds after which a waiting fetch looks for a stop."""
 TELL_SECONDS = 0.5
 WAITS_SECONDS = 5.0
-"""How often a worker tells that it waits."""
+"""How often a worker reports that it waits."""
 LABEL = 28
 """Characters of a file's name that are shown."""
 _AHEAD = 8
 """Blocks that may wait to be written."""
 _NAME = 255
-"""Characters of a name that a worker tells."""
+"""Characters of a name that a worker reports."""
 
 
 @dataclass(frozen=True)
@@ -53,22 +54,51 @@ class _Watch:
 
     tell: Tell | None = None
     stopping: Callable[[], bool] | None = None
+    compiling: Callable[[int, int, float], None] | None = None
+    """Called with a process, the kernels it has compiled so far, and the seconds that took."""
     waits: Callable[[], None] | None = None
-    """In a worker: told every now and then that it waits for an outside server, or for its turn."""
+    """In a worker: called regularly while it waits for an outside server, or for its rate limit."""
 
 
 _watch = _Watch()
 
 
 @contextmanager
-def watched(tell: Tell, stopping: Callable[[], bool]) -> Iterator[None]:
-    """Have fetches tell `tell`, and end with Stopped once `stopping`, for as long as this lasts."""
+def watch_fetches(tell: Tell, stopping: Callable[[], bool]) -> Iterator[None]:
+    """Within the block, report fetches to `tell`, and end them with Stopped once `stopping`."""
     before = _watch.tell, _watch.stopping
     _watch.tell, _watch.stopping = tell, stopping
     try:
         yield
     finally:
         _watch.tell, _watch.stopping = before
+
+
+@contextmanager
+def log_compiling(log: logging.Logger) -> Iterator[None]:
+    """Log when a process of this stage begins to compile kernels, and how long it took in all."""
+    compiled: dict[int, tuple[float, int]] = {}
+
+    def note(process: int, kernels: int, seconds: float) -> None:
+        if not compiled:
+            log.info("compiling kernels for this machine; later runs load them")
+        compiled[process] = seconds, kernels
+
+    before, _watch.compiling = _watch.compiling, note
+    try:
+        yield
+    finally:
+        _watch.compiling = before
+        if compiled:
+            seconds, kernels = max(compiled.values())
+            processes = f", in each of {len(compiled)} processes" if len(compiled) > 1 else ""
+            log.info("compiled %d kernels in %.1f s%s", kernels, seconds, processes)
+
+
+def report_compiling(kernels: int, seconds: float) -> None:
+    """Report that this process compiles, and has compiled `kernels` so far, in `seconds`."""
+    if _watch.compiling is not None:
+        _watch.compiling(os.getpid(), kernels, seconds)
 
 
 def check_stop() -> None:
@@ -94,14 +124,14 @@ def pause(seconds: float) -> None:
 
 
 @contextmanager
-def told(name: str, total: int) -> Iterator[Callable[[int], None]]:
+def report_fetch(name: str, total: int) -> Iterator[Callable[[int], None]]:
     """Tell of one fetch: call what is given with the bytes that have come, as often as they do.
 
     One that is over at once is not told.
     """
     tell, last, begun = _watch.tell, time.monotonic(), False
 
-    def come(done: int) -> None:
+    def report(done: int) -> None:
         nonlocal last, begun
         now = time.monotonic()
         if tell is not None and now - last >= TELL_SECONDS:
@@ -109,7 +139,7 @@ def told(name: str, total: int) -> Iterator[Callable[[int], None]]:
             tell(Transfer(name, done, total))
 
     try:
-        yield come
+        yield report
     finally:
         if tell is not None and begun:
             tell(Transfer(name, total, total, ended=True))
@@ -159,13 +189,13 @@ def stoppable(read: Callable[[], Iterator[bytes]]) -> Iterator[bytes]:
 
 
 class Progress(Protocol):
-    """Where a stage's progress is told; see `events.EventWriter`."""
+    """Where a stage's progress is reported; see `events.EventWriter`."""
 
     def waiting(self, done: float, total: float, unit: str, label: str) -> None:
         """How far something is that the work waits for."""
 
     def waited(self) -> None:
-        """The work goes on."""
+        """The work continues."""
 
 
 class Board:
@@ -176,7 +206,7 @@ class Board:
         self._going: dict[str, Transfer] = {}
 
     def note(self, transfer: Transfer) -> None:
-        """Show what one fetch tells, with all others that go on."""
+        """Show the progress of one fetch, with all others in progress."""
         if transfer.ended:
             if self._going.pop(transfer.name, None) is not None and not self._going:
                 self._progress.waited()
@@ -193,23 +223,26 @@ class Board:
 
 
 class Relay:
-    """Leads what worker processes tell to whoever watches the process that made them.
+    """Passes reports of worker processes to the watcher of the process that started them.
 
     One pipe for all of them, without a lock that a killed worker could keep: a line so short comes
-    whole or not at all (`PIPE_BUF` of POSIX), and is dropped where nobody reads.
+    whole or not at all (`PIPE_BUF` of POSIX), and is dropped if nobody reads.
     """
 
     def __init__(self) -> None:
         self._reader, self.sender = get_context("spawn").Pipe(duplex=False)
         """For the workers, which hand it to `tell_to`."""
 
-    def pass_on(self) -> set[int]:
-        """Tell what workers told since the last call; the processes that told something."""
+    def forward(self) -> set[int]:
+        """Pass on what workers reported since the last call; returns their process ids."""
         heard = set()
         while self._reader.poll(0):
             process, *transfer = json.loads(self._reader.recv_bytes())
             heard.add(process)
-            if transfer and _watch.tell is not None:
+            if transfer and not isinstance(transfer[0], str):
+                if _watch.compiling is not None:
+                    _watch.compiling(process, *transfer)
+            elif transfer and _watch.tell is not None:
                 _watch.tell(Transfer(*transfer))
         return heard
 
@@ -219,14 +252,14 @@ class Relay:
         self.sender.close()
 
 
-def tell_to(sender: Connection) -> None:
-    """Have the fetches of this worker tell the process that made it, and that they wait."""
+def report_to(sender: Connection) -> None:
+    """Have this worker report fetches and waits to the process that started it."""
     os.set_blocking(sender.fileno(), False)
     process, last = os.getpid(), time.monotonic()
 
-    def send(*said: Any) -> None:
+    def send(*values: Any) -> None:
         with suppress(OSError):  # A full pipe, or nobody there any more.
-            sender.send_bytes(json.dumps([process, *said]).encode())
+            sender.send_bytes(json.dumps([process, *values]).encode())
 
     def tell(transfer: Transfer) -> None:
         send(transfer.name.rpartition("/")[2][-_NAME:], *astuple(transfer)[1:])
@@ -238,6 +271,7 @@ def tell_to(sender: Connection) -> None:
             send()
 
     _watch.tell, _watch.waits = tell, waits
+    _watch.compiling = lambda process, kernels, seconds: send(kernels, seconds)
     cache.on_wait = waits
 
 

@@ -1,11 +1,13 @@
 """Files behind `https://`, and `http://` on this machine: HEAD for identity, ranges for bytes.
 
-RFC 9110: `If-Range` makes a server send the rest of the same file, or the whole of another one;
-what it sent is told by `Content-Range` and by the ETag, which are checked either way.
+RFC 9110: `If-Range` makes a server send the rest of the same file, or the whole of another one; the
+`Content-Range` and ETag of the answer are checked either way. Requests to the Hugging Face Hub
+carry the token of the person who is logged in; no other host is sent it.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Iterator
@@ -14,22 +16,58 @@ from email.utils import parsedate_to_datetime
 from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urljoin, urlsplit
+from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from artifacts_schema.errors import InputError
-from stages.engine.hub import is_hub, login
 from stages.engine.remote import (
     BLOCK,
+    WEB,
+    AccessDenied,
     Identity,
-    Interrupted,
-    Refused,
     SourceChanged,
+    TransientError,
+    is_loopback,
     no_such_file,
+    without_secrets,
 )
-from stages.engine.urls import WEB, is_loopback, without_secrets
 
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse, PoolManager
+
+
+def endpoint() -> str:
+    """The Hub's address: `$HF_ENDPOINT`, else the public one."""
+    return (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
+
+
+def is_hub(url: str) -> bool:
+    """Whether `url` is one of the Hub."""
+    return url.startswith(f"{endpoint()}/")
+
+
+def login_header(url: str) -> dict[str, str]:
+    """The header that says who asks, for a URL of the Hub where somebody is logged in.
+
+    The token is read from the environment or from where `hf auth login` keeps it, for each request:
+    it is held nowhere, and no other host is sent it.
+    """
+    if not is_hub(url):
+        return {}
+    from huggingface_hub import constants, get_token
+
+    token = None if constants.HF_HUB_DISABLE_IMPLICIT_TOKEN else get_token()
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def page_url(kind: str, name: str) -> str:
+    """The page of a `dataset` or a `model`."""
+    return f"{endpoint()}/{'datasets/' if kind == 'dataset' else ''}{name}"
+
+
+def file_url(kind: str, name: str, commit: str, path: str) -> str:
+    """The URL of a file of a `dataset` or a `model` at a commit."""
+    return f"{page_url(kind, name)}/resolve/{commit}/{quote(path)}"
+
 
 CONNECT_SECONDS, READ_SECONDS = 15.0, 60.0
 CONNECTIONS = 16
@@ -40,26 +78,26 @@ _CONNECTION = re.compile(r"^(<[^>]*>|\w+\([^)]*\)): ")
 _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+)")
 
 
-def identity(url: str) -> Identity:
-    """Length and ETag (or Last-Modified) of a file; InputError if its server tells neither."""
+def web_identity(url: str) -> Identity:
+    """Length and ETag (or Last-Modified) of a file; InputError if its server sends neither."""
     with _answer("HEAD", url, {}, also=(405, 501)) as response:
-        told = _length(response) is not None and response.status == 200
+        complete = _length(response) is not None and response.status == 200
         length, etag = _length(response), _validator(response)
-    if not told:  # Not every server knows HEAD, or the length before it sends.
+    if not complete:  # Not every server knows HEAD, or the length before it sends.
         with _answer("GET", url, {"Range": "bytes=0-0"}) as response:
             length, etag = _length(response), _validator(response)
     missing = [] if length is not None else ["Content-Length"]
     missing += [] if etag is not None else ["strong ETag", "Last-Modified"]
     if length is None or etag is None:
         raise InputError(
-            f"the server tells no {' and no '.join(missing)}, so a change would pass unseen",
+            f"the server sends no {' and no '.join(missing)}, so a change would not be noticed",
             where=without_secrets(url),
             hint="download the file and name the copy",
         )
     return Identity(length, etag)
 
 
-def blocks(url: str, pinned: Identity, start: int) -> Iterator[bytes]:
+def web_blocks(url: str, pinned: Identity, start: int) -> Iterator[bytes]:
     """The bytes from `start` on; see `remote.blocks`.
 
     A server that cannot send a part is read from the beginning, without what is already there.
@@ -89,19 +127,19 @@ def _check(response: BaseHTTPResponse, url: str, pinned: Identity, start: int) -
         )
     if not partial:
         return 0
-    found = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
-    if found is None or int(found[1]) != start:
+    content_range = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
+    if content_range is None or int(content_range[1]) != start:
         raise InputError(
-            "the server sent another range than it was asked for", where=without_secrets(url)
+            "the server sent another range than the requested one", where=without_secrets(url)
         )
     return start
 
 
 def _length(response: BaseHTTPResponse) -> int | None:
-    """Bytes of the whole file, where the answer tells."""
+    """Bytes of the whole file, if the response says so."""
     if response.status == 206:
-        found = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
-        return int(found[2]) if found else None
+        content_range = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
+        return int(content_range[2]) if content_range else None
     text = response.headers.get("Content-Length", "")
     return int(text) if text.isdecimal() else None
 
@@ -128,7 +166,7 @@ def _validator(response: BaseHTTPResponse, like: str | None = None) -> str | Non
 def _answer(
     method: str, url: str, headers: dict[str, str], also: tuple[int, ...] = ()
 ) -> Iterator[BaseHTTPResponse]:
-    """The last answer behind `url`, its body unread. Faults are told by their kind."""
+    """The last response behind `url`, its body unread. Faults are raised by their kind."""
     from urllib3.exceptions import HTTPError, SSLError
 
     response: BaseHTTPResponse | None = None
@@ -144,7 +182,7 @@ def _answer(
             hint="the server's certificate must be valid for its name and known to this machine",
         ) from None
     except HTTPError as error:
-        raise Interrupted(f"the connection failed: {_cause(error)}") from None
+        raise TransientError(f"the connection failed: {_cause(error)}") from None
     finally:
         if response is not None:
             response.close() if method == "GET" else response.drain_conn()
@@ -158,7 +196,7 @@ def _follow(method: str, url: str, headers: dict[str, str]) -> BaseHTTPResponse:
         response = _pool(_proxy(here)).request(
             method,
             here,
-            headers={**headers, **(login(here) if is_hub(url) else {})},
+            headers={**headers, **(login_header(here) if is_hub(url) else {})},
             redirect=False,
             retries=False,
             preload_content=False,
@@ -175,7 +213,7 @@ def _follow(method: str, url: str, headers: dict[str, str]) -> BaseHTTPResponse:
 
 
 def _next(url: str, here: str, target: str) -> str:
-    """Where a redirect leads; InputError if that is less safe than where it came from."""
+    """The target of a redirect; InputError if it is less safe than its origin."""
     there = urljoin(here, target)
     try:
         old, new = urlsplit(here), urlsplit(there)
@@ -199,14 +237,14 @@ def _refusal(response: BaseHTTPResponse, url: str) -> Exception:
     status = response.status
     if status in _PASSING:
         wait = _retry_after(response.headers.get("Retry-After", ""))
-        return Interrupted(f"the server answered {status}", wait)
+        return TransientError(f"the server answered {status}", wait)
     if status in (404, 410):
         return no_such_file(url)
     if status in (412, 416):
         return SourceChanged(where=url)
     kind, hint = InputError, "check the URL"
     if status in (401, 403):
-        kind = Refused
+        kind = AccessDenied
     if status in (401, 403) and is_hub(url):
         hint = (
             "`hf auth login` or set HF_TOKEN; a gated data set asks for consent on its page first"

@@ -1,8 +1,11 @@
-"""Worker processes that take one call at a time: the death of one costs only its own call.
+"""Worker processes that take one call at a time: the crash of one costs only its own call.
 
-`concurrent.futures` gives up a whole pool when one of its processes dies. Here the others go on,
-and how a process ended is told, so that the caller can decide whether to try its call again. A
-process that does nothing for too long while it has a call is named, and ended after a limit.
+`concurrent.futures` gives up a whole pool when one of its processes dies. Here the others continue,
+and the caller learns how the process ended and decides whether to try its call again. A process
+that is silent for too long during a call is reported, and ended after a limit. A busy worker uses
+CPU time; one that waits for an outside server, or for its rate limit, reports so; one that does
+neither is silent: stopped, or stuck in the kernel. A thread of every worker checks for its parent
+twice a second, which takes less than 0.01 % of a core: below `LEAST_SHARE` a process only waits.
 """
 
 from __future__ import annotations
@@ -21,10 +24,64 @@ from multiprocessing import process as processes
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import ForkingPickler
+from pathlib import Path
 from typing import Any, Protocol
 
-from stages.engine.silence import LOOK_SECONDS, Silence, cpu_seconds
-from stages.engine.transfers import tell_to
+from stages.engine.transfers import report_to
+
+WARN_SECONDS = 60.0
+LOOK_SECONDS = 1.0
+"""How often a worker is looked at."""
+LEAST_SECONDS, LEAST_SHARE = 0.02, 0.0005
+"""CPU time, in seconds and as a share of the time since, that shows work. The kernel counts in
+hundredths of a second."""
+
+
+def cpu_seconds(process: int) -> float | None:
+    """CPU time of all threads of a process; None where that is not known."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return None
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@dataclass
+class Silence:
+    """Of one worker, while it does one call; begins when the call does.
+
+    Time counts only in looks: one that comes far too late says that the looking process itself was
+    still itself.
+    """
+
+    process: int
+    cpu: Callable[[int], float | None] = cpu_seconds
+    seconds: float = 0.0
+    """How long it has been silent."""
+    warned: bool = False
+
+    def __post_init__(self) -> None:
+        self._used = self.cpu(self.process)
+
+    def reset(self) -> None:
+        """The worker gave a sign of life."""
+        self.seconds, self.warned, self._used = 0.0, False, self.cpu(self.process)
+
+    def look(self, passed: float) -> None:
+        """So many seconds have passed since the last look."""
+        self.seconds += min(passed, 2 * LOOK_SECONDS)
+        used = self.cpu(self.process)
+        if used is None or self._used is None:
+            self.reset()  # Unknown: not silent.
+        elif used - self._used >= max(LEAST_SECONDS, LEAST_SHARE * self.seconds):
+            self.reset()
+
+    def should_warn(self) -> bool:
+        """Whether it has been silent for so long that people should know; True once."""
+        due = self.seconds >= WARN_SECONDS and not self.warned
+        self.warned |= due
+        return due
+
 
 _SPAWN = get_context("spawn")
 _PATIENCE_SECONDS = 5.0
@@ -32,7 +89,7 @@ _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 @dataclass(frozen=True)
-class Death:
+class WorkerCrash:
     """A process that ended while it was needed: the item it worked on (None: none), and how.
 
     `exit_code` is the negative number of the signal that ended it, or what it exited with. Of a
@@ -87,7 +144,7 @@ class Pool(Protocol):
     """What the shard map needs of workers."""
 
     tries: int
-    """How many workers may be lost with one item before the map gives up."""
+    """How many workers may be lost with one item before the map fails."""
 
     @property
     def busy(self) -> bool:
@@ -100,7 +157,7 @@ class Pool(Protocol):
     def start(self, item: str, function: Callable[..., Any], *arguments: Any) -> None:
         """Let an idle worker call `function`; `item` names the call, both must be picklable."""
 
-    def wait(self, seconds: float) -> tuple[list[tuple[str, Any]], list[Death]]:
+    def wait(self, seconds: float) -> tuple[list[tuple[str, Any]], list[WorkerCrash]]:
         """Wait for something to happen: values by item, and deaths. Raises what was raised."""
 
     def mark_alive(self, processes: Iterable[int]) -> None:
@@ -113,8 +170,8 @@ class Pool(Protocol):
 class Workers:
     """`number` fresh interpreters, ended by `end` or by the end of the thread that made them.
 
-    `fetches` is where they tell what they fetch; see `transfers.Relay`. `on_silent` is called with
-    process, item and seconds when one has done nothing for `silence.WARN_SECONDS`, and after
+    `fetches` is the pipe on which they report fetches; see `transfers.Relay`. `on_silent` is called
+    with process, item and seconds when one has done nothing for `WARN_SECONDS`, and after
     `silent_limit` seconds it is ended (None: never).
     """
 
@@ -132,7 +189,7 @@ class Workers:
     ) -> None:
         self._fetches, self._on_silent, self._limit = fetches, on_silent, silent_limit
         self._clock, self._cpu, self._looked = clock, cpu, clock()
-        self._all = [self._spawned() for _ in range(number)]
+        self._all = [self._spawn() for _ in range(number)]
 
     @property
     def busy(self) -> bool:
@@ -156,26 +213,26 @@ class Workers:
         except OSError:
             return  # It is dead, and `wait` will say so.
 
-    def wait(self, seconds: float) -> tuple[list[tuple[str, Any]], list[Death]]:
+    def wait(self, seconds: float) -> tuple[list[tuple[str, Any]], list[WorkerCrash]]:
         """Wait for something to happen: values by item, and deaths. A dead process is replaced.
 
         Raises what a function raised, with the worker's traceback as a note.
         """
         by_connection = {worker.answers: worker for worker in self._all}
         values: list[tuple[str, Any]] = []
-        deaths: list[Death] = []
+        deaths: list[WorkerCrash] = []
         for connection in wait(list(by_connection), seconds):
             worker = by_connection[connection]  # type: ignore[index]
             try:
                 message = worker.answers.recv_bytes()
             except (EOFError, OSError):
-                deaths.append(self._replaced(worker))
+                deaths.append(self._replace(worker))
                 continue
             item, worker.item, worker.ready = worker.item, None, True
             worker.silence = None
             if item is not None:
-                values.append((item, answer(message)))
-        return values, deaths + self._ended_for_silence()
+                values.append((item, unpack_answer(message)))
+        return values, deaths + self._end_silent()
 
     def mark_alive(self, processes: Iterable[int]) -> None:
         """These processes gave a sign of life."""
@@ -184,7 +241,7 @@ class Workers:
             if worker.process.pid in alive and worker.silence is not None:
                 worker.silence.reset()
 
-    def _ended_for_silence(self) -> list[Death]:
+    def _end_silent(self) -> list[WorkerCrash]:
         """Look at all that do a call: say which are silent, end those that are for too long."""
         passed = self._clock() - self._looked
         if passed < LOOK_SECONDS:
@@ -195,12 +252,12 @@ class Workers:
             if worker.silence is None:
                 continue
             worker.silence.look(passed)
-            if worker.silence.is_to_warn():
+            if worker.silence.should_warn():
                 at = worker.item or "(start)"
                 self._on_silent(worker.silence.process, at, worker.silence.seconds)
             if self._limit is not None and worker.silence.seconds >= self._limit:
                 worker.process.kill()
-                deaths.append(self._replaced(worker, silent=worker.silence.seconds))
+                deaths.append(self._replace(worker, silent=worker.silence.seconds))
         return deaths
 
     def end(self) -> None:
@@ -211,20 +268,20 @@ class Workers:
             worker.end()
         self._all.clear()
 
-    def _replaced(self, worker: _Worker, silent: float | None = None) -> Death:
+    def _replace(self, worker: _Worker, silent: float | None = None) -> WorkerCrash:
         worker.end()
         process, code = worker.process.pid, worker.process.exitcode
         assert process is not None
         if code is None:  # It cannot be ended: stuck in the kernel.
             code = -signal.SIGKILL
-        self._all[self._all.index(worker)] = self._spawned()
-        return Death(worker.item, process, code, silent=silent)
+        self._all[self._all.index(worker)] = self._spawn()
+        return WorkerCrash(worker.item, process, code, silent=silent)
 
-    def _spawned(self) -> _Worker:
+    def _spawn(self) -> _Worker:
         their_calls, calls = _SPAWN.Pipe(duplex=False)  # Thrice as fast as sockets, for big ones.
         answers, their_answers = _SPAWN.Pipe(duplex=False)
-        given = (their_calls, their_answers, os.getpid(), self._fetches)
-        process = _SPAWN.Process(target=_work, args=given)
+        arguments = (their_calls, their_answers, os.getpid(), self._fetches)
+        process = _SPAWN.Process(target=_work, args=arguments)
         process.start()
         their_calls.close()
         their_answers.close()
@@ -232,7 +289,7 @@ class Workers:
         return _Worker(process, calls, answers, silence=Silence(process.pid, self._cpu))
 
 
-def answer(message: bytes) -> Any:
+def unpack_answer(message: bytes) -> Any:
     """The value that `answered` packed; raises what it packed as raised."""
     value, error = pickle.loads(message)
     if error is not None:
@@ -244,7 +301,7 @@ def _work(calls: Connection, answers: Connection, parent: int, fetches: Connecti
     """The life of a worker: say that it is there, then answer calls until the pipe ends."""
     _die_with_parent(parent)
     if fetches is not None:
-        tell_to(fetches)
+        report_to(fetches)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the stage decides.
     answers.send_bytes(b"")
     while True:
@@ -252,23 +309,23 @@ def _work(calls: Connection, answers: Connection, parent: int, fetches: Connecti
             call = calls.recv_bytes()
         except (EOFError, OSError):
             return
-        answers.send_bytes(answered(call))
+        answers.send_bytes(execute_call(call))
 
 
-def answered(call: bytes) -> Any:
+def execute_call(call: bytes) -> Any:
     """In a worker: make a pickled call; its value, or what it raised, as bytes for `answer`."""
     try:
         function, arguments = pickle.loads(call)
         return ForkingPickler.dumps((function(*arguments), None))
     except BaseException as error:
-        told = "in a worker process:\n" + traceback.format_exc()
+        note = "in a worker process:\n" + traceback.format_exc()
         try:
-            error.add_note(told)
+            error.add_note(note)
             failed = pickle.dumps((None, error))
             pickle.loads(failed)
-        except Exception:  # An exception that cannot be carried over is told in words.
+        except Exception:  # An exception that cannot be pickled is sent as text.
             plain = RuntimeError(f"{type(error).__name__}: {error}")
-            plain.add_note(told)
+            plain.add_note(note)
             failed = pickle.dumps((None, plain))
         return failed
 

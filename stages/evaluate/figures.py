@@ -1,4 +1,4 @@
-"""Scores with intervals, contaminated beside clean items, the hardest and easiest items."""
+"""Scores with intervals, contaminated and clean items, the hardest and easiest items."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.errors import InputError
-from stages.engine.figures import (
+from stages.engine.page import (
     Axis,
     Bars,
     Cell,
@@ -88,7 +88,7 @@ def _intervals(name: str, rows: Sequence[Row]) -> list[Figure]:
 
 
 def contamination(items: pa.Table) -> list[Figure]:
-    """Contaminated beside clean items by benchmark and metric; nothing where nobody looked."""
+    """Contaminated and clean items by benchmark and metric; empty without contamination data."""
     import pyarrow.compute as pc
 
     known = items.filter(pc.is_valid(items["contaminated"]))
@@ -96,11 +96,13 @@ def contamination(items: pa.Table) -> list[Figure]:
         return []
     keys = ["benchmark", "metric", "contaminated"]
     groups = known.group_by(keys).aggregate([("value", "mean"), ("value", "count")]).to_pylist()
-    found: dict[tuple[str, str], dict[bool, Row]] = {}
+    by_metric: dict[tuple[str, str], dict[bool, Row]] = {}
     for group in groups:
-        found.setdefault((group["benchmark"], group["metric"]), {})[group["contaminated"]] = group
+        by_metric.setdefault((group["benchmark"], group["metric"]), {})[group["contaminated"]] = (
+            group
+        )
     rows: list[tuple[Cell, ...]] = []
-    for (benchmark, metric), both in sorted(found.items()):
+    for (benchmark, metric), both in sorted(by_metric.items()):
         clean, dirty = both.get(False), both.get(True)
         is_share = family(metric) == "accuracy"
         rows.append(
@@ -249,19 +251,19 @@ def _texts(artifact: Artifact, wanted: set[tuple[str, str]]) -> dict[tuple[str, 
     import pyarrow.compute as pc
 
     try:
-        given = artifact.input("benchmarks")
+        tables = artifact.input("benchmarks")
     except InputError:
         return {}
     names = pa.array(sorted({item_id for _, item_id in wanted}), pa.string())
     columns = ["benchmark", "item_id", "prompt", "choices", "answer"]
-    found = {}
-    for shard in (shard for one in given for shard in one.shards()):
+    texts = {}
+    for shard in (shard for one in tables for shard in one.shards()):
         for table in shard.row_groups(columns):
             for row in table.filter(pc.is_in(table["item_id"], names)).to_pylist():
                 name = (row["benchmark"], row["item_id"])
                 if name in wanted:
-                    found[name] = item_text(row)
-    return found
+                    texts[name] = item_text(row)
+    return texts
 
 
 def item_text(row: Row) -> str:

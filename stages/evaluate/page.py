@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.identity import short
-from stages.engine.figures import Cell, Column, Figure, TableFigure, TextFigure, number
-from stages.engine.page import Artifact
+from stages.engine.page import Artifact, Cell, Column, Figure, TableFigure, TextFigure, number
 from stages.evaluate.figures import HELD_OUT, HELD_OUT_MEASURE, PLANTED, cell, interval_text
 
 if TYPE_CHECKING:
@@ -26,17 +25,17 @@ PLANTED_NOTE = (
 
 def summary(artifact: Artifact) -> list[Figure]:
     """Planted defects caught and missed, scores with standard errors, a generated sample."""
-    found = artifact.output("evaluation")
+    output = artifact.output("evaluation")
     planted, scores = _results(artifact)
     figures: list[Figure] = [
         replace(figure, title=figure.title[0].lower() + figure.title[1:])
-        for figure in (*_planted(planted), *_missed(found.read_table("items.parquet")))
+        for figure in (*_planted(planted), *_missed(output.read_table("items.parquet")))
     ]
     if scores:
         measured = " and ".join(reference.stage for reference in _checkpoints(artifact))
         title = f"scores of {measured}" if measured else "scores"
         figures.append(replace(_scores(scores), title=title))
-    generations = found.read_table("generations.parquet").to_pylist()
+    generations = output.read_table("generations.parquet").to_pylist()
     figures += [
         TextFigure(f"a {row['form']} sample", f"{row['prompt']}▸{row['completion']}")
         for row in generations[:1]
@@ -48,10 +47,10 @@ def page(artifact: Artifact) -> list[Figure]:
     """Scores with intervals, planted defects, contamination, items at both ends, generations."""
     from stages.evaluate import figures as own
 
-    found = artifact.output("evaluation")
+    output = artifact.output("evaluation")
     planted, scores = _results(artifact)
-    items = found.read_table("items.parquet")
-    generations = found.read_table("generations.parquet").to_pylist()
+    items = output.read_table("items.parquet")
+    generations = output.read_table("generations.parquet").to_pylist()
     figures = [*_measured(artifact), *own.score_figures(scores)]
     if scores:
         figures.append(replace(_scores(scores), title="Scores and baselines"))
@@ -69,8 +68,8 @@ def page(artifact: Artifact) -> list[Figure]:
 
 def _checkpoints(artifact: Artifact) -> list[InputRef]:
     """The checkpoint that was measured."""
-    given = artifact.manifest.inputs.values()
-    return [one for references in given for one in references if one.kind == "checkpoint"]
+    inputs = artifact.manifest.inputs.values()
+    return [one for references in inputs for one in references if one.kind == "checkpoint"]
 
 
 def _measured(artifact: Artifact) -> list[TableFigure]:

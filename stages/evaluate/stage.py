@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.errors import UsageError
-from stages.engine import Context, Inputs, Many, Maybe, One, Stage, all_problems, check_bad_share
+from stages.engine import Context, Inputs, Many, Maybe, One, Stage, check_all, check_bad_share
 from stages.evaluate.config import EvaluateConfig, EvaluateExecution
 
 if TYPE_CHECKING:
-    from stages.evaluate.items import BadItem, Item
+    from stages.evaluate.benchmarks import BadItem, Item
     from stages.evaluate.observations import ItemName, Observation
     from stages.evaluate.parts import Part
 
@@ -20,7 +20,7 @@ class Evaluate(Stage):
 
     Every score has a 95 % interval over the items that were drawn and a baseline: chance, or the
     token-unigram model. Items that the kept corpus holds an n-gram of are flagged, and scores
-    without them stand beside. With a truth list and the ledger, it counts the planted defects that
+    without them are given too. With a truth list and the ledger, it counts the planted defects that
     were caught and the sound documents that were lost. A few generations show what numbers cannot.
     """
 
@@ -41,22 +41,27 @@ class Evaluate(Stage):
     @classmethod
     def check_plan(cls, config: Any, inputs: Inputs) -> None:
         """Something to measure, within the context of the checkpoint."""
-        all_problems(
+        check_all(
             lambda: _check_truth(bool(inputs.get("truth")), bool(inputs.get("ledger"))),
-            lambda: _check_asked(config, inputs),
+            lambda: _check_anything_to_measure(config, inputs),
             lambda: _check_context(inputs),
         )
 
     def run(self, context: Context) -> None:
-        from stages.evaluate.contaminated import contaminated_items
-        from stages.evaluate.items import BadItem
-        from stages.evaluate.observations import from_table
+        from stages.evaluate.benchmarks import BadItem
+        from stages.evaluate.observations import (
+            RecordOutcomes,
+            contaminated_items,
+            from_table,
+            planted_observations,
+            read_ledger,
+            rejected_ids,
+        )
         from stages.evaluate.parts import OBSERVATIONS, measure_part
-        from stages.evaluate.planted import Fate, planted_observations, read_verdicts, rejected_ids
 
         ledger, truth = context.maybe("ledger"), context.maybe("truth")
         _check_truth(truth is not None, ledger is not None)
-        parts, asked, read, bad = _parts(context)
+        parts, items, read, bad = _parts(context)
         measured = context.map(
             measure_part,
             parts,
@@ -73,15 +78,15 @@ class Evaluate(Stage):
                 bad += [BadItem(*item) for item in result.value["bad"]]
         _account(context, bad, read)
 
-        verdicts = None if ledger is None else read_verdicts(ledger)
+        verdicts = None if ledger is None else read_ledger(ledger)
         if truth is not None:
             rows = [row for shard in truth.shards() for row in shard.read().to_pylist()]
-            fate = Fate(verdicts or {}, rejected_ids(context.many("rejected")))
+            fate = RecordOutcomes(verdicts or {}, rejected_ids(context.many("rejected")))
             observed += planted_observations(rows, fate)
         contamination, flags = context.maybe("contamination"), None
         if contamination is not None:
             hit = contaminated_items(contamination, verdicts)
-            names = [(item.benchmark, item.item_id) for item in asked]
+            names = [(item.benchmark, item.item_id) for item in items]
             flags = {name: name in hit for name in names}
         _write(context, observed, flags, generations)
 
@@ -96,20 +101,20 @@ def _check_truth(truth: bool, ledger: bool) -> None:
         )
 
 
-def _check_asked(config: EvaluateConfig, inputs: Inputs) -> None:
+def _check_anything_to_measure(config: EvaluateConfig, inputs: Inputs) -> None:
     """UsageError where neither inputs nor prompts ask for anything."""
-    given = any(inputs.get(role) for role in ("benchmarks", "held_out", "truth"))
-    if not given and not config.text_prompts and not config.chat_prompts:
-        raise _nothing()
+    has_inputs = any(inputs.get(role) for role in ("benchmarks", "held_out", "truth"))
+    if not has_inputs and not config.text_prompts and not config.chat_prompts:
+        raise _nothing_to_measure()
 
 
-def _nothing() -> UsageError:
+def _nothing_to_measure() -> UsageError:
     return UsageError("nothing to evaluate", hint="give benchmarks, held_out or truth, or a prompt")
 
 
 def _check_context(inputs: Inputs) -> None:
     """UsageError for held-out sequences that are longer than the model's context."""
-    from stages.training.planned_inputs import model_shape, sequence_lengths
+    from stages.training.run_plan import model_shape, sequence_lengths
 
     shape = model_shape(inputs["checkpoint"][0])
     longest = max(sequence_lengths(inputs.get("held_out", ())) or [0])
@@ -123,19 +128,18 @@ def _check_context(inputs: Inputs) -> None:
 
 def _parts(context: Context) -> tuple[list[Part], list[Item], int, list[BadItem]]:
     """Parts to measure, the items in them, how many were read, and the unusable ones."""
-    from stages.evaluate.generations import read_prompts
-    from stages.evaluate.items import by_benchmark, draw, read_items
-    from stages.evaluate.parts import BenchmarkPart, GenerationPart, HeldOutPart
-    from stages.training.data import TokenShards
+    from stages.evaluate.benchmarks import by_benchmark, draw, read_items
+    from stages.evaluate.parts import BenchmarkPart, GenerationPart, HeldOutPart, read_prompts
+    from stages.training.token_shards import TokenShards
 
     config: EvaluateConfig = context.config
-    tables = (shard.read() for given in context.many("benchmarks") for shard in given.shards())
+    tables = (shard.read() for one in context.many("benchmarks") for shard in one.shards())
     items, bad = read_items(row for table in tables for row in table.to_pylist())
     parts: list[Part] = []
-    asked: list[Item] = []
+    measured: list[Item] = []
     for number, group in enumerate(by_benchmark(items).values()):
         drawn = draw(group, config.max_items, config.seed)
-        asked += drawn
+        measured += drawn
         parts.append(BenchmarkPart(f"benchmark-{number:04d}", tuple(drawn)))
     if held_out := context.many("held_out"):
         sources = TokenShards(held_out).sources
@@ -145,12 +149,12 @@ def _parts(context: Context) -> tuple[list[Part], list[Item], int, list[BadItem]
     if skipped := len(config.text_prompts) + len(config.chat_prompts) - len(prompts):
         context.count(chat_prompts_skipped=skipped)
     if not parts and context.maybe("truth") is None:
-        raise _nothing()
-    return parts, asked, len(items) + len(bad), bad
+        raise _nothing_to_measure()
+    return parts, measured, len(items) + len(bad), bad
 
 
 def _account(context: Context, bad: Sequence[BadItem], read: int) -> None:
-    """Count items and tell of bad ones; InputError where they are too many."""
+    """Count items and report bad ones; InputError if there are too many."""
     for item in bad:
         context.count(**{f"bad_items_{item.reason}": 1})
         context.sample(item.reason, f"{item.benchmark}/{item.item_id}")

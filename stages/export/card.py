@@ -3,29 +3,89 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.identity import short
 from artifacts_schema.manifest import InputRef, Manifest
-from stages.export.architecture import architecture
-from stages.export.data_card import data_section
 from stages.export.provenance import (
     HELD_OUT,
     Origin,
     Provenance,
     Relation,
     TrainingData,
-    references_of,
+    data_section,
+    input_references,
 )
-from stages.model.config import ModelConfig
+from stages.model.config import ModelConfig, RopeScaling
 from stages.model.huggingface import family_of
+from stages.model.size import count_parameters
 
 if TYPE_CHECKING:
     from stages.engine import Input
     from stages.export.config import ExportConfig
     from stages.export.verify import Verification
+
+
+def describe_architecture(model: ModelConfig, dtype: str) -> str:
+    """A paragraph: parameters, then what the decoder is made of, each part as its config says.
+
+    `dtype` is the type of the released weights, in words.
+    """
+    count = count_parameters(model)
+    active = f" ({count.active:,} active for a token)" if model.experts is not None else ""
+    first = (
+        f"A decoder of {count.total:,} parameters{active}, {count.without_embeddings:,} without "
+        f"embeddings: {model.layers} layers of width {model.width}"
+    )
+    tied = "tied to the output projection" if model.tied_embeddings else "not tied"
+    last = (
+        f"Context {model.context:,} tokens, vocabulary {model.vocabulary_size:,}, embeddings {tied}"
+        f", weights in {dtype}."
+    )
+    return f"{first}, {', '.join(_parts(model))}. {last}"
+
+
+def _parts(model: ModelConfig) -> Iterator[str]:
+    if model.latent is None:
+        yield (
+            f"{model.heads} query heads over {model.kv_heads} key and value heads of "
+            f"{model.head_width} channels"
+        )
+    else:
+        yield f"{model.heads} heads of latent attention (rank {model.latent.kv_rank})"
+    if model.qk_norm != "none":
+        over = "each head" if model.qk_norm == "head" else "all heads"
+        yield f"queries and keys normalised over {over}"
+    if model.window is not None:
+        yield f"sliding windows of {model.window:,} tokens (layers {model.window_pattern})"
+    yield f"SwiGLU of {model.mlp_width}"
+    if model.experts is not None:
+        experts = model.experts
+        yield (
+            f"from layer {experts.first} on {experts.chosen} of {experts.experts} experts of "
+            f"{experts.width} and {experts.shared} shared"
+        )
+    yield "RMSNorm" if model.norm == "pre" else "RMSNorm on what each part adds"
+    yield _positions(model)
+    if model.logit_softcap is not None:
+        yield f"logits capped at {model.logit_softcap:g}"
+
+
+def _positions(model: ModelConfig) -> str:
+    words = f"rotary positions of base {model.rope_base:g}"
+    if model.rope_share != 1:
+        words += f" on {model.rope_share:.0%} of the channels"
+    if model.rope_scaling is not None:
+        words += f" {_scaling(model.rope_scaling)}"
+    return words + (f" except in every {model.nope_every}th layer" if model.nope_every else "")
+
+
+def _scaling(scaling: RopeScaling) -> str:
+    names = {"yarn": "YaRN", "linear": "interpolation", "llama3": "Llama 3.1's method"}
+    return f"stretched {scaling.factor:g} times by {names[scaling.kind]}"
+
 
 Row = Mapping[str, Any]
 
@@ -51,18 +111,18 @@ class Evaluation:
     """Short digest of the data behind the scores: `benchmarks` and `held_out`."""
 
     @classmethod
-    def read(cls, given: Input, provenance: Provenance) -> Evaluation:
+    def read(cls, evaluation: Input, provenance: Provenance) -> Evaluation:
         """The tables of an evaluation output, and from its manifest what it measured."""
-        manifest = given.lineage()[0]
-        checkpoints = tuple(references_of(manifest, "checkpoint"))
+        manifest = evaluation.lineage()[0]
+        checkpoints = tuple(input_references(manifest, "checkpoint"))
         return cls(
-            given.stage,
-            given.key,
-            tuple(given.read_table("results.parquet").to_pylist()),
-            tuple(given.read_table("generations.parquet").to_pylist()),
+            evaluation.stage,
+            evaluation.key,
+            tuple(evaluation.read_table("results.parquet").to_pylist()),
+            tuple(evaluation.read_table("generations.parquet").to_pylist()),
             checkpoints,
             provenance.relation(checkpoints),
-            provenance.has(references_of(manifest, "ledger")),
+            provenance.has(input_references(manifest, "ledger")),
             _revisions(manifest),
         )
 
@@ -96,8 +156,8 @@ def model_card(
     own = [evaluation for evaluation in evaluations if evaluation.relation == "release"]
     sections = [
         front_matter(release, own),
-        f"# {release.name}\n\n{release.description or _described(data, origins)}",
-        f"## Architecture\n\n{architecture(model, dtype)}",
+        f"# {release.name}\n\n{release.description or _default_description(data, origins)}",
+        f"## Architecture\n\n{describe_architecture(model, dtype)}",
         _use(release, model, verified, lineage["state"].get("chat_template")),
         _evaluations(own, dtype if rounded else None),
         *_of_other_checkpoints(evaluations),
@@ -108,7 +168,7 @@ def model_card(
     return "\n\n".join(sections) + "\n"
 
 
-def _described(data: Sequence[TrainingData], origins: Sequence[Origin]) -> str:
+def _default_description(data: Sequence[TrainingData], origins: Sequence[Origin]) -> str:
     """What a model is that nobody described."""
     if not data:
         return "A language model that was not trained with Ingot."
@@ -174,13 +234,13 @@ def _group(benchmark: str) -> str:
 
 
 def _revisions(manifest: Manifest) -> dict[str, str]:
-    given = {
-        "benchmarks": references_of(manifest, "benchmarks"),
-        HELD_OUT: references_of(manifest, "token_shards"),
+    by_group = {
+        "benchmarks": input_references(manifest, "benchmarks"),
+        HELD_OUT: input_references(manifest, "token_shards"),
     }
     return {
         name: "-".join(short(reference.digest) for reference in references)
-        for name, references in given.items()
+        for name, references in by_group.items()
         if references
     }
 
@@ -258,11 +318,15 @@ def chat_template_sentence(template: Mapping[str, Any] | None) -> str:
         return "It has no chat template: it was not trained on conversations."
     if template["source"].startswith("snapshot"):
         return f"Its chat template is its own, unchanged (from {template['source']})."
-    told = f"Its chat template is {template['format']}, which {template['source']} trained with."
+    sentence = (
+        f"Its chat template is {template['format']}, which {template['source']} trained with."
+    )
     replaced = template["replaced"]
     if replaced is None:
-        return told
-    return f"{told} It replaces the one that the model was imported with ({replaced['source']})."
+        return sentence
+    return (
+        f"{sentence} It replaces the one that the model was imported with ({replaced['source']})."
+    )
 
 
 SCORES_NOTE = (
@@ -305,7 +369,7 @@ def _of_other_checkpoints(evaluations: Sequence[Evaluation]) -> list[str]:
         "other": "## Other checkpoints\n\nScores of checkpoints that are not above this model. "
         "They are not scores of this model.",
     }
-    found = []
+    sections = []
     for relation, title in titles.items():
         chosen = [e for e in evaluations if e.relation == relation and e.of_model]
         parts = [
@@ -313,8 +377,8 @@ def _of_other_checkpoints(evaluations: Sequence[Evaluation]) -> list[str]:
             for evaluation in chosen
         ]
         if parts:
-            found.append("\n\n".join([title, *parts]))
-    return found
+            sections.append("\n\n".join([title, *parts]))
+    return sections
 
 
 def _measured(evaluation: Evaluation) -> str:
@@ -355,10 +419,10 @@ def _limits(model: ModelConfig, own: Sequence[Evaluation]) -> str:
 
 def _lineage(lineage: Mapping[str, Any]) -> str:
     inputs = [("checkpoint", lineage["checkpoint"])]
-    inputs += [("evaluation", given) for given in lineage["evaluations"]]
+    inputs += [("evaluation", source) for source in lineage["evaluations"]]
     rows = [
-        f"| {role} | {given['stage']} | `{short(given['key'])}` | `{short(given['digest'])}` |"
-        for role, given in inputs
+        f"| {role} | {source['stage']} | `{short(source['key'])}` | `{short(source['digest'])}` |"
+        for role, source in inputs
     ]
     table = "| role | stage | key | digest |\n|---|---|---|---|\n" + "\n".join(rows)
     checkpoint, state = lineage["checkpoint"], lineage["state"]

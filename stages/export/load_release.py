@@ -36,12 +36,12 @@ def main(release: str, probes: str, register: str | None = None) -> dict[str, ob
     expected = load_file(os.path.join(probes, "expected.safetensors"))
     encoded = [tokenizer(text, add_special_tokens=False)["input_ids"] for text in probe["texts"]]
     rendered: Any = ""
-    asked: Any = {"input_ids": expected["tokens"]}
+    request: Any = {"input_ids": expected["tokens"]}
     if probe["messages"]:
         rendered = tokenizer.apply_chat_template(
             probe["messages"], tokenize=False, add_generation_prompt=True
         )
-        asked = tokenizer.apply_chat_template(
+        request = tokenizer.apply_chat_template(
             probe["messages"], add_generation_prompt=True, return_tensors="pt", return_dict=True
         )
     template = probe["chat_template"]
@@ -50,9 +50,9 @@ def main(release: str, probes: str, register: str | None = None) -> dict[str, ob
     chat_equal = (
         tokenizer.chat_template == template
         and rendered == probe["rendered"]
-        and (not rendered or asked["input_ids"][0].tolist() == probe["rendered_ids"])
+        and (not rendered or request["input_ids"][0].tolist() == probe["rendered_ids"])
     )
-    answer = model.generate(**asked, max_new_tokens=4, do_sample=False)
+    answer = model.generate(**request, max_new_tokens=4, do_sample=False)
     if dtype != "float32":
         del model  # So that memory holds one model at a time.
         model = AutoModelForCausalLM.from_pretrained(release, dtype=torch.float32, **options).eval()
@@ -65,7 +65,7 @@ def main(release: str, probes: str, register: str | None = None) -> dict[str, ob
         "logit_difference": (logits.float() - expected["logits"]).abs().max().item(),
         "ids_equal": encoded == probe["ids"],
         "chat_equal": chat_equal,
-        "generates": int(answer.shape[1]) > int(asked["input_ids"].shape[1]),
+        "generates": int(answer.shape[1]) > int(request["input_ids"].shape[1]),
         "transformers": transformers.__version__,
         "torch": str(torch.__version__),
         "ingot_absent": not {"stages", "artifacts_schema", "flows"} & set(sys.modules),

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from artifacts_schema.identity import short
-from stages.engine.figures import Cell, Column, Figure, TableFigure, TextFigure, number
-from stages.engine.page import Artifact
+from stages.engine.page import Artifact, Cell, Column, Figure, TableFigure, TextFigure, number
 
 CARD_CHARACTERS = 4_000
 
@@ -32,11 +31,12 @@ def page(artifact: Artifact) -> list[Figure]:
 
 def files(artifact: Artifact) -> TableFigure:
     """Every released file with its size and the beginning of its sha256."""
-    given = artifact.manifest.output("release").files
+    released = artifact.manifest.output("release").files
     rows: list[tuple[Cell, ...]] = [
-        (file.path, file.bytes, short(file.sha256)) for file in sorted(given, key=lambda f: f.path)
+        (file.path, file.bytes, short(file.sha256))
+        for file in sorted(released, key=lambda f: f.path)
     ]
-    rows.append(("all", sum(file.bytes for file in given), None))
+    rows.append(("all", sum(file.bytes for file in released), None))
     columns = (Column("file"), number("bytes"), Column("sha256"))
     return TableFigure("Released files", columns, tuple(rows))
 
@@ -59,8 +59,8 @@ def verified(artifact: Artifact) -> TableFigure:
     note = (
         "Logits of Ingot's decoder and of `transformers`, both of the released weights in float32."
     )
-    shown = tuple(row for row in rows if row[1] is not None)
-    return TableFigure("Verified before release", (Column(""), number("value")), shown, note)
+    known = tuple(row for row in rows if row[1] is not None)
+    return TableFigure("Verified before release", (Column(""), number("value")), known, note)
 
 
 def card_head(card: str) -> str:
@@ -93,17 +93,17 @@ def _measured(evaluation: dict[str, Any]) -> str:
 
 def lineage(artifact: Artifact) -> TableFigure:
     """Every artifact above the release, nearest first."""
-    from artifacts_schema.store.lineage import ancestors
+    from artifacts_schema.store.store import ancestors
 
     used: dict[tuple[str, str], set[str]] = {}
     for edge in ancestors(artifact.store, artifact.manifest):
         used.setdefault(edge.parent, set()).add(f"{edge.child[0]} ({edge.role})")
     rows: list[tuple[Cell, ...]] = []
     for (stage, key), children in used.items():
-        found = artifact.store.manifest(stage, key)
-        size = sum(output.bytes for output in found.outputs.values()) if found else None
+        manifest = artifact.store.manifest(stage, key)
+        size = sum(output.bytes for output in manifest.outputs.values()) if manifest else None
         rows.append(
-            (stage, short(key), size if found else "collected", ", ".join(sorted(children)))
+            (stage, short(key), size if manifest else "collected", ", ".join(sorted(children)))
         )
     columns = (Column("stage"), Column("key"), number("bytes"), Column("went into"))
     note = "Nearest first. Of what was collected, the store does not know what it was made of."

@@ -2,6 +2,7 @@
 
 Both are read from the manifests above the checkpoint, by kinds and configs; no stage is known by
 name. A claim about data holds only if every way from the training stage to the sources has it.
+The card's section on training data says it: what was read, redacted and looked for.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from functools import cached_property, partial
 from operator import is_
 from typing import TYPE_CHECKING, Any, Literal
 
+from artifacts_schema.identity import short
 from artifacts_schema.manifest import InputRef, Manifest
 
 if TYPE_CHECKING:
     from stages.engine import Input
+
 
 Name = tuple[str, str]
 """(stage, key)."""
@@ -43,7 +46,7 @@ class Treatment:
     """How much of the data went through this step."""
 
     @classmethod
-    def of(cls, manifest: Manifest) -> Treatment | None:
+    def read(cls, manifest: Manifest) -> Treatment | None:
         """From a step with a `personal_data` policy; None for any other.
 
         Text is redacted only where the view that finds the sort was given and applied.
@@ -65,12 +68,12 @@ class Treatment:
 class Applied:
     """Benchmarks or a list of documents to forget, and to how much of the data it was applied."""
 
-    given: InputRef
+    source: InputRef
     covers: Coverage
 
     def plain(self) -> dict[str, str]:
         """For `ingot.json`."""
-        return {**_plain(self.given), "covers": self.covers}
+        return {**_plain(self.source), "covers": self.covers}
 
 
 @dataclass(frozen=True)
@@ -136,7 +139,7 @@ class Provenance:
     manifests: Sequence[Manifest]
 
     @classmethod
-    def of(cls, checkpoint: Input) -> Provenance:
+    def read(cls, checkpoint: Input) -> Provenance:
         """Of the checkpoint that is released."""
         return cls(checkpoint.digest, checkpoint.lineage())
 
@@ -175,19 +178,19 @@ class Provenance:
 
     def origins(self) -> list[Origin]:
         """Checkpoints that the release's weights began with and that no stage here trained."""
-        found: dict[Name, Origin] = {}
+        by_name: dict[Name, Origin] = {}
         weights = list(self.manifests[:1])
         for manifest in weights:
-            for reference in references_of(manifest, "checkpoint"):
+            for reference in input_references(manifest, "checkpoint"):
                 name = (reference.stage, reference.key)
                 above = self._by_name.get(name)
                 if above is None:
-                    found[name] = Origin(reference, recorded=False)
+                    by_name[name] = Origin(reference, recorded=False)
                 elif _trained_on(above) or _has(above, "checkpoint"):
                     weights.append(above)
                 else:
-                    found[name] = Origin(reference, recorded=True)
-        return list(found.values())
+                    by_name[name] = Origin(reference, recorded=True)
+        return list(by_name.values())
 
     def _described(self, trained: Name, data: InputRef) -> TrainingData:
         steps = list(self._records_above(data))
@@ -195,36 +198,40 @@ class Provenance:
             trained,
             data,
             tuple(self._treatments(data, steps)),
-            self._coverage(data, lambda step: Treatment.of(step) is not None),
+            self._coverage(data, lambda step: Treatment.read(step) is not None),
             self._applied(data, steps, self._compared_with),
             self._coverage(data, lambda step: _has(step, "contamination")),
-            self._applied(data, steps, lambda step: references_of(step, "exclusions")),
+            self._applied(data, steps, lambda step: input_references(step, "exclusions")),
         )
 
     def _treatments(self, data: InputRef, steps: Sequence[Manifest]) -> Iterator[Treatment]:
         for step in steps:
-            found = Treatment.of(step)
-            if found is not None:
-                yield replace(found, covers=self._coverage(data, partial(is_, step)))
+            treatment = Treatment.read(step)
+            if treatment is not None:
+                yield replace(treatment, covers=self._coverage(data, partial(is_, step)))
 
     def _compared_with(self, step: Manifest) -> list[InputRef]:
         """Benchmarks that the contamination which a step was given was looked for in."""
-        looked = [self._by_name.get((r.stage, r.key)) for r in references_of(step, "contamination")]
-        return [r for one in looked if one is not None for r in references_of(one, "benchmarks")]
+        looked = [
+            self._by_name.get((r.stage, r.key)) for r in input_references(step, "contamination")
+        ]
+        return [r for one in looked if one is not None for r in input_references(one, "benchmarks")]
 
     def _applied(
         self,
         data: InputRef,
         steps: Sequence[Manifest],
-        given: Callable[[Manifest], list[InputRef]],
+        references: Callable[[Manifest], list[InputRef]],
     ) -> tuple[Applied, ...]:
         """What the steps were `given`, each content once, with the share of the data it reached."""
 
         def covers(digest: str) -> Coverage:
-            return self._coverage(data, lambda step: digest in {r.digest for r in given(step)})
+            return self._coverage(data, lambda step: digest in {r.digest for r in references(step)})
 
-        found = {reference.digest: reference for step in steps for reference in given(step)}
-        return tuple(Applied(one, covers(digest)) for digest, one in found.items())
+        by_digest = {
+            reference.digest: reference for step in steps for reference in references(step)
+        }
+        return tuple(Applied(one, covers(digest)) for digest, one in by_digest.items())
 
     def _records_above(self, data: InputRef) -> Iterator[Manifest]:
         """Every step that the records went through, nearest first, each once."""
@@ -235,13 +242,13 @@ class Provenance:
                 continue
             seen.add(name)
             yield self._by_name[name]
-            waiting += [(r.stage, r.key) for r in references_of(self._by_name[name], *RECORDS)]
+            waiting += [(r.stage, r.key) for r in input_references(self._by_name[name], *RECORDS)]
 
     def _coverage(self, data: InputRef, does: Callable[[Manifest], bool]) -> Coverage:
         """Whether all records went through a step that `does`, some of them, or none."""
         known: dict[Name, Coverage] = {}
 
-        def of(name: Name) -> Coverage:
+        def coverage(name: Name) -> Coverage:
             if name not in known:
                 manifest = self._by_name.get(name)
                 if manifest is None:
@@ -249,17 +256,19 @@ class Provenance:
                 elif does(manifest):
                     known[name] = "all"
                 else:
-                    above = {of((r.stage, r.key)) for r in references_of(manifest, *RECORDS)}
+                    above = {
+                        coverage((r.stage, r.key)) for r in input_references(manifest, *RECORDS)
+                    }
                     known[name] = above.pop() if len(above) == 1 else "part" if above else "none"
             return known[name]
 
-        return of((data.stage, data.key))
+        return coverage((data.stage, data.key))
 
 
-def references_of(manifest: Manifest, *kinds: str) -> list[InputRef]:
+def input_references(manifest: Manifest, *kinds: str) -> list[InputRef]:
     """What a step was given of these kinds."""
-    given = manifest.inputs.values()
-    return [one for references in given for one in references if one.kind in kinds]
+    inputs = manifest.inputs.values()
+    return [one for references in inputs for one in references if one.kind in kinds]
 
 
 def _trained_on(manifest: Manifest) -> list[InputRef]:
@@ -274,8 +283,110 @@ def _trained_on(manifest: Manifest) -> list[InputRef]:
 
 
 def _has(manifest: Manifest, kind: str) -> bool:
-    return bool(references_of(manifest, kind))
+    return bool(input_references(manifest, kind))
 
 
 def _plain(reference: InputRef) -> dict[str, str]:
     return {"stage": reference.stage, "key": reference.key, "digest": reference.digest}
+
+
+def data_section(data: Sequence[TrainingData], origins: Sequence[Origin], planted: str) -> str:
+    """What each training stage read, and what is not known of the weights that it began with.
+
+    `planted` is the table of defects caught, or empty.
+    """
+    parts = ["## Training data"]
+    if not data:
+        parts.append("Nothing above this checkpoint was trained here: its data is not known.")
+    parts += [_training_stage(one) for one in data]
+    parts += [_origin(one) for one in origins]
+    if planted:
+        parts.append(
+            "Defects were planted in the crawl. The share of each that the pipeline caught "
+            "(`none`: the share of sound documents that it kept) measures the corpus, not the "
+            "model."
+            f"\n\n{planted}"
+        )
+    return "\n\n".join(parts)
+
+
+def _training_stage(one: TrainingData) -> str:
+    trained = f"`{one.trained[0]}/{short(one.trained[1])}`"
+    lines = [
+        f"{trained} was trained on {one.data.kind.replace('_', ' ')} {_short_name(one.data)}:\n",
+        *_personal_data(one),
+        *_benchmarks(one),
+        *_forget_lists(one.forget_lists),
+    ]
+    return "\n".join(lines)
+
+
+def _origin(one: Origin) -> str:
+    name = _short_name(one.checkpoint)
+    if one.recorded:
+        return (
+            f"It began with the weights of {name}, trained elsewhere: that data, and what was done "
+            "to it, is not known."
+        )
+    return (
+        f"It began with the weights of {name}, which was collected from the store: what that was "
+        "trained on, and what was done to it, is not known here."
+    )
+
+
+def _personal_data(one: TrainingData) -> list[str]:
+    if one.personal_data == "none":
+        return ["- Personal data and secrets: not looked for."]
+    lines = [
+        f"- Personal data and secrets, {_treatment(treatment)}" for treatment in one.treatments
+    ]
+    if one.personal_data == "part":
+        lines.append("- Part of this data went through no step that looks for personal data.")
+    return lines
+
+
+def _treatment(treatment: Treatment) -> str:
+    """`by filter/…: redacted: email, phone. Documents dropped for: none. Kept: secret.`"""
+    step = f"`{treatment.step[0]}/{short(treatment.step[1])}`"
+    if treatment.covers != "all":
+        step += ", which part of this data went through"
+    redacted, dropped, kept = (
+        ", ".join(sorts) or "none"
+        for sorts in (treatment.redacted, treatment.dropped, treatment.kept)
+    )
+    return f"by {step}: redacted: {redacted}; dropped with what holds it: {dropped}; kept: {kept}."
+
+
+def _benchmarks(one: TrainingData) -> list[str]:
+    if one.decontaminated == "none":
+        return ["- Not compared with any benchmark."]
+    all_of_it, part = (
+        ", ".join(
+            _short_name(applied.source) for applied in one.benchmarks if applied.covers == covers
+        )
+        for covers in ("all", "part")
+    )
+    if not one.benchmarks:
+        collected = "that were collected"
+        all_of_it, part = (collected, "") if one.decontaminated == "all" else ("", collected)
+    rule = "what overlaps beyond the thresholds of the filter was left out"
+    lines = [f"- Compared with benchmarks {all_of_it}; {rule}."] if all_of_it else []
+    if part:
+        lines.append(f"- Part of this data was compared with benchmarks {part}; {rule}.")
+    return lines
+
+
+def _forget_lists(applied: Sequence[Applied]) -> list[str]:
+    if not applied:
+        return ["- No list of documents to forget was applied."]
+    lines = []
+    for covers, reach in (("all", ""), ("part", " to part of this data")):
+        count = sum(one.covers == covers for one in applied)
+        if count:
+            lists = "list" if count == 1 else "lists"
+            lines.append(f"- {count} {lists} of documents to forget applied{reach}.")
+    return lines
+
+
+def _short_name(reference: InputRef) -> str:
+    return f"`{reference.stage}/{short(reference.key)}`"

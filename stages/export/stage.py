@@ -39,10 +39,16 @@ class Export(Stage):
 
     def run(self, context: Context) -> None:
         from stages.export.card import Evaluation, model_card
-        from stages.export.folder import copy_file, model_folder, to_json
+        from stages.export.folder import (
+            ReleasedWeights,
+            StoredWeights,
+            copy_file,
+            model_folder,
+            round_weights,
+            to_json,
+        )
         from stages.export.provenance import Provenance
         from stages.export.verify import verify_release, write_probes
-        from stages.export.weights import ReleasedWeights, StoredWeights, round_weights
         from stages.model.files import read_model, read_tokenizer
 
         config: ExportConfig = context.config
@@ -53,7 +59,7 @@ class Export(Stage):
         with StoredWeights.opened(checkpoint) as stored:
             model = read_model(checkpoint)
             shape = model.config
-            weights = ReleasedWeights.of(shape, stored, config.dtype)
+            weights = ReleasedWeights.plan(shape, stored, config.dtype)
             files = model_folder(shape, tokenizer, described, weights.dtype)
             rounded = round_weights(model, stored, config.dtype)
             tokens = write_probes(model, tokenizer, described, probes)
@@ -68,7 +74,7 @@ class Export(Stage):
             (release / name).write_bytes(content)
         verified = verify_release(release, probes, shape, tokens)
 
-        provenance = Provenance.of(checkpoint)
+        provenance = Provenance.read(checkpoint)
         measured = [Evaluation.read(evaluation, provenance) for evaluation in evaluations]
         data, origins = provenance.training_data(), provenance.origins()
         lineage = _lineage(checkpoint, evaluations, measured, data, origins)
@@ -109,14 +115,14 @@ def _lineage(
 ) -> dict[str, Any]:
     """What `ingot.json` says of the release: full names of what it was made of."""
     return {
-        "checkpoint": _named(checkpoint),
+        "checkpoint": _full_name(checkpoint),
         "evaluations": [
             {
-                **_named(given),
-                "measured": [_digested(one) for one in evaluation.checkpoints],
+                **_full_name(source),
+                "measured": [_reference(one) for one in evaluation.checkpoints],
                 "of_this_release": evaluation.relation == "release",
             }
-            for given, evaluation in zip(evaluations, measured, strict=True)
+            for source, evaluation in zip(evaluations, measured, strict=True)
         ],
         "training_data": [one.plain() for one in data],
         "began_with": [one.plain() for one in origins],
@@ -131,15 +137,15 @@ def _empty(folder: Path) -> Path:
     return folder
 
 
-def _digested(reference: InputRef) -> dict[str, str]:
+def _reference(reference: InputRef) -> dict[str, str]:
     return {"stage": reference.stage, "key": reference.key, "digest": reference.digest}
 
 
-def _named(given: Input) -> dict[str, Any]:
+def _full_name(artifact: Input) -> dict[str, Any]:
     """How an input is found again in the store that made the release."""
     return {
-        "stage": given.stage,
-        "key": given.key,
-        "output": given.output,
-        "digest": given.digest,
+        "stage": artifact.stage,
+        "key": artifact.key,
+        "output": artifact.output,
+        "digest": artifact.digest,
     }

@@ -14,11 +14,11 @@ import torch
 from safetensors.torch import save
 
 from artifacts_schema.errors import IngotError
-from stages.model.count import count_parameters
 from stages.model.huggingface import family_of
-from stages.text import chat
-from stages.text.chat_template import KEY
-from stages.text.special_tokens import SpecialTokens
+from stages.model.size import count_parameters
+from stages.tokens import chat
+from stages.tokens.chat_template import KEY
+from stages.tokens.vocabulary import SpecialTokens
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -65,7 +65,7 @@ def verify_release(
     Where no native class expresses the model, the process imports Ingot's own first.
     """
     family = family_of(config)
-    found = _run(release, probes, family.register)
+    result = _run(release, probes, family.register)
     wanted = {
         "model_class": family.architecture,
         "parameters": count_parameters(config).total,
@@ -75,9 +75,9 @@ def verify_release(
         "generates": True,
         "ingot_absent": family.register is None,
     }
-    wrong = [f"{name} is {found[name]}" for name in wanted if found[name] != wanted[name]]
-    if not found["logit_difference"] <= TOLERANCE:  # NaN is a difference too
-        wrong.append(f"logits differ by {found['logit_difference']:.2g}, allowed {TOLERANCE:.0e}")
+    wrong = [f"{name} is {result[name]}" for name in wanted if result[name] != wanted[name]]
+    if not result["logit_difference"] <= TOLERANCE:  # NaN is a difference too
+        wrong.append(f"logits differ by {result['logit_difference']:.2g}, allowed {TOLERANCE:.0e}")
     if wrong:
         raise IngotError(
             f"transformers reads the release otherwise than Ingot: {'; '.join(wrong)}",
@@ -85,7 +85,7 @@ def verify_release(
             hint="nothing was released; report it with the versions of torch and transformers",
         )
     return Verification(
-        found["logit_difference"], probe_tokens, found["transformers"], found["torch"]
+        result["logit_difference"], probe_tokens, result["transformers"], result["torch"]
     )
 
 
@@ -97,16 +97,16 @@ def write_probes(
     `model` has the weights of the release, in float32. Ingot renders ChatML itself. Of another
     template the text alone is compared: it is not run.
     """
-    special = SpecialTokens.of(tokenizer, tokenizer_config)
+    special = SpecialTokens.from_config(tokenizer, tokenizer_config)
     template = tokenizer_config.get(KEY)
     segments: list[chat.Segment] = []
     messages: tuple[dict[str, str], ...] = ()
     if template == chat.CHAT_TEMPLATE:
         messages = PROBE_MESSAGES
-        begin = chat.begin_of_chat(tokenizer, special)
-        segments = chat.segments(messages, add_generation_prompt=True, begin=begin)
+        begin = chat.find_chat_start(tokenizer, special)
+        segments = chat.render_segments(messages, add_generation_prompt=True, begin=begin)
     ids = [tokenizer.encode(text, add_special_tokens=False).ids for text in PROBE_TEXTS]
-    rendered_ids, _ = chat.encode(tokenizer, segments)
+    rendered_ids, _ = chat.encode_segments(tokenizer, segments)
     row = [*rendered_ids, *(token for text in ids for token in text)][: model.config.context]
     tokens_BL = torch.tensor([row])
     with torch.no_grad():
@@ -132,7 +132,7 @@ def _run(release: Path, probes: Path, register: str | None) -> dict[str, Any]:
     command = [sys.executable, "-I", str(script), str(release), str(probes)]
     command += [register] if register else []
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command,
             capture_output=True,
             text=True,
@@ -142,11 +142,11 @@ def _run(release: Path, probes: Path, register: str | None) -> dict[str, Any]:
         )
     except subprocess.TimeoutExpired:
         raise IngotError(f"loading took over {TIMEOUT_SECONDS} s", where="export") from None
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+    if process.returncode:
+        last = (process.stderr.strip().splitlines() or ["no message"])[-1]
         raise IngotError(f"the process that loads the release died: {last}", where="export")
-    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
-    if "failed" in found:
-        first = found["failed"].splitlines()[0]
+    result: dict[str, Any] = json.loads(process.stdout.strip().splitlines()[-1])
+    if "failed" in result:
+        first = result["failed"].splitlines()[0]
         raise IngotError(f"transformers cannot load the release: {first}", where="export")
-    return found
+    return result

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from stages.engine.figures import Cell, Column, Figure, TableFigure, number
-from stages.engine.page import Artifact
+from stages.engine.page import Artifact, Cell, Column, Figure, TableFigure, number
 
 
 def page(artifact: Artifact) -> list[Figure]:

@@ -24,13 +24,15 @@ class ExportMegatron(Stage):
 
     def run(self, context: Context) -> None:
         """Find what lies whole, join what does not, write each source, then say what is there."""
-        from stages.export_megatron.join import join_source
-        from stages.export_megatron.scan import scan_shard
-        from stages.export_megatron.summary import dataset_table, drop_counts
-        from stages.export_megatron.token_files import Packed
-        from stages.export_megatron.write import write_source
+        from stages.export_megatron.dataset import (
+            dataset_table,
+            drop_counts,
+            join_source,
+            write_source,
+        )
+        from stages.export_megatron.shards import Packed, scan_shard
 
-        packed = Packed.of(context.many("shards"))
+        packed = Packed.read(context.many("shards"))
         files = [file for source in packed.sources for file in source.files]
         packed = packed.with_scans(context.map(scan_shard, files))
         packed = packed.with_joins(context.map(join_source, packed.sources))

@@ -1,8 +1,8 @@
 """Decisions about conversations and preference pairs, each as a whole, and the kept rows redacted.
 
-They are asked what the config says of personal data, contamination, exclusions and languages, and
-the rules of sources that `rules_by_source` names; not `rules`, which are made for prose. Copies are
-not looked for.
+What applies to them: the config's policies for personal data, contamination, exclusions and
+languages, and the rules of sources that `rules_by_source` names; not `rules`, made for prose.
+Copies are not searched for.
 """
 
 from __future__ import annotations
@@ -19,16 +19,20 @@ from numpy.typing import NDArray
 
 from artifacts_schema.errors import InputError
 from artifacts_schema.kinds import KINDS
-from stages.filter.assess import check_names, contamination_of, exclusion_check
-from stages.filter.bounds import rule_checks
-from stages.filter.checks import Findings, findings, language_check
+from stages.filter.assess import check_contamination, check_exclusions, reason_names
+from stages.filter.checks import Findings, collect_findings, language_check, rule_checks
 from stages.filter.config import FilterConfig
-from stages.filter.coverage import name_of, read_beside
-from stages.filter.edits import Edits, Spans, apply, edits_of
-from stages.filter.ids import all_differ
-from stages.filter.ledger import ledger_of
-from stages.filter.write import counted
-from stages.text.chat_rows import ID_COLUMN, ChatShard, Row, chat_shards, texts_of, with_text
+from stages.filter.edits import Edits, Spans, apply_edits, select_edits
+from stages.filter.ledger import count_ledger, ledger_table
+from stages.filter.sidecars import Sidecars, all_differ, input_label, read_sidecar
+from stages.text.chat_rows import (
+    ID_COLUMN,
+    ChatShard,
+    Row,
+    list_chat_shards,
+    list_texts,
+    replace_text,
+)
 
 if TYPE_CHECKING:
     from stages.engine import Input, Shard, ShardOutput
@@ -38,24 +42,20 @@ _ROWS_AT_ONCE = 1_000
 
 
 @dataclass(frozen=True)
-class ChatBeside:
+class AlignedChatShard(Sidecars):
     """A shard of conversations or preferences and the tables that describe it."""
 
-    id: str
     chat: ChatShard
-    signals: Shard | None
-    views: tuple[Shard, ...]
-    contamination: Shard | None
 
 
-def line_up_chat(
+def align_chat_tables(
     chat: Mapping[str, Sequence[Input]],
     signals: Sequence[Input],
     views: Sequence[Input],
     contamination: Input | None,
     config: FilterConfig,
-) -> list[ChatBeside]:
-    """The shards of all inputs by role, each with what lies beside it.
+) -> list[AlignedChatShard]:
+    """The shards of all inputs by role, each with its sidecar tables.
 
     InputError if two signals describe one shard, if contamination does not cover it, or if nothing
     marks what the config would redact.
@@ -63,68 +63,69 @@ def line_up_chat(
     redacts = any(config.personal_data.redacted().values())
     overlap = [] if contamination is None else [contamination]
     return [
-        ChatBeside(
+        AlignedChatShard(
             id=one.id,
             chat=one,
-            signals=next(iter(_at(signals, one, most=1)), None),
-            views=tuple(_at(views, one, least=int(redacts))),
-            contamination=next(iter(_at(overlap, one, least=len(overlap))), None),
+            signals=next(iter(_matching_shards(signals, one, most=1)), None),
+            views=tuple(_matching_shards(views, one, least=int(redacts))),
+            contamination=next(iter(_matching_shards(overlap, one, least=len(overlap))), None),
         )
-        for one in chat_shards(chat, where="filter")
+        for one in list_chat_shards(chat, where="filter")
     ]
 
 
-def _at(
+def _matching_shards(
     side: Sequence[Input], one: ChatShard, least: int = 0, most: int | None = None
 ) -> list[Shard]:
     """The tables of `side` that describe a shard."""
-    found = [shard for given in side for shard in given.shards() if shard.path == one.path]
-    if len(found) < least or (most is not None and len(found) > most):
+    matches = [shard for input_ in side for shard in input_.shards() if shard.path == one.path]
+    if len(matches) < least or (most is not None and len(matches) > most):
         what = side[0].kind if side else "views"
-        described = "twice" if found else "by none"
+        described = "twice" if matches else "by none"
         raise InputError(
-            f"{one.role} {name_of(one.shard.input)} are described {described} of the {what} given",
+            f"{one.role} {input_label(one.shard.input)} are described {described} "
+            f"of the {what} given",
             where="filter",
             hint=f"give the {what} that were made of these {one.role}, once",
         )
-    return found
+    return matches
 
 
 def check_ids(shards: Sequence[ChatShard]) -> None:
-    """InputError if two rows bear one id."""
+    """InputError if two rows have one id."""
     for role, column in ID_COLUMN.items():
         tables = [one.shard.read([column])[column] for one in shards if one.role == role]
         ids = pa.chunked_array([c for ids in tables for c in ids.chunks], pa.string())
         if not all_differ(pa.concat_arrays([pa.array([], pa.string()), *ids.chunks])):
             raise InputError(
-                f"two {role} bear the same id",
+                f"two {role} have the same id",
                 where="filter",
                 hint=f"the same {role}, or overlapping snapshots under one name, came in twice",
             )
 
 
 def assess_chat(
-    item: ChatBeside, ids: pa.ChunkedArray, sources: pa.ChunkedArray, config: FilterConfig,
+    item: AlignedChatShard, ids: pa.ChunkedArray, sources: pa.ChunkedArray, config: FilterConfig,
     exclusions: Sequence[Input],
 ) -> Findings:  # fmt: skip
     """What each row fails."""
-    names = check_names(config)
+    names = reason_names(config)
     if not len(ids):
-        return findings([], names, 0)
-    signals = None if item.signals is None else read_beside(item.signals, ids)
+        return collect_findings([], names, 0)
+    signals = None if item.signals is None else read_sidecar(item.signals, ids)
     checks = rule_checks(config.for_chat(), sources, signals)
     if config.languages:
         own = sorted(config.rules_by_source)
         checks.insert(0, language_check(signals, sources, sorted(config.languages), own))
     if item.contamination is not None:
-        checks.append(contamination_of(read_beside(item.contamination, ids), config))
-    checks += exclusion_check(ids, exclusions)
-    return findings(checks, names, len(ids))
+        checks.append(check_contamination(read_sidecar(item.contamination, ids), config))
+    checks += check_exclusions(ids, exclusions)
+    return collect_findings(checks, names, len(ids))
 
 
 @dataclass(frozen=True, eq=False)
-class ChatAssessed:
-    """What the rows of a shard fail, and what `what-if` tells of them."""
+class ChatAssessment:
+    """What the rows of a shard fail, and what `what-if` reports of them."""
 
     ids: pa.ChunkedArray
     sources: pa.ChunkedArray
@@ -133,22 +134,22 @@ class ChatAssessed:
     findings: Findings
 
 
-def verdicts_of_chat(
-    item: ChatBeside, config: FilterConfig, exclusions: Sequence[Input]
-) -> ChatAssessed:
+def decide_chat(
+    item: AlignedChatShard, config: FilterConfig, exclusions: Sequence[Input]
+) -> ChatAssessment:
     """The decision about a shard, without a run."""
     table = item.chat.shard.read([ID_COLUMN[item.chat.role], "source"])
     ids, sources = table.columns
     characters = pa.chunked_array([pa.nulls(len(ids), pa.int64())])
     if item.signals is not None:
-        characters = read_beside(item.signals, ids, ["doc_id", "characters"])["characters"]
-    return ChatAssessed(
+        characters = read_sidecar(item.signals, ids, ["doc_id", "characters"])["characters"]
+    return ChatAssessment(
         ids, sources, characters, assess_chat(item, ids, sources, config, exclusions)
     )
 
 
 def write_chat(
-    item: ChatBeside, out: ShardOutput, *, config: FilterConfig, exclusions: list[Input]
+    item: AlignedChatShard, out: ShardOutput, *, config: FilterConfig, exclusions: list[Input]
 ) -> dict[str, Any]:
     """Write the kept rows of a shard and its ledger; return what was counted."""
     role, rows = item.chat.role, item.chat.rows()
@@ -158,24 +159,24 @@ def write_chat(
         for name in (ID_COLUMN[role], "source")
     )
     final = assess_chat(item, ids, sources, config, exclusions)
-    characters = [sum(len(text.text) for text in texts_of(row, role)) for row in rows]
-    edits = _redacted(item, ids, rows, final.passes, config)
+    characters = [sum(len(text.text) for text in list_texts(row, role)) for row in rows]
+    edits = _redact_rows(item, ids, rows, final.passes, config)
     kept = [row for row, stays in zip(rows, final.passes.tolist(), strict=True) if stays]
     with out.table_writer(role, f"{item.id}.parquet", schema) as writer:
         for first in range(0, len(kept), _ROWS_AT_ONCE):
             batch = kept[first : first + _ROWS_AT_ONCE]
             writer.write(pa.Table.from_pylist(batch, schema=schema))
     partners = pa.nulls(len(rows), pa.string())
-    ledger = ledger_of(
-        ids, check_names(config), final, partners, edits, pa.array(characters, pa.int64())
+    ledger = ledger_table(
+        ids, reason_names(config), final, partners, edits, pa.array(characters, pa.int64())
     )
     out.write_table("ledger", item.chat.path, ledger)
-    told = counted(ledger)
-    return {role: told.pop("documents"), f"{role}_kept": told.pop("kept"), **told}
+    counts = count_ledger(ledger)
+    return {role: counts.pop("documents"), f"{role}_kept": counts.pop("kept"), **counts}
 
 
-def _redacted(
-    item: ChatBeside,
+def _redact_rows(
+    item: AlignedChatShard,
     ids: pa.ChunkedArray,
     rows: Sequence[Row],
     kept: NDArray[np.bool_],
@@ -183,20 +184,20 @@ def _redacted(
 ) -> NDArray[np.int32]:
     """Make the edits of kept rows, in the rows themselves; how many there are in each."""
     made = np.zeros(len(rows), dtype=np.int32)
-    places, edits = _edits(item, ids, config)
+    places, edits = _chat_edits(item, ids, config)
     counts = edits.counts.tolist()
     for number, (row, place) in enumerate(places):
         if counts[number] and kept[row]:
-            with_text(rows[row], place, partial(apply, edits=edits.of(number)))
+            replace_text(rows[row], place, partial(apply_edits, edits=edits.for_row(number)))
             made[row] += counts[number]
     return made
 
 
-def _edits(
-    item: ChatBeside, ids: pa.ChunkedArray, config: FilterConfig
+def _chat_edits(
+    item: AlignedChatShard, ids: pa.ChunkedArray, config: FilterConfig
 ) -> tuple[list[tuple[int, str]], Edits]:
     """The texts that have spans, as rows and places, and the edits of each."""
-    lists = [read_beside(one, ids)["spans"].combine_chunks() for one in item.views]
+    lists = [read_sidecar(one, ids)["spans"].combine_chunks() for one in item.views]
     lengths = [pc.list_value_length(rows).to_numpy(False) for rows in lists]
     owners = [np.repeat(np.arange(len(counts)), counts) for counts in lengths]
     spans = KINDS["views"].tables["chat/*.parquet"].arrow().field("spans").type.value_type
@@ -204,6 +205,8 @@ def _edits(
     numbers: dict[tuple[int, str], int] = {}
     held = np.concatenate([np.empty(0, np.int64), *owners]).tolist()
     keys = zip(held, flat.field("place").to_pylist(), strict=True)
-    text_of = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
-    edits = edits_of(Spans(text_of, flat, len(numbers)), config.views, config.personal_data.kept())
+    text_numbers = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+    edits = select_edits(
+        Spans(text_numbers, flat, len(numbers)), config.views, config.personal_data.kept()
+    )
     return list(numbers), edits

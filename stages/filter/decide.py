@@ -1,26 +1,112 @@
-"""Which copies go: pure functions over documents in the order of their priority.
+"""Which copies go, and the order in which documents are decided on: pure functions over arrays.
 
-A document goes only if a document that stays is its copy. So each removal names a partner that was
-kept, and where a~b and b~c but not a~c, c is not removed for a.
+A document is dropped only if a kept document is its copy. So each removal names a kept partner, and
+where a~b and b~c but not a~c, c is not removed because of a.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from stages.filter.policies import DuplicatesPolicy
-from stages.text.native import compiled
+from artifacts_schema.errors import UsageError
+from stages.engine.kernels import kernel
+from stages.filter.checks import signal_hint
+from stages.filter.config import Criterion, DuplicatesPolicy
+
+COLUMNS = {"source": "source", "snapshot": "snapshot", "date": "date"}
+"""The column of documents that a criterion looks at."""
+
+
+def decision_order(keys: Sequence[NDArray[np.float64]], criteria: int) -> NDArray[np.int64]:
+    """The places of documents in the order of decision.
+
+    `keys` are those of each shard (see `priority_keys`), in the order of the inputs, which decides
+    where all criteria are equal.
+    """
+    joined = np.concatenate([np.empty((criteria, 0)), *keys], axis=1)
+    if not criteria:
+        return np.arange(joined.shape[1])
+    # lexsort sorts by its last key first, and keeps the order of what is equal.
+    return np.lexsort(joined[::-1]).astype(np.int64)
+
+
+def priority_keys(
+    criteria: Sequence[Criterion],
+    documents: pa.Table,
+    signals: pa.Table | None,
+    characters: Callable[[], NDArray[np.int64]],
+) -> NDArray[np.float64]:
+    """[criterion, document] The lesser is wanted more; infinite where nothing is known.
+
+    `documents` holds the `COLUMNS` of the criteria; `characters` counts those of the texts. A
+    UsageError names a signal that was not measured.
+    """
+    keys = np.empty((len(criteria), len(documents)))
+    for row, criterion in enumerate(criteria):
+        if criterion.by == "quality":
+            assert criterion.signal is not None
+            keys[row] = _nan_to_infinity(-_signal_values(criterion.signal, signals))
+        elif criterion.by == "length":
+            keys[row] = -characters()
+        elif criterion.by == "date":
+            sign = -1.0 if criterion.first == "latest" else 1.0
+            keys[row] = _nan_to_infinity(sign * _seconds(documents["date"]))
+        else:
+            place = pc.index_in(documents[criterion.by], value_set=pa.array(criterion.order))
+            keys[row] = pc.fill_null(place, len(criterion.order)).to_numpy()
+    return keys
+
+
+def _nan_to_infinity(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Infinite in place of NaN."""
+    return np.where(np.isnan(values), np.inf, values)
+
+
+def _signal_values(name: str, signals: pa.Table | None) -> NDArray[np.float64]:
+    if signals is None or name not in signals.column_names:
+        raise UsageError(
+            f"duplicates.priority asks for signal '{name}', which was not measured",
+            where="filter",
+            hint="connect the signals of the documents" if signals is None else signal_hint(name),
+        )
+    column = signals[name]
+    if pa.types.is_string(column.type):
+        raise UsageError(f"duplicates.priority: signal '{name}' is no number", where="filter")
+    values: NDArray[np.float64] = column.cast(pa.float64()).to_numpy()
+    return values
+
+
+def _seconds(dates: pa.ChunkedArray) -> NDArray[np.float64]:
+    """Seconds since 1970 of ISO 8601 dates, UTC if they have no zone; NaN for other strings."""
+    encoded = dates.combine_chunks().dictionary_encode()
+    known = np.array([_parse_date(text) for text in encoded.dictionary.to_pylist()] + [np.nan])
+    places = pc.fill_null(encoded.indices, len(known) - 1).to_numpy()
+    return known[places]
+
+
+def _parse_date(text: str) -> float:
+    """`2024`, `2024-05`, `2024-05-01`, `2024-05-01T10:00:00Z` and their like."""
+    padded = {4: f"{text}-01-01", 7: f"{text}-01"}.get(len(text), text)
+    try:
+        moment = datetime.fromisoformat(padded)
+    except ValueError:
+        return float("nan")
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 @dataclass(frozen=True, eq=False)
 class Links:
     """What is known of copies among nodes, numbered from 0.
 
-    The documents to decide on are the first nodes, in the order of the inputs; the later ones stand
-    for documents that are not at hand. `classes` and `texts` give each node's class of equal
+    The documents to decide on are the first nodes, in the order of the inputs; the later ones
+    are documents of earlier runs. `classes` and `texts` give each node's class of equal
     normalised and of equal raw texts, as the node that stands for it. `one`, `two` and `similarity`
     are pairs between nodes that stand for classes, each in one direction or both, in any order,
     with the measure that the policy names (NaN: not verified). `kept_before` are later nodes that
@@ -71,59 +157,69 @@ def decide_copies(
     order = np.arange(documents) if order is None else order
     own = np.arange(nodes)
     equal = {"normalised": links.classes, "raw": links.texts, None: own}[policy.exact]
-    mates = equal if policy.threshold is None else links.classes
+    exact_duplicates = equal if policy.threshold is None else links.classes
     # Documents that an earlier run kept come first, all of them.
     place = np.full(nodes, nodes, dtype=np.int64)
     place[order] = np.arange(documents)
     place[links.kept_before] = np.arange(len(links.kept_before)) - nodes
-    kept_of = np.full(nodes, -1, dtype=np.int64)
-    kept_of[mates[links.kept_before[::-1]]] = links.kept_before[::-1]
+    first_kept = np.full(nodes, -1, dtype=np.int64)
+    first_kept[exact_duplicates[links.kept_before[::-1]]] = links.kept_before[::-1]
     partner = np.full(documents, -1, dtype=np.int64)
     similarity = np.zeros(documents, dtype=np.float32)
-    start, node, counted, told = _neighbours(links, policy.threshold)
-    _go_through(
-        order, passes, mates, start, node, counted, told, place, kept_of, partner, similarity
+    start, node, counted, measured = _neighbours(links, policy.threshold)
+    _decide_in_order(
+        order,
+        passes,
+        exact_duplicates,
+        start,
+        node,
+        counted,
+        measured,
+        place,
+        first_kept,
+        partner,
+        similarity,
     )
-    found = np.flatnonzero(partner >= 0)
+    copies = np.flatnonzero(partner >= 0)
     exact = np.zeros(documents, dtype=bool)
-    exact[found] = equal[found] == equal[partner[found]]
+    exact[copies] = equal[copies] == equal[partner[copies]]
     return Copies(partner, similarity, exact)
 
 
-@compiled
-def _go_through(
+@kernel
+def _decide_in_order(
     order: NDArray[np.int64],
     passes: NDArray[np.bool_],
-    mates: NDArray[np.int64],
+    exact_duplicates: NDArray[np.int64],
     start: NDArray[np.int64],
     node: NDArray[np.int64],
     counted: NDArray[np.float32],
-    told: NDArray[np.float32],
+    measured: NDArray[np.float32],
     place: NDArray[np.int64],
-    kept_of: NDArray[np.int64],
+    first_kept: NDArray[np.int64],
     partner: NDArray[np.int64],
     similarity: NDArray[np.float32],
 ) -> None:
     """Fill `partner` and `similarity`.
 
-    `kept_of` is the first kept document of each class: an exact mate, and what its neighbours meet.
+    `first_kept` is the first kept document of each class, -1 for none.
     """
     for document in order:
-        own = mates[document]
-        if kept_of[own] >= 0:
-            partner[document], similarity[document] = kept_of[own], 1.0
+        own = exact_duplicates[document]
+        if first_kept[own] >= 0:
+            partner[document], similarity[document] = first_kept[own], 1.0
             continue
         most = np.float32(-1.0)
         for edge in range(start[own], start[own + 1]):
-            kept = kept_of[node[edge]]
+            kept = first_kept[node[edge]]
             if kept < 0:
                 continue
             nearer = counted[edge] > most
             if nearer or (counted[edge] == most and place[kept] < place[partner[document]]):
                 most = counted[edge]
-                partner[document], similarity[document] = kept, told[edge]
+                partner[document], similarity[document] = kept, measured[edge]
         if partner[document] < 0 and passes[document]:
-            kept_of[own] = document
+            first_kept[own] = document
 
 
 def least_linked(links: Links, rank: NDArray[np.int64], verified: bool) -> NDArray[np.int64]:
@@ -143,10 +239,10 @@ def least_linked(links: Links, rank: NDArray[np.int64], verified: bool) -> NDArr
     return least[parent[rank]]
 
 
-def named_when_given(
+def least_linked_by_age(
     links: Links, rank: NDArray[np.int64], age: NDArray[np.int64], verified: bool
 ) -> NDArray[np.int64]:
-    """For each node what `least_linked` said of it when it came: among the nodes no younger."""
+    """For each node the result of `least_linked` when it was added: among nodes no younger."""
     least, parent, named = np.argsort(rank), np.arange(len(rank)), np.arange(len(rank))
     joined = ~np.isnan(links.similarity) if verified else np.ones(len(links.one), dtype=bool)
     one = np.concatenate([named, links.one[joined]])
@@ -159,20 +255,20 @@ def named_when_given(
     return named
 
 
-@compiled
+@kernel
 def _roots(parent: NDArray[np.int64], nodes: NDArray[np.int64]) -> NDArray[np.int64]:
     """The least member of the set that each node lies in."""
-    found = np.empty(len(nodes), dtype=np.int64)
+    roots = np.empty(len(nodes), dtype=np.int64)
     for place in range(len(nodes)):
         node = nodes[place]
         while parent[node] != node:
             parent[node] = parent[parent[node]]
             node = parent[node]
-        found[place] = node
-    return found
+        roots[place] = node
+    return roots
 
 
-@compiled
+@kernel
 def _join(parent: NDArray[np.int64], one: NDArray[np.int64], two: NDArray[np.int64]) -> None:
     """Union of the sets that each pair lies in, under the least member; paths are halved."""
     for pair in range(len(one)):
@@ -189,7 +285,7 @@ def _join(parent: NDArray[np.int64], one: NDArray[np.int64], two: NDArray[np.int
             parent[a] = b
 
 
-@compiled
+@kernel
 def _flatten(parent: NDArray[np.int64]) -> None:
     """Every node under the root of its set; parents are less than their children."""
     for node in range(len(parent)):

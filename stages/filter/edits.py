@@ -1,21 +1,38 @@
-"""Views applied to a text: chosen spans replaced, as arrays until a text itself is edited."""
+"""Edits of texts: spans of views replaced, repeated passages cut, texts as people see them.
+
+`dedup` writes repeated passages as views in which the label of a span is the doc_id of the document
+that holds the first occurrence. They are cut where that document stays and kept otherwise, which is
+known once copies are decided. All is arrays until one text is edited.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from stages.filter.policies import PERSONAL_DATA, SECRET, SECRETS
+from artifacts_schema.kinds import KINDS
+from stages.engine.tally import rows_by_id
+from stages.filter.config import (
+    PERSONAL_DATA,
+    SECRET,
+    SECRETS,
+    other_views,
+)
+from stages.filter.duplicates import encode_names
+
+if TYPE_CHECKING:
+    from stages.engine.inputs import Input
+    from stages.filter.duplicates import EarlierDocuments
 
 
 class Edit(NamedTuple):
-    """Characters [start, end) of a text, and what stands there instead."""
+    """Characters [start, end) of a text, and their replacement."""
 
     start: int
     end: int
@@ -31,7 +48,7 @@ class Spans:
     documents: int
 
     @classmethod
-    def of(cls, *columns: pa.ChunkedArray) -> Spans:
+    def from_columns(cls, *columns: pa.ChunkedArray) -> Spans:
         """All spans of `spans` columns (one at least) that describe the same documents."""
         lists = [column.combine_chunks() for column in columns]
         lengths = [pc.list_value_length(one).to_numpy(zero_copy_only=False) for one in lists]
@@ -62,7 +79,7 @@ class Edits:
         """How many each row has."""
         return np.diff(self.offsets).astype(np.int32)
 
-    def of(self, row: int) -> list[Edit]:
+    def for_row(self, row: int) -> list[Edit]:
         """The edits of one row."""
         first, last = int(self.offsets[row]), int(self.offsets[row + 1])
         replacements = self.replacement.slice(first, last - first).to_pylist()
@@ -80,7 +97,7 @@ class Edits:
         return np.flatnonzero(untouched & (self.counts > 0))
 
 
-def edits_of(spans: Spans, views: Sequence[str], keep: Collection[str] = frozenset()) -> Edits:
+def select_edits(spans: Spans, views: Sequence[str], keep: Collection[str] = frozenset()) -> Edits:
     """The edits that `views` make.
 
     `keep` names sorts of personal data that stay as they are. Of spans that overlap, the one that
@@ -89,7 +106,7 @@ def edits_of(spans: Spans, views: Sequence[str], keep: Collection[str] = frozens
     """
     flat = spans.flat
     rank = pc.index_in(flat.field("view"), value_set=pa.array(views, pa.string()))
-    chosen = _chosen(flat, rank, keep)
+    chosen = _choose_spans(flat, rank, keep)
     start = flat.field("start").to_numpy()[chosen].astype(np.int64)
     end = flat.field("end").to_numpy()[chosen].astype(np.int64)
     rows, ranks = spans.rows[chosen], rank.take(pa.array(chosen)).to_numpy(False)
@@ -113,7 +130,7 @@ _BEYOND = 1 << 32
 """More than any place within a text (spans are int32)."""
 
 
-def apply(text: str, edits: Sequence[Edit]) -> str:
+def apply_edits(text: str, edits: Sequence[Edit]) -> str:
     """`text` with each edit made; `edits` from left to right, without overlap."""
     pieces, last = [], 0
     for edit in edits:
@@ -123,7 +140,7 @@ def apply(text: str, edits: Sequence[Edit]) -> str:
 
 
 def leaves_nothing(text: str, edits: Sequence[Edit]) -> bool:
-    """Whether only white space lies outside `edits`."""
+    """Whether only white space is outside `edits`."""
     last = 0
     for edit in edits:
         if text[last : edit.start].strip():
@@ -132,7 +149,7 @@ def leaves_nothing(text: str, edits: Sequence[Edit]) -> bool:
     return not text[last:].strip()
 
 
-def _chosen(flat: pa.StructArray, rank: pa.Array, keep: Collection[str]) -> NDArray[np.int64]:
+def _choose_spans(flat: pa.StructArray, rank: pa.Array, keep: Collection[str]) -> NDArray[np.int64]:
     """The places of the spans that are replaced."""
     taken = pc.is_valid(rank)
     if keep:
@@ -143,3 +160,60 @@ def _chosen(flat: pa.StructArray, rank: pa.Array, keep: Collection[str]) -> NDAr
             stays = pc.or_(stays, pc.equal(view, SECRETS))
         taken = pc.and_(taken, pc.invert(stays))
     return np.flatnonzero(taken.to_numpy(zero_copy_only=False))
+
+
+def passage_holders(spans: Spans, views: Sequence[str]) -> pa.StringArray:
+    """The documents, each once, that hold passages of `views` first."""
+    return pc.unique(spans.flat.field("label").filter(pa.array(passage_mask(spans, views))))
+
+
+def passage_mask(spans: Spans, views: Sequence[str]) -> NDArray[np.bool_]:
+    """Which spans are those of `views`."""
+    chosen = pc.is_in(spans.flat.field("view"), value_set=pa.array(views, pa.string()))
+    return chosen.to_numpy(zero_copy_only=False)
+
+
+def lost_mask(spans: Spans, views: Sequence[str], kept: pa.StringArray) -> NDArray[np.bool_]:
+    """Which spans are passages of `views` whose first holder is not among `kept`: they stay.
+
+    What a document repeats of itself is not lost: the first occurrence is in the same document.
+    """
+    label_kept = pc.is_in(spans.flat.field("label"), value_set=kept)
+    return passage_mask(spans, views) & ~label_kept.to_numpy(zero_copy_only=False)
+
+
+def kept_holders(
+    named: Sequence[pa.StringArray],
+    doc_ids: pa.StringArray,
+    kept: NDArray[np.bool_],
+    earlier: EarlierDocuments,
+) -> list[pa.StringArray]:
+    """Of the holders that each shard names, those that this run keeps or an earlier one kept."""
+    names, places = encode_names(named)
+    places_of_ids = pc.index_in(doc_ids, value_set=names)
+    stay = np.zeros(len(names), dtype=bool)
+    stay[places_of_ids.filter(pa.array(kept)).drop_null().to_numpy()] = True
+    stay |= pc.is_in(names, value_set=earlier.kept_among(names)).to_numpy(zero_copy_only=False)
+    return [names.take(pa.array(own[stay[own]])) for own in places]
+
+
+_SPANS = KINDS["views"].tables["*.parquet"].arrow().field("spans").type
+
+
+def spans_by_id(views: Iterable[Input], doc_ids: Collection[str]) -> dict[str, list[Any]]:
+    """The spans of some documents, those of all `views` together."""
+    spans: dict[str, list[Any]] = {}
+    for input_ in views:
+        for doc_id, row in rows_by_id([input_], doc_ids, ["spans"]).items():
+            spans.setdefault(doc_id, []).extend(row["spans"])
+    return spans
+
+
+def apply_views(
+    text: str, spans: Sequence[Any], views: Sequence[str], keep: Collection[str] = frozenset()
+) -> str:
+    """`text` with the edits of `views` made, but for passages that other documents hold."""
+    if not spans:
+        return text
+    all_spans = Spans.from_columns(pa.chunked_array([pa.array([list(spans)], _SPANS)]))
+    return apply_edits(text, select_edits(all_spans, other_views(views), keep).for_row(0))

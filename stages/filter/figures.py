@@ -11,14 +11,22 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from artifacts_schema.kinds import beside
-from stages.engine.excerpts import LeastIds, Row, rows_of
+from artifacts_schema.kinds import sidecar_folder
 from stages.engine.inputs import Input
 from stages.engine.page import Artifact
-from stages.engine.tally import LogHistogram, at_hand, by_place, cut_alike, languages
+from stages.engine.tally import (
+    LeastIds,
+    LogHistogram,
+    Row,
+    align_tables,
+    available_inputs,
+    inputs_in_order,
+    languages,
+    rows_by_id,
+)
 from stages.filter.config import FilterConfig
-from stages.filter.coverage import about_chat
-from stages.filter.shown import shown, spans_by_id
+from stages.filter.edits import apply_views, spans_by_id
+from stages.filter.sidecars import describes_chat
 from stages.text.chat_rows import FOLDER, ID_COLUMN
 
 KEPT = "kept"
@@ -36,7 +44,7 @@ _LEDGER = (
 )
 
 
-class Group(NamedTuple):
+class LedgerGroup(NamedTuple):
     """Documents that are counted together; `reason` is `kept`, or the first failing rule."""
 
     source: str
@@ -49,8 +57,8 @@ class Group(NamedTuple):
 class Decisions:
     """What a filter decided."""
 
-    groups: Counter[Group] = field(default_factory=Counter)
-    characters: Counter[Group] = field(default_factory=Counter)
+    groups: Counter[LedgerGroup] = field(default_factory=Counter)
+    characters: Counter[LedgerGroup] = field(default_factory=Counter)
     failing: Counter[tuple[str, ...]] = field(default_factory=Counter)
     """Documents by all the rules that they fail."""
     lengths: dict[str, LogHistogram] = field(
@@ -77,12 +85,12 @@ class Decisions:
         return counts
 
     def add(self, rows: pa.Table) -> None:
-        """Count rows of the ledger with the columns of `Group` beside them."""
-        sums = rows.group_by(list(Group._fields)).aggregate(
+        """Count rows of the ledger that were joined with the columns of `LedgerGroup`."""
+        sums = rows.group_by(list(LedgerGroup._fields)).aggregate(
             [([], "count_all"), ("characters", "sum")]
         )
         for row in sums.to_pylist():
-            group = Group(*(row[name] for name in Group._fields))
+            group = LedgerGroup(*(row[name] for name in LedgerGroup._fields))
             self.groups[group] += row["count_all"]
             self.characters[group] += row["characters_sum"]
         named = pc.binary_join(rows["failing"].cast(pa.list_(pa.string())), "\n")
@@ -97,18 +105,18 @@ class Decisions:
 
 
 def read_decisions(artifact: Artifact) -> Decisions:
-    """Count the ledger beside what is still known of the documents it decides on."""
+    """Count the ledger, joined with what is still available of its documents."""
     decisions = Decisions()
-    documents, signals = (by_place(artifact, role) for role in ("documents", "signals"))
-    signals = [given for given in signals if given is None or not about_chat(given)]
-    signals = [given if given and _names_language(given) else None for given in signals]
-    decisions.with_documents = any(given is not None for given in documents)
-    decisions.measured_language = any(given is not None for given in signals)
+    documents, signals = (inputs_in_order(artifact, role) for role in ("documents", "signals"))
+    signals = [input_ for input_ in signals if input_ is None or not describes_chat(input_)]
+    signals = [input_ if input_ and _names_language(input_) else None for input_ in signals]
+    decisions.with_documents = any(input_ is not None for input_ in documents)
+    decisions.measured_language = any(input_ is not None for input_ in signals)
     ledger = artifact.output("ledger")
     for role in ID_COLUMN:
         _add_chat(decisions, artifact, ledger, role)
     for place, reference in enumerate(artifact.manifest.inputs.get("documents", ())):
-        folder = f"{beside(reference.digest)}/"
+        folder = f"{sidecar_folder(reference.digest)}/"
         named = signals[place] if place < len(signals) else None
         for path in ledger.paths(f"{folder}*.parquet"):
             own = path.removeprefix(folder)
@@ -117,24 +125,24 @@ def read_decisions(artifact: Artifact) -> Decisions:
                 _groups(documents[place], own, ["source", "snapshot", "language"]),
                 _groups(named, own, ["language"]),
             ]
-            for rows, told, measured in cut_alike(*streams):
-                decisions.add(_joined(rows, told, measured))
+            for rows, origins, measured in align_tables(*streams):
+                decisions.add(_join_columns(rows, origins, measured))
     return decisions
 
 
 def _add_chat(decisions: Decisions, artifact: Artifact, ledger: Input, role: str) -> None:
-    """Count the ledger of conversations or preferences: their kind stands for the snapshot."""
-    given = by_place(artifact, role)
-    decisions.with_documents |= any(one is not None for one in given)
-    for one, reference in zip(given, artifact.manifest.inputs.get(role, ()), strict=True):
-        folder = f"{FOLDER}/{beside(reference.digest)}/"
+    """Count the ledger of conversations or preferences, with their kind as the snapshot."""
+    inputs = inputs_in_order(artifact, role)
+    decisions.with_documents |= any(one is not None for one in inputs)
+    for one, reference in zip(inputs, artifact.manifest.inputs.get(role, ()), strict=True):
+        folder = f"{FOLDER}/{sidecar_folder(reference.digest)}/"
         for path in ledger.paths(f"{folder}*.parquet"):
             named = _groups(one, path.removeprefix(folder), ["source"])
-            for rows, told in cut_alike(ledger.row_groups(path, list(_LEDGER)), named):
+            for rows, origins in align_tables(ledger.row_groups(path, list(_LEDGER)), named):
                 nothing = pa.nulls(len(rows), pa.string())
                 kind = pa.array([role] * len(rows), pa.string())
-                columns = {"source": told["source"], "snapshot": kind, "language": nothing}
-                decisions.add(_joined(rows, pa.table(columns), pa.table(columns)))
+                columns = {"source": origins["source"], "snapshot": kind, "language": nothing}
+                decisions.add(_join_columns(rows, pa.table(columns), pa.table(columns)))
 
 
 def _names_language(signals: Input) -> bool:
@@ -142,10 +150,10 @@ def _names_language(signals: Input) -> bool:
     return any(signal["name"] == "language" for signal in described)
 
 
-def _groups(given: Input | None, path: str, columns: list[str]) -> Iterator[pa.Table]:
-    """Row groups of one table; where the input is not at hand, one of nulls without end."""
-    if given is not None:
-        yield from given.row_groups(path, columns)
+def _groups(input_: Input | None, path: str, columns: list[str]) -> Iterator[pa.Table]:
+    """Row groups of one table; endless groups of nulls if the input is not available."""
+    if input_ is not None:
+        yield from input_.row_groups(path, columns)
         return
     while True:
         yield pa.table({name: pa.nulls(_NULLS, pa.string()) for name in columns})
@@ -154,12 +162,12 @@ def _groups(given: Input | None, path: str, columns: list[str]) -> Iterator[pa.T
 _NULLS = 8_192
 
 
-def _joined(rows: pa.Table, told: pa.Table, measured: pa.Table) -> pa.Table:
+def _join_columns(rows: pa.Table, origins: pa.Table, measured: pa.Table) -> pa.Table:
     """The ledger's rows with `kept` as a reason, source, snapshot and language."""
     rows = rows.set_column(1, "reason", pc.fill_null(rows["reason"], KEPT))
     for name in ("source", "snapshot"):
-        rows = rows.append_column(name, pc.fill_null(told[name], COLLECTED))
-    language = languages(pc.coalesce(measured["language"], told["language"]))
+        rows = rows.append_column(name, pc.fill_null(origins[name], COLLECTED))
+    language = languages(pc.coalesce(measured["language"], origins["language"]))
     return rows.append_column("language", language)
 
 
@@ -179,20 +187,20 @@ def overlap(
     return dict(counts)
 
 
-def texts_of(artifact: Artifact, rows: Sequence[Row]) -> dict[str, Row]:
+def read_texts(artifact: Artifact, rows: Sequence[Row]) -> dict[str, Row]:
     """Text and address of ledger rows by doc_id, with the filter's edits made.
 
-    Kept documents stand in the output; dropped ones in the inputs, as far as these are at hand.
+    Kept documents are in the output, dropped ones in the inputs, if these are still available.
     """
     kept = [row["doc_id"] for row in rows if row["reason"] == KEPT]
     dropped = [row["doc_id"] for row in rows if row["reason"] != KEPT]
     columns = ["text", "url", "source"]
-    found = rows_of([artifact.output("documents")], kept, columns)
-    read = rows_of(at_hand(artifact, "documents"), dropped, columns)
-    spans = spans_by_id(at_hand(artifact, "views"), dropped)
+    texts = rows_by_id([artifact.output("documents")], kept, columns)
+    read = rows_by_id(available_inputs(artifact, "documents"), dropped, columns)
+    spans = spans_by_id(available_inputs(artifact, "views"), dropped)
     config = FilterConfig.model_validate(artifact.manifest.config)
     stays = config.personal_data.kept()
     for doc_id, row in read.items():
-        text = shown(row["text"], spans.get(doc_id, ()), config.views, stays)
-        found[doc_id] = {**row, "text": text}
-    return found
+        text = apply_views(row["text"], spans.get(doc_id, ()), config.views, stays)
+        texts[doc_id] = {**row, "text": text}
+    return texts

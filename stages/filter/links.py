@@ -12,20 +12,18 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from artifacts_schema.errors import CorruptArtifact, UsageError
-from artifacts_schema.kinds import beside
-from stages.filter.coverage import covering, name_of
-from stages.filter.decide import Links, least_linked, named_when_given
-from stages.filter.duplicate_tables import pairs_of
-from stages.filter.earlier import Earlier
-from stages.filter.names import coded, numbered
-from stages.filter.policies import DuplicatesPolicy
+from artifacts_schema.kinds import sidecar_folder
+from stages.filter.config import DuplicatesPolicy
+from stages.filter.decide import Links, least_linked, least_linked_by_age
+from stages.filter.duplicates import EarlierDocuments, encode_names, listed_pairs, number_names
+from stages.filter.sidecars import covering_input, input_label
 
 if TYPE_CHECKING:
     from stages.engine import Input
 
 
 @dataclass(frozen=True, eq=False)
-class Classes:
+class DuplicateClasses:
     """For each node the one that names its duplicate class; for such a one, other names of it.
 
     Those are what earlier runs named parts of the class by, before a document linked them.
@@ -38,17 +36,17 @@ class Classes:
         """The nodes `start : stop` whose class has other names, counted from `start`."""
         return np.flatnonzero(np.isin(self.names[start:stop], list(self.others)))
 
-    def others_of(self, nodes: NDArray[np.int64], ids: pa.StringArray) -> pa.ListArray:
+    def other_names(self, nodes: NDArray[np.int64], ids: pa.StringArray) -> pa.ListArray:
         """The other names of each node's class, as doc_ids."""
         named = [self.others[name] for name in self.names[nodes].tolist()]
-        offsets = np.cumsum([0, *(len(found) for found in named)])
-        values = ids.take(pa.array([one for found in named for one in found], pa.int64()))
+        offsets = np.cumsum([0, *(len(names) for names in named)])
+        values = ids.take(pa.array([one for names in named for one in names], pa.int64()))
         return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
-    """The links, what tells of earlier documents, and for each node its doc_id and age.
+class KnownCopies:
+    """The links, the earlier documents, and for each node its doc_id and age.
 
     Ages are those of the ledgers that decided on them; documents to decide on now come last.
     """
@@ -56,11 +54,11 @@ class Known:
     links: Links
     ids: pa.StringArray
     age: NDArray[np.int64]
-    earlier: Earlier
+    earlier: EarlierDocuments
     verified: bool = True
     """Whether only verified pairs connect."""
 
-    def classes(self) -> Classes:
+    def classes(self) -> DuplicateClasses:
         """The duplicate class of each node.
 
         It is named by one of all that links connect it with: those of the least age, of them the
@@ -69,12 +67,12 @@ class Known:
         rank = self._rank()
         names = least_linked(self.links, rank, self.verified)
         if not self.earlier.folders:
-            return Classes(names, {})
-        given = named_when_given(self.links, rank, self.age, self.verified)
+            return DuplicateClasses(names, {})
+        earlier_names = least_linked_by_age(self.links, rank, self.age, self.verified)
         others: dict[int, set[int]] = {}
-        for node in np.flatnonzero(given != names).tolist():
-            others.setdefault(int(names[node]), set()).add(int(given[node]))
-        return Classes(names, {name: sorted(found) for name, found in others.items()})
+        for node in np.flatnonzero(earlier_names != names).tolist():
+            others.setdefault(int(names[node]), set()).add(int(earlier_names[node]))
+        return DuplicateClasses(names, {name: sorted(nodes) for name, nodes in others.items()})
 
     def _rank(self) -> NDArray[np.int64]:
         """The place of each node in the order of who names a class."""
@@ -90,13 +88,13 @@ class Known:
         return rank
 
 
-def known_copies(
+def read_copies(
     duplicates: Sequence[Input],
     ledgers: Sequence[Input],
     documents: Sequence[Input],
     doc_ids: pa.StringArray,
     policy: DuplicatesPolicy,
-) -> Known:
+) -> KnownCopies:
     """What is known of copies among `doc_ids`, those of `documents` in order.
 
     UsageError if pairs at the threshold were never written down or verified, or the policy does not
@@ -116,87 +114,91 @@ def known_copies(
             hint="give the duplicates of these documents and those of the earlier run",
         )
     if not duplicates:
-        return unlinked(doc_ids)
-    for given in duplicates:
-        check_measure(given, policy)
-    return _linked(duplicates, ledgers, documents, doc_ids, policy)
+        return no_copies(doc_ids)
+    for input_ in duplicates:
+        check_measure(input_, policy)
+    return _read_links(duplicates, ledgers, documents, doc_ids, policy)
 
 
-def unlinked(doc_ids: pa.StringArray) -> Known:
-    """Documents of which no copies are known."""
+def no_copies(doc_ids: pa.StringArray) -> KnownCopies:
+    """Documents without known copies."""
     none, own = np.empty(0, dtype=np.int64), np.arange(len(doc_ids))
     links = Links(own, own, none, none, np.empty(0, dtype=np.float32), none)
-    return Known(links, doc_ids, np.zeros_like(own), Earlier())
+    return KnownCopies(links, doc_ids, np.zeros_like(own), EarlierDocuments())
 
 
 def check_measure(duplicates: Input, policy: DuplicatesPolicy) -> None:
     """UsageError if pairs at the threshold were never written down."""
     if policy.threshold is None:
         return
-    told = duplicates.read_json("statistics.json")["parameters"]
-    floor = told["floor"]
+    parameters = duplicates.read_json("statistics.json")["parameters"]
+    floor = parameters["floor"]
     if policy.threshold < floor:
         raise UsageError(
             f"duplicates.threshold {policy.threshold} lies below dedup's floor {floor}",
             where="filter",
             hint=f"set dedup.floor to {policy.threshold} or less",
         )
-    if policy.measure == "containment" and told.get("measure", "containment") != "containment":
+    if (
+        policy.measure == "containment"
+        and parameters.get("measure", "containment") != "containment"
+    ):
         raise UsageError(
-            f"duplicates.measure is containment, but {name_of(duplicates)} kept pairs from a floor "
-            f"of {told['measure']} on, under which pairs of higher containment may lie",
+            f"duplicates.measure is containment, but {input_label(duplicates)} "
+            "kept pairs from a floor "
+            f"of {parameters['measure']} on, under which pairs of higher containment may lie",
             where="filter",
             hint="set dedup.measure to containment",
         )
 
 
-def _linked(
+def _read_links(
     duplicates: Sequence[Input],
     ledgers: Sequence[Input],
     documents: Sequence[Input],
     doc_ids: pa.StringArray,
     policy: DuplicatesPolicy,
-) -> Known:
+) -> KnownCopies:
     rows = _own_rows(duplicates, documents, doc_ids, policy.measure)
-    earlier = Earlier.of(duplicates, ledgers, documents)
+    earlier = EarlierDocuments.read(duplicates, ledgers, documents)
     classes = [*rows.classes, *rows.partners, doc_ids] if earlier.folders else []
-    pairs = earlier.connected(coded(classes)[0])
-    kept, names = earlier.members(coded([*classes, pairs["one"], pairs["two"]])[0])
+    pairs = earlier.connected(encode_names(classes)[0])
+    kept, names = earlier.members(encode_names([*classes, pairs["one"], pairs["two"]])[0])
 
     named = [
         pa.chunked_array(names, pa.string()) for names in (rows.classes, rows.texts, rows.partners)
     ]
     named += [pairs["one"], pairs["two"], kept["doc_id"], kept["exact_class"], kept["text_class"]]
     named += [names["doc_id"], names["exact_class"]]
-    beyond, numbers = numbered(doc_ids, named)
+    beyond, numbers = number_names(doc_ids, named)
     own_class, own_text, partner, one, two, kept_id, kept_class, kept_text, *rest = numbers
     name_id, name_class = rest
     ids = pa.concat_arrays([doc_ids, beyond])
 
-    classes_of, texts_of = np.arange(len(ids)), np.arange(len(ids))
-    classes_of[_joined(rows.class_rows)] = own_class
-    texts_of[_joined(rows.text_rows)] = own_text
-    classes_of[kept_id], texts_of[kept_id] = kept_class, kept_text
-    classes_of[name_id] = name_class
+    node_classes, node_texts = np.arange(len(ids)), np.arange(len(ids))
+    node_classes[_concatenate(rows.class_rows)] = own_class
+    node_texts[_concatenate(rows.text_rows)] = own_text
+    node_classes[kept_id], node_texts[kept_id] = kept_class, kept_text
+    node_classes[name_id] = name_class
     links = Links(
-        classes=classes_of,
-        texts=texts_of,
-        one=np.concatenate([one, _joined(rows.owners)]),
+        classes=node_classes,
+        texts=node_texts,
+        one=np.concatenate([one, _concatenate(rows.owners)]),
         two=np.concatenate([two, partner]),
-        similarity=np.concatenate([_measured(pairs, policy.measure), *rows.similarity]),
+        similarity=np.concatenate([_measure_column(pairs, policy.measure), *rows.similarity]),
         kept_before=kept_id,
     )
     _check_verified(links, policy)
-    # What no table tells of was there before all others.
+    # Documents without a row in any table are the oldest.
     age = np.zeros(len(ids), dtype=np.int64)
     age[: len(doc_ids)] = len(ledgers)
     age[name_id], age[kept_id] = names["age"].to_numpy(), kept["age"].to_numpy()
-    return Known(links, ids, age, earlier, policy.unverified == "refuse")
+    return KnownCopies(links, ids, age, earlier, policy.unverified == "refuse")
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
-    """What the rows of the documents say, by row group: only what is not the document itself."""
+class _OwnRows:
+    """Links of the documents' rows, by row group: only those to other documents."""
 
     class_rows: list[NDArray[np.int64]] = field(default_factory=list)
     classes: list[pa.Array] = field(default_factory=list)
@@ -213,15 +215,15 @@ class _Rows:
             ("exact_class", self.class_rows, self.classes),
             ("text_class", self.text_rows, self.texts),
         ):
-            told = table[column].combine_chunks()
-            others = np.flatnonzero(pc.not_equal(told, ids).to_numpy(zero_copy_only=False))
+            class_names = table[column].combine_chunks()
+            others = np.flatnonzero(pc.not_equal(class_names, ids).to_numpy(zero_copy_only=False))
             rows.append(start + others)
-            names.append(told.take(pa.array(others)))
-        pairs = pairs_of(table)
+            names.append(class_names.take(pa.array(others)))
+        pairs = listed_pairs(table)
         lengths = pc.list_value_length(table["partners"]).to_numpy()
         self.owners.append(start + np.repeat(np.arange(len(table)), lengths))
         self.partners.extend(pairs["two"].chunks)
-        self.similarity.append(_measured(pairs, measure))
+        self.similarity.append(_measure_column(pairs, measure))
 
 
 def _own_rows(
@@ -229,29 +231,30 @@ def _own_rows(
     documents: Sequence[Input],
     doc_ids: pa.StringArray,
     measure: str,
-) -> _Rows:
+) -> _OwnRows:
     """The rows about the documents, which must be those and in their order."""
-    found, stop = _Rows(), 0
-    for given in documents:
-        shards = given.shards()
+    own_rows, stop = _OwnRows(), 0
+    for input_ in documents:
+        shards = input_.shards()
         if not shards:
             continue
-        cover = covering(given, duplicates, "duplicates")
+        cover = covering_input(input_, duplicates, "duplicates")
         for shard in shards:
             begin = stop
-            for table in cover.row_groups(f"{beside(given.digest)}/{shard.path}"):
+            for table in cover.row_groups(f"{sidecar_folder(input_.digest)}/{shard.path}"):
                 start, stop = stop, stop + len(table)
                 if not table["doc_id"].combine_chunks().equals(doc_ids.slice(start, len(table))):
-                    raise _other_rows(cover)
-                found.add(table, start, measure)
+                    raise _other_rows_error(cover)
+                own_rows.add(table, start, measure)
             if stop - begin != shard.rows:
-                raise _other_rows(cover)
-    return found
+                raise _other_rows_error(cover)
+    return own_rows
 
 
-def _other_rows(duplicates: Input) -> CorruptArtifact:
+def _other_rows_error(duplicates: Input) -> CorruptArtifact:
     return CorruptArtifact(
-        f"rows of duplicates {name_of(duplicates)} are not those of the documents", where="filter"
+        f"rows of duplicates {input_label(duplicates)} are not those of the documents",
+        where="filter",
     )
 
 
@@ -267,9 +270,9 @@ def _check_verified(links: Links, policy: DuplicatesPolicy) -> None:
     )
 
 
-def _measured(pairs: pa.Table, measure: str) -> NDArray[np.float32]:
+def _measure_column(pairs: pa.Table, measure: str) -> NDArray[np.float32]:
     return pairs[measure].to_numpy().astype(np.float32)
 
 
-def _joined(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+def _concatenate(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
     return np.concatenate([np.empty(0, dtype=np.int64), *parts])

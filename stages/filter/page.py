@@ -1,11 +1,13 @@
-"""What a filter's decisions contribute to a report."""
+"""What a filter's decisions contribute to a report: its rules, its presets and its verdicts."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from collections.abc import Sequence
 
-from stages.engine.excerpts import Row, excerpt
-from stages.engine.figures import (
+from stages.engine.page import (
+    Artifact,
     Axis,
     BarFigure,
     Bars,
@@ -19,14 +21,100 @@ from stages.engine.figures import (
     TextFigure,
     number,
 )
-from stages.engine.page import Artifact
-from stages.engine.tally import log_histogram, ranked, sentences
-from stages.filter.assess import check_names
+from stages.engine.tally import Row, available_inputs, excerpt, log_histogram, ranked, sentences
+from stages.filter.assess import reason_names
 from stages.filter.checks import CONTAMINATION, LANGUAGE, NEAR_DUPLICATE
 from stages.filter.config import FilterConfig
-from stages.filter.figures import KEPT, Decisions, overlap, read_decisions, texts_of
-from stages.filter.preset_page import language_figures, preset_figures
-from stages.filter.presets import Rule
+from stages.filter.figures import KEPT, Decisions, overlap, read_decisions, read_texts
+from stages.filter.presets import PRESETS
+from stages.filter.rules import Rule
+from stages.filter.sidecars import describes_chat
+from stages.filter.verdicts import Comparison, FilterInputs, compare_presets
+
+BOUND_LANGUAGES = 8
+PRESET_MATRIX = 20
+
+
+def preset_figures(artifact: Artifact) -> list[Figure]:
+    """What each preset alone would keep of these documents, and where two disagree.
+
+    Nothing where no signals were given, or where some of them were collected since.
+    """
+    signals = available_inputs(artifact, "signals")
+    references = artifact.manifest.inputs.get("signals", ())
+    if not signals or len(signals) < len(references):
+        return []
+    signals = [input_ for input_ in signals if not describes_chat(input_)]
+    comparison = compare_presets(FilterInputs([], signals, [], [], [], None, []), list(PRESETS))
+    if not comparison.documents or not comparison.presets:
+        return []
+    return [_preset_kept(comparison), *_disagreement(comparison)]
+
+
+def language_figures(config: FilterConfig, spoken: Sequence[str]) -> list[Figure]:
+    """The bounds that differ by language; `spoken` are the corpus' languages, the largest first."""
+    if not config.asks_language:
+        return []
+    named = {*config.thresholds_by_language, *config.rules_by_language}
+    named |= {label for rule in config.rule_order() for label in rule.languages}
+    varying = {label for rule in config.rule_order() for label in rule.by_language}
+    labels = [label for label in spoken if label in named | varying]
+    labels = [*labels, *sorted(named - set(labels))][:BOUND_LANGUAGES]
+    rules = {label: {r.name: r for r in config.rules_for("", label)} for label in labels}
+    rows: list[tuple[Cell, ...]] = []
+    for rule in config.rule_order():
+        own = tuple(_bound(rules[label].get(rule.name)) for label in labels)
+        if len({_bound(rule), *own}) > 1:
+            rows.append((rule.name, rule.signal, _bound(rule), *own))
+    if not rows:
+        return []
+    columns = (Column("rule"), Column("signal"), number("others"), *map(number, labels))
+    return [
+        TableFigure(
+            "Thresholds by language",
+            columns,
+            tuple(rows),
+            "An empty cell: documents of the language are not asked.",
+        )
+    ]
+
+
+def _bound(rule: Rule | None) -> float | None:
+    return None if rule is None or math.isnan(rule.threshold) else rule.threshold
+
+
+def _preset_kept(comparison: Comparison) -> TableFigure:
+    rows = tuple(
+        (name, int(kept), kept / comparison.documents)
+        for name, kept in zip(comparison.presets, comparison.kept.tolist(), strict=True)
+    )
+    columns = (Column("preset"), number("kept"), number("share", ".1%"))
+    missing = ", ".join(comparison.missing)
+    left = f"Not asked, as their signals were not measured: {missing}." if missing else ""
+    note = sentences("Each preset alone on every document, whatever its source.", left)
+    return TableFigure("What each preset would keep (documents)", columns, rows, note)
+
+
+def _disagreement(comparison: Comparison) -> list[Figure]:
+    order = sorted(range(len(comparison.presets)), key=lambda place: -comparison.dropped[place])
+    most = {place for place in order[:PRESET_MATRIX] if comparison.dropped[place]}
+    chosen = [place for place in range(len(comparison.presets)) if place in most]
+    if len(chosen) < 2:
+        return []
+    labels = tuple(comparison.presets[place] for place in chosen)
+    only = comparison.only
+    values = tuple(tuple(int(only[a, b]) or None for b in chosen) for a in chosen)
+    return [
+        MatrixFigure(
+            "Documents that one preset drops and another keeps",
+            labels,
+            labels,
+            values,
+            note="The row's preset drops them, the column's keeps them; empty: none. Presets that "
+            "drop nothing are left out.",
+        )
+    ]
+
 
 MATRIX = 20
 LANGUAGES = 15
@@ -36,19 +124,19 @@ _SHARE = ".1%"
 
 def page(artifact: Artifact) -> list[Figure]:
     """What stays and goes: by rule, by pairs of rules, by source, language and length; samples."""
-    found = read_decisions(artifact)
-    order = _order(artifact, found)
+    decisions = read_decisions(artifact)
+    order = _order(artifact, decisions)
     return [
         _account(artifact),
         *_dropped(artifact, order),
-        _rules(artifact, found, order),
-        *language_figures(_config(artifact), [name for name, _ in ranked(_languages(found))]),
+        _rules(artifact, decisions, order),
+        *language_figures(_config(artifact), [name for name, _ in ranked(_languages(decisions))]),
         *preset_figures(artifact),
-        *_overlap(found, order),
-        *_by_source(found),
-        *_by_language(found, order),
-        *log_histogram("Characters of kept and dropped documents", "characters", found.lengths),
-        *_samples(artifact, found, order),
+        *_overlap(decisions, order),
+        *_by_source(decisions),
+        *_by_language(decisions, order),
+        *log_histogram("Characters of kept and dropped documents", "characters", decisions.lengths),
+        *_samples(artifact, decisions, order),
     ]
 
 
@@ -56,8 +144,8 @@ def _config(artifact: Artifact) -> FilterConfig:
     return FilterConfig.model_validate(artifact.manifest.config)
 
 
-def _languages(found: Decisions) -> dict[str, int]:
-    return {label: count for (label,), count in found.by("language").items()}
+def _languages(decisions: Decisions) -> dict[str, int]:
+    return {label: count for (label,), count in decisions.by("language").items()}
 
 
 def summary(artifact: Artifact) -> list[Figure]:
@@ -65,10 +153,10 @@ def summary(artifact: Artifact) -> list[Figure]:
     return _by_source(read_decisions(artifact))
 
 
-def _order(artifact: Artifact, found: Decisions) -> list[str]:
+def _order(artifact: Artifact, decisions: Decisions) -> list[str]:
     """Rules that some document fails, in the order of decision."""
-    failures = found.failures()
-    names = check_names(_config(artifact))
+    failures = decisions.failures()
+    names = reason_names(_config(artifact))
     return [name for name in names if failures[name]]
 
 
@@ -109,20 +197,20 @@ def _dropped(artifact: Artifact, order: list[str]) -> list[Figure]:
     ]
 
 
-def _rules(artifact: Artifact, found: Decisions, order: list[str]) -> TableFigure:
-    """Every rule that was asked, with its bound and what it drops, alone and in its place."""
+def _rules(artifact: Artifact, decisions: Decisions, order: list[str]) -> TableFigure:
+    """Every rule with its bound and what it drops, alone and in its place."""
     config = _config(artifact)
     rules = {rule.name: rule for rule in config.rule_order()}
-    failures = found.failures()
-    first = found.by("reason")
+    failures = decisions.failures()
+    first = decisions.by("reason")
     documents = left = sum(first.values())
     rows: list[tuple[Cell, ...]] = []
-    for name in check_names(config):
+    for name in reason_names(config):
         if name not in rules and name not in order:
             continue
         left -= first[name,]
         share = failures[name] / max(documents, 1)
-        counts = (failures[name], share, found.failing[name,], first[name,], left)
+        counts = (failures[name], share, decisions.failing[name,], first[name,], left)
         rows.append((name, *counts, _passes(name, rules.get(name), config)))
     columns = (
         Column("rule"),
@@ -153,15 +241,15 @@ def _passes(name: str, rule: Rule | None, config: FilterConfig) -> str | None:
     }.get(name)
 
 
-def _overlap(found: Decisions, order: list[str]) -> list[Figure]:
-    failures = found.failures()
+def _overlap(decisions: Decisions, order: list[str]) -> list[Figure]:
+    failures = decisions.failures()
     most = {name for name, _ in ranked(failures)[: MATRIX if len(order) <= MATRIX else MATRIX - 1]}
-    shown = [name for name in order if name in most]
-    if len(shown) < 2:
+    chosen = [name for name in order if name in most]
+    if len(chosen) < 2:
         return []
-    rest = f"{len(order) - len(shown):,} others"
-    labels = shown if len(shown) == len(order) else [*shown, rest]
-    counts = overlap(found.failing, shown, rest)
+    rest = f"{len(order) - len(chosen):,} others"
+    labels = chosen if len(chosen) == len(order) else [*chosen, rest]
+    counts = overlap(decisions.failing, chosen, rest)
     values = tuple(tuple(counts.get((a, b), counts.get((b, a))) for b in labels) for a in labels)
     return [
         MatrixFigure(
@@ -175,8 +263,8 @@ def _overlap(found: Decisions, order: list[str]) -> list[Figure]:
     ]
 
 
-def _by_source(found: Decisions) -> list[Figure]:
-    if not found.with_documents:
+def _by_source(decisions: Decisions) -> list[Figure]:
+    if not decisions.with_documents:
         return [
             TextFigure(
                 "Sources, languages and dropped texts",
@@ -184,11 +272,11 @@ def _by_source(found: Decisions) -> list[Figure]:
             )
         ]
     characters: Counter[tuple[str, str, bool]] = Counter()
-    for group, count in found.characters.items():
+    for group, count in decisions.characters.items():
         characters[group.source, group.snapshot, group.reason == KEPT] += count
-    kept = found.by("source", "snapshot", "reason")
+    kept = decisions.by("source", "snapshot", "reason")
     rows: list[tuple[Cell, ...]] = []
-    totals = {"\n".join(key): count for key, count in found.by("source", "snapshot").items()}
+    totals = {"\n".join(key): count for key, count in decisions.by("source", "snapshot").items()}
     for label, count in ranked(totals)[:MATRIX]:
         source, snapshot = label.split("\n")
         stay = kept[source, snapshot, KEPT]
@@ -208,12 +296,12 @@ def _by_source(found: Decisions) -> list[Figure]:
     return [TableFigure("Documents kept, by source and snapshot", columns, tuple(rows), note)]
 
 
-def _by_language(found: Decisions, order: list[str]) -> list[Figure]:
-    totals = _languages(found)
-    if len(totals) < 2 or not found.with_documents:
+def _by_language(decisions: Decisions, order: list[str]) -> list[Figure]:
+    totals = _languages(decisions)
+    if len(totals) < 2 or not decisions.with_documents:
         return []
     most = [label for label, _ in ranked(totals)[:LANGUAGES]]
-    by_reason = found.by("language", "reason")
+    by_reason = decisions.by("language", "reason")
     kept = tuple(by_reason[label, KEPT] for label in most)
     dropped = tuple(totals[label] - stay for label, stay in zip(most, kept, strict=True))
     reasons = [name for name in order if any(by_reason[label, name] for label in most)]
@@ -221,7 +309,9 @@ def _by_language(found: Decisions, order: list[str]) -> list[Figure]:
         tuple(by_reason[label, name] / totals[label] or None for name in [KEPT, *reasons[:MATRIX]])
         for label in most
     )
-    told = "Named by the language model." if found.measured_language else "As the source declares."
+    origin = (
+        "Named by the language model." if decisions.measured_language else "As the source declares."
+    )
     rest = [count for _, count in ranked(totals)[LANGUAGES:]]
     left = f"Not drawn: {len(rest):,} more, with {sum(rest):,} documents together." if rest else ""
     return [
@@ -232,7 +322,7 @@ def _by_language(found: Decisions, order: list[str]) -> list[Figure]:
             (Bars("kept", kept), Bars("dropped", dropped)),
             stacked=True,
             label="language",
-            note=sentences(told, left),
+            note=sentences(origin, left),
         ),
         MatrixFigure(
             "What becomes of a language's documents (share)",
@@ -245,12 +335,12 @@ def _by_language(found: Decisions, order: list[str]) -> list[Figure]:
     ]
 
 
-def _samples(artifact: Artifact, found: Decisions, order: list[str]) -> list[Figure]:
-    groups = found.samples.groups
+def _samples(artifact: Artifact, decisions: Decisions, order: list[str]) -> list[Figure]:
+    groups = decisions.samples.groups
     verdicts = [name for name in (KEPT, *order) if name in groups][:SAMPLES]
     each = max(1, SAMPLES // max(len(verdicts), 1))
     rows = [row for name in verdicts for row in groups[name][:each]]
-    texts = texts_of(artifact, rows)
+    texts = read_texts(artifact, rows)
     samples = tuple(_sample(row, texts[row["doc_id"]]) for row in rows if row["doc_id"] in texts)
     if not samples:
         return []

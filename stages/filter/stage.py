@@ -1,23 +1,168 @@
-"""The stage that decides: rules, contamination, exclusions, copies."""
+"""The filter stage: rules, contamination, exclusions and copies decide which documents stay.
+
+A config that needs an input that is not connected is refused when a plan is made and again at run
+time: without this a config that says `redact` would silently keep what it promises to remove.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from artifacts_schema.config import MapExecution
+from artifacts_schema.config import MapExecution, did_you_mean
 from artifacts_schema.errors import UsageError
-from stages.engine import Context, Inputs, Many, Maybe, Stage, sources_of
-from stages.filter.config import FilterConfig
+from stages.engine import Context, Inputs, Many, Maybe, Stage, Upstream, source_names
+from stages.filter.config import (
+    PASSAGES,
+    ContaminationPolicy,
+    DuplicatesPolicy,
+    FilterConfig,
+    other_views,
+    passage_views,
+)
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from stages.engine import ShardResult
-    from stages.filter.coverage import Beside
-    from stages.filter.policies import DuplicatesPolicy
+    from stages.filter.sidecars import AlignedShard
+
+
+_WITHOUT_PERSONAL_DATA = ("ingest", "dedup")
+"""Stages whose views mark no personal data: boilerplate and repeated passages."""
+
+
+def check_inputs(
+    config: FilterConfig, made_by: Mapping[str, Sequence[str]], *, where: str | None = None
+) -> None:
+    """UsageError that names everything in `config` for which no input is given.
+
+    `made_by` maps each role to the names of the stages that made its inputs.
+    """
+    if problems := list(_problems(config, made_by)):
+        raise UsageError("; ".join(problems), where=where)
+
+
+def check_upstreams(config: FilterConfig, inputs: Mapping[str, Sequence[Upstream]]) -> None:
+    """The same when a plan is made; and every name in `views` is one that the inputs can mark."""
+    made_by = {
+        role: [one.stage.name if one.stage else one.name for one in upstreams]
+        for role, upstreams in inputs.items()
+    }
+    check_inputs(config, made_by)
+    _check_signals(config, inputs.get("signals", ()))
+    marked: set[str] = set()
+    for one in inputs.get("views", ()):
+        views = _marked(one)
+        if views is None:
+            return
+        marked |= views
+    for view in config.views_applied():
+        if view not in marked:
+            raise UsageError(
+                f"no views that are given mark '{view}'{did_you_mean(view, marked)}",
+                where="views",
+                hint="let the stage that makes the views mark it, or leave it out",
+            )
+
+
+def _check_signals(config: FilterConfig, signals: Sequence[Upstream]) -> None:
+    """UsageError for a rule of the recipe on a signal that no input can have, or of another type.
+
+    The signals of presets are checked at run time: an older table may lack a column, and one of
+    conversations is not asked by rules of prose.
+    """
+    for rule in config.recipe_rules():
+        if not signals:
+            raise UsageError(
+                f"rule '{rule.name}' needs signal '{rule.signal}', but no signals are given",
+                where="rules",
+                hint="connect the signals of the documents, or leave the rule out",
+            )
+        for one in signals:
+            columns = one.columns
+            if columns is None:
+                continue
+            if rule.signal not in columns:
+                raise UsageError(
+                    f"rule '{rule.name}': {one.name} has no signal "
+                    f"'{rule.signal}'{did_you_mean(rule.signal, columns)}",
+                    where="rules",
+                    hint="docs/stages/signals.md lists the signals, and what some of them need",
+                )
+            if columns[rule.signal].startswith("string") != bool(rule.allowed):
+                holds, use = ("numbers", "`minimum` or `maximum`")
+                if not rule.allowed:
+                    holds, use = "labels", "`allowed`"
+                raise UsageError(
+                    f"rule '{rule.name}': signal '{rule.signal}' holds {holds}: use {use}",
+                    where="rules",
+                )
+
+
+def no_passages(passages: Sequence[str]) -> str:
+    """What is wrong where passages are to be cut that no views mark."""
+    return (
+        f"`views` names {', '.join(passages)}, but no views of `dedup` are given, so no passages "
+        "would be cut: add them to the `views` input, or leave it out"
+    )
+
+
+def _problems(config: FilterConfig, made_by: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    documents = len(made_by.get("documents", ()))
+    chat = any(made_by.get(role) for role in ("conversations", "preferences"))
+    if not documents and not chat:
+        yield "nothing to decide on: give documents, conversations or preferences"
+        return
+    described = documents + chat
+    views = made_by.get("views", ())
+    redacted = config.personal_data.redacted()
+    labels = [label for sorts in redacted.values() for label in sorts]
+    searched = [stage for stage in views if stage not in _WITHOUT_PERSONAL_DATA]
+    if labels and len(searched) < described:
+        have = f"only {len(searched)} of {described} inputs have" if searched else "no"
+        yield (
+            f"personal_data: {', '.join(labels)} would be redacted, but {have} views that mark "
+            "personal data: give the `views` that `signals` made of each documents input, and of "
+            "conversations and preferences, or set these to keep (`personal_data: keep` for all)"
+        )
+    others = [view for view in other_views(config.views_applied()) if view not in redacted]
+    if others and set(views) <= {"dedup"}:
+        yield (
+            f"`views` names {', '.join(others)}, but no views that mark it are given: give the "
+            "`views` of the documents, or leave it out"
+        )
+    passages = passage_views(config.views)
+    if passages and set(views) <= {"signals", "ingest"}:
+        yield no_passages(passages)
+    if config.contamination != ContaminationPolicy() and not made_by.get("contamination"):
+        yield "`contamination` is set, but no contamination is given: connect `decontaminate`"
+    copies = config.duplicates
+    drops = copies.exact is not None or copies.threshold is not None
+    if copies != DuplicatesPolicy() and drops and not made_by.get("duplicates"):
+        yield "`duplicates` is set, but no duplicates are given: connect `dedup`"
+
+
+def _marked(upstream: Upstream) -> set[str] | None:
+    """The views that an input can mark, by the config of its stage; None for a stage of one's own.
+
+    Whole names of other stages' fields: rooms do not import each other.
+    """
+    stage, config = upstream.stage.name if upstream.stage else "", upstream.config
+    if config is None:  # An artifact of an older version: its config cannot be read any more.
+        return None
+    if stage == "signals":
+        views = {"personal_data", "secrets", "mojibake", *config.line_rules}
+        return views | ({"boilerplate"} if upstream.inputs.get("page_views") else set())
+    if stage == "ingest":
+        return {"boilerplate"}
+    if stage == "dedup":
+        passages = config.passages
+        switches = (passages.lines, passages.sentences, passages.substrings)
+        return {view for view, on in zip(PASSAGES, switches, strict=True) if on}
+    return None
 
 
 CHAT = ("conversations", "preferences")
@@ -62,68 +207,64 @@ class Filter(Stage):
     @classmethod
     def check_plan(cls, config: FilterConfig, inputs: Inputs) -> None:
         """A policy that promises an edit, or a drop, without the input that marks it."""
-        from stages.filter.requirements import check_upstreams
 
         check_upstreams(config, inputs)
 
     @classmethod
     def sources(cls, config: Any, inputs: Inputs) -> frozenset[str] | None:
         """Those of its documents."""
-        return sources_of(inputs.get("documents", ()))
+        return source_names(inputs.get("documents", ()))
 
     def run(self, context: Context) -> None:
-        from stages.filter.requirements import check_inputs
 
         config: FilterConfig = context.config
-        given = {role: [one.stage for one in context.many(role)] for role in self.inputs}
-        check_inputs(config, given, where="filter")
+        made_by = {role: [one.stage for one in context.many(role)] for role in self.inputs}
+        check_inputs(config, made_by, where="filter")
         for view in config.views_presumed():
             context.log.warning("rules judge the text after view '%s', which is not cut", view)
-        written = _decide_documents(context, config) if given["documents"] else []
+        written = _decide_documents(context, config) if made_by["documents"] else []
         _account(context, written + _decide_chat(context, config))
 
 
 def _decide_documents(context: Context, config: FilterConfig) -> list[dict[str, Any]]:
     """Decide about the documents and write them; what was counted, by shard."""
     from stages.filter.assess import assess_shard
-    from stages.filter.coverage import line_up
     from stages.filter.decide import decide_copies
-    from stages.filter.ids import ids_of
-    from stages.filter.links import known_copies
-    from stages.filter.write import decided, write_shard
+    from stages.filter.ledger import decided_shards, write_shard
+    from stages.filter.links import read_copies
+    from stages.filter.sidecars import align_tables, read_doc_ids
 
     documents, views = context.many("documents"), context.many("views")
-    shards = line_up(documents, context.many("signals"), views, context.maybe("contamination"))
+    shards = align_tables(documents, context.many("signals"), views, context.maybe("contamination"))
     _check_passages(config, shards)
-    doc_ids, policy = ids_of(shards), config.duplicates
+    doc_ids, policy = read_doc_ids(shards), config.duplicates
     duplicates, ledgers = context.many("duplicates"), context.many("ledger")
-    known = known_copies(duplicates, ledgers, documents, doc_ids, policy)
+    known = read_copies(duplicates, ledgers, documents, doc_ids, policy)
     results = context.map(
         assess_shard, shards, config=config, exclusions=context.many("exclusions")
     )
     passes, order = _passes(results), _order(results, policy)
     copies = decide_copies(passes, known.links, policy, order)
-    items = decided(shards, results, known, passes, copies, config)
+    items = decided_shards(shards, results, known, passes, copies, config)
     return [result.value for result in context.map(write_shard, items, config=config)]
 
 
 def _decide_chat(context: Context, config: FilterConfig) -> list[dict[str, Any]]:
     """The same of conversations and preferences."""
-    from stages.filter.chat import check_ids, line_up_chat, write_chat
+    from stages.filter.chat import align_chat_tables, check_ids, write_chat
 
     chat = {role: context.many(role) for role in CHAT}
     signals, views = context.many("signals"), context.many("views")
-    items = line_up_chat(chat, signals, views, context.maybe("contamination"), config)
+    items = align_chat_tables(chat, signals, views, context.maybe("contamination"), config)
     check_ids([item.chat for item in items])
     exclusions = context.many("exclusions")
     written = context.map(write_chat, items, config=config, exclusions=exclusions)
     return [result.value for result in written]
 
 
-def _check_passages(config: FilterConfig, shards: Sequence[Beside]) -> None:
+def _check_passages(config: FilterConfig, shards: Sequence[AlignedShard]) -> None:
     """UsageError if passages are to be cut and the views given mark none."""
-    from stages.filter.passages import passage_views
-    from stages.filter.requirements import no_passages
+    from stages.filter.config import passage_views
 
     passages = passage_views(config.views)
     if (
@@ -135,22 +276,24 @@ def _check_passages(config: FilterConfig, shards: Sequence[Beside]) -> None:
 
 
 def _passes(results: list[ShardResult]) -> NDArray[np.bool_]:
-    """Which documents fail nothing by themselves, in the order of the inputs."""
+    """Which documents pass all checks but that for copies, in the order of the inputs."""
     import numpy as np
 
-    from stages.filter.assess import findings_of
+    from stages.filter.assess import read_findings
 
-    return np.concatenate([np.empty(0, bool), *(findings_of(result).passes for result in results)])
+    return np.concatenate(
+        [np.empty(0, bool), *(read_findings(result).passes for result in results)]
+    )
 
 
 def _order(results: list[ShardResult], policy: DuplicatesPolicy) -> NDArray[np.int64] | None:
     """The order of decision, if it is not that of the inputs."""
-    from stages.filter.assess import priority_of
-    from stages.filter.priority import decision_order
+    from stages.filter.assess import read_priority
+    from stages.filter.decide import decision_order
 
     if not policy.priority:
         return None
-    return decision_order([priority_of(result) for result in results], len(policy.priority))
+    return decision_order([read_priority(result) for result in results], len(policy.priority))
 
 
 def _account(context: Context, written: list[dict[str, Any]]) -> None:

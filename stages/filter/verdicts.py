@@ -1,7 +1,7 @@
-"""What a config decides about documents that are at hand, without a run: the stage's own decision.
+"""What a config decides about existing inputs without a run, and how presets disagree on them.
 
-`what-if` asks here, with one value changed; nothing is written, and text is read only where edits
-cut so much that nothing might be left.
+`what-if` calls this with one value changed. The decision is the stage's own; nothing is written,
+and text is read only where edits cut so much that nothing might be left.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from stages.filter.assess import Assessed, assess, check_names
-from stages.filter.chat import ChatAssessed, ChatBeside, line_up_chat, verdicts_of_chat
-from stages.filter.checks import Findings
+from stages.filter.assess import Assessment, assess, reason_names
+from stages.filter.chat import AlignedChatShard, ChatAssessment, align_chat_tables, decide_chat
+from stages.filter.checks import LANGUAGE, Findings, rule_checks
 from stages.filter.config import FilterConfig
-from stages.filter.coverage import line_up
-from stages.filter.decide import decide_copies
-from stages.filter.ids import ids_of
-from stages.filter.ledger import first_failing, with_copies
-from stages.filter.links import known_copies
-from stages.filter.priority import decision_order
+from stages.filter.decide import decide_copies, decision_order
+from stages.filter.ledger import add_copies, first_failures
+from stages.filter.links import read_copies
+from stages.filter.presets import PRESETS
+from stages.filter.sidecars import align_tables, read_doc_ids
 
 if TYPE_CHECKING:
-    from stages.engine import Input
+    from stages.engine import Input, Shard
 
 
 @dataclass(frozen=True)
-class Given:
+class FilterInputs:
     """What `filter` is given, by role: the inputs of a stage run, or of a manifest."""
 
     documents: list[Input]
@@ -76,44 +76,44 @@ class Verdicts:
         return [self.names[code] for code in self.findings.codes[offsets[row] : offsets[row + 1]]]
 
 
-def verdicts_of(given: Given, config: FilterConfig) -> Verdicts:
+def compute_verdicts(inputs: FilterInputs, config: FilterConfig) -> Verdicts:
     """Decide as the stage does, in this process.
 
     Errors are the stage's: UsageError for what was not measured or a threshold below dedup's floor,
     InputError for tables that describe other documents.
     """
-    shards = line_up(given.documents, given.signals, given.views, given.contamination)
-    doc_ids, policy, names = ids_of(shards), config.duplicates, check_names(config)
-    known = known_copies(given.duplicates, given.ledger, given.documents, doc_ids, policy)
-    found = [assess(shard, config, given.exclusions) for shard in shards]
-    own = _joined([one.findings for one in found])
-    order = decision_order([one.priority for one in found], len(policy.priority))
+    shards = align_tables(inputs.documents, inputs.signals, inputs.views, inputs.contamination)
+    doc_ids, policy, names = read_doc_ids(shards), config.duplicates, reason_names(config)
+    known = read_copies(inputs.duplicates, inputs.ledger, inputs.documents, doc_ids, policy)
+    assessments = [assess(shard, config, inputs.exclusions) for shard in shards]
+    own = _join_findings([one.findings for one in assessments])
+    order = decision_order([one.priority for one in assessments], len(policy.priority))
     copies = decide_copies(own.passes, known.links, policy, order)
-    chat = [verdicts_of_chat(item, config, given.exclusions) for item in _chat(given, config)]
-    final = with_copies(own, copies, names, policy.threshold)
-    final = _joined([final, *(one.findings for one in chat)])
+    chat = [decide_chat(item, config, inputs.exclusions) for item in _aligned_chat(inputs, config)]
+    final = add_copies(own, copies, names, policy.threshold)
+    final = _join_findings([final, *(one.findings for one in chat)])
     partners = known.ids.take(pa.array(copies.partner, mask=copies.partner < 0))
     rows = sum(len(one.ids) for one in chat)
     ids = [pa.chunked_array([doc_ids]), *(one.ids for one in chat)]
-    assessed: list[Assessed | ChatAssessed] = [*found, *chat]
+    assessed: list[Assessment | ChatAssessment] = [*assessments, *chat]
     return Verdicts(
-        doc_ids=_concatenated(ids, pa.string()),
-        sources=_concatenated([one.sources for one in assessed], pa.string()),
-        characters=_concatenated([one.characters for one in assessed], pa.int64()),
+        doc_ids=_concatenate(ids, pa.string()),
+        sources=_concatenate([one.sources for one in assessed], pa.string()),
+        characters=_concatenate([one.characters for one in assessed], pa.int64()),
         names=names,
         findings=final,
         kept=final.passes,
-        first=first_failing(final),
+        first=first_failures(final),
         partners=pa.concat_arrays([partners, pa.nulls(rows, pa.string())]),
     )
 
 
-def _chat(given: Given, config: FilterConfig) -> list[ChatBeside]:
-    chat = {"conversations": given.conversations, "preferences": given.preferences}
-    return line_up_chat(chat, given.signals, given.views, given.contamination, config)
+def _aligned_chat(inputs: FilterInputs, config: FilterConfig) -> list[AlignedChatShard]:
+    chat = {"conversations": inputs.conversations, "preferences": inputs.preferences}
+    return align_chat_tables(chat, inputs.signals, inputs.views, inputs.contamination, config)
 
 
-def _joined(parts: Sequence[Findings]) -> Findings:
+def _join_findings(parts: Sequence[Findings]) -> Findings:
     """The findings of batches, one after the other."""
     counts = np.concatenate([np.empty(0, np.int32), *(np.diff(part.offsets) for part in parts)])
     none = np.empty(0)
@@ -125,6 +125,95 @@ def _joined(parts: Sequence[Findings]) -> Findings:
     )
 
 
-def _concatenated(columns: Sequence[pa.ChunkedArray], kind: pa.DataType) -> pa.Array:
+def _concatenate(columns: Sequence[pa.ChunkedArray], kind: pa.DataType) -> pa.Array:
     chunks = [chunk for column in columns for chunk in column.chunks]
     return pa.concat_arrays([pa.array([], kind), *chunks])
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """What each preset alone would drop of the same documents."""
+
+    presets: tuple[str, ...]
+    """Those that could be evaluated: all their signals were measured."""
+    missing: dict[str, tuple[str, ...]]
+    """The others, each with the signals that were not measured for all documents."""
+    documents: int
+    dropped: NDArray[np.int64]
+    """[preset]: documents that it drops."""
+    both: NDArray[np.int64]
+    """[preset, preset]: documents that both drop."""
+
+    @property
+    def kept(self) -> NDArray[np.int64]:
+        """[preset]: documents that it keeps."""
+        return self.documents - self.dropped
+
+    @property
+    def only(self) -> NDArray[np.int64]:
+        """[preset, preset]: documents that the first drops and the second keeps."""
+        return self.dropped[:, None] - self.both
+
+    def table(self) -> pa.Table:
+        """`preset`, `kept`, `dropped`, and for each other preset what only this one drops."""
+        columns = {"preset": list(self.presets), "kept": self.kept, "dropped": self.dropped}
+        against = {f"only, not {name}": self.only[:, k] for k, name in enumerate(self.presets)}
+        return pa.table({**columns, **against})
+
+
+def compare_presets(inputs: FilterInputs, presets: Sequence[str]) -> Comparison:
+    """Evaluate each of `presets` alone: rules on signals only, for documents of all sources.
+
+    UsageError for an unknown preset.
+    """
+    configs = {name: FilterConfig(rules=(name,)) for name in presets}
+    shards = [shard for signals in inputs.signals for shard in signals.shards()]
+    missing = _missing(configs, shards)
+    compared = tuple(name for name in configs if name not in missing)
+    dropped = np.zeros(len(compared), dtype=np.int64)
+    both = np.zeros((len(compared), len(compared)), dtype=np.int64)
+    for shard in shards:
+        drops = _drops(shard, compared)
+        # Exact: counts of one shard lie far below 2^53.
+        both += (drops @ drops.T).astype(np.int64)
+        dropped += drops.sum(axis=1).astype(np.int64)
+    documents = sum(shard.rows for shard in shards)
+    return Comparison(compared, missing, documents, dropped, both)
+
+
+def _drops(shard: Shard, presets: Sequence[str]) -> NDArray[np.float64]:
+    """[preset, document]: 1 where the preset drops it. Each rule is evaluated once."""
+    every = tuple({rule.name: rule for name in presets for rule in PRESETS[name]}.values())
+    wanted = {LANGUAGE, *(rule.signal for rule in every)}
+    with shard.input.open(shard.path) as file:
+        present = [name for name in pq.read_schema(file).names if name in wanted]
+    signals = shard.read(["doc_id", *present])
+    sources = pa.chunked_array([pa.repeat(pa.scalar(""), len(signals))])
+    config = FilterConfig(rules=tuple(presets))
+    failing = {check.name: check.rows for check in rule_checks(config, sources, signals)}
+    drops = np.zeros((len(presets), len(signals)))
+    for place, name in enumerate(presets):
+        for rule in PRESETS[name]:
+            if rule.name in failing:
+                drops[place, failing[rule.name]] = 1
+    return drops
+
+
+def _missing(
+    configs: dict[str, FilterConfig], shards: Sequence[Shard]
+) -> dict[str, tuple[str, ...]]:
+    """The presets that cannot be evaluated, with the signals that some shard lacks."""
+    measured: set[str] | None = None
+    for shard in shards:
+        with shard.input.open(shard.path) as file:
+            names = set(pq.read_schema(file).names)
+        measured = names if measured is None else measured & names
+    missing = {}
+    for name, config in configs.items():
+        needed = {rule.signal for rule in PRESETS[name]}
+        if config.asks_language:
+            needed.add(LANGUAGE)
+        lacking = tuple(sorted(needed - (measured or set())))
+        if lacking:
+            missing[name] = lacking
+    return missing

@@ -1,8 +1,12 @@
-"""The files of a published model in a snapshot: its config, its weights, its tokenizer."""
+"""The files of a published model in a snapshot: its config, its weights, its tokenizer.
+
+The checkpoint carries a tokenizer: an imported one, or the files beside the model.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -10,10 +14,22 @@ from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.errors import InputError
 from stages.engine.strict_json import parse_object
-from stages.text.chat_template import JINJA_FILE, JINJA_FOLDER, JINJA_LIMIT, is_template_file
+from stages.tokens.chat_template import (
+    JINJA_FILE,
+    JINJA_FOLDER,
+    JINJA_LIMIT,
+    KEY,
+    Template,
+    TokenizerFiles,
+    TokenizerWithTemplate,
+    is_template_file,
+    read_published_template,
+)
 
 if TYPE_CHECKING:
+    from stages.engine import Input
     from stages.engine.sources import SourceFile
+
 
 CONFIG = "config.json"
 INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
@@ -53,18 +69,18 @@ class ModelFiles:
 
 
 def find_files(sources: Sequence[SourceFile]) -> ModelFiles:
-    """The model whose config.json lies nearest to the snapshot's root, and what lies beside it.
+    """The model whose config.json lies nearest to the snapshot's root, and the files in its folder.
 
     InputError if there is none or more than one, if its weights are not safetensors, or if a JSON
     file is not what it should be. Nothing else of the snapshot is opened.
     """
-    folder = _folder(sources)
-    beside = {
+    folder = _find_folder(sources)
+    siblings = {
         PurePosixPath(source.name).name: source
         for source in sources
         if PurePosixPath(source.name).parent == folder
     }
-    raw = {name: _read(beside[name], LIMITS[name]) for name in sorted(LIMITS) if name in beside}
+    raw = {name: _read(siblings[name], LIMITS[name]) for name in sorted(LIMITS) if name in siblings}
     jinja = {
         path.name: _read(source, JINJA_LIMIT)
         for source in sources
@@ -72,14 +88,14 @@ def find_files(sources: Sequence[SourceFile]) -> ModelFiles:
         and (path := PurePosixPath(source.name)).parent
         == (folder if path.name == JINJA_FILE else folder / JINJA_FOLDER)
     }
-    parsed = {name: parse_object(data, where=beside[name].name) for name, data in raw.items()}
-    placed = _placed(parsed[INDEX], beside) if INDEX in parsed else None
-    names = sorted(set(placed.values())) if placed is not None else [_single(beside)]
+    parsed = {name: parse_object(data, where=siblings[name].name) for name, data in raw.items()}
+    placed = _read_index(parsed[INDEX], siblings) if INDEX in parsed else None
+    names = sorted(set(placed.values())) if placed is not None else [_single_file(siblings)]
     return ModelFiles(
         name=str(parsed[CONFIG].get("_name_or_path") or folder.name or "the model")[:80],
         config=parsed[CONFIG],
-        config_where=beside[CONFIG].name,
-        weights={name: beside[name] for name in names},
+        config_where=siblings[CONFIG].name,
+        weights={name: siblings[name] for name in names},
         placed=placed,
         tokenizer={name: raw[name] for name in (TOKENIZER, TOKENIZER_CONFIG) if name in raw},
         templates=jinja,
@@ -87,17 +103,17 @@ def find_files(sources: Sequence[SourceFile]) -> ModelFiles:
     )
 
 
-def _folder(sources: Sequence[SourceFile]) -> PurePosixPath:
+def _find_folder(sources: Sequence[SourceFile]) -> PurePosixPath:
     """Where the model lies: models are published with copies of themselves in folders below."""
-    found = [path for source in sources if (path := PurePosixPath(source.name)).name == CONFIG]
-    if not found:
+    paths = [path for source in sources if (path := PurePosixPath(source.name)).name == CONFIG]
+    if not paths:
         raise InputError(
             f"has no {CONFIG}",
             where="snapshot",
             hint="`ingot snapshot add NAME config.json '*.safetensors*' --model ORG/NAME`",
         )
-    depth = min(len(path.parts) for path in found)
-    nearest = sorted(path for path in found if len(path.parts) == depth)
+    depth = min(len(path.parts) for path in paths)
+    nearest = sorted(path for path in paths if len(path.parts) == depth)
     if len(nearest) > 1:
         raise InputError(
             f"{CONFIG} comes twice: {nearest[0]} and {nearest[1]}",
@@ -107,41 +123,41 @@ def _folder(sources: Sequence[SourceFile]) -> PurePosixPath:
     return nearest[0].parent
 
 
-def _placed(index: dict[str, Any], beside: Mapping[str, SourceFile]) -> dict[str, str]:
+def _read_index(index: dict[str, Any], siblings: Mapping[str, SourceFile]) -> dict[str, str]:
     """File of each tensor by the index; a name that leads out of the folder is no file of it."""
-    listed = index.get("weight_map")
-    if not isinstance(listed, dict) or not listed:
+    weight_map = index.get("weight_map")
+    if not isinstance(weight_map, dict) or not weight_map:
         raise InputError("has no weight_map", where=INDEX)
-    for name, file in listed.items():
+    for name, file in weight_map.items():
         if not isinstance(file, str) or not file.endswith(".safetensors"):
             raise InputError(
                 f"places '{name[:80]}' in {str(file)[:80]!r}, which is no safetensors file",
                 where=INDEX,
                 hint=_SAVE,
             )
-        if file not in beside:
+        if file not in siblings:
             raise InputError(
                 f"places '{name[:80]}' in {file[:80]!r}, which the snapshot lacks",
                 where=INDEX,
                 hint="pin all of the model's `*.safetensors`",
             )
-    return listed
+    return weight_map
 
 
-def _single(beside: Mapping[str, SourceFile]) -> str:
-    if SINGLE in beside:
+def _single_file(siblings: Mapping[str, SourceFile]) -> str:
+    if SINGLE in siblings:
         return SINGLE
-    found = sorted(name for name in beside if name.endswith(".safetensors"))
-    if len(found) == 1:
-        return found[0]
-    if found:
+    names = sorted(name for name in siblings if name.endswith(".safetensors"))
+    if len(names) == 1:
+        return names[0]
+    if names:
         raise InputError(
-            f"has {len(found)} safetensors files and no {INDEX}", where="snapshot", hint=_SAVE
+            f"has {len(names)} safetensors files and no {INDEX}", where="snapshot", hint=_SAVE
         )
-    raise _another_form(sorted(beside))
+    raise _refuse_other_form(sorted(siblings))
 
 
-def _another_form(names: Sequence[str]) -> InputError:
+def _refuse_other_form(names: Sequence[str]) -> InputError:
     """What to do about weights that are no safetensors."""
     for name in names:
         if name.endswith(_PICKLES):
@@ -168,3 +184,86 @@ def _read(source: SourceFile, limit: int) -> bytes:
         raise InputError(f"has {source.bytes:,} bytes, more than {limit:,}", where=source.name)
     with source.open() as file:
         return file.read()
+
+
+RECORD = "training.json"
+
+
+@dataclass(frozen=True)
+class CarriedTokenizer:
+    """Files by name; `vocabulary_size` is one more than the largest id."""
+
+    files: dict[str, bytes]
+    vocabulary_size: int
+    padded_vocabulary_size: int
+    origin: str
+    """`tokenizer` for that of the role, `snapshot` for the files beside the model."""
+    template: Template | None = None
+    """The model's own chat template: that beside the model, else that of the role's tokenizer."""
+    template_snapshot: str = ""
+    """Name of the snapshot that the template is from."""
+
+
+def find_tokenizer(
+    tokenizer: Input | None, files: ModelFiles, snapshot: str
+) -> CarriedTokenizer | None:
+    """What the checkpoint is to carry; None if nobody has a tokenizer.
+
+    The files beside the model are taken as they are, read as JSON alone: `import_tokenizer` tries
+    them in a process of their own, and adds what they lack.
+    """
+    config = json.loads(files.tokenizer.get(TOKENIZER_CONFIG, b"{}"))
+    template = read_published_template(config, files.templates, where=TOKENIZER_CONFIG)
+    if tokenizer is not None:
+        record = tokenizer.read_json(RECORD)
+        if template is None:
+            template = tokenizer.read_json(TOKENIZER_CONFIG).get(KEY)
+            snapshot = record.get("origin", {}).get("snapshot", snapshot)
+        return CarriedTokenizer(
+            _with_template(tokenizer, template),
+            record["vocabulary_size"],
+            record["padded_vocabulary_size"],
+            "tokenizer",
+            template,
+            snapshot,
+        )
+    if TOKENIZER not in files.tokenizer:
+        return None
+    size = _vocabulary_size(parse_object(files.tokenizer[TOKENIZER], where=TOKENIZER))
+    files_with_template = _with_template(
+        _FilesInMemory({TOKENIZER_CONFIG: b"{}\n", **files.tokenizer}), template
+    )
+    return CarriedTokenizer(files_with_template, size, size, "snapshot", template, snapshot)
+
+
+@dataclass(frozen=True)
+class _FilesInMemory:
+    """Files in memory."""
+
+    files: dict[str, bytes]
+
+    def read_bytes(self, path: str) -> bytes:
+        return self.files[path]
+
+
+def _with_template(source: TokenizerFiles, template: Template | None) -> dict[str, bytes]:
+    both = TokenizerWithTemplate(source, template)
+    return {name: both.read_bytes(name) for name in (TOKENIZER, TOKENIZER_CONFIG)}
+
+
+def _vocabulary_size(content: dict[str, Any]) -> int:
+    """One more than the largest id of a `tokenizer.json`, added tokens included."""
+    model = content.get("model")
+    vocabulary = model.get("vocab") if isinstance(model, dict) else None
+    if isinstance(vocabulary, dict):
+        ids = list(vocabulary.values())
+    elif isinstance(vocabulary, list):
+        ids = list(range(len(vocabulary)))
+    else:
+        raise InputError("has no vocabulary", where=TOKENIZER)
+    added = content.get("added_tokens")
+    for token in added if isinstance(added, list) else []:
+        ids.append(token.get("id") if isinstance(token, dict) else None)
+    if not ids or not all(isinstance(one, int) and one >= 0 for one in ids):
+        raise InputError("gives a token no id", where=TOKENIZER)
+    return int(max(ids)) + 1

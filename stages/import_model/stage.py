@@ -1,28 +1,16 @@
-"""The stage that brings a model along."""
+"""The import_model stage: a published model becomes a checkpoint."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from pydantic import Field
-
-from artifacts_schema.config import Config, Execution
+from artifacts_schema.config import Execution
 from stages.engine import Context, Maybe, One, Stage
+from stages.import_model.config import ImportModelConfig
 
 if TYPE_CHECKING:
-    from stages.import_model.files import ModelFiles
-    from stages.import_model.tokenizer import CarriedTokenizer
+    from stages.import_model.files import CarriedTokenizer, ModelFiles
     from stages.model.config import ModelConfig
-
-
-class ImportModelConfig(Config):
-    """What is done where the files leave a choice."""
-
-    new_tokens: Literal["refuse", "mean"] = Field(
-        default="refuse",
-        description="What becomes of a tokenizer with more tokens than the model has rows: an "
-        "error, or rows up to its padded_vocabulary_size, each the mean of the model's own.",
-    )
 
 
 class ImportModel(Stage):
@@ -45,31 +33,28 @@ class ImportModel(Stage):
     def run(self, context: Context) -> None:
         """Find, check, write."""
         from stages.engine.sources import snapshot_name, source_files
-        from stages.import_model.files import find_files
-        from stages.import_model.published import opened
-        from stages.import_model.tokenizer import carried
-        from stages.import_model.weights import DecoderWeights, vocabulary_rows
-        from stages.model.files import CONFIG_FILE, WEIGHTS_FILE
+        from stages.import_model.files import find_files, find_tokenizer
+        from stages.import_model.weights import DecoderWeights, open_tensors, vocabulary_rows
+        from stages.model.files import CONFIG_FILE, WEIGHTS_FILE, write_safetensors
         from stages.model.huggingface import from_config
-        from stages.model.safetensors_writer import write_safetensors
 
         files = find_files(source_files(context.one("snapshot")))
         published = from_config(files.config, where=files.config_where)
         snapshot = snapshot_name(context.one("snapshot"))
-        tokenizer = carried(context.maybe("tokenizer"), files, snapshot)
+        tokenizer = find_tokenizer(context.maybe("tokenizer"), files, snapshot)
         rows = vocabulary_rows(published, tokenizer, new_tokens=context.config.new_tokens)
-        with opened(files) as tensors:
+        with open_tensors(files) as tensors:
             weights = DecoderWeights(files, tensors, rows=rows)
             weights.check_tied()
             context.log.info("%s: %d tensors are as the config says", files.name, len(tensors))
             with context.open("checkpoint", WEIGHTS_FILE) as file:
-                write_safetensors(file, weights.specs, weights.told(context))
+                write_safetensors(file, weights.specs, weights.reporting(context))
         config = published.model_copy(update={"vocabulary_size": rows})
         context.write_json("checkpoint", CONFIG_FILE, config.plain())
         for name, content in (tokenizer.files if tokenizer else {}).items():
             context.write_bytes("checkpoint", name, content)
         context.write_json("checkpoint", "state.json", _state(context, files, published, tokenizer))
-        _tell(context, files, published, tokenizer)
+        _log_warnings(context, files, published, tokenizer)
 
 
 def _state(
@@ -80,7 +65,7 @@ def _state(
 ) -> dict[str, Any]:
     """Nothing was trained here; what it was made of."""
     from stages.engine.sources import snapshot_name
-    from stages.text.chat_template import imported_record
+    from stages.tokens.chat_template import make_imported_record
 
     template = None if tokenizer is None else tokenizer.template
     return {
@@ -89,7 +74,7 @@ def _state(
         "tokens": 0,
         "chat_template": None
         if tokenizer is None or template is None
-        else imported_record(template, tokenizer.template_snapshot),
+        else make_imported_record(template, tokenizer.template_snapshot),
         "origin": {
             "snapshot": snapshot_name(context.one("snapshot")),
             "model_type": files.config["model_type"],
@@ -100,15 +85,15 @@ def _state(
     }
 
 
-def _tell(
+def _log_warnings(
     context: Context,
     files: ModelFiles,
     published: ModelConfig,
     tokenizer: CarriedTokenizer | None,
 ) -> None:
     """Warn of what a person should know before the model is trained on."""
-    from stages.model.count import count_parameters
     from stages.model.huggingface import unread
+    from stages.model.size import count_parameters
 
     left = unread(files.config, where=files.config_where)
     if left:

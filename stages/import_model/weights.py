@@ -1,26 +1,127 @@
-"""The decoder's weights, made of the published tensors one at a time."""
+"""The decoder's weights, made of the published tensors one at a time.
+
+Published safetensors files are untrusted; they are mapped and read tensor by tensor.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, BinaryIO
 
 import torch
+from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from artifacts_schema.errors import InputError
+from stages.engine.strict_json import parse_object
+from stages.import_model.files import INDEX, ModelFiles
 from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
+from stages.model.files import STORED_TYPES, TensorSpec
 from stages.model.huggingface import adopt, adoption, from_config
-from stages.model.safetensors_writer import TensorSpec
 
 if TYPE_CHECKING:
     from stages.engine import Context
-    from stages.import_model.files import ModelFiles
-    from stages.import_model.published import Published
-    from stages.import_model.tokenizer import CarriedTokenizer
-    from stages.model.huggingface.weights import Weight
+    from stages.import_model.files import CarriedTokenizer
+    from stages.model.huggingface.family import Weight
+
+
+class SafetensorsFile:
+    """An open file, read by the safetensors library, which checks that tensors fill it exactly.
+
+    InputError if the header is not what the format says (the library lets a name come twice), or if
+    a tensor is not of 16 or 32 bit floats.
+    """
+
+    def __init__(self, file: BinaryIO, *, where: str) -> None:
+        self.where = where
+        try:
+            # By its descriptor: the path may have been replaced since the file was opened.
+            self._file = safe_open(f"/dev/fd/{file.fileno()}", framework="pt")
+        except (SafetensorError, OSError) as error:
+            raise self._wrong(f"safetensors cannot read it: {error}") from None
+        parse_object(file.read(int.from_bytes(file.read(8), "little")), where=where)
+        self.specs = {name: self._spec(name) for name in self._file.keys()}  # noqa: SIM118
+
+    def read(self, name: str) -> Tensor:
+        """A tensor in its own type; InputError if it holds a number that is not finite."""
+        tensor: Tensor = self._file.get_tensor(name)
+        # Both ends are NaN if one number is.
+        if tensor.numel() and not all(end.isfinite() for end in tensor.aminmax()):
+            raise self._wrong(f"has numbers that are not finite in '{name[:80]}'")
+        return tensor
+
+    def _spec(self, name: str) -> TensorSpec:
+        described = self._file.get_slice(name)
+        kind = described.get_dtype()
+        if kind not in STORED_TYPES:
+            raise InputError(
+                f"'{name[:80]}' is of type {kind}, known are {', '.join(STORED_TYPES)}",
+                where=self.where,
+                hint="take the weights before quantization",
+            )
+        return TensorSpec(STORED_TYPES[kind], tuple(described.get_shape()))
+
+    def _wrong(self, what: str) -> InputError:
+        return InputError(what, where=self.where, hint="is it whole, and a safetensors file?")
+
+
+class PublishedTensors(Mapping[str, Tensor]):
+    """Tensors by name, in their own types. Nothing is kept: each look-up reads the file."""
+
+    def __init__(self, place: Mapping[str, SafetensorsFile]) -> None:
+        self.place = place
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self.place[name].read(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.place  # Mapping's own would read the tensor.
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.place)
+
+    def __len__(self) -> int:
+        return len(self.place)
+
+    def spec(self, name: str) -> TensorSpec:
+        """Type and shape of a tensor, from the header alone."""
+        return self.place[name].specs[name]
+
+
+@contextmanager
+def open_tensors(files: ModelFiles) -> Iterator[PublishedTensors]:
+    """All tensors, until the block ends.
+
+    InputError if two files have one tensor, or if the index says otherwise than the files.
+    """
+    with ExitStack() as stack:
+        place: dict[str, SafetensorsFile] = {}
+        for name, source in files.weights.items():
+            file = stack.enter_context(source.open())
+            shard = SafetensorsFile(file, where=source.name)
+            for tensor in shard.specs:
+                if tensor in place:
+                    first = place[tensor].where
+                    raise InputError(f"'{tensor[:80]}' is in {first} too", where=source.name)
+                if files.placed is not None and files.placed.get(tensor) != name:
+                    raise _index_error(tensor, files.placed.get(tensor), name)
+                place[tensor] = shard
+        for tensor, name in (files.placed or {}).items():
+            if tensor not in place:
+                raise _index_error(tensor, name, None)
+        yield PublishedTensors(place)
+
+
+def _index_error(tensor: str, indexed: str | None, actual: str | None) -> InputError:
+    return InputError(
+        f"places '{tensor[:80]}' in {indexed or 'no file'}, it is in {actual or 'none'}",
+        where=INDEX,
+        hint="the files are not of one model; pin them again",
+    )
+
 
 _VOCABULARY = ("embedding.weight", "head.weight")
 _TIED_HEAD = "lm_head.weight"
@@ -35,7 +136,7 @@ class DecoderWeights:
     read.
     """
 
-    def __init__(self, files: ModelFiles, published: Published, *, rows: int) -> None:
+    def __init__(self, files: ModelFiles, published: PublishedTensors, *, rows: int) -> None:
         self.published, self.rows, self.where = published, rows, files.config_where
         adopted = adoption(files.config, published.keys(), where=self.where)
         self.weights = {weight.name: weight for weight in adopted}
@@ -60,7 +161,7 @@ class DecoderWeights:
             weight = torch.cat((weight, mean.expand(lacking, -1)))
         return weight.to(self.specs[name].dtype)
 
-    def told(self, context: Context) -> Callable[[str], Tensor]:
+    def reporting(self, context: Context) -> Callable[[str], Tensor]:
         """Each weight on demand, with progress, unless the stage is asked to stop."""
         done = itertools.count(1)
 
@@ -86,16 +187,16 @@ class DecoderWeights:
 
     def _dtype(self, weight: Weight) -> torch.dtype:
         """The type of its tensors, or one that holds the numbers of all."""
-        found = {self.published.entry(name).dtype for name in weight.published}
-        return found.pop() if len(found) == 1 else torch.float32
+        dtypes = {self.published.spec(name).dtype for name in weight.published}
+        return dtypes.pop() if len(dtypes) == 1 else torch.float32
 
     def _check(self, weight: Weight, shape: tuple[int, ...]) -> None:
         expected = shape[1:] if len(weight.published) > 1 else shape
         for name in weight.published:
-            found = self.published.entry(name).shape
-            if found != expected:
+            actual = self.published.spec(name).shape
+            if actual != expected:
                 raise InputError(
-                    f"tensor '{name}' is {list(found)}, the config wants {list(expected)}",
+                    f"tensor '{name}' is {list(actual)}, the config wants {list(expected)}",
                     where=self.where,
                 )
 

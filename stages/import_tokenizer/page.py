@@ -1,11 +1,10 @@
-"""What a tokenizer that was brought along contributes to a report."""
+"""What an imported tokenizer contributes to a report."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from stages.engine.figures import Cell, Column, Figure, TableFigure
-from stages.engine.page import Artifact
+from stages.engine.page import Artifact, Cell, Column, Figure, TableFigure
 
 
 def page(artifact: Artifact) -> list[Figure]:

@@ -47,8 +47,8 @@ def main(path: str) -> dict[str, object]:
     special = []
     for index, token in sorted(tokenizer.get_added_tokens_decoder().items()):
         texts = (token.content, f"a{token.content}b", f" {token.content} ")
-        found = (tokenizer.encode(text, add_special_tokens=False).ids for text in texts)
-        if token.special and any(index in ids for ids in found):
+        encodings = (tokenizer.encode(text, add_special_tokens=False).ids for text in texts)
+        if token.special and any(index in ids for ids in encodings):
             special.append(token.content)
     return {"lost": lost, "special": special}
 

@@ -1,44 +1,17 @@
-"""The stage that brings a tokenizer along."""
+"""The import_tokenizer stage: a published tokenizer becomes an artifact."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pydantic import Field
-
-from artifacts_schema.config import Config, Execution
+from artifacts_schema.config import Execution
 from stages.engine import Context, One, Stage
+from stages.import_tokenizer.config import ImportTokenizerConfig
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-    from stages.import_tokenizer.files import Files
-
-
-class ImportTokenizerConfig(Config):
-    """Which tokens have which role, where the files do not say, and what may be added."""
-
-    add_missing: bool = Field(
-        default=True,
-        description="Whether tokens that the tokenizer lacks (end, padding, turns, filling in the "
-        "middle) are added after its last id, under Ingot's names.",
-    )
-    begin_token: str | None = Field(
-        default=None, min_length=1, description="Token before a document; else bos_token, if any."
-    )
-    end_token: str | None = Field(
-        default=None, min_length=1, description="Token that ends a document; else eos_token."
-    )
-    padding_token: str | None = Field(
-        default=None, min_length=1, description="Token that fills rows; else pad_token."
-    )
-    pad_to_multiple_of: int = Field(
-        default=64,
-        ge=1,
-        le=2**16,
-        description="Rows of a model's embedding are the next multiple of this "
-        "(padded_vocabulary_size).",
-    )
+    from stages.import_tokenizer.published import Files
 
 
 class ImportTokenizer(Stage):
@@ -59,35 +32,38 @@ class ImportTokenizer(Stage):
     def run(self, context: Context) -> None:
         """Read, check, try, complete, write."""
         from stages.engine.sources import snapshot_name, source_files
-        from stages.import_tokenizer.checks import check
-        from stages.import_tokenizer.files import read_files
-        from stages.import_tokenizer.roles import complete, find_roles
-        from stages.import_tokenizer.trial import tried
+        from stages.import_tokenizer.published import (
+            check_ids,
+            complete_roles,
+            find_roles,
+            read_files,
+            try_tokenizer,
+        )
 
         config: ImportTokenizerConfig = context.config
         snapshot = context.one("snapshot")
         files = read_files(source_files(snapshot))
-        check(files)
-        tried(files.tokenizer, context.work)
+        check_ids(files)
+        try_tokenizer(files.tokenizer, context.work)
         named = {
             "bos_token": config.begin_token,
             "eos_token": config.end_token,
             "pad_token": config.padding_token,
         }
         roles = find_roles(files, named)
-        tokenizer, described = complete(files, roles, add=config.add_missing)
-        found = tried(tokenizer.to_str(), context.work)
+        tokenizer, described = complete_roles(files, roles, add=config.add_missing)
+        trial = try_tokenizer(tokenizer.to_str(), context.work)
         record = {
             **_identity(config, tokenizer, described),
             "origin": {"snapshot": snapshot_name(snapshot), "files": files.digests},
             "added_tokens": list(roles.added),
             "changes": list(roles.changes),
-            "restores_text": not found.lost,
-            "lost_texts": list(found.lost),
-            "special_ids_in_text": list(found.special),
+            "restores_text": not trial.lost,
+            "lost_texts": list(trial.lost),
+            "special_ids_in_text": list(trial.special),
             "has_chat_template": "chat_template" in described,
         }
-        _tell(context, files, record)
+        _log_warnings(context, files, record)
         context.write_bytes("tokenizer", "tokenizer.json", tokenizer.to_str(pretty=True).encode())
         context.write_json("tokenizer", "tokenizer_config.json", described)
         context.write_json("tokenizer", "training.json", record)
@@ -100,19 +76,19 @@ def _identity(
     """What the tokenizer is, for training.json."""
     import json
 
-    from stages.text.special_tokens import SpecialTokens, padded
+    from stages.tokens.vocabulary import SpecialTokens, pad_vocabulary
 
     size = tokenizer.get_vocab_size()
     return {
         "algorithm": json.loads(tokenizer.to_str())["model"]["type"].lower(),
         "pre_tokenizer": described["pre_tokenizer"],
         "vocabulary_size": size,
-        "padded_vocabulary_size": padded(size, config.pad_to_multiple_of),
-        "special_tokens": SpecialTokens.of(tokenizer, described).plain(),
+        "padded_vocabulary_size": pad_vocabulary(size, config.pad_to_multiple_of),
+        "special_tokens": SpecialTokens.from_config(tokenizer, described).plain(),
     }
 
 
-def _tell(context: Context, files: Files, record: dict[str, Any]) -> None:
+def _log_warnings(context: Context, files: Files, record: dict[str, Any]) -> None:
     """Warn of what a person should know before a model is trained on it."""
     if record["lost_texts"]:
         context.log.warning(

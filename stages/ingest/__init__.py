@@ -1,1 +1,1 @@
-"""From snapshots to documents: archives, tables, text and code, and what is turned away."""
+"""From snapshots to documents: archives, tables, text and code, and rejected records."""

@@ -2,16 +2,16 @@
 
 Budgets of bytes, nodes and depth decide about pages, the same everywhere. A page that gets through
 them and still hangs native code, which no timer of Python interrupts, or takes the process down, is
-found here: the kernel ends the worker after so many seconds of CPU time on one page (a machine that
-stands still kills nothing), a mark on the disk names the page, and the stage puts it on a list that
+found here: the kernel ends the worker after so many seconds of CPU time on one page (a paused
+machine kills nothing), a mark on the disk names the page, and the stage puts it on a list that
 outlives kills and travels with the work to another machine. The page's unit is done again, without
 it. A unit that was finished holds no page of the list, so finished units stay as they are.
 
 In the stage's process:
 
-    culprits = Culprits(context.state, seconds=context.execution.page_seconds)
+    crashing_pages = CrashingPages(context.state, seconds=context.execution.page_seconds)
     results = context.map(
-        ingest_unit, units, ..., watch=culprits.watch(), on_death=culprits.on_death
+        ingest_unit, units, ..., watch=crashing_pages.watch(), on_death=crashing_pages.on_crash
     )
 
 In the worker (no `yield` inside `guard.page`, or the reader's work counts as the page's):
@@ -19,7 +19,7 @@ In the worker (no `yield` inside `guard.page`, or the reader's work counts as th
     with watch.over(unit.id) as guard:
         for capture in read_archive(...):
             page = page_name(source.name, capture.record)
-            if (reason := guard.culprit(page)) is not None:
+            if (reason := guard.reason_to_skip(page)) is not None:
                 record = Rejected(place, reason, DETAILS[reason], capture.uri)
             else:
                 with guard.page(page):
@@ -41,9 +41,9 @@ from pathlib import Path
 from typing import Self
 
 from artifacts_schema.errors import IngotError
-from artifacts_schema.store.backend import backend_at
+from artifacts_schema.store.remote import backend_at
 from stages.engine.state import State
-from stages.engine.workers import Death
+from stages.engine.workers import WorkerCrash
 
 DETAILS = {
     "hung": "did not end within the time limit of a page",
@@ -51,8 +51,8 @@ DETAILS = {
 }
 """Reasons of rejected records that come from here, with a detail that is the same in every run."""
 
-_LIST = "culprits.json"
-_SET = "culprits-"
+_LIST = "crashing-pages.json"
+_SET = "crashing-pages-"
 _HUNG = signal.SIGPROF
 _CRASHES = frozenset(
     {
@@ -74,7 +74,7 @@ def page_name(file: str, record: int | str) -> str:
 
 
 @dataclass(frozen=True)
-class Culprit:
+class CrashingPage:
     """A page that ended its worker: unit of work, name, and the reason it is rejected with."""
 
     unit: str
@@ -84,11 +84,11 @@ class Culprit:
 
 @dataclass(frozen=True)
 class Watch:
-    """What a worker is told: where marks lie, CPU seconds a page may take, pages known as bad."""
+    """What a worker must know: folder of marks, CPU seconds a page may take, pages to skip."""
 
     folder: Path
     seconds: float
-    culprits: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    crashing_pages: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Unit → page → reason."""
 
     def over(self, unit: str) -> Guard:
@@ -101,7 +101,7 @@ class Guard:
 
     def __init__(self, watch: Watch, unit: str) -> None:
         self._seconds = watch.seconds
-        self._known = watch.culprits.get(unit, {})
+        self._known = watch.crashing_pages.get(unit, {})
         self._path = _mark_path(watch.folder, unit, os.getpid())
 
     def __enter__(self) -> Self:
@@ -120,7 +120,7 @@ class Guard:
         self._mark.close()
         self._path.unlink(missing_ok=True)
 
-    def culprit(self, page: str) -> str | None:
+    def reason_to_skip(self, page: str) -> str | None:
         """Why a page must not be parsed: hung, crashed, or None."""
         return self._known.get(_key(page)) if self._known else None
 
@@ -147,7 +147,7 @@ class _Page:
         self._mark[0] = 0
 
 
-class Culprits:
+class CrashingPages:
     """The stage's list of pages that ended a worker; `limit` of them end the stage."""
 
     def __init__(self, state: State, *, seconds: float, limit: int = 1_000) -> None:
@@ -155,55 +155,55 @@ class Culprits:
         self._folder = state.folder / "guard"
         self._marks = self._folder / "marks"
         shutil.rmtree(self._marks, ignore_errors=True)
-        self._found = {(found.unit, found.page): found for found in self._kept()}
+        self._pages = {(page.unit, page.page): page for page in self._known_pages()}
 
     @property
-    def found(self) -> list[Culprit]:
-        """In the order in which they were found."""
-        return list(self._found.values())
+    def pages(self) -> list[CrashingPage]:
+        """In the order of their crashes."""
+        return list(self._pages.values())
 
     def watch(self) -> Watch:
-        """What the workers are told as of now."""
-        culprits: dict[str, dict[str, str]] = {}
-        for found in self._found.values():
-            culprits.setdefault(found.unit, {})[found.page] = found.reason
-        return Watch(self._marks, self._seconds, culprits)
+        """What the workers must know as of now."""
+        reasons: dict[str, dict[str, str]] = {}
+        for page in self._pages.values():
+            reasons.setdefault(page.unit, {})[page.page] = page.reason
+        return Watch(self._marks, self._seconds, reasons)
 
-    def on_death(self, death: Death) -> dict[str, Watch] | None:
+    def on_crash(self, crash: WorkerCrash) -> dict[str, Watch] | None:
         """Put the page that ended a worker on the list; the map then goes on without it.
 
         None where no page is to blame: the worker was killed from outside, ran out of memory, or
-        died between pages. Raises IngotError for more culprits than `limit`.
+        died between pages. Raises IngotError for more crashing pages than `limit`.
         """
-        page = self._marked(death)
-        reason = _reason(death)
-        if death.item is None or page is None or reason is None:
+        page = self._marked(crash)
+        reason = _reason(crash)
+        if crash.item is None or page is None or reason is None:
             if page is not None:
-                self._state.log.warning("a worker died (%s) at %s", death.how, page)
+                self._state.log.warning("a worker died (%s) at %s", crash.how, page)
             return None
-        if (death.item, page) in self._found:
+        if (crash.item, page) in self._pages:
             raise IngotError(
-                f"a worker died again at a page that it was told to leave out ({death.how})",
+                f"a worker died again at a page that it had to skip ({crash.how})",
                 where=page,
                 hint="this is a bug in the stage",
             )
-        if len(self._found) >= self._limit:
+        if len(self._pages) >= self._limit:
             raise IngotError(
                 f"more than {self._limit:,} pages hang or crash their parser",
                 where=page,
                 hint="see 'hung' and 'crashed' in log.txt; lower the limits of bytes, nodes or "
                 "depth, or take another extractor",
             )
-        self._found[death.item, page] = Culprit(death.item, page, reason)
+        self._pages[crash.item, page] = CrashingPage(crash.item, page, reason)
         self._keep()
-        self._state.log.warning("%s: %s (%s); going on without it", page, reason, death.how)
+        self._state.log.warning("%s: %s (%s); going on without it", page, reason, crash.how)
         return {"watch": self.watch()}
 
-    def _marked(self, death: Death) -> str | None:
+    def _marked(self, crash: WorkerCrash) -> str | None:
         """The page that the dead process was at."""
-        if death.item is None:
+        if crash.item is None:
             return None
-        path = _mark_path(self._marks, death.item, death.process)
+        path = _mark_path(self._marks, crash.item, crash.process)
         try:
             mark = path.read_bytes()
         except OSError:
@@ -214,35 +214,37 @@ class Culprits:
         _, length = _HEAD.unpack_from(mark)
         return mark[_HEAD.size : _HEAD.size + length].decode("utf-8", "surrogatepass")
 
-    def _kept(self) -> list[Culprit]:
+    def _known_pages(self) -> list[CrashingPage]:
         """Of earlier runs: those on this machine's list, and on the one that was published."""
         here = self._read()
         published = [name for name in self._state.published() if name.startswith(_SET)]
         if not any(self._state.fetch(name) for name in reversed(published)):
             return here
         there = self._read()
-        both = [*there, *(culprit for culprit in here if culprit not in there)]
+        both = [*there, *(page for page in here if page not in there)]
         self._write(both)
         return both
 
-    def _read(self) -> list[Culprit]:
+    def _read(self) -> list[CrashingPage]:
         try:
-            listed = json.loads((self._folder / _LIST).read_bytes())
-            return [Culprit(**plain) for plain in listed]
+            rows = json.loads((self._folder / _LIST).read_bytes())
+            return [CrashingPage(**plain) for plain in rows]
         except FileNotFoundError:
             return []
         except (ValueError, TypeError) as problem:
-            self._state.log.warning("the list of bad pages is made anew: %s", problem)
+            self._state.log.warning(
+                "the list of crashing pages is unreadable and starts empty: %s", problem
+            )
             return []
 
-    def _write(self, culprits: list[Culprit]) -> None:
-        plain = [asdict(culprit) for culprit in culprits]
+    def _write(self, pages: list[CrashingPage]) -> None:
+        plain = [asdict(page) for page in pages]
         backend_at(str(self._folder)).replace(_LIST, json.dumps(plain, indent=1).encode())
 
     def _keep(self) -> None:
         """On the disk and, under a new name before the old one goes, in a remote store."""
-        self._write(self.found)
-        mine = f"{_SET}{len(self._found):06d}"
+        self._write(self.pages)
+        mine = f"{_SET}{len(self._pages):06d}"
         self._state.publish(mine, self._folder / _LIST)
         published = self._state.published()
         for name in published:
@@ -250,11 +252,11 @@ class Culprits:
                 self._state.withdraw(name)
 
 
-def _reason(death: Death) -> str | None:
-    """What a death says of the page; None for one that no page causes (SIGKILL, SIGTERM, exit)."""
-    if death.exit_code == -_HUNG:
+def _reason(crash: WorkerCrash) -> str | None:
+    """Why a worker crashed; None for a crash that no page causes (SIGKILL, SIGTERM, exit)."""
+    if crash.exit_code == -_HUNG:
         return "hung"
-    return "crashed" if -death.exit_code in _CRASHES else None
+    return "crashed" if -crash.exit_code in _CRASHES else None
 
 
 def _mark_path(folder: Path, unit: str, process: int) -> Path:

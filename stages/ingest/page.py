@@ -6,37 +6,143 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stages.engine.excerpts import LeastIds, excerpt
-from stages.engine.figures import (
+from stages.engine.inputs import Input
+from stages.engine.page import (
+    Artifact,
     Axis,
     BarFigure,
     Bars,
     Cell,
     Column,
     Figure,
+    HistogramFigure,
     TableFigure,
     number,
 )
-from stages.engine.inputs import Input
-from stages.engine.page import Artifact
 from stages.engine.tally import (
     LABEL,
     NONE,
+    LeastIds,
     LogHistogram,
     add_counts,
     bars,
+    excerpt,
     hosts,
     languages,
     log_histogram,
     most_common,
-    of_sample,
+    sample_note,
     sampled_groups,
     sentences,
 )
-from stages.ingest.figures import page_figures
+
+FIELDS = {
+    "record_type": "record type",
+    "declared_type": "declared type",
+    "sniffed_type": "type by first bytes",
+    "encodings": "encodings undone",
+    "truncated": "truncated",
+    "charset": "character set",
+    "charset_told_by": "source of the character set",
+    "programming_language": "programming language",
+    "extractor": "main text found by",
+}
+"""How a record was read."""
+
+DECLARED = {
+    "author": "author",
+    "published": "date of publication",
+    "canonical_url": "address of its own",
+    "robots": "robots directives",
+    "ai_opt_out": "marks against use for AI",
+    "tdm_policy": "TDM policy",
+    "licence": "licence",
+}
+"""What a page may declare."""
+
+VALUED = ("robots", "ai_opt_out", "licence")
+SEVERAL = frozenset({"robots", "ai_opt_out", "encodings"})
+"""Columns of several words, each of which counts."""
+COMMON_VALUES = 8
+DOUBT_BINS = 20
+
+
+@dataclass
+class PageCounts:
+    """What was counted of the pages."""
+
+    rows: int = 0
+    values: dict[str, Counter[str]] = field(default_factory=dict)
+    declared: Counter[str] = field(default_factory=Counter)
+    repeated: int = 0
+    doubts: np.ndarray = field(default_factory=lambda: np.zeros(DOUBT_BINS, dtype=np.int64))
+
+    def add(self, group: pa.Table) -> None:
+        """Count a row group."""
+        self.rows += len(group)
+        for name in (*FIELDS, *VALUED):
+            counted = self.values.setdefault(name, Counter())
+            for row in pc.value_counts(group[name].drop_null()).to_pylist():
+                for value in row["values"].split() if name in SEVERAL else (row["values"],):
+                    counted[value[:LABEL]] += row["counts"]
+        for name in DECLARED:
+            self.declared[name] += len(group) - group[name].null_count
+        self.repeated += pc.sum(pc.greater(group["url_repeats"], 0)).as_py() or 0
+        doubts = group["doubt"].drop_null().to_numpy()
+        self.doubts += np.histogram(doubts, DOUBT_BINS, (0, 1))[0]
+
+
+def page_figures(pages: Input) -> list[Figure]:
+    """How records were read, what pages declare, and the extractor's doubt."""
+    columns = [*FIELDS, *DECLARED, "url_repeats", "doubt"]
+    counted = PageCounts()
+    for group in sampled_groups([pages], columns):
+        counted.add(group)
+    sample = sample_note(counted.rows, pages.rows)
+    return [
+        *_value_table("How records were read", {n: counted.values[n] for n in FIELDS}, sample),
+        *_declared(counted, sample),
+        *_value_table("What pages ask and allow", {n: counted.values[n] for n in VALUED}, sample),
+        *_doubt(counted, sample),
+    ]
+
+
+def _value_table(title: str, values: dict[str, Counter[str]], note: str) -> list[Figure]:
+    """The most common values of each field."""
+    rows: list[tuple[Cell, ...]] = [
+        (FIELDS.get(name) or DECLARED[name], *row)
+        for name, counts in values.items()
+        for row in most_common(counts, COMMON_VALUES)
+    ]
+    columns = (Column("field"), Column("value"), number("documents"))
+    return [TableFigure(title, columns, tuple(rows), note)] if rows else []
+
+
+def _declared(counted: PageCounts, note: str) -> list[Figure]:
+    """How many pages declare what; nothing where none does."""
+    if not counted.declared.total() and not counted.repeated:
+        return []
+    rows: list[tuple[Cell, ...]] = [
+        (label, counted.declared[name], counted.declared[name] / counted.rows)
+        for name, label in DECLARED.items()
+    ]
+    rows.append(("the URL of an earlier one", counted.repeated, counted.repeated / counted.rows))
+    columns = (Column("documents with"), number("number"), number("share", ".1%"))
+    return [TableFigure("What pages declare", columns, tuple(rows), note)]
+
+
+def _doubt(counted: PageCounts, sample: str) -> list[Figure]:
+    if not counted.doubts.any():
+        return []
+    edges = tuple(bin / DOUBT_BINS for bin in range(DOUBT_BINS + 1))
+    series = (Bars("documents", tuple(map(int, counted.doubts))),)
+    note = sentences("Of the block classifier in its own result, from 0 to 1.", sample)
+    return [HistogramFigure("Doubt in the main text", Axis("doubt"), edges, series, note=note)]
+
 
 VALUES = 8
 SAMPLES_BY_REASON = 3
@@ -45,7 +151,7 @@ _MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
 
 
 @dataclass
-class Documents:
+class DocumentCounts:
     """What was counted of the documents."""
 
     rows: int = 0
@@ -66,9 +172,9 @@ class Documents:
 
 
 def page(artifact: Artifact) -> list[Figure]:
-    """Records in and out, what was turned away, and what the documents are."""
+    """Records in and out, what was rejected, and what the documents are."""
     columns = ["url", "date", "language", "text"]
-    counted = Documents()
+    counted = DocumentCounts()
     for group in sampled_groups([artifact.output("documents")], columns):
         counted.add(group)
     return [
@@ -87,7 +193,7 @@ def _records(artifact: Artifact) -> TableFigure:
         ("files", counts["files"]),
         ("records read", counts["records_in"]),
         ("… became documents", counts["documents"]),
-        ("… were turned away", counts["records_in"] - counts["documents"]),
+        ("… were rejected", counts["records_in"] - counts["documents"]),
         *((f"of type {name}, not counted", count) for name, count in sorted(ignored.items())),
         ("characters of text", counts["characters"]),
         ("characters repaired in decoding", counts["characters_repaired"]),
@@ -101,7 +207,7 @@ def _rejected(artifact: Artifact) -> list[Figure]:
     assert conservation is not None, "ingest always accounts for its records"
     share = 1 - conservation.out / conservation.records_in
     figures = bars(
-        "Records turned away, by reason",
+        "Records rejected, by reason",
         conservation.dropped,
         value="records",
         label="reason",
@@ -116,31 +222,31 @@ def _rejected(artifact: Artifact) -> list[Figure]:
             rows = group.filter(pc.equal(group["reason"], reason))
             least.offer(reason, rows)
             if reason in ("http_status", "content_type"):
-                for told in pc.value_counts(rows["detail"]).to_pylist():
-                    values[reason, (told["values"] or NONE)[:LABEL]] += told["counts"]
+                for row in pc.value_counts(rows["detail"]).to_pylist():
+                    values[reason, (row["values"] or NONE)[:LABEL]] += row["counts"]
     if values:
-        figures.append(_values(values))
+        figures.append(_rejected_values(values))
     if least.groups:
-        figures.append(_samples(least))
+        figures.append(_rejected_samples(least))
     return figures
 
 
-def _values(values: Counter[tuple[str, str]]) -> TableFigure:
-    """The most common values behind the reasons that have few."""
+def _rejected_values(values: Counter[tuple[str, str]]) -> TableFigure:
+    """The most common values of reasons that have few."""
     labels = {"content_type": "declared type", "http_status": "HTTP status"}
     rows: list[tuple[Cell, ...]] = []
     for name in sorted({name for name, _ in values}):
-        own = {value: count for (of, value), count in values.items() if of == name}
+        own = {value: count for (reason, value), count in values.items() if reason == name}
         rows += [(labels[name], *row) for row in most_common(own, VALUES)]
     columns = (Column("field"), Column("value"), number("records"))
-    return TableFigure("Records turned away, by status and type", columns, tuple(rows))
+    return TableFigure("Records rejected, by status and type", columns, tuple(rows))
 
 
-def _samples(least: LeastIds) -> TableFigure:
+def _rejected_samples(least: LeastIds) -> TableFigure:
     columns = (
         Column("reason"),
         Column("address"),
-        Column("value behind it"),
+        Column("value"),
         Column("file"),
         number("at byte"),
     )
@@ -155,11 +261,11 @@ def _samples(least: LeastIds) -> TableFigure:
         for reason, rows in sorted(least.groups.items())
         for row in rows
     )
-    return TableFigure("Samples of records turned away", columns, rows)
+    return TableFigure("Samples of rejected records", columns, rows)
 
 
-def _documents(counted: Documents, total: int) -> list[Figure]:
-    sample = of_sample(counted.rows, total)
+def _documents(counted: DocumentCounts, total: int) -> list[Figure]:
+    sample = sample_note(counted.rows, total)
     by = counted.months
     if len(by) > MONTHS:
         by = Counter()
@@ -212,7 +318,7 @@ def _files(artifact: Artifact) -> list[Figure]:
         else:
             left = sum(documents.values()) - sum(int(row[1] or 0) for row in rows)
             rows.append((name, left, count - left))
-    columns = (Column("file"), number("documents"), number("turned away"))
+    columns = (Column("file"), number("documents"), number("rejected"))
     return [TableFigure("Records by file", columns, tuple(rows))]
 
 

@@ -1,4 +1,8 @@
-"""From a capture of a crawl to a document: status, type, body, characters, main text."""
+"""From a capture of a crawl, or a whole file, to a document.
+
+Of a capture: status, type, body, characters, main text. Plain text, Markdown, HTML and source code
+are one document a file.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +10,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from stages.engine.reading.rows import scrub
-from stages.ingest.archives.archive import Capture
+from stages.engine.reading.row import Damage, Readable, scrub
+from stages.engine.reading.rows import decompress_stream
+from stages.ingest.archive_heads import Capture
+from stages.ingest.charset import Decoded, decode
 from stages.ingest.extraction import ExtractionRules, PageTooLarge, extract
-from stages.ingest.records import Document, Ignored, Place, Record, Rejected
-from stages.ingest.responses.charset import Decoded, decode
-from stages.ingest.responses.http import (
+from stages.ingest.http_response import (
     MalformedBody,
     Response,
     decode_body,
     media_type,
     parse_response,
 )
-from stages.ingest.responses.sniff import may_be_page, page_kind, sniffed_type
+from stages.ingest.media_types import binary_type, may_be_page, page_kind, sniffed_type
+from stages.ingest.records import Document, Ignored, Place, Record, Rejected
+from stages.ingest.rights import licence_from_source, nearest_licence
+from stages.ingest.units import Format, programming_language
 
 _PAGES = frozenset({"response", "resource", "conversion"})
 
@@ -29,7 +36,7 @@ class PageRules:
 
     extraction: ExtractionRules = field(default_factory=ExtractionRules)
     max_bytes: int = 10 << 20
-    """Longest body, after its encodings are taken off."""
+    """Longest body, after its encodings are undone."""
     max_expansion: int = 200
     min_characters: int = 1
     max_replaced_share: float = 0.05
@@ -41,7 +48,7 @@ class PageRules:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A capture whose characters are known; `told` holds columns of the `pages` table."""
+    """A capture whose characters are known; `columns` holds those of the `pages` table."""
 
     place: Place
     markup: bool
@@ -50,17 +57,17 @@ class Page:
     date: str | None = None
     language: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    told: dict[str, Any] = field(default_factory=dict)
+    columns: dict[str, Any] = field(default_factory=dict)
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
-def record_of(capture: Capture, rules: PageRules) -> Record:
+def read_capture(capture: Capture, rules: PageRules) -> Record:
     """The document that a capture holds, or why it holds none."""
-    page = page_of(capture, rules)
-    return document_of(page, rules) if isinstance(page, Page) else page
+    page = page_from_capture(capture, rules)
+    return document_from_page(page, rules) if isinstance(page, Page) else page
 
 
-def page_of(capture: Capture, rules: PageRules) -> Page | Rejected | Ignored:
+def page_from_capture(capture: Capture, rules: PageRules) -> Page | Rejected | Ignored:
     """The page that a capture holds, before anything of it is parsed."""
     place = Place(capture.record, capture.member, capture.length)
     if capture.fault is not None:
@@ -72,7 +79,7 @@ def page_of(capture: Capture, rules: PageRules) -> Page | Rejected | Ignored:
     if capture.truncated and rules.truncated == "reject":
         return Rejected(place, "truncated", f"WARC-Truncated: {capture.truncated}", capture.uri)
     if capture.type == "conversion":
-        return _converted(capture, place)
+        return _page_from_conversion(capture, place)
     if capture.type == "resource":
         response = Response(200, {"content-type": capture.content_type or ""}, capture.block)
     elif media_type(capture.content_type) not in (None, "application/http"):
@@ -83,22 +90,22 @@ def page_of(capture: Capture, rules: PageRules) -> Page | Rejected | Ignored:
             reason = "malformed_record" if capture.block else "empty_body"
             return Rejected(place, reason, "no HTTP status line", capture.uri)
         response = parsed
-    return _response(response, capture, place, rules)
+    return _page_from_response(response, capture, place, rules)
 
 
-def document_of(page: Page, rules: PageRules) -> Record:
+def document_from_page(page: Page, rules: PageRules) -> Record:
     """The document that a page makes."""
     text, replaced = page.decoded.text, page.decoded.replaced
     if replaced > rules.max_replaced_share * len(text):
         detail = f"{replaced} of {len(text)} characters as {page.decoded.encoding}"
         return Rejected(page.place, "undecodable", detail, page.url)
-    told = {
-        **page.told,
+    columns = {
+        **page.columns,
         "charset": page.decoded.encoding,
-        "charset_told_by": page.decoded.told_by,
+        "charset_told_by": page.decoded.source,
     }
     if page.markup:
-        return _extracted(page, rules, told)
+        return _extract_document(page, rules, columns)
     text, repaired = scrub(text)
     if len(text.strip()) < max(1, rules.min_characters):
         return Rejected(page.place, "no_text", f"{len(text)} characters", page.url)
@@ -109,12 +116,12 @@ def document_of(page: Page, rules: PageRules) -> Record:
         date=page.date,
         language=page.language,
         metadata=page.metadata,
-        page=told,
+        page=columns,
         repaired=repaired + replaced,
     )
 
 
-def _extracted(page: Page, rules: PageRules, told: dict[str, Any]) -> Record:
+def _extract_document(page: Page, rules: PageRules, columns: dict[str, Any]) -> Record:
     try:
         main = extract(page.decoded.text, rules.extraction, page.headers)
     except PageTooLarge as error:
@@ -150,13 +157,13 @@ def _extracted(page: Page, rules: PageRules, told: dict[str, Any]) -> Record:
         title=head.title,
         language=head.language or page.language,
         metadata=page.metadata,
-        page={**told, **declared, **measured},
+        page={**columns, **declared, **measured},
         boilerplate=main.boilerplate,
         repaired=repaired + page.decoded.replaced,
     )
 
 
-def _response(
+def _page_from_response(
     response: Response, capture: Capture, place: Place, rules: PageRules
 ) -> Page | Rejected:
     url, declared = capture.uri, response.content_type
@@ -176,7 +183,7 @@ def _response(
     kind, detail = page_kind(declared, sniffed)
     if kind is None or (kind == "text" and not rules.plain_text):
         return Rejected(place, "content_type", detail or declared, url)
-    told = {
+    columns = {
         "record_type": capture.type,
         "http_status": response.status if capture.type == "response" else None,
         "declared_type": declared,
@@ -193,16 +200,16 @@ def _response(
         url=url,
         date=capture.date,
         headers=response.headers,
-        told=told,
+        columns=columns,
     )
 
 
-def _converted(capture: Capture, place: Place) -> Page | Rejected:
+def _page_from_conversion(capture: Capture, place: Place) -> Page | Rejected:
     """A WET record: text that somebody else extracted."""
     declared = media_type(capture.content_type)
     if declared not in (None, "text/plain"):
         return Rejected(place, "content_type", capture.content_type, capture.uri)
-    told = {
+    columns = {
         "record_type": "conversion",
         "declared_type": declared,
         "body_bytes": len(capture.block),
@@ -216,5 +223,50 @@ def _converted(capture: Capture, place: Place) -> Page | Rejected:
         url=capture.uri,
         date=capture.date,
         language=capture.language,
-        told=told,
+        columns=columns,
     )
+
+
+_NO_LICENCES: Mapping[str, str] = {}
+
+
+def read_file(
+    source: Readable, form: Format, rules: PageRules, licences: Mapping[str, str] = _NO_LICENCES
+) -> Record:
+    """The document that a whole file makes, or why it makes none.
+
+    `licences` maps folders of a code tree to the licence of what lies in them.
+    """
+    place = Place(0, 0, source.bytes)
+    try:
+        body = _read_body(source, rules.max_bytes, rules.max_expansion)
+    except Damage as damage:
+        return Rejected(place, damage.reason, damage.detail, source.name)
+    if not body.strip():
+        return Rejected(place, "empty_body", None, source.name)
+    if (binary := binary_type(body)) is not None:
+        return Rejected(place, "content_type", binary, source.name)
+    markup = form == "html"
+    columns: dict[str, Any] = {"body_bytes": len(body), "sniffed_type": sniffed_type(body)}
+    metadata: dict[str, Any] = {"path": source.name}
+    decoded = decode(body, markup=markup)
+    if form == "code":
+        language = programming_language(source.name)
+        metadata["language"] = columns["programming_language"] = language
+        columns["licence"] = licence_from_source(decoded.text) or nearest_licence(
+            source.name, licences
+        )
+    page = Page(place, markup, decoded, url=source.name, columns=columns, metadata=metadata)
+    return document_from_page(page, rules)
+
+
+def _read_body(source: Readable, limit: int, expansion: int) -> bytes:
+    """The file's bytes, decompressed. Raises Damage, with `too_large` over the limit."""
+    parts, total = [], 0
+    with source.open() as stream:
+        for chunk in decompress_stream(stream, expansion):
+            parts.append(chunk)
+            total += len(chunk)
+            if total > limit:
+                raise Damage("too_large", f"more than {limit} bytes")
+    return b"".join(parts)

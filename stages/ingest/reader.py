@@ -1,34 +1,209 @@
-"""The records of a file or a part of one, whatever its format."""
+"""The records of a file or a part of one, whatever its format: archives, WAT, tables, files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from datetime import date
+from typing import Any
 
-from stages.engine.reading.rows import Readable, RowLimits
-from stages.ingest.archives.archive import Capture, read_archive
+from stages.engine.reading.row import (
+    Readable,
+    Row,
+    RowLimits,
+    format_fields,
+    scrub,
+    suggest_renames,
+)
+from stages.engine.reading.rows import read_rows
+from stages.engine.strict_json import parse_json
+from stages.ingest.archive import read_archive
+from stages.ingest.archive_heads import Capture
+from stages.ingest.config import IngestConfig
 from stages.ingest.extraction import ExtractionRules
-from stages.ingest.files import read_file
-from stages.ingest.formats import (
+from stages.ingest.guard import DETAILS, Guard, page_name
+from stages.ingest.http_response import media_type
+from stages.ingest.pages import PageRules, read_capture, read_file
+from stages.ingest.records import Document, Ignored, Place, Record, Rejected
+from stages.ingest.units import (
     Format,
+    Part,
     describes_dataset,
     format_by_content,
     format_by_name,
     why_unsupported,
 )
-from stages.ingest.guard import DETAILS, Guard, page_name
-from stages.ingest.pages import PageRules, record_of
-from stages.ingest.records import Ignored, Place, Record, Rejected
-from stages.ingest.tables import read_table
-from stages.ingest.units import Part
-from stages.ingest.wat_pages import is_wat, wat_record
 
-if TYPE_CHECKING:
-    from stages.ingest.stage import IngestConfig
+_COLUMN_NAMES = {
+    "url": ("url", "uri", "source_url", "path"),
+    "date": ("date", "timestamp", "published", "created"),
+    "title": ("title",),
+    "language": ("language", "lang"),
+}
+"""Column of a document → names under which data sets keep it, the first that is there wins."""
+MOST_LINKS = 10_000
+_LANGUAGE_TAG = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*")
 
 
-def rules_of(config: IngestConfig) -> PageRules:
+def read_table(
+    source: Readable,
+    limits: RowLimits,
+    text_field: str,
+    min_characters: int,
+    start: int = 0,
+    end: int | None = None,
+) -> Iterator[Record]:
+    """One record for each row of the file, or of its part from byte `start` to `end`."""
+    for row in read_rows(source, limits, start, end):
+        yield document_from_row(row, text_field, min_characters)
+
+
+def document_from_row(row: Row, text_field: str, min_characters: int = 1) -> Record:
+    """The document that a row holds; fields that are no columns go to its metadata."""
+    place = Place(row.record, row.record, row.length)
+    if row.value is None:
+        return Rejected(place, row.reason or "malformed_record", row.detail)
+    fields = dict(row.value)
+    text = fields.pop(text_field, None)
+    columns = {column: _take_text(fields, names) for column, names in _COLUMN_NAMES.items()}
+    if not isinstance(text, str):
+        return Rejected(place, "missing_text", _missing(row.value, text_field), columns["url"])
+    text, repaired = scrub(text)
+    if len(text.strip()) < max(1, min_characters):
+        return Rejected(place, "no_text", f"{len(text)} characters", columns["url"])
+    fields = {name: value for name, value in fields.items() if value is not None}
+    return Document(
+        place,
+        text,
+        url=columns["url"],
+        date=columns["date"],
+        title=columns["title"],
+        language=columns["language"],
+        metadata=fields,
+        repaired=repaired,
+    )
+
+
+def _missing(fields: dict[str, Any], text_field: str) -> str:
+    """That a row has no text under this name, and where it may be; short, as it is kept."""
+    value = fields.get(text_field)
+    what = "absent" if value is None else type(value).__name__
+    texts = {name: one for name, one in fields.items() if isinstance(one, str)}
+    likely = next(iter(suggest_renames(texts, ("text",))), None)
+    if likely is None and texts:
+        likely = max(texts, key=lambda name: len(texts[name]))
+    guess = f"; did you mean `text_field: {likely[:40]}`?" if likely else ""
+    return f"'{text_field[:40]}' is {what}{guess} {format_fields(fields)}"
+
+
+def _take_text(fields: dict[str, Any], names: tuple[str, ...]) -> str | None:
+    """Take the first field that is a non-empty text (a date may be a date) out of `fields`."""
+    for name in names:
+        value = fields.get(name)
+        if isinstance(value, date):
+            value = value.isoformat()
+        if isinstance(value, str) and value.strip():
+            del fields[name]
+            return value
+    return None
+
+
+def is_wat(capture: Capture) -> bool:
+    """Whether a record is of the sort that a WAT holds: metadata in JSON."""
+    is_json = media_type(capture.content_type) == "application/json"
+    return capture.type == "metadata" and is_json
+
+
+def read_wat(capture: Capture, rules: PageRules) -> Record:
+    """The document of title and description that a metadata record makes, or why it makes none.
+
+    A WAT holds what Common Crawl says of a page without its text, one JSON envelope a record. Only
+    records that describe a response make documents; those of requests and of the crawl are ignored.
+    Parts of another shape than expected count as absent. Of the links their number is kept.
+    """
+    place = Place(capture.record, capture.member, capture.length)
+    if capture.fault is not None:
+        return Rejected(place, capture.fault, capture.detail, capture.uri)
+    try:
+        envelope = _object(parse_json(capture.block), "Envelope")
+    except ValueError as error:
+        return Rejected(place, "malformed_json", str(error)[:200], capture.uri)
+    if not envelope:
+        return Rejected(place, "not_an_object", "no Envelope", capture.uri)
+    header = _object(envelope, "WARC-Header-Metadata")
+    if _text(header.get("WARC-Type")) != "response":
+        return Ignored("metadata")
+    url = _text(header.get("WARC-Target-URI")) or capture.uri
+    response = _object(envelope, "Payload-Metadata", "HTTP-Response-Metadata")
+    status = str(_object(response, "Response-Message").get("Status"))
+    if status != "200":
+        detail = status if re.fullmatch(r"[1-9][0-9]{2}", status) else "None"
+        return Rejected(place, "http_status", detail, url)
+    html = _object(response, "HTML-Metadata")
+    metas = _metas(_object(html, "Head").get("Metas"))
+    headers = {name.lower(): value for name, value in _object(response, "Headers").items()}
+    title = _text(_object(html, "Head").get("Title"))
+    description = metas.get("description") or metas.get("og:description")
+    text, repaired = scrub("\n".join(part for part in (title, description) if part))
+    if len(text.strip()) < max(1, rules.min_characters):
+        return Rejected(place, "no_text", f"{len(text)} characters", url)
+    languages = (
+        metas.get("content-language"),
+        headers.get("content-language"),
+        metas.get("og:locale"),
+    )
+    return Document(
+        place,
+        text,
+        url=url,
+        date=capture.date,
+        title=title,
+        language=_language(languages),
+        metadata={"links": _count_links(html.get("Links"))},
+        page={"record_type": "metadata", "http_status": 200},
+        repaired=repaired,
+    )
+
+
+def _object(value: Any, *path: str) -> dict[str, Any]:
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str | None:
+    return " ".join(value.split()) or None if isinstance(value, str) else None
+
+
+def _metas(value: Any) -> dict[str, str]:
+    """Name, property or http-equiv in lower case → content; the first of a name counts."""
+    metas: dict[str, str] = {}
+    for meta in value if isinstance(value, list) else ():
+        if isinstance(meta, dict) and (content := _text(meta.get("content"))):
+            for key in ("name", "property", "http-equiv"):
+                if name := _text(meta.get(key)):
+                    metas.setdefault(name.lower(), content)
+    return metas
+
+
+def _language(values: Iterable[Any]) -> str | None:
+    """The first that is one language tag, as `de` or `pt-BR`; of a list of tags the first."""
+    for value in values:
+        tag = (_text(value) or "").split(",")[0].strip()
+        if _LANGUAGE_TAG.fullmatch(tag):
+            return tag.replace("_", "-")
+    return None
+
+
+def _count_links(value: Any) -> int:
+    """How many `<a>` have a target, at most `MOST_LINKS`."""
+    links = (link for link in (value if isinstance(value, list) else ()) if isinstance(link, dict))
+    targets = (_text(link.get("url")) for link in links if _text(link.get("path")) == "A@/href")
+    return min(sum(target is not None for target in targets), MOST_LINKS)
+
+
+def page_rules(config: IngestConfig) -> PageRules:
     """What the Config says about pages."""
     return PageRules(
         extraction=ExtractionRules(
@@ -50,7 +225,7 @@ def rules_of(config: IngestConfig) -> PageRules:
 
 @dataclass
 class Reader:
-    """Reads the records of a part; `first` and `next` are told by archives once it is read."""
+    """Reads the records of a part; archives set `first` and `next` once it is read."""
 
     part: Part
     config: IngestConfig
@@ -85,7 +260,7 @@ class Reader:
 
     def _archive(self, source: Readable) -> Iterator[Record]:
         config, part = self.config, self.part
-        rules, self.is_archive = rules_of(config), True
+        rules, self.is_archive = page_rules(config), True
         with source.open() as stream:
             reading = read_archive(
                 stream,
@@ -98,7 +273,7 @@ class Reader:
             )
             for capture in reading:
                 if config.format == "wat" and is_wat(capture):
-                    yield wat_record(capture, rules)
+                    yield read_wat(capture, rules)
                     continue
                 place = Place(capture.record, capture.member, capture.length)
                 yield self._guarded(place, capture.uri, _record(capture, rules))
@@ -115,18 +290,18 @@ class Reader:
         )
 
     def _file(self, source: Readable, form: Format) -> Record:
-        return read_file(source, form, rules_of(self.config), self.licences)
+        return read_file(source, form, page_rules(self.config), self.licences)
 
     def _guarded(self, place: Place, url: str | None, read: Callable[[], Record]) -> Record:
-        """The record, unless it is known to end the process that reads it."""
+        """The record, unless it is known to crash or hang its worker."""
         if self.guard is None:
             return read()
         page = page_name(self.part.file.name, place.record)
-        if (reason := self.guard.culprit(page)) is not None:
+        if (reason := self.guard.reason_to_skip(page)) is not None:
             return Rejected(place, reason, DETAILS[reason], url)
         with self.guard.page(page):
             return read()
 
 
 def _record(capture: Capture, rules: PageRules) -> Callable[[], Record]:
-    return lambda: record_of(capture, rules)
+    return lambda: read_capture(capture, rules)

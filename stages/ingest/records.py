@@ -1,13 +1,13 @@
-"""What a reader gives for each record: a document, or the reason why there is none."""
+"""What a reader gives for each record, a document or why there is none, and its counts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from stages.ingest.extraction import Span
+from stages.engine.reading.row import scrub
+from stages.ingest.extraction import Span
 
 BROKEN = frozenset(
     {
@@ -82,3 +82,53 @@ class Ignored:
 
 
 Record = Document | Rejected | Ignored
+
+
+SAMPLES = 5
+
+
+@dataclass
+class Tally:
+    """Counts by what a record became, and the first few samples of each reason."""
+
+    documents: int = 0
+    characters: int = 0
+    repaired: int = 0
+    rejected: dict[str, int] = field(default_factory=dict)
+    ignored: dict[str, int] = field(default_factory=dict)
+    extractors: dict[str, int] = field(default_factory=dict)
+    samples: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, record: Record, file: str) -> None:
+        """Count a record of `file`."""
+        if isinstance(record, Document):
+            self.documents += 1
+            self.characters += len(record.text)
+            self.repaired += record.repaired
+            if (extractor := record.page.get("extractor")) is not None:
+                self.extractors[extractor] = self.extractors.get(extractor, 0) + 1
+        elif isinstance(record, Ignored):
+            self.ignored[record.type] = self.ignored.get(record.type, 0) + 1
+        else:
+            self.rejected[record.reason] = self.rejected.get(record.reason, 0) + 1
+            samples = self.samples.setdefault(record.reason, [])
+            if len(samples) < SAMPLES:
+                parts = [f"{file} at {record.place.record}", record.url, record.detail]
+                samples.append(scrub(" ".join(part for part in parts if part))[0][:DETAIL])
+
+
+def sum_tallies(values: Iterable[dict[str, Any]]) -> Tally:
+    """The tallies of all units, as plain values in their order, as one."""
+    total = Tally()
+    for value in values:
+        total.documents += value["documents"]
+        total.characters += value["characters"]
+        total.repaired += value["repaired"]
+        for name in ("rejected", "ignored", "extractors"):
+            counts = getattr(total, name)
+            for key, number in value[name].items():
+                counts[key] = counts.get(key, 0) + number
+        for reason, texts in value["samples"].items():
+            kept = total.samples.setdefault(reason, [])
+            kept.extend(texts[: SAMPLES - len(kept)])
+    return total

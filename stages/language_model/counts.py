@@ -1,14 +1,14 @@
-"""n-grams counted and normalised by DuckDB, out of core.
+"""n-grams counted, discounted and normalised by DuckDB, out of core.
 
-An n-gram is one integer of 128 bits: its last word in the highest bits, its first in the lowest, so
-many bits a word that the longest fit. Then the order of the integers is kenlm's suffix order, the
-n-gram without its first word is a shift, its context (all but the last word) is a mask, and each
-step of the estimation is a group or a join on one column.
+An n-gram is one integer of 128 bits: its last word in the highest bits, its first in the lowest,
+as many bits a word as let the longest n-gram fit. Then the order of the integers is kenlm's
+suffix order, the n-gram without its first word is a shift, its context (all but the last word)
+is a mask, and each step of the estimation is a group or a join on one column.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,28 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from stages.engine.kernels import kernel
 from stages.language_model.tables import SLOT
 from stages.language_model.vocabulary import BEGIN, END, UNKNOWN
-from stages.text.native import compiled
+
+Discounts = tuple[float, float, float]
+"""What is taken from counts of 1, of 2, and of 3 or more."""
+
+
+def compute_discounts(counts_of_counts: Sequence[int]) -> Discounts | None:
+    """Those that n1, n2, n3, n4 n-grams with counts of 1 to 4 give; None where they give none.
+
+    D(k) = k - (k + 1) Y n(k+1) / n(k), Y = n1 / (n1 + 2 n2) (Chen & Goodman 1998, equation 26).
+    There are none where n1, n2 or n3 is 0 or a discount would be below 0, which small corpora and
+    corpora of repeated text do; lmplz stops there unless it is given a fallback.
+    """
+    n = [0, *counts_of_counts]
+    if not all(n[1:4]):
+        return None
+    y = n[1] / (n[1] + 2 * n[2])
+    one, two, three = (k - (k + 1) * y * n[k + 1] / n[k] for k in (1, 2, 3))
+    return (one, two, three) if min(one, two, three) >= 0 else None
+
 
 KEY_BITS = 127
 
@@ -33,21 +52,21 @@ def word_bits(order: int) -> int:
 class PaddedKeys:
     """The n-grams that end at each token of a stream of ids in which `END` ends each line.
 
-    Before a line stand order - 1 times <s>, as in lmplz.
+    Each line is preceded by order - 1 times <s>, as in lmplz.
     """
 
     def __init__(self, order: int) -> None:
         self._window = np.full(order, BEGIN, np.uint64)
         self._bits = word_bits(order)
 
-    def of(self, ids: NDArray[np.int32]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    def encode(self, ids: NDArray[np.int32]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         """(higher, lower 64 bits) of the n-grams at the next `ids`."""
         high, low = np.empty(len(ids), np.uint64), np.empty(len(ids), np.uint64)
         _fill_keys(ids, self._window, self._bits, high, low)
         return high, low
 
 
-@compiled
+@kernel
 def _fill_keys(
     ids: NDArray[np.int32],
     window: NDArray[np.uint64],
@@ -108,7 +127,7 @@ class Counts:
         """Make `grams_1` … `grams_N`: (key, n, kept), n the adjusted count.
 
         The adjusted count of the longest n-grams and of those that begin with <s> is how often they
-        occur, of others how many different words stand before them (Kneser & Ney 1995). Pruned are
+        occur, of others how many different words precede them (Kneser & Ney 1995). Pruned are
         those that occur at most `prune[order - 1]` times, and those with a word of an id from
         `kept_words` on; they count for what they were seen.
         """
@@ -154,12 +173,12 @@ class Counts:
 
     def counts_of_counts(self, length: int) -> list[int]:
         """How many n-grams have the adjusted count 1, 2, 3 and 4."""
-        found = dict(
+        counts = dict(
             self._run(
                 f"SELECT n, count(*) FROM grams_{length} WHERE n BETWEEN 1 AND 4 GROUP BY n"
             ).fetchall()
         )
-        return [found.get(n, 0) for n in range(1, 5)]
+        return [counts.get(n, 0) for n in range(1, 5)]
 
     def sizes(self, length: int) -> tuple[int, int]:
         """(n-grams in the model, n-grams before pruning)."""

@@ -1,8 +1,9 @@
 """An n-gram model estimated from lines of tokens, out of core, and written as ARPA and as tables.
 
 The definition is lmplz's (Heafield et al. 2013), interpolated modified Kneser-Ney smoothing; one
-slip of lmplz is not followed: at the end of its counting it enters the last n-gram of each order
-into the counts of counts with how often it occurs instead of its adjusted count.
+error of lmplz is not reproduced: at the end of its counting it enters the last n-gram of each
+order into the counts of counts with how often it occurs instead of its adjusted count. ARPA text
+is written as lmplz writes it, without a Python object for each n-gram.
 """
 
 from __future__ import annotations
@@ -16,25 +17,20 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from artifacts_schema.errors import InputError, UsageError
-from stages.language_model.arpa_write import (
-    write_end,
-    write_entries,
-    write_head,
-    write_section_head,
-)
 from stages.language_model.config import NgramConfig, Summary
-from stages.language_model.counts import Counts, PaddedKeys, word_bits
-from stages.language_model.discounts import discounts
-from stages.language_model.files import (
+from stages.language_model.counts import Counts, PaddedKeys, compute_discounts, word_bits
+from stages.language_model.tables import (
     ARPA,
+    hash_ngrams,
     table_name,
     write_description,
+    write_table,
     write_vocabulary,
 )
-from stages.language_model.tables import hashes_of, write_table
 from stages.language_model.vocabulary import END, SPECIAL, Lines, Vocabulary
 
 Progress = Callable[[str, int], None]
@@ -54,7 +50,7 @@ def estimate(
     """Make `folder`, which must not exist or be empty, a model of the lines in `batches`.
 
     A batch is a table with a string column `line`, tokens between spaces, or lists of tokens.
-    Tokens named <s>, </s>, <unk> are left out. DuckDB gets `memory` and spills beside `folder`;
+    Tokens named <s>, </s>, <unk> are left out. DuckDB gets `memory` and spills next to `folder`;
     on top come the vocabulary, about 30 bytes a word and its letters, and some ten MB. The bytes
     made depend neither on `memory` nor on how lines fall into batches. The folder appears when it
     is whole. Raises InputError without a token, UsageError where the folder is taken
@@ -101,12 +97,12 @@ def _estimate(
     counts = Counts.open(work / "counts", config.order, memory)
     keys = PaddedKeys(config.order)
     for ids in _blocks(work / "ids"):
-        counts.add(*keys.of(new_ids[ids]))
+        counts.add(*keys.encode(new_ids[ids]))
     on_progress("count", 0)
     counts.count(config.prune_by_order(), vocabulary.size)
     orders = range(1, config.order + 1)
-    found = [discounts(counts.counts_of_counts(order)) for order in orders]
-    used = [given or config.discount_fallback for given in found]
+    computed = [compute_discounts(counts.counts_of_counts(order)) for order in orders]
+    used = [discount or config.discount_fallback for discount in computed]
     sizes = [counts.sizes(order) for order in orders]
     on_progress("normalise", 0)
     counts.normalise(used)
@@ -117,7 +113,9 @@ def _estimate(
         counts=[kept for kept, _ in sizes],
         counts_before_pruning=[every for _, every in sizes],
         discounts=used,
-        fallback_orders=[order for order, given in zip(orders, found, strict=True) if not given],
+        fallback_orders=[
+            order for order, discount in zip(orders, computed, strict=True) if not discount
+        ],
     )
     write_description(folder, config, summary, vocabulary, slots)
     counts.connection.close()
@@ -154,7 +152,7 @@ def _read(batches: Iterable[pa.Table | list[list[str]]], path: Path, progress: P
 
 def _lines(batch: pa.Table | list[list[str]]) -> Iterator[Lines]:
     if isinstance(batch, list):
-        yield Lines.of([" ".join(tokens) for tokens in batch])
+        yield Lines.from_texts([" ".join(tokens) for tokens in batch])
         return
     for chunk in batch.column("line").cast(pa.large_string()).chunks:
         _, offsets, data = chunk.buffers()
@@ -192,29 +190,52 @@ def _write(
 ) -> list[int]:
     """The ARPA file and the tables. Slots of the tables of orders 2, 3, …"""
     longest, slots = len(sizes), []
+    texts = vocabulary.to_arrow()
     with (folder / ARPA).open("wb") as file:
-        write_head(file, sizes)
+        heads = "".join(f"ngram {order}={size}\n" for order, size in enumerate(sizes, 1))
+        file.write(f"\\data\\\n{heads}\n".encode())
         for order, size in enumerate(sizes, 1):
             progress("write", order - 1)
-            write_section_head(file, order)
+            file.write(f"\\{order}-grams:\n".encode())
             weights = np.zeros((size, 2), "<f4") if order == 1 else None
             for batch in counts.entries(order, _ROWS):
-                columns = [batch.column(f"word_{place}").to_numpy() for place in range(order)]
-                words = np.stack(columns, axis=1)
-                backoff_text = batch.column("gamma_text") if order < longest else None
-                write_entries(file, words, batch.column("p_text"), backoff_text, vocabulary)
+                columns = [batch.column(f"word_{place}") for place in range(order)]
+                file.write(_format_entries(batch, columns, texts, backoff=order < longest))
+                words = np.stack([column.to_numpy() for column in columns], axis=1)
                 p, backoff = batch.column("p").to_numpy(), batch.column("gamma").to_numpy()
                 if weights is not None:
                     weights[words[:, 0], 0], weights[words[:, 0], 1] = p, backoff
                 else:
-                    counts.add_hashes(hashes_of(words), p, backoff)
+                    counts.add_hashes(hash_ngrams(words), p, backoff)
             file.write(b"\n")
             if weights is not None:
                 write_vocabulary(folder, vocabulary, weights)
             else:
                 rows = counts.by_hash(_ROWS)
                 slots.append(write_table(folder / table_name(order), size, rows))
-        write_end(file)
+        file.write(b"\\end\\\n")
         file.flush()
         os.fsync(file.fileno())
     return slots
+
+
+def _format_entries(
+    batch: pa.RecordBatch, columns: list[pa.Array], texts: pa.LargeBinaryArray, *, backoff: bool
+) -> memoryview:
+    """The n-grams of a batch as lines: numbers, tab, words."""
+    space, tab, empty, newline = (
+        pa.scalar(text, pa.large_binary()) for text in (b" ", b"\t", b"", b"\n")
+    )
+    gram = pc.binary_join_element_wise(*(texts.take(column) for column in columns), space)
+    names = ["p_text", "gamma_text"] if backoff else ["p_text"]
+    score, *weight = (_shorten(batch.column(name)).cast(pa.large_binary()) for name in names)
+    lines = pc.binary_join_element_wise(score, gram, *weight, tab)
+    return memoryview(pc.binary_join_element_wise(lines, empty, newline).buffers()[2])
+
+
+def _shorten(numbers: pa.StringArray) -> pa.StringArray:
+    """Numbers without ".0" at their end, nor a sign before 0."""
+    if pc.any(pc.ends_with(numbers, ".0")).as_py():
+        numbers = pc.replace_substring_regex(numbers, r"\.0$", "")
+        numbers = pc.if_else(pc.equal(numbers, "-0"), "0", numbers)
+    return numbers

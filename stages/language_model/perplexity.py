@@ -1,4 +1,12 @@
-"""Perplexity of texts and lines, and CCNet's buckets of it.
+"""Perplexity of texts and lines under an n-gram model, and CCNet's buckets of it.
+
+A model is one that we estimated, an ARPA file, or a binary of kenlm. Texts become lines of
+tokens: words for our own models, SentencePiece pieces for published ones, after CCNet's
+normalisation (Wenzek et al. 2020, cc_net/text_normalizer.py). In its order: lower case; accents
+dropped (NFD without Mn); each digit becomes 0; typographic and full-width punctuation becomes
+ASCII; control characters are removed, tabs among them. CCNet's table maps the full-width digit
+one to a quotation mark, an error that datatrove and DCLM copied; it is left out, and makes no
+difference: digits are zeros before the table is read.
 
 PPL = 10^(-sum of log10 p / sum of lengths), a length being the tokens of a line and its end
 (cc_net/perplexity.py). CCNet's function goes line by line, blank lines too; its pipeline gave it
@@ -7,14 +15,321 @@ whole texts as one line, as datatrove and DCLM do: the two differ, so both are h
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.language_model.model import LanguageModel
-from stages.language_model.tokens import TextLines, Tokens
+from artifacts_schema.errors import InputError, UsageError
+from stages.engine.kernels import kernel
+from stages.language_model.arpa import read_arpa
+from stages.language_model.config import NgramConfig, Normalisation
+from stages.language_model.tables import (
+    Table,
+    line_sums,
+    map_model,
+    pad_tables,
+    read_description,
+    token_scores,
+)
+from stages.language_model.vocabulary import Lines, Vocabulary
+from stages.text.batch import split_texts
+from stages.text.splitters import Splitter
+
+Scores = tuple[NDArray[np.float64], NDArray[np.int64]]
+"""([lines] log10 probability with </s>, [lines] tokens with </s>)."""
+
+
+class LanguageModel(Protocol):
+    """What scores lines of tokens."""
+
+    @property
+    def config(self) -> NgramConfig | None:
+        """What the model was estimated with, where it says so."""
+
+    def line_scores(self, lines: Lines) -> Scores:
+        """log10 probability and length of each line, both with its </s>."""
+
+
+@dataclass(frozen=True, eq=False)
+class NgramModel:
+    """A back-off n-gram model in hash tables; those of a folder are mapped and shared."""
+
+    words: Vocabulary
+    unigrams: NDArray[np.float32]
+    tables: tuple[Table, ...]
+    order: int
+    config: NgramConfig | None = None
+
+    @classmethod
+    def load(cls, path: Path) -> NgramModel:
+        """The model in a folder that `estimate` made, or in an ARPA file (.gz, .zst).
+
+        Raises InputError where it is not whole.
+        """
+        if path.is_dir():
+            described, config = read_description(path)
+            words, unigrams, tables = map_model(path, described)
+            return cls(words, unigrams, pad_tables(tables), config.order, config)
+        arpa = read_arpa(path)
+        return cls(arpa.words, arpa.unigrams, pad_tables(arpa.tables), len(arpa.tables) + 1)
+
+    def token_scores(self, lines: Lines) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """(log10 probabilities of all tokens and each line's </s>, [lines + 1] offsets in them)."""
+        ids, offsets = self.words.ids(lines)
+        scores = token_scores(ids, offsets, self.unigrams, self.tables, self.order)
+        return scores, offsets + np.arange(len(offsets))
+
+    def line_scores(self, lines: Lines) -> Scores:
+        """log10 probability and length of each line, both with its </s>."""
+        scores, offsets = self.token_scores(lines)
+        return line_sums(scores, offsets), np.diff(offsets)
+
+
+class KenlmModel:
+    """A binary model of kenlm, read and scored by kenlm itself (the extra `kenlm`)."""
+
+    config: NgramConfig | None = None
+
+    def __init__(self, path: Path) -> None:
+        try:
+            import kenlm
+        except ImportError:
+            raise UsageError(
+                "a binary model of kenlm needs kenlm",
+                where=str(path),
+                hint="pip install 'ingot[kenlm]', or give the model's .arpa file",
+            ) from None
+        try:
+            self._model: Any = kenlm.Model(str(path))
+        except OSError as error:
+            raise InputError(f"kenlm cannot read it: {error}", where=str(path)) from None
+
+    def line_scores(self, lines: Lines) -> Scores:
+        """log10 probability and length of each line, both with its </s>."""
+        data, ends = lines.data.tobytes(), lines.offsets.tolist()
+        texts = [data[start:end].replace(b"\0", b" ") for start, end in pairwise(ends)]
+        scores = [self._model.score(text.decode(errors="replace")) for text in texts]
+        return np.array(scores, np.float64), np.array([len(t.split()) + 1 for t in texts], np.int64)
+
+
+def load(path: Path) -> LanguageModel:
+    """A model by its file's name: `.bin` by kenlm, a folder or another file by `NgramModel`."""
+    return KenlmModel(path) if path.suffix == ".bin" else NgramModel.load(path)
+
+
+_PUNCTUATION: dict[str, str] = {
+    **dict.fromkeys("，、", ","), "。": ".", "．": ". ", "…": "...", **dict.fromkeys("：∶", ":"),
+    "；": ";", "？": "?", "！": "!", "％": "%", "（": "(", "）": ")", "【": "[", "】": "]",
+    "〈": "<", "〉": ">",
+    **dict.fromkeys("„”“«»」「《》", '"'), **dict.fromkeys("´’", "'"),
+    **dict.fromkeys("–━►", "-"), "—": " - ", "～": "~",
+}  # fmt: skip
+
+_ASCII: dict[int, str] = {
+    **dict.fromkeys([*range(10), *range(11, 32), *range(127, 160)], ""),
+    **dict.fromkeys(map(ord, "0123456789"), "0"),
+}
+_ANY = {**_ASCII, **{ord(char): plain for char, plain in _PUNCTUATION.items()}}
+_DIGIT = re.compile(r"\d")
+
+
+def normalise_lines(text: str) -> str:
+    """Each line of `text` as CCNet normalises it; lines end at line feeds alone.
+
+    Any string is fine. White space at the ends of lines, which CCNet strips, stays.
+    """
+    lowered = text.lower()
+    if lowered.isascii():
+        return lowered.translate(_ASCII)
+    plain = unicodedata.normalize("NFD", lowered)
+    accents = {ord(char): "" for char in set(plain) if unicodedata.category(char) == "Mn"}
+    return _DIGIT.sub("0", plain).translate({**_ANY, **accents})
+
+
+def normalise_text(text: str) -> str:
+    """`text` as one line, as CCNet's own pipeline had it: line feeds go like other controls.
+
+    So the last word of a line and the first of the next become one.
+    """
+    return normalise_lines(text.strip()).replace("\n", "")
+
+
+TextLines = tuple[Lines, NDArray[np.int64]]
+"""(lines of all texts, [texts + 1] offsets: text d has the lines [offsets[d], offsets[d + 1]))."""
+
+
+class Tokens(Protocol):
+    """How texts become lines of tokens. The empty text has no line, blank lines no token."""
+
+    def lines(self, texts: Sequence[str]) -> TextLines:
+        """Lines end at line feeds, as CCNet's."""
+
+    def whole(self, texts: Sequence[str]) -> TextLines:
+        """Each text as one line, as CCNet's pipeline, datatrove and DCLM score it."""
+
+    def joined(self, by_line: TextLines, texts: Sequence[str]) -> TextLines:
+        """What `whole` gives for texts of which `lines` gave `by_line`."""
+
+
+class WordTokens:
+    """Words of the normalised text, as the splitter has them. A line feed ends a word."""
+
+    def __init__(self, normalisation: Normalisation, splitter: Splitter) -> None:
+        self._normalise = normalise_lines if normalisation == "ccnet" else str
+        self._splitter: Splitter = splitter
+
+    @classmethod
+    def from_config(cls, config: NgramConfig) -> WordTokens:
+        """Those that a model was estimated with."""
+        return cls(config.normalisation, config.splitter)
+
+    def lines(self, texts: Sequence[str]) -> TextLines:
+        """Lines end at line feeds."""
+        return self._split(texts, at_line_feeds=True)
+
+    def whole(self, texts: Sequence[str]) -> TextLines:
+        """Each text as one line."""
+        return self._split(texts, at_line_feeds=False)
+
+    def joined(self, by_line: TextLines, texts: Sequence[str]) -> TextLines:
+        """What `whole` gives: the same words, for a line feed only parts them."""
+        lines, offsets = by_line
+        filled = np.diff(offsets) > 0
+        ends = np.concatenate(([0], lines.offsets[offsets[1:][filled]]))
+        return Lines(lines.data, ends), _offsets(filled)
+
+    def _split(self, texts: Sequence[str], at_line_feeds: bool) -> TextLines:
+        batch = split_texts([self._normalise(text) for text in texts], self._splitter)
+        counts = [
+            (1 + plain.count("\n") * at_line_feeds) if text else 0
+            for text, plain in zip(texts, batch.texts, strict=True)
+        ]
+        offsets = _offsets(counts)
+        tokens, codes = batch.tokens, batch.codes
+        data = np.empty(4 * int(tokens.lengths.sum()) + len(tokens.starts), np.uint8)
+        ends = np.zeros(int(offsets[-1]) + 1, np.int64)
+        used = _write_lines(
+            codes, batch.offsets, offsets, tokens.offsets, tokens.starts, tokens.ends,
+            at_line_feeds,
+            data, ends,
+        )  # fmt: skip
+        return Lines(data[:used], ends), offsets
+
+
+class PieceTokens:
+    """Pieces of a SentencePiece model of the text as CCNet normalises it."""
+
+    def __init__(self, path: Path) -> None:
+        from sentencepiece import SentencePieceProcessor
+
+        self._pieces: Any = SentencePieceProcessor()
+        try:
+            self._pieces.Load(str(path))
+        except (OSError, RuntimeError) as error:
+            raise InputError(f"not a SentencePiece model: {error}", where=str(path)) from None
+
+    def lines(self, texts: Sequence[str]) -> TextLines:
+        """Lines end at line feeds."""
+        split = [normalise_lines(text).split("\n") if text else [] for text in texts]
+        return self._encoded([line.strip() for lines in split for line in lines]), _offsets(
+            [len(lines) for lines in split]
+        )
+
+    def whole(self, texts: Sequence[str]) -> TextLines:
+        """Each text as one line, without its line feeds."""
+        filled = [normalise_text(text) for text in texts if text]
+        return self._encoded(filled), _offsets([bool(text) for text in texts])
+
+    def joined(self, by_line: TextLines, texts: Sequence[str]) -> TextLines:
+        """What `whole` gives: pieces may span what was a line feed, so texts are encoded again."""
+        return self.whole(texts)
+
+    def _encoded(self, lines: list[str]) -> Lines:
+        plain = [line.encode("utf-8", "replace").decode() for line in lines]
+        return Lines.from_texts([" ".join(pieces) for pieces in self._pieces.EncodeAsPieces(plain)])
+
+
+def _offsets(counts: Sequence[int] | NDArray[np.bool_]) -> NDArray[np.int64]:
+    offsets = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    return offsets
+
+
+@kernel
+def _write_lines(
+    codes: NDArray[np.uint32],
+    texts: NDArray[np.int64],
+    lines: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    at_line_feeds: bool,
+    data: NDArray[np.uint8],
+    line_ends: NDArray[np.int64],
+) -> int:
+    """The tokens in UTF-8, a space after each, into `data`; where lines end into `line_ends`."""
+    at, line = 0, 0
+    for text in range(len(texts) - 1):
+        if lines[text] == lines[text + 1]:
+            continue
+        place = texts[text]
+        for token in range(offsets[text], offsets[text + 1]):
+            line = _end_lines(codes, place, starts[token], at_line_feeds, at, line, line_ends)
+            for i in range(starts[token], ends[token]):
+                at = _write_utf8(codes[i], data, at)
+            data[at] = 32
+            at += 1
+            place = ends[token]
+        line = 1 + _end_lines(codes, place, texts[text + 1], at_line_feeds, at, line, line_ends)
+        line_ends[line] = at
+    return at
+
+
+@kernel
+def _end_lines(
+    codes: NDArray[np.uint32],
+    place: int,
+    to: int,
+    at_line_feeds: bool,
+    at: int,
+    line: int,
+    line_ends: NDArray[np.int64],
+) -> int:
+    if at_line_feeds:
+        for i in range(place, to):
+            if codes[i] == 10:
+                line += 1
+                line_ends[line] = at
+    return line
+
+
+@kernel
+def _write_utf8(code: np.uint32, data: NDArray[np.uint8], at: int) -> int:
+    """A code point in UTF-8, a lone surrogate as U+FFFD. Where it ends."""
+    value = int(np.int64(code))
+    if 0xD800 <= value < 0xE000:
+        value = 0xFFFD
+    if value < 0x80:
+        data[at] = value
+        return at + 1
+    if value < 0x800:
+        data[at], data[at + 1] = 0xC0 | value >> 6, 0x80 | value & 63
+        return at + 2
+    if value < 0x10000:
+        data[at], data[at + 1] = 0xE0 | value >> 12, 0x80 | value >> 6 & 63
+        data[at + 2] = 0x80 | value & 63
+        return at + 3
+    data[at], data[at + 1] = 0xF0 | value >> 18, 0x80 | value >> 12 & 63
+    data[at + 2], data[at + 3] = 0x80 | value >> 6 & 63, 0x80 | value & 63
+    return at + 4
+
 
 PERCENTILES = (30.0, 60.0)
 """CCNet's: head below the first, middle below the second, tail."""
@@ -86,13 +401,13 @@ def cutoffs(
     Between two values they lie in proportion (numpy's `linear`). NaN is left out; so is a language
     without a value. The order of the values is of no effect.
     """
-    found = {}
+    values_at = {}
     for language, values in sorted(by_language.items()):
         known = np.asarray(values, np.float64)
         known = known[~np.isnan(known)]
         if len(known):
-            found[language] = np.percentile(known, list(percentiles)).tolist()
-    return found
+            values_at[language] = np.percentile(known, list(percentiles)).tolist()
+    return values_at
 
 
 def bucket(perplexity: float, at: Sequence[float] | None) -> str:

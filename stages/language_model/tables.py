@@ -1,26 +1,35 @@
-"""n-grams as flat hash tables on the disk, which many processes map into memory and share.
+"""The files of an n-gram model, and the scorer that reads them: flat hash tables, mapped and
+shared.
 
-A table holds the n-grams of one order: 16 bytes a slot, little-endian: the hash (uint64; 0 in an
-empty slot), log10 probability and log10 back-off (float32 each). n-grams lie in the order of their
-hashes, each at or after its home slot, hash * capacity / 2^64, with 1.5 slots for one n-gram: so a
-table is written from sorted rows without a seek, and a search ends at the first greater hash.
+A model is ARPA text for every tool, `model.json`, and tables on the disk that many processes map
+into memory. A table holds the n-grams of one order: 16 bytes a slot, little-endian: the hash
+(uint64; 0 in an empty slot), log10 probability and log10 back-off (float32 each). n-grams lie in
+the order of their hashes, each at or after its home slot, hash * capacity / 2^64, with 1.5 slots
+for one n-gram: a table is written from sorted rows without a seek, and a search ends at the
+first greater hash.
 
-The hash of an n-gram is made from its last word to its first: each search for a longer match goes
-on from the one before. n-grams are known by their hashes alone, as in kenlm; two of one order with
-equal hashes are an error when a table is made.
+The hash of an n-gram is made from its last word to its first: each search for a longer match
+continues the one before. n-grams are identified by their hashes alone, as in kenlm; two of one
+order with equal hashes are an error when a table is made. Scores are those of kenlm's full
+score.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from artifacts_schema.errors import InputError
-from stages.text.native import compiled
+from artifacts_schema.errors import InputError, UsageError
+from stages.engine.kernels import kernel
+from stages.language_model.config import NgramConfig, Summary
+from stages.language_model.vocabulary import BEGIN, END, Vocabulary
 
 SLOT = np.dtype([("hash", "<u8"), ("p", "<f4"), ("backoff", "<f4")])
 
@@ -38,7 +47,7 @@ class Table(NamedTuple):
     weights: NDArray[np.float32]
     """[slots, 4]: hash (twice), log10 probability, log10 back-off."""
     capacity: int
-    """Home slots; the array goes on behind them."""
+    """Number of home slots; the array has some more after them."""
 
 
 def capacity(count: int) -> int:
@@ -46,8 +55,8 @@ def capacity(count: int) -> int:
     return count + count // 2 + 1
 
 
-@compiled
-def extended(value: np.uint64, word: int) -> np.uint64:
+@kernel
+def extend_hash(value: np.uint64, word: int) -> np.uint64:
     """The hash of an n-gram with one more word before it; the empty n-gram's is 0. Never 0."""
     value = (value ^ np.uint64(word)) + _GOLDEN
     value = (value ^ (value >> _S30)) * _A
@@ -56,16 +65,16 @@ def extended(value: np.uint64, word: int) -> np.uint64:
     return value if value else _ONE
 
 
-@compiled
-def home(value: np.uint64, slots: int) -> int:
+@kernel
+def home_slot(value: np.uint64, slots: int) -> int:
     """value * slots / 2^64, without its lowest 32 bits."""
     return int(np.int64(((value >> _S32) * np.uint64(slots)) >> _S32))
 
 
-@compiled
-def find(table: Table, value: np.uint64) -> int:
+@kernel
+def find_slot(table: Table, value: np.uint64) -> int:
     """The slot of a hash, or -1."""
-    at = home(value, table.capacity)
+    at = home_slot(value, table.capacity)
     while at < len(table.words):
         hashed = table.words[at, 0]
         if hashed >= value or not hashed:
@@ -74,14 +83,14 @@ def find(table: Table, value: np.uint64) -> int:
     return -1
 
 
-@compiled
-def hashes_of(words: NDArray[np.int32]) -> NDArray[np.uint64]:
+@kernel
+def hash_ngrams(words: NDArray[np.int32]) -> NDArray[np.uint64]:
     """The hashes of n-grams [rows, order]."""
     values = np.empty(len(words), np.uint64)
     for row in range(len(words)):
         value = np.uint64(0)
         for place in range(words.shape[1] - 1, -1, -1):
-            value = extended(value, words[row, place])
+            value = extend_hash(value, words[row, place])
         values[row] = value
     return values
 
@@ -111,20 +120,20 @@ def _repeats(hashes: NDArray[np.uint64], before: np.uint64) -> bool:
     return bool(hashes[0] == before or (hashes[1:] == hashes[:-1]).any())
 
 
-@compiled
+@kernel
 def _places(hashes: NDArray[np.uint64], slots: int, free: int, places: NDArray[np.int64]) -> int:
     for row in range(len(hashes)):
-        places[row] = max(free, home(hashes[row], slots))
+        places[row] = max(free, home_slot(hashes[row], slots))
         free = places[row] + 1
     return free
 
 
-def table_of(
+def build_table(
     words: NDArray[np.int32], p: NDArray[np.float32], backoff: NDArray[np.float32]
 ) -> Table:
     """A table in memory, of n-grams [rows, order] in any order. Raises InputError."""
     rows = np.empty(len(words), SLOT)
-    rows["hash"], rows["p"], rows["backoff"] = hashes_of(words), p, backoff
+    rows["hash"], rows["p"], rows["backoff"] = hash_ngrams(words), p, backoff
     rows = rows[np.argsort(rows["hash"], kind="stable")]
     if len(rows) and _repeats(rows["hash"], np.uint64(0)):
         raise InputError("an n-gram is listed twice")
@@ -138,10 +147,10 @@ def table_of(
 def map_table(path: Path, count: int, slots: int) -> Table:
     """A table file of `count` n-grams in so many slots, mapped. Raises InputError."""
     expected = slots * SLOT.itemsize
-    found = path.stat().st_size if path.is_file() else None
-    if found != expected or slots < count:
+    size = path.stat().st_size if path.is_file() else None
+    if size != expected or slots < count:
         raise InputError(
-            f"{'no such file' if found is None else f'{found} bytes'}; {expected} bytes expected",
+            f"{'no such file' if size is None else f'{size} bytes'}; {expected} bytes expected",
             where=str(path),
         )
     block = np.memmap(path, SLOT, "r") if slots else np.zeros(0, SLOT)
@@ -154,7 +163,190 @@ def _view(block: NDArray[np.void], slots: int) -> Table:
     return Table(plain.view("<u8").reshape(-1, 2), plain.view("<f4").reshape(-1, 4), slots)
 
 
-def tables_of(tables: Sequence[Table]) -> tuple[Table, ...]:
+def pad_tables(tables: Sequence[Table]) -> tuple[Table, ...]:
     """Tables of orders 2 to 6, as the scorer takes them: empty above the model's own order."""
     empty = _view(np.zeros(0, SLOT), 1)
     return (*tables, *[empty] * (5 - len(tables)))
+
+
+@kernel
+def token_scores(
+    ids: NDArray[np.int32],
+    offsets: NDArray[np.int64],
+    unigrams: NDArray[np.float32],
+    tables: tuple[Table, ...],
+    order: int,
+) -> NDArray[np.float64]:
+    """log10 p of each token given those before it in its line, and of </s> at each line's end.
+
+    Line i has the tokens [offsets[i], offsets[i + 1]) and, with its </s>, the scores
+    [offsets[i] + i, offsets[i + 1] + i + 1). A line begins after <s>. The score of a token is that
+    of the longest n-gram that ends in it, and the back-offs of the longer contexts that are known
+    (Katz 1987). `tables` are those of orders from 2; `unigrams` [words, 2] holds log10 p, back-off.
+    """
+    words, starts = _with_marks(ids, offsets)
+    count = len(words)
+    hashes, lengths = np.empty(count, np.uint64), np.ones(count, np.int8)
+    p, backoffs = np.empty(count, np.float32), np.empty((count, order), np.float32)
+    for i in range(count):
+        hashes[i] = extend_hash(np.uint64(0), words[i])
+        p[i], backoffs[i, 0] = unigrams[words[i], 0], unigrams[words[i], 1]
+    # All tokens at one order before the next: their searches wait for memory side by side. An
+    # n-gram is in the model only if its context is, which also keeps searches inside their lines.
+    for length in range(1, order):
+        table = tables[length - 1]
+        for i in range(length, count):
+            if lengths[i] < length or lengths[i - 1] < length or starts[i]:
+                continue
+            hashes[i] = extend_hash(hashes[i], words[i - length])
+            slot = find_slot(table, hashes[i])
+            if slot >= 0:
+                lengths[i] = length + 1
+                p[i], backoffs[i, length] = table.weights[slot, 2], table.weights[slot, 3]
+    scores = np.empty(len(ids) + len(offsets) - 1, np.float64)
+    at = 0
+    for i in range(count):
+        if not starts[i]:
+            scores[at] = p[i]
+            for context in range(lengths[i], min(lengths[i - 1], order - 1) + 1):
+                scores[at] += backoffs[i - 1, context - 1]
+            at += 1
+    return scores
+
+
+@kernel
+def _with_marks(
+    ids: NDArray[np.int32], offsets: NDArray[np.int64]
+) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    """All lines, each between <s> and </s>, and where those <s> are."""
+    words = np.empty(len(ids) + 2 * (len(offsets) - 1), np.int32)
+    starts = np.zeros(len(words), np.bool_)
+    at = 0
+    for line in range(len(offsets) - 1):
+        words[at], starts[at] = BEGIN, True
+        at += 1
+        for i in range(offsets[line], offsets[line + 1]):
+            words[at] = ids[i]
+            at += 1
+        words[at] = END
+        at += 1
+    return words, starts
+
+
+@kernel
+def line_sums(scores: NDArray[np.float64], offsets: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The sum of the scores [offsets[i], offsets[i + 1]) of each line, in order."""
+    sums = np.zeros(len(offsets) - 1)
+    for line in range(len(offsets) - 1):
+        for i in range(offsets[line], offsets[line + 1]):
+            sums[line] += scores[i]
+    return sums
+
+
+ARPA, DESCRIPTION = "model.arpa", "model.json"
+
+_WORDS, _ENDS, _SLOTS, _UNIGRAMS = "words.bin", "word_ends.bin", "word_slots.bin", "1-grams.bin"
+
+
+class Description(BaseModel):
+    """`model.json`: what the model is and how large its tables are."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    config: dict[str, Any]
+    lines: int
+    tokens: int
+    counts: list[int] = Field(min_length=2, max_length=6)
+    counts_before_pruning: list[int]
+    discounts: list[tuple[float, float, float]]
+    fallback_orders: list[int]
+    word_bytes: int = Field(ge=0)
+    word_slots: int = Field(ge=1)
+    table_slots: list[int] = Field(min_length=1, max_length=5)
+
+
+def table_name(order: int) -> str:
+    """The file of the table of an order from 2."""
+    return f"{order}-grams.bin"
+
+
+def write_vocabulary(folder: Path, words: Vocabulary, weights: NDArray[np.float32]) -> None:
+    """The words, the table that finds them, and the unigrams' [words, 2] weights."""
+    words.compact()
+    for name, array in (
+        (_WORDS, words.arena),
+        (_ENDS, words.ends.astype("<i8")),
+        (_SLOTS, words.slots.astype("<u8")),
+        (_UNIGRAMS, weights.astype("<f4")),
+    ):
+        (folder / name).write_bytes(array.tobytes())
+
+
+def write_description(
+    folder: Path, config: NgramConfig, summary: Summary, words: Vocabulary, slots: Sequence[int]
+) -> None:
+    """`model.json`."""
+    described = Description(
+        config=config.plain(),
+        **asdict(summary),
+        word_bytes=len(words.arena),
+        word_slots=len(words.slots),
+        table_slots=list(slots),
+    )
+    text = json.dumps(described.model_dump(mode="json"), indent=1)
+    (folder / DESCRIPTION).write_text(text + "\n")
+
+
+def read_description(folder: Path) -> tuple[Description, NgramConfig]:
+    """`model.json` of a folder. Raises InputError."""
+    path = folder / DESCRIPTION
+    try:
+        described = Description.model_validate_json(path.read_bytes())
+        config = NgramConfig.parse(described.config, where=str(path))
+        if not config.order == len(described.counts) == len(described.table_slots) + 1:
+            raise ValueError("the numbers of counts and tables are not the order")
+    except OSError as error:
+        raise InputError(f"not a language model: {error.strerror}", where=str(path)) from None
+    except (ValidationError, ValueError, UsageError) as error:
+        problem = error.what if isinstance(error, UsageError) else " ".join(str(error).split())
+        raise InputError(f"not the description of a model: {problem}", where=str(path)) from None
+    return described, config
+
+
+def map_model(
+    folder: Path, described: Description
+) -> tuple[Vocabulary, NDArray[np.float32], list[Table]]:
+    """The words, the unigrams' weights and the other tables, mapped. Raises InputError."""
+    count = described.counts[0]
+    arena = _map_array(folder / _WORDS, "u1", described.word_bytes)
+    ends = _map_array(folder / _ENDS, "<i8", count + 1)
+    slots = _map_array(folder / _SLOTS, "<u8", 2 * described.word_slots).reshape(-1, 2)
+    weights = _map_array(folder / _UNIGRAMS, "<f4", 2 * count).reshape(-1, 2)
+    whole = (
+        described.word_slots & (described.word_slots - 1) == 0
+        and ends[0] == 0
+        and ends[-1] == described.word_bytes
+        and (ends[1:] >= ends[:-1]).all()
+        and slots[:, 1].max() <= count
+        and slots[:, 1].min() == 0
+    )
+    if not whole:
+        raise InputError("the table of words is not whole", where=str(folder / _SLOTS))
+    tables = [
+        map_table(folder / table_name(order), size, slots_of)
+        for order, (size, slots_of) in enumerate(
+            zip(described.counts[1:], described.table_slots, strict=True), 2
+        )
+    ]
+    return Vocabulary(arena, ends, slots, count), weights, tables
+
+
+def _map_array(path: Path, dtype: str, length: int) -> NDArray[Any]:
+    expected = length * np.dtype(dtype).itemsize
+    size = path.stat().st_size if path.is_file() else None
+    if size != expected:
+        raise InputError(
+            f"{'no such file' if size is None else f'{size} bytes'}; {expected} bytes expected",
+            where=str(path),
+        )
+    return np.asarray(np.memmap(path, dtype, "r")) if length else np.zeros(0, dtype)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from stages.text.native import compiled
+from stages.engine.kernels import kernel
 
 UNKNOWN, BEGIN, END = 0, 1, 2
 """Ids of <unk>, <s> and </s>: lmplz's numbers."""
@@ -35,7 +36,7 @@ class Lines:
         return len(self.offsets) - 1
 
     @classmethod
-    def of(cls, lines: Sequence[str]) -> Lines:
+    def from_texts(cls, lines: Sequence[str]) -> Lines:
         """Lone surrogates become U+FFFD."""
         parts = [utf8(line) for line in lines]
         offsets = np.zeros(len(parts) + 1, dtype=np.int64)
@@ -67,18 +68,26 @@ class Vocabulary:
     @classmethod
     def new(cls, words: Iterable[bytes] = SPECIAL) -> Vocabulary:
         """A vocabulary of <unk>, <s> and </s>, or of distinct `words`."""
-        listed = list(words)
-        made = cls(np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros((1, 2), np.uint64), 0)
-        made.arena = np.frombuffer(b"".join(listed), np.uint8).copy()
-        made.ends = np.zeros(len(listed) + 1, np.int64)
-        np.cumsum([len(word) for word in listed], out=made.ends[1:])
-        made.size = len(listed)
-        made._rehash()
-        return made
+        texts = list(words)
+        vocabulary = cls(
+            np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros((1, 2), np.uint64), 0
+        )
+        vocabulary.arena = np.frombuffer(b"".join(texts), np.uint8).copy()
+        vocabulary.ends = np.zeros(len(texts) + 1, np.int64)
+        np.cumsum([len(word) for word in texts], out=vocabulary.ends[1:])
+        vocabulary.size = len(texts)
+        vocabulary._rehash()
+        return vocabulary
 
     def word(self, index: int) -> bytes:
         """The word of id `index`."""
         return self.arena[self.ends[index] : self.ends[index + 1]].tobytes()
+
+    def to_arrow(self) -> pa.LargeBinaryArray:
+        """All words, in the order of their ids."""
+        ends = np.ascontiguousarray(self.ends[: self.size + 1])
+        buffers = [None, pa.py_buffer(ends), pa.py_buffer(np.ascontiguousarray(self.arena))]
+        return pa.LargeBinaryArray.from_buffers(pa.large_binary(), self.size, buffers)
 
     def ids(self, lines: Lines) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """(ids of the tokens of all lines, [lines + 1] offsets into them); strange words are 0."""
@@ -136,7 +145,7 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
     return view
 
 
-@compiled
+@kernel
 def _hash(data: NDArray[np.uint8], start: int, end: int) -> np.uint64:
     value = _SEED
     for i in range(start, end):
@@ -145,7 +154,7 @@ def _hash(data: NDArray[np.uint8], start: int, end: int) -> np.uint64:
     return value ^ (value >> _S29)
 
 
-@compiled
+@kernel
 def _slot(slots: NDArray[np.uint64], value: np.uint64) -> int:
     """Where the word of a hash is, or would be put."""
     mask = len(slots) - 1
@@ -155,13 +164,13 @@ def _slot(slots: NDArray[np.uint64], value: np.uint64) -> int:
     return at
 
 
-@compiled
+@kernel
 def find_word(slots: NDArray[np.uint64], data: NDArray[np.uint8], start: int, end: int) -> int:
     """The id of the word data[start:end], or -1."""
     return int(np.int64(slots[_slot(slots, _hash(data, start, end)), 1])) - 1
 
 
-@compiled
+@kernel
 def _fill(
     slots: NDArray[np.uint64], arena: NDArray[np.uint8], ends: NDArray[np.int64], size: int
 ) -> None:
@@ -171,7 +180,7 @@ def _fill(
         slots[at, 0], slots[at, 1] = value, word + 1
 
 
-@compiled
+@kernel
 def _find_words(
     data: NDArray[np.uint8],
     lines: NDArray[np.int64],
@@ -189,7 +198,7 @@ def _find_words(
         offsets[line + 1] = written
 
 
-@compiled
+@kernel
 def _learn_words(
     data: NDArray[np.uint8],
     lines: NDArray[np.int64],
@@ -226,7 +235,7 @@ def _learn_words(
     return True
 
 
-@compiled
+@kernel
 def _next_token(data: NDArray[np.uint8], at: int, end: int) -> tuple[int, int]:
     """(start, end) of the first token from `at`; (end, end) where there is none."""
     while at < end and _is_space(data[at]):
@@ -237,6 +246,6 @@ def _next_token(data: NDArray[np.uint8], at: int, end: int) -> tuple[int, int]:
     return at, stop
 
 
-@compiled
+@kernel
 def _is_space(byte: np.uint8) -> bool:
     return bool(byte == 32 or 9 <= byte <= 13 or byte == 0)

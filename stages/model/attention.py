@@ -1,20 +1,109 @@
-"""What an attention backend is, and the reference.
+"""Attention backends: which tokens a token sees, and the kernels that compute attention so.
 
-Shapes: B batch, L length, H query heads, K key and value heads, C channels of a head.
+One rule says what is visible, and every backend makes its own mask from it. A backend that
+cannot do what a model or batch asks for raises an error; nothing falls back silently
+(mosaicml/llm-foundry#1183 and huggingface/trl#5316 show what happens otherwise).
+
+    sdpa    torch's scaled dot product attention, with a dense mask: the reference, on any device
+    flex    FlexAttention (Dong et al. 2024): every mask, whole blocks of it skipped; compiled on
+            CUDA; on a CPU torch has the forward pass alone (pytorch/pytorch#148752)
+    varlen  FlashAttention inside each document (Dao 2023, FlashAttention-2, through
+            `torch.nn.attention.varlen`): no mask and no work for pairs of tokens in different
+            documents; CUDA, bf16 or fp16, windows, no prefixes
+
+Shapes: B batch, L length, H query heads, K key and value heads, C channels of a head, T tokens
+of the batch, N pieces.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from artifacts_schema.config import did_you_mean
 from artifacts_schema.errors import UsageError
 from stages.model.config import ModelConfig
-from stages.model.masks import Visibility
+
+if TYPE_CHECKING:
+    from torch.nn.attention.flex_attention import BlockMask
+
+
+def first_of_piece(documents_BL: Tensor) -> Tensor:
+    """Whether a token begins its piece, [batch, length] of bool."""
+    first_BL = torch.ones_like(documents_BL, dtype=torch.bool)
+    first_BL[:, 1:] = documents_BL[:, 1:] != documents_BL[:, :-1]
+    return first_BL
+
+
+@dataclass(frozen=True)
+class Visibility:
+    """Query sees key if both are of one document, the key is not later, and within the window.
+
+    `documents_BL` numbers the piece of each token, equal numbers are adjacent, -1 is padding:
+    it sees earlier padding and itself, so that no row of the softmax is empty. None: one document
+    a row. `prefix_BL` marks keys that earlier tokens see too (prefix language models, Raffel et
+    al. 2020, section 3.2.1); all True is attention in both directions. None: none of them.
+    A `window` is the count of tokens that are seen, the query's own among them; it reaches as far
+    ahead where a prefix lies ahead. None, or a window no shorter than the row: no bound.
+    """
+
+    batch: int
+    length: int
+    device: torch.device
+    documents_BL: Tensor | None = None
+    prefix_BL: Tensor | None = None
+    window: int | None = None
+
+    @classmethod
+    def from_batch(
+        cls, tokens_BL: Tensor, documents_BL: Tensor | None, prefix_BL: Tensor | None
+    ) -> Visibility:
+        """What the tokens of a batch see, without a window."""
+        batch, length = tokens_BL.shape
+        return cls(batch, length, tokens_BL.device, documents_BL, prefix_BL)
+
+    @property
+    def reach(self) -> int | None:
+        """The window, where it bounds anything."""
+        return self.window if self.window is not None and self.window < self.length else None
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether every token just sees all earlier ones of its row."""
+        return self.documents_BL is None and self.prefix_BL is None and self.reach is None
+
+    def rule(self) -> Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]:
+        """(batch, head, query, key) of indexes to bool, broadcast: what FlexAttention asks for."""
+        documents_BL, prefix_BL, reach = self.documents_BL, self.prefix_BL, self.reach
+
+        def sees(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+            seen = key <= query
+            if prefix_BL is not None:
+                seen = seen | prefix_BL[batch, key]
+            if documents_BL is not None:
+                seen = seen & (documents_BL[batch, query] == documents_BL[batch, key])
+            if reach is not None:
+                seen = seen & ((query - key).abs() < reach)
+            return seen
+
+        return sees
+
+    def dense(self, first: int = 0) -> Tensor:
+        """[batch or 1, 1, length - first, length] of bool: what tokens from `first` on see."""
+        index_L = torch.arange(self.length, device=self.device)
+        apart = self.documents_BL is not None or self.prefix_BL is not None
+        rows_B = torch.arange(self.batch if apart else 1, device=self.device)
+        seen_BLL = self.rule()(
+            rows_B[:, None, None], rows_B, index_L[None, first:, None], index_L[None, None, :]
+        )
+        return seen_BLL[:, None]
 
 
 class AttentionBackend(ABC):
@@ -55,7 +144,7 @@ class Sdpa(AttentionBackend):
     name = "sdpa"
 
     def check(self, config: ModelConfig) -> None:
-        """Nothing: it does every head."""
+        """No-op: this backend supports every head layout."""
 
     def prepare(self, visible: Visibility) -> Tensor | None:
         """None for plain causal attention, else what is added to scores: 0 or minus infinity.
@@ -90,3 +179,176 @@ class Sdpa(AttentionBackend):
             scale=scale,
             enable_gqa=True,
         )
+
+
+class Flex(AttentionBackend):
+    """FlexAttention with a block mask: what rows of several documents, windows, prefixes need."""
+
+    name = "flex"
+
+    def check(self, config: ModelConfig) -> None:
+        """No-op: this backend supports every head layout."""
+
+    def prepare(self, visible: Visibility) -> BlockMask:
+        from torch.nn.attention.flex_attention import create_block_mask
+
+        on_cpu = visible.device.type == "cpu"
+        # Compiled, it never holds the dense mask.
+        create = create_block_mask if on_cpu else _compiled(create_block_mask)
+        by_row = visible.documents_BL is not None or visible.prefix_BL is not None
+        return create(
+            visible.rule(),
+            visible.batch if by_row else None,
+            None,
+            visible.length,
+            visible.length,
+            device=visible.device,
+        )
+
+    def attend(
+        self,
+        query_BHLC: Tensor,
+        key_BKLC: Tensor,
+        value_BKLC: Tensor,
+        mask: BlockMask,
+        scale: float | None = None,
+    ) -> Tensor:
+        from torch.nn.attention.flex_attention import flex_attention
+
+        # Autocast casts the operands of SDPA, not those of FlexAttention.
+        query_BHLC, key_BKLC = query_BHLC.type_as(value_BKLC), key_BKLC.type_as(value_BKLC)
+        on_cpu = query_BHLC.device.type == "cpu"
+        if on_cpu and torch.is_grad_enabled() and query_BHLC.requires_grad:
+            raise self.refuse("has no backward pass on a CPU", hint="train with 'sdpa' there")
+        attend: Any = flex_attention if on_cpu else _compiled(flex_attention)
+        return attend(
+            query_BHLC,
+            key_BKLC,
+            value_BKLC,
+            block_mask=mask,
+            scale=scale,
+            enable_gqa=query_BHLC.shape[1] != key_BKLC.shape[1],
+        )
+
+
+@cache
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function` compiled once a process, whatever model calls it."""
+    return torch.compile(function)
+
+
+class Pieces(NamedTuple):
+    """Where pieces begin in the T tokens of a batch: [N + 1] of int32, the last is T.
+
+    Empty pieces at the end fill N up to a power of two, so that few sizes are ever seen.
+    """
+
+    offsets: Tensor
+    longest: int
+    window: int | None
+
+
+class Varlen(AttentionBackend):
+    """Causal attention inside each document of a batch, with or without a window."""
+
+    name = "varlen"
+
+    def check(self, config: ModelConfig) -> None:
+        """Refuse heads that FlashAttention does not have."""
+        width = config.head_width
+        if width % 8 or width > 256:
+            raise self.refuse(f"has no heads of {width} channels", hint="8, 16, …, 256; or 'flex'")
+        if config.value_width > width:
+            raise self.refuse(
+                f"cannot mix values of {config.value_width} channels by heads of {width}",
+                hint="use 'flex' or 'sdpa'",
+            )
+
+    def prepare(self, visible: Visibility) -> Pieces:
+        if visible.prefix_BL is not None:
+            raise self.refuse("cannot show a prefix to earlier tokens", hint="use 'flex' or 'sdpa'")
+        if visible.device.type != "cuda":
+            raise self.refuse(f"does not run on {visible.device.type}", hint="use 'sdpa'")
+        return find_pieces(visible)
+
+    def attend(
+        self,
+        query_BHLC: Tensor,
+        key_BKLC: Tensor,
+        value_BKLC: Tensor,
+        mask: Pieces,
+        scale: float | None = None,
+    ) -> Tensor:
+        from torch.nn.attention.varlen import varlen_attn
+
+        if value_BKLC.dtype not in (torch.bfloat16, torch.float16):
+            raise self.refuse(f"does not compute in {value_BKLC.dtype}", hint="set precision: bf16")
+        batch, heads, length, _ = query_BHLC.shape
+        query_THC, key_TKC, value_TKC = (
+            # Autocast casts the operands of SDPA, not those of this kernel.
+            x.type_as(value_BKLC).transpose(1, 2).flatten(0, 1)
+            for x in (query_BHLC, key_BKLC, value_BKLC)
+        )
+        mixed_THC = varlen_attn(
+            query_THC,
+            key_TKC,
+            value_TKC,
+            mask.offsets,
+            mask.offsets,
+            mask.longest,
+            mask.longest,
+            scale=scale,
+            # The kernel's window counts the tokens before the query, ours the query as well.
+            window_size=(-1 if mask.window is None else mask.window - 1, 0),
+            enable_gqa=heads != key_TKC.shape[1],
+        )
+        assert isinstance(mixed_THC, Tensor)
+        return mixed_THC.view(batch, length, heads, -1).transpose(1, 2)
+
+
+def find_pieces(visible: Visibility) -> Pieces:
+    """Where the pieces of a batch begin. It waits for the device, once a batch."""
+    batch, length = visible.batch, visible.length
+    if visible.documents_BL is None:
+        offsets = torch.arange(0, batch * length + 1, length, device=visible.device)
+        return Pieces(offsets.int(), length, visible.reach)
+    begins_N = first_of_piece(visible.documents_BL).flatten().nonzero().flatten()
+    pieces = 1 << (len(begins_N) - 1).bit_length()
+    offsets = F.pad(begins_N, (0, pieces + 1 - len(begins_N)), value=batch * length)
+    return Pieces(offsets.int(), length, visible.reach)
+
+
+_BACKENDS: dict[str, AttentionBackend] = {each.name: each for each in (Sdpa(), Flex(), Varlen())}
+
+
+def register_attention(backend: AttentionBackend) -> AttentionBackend:
+    """Make `backend` known by its name; UsageError if the name is taken."""
+    if backend.name in _BACKENDS:
+        raise UsageError(f"attention backend '{backend.name}' is registered twice")
+    _BACKENDS[backend.name] = backend
+    return backend
+
+
+def attention_backend(name: str) -> AttentionBackend:
+    """The backend called `name`; UsageError with the nearest name if there is none."""
+    if name not in _BACKENDS:
+        raise UsageError(f"no attention backend '{name}'{did_you_mean(name, _BACKENDS)}")
+    return _BACKENDS[name]
+
+
+def choose_attention(
+    config: ModelConfig, device: torch.device, precision: str, *, prefixes: bool = False
+) -> str:
+    """The fastest backend that can do this model: what `auto` means, to be recorded by its name.
+
+    On a GPU `varlen` for bf16 and fp16 (an objective with prefixes: `flex`), elsewhere `sdpa`.
+    """
+    if device.type != "cuda":
+        return Sdpa.name
+    if prefixes or precision == "fp32":
+        return Flex.name
+    try:
+        _BACKENDS[Varlen.name].check(config)
+    except UsageError:
+        return Flex.name
+    return Varlen.name

@@ -227,13 +227,13 @@ class ModelShape(Config):
             return values
         fields = cls.model_fields
         left = {name for name in _SIZES if values.get(name) == fields[name].default}
-        given = {name: v for name, v in values.items() if name not in left and name != "depth"}
-        return {**sizes_of_depth(depth, given), **given}
+        stated = {name: v for name, v in values.items() if name not in left and name != "depth"}
+        return {**sizes_for_depth(depth, stated), **stated}
 
     @model_validator(mode="before")
     @classmethod
     def _preset_becomes_numbers(cls, values: Any) -> Any:
-        """`preset: NAME` stands for that model's numbers; what is written beside it wins.
+        """Replace `preset: NAME` by that model's numbers; other fields of the config override them.
 
         No field of its own, so a value that equals its default still counts as written.
         """
@@ -288,9 +288,9 @@ class ModelShape(Config):
             "rope_share": (self.rope_share, 1),
             "qk_norm": (self.qk_norm, "none"),
         }
-        for name, (found, expected) in demands.items():
-            if found != expected:
-                raise ValueError(f"latent attention needs {name} {expected}, found {found}")
+        for name, (value, expected) in demands.items():
+            if value != expected:
+                raise ValueError(f"latent attention needs {name} {expected}, found {value}")
         own = latent.plain_width + latent.rotary_width
         if self.head_width not in (None, own):
             raise ValueError(f"head_width is {self.head_width}, that of latent attention {own}")
@@ -381,7 +381,7 @@ class ModelConfig(ModelShape):
 
 
 _SIZES = ("width", "layers", "heads", "kv_heads")
-"""What `depth` stands for."""
+"""The sizes that `depth` sets."""
 
 _PLAIN = frozenset(
     (
@@ -392,14 +392,14 @@ _PLAIN = frozenset(
 """The fields of the plain decoder, which `model.json` always has."""
 
 
-def sizes_of_depth(depth: int, given: Mapping[str, Any]) -> dict[str, int]:
+def sizes_for_depth(depth: int, sizes: Mapping[str, Any]) -> dict[str, int]:
     """`width`, `layers`, `heads` and `kv_heads` of a `depth`, beside the sizes that are given.
 
     One dial as nanochat has it (Karpathy 2025, nanochat/gpt.py).
     """
-    head_width = _whole(given.get("head_width"), 128)
-    width = _whole(given.get("width"), -(-64 * depth // head_width) * head_width)
-    heads = _whole(given.get("heads"), max(1, width // head_width))
+    head_width = _whole(sizes.get("head_width"), 128)
+    width = _whole(sizes.get("width"), -(-64 * depth // head_width) * head_width)
+    heads = _whole(sizes.get("heads"), max(1, width // head_width))
     return dict(zip(_SIZES, (width, depth, heads, heads), strict=True))
 
 

@@ -15,23 +15,26 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from stages.model.attention import AttentionBackend
-from stages.model.backends import attention_backend
+from stages.model.attention import AttentionBackend, Visibility, attention_backend
 from stages.model.config import ModelConfig, RopeScaling
 from stages.model.experts import MixtureOfExperts
-from stages.model.grouped_attention import GroupedAttention
-from stages.model.latent_attention import LatentAttention
-from stages.model.linear import Embedding, Linear
-from stages.model.masks import Visibility
-from stages.model.norm import RMSNorm
-from stages.model.rotary import Rotation, default_positions, rotation_at
-from stages.model.swiglu import SwiGLU
+from stages.model.layers import (
+    Embedding,
+    GroupedAttention,
+    LatentAttention,
+    Linear,
+    RMSNorm,
+    Rotation,
+    SwiGLU,
+    compute_rotation,
+    default_positions,
+)
 
 
 class Block(nn.Module):
     """Attention and a feed-forward layer, each added to the residual stream.
 
-    A norm stands before each, or on what each adds (OLMo 2, arXiv 2501.00656, section 3.3).
+    The norm is applied before each, or to what each adds (OLMo 2, arXiv 2501.00656, section 3.3).
     """
 
     def __init__(self, config: ModelConfig, layer: int, backend: AttentionBackend) -> None:
@@ -57,7 +60,7 @@ class Block(nn.Module):
 class Decoder(nn.Module):
     """The model. Float32 parameters; equal seeds give equal weights on every device.
 
-    `attention` names a backend of `stages.model.backends`.
+    `attention` names a backend of `stages.model.attention`.
     """
 
     def __init__(self, config: ModelConfig, *, seed: int = 0, attention: str = "sdpa") -> None:
@@ -85,7 +88,7 @@ class Decoder(nn.Module):
         `documents_BL` numbers the piece that each token belongs to (-1 is padding): tokens see
         only their own piece. Without it, the row is one document. `positions_BL` defaults to the
         distance from the start of the piece. Tokens see earlier ones, and those where `prefix_BL`
-        is True wherever they stand; all True is attention in both directions.
+        is True wherever they are; all True is attention in both directions.
         """
         return self.unembed(self.hidden(tokens_BL, positions_BL, documents_BL, prefix_BL))
 
@@ -100,18 +103,18 @@ class Decoder(nn.Module):
         config = self.config
         if positions_BL is None:
             positions_BL = default_positions(tokens_BL, documents_BL)
-        rotation = rotation_at(
+        rotation = compute_rotation(
             positions_BL, config.rotary_width, config.rope_base, config.rope_scaling
         )
-        visible = Visibility.of(tokens_BL, documents_BL, prefix_BL)
+        visible = Visibility.from_batch(tokens_BL, documents_BL, prefix_BL)
         windows = [config.window_of(layer) for layer in range(config.layers)]
         masks = {
             window: self.backend.prepare(replace(visible, window=window)) for window in set(windows)
         }
         x_BLD = self.embedding(tokens_BL)
         for layer, block in enumerate(self.blocks):
-            turns = rotation if config.rotates(layer) else None
-            x_BLD = block(x_BLD, turns, masks[windows[layer]])
+            rope = rotation if config.rotates(layer) else None
+            x_BLD = block(x_BLD, rope, masks[windows[layer]])
         return self.norm(x_BLD)
 
     def unembed(self, x_BLD: Tensor) -> Tensor:
@@ -151,7 +154,7 @@ class Decoder(nn.Module):
 
     @torch.no_grad()
     def initialise(self, seed: int) -> None:
-        """Draw all weights anew, in the order of their names, from a generator of their own.
+        """Draw all weights, in the order of their names, from a generator of their own.
 
         matrices, embeddings, routers     N(0, init_std²)
         attention.output, each mlp's down N(0, init_std² / (2 · layers)), so that the residual

@@ -1,9 +1,13 @@
 """Mixture of experts: many SwiGLUs, of which each token takes a few, and some that all take.
 
 Scores are sigmoids and choice is limited to groups of experts (DeepSeek-V3, arXiv 2412.19437,
-section 2.1.2). Load is balanced without an auxiliary loss (Wang et al. 2024, arXiv 2408.15664): a
-bias is added to the scores for the choice alone, and after each training step raised for experts
-that had fewer tokens than the mean, lowered for those that had more.
+section 2.1.2). Load is balanced without an auxiliary loss (Wang et al. 2024, arXiv 2408.15664):
+a bias is added to the scores for the choice alone, and after each training step raised for
+experts that had fewer tokens than the mean, lowered for those that had more.
+
+Tokens are copied in the order of experts, deterministically both ways. Indexing with repeated
+rows is summed in the backward pass in an order that CUDA does not fix; here both directions only
+gather, and copies of one token are summed along a dimension of their own.
 
 Shapes: N tokens, D width, E experts, X chosen experts of a token, S = N · X pairs of token and
 expert, F inner channels.
@@ -12,14 +16,52 @@ expert, F inner channels.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from stages.model.config import Experts
-from stages.model.dispatch import collect, dispatch
-from stages.model.swiglu import SwiGLU
+from stages.model.layers import SwiGLU
+
+
+def dispatch(x_ND: Tensor, order_S: Tensor, place_S: Tensor, *, copies: int) -> Tensor:
+    """Row s is the token of pair `order_S[s]`; pair p is copy p % copies of token p // copies.
+
+    `place_S` is the inverse of `order_S`.
+    """
+    return _Dispatch.apply(x_ND, order_S, place_S, copies)
+
+
+def collect(y_SD: Tensor, order_S: Tensor, place_S: Tensor) -> Tensor:
+    """The rows back in the order of pairs."""
+    return _Collect.apply(y_SD, order_S, place_S)
+
+
+class _Dispatch(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x_ND: Tensor, order_S: Tensor, place_S: Tensor, copies: int) -> Tensor:
+        ctx.save_for_backward(place_S)
+        ctx.copies = copies
+        return x_ND[order_S // copies]
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        (place_S,) = ctx.saved_tensors
+        return grads[0][place_S].unflatten(0, (-1, ctx.copies)).sum(dim=1), None, None, None
+
+
+class _Collect(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, y_SD: Tensor, order_S: Tensor, place_S: Tensor) -> Tensor:
+        ctx.save_for_backward(order_S)
+        return y_SD[place_S]
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        (order_S,) = ctx.saved_tensors
+        return grads[0][order_S], None, None
 
 
 class MixtureOfExperts(nn.Module):
@@ -67,14 +109,14 @@ class Router(nn.Module):
         config = self.config
         with torch.autocast(x_ND.device.type, enabled=False):
             scores_NE = F.linear(x_ND.float(), self.weight.float()).sigmoid()
-        preferred_NE = within_groups(scores_NE.detach() + self.bias, config)
+        preferred_NE = mask_other_groups(scores_NE.detach() + self.bias, config)
         chosen_NX = preferred_NE.topk(config.chosen, dim=-1, sorted=False).indices
         weights_NX = scores_NE.gather(1, chosen_NX)
         if config.normalise:
             weights_NX = weights_NX / (weights_NX.sum(dim=-1, keepdim=True) + 1e-20)
         if torch.is_grad_enabled():
             # In place: a new tensor as attribute cannot be traced inside a checkpointed region.
-            self.tokens.add_(tokens_of_experts(chosen_NX, config.experts))
+            self.tokens.add_(count_expert_tokens(chosen_NX, config.experts))
         return weights_NX * config.scale, chosen_NX
 
 
@@ -96,7 +138,7 @@ class ExpertStack(nn.Module):
         return grouped_linear(inner_SF, self.down, ends_E)
 
 
-def within_groups(preferred_NE: Tensor, config: Experts) -> Tensor:
+def mask_other_groups(preferred_NE: Tensor, config: Experts) -> Tensor:
     """The scores of experts in each token's best groups, minus infinity for all others.
 
     A group is as good as its two best experts together.
@@ -110,7 +152,7 @@ def within_groups(preferred_NE: Tensor, config: Experts) -> Tensor:
     return by_group_NGe.masked_fill(outside_NG[..., None], float("-inf")).flatten(1)
 
 
-def tokens_of_experts(chosen_NX: Tensor, experts: int) -> Tensor:
+def count_expert_tokens(chosen_NX: Tensor, experts: int) -> Tensor:
     """How many tokens go to each expert, [experts] of int64."""
     each_E = torch.arange(experts, device=chosen_NX.device)
     return (chosen_NX.flatten()[:, None] == each_E).sum(dim=0)
@@ -127,7 +169,7 @@ def grouped_linear(x_SD: Tensor, weight_EFD: Tensor, ends_E: Tensor) -> Tensor:
         x_SD, weight_EFD = x_SD.to(half), weight_EFD.to(half)
     if has_grouped_product(x_SD, weight_EFD):
         return F.grouped_mm(x_SD, weight_EFD.transpose(1, 2), offs=ends_E)
-    return linear_for_each(x_SD, weight_EFD, ends_E)
+    return linear_per_expert(x_SD, weight_EFD, ends_E)
 
 
 def has_grouped_product(x_SD: Tensor, weight_EFD: Tensor) -> bool:
@@ -142,7 +184,7 @@ def has_grouped_product(x_SD: Tensor, weight_EFD: Tensor) -> bool:
 
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]
-def linear_for_each(x_SD: Tensor, weight_EFD: Tensor, ends_E: Tensor) -> Tensor:
+def linear_per_expert(x_SD: Tensor, weight_EFD: Tensor, ends_E: Tensor) -> Tensor:
     """The same, one expert after another; it waits for the device to know where they end."""
     ends = ends_E.tolist()
     rows = [x_SD[start:end] for start, end in zip([0, *ends], ends, strict=False)]
@@ -167,7 +209,7 @@ def update_balance(model: nn.Module) -> None:
 
 
 @torch.no_grad()
-def forget_counts(model: nn.Module) -> None:
+def reset_counts(model: nn.Module) -> None:
     """Forget the tokens since the last update: for a training step whose update is left out."""
     for router in _routers(model):
         router.tokens.zero_()

@@ -1,4 +1,4 @@
-"""What packing is told."""
+"""Settings of the pack stage."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Repetition(Config):
 
 
 class FillInTheMiddle(Config):
-    """Which documents are turned so that a model learns to write what stands between two parts."""
+    """Which documents are reordered so that a model learns to fill in the middle."""
 
     rate: float = Field(default=0.5, gt=0, le=1, description="Share of documents.")
     spm_rate: float = Field(

@@ -1,10 +1,24 @@
-"""The first map: a documents shard to token ids, and a table of whose they are."""
+"""The first map: a documents shard to token ids, and a table that says which ids are whose.
+
+Fill in the middle: documents reordered so that a model learns to write between two parts. A
+document is cut at two places drawn among its characters, and its three parts are encoded
+separately (Bavarian et al. 2022, "Efficient training of language models to fill in the middle",
+arXiv 2207.14255; so do SantaCoder and StarCoder):
+
+    PSM   begin <|fim_prefix|> prefix <|fim_suffix|> suffix <|fim_middle|> middle end
+    SPM   begin <|fim_prefix|> <|fim_suffix|> suffix <|fim_middle|> prefix middle end
+
+SPM is the paper's second form, which shares its first token with PSM so that the two are learnt
+together. A document's draw depends on its id alone, not on its shard. One of more tokens than a
+sequence stays as it is: its middle would be separated from what it fills.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +27,137 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from artifacts_schema.errors import InputError
 from stages.engine.arrays import arrow_array, numpy_array
-from stages.pack.fim import Segment, is_chosen, turned
+from stages.pack.config import FillInTheMiddle
+from stages.pack.encoder import SHARD_BYTES, DocumentShard, batches, check_ids, load_encoder
 from stages.pack.plan import Plan
-from stages.pack.probe import SHARD_BYTES, check_ids, encoder_of
-from stages.pack.spelling import spelt
-from stages.pack.texts import batches
 from stages.text.draw import draw
+from stages.tokens.vocabulary import SpecialTokens
 
 if TYPE_CHECKING:
-    from stages.engine import Input, Shard, ShardOutput
+    from stages.engine import ShardOutput
+    from stages.pack.encoder import Encoder
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A text with the tokens that precede it."""
+
+    before: tuple[int, ...]
+    text: str
+
+
+def takes_part(source: str, language: str | None, settings: FillInTheMiddle) -> bool:
+    """Whether documents of this source and language take part at all."""
+    if language is not None and language in settings.languages:
+        return True
+    return any(fnmatchcase(source, pattern) for pattern in settings.sources)
+
+
+def split_for_fim(
+    doc_id: str, text: str, settings: FillInTheMiddle, tokens: SpecialTokens, seed: int
+) -> list[Segment] | None:
+    """The parts of a document in the order in which they are learnt; None if it stays as it is."""
+    digest = hashlib.blake2b(doc_id.encode(), digest_size=32, key=f"fim {seed}".encode()).digest()
+    turn, order, one, two = (
+        (int.from_bytes(digest[at : at + 8], "big") >> 11) / 2**53 for at in range(0, 32, 8)
+    )
+    if turn >= settings.rate:
+        return None
+    begin, end = sorted(int(place * (len(text) + 1)) for place in (one, two))
+    return _ordered(
+        (text[:begin], text[begin:end], text[end:]), tokens, spm=order < settings.spm_rate
+    )
+
+
+def _ordered(parts: Sequence[str], tokens: SpecialTokens, *, spm: bool) -> list[Segment]:
+    prefix, middle, suffix = parts
+    fim_prefix, fim_middle, fim_suffix = tokens.fim_prefix, tokens.fim_middle, tokens.fim_suffix
+    assert fim_prefix is not None
+    assert fim_middle is not None
+    assert fim_suffix is not None
+    start = (*tokens.document_start, fim_prefix)
+    if spm:
+        return [
+            Segment((*start, fim_suffix), suffix),
+            Segment((fim_middle,), prefix),
+            Segment((), middle),
+        ]
+    return [
+        Segment(start, prefix),
+        Segment((fim_suffix,), suffix),
+        Segment((fim_middle,), middle),
+    ]
+
+
+@dataclass(frozen=True)
+class EncodedDocuments:
+    """Ids of documents, one after the other, and how many each has; 0 for one of no tokens."""
+
+    ids: npt.NDArray[Any]
+    lengths: npt.NDArray[np.int64]
+    reordered: int
+    """Documents reordered to fill in the middle."""
+
+
+def encode_documents(
+    texts: pa.StringArray,
+    segments: Mapping[int, Sequence[Segment]],
+    encoder: Encoder,
+    plan: Plan,
+) -> EncodedDocuments:
+    """Each text as begin (if the tokenizer has one), its ids, end; rows of `segments` as these say.
+
+    A reordered document of more tokens than a sequence is encoded in its own order. InputError if
+    an id lies outside the vocabulary.
+    """
+    start, end = plan.tokens.document_start, plan.tokens.end
+    reordered = _encode_segments(segments, encoder, plan) if segments else {}
+    plain = np.array([row for row in range(len(texts)) if row not in reordered], dtype=np.int64)
+    encoded = encoder(texts.take(arrow_array(plain)) if reordered else texts)
+    _check_vocabulary(encoded.ids, plan)
+    begins, ends = encoded.starts[:-1], encoded.starts[1:]
+    filled = ends > begins
+    # The end of one document and the start of the next are inserted at one place, in this order.
+    places = np.column_stack([begins[filled]] * len(start) + [ends[filled]])
+    marks = np.tile([*start, end], len(places))
+    ids = np.insert(encoded.ids.astype(plan.dtype), places.ravel(), marks.astype(plan.dtype))
+    lengths = np.zeros(len(texts), dtype=np.int64)
+    lengths[plain] = np.where(filled, ends - begins + len(start) + 1, 0)
+    if reordered:
+        parts = dict(zip(plain.tolist(), np.split(ids, np.cumsum(lengths[plain])), strict=False))
+        parts |= reordered
+        lengths[list(reordered)] = [len(part) for part in reordered.values()]
+        ids = np.concatenate([parts[row] for row in range(len(texts))])
+    return EncodedDocuments(ids, lengths, len(reordered))
+
+
+def _encode_segments(
+    segments: Mapping[int, Sequence[Segment]], encoder: Encoder, plan: Plan
+) -> dict[int, npt.NDArray[Any]]:
+    """By row the ids of the documents that fit into a sequence in this order."""
+    texts = [segment.text for parts in segments.values() for segment in parts]
+    encoded = encoder(pa.array(texts, pa.string()))
+    _check_vocabulary(encoded.ids, plan)
+    parts_ids = iter(np.split(encoded.ids, encoded.starts[1:-1]))
+    documents = {}
+    for row, parts in segments.items():
+        pairs = [(part.before, next(parts_ids).tolist()) for part in parts]
+        ids = [token for before, own in pairs for token in (*before, *own)]
+        if len(ids) < plan.sequence_length and any(own for _, own in pairs):
+            documents[row] = np.array([*ids, plan.tokens.end], dtype=plan.dtype)
+    return documents
+
+
+def _check_vocabulary(ids: npt.NDArray[Any], plan: Plan) -> None:
+    if len(ids) and int(ids.max()) >= plan.vocabulary_size:
+        raise InputError(
+            f"a text has token {int(ids.max())}, but the vocabulary has {plan.vocabulary_size}",
+            where="tokenizer.json",
+            hint="train the tokenizer again, or import it again",
+        )
+
 
 COLUMNS = ("doc_id", "source", "language", "text", "duplicate_class", "linked_classes")
 
@@ -44,57 +179,39 @@ ROW = pa.schema(
 """`length` in tokens, from `offset` on in the file of ids."""
 
 
-@dataclass(frozen=True)
-class DocumentShard:
-    """A shard of one of several documents inputs, with an id that is unique over all of them."""
-
-    id: str
-    shard: Shard
-
-
-def document_shards(documents: Sequence[Input]) -> list[DocumentShard]:
-    """The shards of all inputs, in order."""
-    return [
-        DocumentShard(f"{place:03d}-{shard.id}", shard)
-        for place, given in enumerate(documents)
-        for shard in given.shards()
-    ]
-
-
 def encode_shard(item: DocumentShard, out: ShardOutput, *, plan: Plan) -> dict[str, Any]:
     """Encode the documents with text into scratch: `IDS` and `DOCUMENTS`.
 
-    Returns {"documents": rows, "empty": rows without text, "torn": those between the splits, "fim":
-    documents turned, "groups": [{source, split, first, documents, tokens}]}, a group's rows being
-    `documents` from `first` on.
+    Returns {"documents": rows, "empty": rows without text, "torn": those between the splits,
+    "fim": documents reordered, "groups": [{source, split, first, documents, tokens}]}, a group's
+    rows being `documents` from `first` on.
     """
-    encoder = encoder_of(plan)
+    encoder = load_encoder(plan)
     rows = _Rows()
     seen = empty = torn = offset = fim = 0
     with out.open_scratch(IDS) as file:
         for batch in batches(item.shard, COLUMNS, encoder.text_bytes):
-            seen, there = seen + len(batch), len(batch)
-            batch = _with_text(batch)
-            empty, there = empty + there - len(batch), len(batch)
-            batch, held = _split(batch, plan)
-            torn += there - len(batch)
+            filled = _with_text(batch)
+            seen, empty = seen + len(batch), empty + len(batch) - len(filled)
+            batch, held = _split(filled, plan)
+            torn += len(filled) - len(batch)
             if not offset and plan.encoder != "tokenizers":
-                first = _beginning(batch["text"], SHARD_BYTES)
+                first = _first_texts(batch["text"], SHARD_BYTES)
                 check_ids(encoder, plan, first, f"one of the first documents of {item.shard.path}")
-            chosen = _turned(batch, held, plan)
-            found = spelt(batch["text"], chosen, encoder, plan)
-            kept = np.flatnonzero(found.lengths)
-            rows.add(batch, held, found.lengths, kept)
-            file.write(found.ids.view(np.uint8).data)
+            segments = _fim_segments(batch, held, plan)
+            encoded = encode_documents(batch["text"], segments, encoder, plan)
+            kept = np.flatnonzero(encoded.lengths)
+            rows.add(batch, held, encoded.lengths, kept)
+            file.write(encoded.ids.view(np.uint8).data)
             empty += len(batch) - len(kept)
-            offset, fim = offset + len(found.ids), fim + found.turned
+            offset, fim = offset + len(encoded.ids), fim + encoded.reordered
     table, groups = rows.by_group()
     with out.open_scratch(DOCUMENTS) as file, pa.ipc.new_file(file, ROW) as writer:
         writer.write_table(table)
     return {"documents": seen, "empty": empty, "torn": torn, "fim": fim, "groups": groups}
 
 
-def _beginning(texts: pa.StringArray, size: int) -> pa.StringArray:
+def _first_texts(texts: pa.StringArray, size: int) -> pa.StringArray:
     """The first texts, as many as take `size` bytes; at least one of those there are."""
     ends = np.cumsum(numpy_array(pc.binary_length(texts)), dtype=np.int64)
     return texts.slice(0, int(np.searchsorted(ends, size)) + 1)
@@ -111,8 +228,8 @@ def _split(batch: pa.RecordBatch, plan: Plan) -> tuple[pa.RecordBatch, npt.NDArr
     """The documents of one split or the other, and whether each is held out.
 
     Drawn by duplicate class, so that no near-duplicate of a held-out document is trained on, be it
-    in this shard, in another one, or in another snapshot with the same class: `filter` goes on
-    naming a class as it first did. A document of several classes, of which some are held out and
+    in this shard, in another one, or in another snapshot with the same class: `filter` keeps
+    the first name of a class. A document of several classes, of which some are held out and
     others trained on, belongs to neither and is left out.
     """
     if not plan.held_out_share:
@@ -134,25 +251,25 @@ def _is_held_out(name: str, plan: Plan) -> bool:
     return draw(name, f"held out {plan.seed}") < plan.held_out_share
 
 
-def _turned(
+def _fim_segments(
     batch: pa.RecordBatch, held: npt.NDArray[np.bool_], plan: Plan
 ) -> dict[int, list[Segment]]:
-    """By row the parts of documents that are turned to fill in the middle; none is held out."""
+    """By row the parts of documents that are reordered to fill in the middle; none is held out."""
+    segments: dict[int, list[Segment]] = {}
     if plan.fim is None:
-        return {}
-    found = {}
+        return segments
     sources, languages = batch["source"].to_pylist(), batch["language"].to_pylist()
     for row in np.flatnonzero(~held).tolist():
-        if is_chosen(sources[row], languages[row], plan.fim):
+        if takes_part(sources[row], languages[row], plan.fim):
             doc_id, text = batch["doc_id"][row].as_py(), batch["text"][row].as_py()
-            if parts := turned(doc_id, text, plan.fim, plan.tokens, plan.seed):
-                found[row] = parts
-    return found
+            if parts := split_for_fim(doc_id, text, plan.fim, plan.tokens, plan.seed):
+                segments[row] = parts
+    return segments
 
 
 @dataclass
 class _Rows:
-    """What is told of the documents encoded so far."""
+    """Columns of the documents encoded so far."""
 
     sources: dict[str, int] = field(default_factory=dict)
     groups: list[npt.NDArray[np.int64]] = field(default_factory=list)
@@ -169,7 +286,7 @@ class _Rows:
         lengths: npt.NDArray[np.int64],
         kept: npt.NDArray[np.int64],
     ) -> None:
-        """The rows `kept` of a batch, of which `lengths` tells the tokens."""
+        """Add the rows `kept` of a batch; `lengths` counts the tokens of all its rows."""
         if len(kept) < len(batch):
             batch = batch.take(arrow_array(kept))
         sources = pc.dictionary_encode(batch["source"])
@@ -186,7 +303,7 @@ class _Rows:
 
     def by_group(self) -> tuple[pa.Table, list[dict[str, Any]]]:
         """The table of `ROW`, sorted by source and split, and where the rows of each lie in it."""
-        lengths, groups = _joined(self.lengths), _joined(self.groups)
+        lengths, groups = _concatenate(self.lengths), _concatenate(self.groups)
         names = list(self.sources)
         known = sorted(np.unique(groups).tolist(), key=lambda group: (names[group // 2], group % 2))
         rank = np.zeros(2 * len(names), dtype=np.int64)
@@ -214,7 +331,7 @@ class _Rows:
         ]
 
 
-def _joined(parts: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+def _concatenate(parts: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
     return np.concatenate([np.empty(0, dtype=np.int64), *parts])
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.errors import InputError, UsageError
 from stages.pack.config import FillInTheMiddle, PackConfig, Repetition
-from stages.text.special_tokens import SpecialTokens
+from stages.tokens.vocabulary import SpecialTokens
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -32,7 +32,7 @@ class Plan:
     encoder: str = "tokenizers"
 
     @classmethod
-    def of(cls, config: PackConfig, tokenizer: Input) -> Plan:
+    def from_tokenizer(cls, config: PackConfig, tokenizer: Input) -> Plan:
         """The plan for a tokenizer of the store.
 
         InputError if its files do not say what ends a document and what pads, if a text can spell
@@ -40,8 +40,8 @@ class Plan:
         asked for and it lacks the tokens.
         """
         description = tokenizer.read_bytes("tokenizer.json").decode()
-        loaded = _loaded(description)
-        tokens = SpecialTokens.of(loaded, tokenizer.read_json("tokenizer_config.json"))
+        loaded = _load(description)
+        tokens = SpecialTokens.from_config(loaded, tokenizer.read_json("tokenizer_config.json"))
         _check_borders(loaded, tokens)
         size = loaded.get_vocab_size()
         if config.fim and None in (tokens.fim_prefix, tokens.fim_middle, tokens.fim_suffix):
@@ -54,7 +54,7 @@ class Plan:
             description=description,
             tokens=tokens,
             vocabulary_size=size,
-            padded_vocabulary_size=_padded(tokenizer.read_json("training.json"), size),
+            padded_vocabulary_size=_padded_size(tokenizer.read_json("training.json"), size),
             sequence_length=config.sequence_length,
             strategy=config.strategy,
             held_out_share=config.held_out_share,
@@ -68,7 +68,7 @@ class Plan:
 
         Otherwise a page that spells `<|im_end|>` would put the real one into the training data.
         """
-        return _loaded(self.description)
+        return _load(self.description)
 
     @property
     def dtype(self) -> str:
@@ -76,7 +76,7 @@ class Plan:
         return "uint16" if self.vocabulary_size <= 2**16 else "uint32"
 
 
-def _loaded(description: str) -> Tokenizer:
+def _load(description: str) -> Tokenizer:
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_str(description)
@@ -94,20 +94,20 @@ def _check_borders(tokenizer: Tokenizer, tokens: SpecialTokens) -> None:
         if token and index in tokenizer.encode(token, add_special_tokens=False).ids:
             raise InputError(
                 f"a text that spells '{token}' becomes that token, so the borders of documents "
-                "could not be told",
+                "cannot be found",
                 where="tokenizer.json",
                 hint="import it again with other tokens for these roles (end_token, padding_token)",
             )
 
 
-def _padded(training: dict[str, Any], vocabulary_size: int) -> int:
+def _padded_size(training: dict[str, Any], vocabulary_size: int) -> int:
     padded = training.get("padded_vocabulary_size")
-    told = training.get("vocabulary_size")
-    if not isinstance(padded, int) or told != vocabulary_size or padded < vocabulary_size:
+    stated = training.get("vocabulary_size")
+    if not isinstance(padded, int) or stated != vocabulary_size or padded < vocabulary_size:
         raise InputError(
-            f"says vocabulary_size {told} and padded_vocabulary_size {padded}, but tokenizer.json "
-            f"has {vocabulary_size} tokens",
+            f"says vocabulary_size {stated} and padded_vocabulary_size {padded}, but "
+            f"tokenizer.json has {vocabulary_size} tokens",
             where="training.json",
-            hint="make the tokenizer anew, or import it again",
+            hint="train the tokenizer again, or import it again",
         )
     return padded

@@ -1,12 +1,24 @@
-"""The second map: a group of encoded documents to one token shard with its index."""
+"""The second map: a group of encoded documents to one token shard with its index.
+
+A group is documents of one source and split that are packed together, over shards in order. Best
+fit leaves space in the last sequences alone, so the more tokens it has to choose from, the
+fuller the sequences; a shard at a time left 7 % of them empty where shards are small. What is
+held of a group is a few numbers and the ids of each document, not its tokens. The cut follows
+from counts, so it is the same for any number of workers.
+
+Sequences that repeat the same few tokens are left out. OLMo 2 leaves out sequences in which an
+n-gram of 1 to 13 tokens comes 32 times or more in a row: the loss had spikes at such sequences
+(OLMo Team 2025, arXiv 2501.00656, "Repeated n-grams"; OLMo-core's `InstanceFilterConfig`). The
+same sequences are found here, in about a tenth of their length.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import numpy as np
 import numpy.typing as npt
@@ -14,26 +26,126 @@ import pyarrow as pa
 
 from artifacts_schema.kinds import KINDS
 from stages.engine.arrays import arrow_array, numpy_array
-from stages.pack.groups import Group
+from stages.pack.documents import DOCUMENTS, IDS, SPLITS
 from stages.pack.layout import STRATEGIES, Ints, Layout
 from stages.pack.plan import Plan
-from stages.pack.repetition import repetitive
-from stages.text.native import compiled
 from stages.training.permutation import Permutation, key_of
 
 if TYPE_CHECKING:
-    from stages.engine import ShardOutput
+    from stages.engine import ShardOutput, ShardResult
+    from stages.engine.outputs import LeftFile
+
+Bools = npt.NDArray[np.bool_]
+
+TOKENS = 1 << 26
+"""A group has so many at least, where its source has: a file of 128 MiB with ids of two bytes."""
+SEQUENCES = 1024
+"""And so many sequences, so that the last one's padding is less than a thousandth."""
+DOCUMENTS_AT_ONCE = 1 << 20
+PARTS = 512
+"""A group with so many documents, or of so many shards, is large enough, whatever else it has."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Documents of a group that one shard holds: rows of its table, from `first` on."""
+
+    ids: LeftFile
+    documents: LeftFile
+    first: int
+    rows: int
+    tokens: int
+
+
+@dataclass(frozen=True)
+class Group:
+    """Documents that are packed together into one token shard."""
+
+    id: str
+    source: str
+    split: str
+    number: int
+    parts: tuple[Part, ...]
+
+    @property
+    def path(self) -> str:
+        """Of its files, without their endings: a folder for each source, whatever its name."""
+        return f"{source_folder(self.source)}/{self.number:05d}"
+
+
+def source_folder(source: str) -> str:
+    """The name of a source as that of a folder; different ones stay different."""
+    name = quote(source, safe="")
+    return name if name.strip(".") else f"%{name.replace('.', '%2E')}"
+
+
+def make_groups(results: Sequence[ShardResult], sequence_length: int) -> list[Group]:
+    """The groups of all shards encoded (`documents.encode_shard`), by source and split."""
+    parts: dict[tuple[str, str], list[Part]] = {}
+    for result in results:
+        for group in result.value["groups"]:
+            part = Part(
+                result.left(None, IDS),
+                result.left(None, DOCUMENTS),
+                group["first"],
+                group["documents"],
+                group["tokens"],
+            )
+            parts.setdefault((group["source"], group["split"]), []).append(part)
+    sources = sorted({source for source, _ in parts})
+    return [
+        Group(f"{split}-{place:05d}-{number:05d}", source, split, number, cut)
+        for place, source in enumerate(sources)
+        for split in SPLITS
+        for number, cut in enumerate(_cut_groups(parts.get((source, split), []), sequence_length))
+    ]
+
+
+def _cut_groups(parts: Sequence[Part], sequence_length: int) -> list[tuple[Part, ...]]:
+    """Consecutive parts, each time until they are enough; what is left over goes with the last."""
+    enough = max(TOKENS, SEQUENCES * sequence_length)
+    cuts: list[tuple[Part, ...]] = []
+    held: list[Part] = []
+    tokens = rows = 0
+    for part in parts:
+        held.append(part)
+        tokens, rows = tokens + part.tokens, rows + part.rows
+        if tokens >= enough or rows >= DOCUMENTS_AT_ONCE or len(held) >= PARTS:
+            cuts.append(tuple(held))
+            held, tokens, rows = [], 0, 0
+    if held:
+        cuts[-1:] = [(*(cuts[-1] if cuts else ()), *held)]
+    return cuts
+
+
+def repetitive(rows: npt.NDArray[Any], used: Ints, max_period: int, min_repeats: int) -> Bools:
+    """[rows] whether an n-gram of `max_period` tokens or fewer comes `min_repeats` times in a row.
+
+    Of row i the first `used[i]` tokens are looked at; `min_repeats` is at least 2. Tokens that
+    repeat with a period equal those one period before, on a stretch of at least
+    (min_repeats - 1) periods. So one token in so many is compared in all rows, and the longest
+    stretch is measured only in rows with a hit.
+    """
+    repeats = np.zeros(len(rows), np.bool_)
+    for period in range(1, max_period + 1):
+        stretch = (min_repeats - 1) * period
+        equal = rows[:, period + stretch - 1 :: stretch] == rows[:, stretch - 1 : -period : stretch]
+        for row in np.flatnonzero(equal.any(axis=1) & ~repeats):
+            tokens = rows[row, : used[row]]
+            breaks = np.flatnonzero(tokens[period:] != tokens[:-period])
+            edges = np.concatenate(([-1], breaks, [max(0, len(tokens) - period)]))
+            repeats[row] = np.diff(edges).max() > stretch
+    return repeats
+
 
 INDEX = KINDS["token_shards"].tables["*/*.index.parquet"]
 CHUNK_BYTES = 8 << 20
-"""Sequences that are laid out at once."""
-
-Bools = npt.NDArray[np.bool_]
+"""Bytes of sequences that are laid out together."""
 
 
 @dataclass(frozen=True)
 class Documents:
-    """The documents of a group: where each one's ids lie, and what the index tells of it."""
+    """The documents of a group: where the ids of each are, and its columns in the index."""
 
     table: pa.Table
     """doc_id, language, content_hash."""
@@ -44,7 +156,7 @@ class Documents:
     ids: list[npt.NDArray[Any]]
 
     @classmethod
-    def of(cls, group: Group, dtype: str) -> Documents:
+    def read(cls, group: Group, dtype: str) -> Documents:
         """Read the tables; ids stay in their files until they are copied."""
         tables, ids = [], []
         for part in group.parts:
@@ -71,24 +183,25 @@ def pack_group(
     bytes, languages, cut, repetitive, dropped_tokens: {cropped, repetitive}, dropped_documents};
     occurrences of each token of the train split go to scratch.
     """
-    documents = Documents.of(group, plan.dtype)
+    documents = Documents.read(group, plan.dtype)
     key = key_of("pack", plan.seed, group.source, group.split, group.number)
-    layout = shuffled(STRATEGIES[plan.strategy](documents.lengths, plan.sequence_length), key)
+    layout = shuffle_layout(STRATEGIES[plan.strategy](documents.lengths, plan.sequence_length), key)
     counts = np.zeros(plan.vocabulary_size, dtype=np.int64)
     stays = np.zeros(layout.sequences, dtype=np.bool_)
     file = f"{group.path}.tokens"
     with ExitStack() as opened:
         writer = None
         for first, rows, used in sequences(layout, documents, plan):
-            good = _good(rows, used, plan)
+            good = _not_repetitive(rows, used, plan)
             stays[first : first + len(rows)] = good
             if not good.all():
                 rows, used = rows[good], used[good]
             if len(rows):
-                count(rows, used, counts)
+                tokens = rows[np.arange(plan.sequence_length) < used[:, None]]
+                counts += np.bincount(tokens, minlength=len(counts))
                 writer = writer or opened.enter_context(out.open(group.split, file))
                 writer.write(rows.view(np.uint8).data)
-    kept = _kept(layout, stays)
+    kept = _keep_sequences(layout, stays)
     if kept.sequences:
         out.write_table(
             group.split, f"{group.path}.index.parquet", index_table(kept, documents.table)
@@ -100,7 +213,7 @@ def pack_group(
         "split": group.split,
         "file": file,
         "bytes": int(counts @ token_bytes.astype(np.int64)),
-        **_account(layout, kept, documents, plan.sequence_length),
+        **_account_for_tokens(layout, kept, documents, plan.sequence_length),
     }
 
 
@@ -114,56 +227,25 @@ def sequences(
     for first in range(0, layout.sequences, step):
         count = min(step, layout.sequences - first)
         rows = np.full((count, plan.sequence_length), plan.tokens.padding, dtype=dtype)
-        begin, end = np.searchsorted(layout.sequence, [first, first + count])
-        pieces = np.arange(begin, end)
-        parts = documents.part[layout.document[pieces]]
-        if len(documents.ids) > 1:
-            order = np.argsort(parts, kind="stable")
-            pieces, parts = pieces[order], parts[order]
-        borders = np.flatnonzero(np.diff(parts, prepend=-1, append=-1))
-        for start, stop in pairwise(borders):
-            some = pieces[start:stop]
-            document = layout.document[some]
-            copy_pieces(
-                rows,
-                layout.sequence[some] - first,
-                layout.start[some],
-                layout.length[some],
-                documents.ids[parts[start]],
-                documents.offset[document] + layout.document_start[some],
-            )
+        pieces = slice(*np.searchsorted(layout.sequence, [first, first + count]))
+        document = layout.document[pieces]
+        for row, start, length, part, origin in zip(
+            (layout.sequence[pieces] - first).tolist(),
+            layout.start[pieces].tolist(),
+            layout.length[pieces].tolist(),
+            documents.part[document].tolist(),
+            (documents.offset[document] + layout.document_start[pieces]).tolist(),
+            strict=True,
+        ):
+            rows[row, start : start + length] = documents.ids[part][origin : origin + length]
         yield first, rows, used[first : first + count]
 
 
-def shuffled(layout: Layout, key: bytes) -> Layout:
+def shuffle_layout(layout: Layout, key: bytes) -> Layout:
     """The layout with its sequences in another order, so that neighbours are unrelated."""
     if not layout.sequences:
         return layout
     return layout.ordered(Permutation(layout.sequences, key)(np.arange(layout.sequences)))
-
-
-@compiled
-def copy_pieces(
-    rows: npt.NDArray[Any],
-    sequence: Ints,
-    start: Ints,
-    length: Ints,
-    ids: npt.NDArray[Any],
-    first: Ints,
-) -> None:
-    """Copy `length` ids from `first` on to `start` in row `sequence`, piece by piece."""
-    for piece in range(len(sequence)):
-        row, at, origin = sequence[piece], start[piece], first[piece]
-        for place in range(length[piece]):
-            rows[row, at + place] = ids[origin + place]
-
-
-@compiled
-def count(rows: npt.NDArray[Any], used: Ints, counts: Ints) -> None:
-    """Add the occurrences of each token; of row i the first `used[i]` are tokens."""
-    for row in range(len(rows)):
-        for place in range(used[row]):
-            counts[rows[row, place]] += 1
 
 
 def index_table(layout: Layout, documents: pa.Table) -> pa.Table:
@@ -181,15 +263,15 @@ def index_table(layout: Layout, documents: pa.Table) -> pa.Table:
     return pa.table(columns, schema=INDEX.arrow())
 
 
-def _good(rows: npt.NDArray[Any], used: Ints, plan: Plan) -> Bools:
+def _not_repetitive(rows: npt.NDArray[Any], used: Ints, plan: Plan) -> Bools:
     if plan.repetition is None:
         return np.ones(len(rows), dtype=np.bool_)
-    found: Bools = repetitive(rows, used, plan.repetition.max_period, plan.repetition.min_repeats)
-    return ~found
+    repeats: Bools = repetitive(rows, used, plan.repetition.max_period, plan.repetition.min_repeats)
+    return ~repeats
 
 
-def _kept(layout: Layout, stays: Bools) -> Layout:
-    """The pieces of the sequences that stay, which are numbered anew."""
+def _keep_sequences(layout: Layout, stays: Bools) -> Layout:
+    """The pieces of the sequences that stay, with new sequence numbers."""
     if stays.all():
         return layout
     pieces = stays[layout.sequence]
@@ -204,7 +286,7 @@ def _kept(layout: Layout, stays: Bools) -> Layout:
     )
 
 
-def _account(
+def _account_for_tokens(
     layout: Layout, kept: Layout, documents: Documents, sequence_length: int
 ) -> dict[str, Any]:
     """What became of every document and token of the group."""
@@ -231,8 +313,64 @@ def _languages(layout: Layout, languages: pa.ChunkedArray) -> dict[str, int]:
     names = [*coded.dictionary.to_pylist(), ""]
     codes = numpy_array(coded.indices.fill_null(len(names) - 1))[layout.document]
     tokens = np.bincount(codes, layout.length, minlength=len(names))
-    found: dict[str, int] = {}
+    by_language: dict[str, int] = {}
     for name, many in zip(names, tokens.astype(int).tolist(), strict=True):
         if many:
-            found[name] = found.get(name, 0) + many
-    return found
+            by_language[name] = by_language.get(name, 0) + many
+    return by_language
+
+
+SUMS = ("sequences", "tokens", "documents", "bytes", "repetitive", "cut")
+TABLES = ("languages", "dropped_tokens")
+
+
+def shards_table(
+    plan: Plan, tokenizer_digest: str, split: str, results: Sequence[ShardResult]
+) -> dict[str, Any]:
+    """The content of shards.json; shards in the order of the documents that they hold.
+
+    A source of which no sequence stays is not in it.
+    """
+    sources: dict[str, dict[str, Any]] = {}
+    for group in (result.value for result in results if result.value["split"] == split):
+        source = sources.setdefault(
+            group["source"],
+            {"shards": [], **dict.fromkeys(SUMS, 0), **{name: {} for name in TABLES}},
+        )
+        if group["sequences"]:
+            source["shards"].append({n: group[n] for n in ("file", "sequences", "tokens")})
+        for name in SUMS:
+            source[name] += group[name]
+        for name in TABLES:
+            for part, number in group[name].items():
+                source[name][part] = source[name].get(part, 0) + number
+    return {
+        "dtype": plan.dtype,
+        "sequence_length": plan.sequence_length,
+        "strategy": plan.strategy,
+        "vocabulary_size": plan.vocabulary_size,
+        "padded_vocabulary_size": plan.padded_vocabulary_size,
+        "tokenizer": tokenizer_digest,
+        "begin_id": plan.tokens.begin,
+        "end_id": plan.tokens.end,
+        "padding_id": plan.tokens.padding,
+        "sources": {name: one for name, one in sources.items() if one["sequences"]},
+    }
+
+
+def totals(split: str, results: Sequence[ShardResult]) -> dict[str, int]:
+    """Counters of a split over all its sources: SUMS, and tokens that are in no sequence."""
+    groups = [result.value for result in results if result.value["split"] == split]
+    sums = {name: sum(group[name] for group in groups) for name in SUMS}
+    for reason in ("cropped", "repetitive"):
+        sums[f"{reason}_tokens"] = sum(group["dropped_tokens"][reason] for group in groups)
+    return {f"{split}_{name}": number for name, number in sums.items()}
+
+
+def train_counts(results: Sequence[ShardResult], vocabulary_size: int) -> npt.NDArray[np.int64]:
+    """[vocabulary_size] occurrences of each token in the train split."""
+    counts = np.zeros(vocabulary_size, dtype=np.int64)
+    for result in results:
+        if result.value["split"] == "train":
+            counts += numpy_array(result.read_scratch("counts")["count"].combine_chunks())
+    return counts

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from stages.engine import Context, Inputs, Many, One, Stage, sources_of
+from stages.engine import Context, Inputs, Many, One, Stage, source_names
 from stages.pack.config import PackConfig, PackExecution
 
 
@@ -30,39 +30,40 @@ class Pack(Stage):
     @classmethod
     def sources(cls, config: Any, inputs: Inputs) -> frozenset[str] | None:
         """Those of its documents."""
-        return sources_of(inputs["documents"])
+        return source_names(inputs["documents"])
 
     @classmethod
     def check_plan(cls, config: Any, inputs: Inputs) -> Sequence[str]:
         """A note where fill in the middle can turn no document."""
-        sources, fim = sources_of(inputs["documents"]), config.fim
+        sources, fim = source_names(inputs["documents"]), config.fim
         if fim is None or fim.languages or sources is None:
             return ()
         if any(fnmatchcase(name, pattern) for name in sources for pattern in fim.sources):
             return ()
-        given, known = ", ".join(fim.sources), ", ".join(sorted(sources))
-        return (f"fim.sources ({given}) match no source (known here: {known})",)
+        wanted, known = ", ".join(fim.sources), ", ".join(sorted(sources))
+        return (f"fim.sources ({wanted}) match no source (known here: {known})",)
 
     def run(self, context: Context) -> None:
         """Encode each documents shard, pack groups of them, then write what describes all."""
         from dataclasses import replace
 
-        from stages.pack.documents import document_shards, encode_shard
-        from stages.pack.groups import groups_of
+        from stages.pack.documents import encode_shard
+        from stages.pack.encoder import choose_encoder, document_shards
         from stages.pack.plan import Plan
-        from stages.pack.probe import chosen_encoder
-        from stages.pack.shard import pack_group
-        from stages.pack.summary import shards_table, totals, train_counts
-        from stages.text.token_bytes import token_byte_lengths
+        from stages.pack.shard import make_groups, pack_group, shards_table, totals, train_counts
+        from stages.tokens.vocabulary import count_token_bytes
 
         documents, tokenizer = context.many("documents"), context.one("tokenizer")
-        plan = Plan.of(context.config, tokenizer)
-        token_bytes = token_byte_lengths(plan.tokenizer())
+        plan = Plan.from_tokenizer(context.config, tokenizer)
+        token_bytes = count_token_bytes(plan.tokenizer())
         shards = document_shards(documents)
-        encoder = chosen_encoder(context.execution.encoder, plan, shards, context.log)
+        encoder = choose_encoder(context.execution.encoder, plan, shards, context.log)
         encoded = context.map(encode_shard, shards, plan=replace(plan, encoder=encoder))
         packed = context.map(
-            pack_group, groups_of(encoded, plan.sequence_length), plan=plan, token_bytes=token_bytes
+            pack_group,
+            make_groups(encoded, plan.sequence_length),
+            plan=plan,
+            token_bytes=token_bytes,
         )
         counts = train_counts(packed, plan.vocabulary_size).astype("<i8").tobytes()
         for split in ("train", "held_out"):
@@ -80,7 +81,7 @@ class Pack(Stage):
                 context.log.warning("no document was turned to fill in the middle")
         context.telemetry(encoder=encoder)
         context.conserve(
-            records_in=sum(given.rows for given in documents),
+            records_in=sum(one.rows for one in documents),
             out=sum(result.value["documents"] for result in packed),
             dropped={
                 "empty": sum(result.value["empty"] for result in encoded),

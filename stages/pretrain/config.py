@@ -1,7 +1,14 @@
-"""Settings of pretraining."""
+"""Settings of pretraining. Pydantic only, so that a recipe loads fast.
+
+A batch size is one number, or a schedule such as `0: 256, 1e9: 512`.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from itertools import pairwise
 from typing import Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -9,12 +16,154 @@ from pydantic import Field, field_validator, model_validator
 from artifacts_schema.config import Config
 from artifacts_schema.errors import UsageError
 from stages.model.config import ModelShape, RopeScaling
-from stages.pretrain.batch_sizes import read_sizes, written
-from stages.training.config import AveragesConfig, LearningRate, OptimizerConfig, Precision
-from stages.training.objective_config import ObjectiveConfig
-from stages.training.permanent_config import CheckpointsConfig
-from stages.training.phases import Sizes, check_mixture
-from stages.training.stability_config import StabilityConfig
+from stages.training.config import (
+    AveragesConfig,
+    LearningRate,
+    OptimizerConfig,
+    Precision,
+    StabilityConfig,
+)
+from stages.training.run_plan import check_mixture
+from stages.training.schedule import Sizes
+
+_PAIR = re.compile(r"([^\s:,]+)\s*:\s*([^\s:,]+)")
+_BETWEEN = re.compile(r"[\s,]*")
+
+
+def read_sizes(value: Any) -> int | Sizes:
+    """What `value` means: a number, a text of pairs TOKEN: SEQUENCES, or a mapping of them.
+
+    A schedule begins at token 0, and its tokens rise. ValueError for anything else.
+    """
+    if isinstance(value, str) and ":" in value:
+        pairs = _PAIR.findall(value)
+        if not _BETWEEN.fullmatch(_PAIR.sub("", value)):
+            raise ValueError(f"'{value}' is no schedule like 0: 256, 1e9: 512")
+    elif isinstance(value, Mapping):
+        pairs = list(value.items())
+    else:
+        return _number(value, "sequences", 1)
+    sizes = tuple((_number(a, "tokens", 0), _number(b, "sequences", 1)) for a, b in pairs)
+    if not sizes or sizes[0][0] != 0:
+        raise ValueError("a schedule of batch sizes begins at token 0")
+    for (before, _), (after, _) in pairwise(sizes):
+        if after <= before:
+            raise ValueError(f"the tokens of a schedule rise, but {after:,} follows {before:,}")
+    return sizes[0][1] if len(sizes) == 1 else sizes
+
+
+def format_sizes(sizes: int | Sizes) -> int | str:
+    """The one form in which equal schedules are equal."""
+    if isinstance(sizes, int):
+        return sizes
+    return ", ".join(f"{token}: {size}" for token, size in sizes)
+
+
+def _number(value: Any, what: str, least: int) -> int:
+    """A whole number of tokens or sequences; 1e9 is one, 1.5 is none."""
+    try:
+        number = Decimal(str(value))
+        whole = int(number)
+    except (InvalidOperation, ValueError, OverflowError):
+        raise ValueError(f"'{value}' is no number of {what}") from None
+    if isinstance(value, bool) or whole != number or whole < least:
+        raise ValueError(f"'{value}' is no number of {what} from {least}")
+    return whole
+
+
+ObjectiveName = Literal["causal", "masked", "prefix", "span_corruption"]
+
+_READ_BY = {
+    "corrupted": ("masked", "span_corruption"),
+    "masked": ("masked",),
+    "replaced": ("masked",),
+    "mean_span": ("span_corruption",),
+}
+"""Which objectives read a field."""
+
+
+class ObjectivePart(Config):
+    """One objective, and the share of sequences that it has."""
+
+    name: ObjectiveName = Field(
+        default="causal",
+        description="Predict each next token; masked tokens (BERT); the rest of a document whose "
+        "begin is seen whole (prefix LM); or spans that are cut out (T5).",
+    )
+    share: float = Field(default=1.0, gt=0, le=1, description="Share of sequences.")
+    corrupted: float = Field(
+        default=0.15,
+        gt=0,
+        lt=1,
+        description="masked, span_corruption: share of tokens that are to be predicted.",
+    )
+    masked: float = Field(
+        default=0.8,
+        ge=0,
+        le=1,
+        description="masked: share of those that the mask token stands for.",
+    )
+    replaced: float = Field(
+        default=0.1,
+        ge=0,
+        le=1,
+        description="masked: share of those that a random token stands for; the rest stays.",
+    )
+    mean_span: float = Field(
+        default=3.0, ge=1, description="span_corruption: mean length of a span, in tokens."
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        for field, readers in _READ_BY.items():
+            default = type(self).model_fields[field].default
+            if self.name not in readers and getattr(self, field) != default:
+                raise ValueError(f"{field} is set, but {self.name} does not read it")
+        if self.masked + self.replaced > 1 + 1e-9:
+            raise ValueError(f"masked and replaced sum to {self.masked + self.replaced:g}, above 1")
+        return self
+
+
+class ObjectiveConfig(Config):
+    """What is learnt from each sequence, and what is added to its loss."""
+
+    parts: tuple[ObjectivePart, ...] = Field(
+        default=(ObjectivePart(),),
+        min_length=1,
+        description="Objectives by share of the sequences, such as "
+        "`[{name: causal, share: 0.5}, {name: span_corruption, share: 0.5}]`.",
+    )
+    z_loss: float = Field(
+        default=0.0,
+        ge=0,
+        description="Weight of log² Z, which keeps logits from drifting; PaLM has 1e-4, OLMo 2 "
+        "1e-5.",
+    )
+
+    @model_validator(mode="after")
+    def _shares_sum_to_one(self) -> Self:
+        total = sum(part.share for part in self.parts)
+        if abs(total - 1) > 1e-3:
+            raise ValueError(f"shares of the parts sum to {total:g}, not to 1")
+        return self
+
+
+class CheckpointsConfig(Config):
+    """Which checkpoints a run keeps for good, beside its last one."""
+
+    every: int | None = Field(
+        default=None,
+        ge=1,
+        description="Token positions between permanent checkpoints; by default none for their "
+        "number.",
+    )
+    before_decay: bool = Field(
+        default=True, description="One before each decay of the learning rate: where to go on from."
+    )
+    phase_edges: bool = Field(default=True, description="One at the end of each phase.")
+    optimizer: bool = Field(
+        default=True, description="With the optimizer's state, which a continuation needs."
+    )
 
 
 class PhaseConfig(Config):
@@ -57,7 +206,7 @@ class PhaseConfig(Config):
     @field_validator("sequences_per_batch", mode="before")
     @classmethod
     def _in_one_form(cls, value: Any) -> Any:
-        return written(read_sizes(value))
+        return format_sizes(read_sizes(value))
 
     @field_validator("mixture", "mixture_end")
     @classmethod

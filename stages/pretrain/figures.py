@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.identity import short
-from stages.engine.figures import (
+from stages.engine.page import (
     Axis,
     BarFigure,
     Bars,
@@ -17,15 +17,22 @@ from stages.engine.figures import (
     TableFigure,
     number,
 )
-from stages.pretrain.bits_per_byte import COMPARED, NONE
 
 if TYPE_CHECKING:
     from stages.model.config import ModelConfig
     from stages.training.figures import Floats, TrainingRun
 
 
+COMPARED = 3
+"""Curves that each have their baseline beside them; of more, only that of all sources does."""
+
+
+NONE = "(none)"
+"""The language of documents that declare none."""
+
+
 @dataclass(frozen=True)
-class Mixed:
+class PhaseTokens:
     """Tokens of a phase by source: positions as planned, and tokens as they were read."""
 
     planned: Mapping[str, int]
@@ -40,7 +47,7 @@ class Mixed:
         )
 
 
-def mixtures(run: TrainingRun) -> list[Mixed]:
+def mixtures(run: TrainingRun) -> list[PhaseTokens]:
     """What each phase planned and what it read, skipped updates included, padding not."""
     import numpy as np
 
@@ -49,7 +56,7 @@ def mixtures(run: TrainingRun) -> list[Mixed]:
     phase = run.metric("phase").astype(int)
     read = {name: np.bincount(phase, run.metric(f"tokens/{name}"), len(phases)) for name in sources}
     return [
-        Mixed(
+        PhaseTokens(
             planned={
                 name: one["planned_sequences_by_phase"][index] * planned["sequence_length"]
                 for name, one in sources.items()
@@ -86,17 +93,17 @@ def planned_shares(run: TrainingRun) -> dict[str, Floats]:
     """[training steps] The weight of each source in the middle of each step that was run."""
     import numpy as np
 
-    from stages.pretrain.batch_sizes import read_sizes
-    from stages.training.phases import stretches
+    from stages.pretrain.config import read_sizes
+    from stages.training.schedule import batch_stretches
 
     sources: dict[str, dict[str, Any]] = run.account["sources"]
     available = sum(one["available_sequences"] for one in sources.values())
     by_size = {name: one["available_sequences"] / available for name, one in sources.items()}
     of_step, begun = run.metric("phase").astype(int), 1
-    found = {name: np.full(len(of_step), np.nan) for name in sources}
+    results = {name: np.full(len(of_step), np.nan) for name in sources}
     for index, phase in enumerate(run.account["phases"]):
         rows = np.flatnonzero(of_step == index)
-        parts = stretches(read_sizes(phase["sequences_per_batch"]), phase["sequence_length"])
+        parts = batch_stretches(read_sizes(phase["sequences_per_batch"]), phase["sequence_length"])
         positions = phase["tokens"] // phase["sequence_length"]
         steps = [*(one.steps for one in parts), phase["training_steps"]]
         reached = [*(one.positions for one in parts), positions]
@@ -105,12 +112,12 @@ def planned_shares(run: TrainingRun) -> dict[str, Floats]:
         end = phase["mixture_end"] or begin
         for name in sources:
             first, last = begin.get(name, 0.0), end.get(name, 0.0)
-            found[name][rows] = first + (last - first) * way
+            results[name][rows] = first + (last - first) * way
         begun += phase["training_steps"]
-    return found
+    return results
 
 
-def mixture_bars(mixed: list[Mixed]) -> BarFigure:
+def mixture_bars(mixed: list[PhaseTokens]) -> BarFigure:
     """Shares of the sources, phase by phase, planned and realised."""
     names = sorted({name for one in mixed for name in one.planned})
     labels = [
@@ -133,7 +140,7 @@ def mixture_bars(mixed: list[Mixed]) -> BarFigure:
     )
 
 
-def mixture_table(mixed: list[Mixed]) -> TableFigure:
+def mixture_table(mixed: list[PhaseTokens]) -> TableFigure:
     """The numbers behind the shares."""
     rows: list[tuple[Cell, ...]] = []
     for index, one in enumerate(mixed):
@@ -154,7 +161,7 @@ def mixture_table(mixed: list[Mixed]) -> TableFigure:
 
 def token_accounts(run: TrainingRun) -> list[Figure]:
     """What there was, what was planned and read of it and how often, what is left."""
-    found: list[Figure] = [
+    results: list[Figure] = [
         _account(
             "Token account by source",
             "source",
@@ -166,8 +173,8 @@ def token_accounts(run: TrainingRun) -> list[Figure]:
     languages = {name or NONE: one for name, one in run.account["languages"].items()}
     if languages:
         note = f"By language it is {run.account['languages_are']}."
-        found.append(_account("Token account by language", "language", languages, note))
-    return found
+        results.append(_account("Token account by language", "language", languages, note))
+    return results
 
 
 def epoch_bars(run: TrainingRun) -> list[Figure]:
@@ -214,7 +221,7 @@ def _account(
     return TableFigure(title, columns, tuple(rows), note)
 
 
-def kept_checkpoints(run: TrainingRun) -> list[Figure]:
+def permanent_checkpoints_table(run: TrainingRun) -> list[Figure]:
     """Those that the run committed on its way."""
     kept = run.artifact.manifest.interims
     if not kept:
@@ -260,7 +267,7 @@ def phases_table(run: TrainingRun) -> TableFigure:
 def model_facts(run: TrainingRun) -> TableFigure:
     """The decoder's shape and size, and the arithmetic that went into it."""
     from stages.model.config import ModelConfig
-    from stages.model.count import count_parameters, training_flops_per_token
+    from stages.model.size import count_parameters, training_flops_per_token
 
     checkpoint = run.artifact.output("checkpoint")
     model = ModelConfig.parse(checkpoint.read_json("model.json"), where="model.json")

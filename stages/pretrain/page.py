@@ -1,10 +1,159 @@
-"""What a pretraining run contributes to a report."""
+"""What a pretraining run contributes to a report.
+
+Bits per byte, held out and of training: by source, and by language where that says more.
+"""
 
 from __future__ import annotations
 
-from stages.engine.figures import Figure
-from stages.engine.page import Artifact
-from stages.pretrain.bits_per_byte import held_out_tables
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from stages.engine.page import (
+    Artifact,
+    Axis,
+    Column,
+    CurveFigure,
+    Figure,
+    Series,
+    TableFigure,
+    number,
+)
+from stages.pretrain.figures import COMPARED, NONE
+
+if TYPE_CHECKING:
+    from stages.training.figures import TrainingRun
+
+
+def held_out_tables(artifact: Artifact, title: str) -> list[TableFigure]:
+    """Bits per byte by source, and by language: of the unigram model, at first, and at last."""
+    run = artifact.output("training_run")
+    account: dict[str, Any] = run.read_json("run.json")
+    rows = run.read_table("held_out.parquet").sort_by("training_step").to_pylist()
+    rows = [row for row in rows if row["bits_per_byte"] is not None]
+    languages = [row for row in rows if row["language"] is not None]
+    sources = [row for row in rows if row["language"] is None]
+    by_source = _held_out_table(title, "source", sources, account["unigram_bits_per_byte"])
+    by_language = _held_out_table(
+        f"{title}, by language",
+        "language",
+        languages,
+        account["unigram_bits_per_byte_by_language"],
+    )
+    if by_source.rows:
+        by_source = replace(by_source, note=measured_on(artifact, account))
+    known = {row[1:] for row in by_source.rows}
+    adds = any(row[1:] not in known for row in by_language.rows)
+    return [by_source, by_language] if adds else [by_source]
+
+
+def measured_on(artifact: Artifact, account: Mapping[str, Any]) -> str:
+    """Which held-out sequences a training run measures, and why an evaluation differs.
+
+    On the same sequences both give the same number; bfloat16 moves it in the fourth decimal.
+    """
+    precision = {"bf16": "bfloat16", "fp16": "float16"}.get(
+        artifact.manifest.layout.get("precision", ""), "float32"
+    )
+    return (
+        f"Measured during training on {account['held_out_sequences']:,} held-out sequences "
+        "(`max_held_out_sequences`), spread over the sources by their size, in "
+        f"{precision}; `all` is over these. `evaluate` measures other sequences of each source, up "
+        "to its own limit, in float32, so its numbers differ."
+    )
+
+
+def _held_out_table(
+    title: str, by: str, rows: Sequence[Mapping[str, Any]], baseline: Mapping[str, float]
+) -> TableFigure:
+    measured: dict[str, list[float]] = {}
+    for row in rows:
+        measured.setdefault(row[by], []).append(row["bits_per_byte"])
+    return TableFigure(
+        title,
+        (
+            Column(by),
+            number("unigram", ".3f"),
+            number("first", ".3f"),
+            number("last", ".3f"),
+            number("below unigram", ".1%"),
+        ),
+        tuple(
+            (
+                name or NONE,
+                baseline[name],
+                values[0],
+                values[-1],
+                1 - values[-1] / baseline[name],
+            )
+            for name, values in sorted(measured.items())
+            if name in baseline
+        ),
+    )
+
+
+def held_out_curves(run: TrainingRun) -> list[Figure]:
+    """Held-out bits per byte over tokens by source, and by language, beside the unigram model's."""
+    account = run.account
+    title = "Held-out bits per byte during training, by source"
+    baseline = account["unigram_bits_per_byte"]
+    sources = run.held_out("bits_per_byte")
+    results = _held_out_curves(run, title, sources, baseline)
+    languages = run.held_out_by_language("bits_per_byte")
+    known = {series.y for series in sources.values()}
+    if any(series.y not in known for series in languages.values()):
+        title = "Held-out bits per byte during training, by language"
+        baseline = account["unigram_bits_per_byte_by_language"]
+        results += _held_out_curves(run, title, languages, baseline)
+    return results
+
+
+def _held_out_curves(
+    run: TrainingRun, title: str, measured: Mapping[str, Series], baseline: Mapping[str, float]
+) -> list[Figure]:
+    if not measured:
+        return []
+    ends = (0.0, float(run.x[-1]))
+    all_of_them = ("all",) if "all" in measured else ()
+    compared = measured if len(measured) <= COMPARED else all_of_them
+    levels = [
+        Series(f"{name or NONE}: unigram", ends, (baseline[name], baseline[name]))
+        for name in compared
+        if name in baseline
+    ]
+    return [
+        CurveFigure(
+            title,
+            run.axis,
+            Axis("bits per byte", format=".3f"),
+            (*measured.values(), *levels),
+            run.marks,
+            "Lower is better. `unigram` is a model that knows the frequency of each token alone. "
+            + measured_on(run.artifact, run.account),
+        )
+    ]
+
+
+def training_bits(run: TrainingRun) -> list[Figure]:
+    """Bits per byte of what was read, by source and by language, from the training's own losses."""
+    from stages.training.figures import smoothed
+
+    results: list[Figure] = []
+    known: set[bytes] = set()
+    for title, prefix in (
+        ("Training bits per byte by source", "bits_per_byte/"),
+        ("Training bits per byte by language", "language_bits_per_byte/"),
+    ):
+        values = {name or NONE: run.metric(prefix + name) for name in run.named(prefix)}
+        new = {one.tobytes() for one in values.values()} - known
+        if len(values) > 1 and new:
+            axis = Axis("bits per byte", format=".3f")
+            note = f"Mean over the {run.window:,} training steps around each point."
+            curves = {name: smoothed(one, run.window) for name, one in values.items()}
+            results += run.curve(title, axis, curves, note=note)
+        known |= new
+    return results
+
 
 FIRST_AND_LAST = "Held-out bits per byte during training, first and last"
 
@@ -21,14 +170,13 @@ def summary(artifact: Artifact) -> list[Figure]:
 
 def page(artifact: Artifact) -> list[Figure]:
     """Run and model, curves over tokens, mixture and token account, planned beside realised."""
-    from stages.pretrain import bits_per_byte as bits
     from stages.pretrain import figures as own
     from stages.training import figures as shared
-    from stages.training.telemetry.figures import telemetry_figures
+    from stages.training.telemetry_figures import telemetry_figures
 
     run = shared.TrainingRun(artifact, "tokens")
     mixed = own.mixtures(run)
-    held_out = bits.held_out_curves(run)
+    held_out = held_out_curves(run)
     loss_note = (
         "Mean cross-entropy of a step's targets; held-out loss is over all held-out sources, "
         "whose shares are not those of the mixture."
@@ -41,12 +189,12 @@ def page(artifact: Artifact) -> list[Figure]:
         *(held_out_tables(artifact, FIRST_AND_LAST) if held_out else []),
         *shared.loss(run, "Training loss, nats", loss_note),
         *shared.loss_by_source(run),
-        *bits.training_bits(run),
+        *training_bits(run),
         *shared.learning_rate(run),
         *shared.gradient_norm(run),
         *shared.throughput(run),
         *telemetry_figures(run),
-        *own.kept_checkpoints(run),
+        *own.permanent_checkpoints_table(run),
         own.mixture_bars(mixed),
         *own.mixture_curves(run),
         own.mixture_table(mixed),

@@ -1,32 +1,151 @@
-"""What is wrong with a pretraining step by its config and what it will read: told in the plan.
+"""What follows from a config and what it will read, before any data exists. No numpy, no torch.
 
-The run checks the same of the real inputs (start.py, plan.py); here the data may not exist yet, so
-sources are known by name and sequences by length alone.
+Errors of a pretraining step are reported in the plan. The run checks the same of the real inputs
+(run_setup.py, plan.py); here the data may not exist yet, so sources are known by name and sequences
+by length alone.
+
+Milestones are where a run commits permanent checkpoints, and their names: `1.6M`, `2.0B`. Both
+follow from the plan alone, so that a recipe can name a checkpoint that does not exist yet. Tokens
+are positions of the sample clock, padding included: known before the first step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from artifacts_schema.config import did_you_mean
 from artifacts_schema.errors import InputError, UsageError
-from stages.engine.upstream import Inputs, Upstream, all_problems
-from stages.pretrain.architecture import check_architecture, check_length
-from stages.training.account import caps_of
-from stages.training.milestones import milestones
-from stages.training.phases import Timeline, check_phase, stream_of
-from stages.training.planned_inputs import (
+from stages.engine import Milestone
+from stages.engine.protocol import Inputs, Upstream, check_all
+from stages.model.config import ModelConfig, ModelShape
+from stages.training.run_plan import (
     changes_rope,
+    check_phase,
     check_tokenizers,
     model_shape,
+    phases_of_run,
     raised_context,
     sequence_lengths,
+    skipped_steps,
 )
-from stages.training.run_plan import phases_of_run, skipped_steps
-from stages.training.schedule import schedule
+from stages.training.schedule import Timeline, schedule, stream_name
 
 if TYPE_CHECKING:
-    from stages.pretrain.config import PretrainConfig
+    from stages.pretrain.config import CheckpointsConfig, PretrainConfig
+    from stages.training.schedule import Schedule
+
+
+def check_architecture(
+    own: ModelConfig, wanted: ModelShape, but: frozenset[str] = frozenset()
+) -> None:
+    """Raise UsageError if the config asks for another architecture than the checkpoint's `own`.
+
+    `but` are fields that are not compared.
+    """
+    different = [name for name in own.unlike(wanted) if name not in but]
+    if different:
+        name = different[0]
+        raise UsageError(
+            f"{name} is {getattr(wanted, name)}, that of the input checkpoint {getattr(own, name)}",
+            where=f"model.{name}",
+            hint="leave model out: the checkpoint decides it",
+        )
+
+
+def check_length(longest: int, context: int) -> None:
+    """Raise UsageError if sequences of `longest` tokens are beyond the model's context."""
+    if longest > context:
+        raise UsageError(
+            f"sequences of {longest} tokens, model context {context}",
+            where="model.context",
+            hint="raise model.context, or pack shorter sequences",
+        )
+
+
+def epoch_caps(
+    sources: Sequence[str], most: float | None, by_source: Mapping[str, float]
+) -> dict[str, float]:
+    """The most epochs of each source that has a limit; `by_source` wins over `most`.
+
+    UsageError for a source that is none of `sources`.
+    """
+    for name in by_source:
+        if name not in sources:
+            near = did_you_mean(name, sources)
+            raise UsageError(f"no source '{name}' in the token shards{near}", where="epochs")
+    limits = {} if most is None else dict.fromkeys(sources, most)
+    return {**limits, **by_source}
+
+
+MOST = 1000
+"""Permanent checkpoints of one run; more are a slip of the number of tokens between them."""
+
+_UNITS = ((10**12, "T"), (10**9, "B"), (10**6, "M"), (10**3, "K"), (1, ""))
+
+
+def milestones(
+    timeline: Timeline, schedule: Schedule, settings: CheckpointsConfig
+) -> tuple[Milestone, ...]:
+    """The permanent checkpoints of a run in order, its end last; `at` is the training step.
+
+    UsageError for more than `MOST`.
+    """
+    wanted = {*_steps(timeline, schedule, settings), timeline.steps}
+    steps = sorted(step for step in wanted if 1 <= step <= timeline.steps)
+    labels = token_labels([timeline.tokens_until(step) for step in steps])
+    return tuple(Milestone(step, label) for step, label in zip(steps, labels, strict=True))
+
+
+def _steps(timeline: Timeline, schedule: Schedule, settings: CheckpointsConfig) -> Iterator[int]:
+    if settings.phase_edges:
+        yield from (first - 1 for first in timeline.first_steps[1:])
+    if settings.before_decay:
+        yield from decay_starts(schedule)
+    if settings.every is not None:
+        if timeline.tokens // settings.every > MOST:
+            raise UsageError(
+                f"{timeline.tokens // settings.every:,} permanent checkpoints, one every "
+                f"{settings.every:,} of {timeline.tokens:,} tokens",
+                where="checkpoints.every",
+                hint=f"at most {MOST:,}: raise it",
+            )
+        for tokens in range(settings.every, timeline.tokens, settings.every):
+            yield timeline.step_of_token(tokens - 1)
+
+
+def decay_starts(schedule: Schedule) -> Iterator[int]:
+    """Training steps behind which a decay begins; 0 for one that begins the run."""
+    before = 0
+    for segment in schedule.segments:
+        if segment.decay_steps:
+            yield before + segment.steps - segment.decay_steps
+        before += segment.steps
+
+
+def token_labels(tokens: Sequence[int]) -> list[str]:
+    """Short names of ascending numbers, of two digits or as many as tell all of them apart.
+
+    1,597,440 is `1.6M`; beside 1,600,000 it is `1.597M`.
+    """
+    for digits in range(2, 20):
+        results = [_label(number, digits) for number in tokens]
+        if len(set(results)) == len(set(tokens)):
+            return results
+    raise AssertionError("whole numbers are told apart by their digits")
+
+
+def _label(number: int, digits: int) -> str:
+    """A number to so many significant digits (more where it is whole), with K, M, B or T."""
+    for index, (unit, letter) in enumerate(_UNITS):
+        if number >= unit or unit == 1:
+            whole = len(str(number // unit))
+            text = f"{number / unit:.{max(0, digits - whole)}f}"
+            if float(text) >= 1000 and index:  # 999,960 to two digits is a million.
+                return _label(_UNITS[index - 1][0], digits)
+            return text + letter
+    raise AssertionError
+
 
 FILL_INS = frozenset(("rope_base", "rope_scaling"))
 
@@ -35,7 +154,7 @@ def check_plan(config: PretrainConfig, inputs: Inputs) -> None:
     """Raise UsageError with all that is wrong."""
     start = next(iter(inputs.get("checkpoint", ())), None)
     train, held_out = inputs.get("train", ()), inputs.get("held_out", ())
-    all_problems(
+    check_all(
         lambda: _check_start(config, start),
         lambda: _check_phases(config, train, start),
         lambda: _check_model(config, start),
@@ -82,15 +201,15 @@ def _check_phases(
     for one, length in zip(train, lengths, strict=True):
         # Where sources are not known, all that are named may be there.
         for source in named if one.sources is None else one.sources:
-            of_stream[stream_of(source, length, several)] = length
+            of_stream[stream_name(source, length, several)] = length
         if one.sources is None and not named:
-            of_stream[stream_of("", length, several)] = length
+            of_stream[stream_name("", length, several)] = length
     sources = dict.fromkeys(of_stream, 1)
     phases = phases_of_run(config, sources, of_stream)
     for index, phase in enumerate(phases):
         check_phase(phase, sources, where=f"phases.{index}")
     if all(one.sources is not None for one in train):
-        caps_of(list(sources), config.max_epochs, config.epochs)
+        epoch_caps(list(sources), config.max_epochs, config.epochs)
     timeline = Timeline(phases)
     skipped_steps(config, timeline)
     config.averages.first_snapshot(timeline.steps)
@@ -142,9 +261,9 @@ def _check_reserved_tokens(
         return
     if all(part.name == "causal" for part in config.objective.parts):
         return
-    from stages.training.objectives import check_reserved
+    from stages.pretrain.objectives import check_reserved
 
-    # The first of them is the mask token (`ReservedTokens.of`), the others are sentinels.
+    # The first is the mask token (`ReservedTokens.from_tokenizer`), the others are sentinels.
     has_mask, sentinels = reserved[0] > 0, max(0, reserved[0] - 1)
     check_reserved(config.objective, max(lengths), has_mask=has_mask, sentinels=sentinels)
 
@@ -157,7 +276,7 @@ def _check_groups(config: PretrainConfig, start: Upstream | None) -> None:
     import torch  # Only a config with groups pays for it.
 
     from stages.model.decoder import Decoder
-    from stages.training.parameter_groups import treatments
+    from stages.training.optimizer import treatments
 
     with torch.device("meta"):
         treatments(Decoder(shape.with_vocabulary(64)), config.optimizer)

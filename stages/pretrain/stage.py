@@ -45,48 +45,48 @@ class Pretrain(Stage):
         return planned_checkpoints(config, inputs)
 
     def run(self, context: Context) -> None:
-        from stages.pretrain.account import run_account
-        from stages.pretrain.checkpoints import permanent_checkpoints, state_of
-        from stages.pretrain.preflight.preflight import look_before
-        from stages.pretrain.prepared import Prepared
-        from stages.pretrain.start import origin_of
-        from stages.text.chat_template import (
+        from stages.pretrain.checkpoints import checkpoint_state, permanent_checkpoints
+        from stages.pretrain.plan import run_account
+        from stages.pretrain.preflight import start_preflight
+        from stages.pretrain.run_setup import RunSetup, resume_state_from
+        from stages.tokens.chat_template import (
             TokenizerWithTemplate,
-            carried_record,
-            carried_template,
+            read_template,
+            read_template_record,
         )
-        from stages.training.fit import fit, write_checkpoint, write_run
+        from stages.training.fit import TrainingSettings, fit, write_checkpoint, write_run
         from stages.training.runtime import runtime
 
         config = context.config
-        ready = Prepared.of(config, {role: context.many(role) for role in self.inputs})
-        plan, start = ready.plan, ready.start
+        setup = RunSetup.from_inputs(config, {role: context.many(role) for role in self.inputs})
+        plan, start = setup.plan, setup.start
         # The tokenizer's own template is that of the model it was published with, not of this one.
-        template = carried_template(start) if start is not None else None
-        tokenizer = TokenizerWithTemplate(ready.tokenizer, template)
-        state_at = state_of(plan, carried_record(start) if start is not None else None)
+        template = read_template(start) if start is not None else None
+        tokenizer = TokenizerWithTemplate(setup.tokenizer, template)
+        state_at = checkpoint_state(
+            plan, read_template_record(start) if start is not None else None
+        )
         for line in plan.account.lines():
             context.log.info("%s", line)
 
         with runtime(context.execution, config.precision, config.seed) as how:
-            look = look_before(context, ready, how)
-            fitted = fit(
+            preflight = start_preflight(context, setup, how)
+            run = fit(
                 context,
-                model=ready.model,
-                task=ready.task(how),
-                schedule=plan.schedule,
-                settings=config.optimizer,
-                runtime=how,
-                held_out_every=config.held_out_every,
-                averages=config.averages,
-                stability=config.stability,
-                origin=origin_of(config, ready.start, ready.begin),
-                permanent=permanent_checkpoints(context, plan, ready.model, tokenizer, state_at),
-                listeners=look,
-                lengths=[phase.sequence_length for phase in plan.clock.phases],
-                prefixes=ready.prefixes,
+                setup.model,
+                setup.task(how),
+                TrainingSettings(
+                    plan.schedule,
+                    config.optimizer,
+                    config.held_out_every,
+                    config.averages,
+                    config.stability,
+                ),
+                start=resume_state_from(config, start, setup.begin),
+                permanent=permanent_checkpoints(context, plan, setup.model, tokenizer, state_at),
+                callbacks=preflight,
             )
         # A run that was resumed at its very end has trained no step.
-        ready.rope.at(fitted.model, fitted.progress.training_step)
-        write_checkpoint(context, fitted, tokenizer, keep_optimizer=True, state_at=state_at)
-        write_run(context, fitted, run_account(config, plan, ready.shards, ready.held_out, fitted))
+        setup.rope.at(run.model, run.progress.training_step)
+        write_checkpoint(context, run, tokenizer, keep_optimizer=True, state_at=state_at)
+        write_run(context, run, run_account(config, plan, setup.shards, setup.held_out, run))

@@ -1,30 +1,173 @@
-"""Pretraining as a task of the training loop."""
+"""Pretraining as a task of the training loop: its batches, losses, held-out set, rotary positions.
+
+Held-out sequences are spread over all sources, with a unigram baseline on them. A longer context
+comes with another rotary base, or with a scaling, by phase.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from artifacts_schema.errors import InputError
 from artifacts_schema.kinds import Column
-from stages.pretrain.held_out import HeldOutSet
-from stages.pretrain.rope import RopeByPhase
-from stages.training.by_source import BySource, HeldOutSums
-from stages.training.clock import SampleClock
-from stages.training.data import TokenShards, clock_batch
-from stages.training.groups import Groups
+from stages.engine import Input
+from stages.model.config import RopeScaling
+from stages.model.decoder import Decoder
+from stages.pretrain.config import ObjectiveConfig, PhaseConfig
+from stages.pretrain.objectives import Objective
+from stages.scoring.likelihood import unigram_nll
+from stages.training.diagnosis import documents_of_step
 from stages.training.monitor import HeldOut
-from stages.training.objective_config import ObjectiveConfig
-from stages.training.objectives import Objective
-from stages.training.pieces import IGNORED
-from stages.training.rows import Rows
+from stages.training.rows import Groups, HeldOutSums, Rows, SourceMetrics
 from stages.training.runtime import Runtime
-from stages.training.suspects import Suspect, documents_of_step
-from stages.training.task import Share, Task
+from stages.training.sample_clock import SampleClock, clock_batch
+from stages.training.schedule import Timeline
+from stages.training.task import MicroBatch, Suspect, Task
+from stages.training.token_shards import IGNORED, TokenShards
+
+
+@dataclass(frozen=True)
+class HeldOutSet:
+    """Some sequences of held-out shards: source and number of each; empty without shards."""
+
+    shards: TokenShards | None
+    sources_B: NDArray[np.int64]
+    sequences_B: NDArray[np.int64]
+
+    @classmethod
+    def from_inputs(cls, inputs: Sequence[Input], most: int) -> HeldOutSet:
+        """At most `most` sequences, each source by its size (at least one), evenly spaced in it.
+
+        `most` is exceeded where there are more sources than that. InputError where sequences have
+        several lengths: their losses would not be of one kind.
+        """
+        if not inputs:
+            empty = np.zeros(0, dtype=np.int64)
+            return cls(None, empty, empty)
+        shards = TokenShards(inputs)
+        lengths = sorted(set(shards.lengths.values()))
+        if len(lengths) > 1:
+            raise InputError(
+                f"held-out sequences have {', '.join(map(str, lengths))} tokens",
+                where="held_out",
+                hint="give those of one length, as the last phase has",
+            )
+        sizes = [shards.sequences[source] for source in shards.sources]
+        chosen = [
+            spread(size, quota) for size, quota in zip(sizes, quotas(sizes, most), strict=True)
+        ]
+        return cls(
+            shards,
+            np.repeat(np.arange(len(sizes), dtype=np.int64), [len(one) for one in chosen]),
+            np.concatenate([np.zeros(0, dtype=np.int64), *chosen]),
+        )
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Names of the sources; `sources_B` are positions in it."""
+        return self.shards.sources if self.shards else ()
+
+    def token_bytes(self) -> NDArray[np.int64] | None:
+        """UTF-8 bytes of each token, 0 for special ones."""
+        return self.shards.token_bytes() if self.shards else None
+
+    @cached_property
+    def groups(self) -> Groups:
+        """What is measured apart: sources, and languages in them."""
+        return Groups.from_tokens(self.sources, self.shards.languages if self.shards else {})
+
+    def batches(self, rows: int) -> Iterator[Rows]:
+        """The sequences in order, at most `rows` at a time."""
+        if self.shards is None:
+            return
+        for start in range(0, len(self.sources_B), rows):
+            part = slice(start, start + rows)
+            batch = self.shards.batch(self.sources_B[part], self.sequences_B[part])
+            yield Rows(batch.tokens_BL, batch.targets_BL, batch.documents_BL)
+
+    def groups_of(self, first: int, rows: Rows) -> NDArray[np.int64]:
+        """[B, L] or [B, 1] The group of each token of the sequences from `first` on.
+
+        `rows` are these sequences, as the data has them or as an objective shows them.
+        """
+        assert self.shards is not None, "without shards there are no sequences"
+        part = slice(first, first + len(rows))
+        return self.groups.numbers(
+            self.shards, self.sources_B[part], self.sequences_B[part], rows.documents_BL
+        )
+
+    def unigram(self, counts: NDArray[np.int64]) -> dict[str, dict[str, float]]:
+        """Bits per byte of the token-unigram model with these counts: by source and by language.
+
+        `unigram_bits_per_byte` of `all` and of each source, `unigram_bits_per_byte_by_language` of
+        each language, where there are several. Add-one smoothed, p(token) = (count + 1) / (total +
+        vocabulary); over the same targets as the model's bits per byte, those that are text.
+        """
+        nll = torch.from_numpy(unigram_nll(counts))
+        total, first = HeldOutSums(self.groups, self.token_bytes()), 0
+        for rows in self.batches(64):
+            total.add(nll[np.maximum(rows.targets_BL, 0)], rows, self.groups_of(first, rows))
+            first += len(rows)
+        by_source: dict[str, float] = {}
+        by_language: dict[str, float] = {}
+        for one in total.measured():
+            if one.bits_per_byte is not None and one.language is None:
+                by_source[one.source] = one.bits_per_byte
+            elif one.bits_per_byte is not None and one.language is not None:
+                by_language[one.language] = one.bits_per_byte
+        return {
+            "unigram_bits_per_byte": by_source,
+            "unigram_bits_per_byte_by_language": by_language,
+        }
+
+
+def quotas(sizes: Sequence[int], most: int) -> list[int]:
+    """How many of each to take: all if they are few, else about in proportion, one at the least."""
+    total = sum(sizes)
+    if total <= most:
+        return list(sizes)
+    return [min(size, max(1, size * most // total)) for size in sizes]
+
+
+def spread(size: int, count: int) -> NDArray[np.int64]:
+    """`count` indexes below `size`, evenly spaced."""
+    return np.arange(count, dtype=np.int64) * size // max(count, 1)
+
+
+class RopeByPhase:
+    """The base and scaling of each phase, as a function of the training step alone.
+
+    What a phase does not say is that of the phase before, of the first one the model's own.
+    """
+
+    def __init__(self, model: Decoder, phases: Sequence[PhaseConfig], timeline: Timeline) -> None:
+        self._timeline = timeline
+        base, scaling = model.config.rope_base, model.config.rope_scaling
+        self.by_phase: list[tuple[float, RopeScaling | None]] = []
+        for phase in phases:
+            base = phase.rope_base or base
+            scaling = phase.rope_scaling or scaling
+            self.by_phase.append((base, scaling))
+
+    def at(self, model: Any, training_step: int) -> None:
+        """Give `model` the rotary positions of a training step (from 1), if it has others.
+
+        Before the first step the model has its own.
+        """
+        if training_step < 1:
+            return
+        base, scaling = self.by_phase[self._timeline.phase_of(training_step)]
+        if (model.config.rope_base, model.config.rope_scaling) != (base, scaling):
+            model.set_rope(base, scaling)
+
 
 _Z_LOSS = Column("z_loss", "float64", "Mean of the weighted log² Z, which `loss` does not hold.")
 
@@ -62,8 +205,10 @@ class PretrainTask(Task):
         self.runtime, self.rope = runtime, rope
         self.objective = objective or Objective(ObjectiveConfig())
         self.z_loss = self.objective.config.z_loss
-        self.groups = Groups.of(shards.sources, shards.languages)
-        self.by_source = BySource(self.groups, shards.token_bytes())
+        self.prefixes = not self.objective.is_causal
+        self.lengths = [phase.sequence_length for phase in clock.phases]
+        self.groups = Groups.from_tokens(shards.sources, shards.languages)
+        self.by_source = SourceMetrics(self.groups, shards.token_bytes())
         self.columns = (*self.by_source.columns(), *([_Z_LOSS] if self.z_loss else []))
 
     def batch(self, training_step: int) -> Sequences | None:
@@ -72,13 +217,13 @@ class PretrainTask(Task):
             return None
         batch = clock_batch(self.shards, self.clock, training_step)
         packed = Rows(batch.tokens_BL, batch.targets_BL, batch.documents_BL)
-        rows = self.objective.rows(packed, training_step)
+        rows = self.objective.rows(packed, training_step) if self.prefixes else packed
         groups_BL = self.groups.numbers(
             self.shards, batch.sources_B, batch.sequences_B, rows.documents_BL
         )
         return Sequences(training_step, rows, groups_BL)
 
-    def shares(self, model: nn.Module, batch: Sequences) -> Iterator[Share]:
+    def micro_batches(self, model: nn.Module, batch: Sequences) -> Iterator[MicroBatch]:
         """The step's sequences in micro-batches; the loss is a mean over all their targets."""
         if self.rope is not None:
             self.rope.at(model, batch.training_step)
@@ -88,7 +233,7 @@ class PretrainTask(Task):
             sums = self.by_source.sums(trained.losses_BL, part, groups_BL)
             if self.z_loss:
                 sums |= {"loss": trained.cross_entropy, "z_loss": trained.z_loss}
-            yield Share(trained.loss, part.tokens, sums)
+            yield MicroBatch(trained.loss, part.tokens, sums)
 
     def measures(self, sums: Mapping[str, list[float]]) -> dict[str, Any]:
         """Loss, bits per byte, targets and tokens by source and language; the z-loss."""
@@ -106,14 +251,14 @@ class PretrainTask(Task):
             first += len(rows)
         return total.measured()
 
-    def row_losses(self, model: nn.Module, batch: Sequences) -> Sequence[float]:
+    def sequence_losses(self, model: nn.Module, batch: Sequences) -> Sequence[float]:
         """Mean loss of each sequence of a step."""
-        found: list[float] = []
+        results: list[float] = []
         for part, _ in batch.split(self.runtime.micro_batch):
             sums_B = self.runtime.losses(model, part).double().sum(1).cpu().numpy()
             targets_B = (part.targets_BL != IGNORED).sum(1)
-            found += (sums_B / np.maximum(targets_B, 1)).tolist()
-        return found
+            results += (sums_B / np.maximum(targets_B, 1)).tolist()
+        return results
 
     def documents(self, training_step: int, rows: Sequence[int] = ()) -> Sequence[Suspect]:
         """The documents that a training step reads, or these rows of it."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from pydantic import Field, model_validator
 
 from artifacts_schema.config import Config, Execution
+from stages.language_model.config import NgramConfig
+
+if TYPE_CHECKING:
+    pass
 
 
 class ClassifierConfig(Config):
@@ -80,4 +84,33 @@ class QualityModelsExecution(Execution):
         default="2GB",
         pattern=r"^\d+(\.\d+)?\s*[KMGT]i?B$",
         description="What DuckDB may hold of the n-grams; more is spilt to the work folder.",
+    )
+
+
+class QualityModelsConfig(Config):
+    """Which models are made, and of how much text."""
+
+    language: str = Field(
+        default="en",
+        pattern=r"^[a-z]{2,3}$",
+        description="Language of the models; documents that declare another one are left out.",
+    )
+    documents: int = Field(
+        default=200_000, ge=1, description="Documents of each role, about; drawn by a stable hash."
+    )
+    held_share: float = Field(
+        default=0.1,
+        gt=0,
+        lt=1,
+        description="Share of them that no model learns from, to judge the models by.",
+    )
+    seed: int = Field(default=1, ge=0, lt=2**31, description="Seed of the draw.")
+    ngram: NgramConfig | None = Field(
+        default=NgramConfig(), description="The n-gram model of the reference; null for none."
+    )
+    cutoffs: CutoffsConfig | None = Field(
+        default=CutoffsConfig(), description="Cut-offs of its perplexity; null for none."
+    )
+    classifier: ClassifierConfig | None = Field(
+        default=ClassifierConfig(), description="The classifier; null for none."
     )

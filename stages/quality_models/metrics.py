@@ -1,4 +1,4 @@
-"""How well scores tell two classes apart: intervals, curves, calibration.
+"""How well scores separate two classes: intervals, curves, calibration.
 
 `positive` and `negative` are the scores of held documents of the reference and of the contrast.
 """
@@ -32,7 +32,7 @@ class Curve:
     """Negatives at or above it."""
 
     @classmethod
-    def of(cls, positive: Floats, negative: Floats) -> Curve:
+    def from_scores(cls, positive: Floats, negative: Floats) -> Curve:
         """One point for each different score."""
         values, inverse = np.unique(np.concatenate([positive, negative]), return_inverse=True)
         split = len(positive)
@@ -97,29 +97,29 @@ def score_card(positive: Floats, negative: Floats, threshold: float, seed: int) 
             "reference": _quantiles(positive),
             "contrast": _quantiles(negative),
         },
-        "curve": Curve.of(positive, negative).plain(),
+        "curve": Curve.from_scores(positive, negative).plain(),
         "histogram": histogram(positive, negative),
     }
 
 
-def share(count: int, of: int) -> dict[str, float | int] | None:
+def share(count: int, total: int) -> dict[str, float | int] | None:
     """A share with its Wilson interval; None of nothing."""
-    if not of:
+    if not total:
         return None
-    low, high = wilson(count, of)
+    low, high = wilson(count, total)
     return {
-        "value": round(count / of, 6),
+        "value": round(count / total, 6),
         "low": round(low, 6),
         "high": round(high, 6),
-        "count": of,
+        "count": total,
     }
 
 
 def f1_interval(hit: int, alarm: int, positives: int, negatives: int, seed: int) -> dict[str, Any]:
-    """F1 with a bootstrap interval: documents of each class drawn anew, 2,000 times.
+    """F1 with a bootstrap interval: documents of each class resampled 2,000 times.
 
     Which documents are drawn matters only by how many of them are at or above the cut-off, so the
-    two binomial counts are drawn in their stead.
+    two binomial counts are drawn instead.
     """
     random = np.random.Generator(np.random.PCG64(seed))
     hits = random.binomial(positives, hit / positives, 2000)
@@ -191,8 +191,8 @@ def histogram(positive: Floats, negative: Floats, bins: int = 20) -> dict[str, l
 
 
 def _quantiles(scores: Floats) -> dict[str, float]:
-    found = np.quantile(scores, QUANTILES)
-    return {f"{share:g}": round(float(v), 6) for share, v in zip(QUANTILES, found, strict=True)}
+    values = np.quantile(scores, QUANTILES)
+    return {f"{share:g}": round(float(v), 6) for share, v in zip(QUANTILES, values, strict=True)}
 
 
 def _mid_ranks(values: Floats) -> Floats:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from stages.engine.figures import (
+from stages.engine.page import (
+    Artifact,
     Axis,
     Bars,
     Column,
@@ -18,7 +19,6 @@ from stages.engine.figures import (
     TableFigure,
     number,
 )
-from stages.engine.page import Artifact
 
 SHARE = Axis("share", format=".3f")
 INTERVAL = "Intervals of 95 %: {}. Of documents that the model never saw."
@@ -35,9 +35,9 @@ def page(artifact: Artifact) -> list[Figure]:
     card = artifact.output("classifier").read_json("card.json")
     model = artifact.output("ngram_model").read_json("card.json")
     cutoffs = artifact.output("cutoffs").read_json("cutoffs.json")
-    found: list[Figure] = []
+    figures: list[Figure] = []
     if card["made"]:
-        found += [
+        figures += [
             score_card(card),
             score_histogram(card),
             precision_and_recall(card),
@@ -46,10 +46,10 @@ def page(artifact: Artifact) -> list[Figure]:
             training(card),
         ]
     if model["made"]:
-        found += [ngrams(model), ngram_facts(model)]
+        figures += [ngrams(model), ngram_facts(model)]
     if cutoffs["made"]:
-        found += [cutoff_table(cutoffs), percentiles(cutoffs)]
-    return found
+        figures += [cutoff_table(cutoffs), percentiles(cutoffs)]
+    return figures
 
 
 def score_card(card: dict[str, Any]) -> IntervalFigure:
@@ -64,9 +64,11 @@ def score_card(card: dict[str, Any]) -> IntervalFigure:
         ("ROC AUC", {**held["roc_auc"], "count": sum(count.values())}, 0.5),
     )
     estimates = tuple(
-        Estimate(name, found["value"], found["low"], found["high"], baseline, found["count"])
-        for name, found, baseline in rows
-        if found is not None
+        Estimate(
+            name, measure["value"], measure["low"], measure["high"], baseline, measure["count"]
+        )
+        for name, measure, baseline in rows
+        if measure is not None
     )
     note = INTERVAL.format("Wilson's for shares, bootstrap for F1, DeLong's for the area")
     return IntervalFigure(
@@ -80,12 +82,12 @@ def score_card(card: dict[str, Any]) -> IntervalFigure:
 
 def score_histogram(card: dict[str, Any]) -> HistogramFigure:
     """Scores of both classes over each other."""
-    found = card["held"]["histogram"]
+    histogram = card["held"]["histogram"]
     return HistogramFigure(
         f"Scores of '{card['name']}' on held documents",
         Axis("score", format=".2f"),
-        tuple(found["edges"]),
-        tuple(Bars(role, tuple(found[role])) for role in ("reference", "contrast")),
+        tuple(histogram["edges"]),
+        tuple(Bars(role, tuple(histogram[role])) for role in ("reference", "contrast")),
         note="Two heaps apart: the model tells the classes from each other. All at the ends: it "
         "may tell them by something that has nothing to do with quality, such as their source.",
     )
@@ -107,8 +109,8 @@ def precision_and_recall(card: dict[str, Any]) -> CurveFigure:
 
 def reliability(card: dict[str, Any]) -> CurveFigure:
     """Share of the reference by score, beside what it should be."""
-    found = card["held"]["calibration"]
-    bins = found["bins"]
+    calibration = card["held"]["calibration"]
+    bins = calibration["bins"]
     return CurveFigure(
         f"Calibration of '{card['name']}'",
         Axis("mean score of the bin", format=".3f"),
@@ -122,17 +124,17 @@ def reliability(card: dict[str, Any]) -> CurveFigure:
             Series("calibrated", (0.0, 1.0), (0.0, 1.0), faint=True),
         ),
         note="Both classes weigh alike. Expected calibration error "
-        f"{found['expected_error']:.3f}, Brier score {found['brier']:.3f} (0.25: a coin). Below "
-        "the diagonal scores promise too much.",
+        f"{calibration['expected_error']:.3f}, Brier score {calibration['brier']:.3f} "
+        "(0.25: a coin). Below the diagonal scores promise too much.",
     )
 
 
 def quantiles(card: dict[str, Any]) -> TableFigure:
     """Scores by quantile and class: where a cut-off would fall."""
-    found = card["held"]["quantiles"]
+    values = card["held"]["quantiles"]
     rows = tuple(
-        (f"{float(share):.0%}", value, found["contrast"][share])
-        for share, value in found["reference"].items()
+        (f"{float(share):.0%}", value, values["contrast"][share])
+        for share, value in values["reference"].items()
     )
     columns = (Column("quantile"), number("reference", ".4f"), number("contrast", ".4f"))
     note = "A cut-off at the contrast's 90 % keeps a tenth of it."
@@ -185,8 +187,8 @@ def ngram_facts(model: dict[str, Any]) -> TableFigure:
 def cutoff_table(cutoffs: dict[str, Any]) -> TableFigure:
     """Perplexities that part head, middle and tail, by language."""
     rows = tuple(
-        (language, found["documents"], found["measured_on"], found["head"], found["tail"])
-        for language, found in sorted(cutoffs["languages"].items())
+        (language, cutoff["documents"], cutoff["measured_on"], cutoff["head"], cutoff["tail"])
+        for language, cutoff in sorted(cutoffs["languages"].items())
     )
     columns = (
         Column("language"),
@@ -203,8 +205,8 @@ def cutoff_table(cutoffs: dict[str, Any]) -> TableFigure:
 def percentiles(cutoffs: dict[str, Any]) -> CurveFigure:
     """The whole distribution behind the cut-offs."""
     series = tuple(
-        Series(language, tuple(range(1, 100)), tuple(found["percentiles"]))
-        for language, found in sorted(cutoffs["languages"].items())
+        Series(language, tuple(range(1, 100)), tuple(cutoff["percentiles"]))
+        for language, cutoff in sorted(cutoffs["languages"].items())
     )
     marks = tuple(Mark(cutoffs["percentiles"][end], end) for end in ("head", "tail"))
     return CurveFigure(

@@ -44,17 +44,17 @@ class Drawn:
     text: str
 
 
-def role_shards(given: dict[str, Sequence[Input]], documents: int) -> list[RoleShard]:
+def role_shards(by_role: dict[str, Sequence[Input]], documents: int) -> list[RoleShard]:
     """The shards of all roles, each to give its part of about `documents` of its role."""
-    found = []
-    for role, inputs in given.items():
+    shards = []
+    for role, inputs in by_role.items():
         share = min(1.0, documents / max(1, sum(one.rows for one in inputs)))
-        found += [
+        shards += [
             RoleShard(f"{role}-{number:02d}-{shard.id}", role, shard, share)
             for number, one in enumerate(inputs)
             for shard in one.shards()
         ]
-    return found
+    return shards
 
 
 def draw_shard(
@@ -135,18 +135,18 @@ class Sample:
 
     def by_role(self) -> dict[str, int]:
         """Documents of each role, on both sides of the split."""
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for (role, _), number in self.counts.items():
-            found[role] += number
-        return {role: found[role] for role in (REFERENCE, CONTRAST)}
+            counts[role] += number
+        return {role: counts[role] for role in (REFERENCE, CONTRAST)}
 
     def require(self, role: str, least: int, what: str, held: bool | None = None) -> None:
         """InputError unless `role` has so many documents, on one side of the split or on both."""
         sides = (True, False) if held is None else (held,)
-        found = sum(self.counts[role, side] for side in sides)
-        if found < least:
+        count = sum(self.counts[role, side] for side in sides)
+        if count < least:
             raise InputError(
-                f"{found:,} documents of '{role}' to {what}, {least:,} are the least",
+                f"{count:,} documents of '{role}' to {what}, {least:,} are the least",
                 where="quality_models",
                 hint="give more documents, or set `held_share` so that both sides have some",
             )
@@ -157,7 +157,7 @@ def _rows(item: RoleShard, result: ShardResult) -> Iterator[tuple[float, str, Dr
 
     path = result.scratch_path(_TABLE)
     group = 0
-    while True:  # Opened anew for each row group: shards may be more than files that may be open.
+    while True:  # Opened again for each row group: there may be more shards than open files.
         with open(path, "rb") as file:
             parquet = pq.ParquetFile(file)
             if group == parquet.num_row_groups:

@@ -1,55 +1,25 @@
-"""The stage that makes models which judge text: from good text, and text to tell it from."""
+"""The quality_models stage: models that judge text, from a reference and a contrast."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pydantic import Field
-
-from artifacts_schema.config import Config
 from artifacts_schema.errors import InputError
 from stages.engine import Context, Many, Stage
-from stages.language_model.config import NgramConfig
-from stages.quality_models.config import ClassifierConfig, CutoffsConfig, QualityModelsExecution
+from stages.quality_models.config import (
+    QualityModelsConfig,
+    QualityModelsExecution,
+)
 
 if TYPE_CHECKING:
     from stages.quality_models.sample import Sample
 
 
-class QualityModelsConfig(Config):
-    """Which models are made, and of how much text."""
-
-    language: str = Field(
-        default="en",
-        pattern=r"^[a-z]{2,3}$",
-        description="Language of the models; documents that declare another one are left out.",
-    )
-    documents: int = Field(
-        default=200_000, ge=1, description="Documents of each role, about; drawn by a stable hash."
-    )
-    held_share: float = Field(
-        default=0.1,
-        gt=0,
-        lt=1,
-        description="Share of them that no model learns from, to judge the models by.",
-    )
-    seed: int = Field(default=1, ge=0, lt=2**31, description="Seed of the draw.")
-    ngram: NgramConfig | None = Field(
-        default=NgramConfig(), description="The n-gram model of the reference; null for none."
-    )
-    cutoffs: CutoffsConfig | None = Field(
-        default=CutoffsConfig(), description="Cut-offs of its perplexity; null for none."
-    )
-    classifier: ClassifierConfig | None = Field(
-        default=ClassifierConfig(), description="The classifier; null for none."
-    )
-
-
 class QualityModels(Stage):
     """Make an n-gram model, perplexity cut-offs and a fastText classifier, each with its measures.
 
-    `reference` is text such as one wants, `contrast` text to tell it from: a web crawl for a
-    quality classifier, ordinary comments where the reference is toxic ones. The n-gram model
+    `reference` is text of the wanted kind, `contrast` text to distinguish it from: a web crawl for
+    a quality classifier, ordinary comments where the reference is toxic ones. The n-gram model
     learns from the reference (modified Kneser-Ney); its perplexity on the contrast gives CCNet's
     cut-offs. The classifier learns from both, DCLM's way, and says on held documents how far it
     can be trusted. `signals` applies what is made here; every threshold is `filter`'s.
@@ -64,34 +34,34 @@ class QualityModels(Stage):
 
     def run(self, context: Context) -> None:
         """Draw the sample once, make each model of it."""
-        from stages.quality_models.classifier import make_classifier
+        from stages.quality_models.models import make_classifier
 
         config: QualityModelsConfig = context.config
-        refuse_what_cannot_be(context, config)
-        sample = drawn_sample(context, config)
+        check_inputs(context, config)
+        sample = draw_sample(context, config)
         counts: dict[str, Any] = {}
         if config.classifier is not None:
             card = make_classifier(context, sample, config.classifier)
             counts["roc_auc"] = card["held"]["roc_auc"]["value"]
         else:
-            not_made(context, "classifier", "card.json")
+            write_not_made(context, "classifier", "card.json")
         if config.ngram is not None:
-            from stages.quality_models.ngram import make_cutoffs, make_ngram_model
+            from stages.quality_models.models import make_cutoffs, make_ngram_model
 
-            model, told = make_ngram_model(context, sample, config.ngram, config.language)
-            counts["ngrams"] = sum(told["ngrams"])
+            model, ngram_card = make_ngram_model(context, sample, config.ngram, config.language)
+            counts["ngrams"] = sum(ngram_card["ngrams"])
         else:
-            not_made(context, "ngram_model", "card.json")
+            write_not_made(context, "ngram_model", "card.json")
         if config.ngram is not None and config.cutoffs is not None:
             make_cutoffs(context, sample, model, config.cutoffs, config.language)
         else:
-            not_made(context, "cutoffs", "cutoffs.json")
+            write_not_made(context, "cutoffs", "cutoffs.json")
         used = sample.counts.total()
         context.count(**{f"{role}_documents": n for role, n in sample.by_role().items()}, **counts)
         context.conserve(records_in=used + sample.lost.total(), out=used, dropped=dict(sample.lost))
 
 
-def refuse_what_cannot_be(context: Context, config: QualityModelsConfig) -> None:
+def check_inputs(context: Context, config: QualityModelsConfig) -> None:
     """InputError for a config that the inputs cannot serve."""
     reference, contrast = context.many("reference"), context.many("contrast")
     if config.ngram is None and config.classifier is None:
@@ -113,7 +83,7 @@ def refuse_what_cannot_be(context: Context, config: QualityModelsConfig) -> None
         )
 
 
-def drawn_sample(context: Context, config: QualityModelsConfig) -> Sample:
+def draw_sample(context: Context, config: QualityModelsConfig) -> Sample:
     """The sample of both roles."""
     from stages.language_model.classifier import CONTRAST, REFERENCE
     from stages.quality_models.sample import Sample, draw_shard, role_shards
@@ -131,6 +101,6 @@ def drawn_sample(context: Context, config: QualityModelsConfig) -> Sample:
     return Sample(items, results)
 
 
-def not_made(context: Context, output: str, path: str) -> None:
+def write_not_made(context: Context, output: str, path: str) -> None:
     """An output that the config switched off says so."""
     context.write_json(output, path, {"made": False, "why": "switched off in the config"})

@@ -1,4 +1,8 @@
-"""What is wrong with a planted page: each function makes one defect of clean content. Pure."""
+"""Planted defects: which pages carry which, how each is made of clean content, and the files.
+
+A planted copy always comes after its original, so that whoever keeps the first of two alike pages
+keeps the original.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,23 @@ import hashlib
 import html
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from stages.sample.site import TAG, Page, jaccard, visible_text, words
-from stages.sample.warc import Exchange
+from artifacts_schema.errors import UsageError
+from stages.sample.crawl import (
+    HOST,
+    MIRROR,
+    TAG,
+    Exchange,
+    Page,
+    jaccard,
+    render_page,
+    visible_text,
+    warc_file,
+    words,
+)
 
 LEAST_JACCARD = 0.87
 """Of a near-duplicate with its original, over the content's word 5-grams."""
@@ -41,7 +58,7 @@ their own.</p>
 """A paragraph that unrelated pages share: alike in part, yet no duplicates."""
 
 
-def near_copy(content: str, rng: random.Random, rate: float) -> str:
+def make_near_copy(content: str, rng: random.Random, rate: float) -> str:
     """A copy with a banner, a dropped paragraph and a share `rate` of its words changed.
 
     The edits shrink until the word-5-gram Jaccard similarity is at least `LEAST_JACCARD`.
@@ -81,10 +98,10 @@ def _replace_words(content: str, rng: random.Random, rate: float) -> str:
     return "".join(pieces)
 
 
-def garbled(content: str, rng: random.Random, manner: str) -> str:
+def garble(content: str, rng: random.Random, manner: str) -> str:
     """Content whose words are unreadable: `symbols`, `mojibake` or `digits`."""
-    found = [word for word in visible_text(content).split() if word.isalpha()][:400]
-    spoilt = [_spoil(word, rng, manner) for word in found]
+    words_in_text = [word for word in visible_text(content).split() if word.isalpha()][:400]
+    spoilt = [_spoil(word, rng, manner) for word in words_in_text]
     rows = [spoilt[i : i + 50] for i in range(0, len(spoilt), 50)]
     return "\n".join(f"<p>{html.escape(' '.join(row))}</p>" for row in rows)
 
@@ -97,7 +114,7 @@ def _spoil(word: str, rng: random.Random, manner: str) -> str:
     return "".join(rng.choice("0123456789abcdef") for _ in range(24))
 
 
-def repeated(content: str, rng: random.Random, times: int = 25) -> str:
+def repeat_sentences(content: str, rng: random.Random, times: int = 25) -> str:
     """A few of the content's sentences, over and over."""
     sentences = re.split(r"(?<=\.)\s+", visible_text(content))
     sentences = [sentence for sentence in sentences if 6 <= len(sentence.split()) < 40]
@@ -105,14 +122,14 @@ def repeated(content: str, rng: random.Random, times: int = 25) -> str:
     return "\n".join(f"<p>{html.escape(' '.join(s.split()))}</p>" for s in chosen * times)
 
 
-def navigation(pages: Sequence[Page], rng: random.Random) -> str:
+def make_navigation(pages: Sequence[Page], rng: random.Random) -> str:
     """Links and nothing else."""
     links = rng.sample(list(pages), min(120, len(pages)))
     items = "\n".join(f'<li><a href="{p.url}">{html.escape(p.title)}</a></li>' for p in links)
     return f"<ul>\n{items}\n</ul>\n<p>Home | Up | Previous | Next | Log in | Share</p>"
 
 
-def personal(content: str, rng: random.Random) -> tuple[str, list[str]]:
+def add_personal_data(content: str, rng: random.Random) -> tuple[str, list[str]]:
     """Content with addresses of invented people and public resolvers, and those addresses."""
     people = rng.sample(PEOPLE, rng.randint(1, 3))
     mails = [f"{name.lower().replace(' ', '.')}@{rng.choice(MAIL_DOMAINS)}" for name in people]
@@ -124,12 +141,12 @@ def personal(content: str, rng: random.Random) -> tuple[str, list[str]]:
     return f"{content}\n{text}\n", mails + hosts
 
 
-def leaking(content: str, text: str) -> str:
+def add_leak(content: str, text: str) -> str:
     """Content with the text of a benchmark item pasted in."""
     return f"{content}\n<h2>Test yourself</h2>\n<p>{html.escape(text)}</p>\n"
 
 
-BROKEN = (
+BREAKAGES = (
     "http_404",
     "http_500",
     "not_html",
@@ -141,7 +158,7 @@ BROKEN = (
 )
 
 
-def broken(manner: str, url: str, body: bytes) -> Exchange:
+def break_record(manner: str, url: str, body: bytes) -> Exchange:
     """A record that cannot become a document, made of a whole page `body`."""
     noise = b"".join(hashlib.sha256(f"{url}/{i}".encode()).digest() for i in range(64))
     match manner:
@@ -162,3 +179,214 @@ def broken(manner: str, url: str, body: bytes) -> Exchange:
         case "cut_record":
             return Exchange(url, body, cut=len(body) // 2)
     raise ValueError(f"no broken record of manner {manner!r}")
+
+
+RATES = (0.003, 0.006, 0.012)
+"""Shares of words changed in near-duplicates, in turn."""
+MANNERS = ("symbols", "mojibake", "digits")
+LEAST_WORDS, MOST_WORDS = 200, 2500
+"""Of a page that carries a defect: long enough to pass a quality filter but for the defect."""
+LEAKED_WORDS = 60
+
+
+@dataclass(frozen=True)
+class Defect:
+    """One row of the truth; `partner` is the address of the original, or an item's id."""
+
+    kind: str
+    count: int = 1
+    partner_url: str | None = None
+    partner_item: str | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Record:
+    """A record of the crawl, what is wrong with it, and the address it must follow."""
+
+    exchange: Exchange
+    defect: Defect | None = None
+    follows: str | None = None
+
+
+@dataclass(frozen=True)
+class Located:
+    """Where a record ended up."""
+
+    record: Record
+    file: str
+    offset: int
+
+
+class Hosts:
+    """Hands out pages that carry nothing yet, in a seeded order, each once."""
+
+    def __init__(self, pages: Sequence[Page], seed: int) -> None:
+        self._free = [p for p in pages if LEAST_WORDS <= len(words(p.content)) <= MOST_WORDS]
+        random.Random(f"{seed}/hosts").shuffle(self._free)
+
+    def take(
+        self, kind: str, count: int, fits: Callable[[Page], bool] = lambda page: True
+    ) -> Iterator[tuple[Page, random.Random]]:
+        """`count` pages that fit; UsageError if there are not so many left."""
+        chosen = [page for page in self._free if fits(page)][:count]
+        if len(chosen) < count:
+            raise UsageError(
+                f"{count} pages are to carry it, but only {len(chosen)} can",
+                where=f"sample.planted.{kind}",
+                hint="plant fewer, or raise sample.share",
+            )
+        self._free = [page for page in self._free if page not in chosen]
+        for page in chosen:
+            yield page, random.Random(f"{kind}/{page.url}")
+
+
+def plant(
+    pages: Sequence[Page],
+    items: Sequence[dict[str, Any]],
+    counts: dict[str, int],
+    decoys: int,
+    version: str,
+    seed: int,
+) -> list[Record]:
+    """All records of the crawl: the pages, some of them changed, and planted ones.
+
+    `items` are the benchmark items to leak from; `counts` says how many pages carry each defect.
+    """
+    hosts = Hosts(pages, seed)
+    records = {page.url: Record(_exchange(page, version)) for page in pages}
+
+    def put(page: Page, defect: Defect, follows: str | None = None) -> None:
+        records[page.url] = Record(_exchange(page, version), defect, follows)
+
+    for page, defect in _changed_pages(hosts, items, counts, seed):
+        put(page, defect)
+    for page, _ in hosts.take("decoys", decoys):
+        content = page.content + NOTICE
+        records[page.url] = Record(_exchange(page.with_content(content), version))
+    for page, defect in _copies(hosts, counts):
+        put(page, defect, follows=defect.partner_url)
+    for page, defect in _junk(hosts, pages, counts, seed):
+        put(page, defect)
+    spoilt = hosts.take("broken_record", counts["broken_record"])
+    for n, (page, _) in enumerate(spoilt):
+        manner = _manner(n)
+        url = _move_page(page, f"broken/{n}").url
+        exchange = break_record(manner, url, render_page(page, version))
+        records[url] = Record(exchange, Defect("broken_record", detail=manner))
+    return list(records.values())
+
+
+def _manner(n: int) -> str:
+    """The n-th manner of breaking; only one record may be cut, since it ends its file."""
+    repeatable = BREAKAGES[:-1]
+    return BREAKAGES[n] if n < len(BREAKAGES) else repeatable[n % len(repeatable)]
+
+
+def _changed_pages(
+    hosts: Hosts, items: Sequence[dict[str, Any]], counts: dict[str, int], seed: int
+) -> Iterator[tuple[Page, Defect]]:
+    """Pages that stay documents but hold what they should not."""
+
+    def has_no_address(page: Page) -> bool:
+        text = visible_text(page.content)
+        return "@" not in text and not any(word.count(".") >= 3 for word in text.split())
+
+    for page, rng in hosts.take("personal_data", counts["personal_data"], has_no_address):
+        content, planted = add_personal_data(page.content, rng)
+        yield (
+            page.with_content(content),
+            Defect("personal_data", count=len(planted), detail=", ".join(planted)),
+        )
+    leaks = list(leakable_items(items))
+    chosen = random.Random(f"{seed}/leaks").sample(leaks, min(len(leaks), counts["benchmark_leak"]))
+    for (page, _), (item, text) in zip(
+        hosts.take("benchmark_leak", len(chosen)), chosen, strict=True
+    ):
+        detail = f"{len(text.split())} words of a {item['benchmark']} item"
+        yield (
+            page.with_content(add_leak(page.content, text)),
+            Defect("benchmark_leak", partner_item=item["item_id"], detail=detail),
+        )
+
+
+def leakable_items(items: Sequence[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Items long enough that a 13-gram of them can be found again, and the text to paste."""
+    for item in items:
+        if item["form"] == "text":
+            yield item, " ".join(item["prompt"].split()[:LEAKED_WORDS])
+        elif len(item["choices"][item["answer"]].split()) >= 15:
+            yield item, item["prompt"] + item["choices"][item["answer"]]
+
+
+def _copies(hosts: Hosts, counts: dict[str, int]) -> Iterator[tuple[Page, Defect]]:
+    """Copies of pages on a mirror: the same words, or nearly."""
+    for page, _ in hosts.take("exact_duplicate", counts["exact_duplicate"]):
+        copy = replace(page, url=page.url.replace(HOST, MIRROR))
+        yield copy, Defect("exact_duplicate", partner_url=page.url, detail="same content")
+    originals = hosts.take("near_duplicate", counts["near_duplicate"])
+    for n, (page, rng) in enumerate(originals):
+        content = make_near_copy(page.content, rng, RATES[n % len(RATES)])
+        copy = replace(page, url=page.url.replace(HOST, MIRROR), content=content)
+        detail = f"word-5-gram Jaccard {jaccard(page.content, content):.3f}"
+        yield copy, Defect("near_duplicate", partner_url=page.url, detail=detail)
+
+
+def _junk(
+    hosts: Hosts, pages: Sequence[Page], counts: dict[str, int], seed: int
+) -> Iterator[tuple[Page, Defect]]:
+    """Pages that no reader wants: unreadable, repeating, or links only."""
+    for n, (page, rng) in enumerate(hosts.take("garbled", counts["garbled"])):
+        manner = MANNERS[n % len(MANNERS)]
+        content = garble(page.content, rng, manner)
+        yield _move_page(page, "raw").with_content(content), Defect("garbled", detail=manner)
+    for page, rng in hosts.take("repetition", counts["repetition"]):
+        content = repeat_sentences(page.content, rng)
+        detail = "three sentences, 25 times"
+        yield _move_page(page, "print").with_content(content), Defect("repetition", detail=detail)
+    for n in range(counts["boilerplate"]):
+        rng = random.Random(f"{seed}/boilerplate/{n}")
+        page = replace(
+            _move_page(pages[n], f"sitemap/{n}"), title=f"Site map, part {n + 1}", menu=()
+        )
+        content = make_navigation(pages, rng)
+        yield page.with_content(content), Defect("boilerplate", detail="links only")
+
+
+def _move_page(page: Page, folder: str) -> Page:
+    return replace(page, url=page.url.replace(f"{HOST}/", f"{HOST}/{folder}/"))
+
+
+def _exchange(page: Page, version: str) -> Exchange:
+    return Exchange(page.url, render_page(page, version))
+
+
+def lay_out(
+    records: Sequence[Record], files: int, seed: int
+) -> tuple[dict[str, bytes], list[Located]]:
+    """Records in a seeded order over `files` WARC files, with the place of each."""
+    order = sorted(records, key=lambda record: (_place(record, seed), record.exchange.url))
+    size = -(-len(order) // files)
+    made, located = {}, []
+    for n in range(files):
+        part = order[n * size : (n + 1) * size]
+        name = f"crawl-{n:05d}.warc"
+        made[name], offsets = warc_file(name, [record.exchange for record in part])
+        located += [Located(r, name, offset) for r, offset in zip(part, offsets, strict=True)]
+    return made, located
+
+
+def _place(record: Record, seed: int) -> float:
+    """In [0, 1); of a copy between its original and the end; a cut record comes last."""
+    if record.exchange.cut:
+        return 2.0
+    own = _fraction(record.exchange.url, seed)
+    if record.follows is None:
+        return own
+    first = _fraction(record.follows, seed)
+    return first + (1 - first) * own
+
+
+def _fraction(url: str, seed: int) -> float:
+    digest = hashlib.blake2b(f"{seed}/{url}".encode(), digest_size=6).digest()
+    return int.from_bytes(digest, "big") / 2**48

@@ -49,8 +49,8 @@ def scrub(text: str) -> str:
 class Pages(pydoc.HTMLDoc):
     """`pydoc`'s HTML in today's markup: headings and paragraphs instead of tables and `&nbsp;`.
 
-    A class documents what it defines itself; what it inherits stands with its own class. A class of
-    more than `class_page` characters gets a page of its own (`own_pages`: name → HTML).
+    A class documents what it defines itself; what it inherits is on the page of its own class. A
+    class of more than `class_page` characters gets a page of its own (`own_pages`: name → HTML).
     """
 
     def __init__(self, module: str, class_page: int) -> None:
@@ -118,9 +118,9 @@ class Pages(pydoc.HTMLDoc):
         return "\n".join(blocks)
 
     def docclass(self, object: Any, name: Any = None, mod: Any = None, *rest: Any) -> str:
-        """A class here, or a pointer to where it stands: its own module or its own page."""
+        """A class here, or a link to it: in its own module or on its own page."""
         name = name or object.__name__
-        if not self._at_home(object):
+        if not self._is_local(object):
             return self._pointer(name, f"{object.__module__}.html#{name}")
         if name != object.__name__:
             return f"<h3>{name} = class {self.escape(object.__name__)}</h3>\n"
@@ -134,15 +134,17 @@ class Pages(pydoc.HTMLDoc):
         )
 
     def docroutine(self, object: Any, name: Any = None, mod: Any = None, *rest: Any) -> str:
-        """A function or method; a function of another module is only pointed at."""
-        if len(rest) < 4 and not self._at_home(object):
+        """A function or method; a function of another module is only linked."""
+        if len(rest) < 4 and not self._is_local(object):
             return self._pointer(name or object.__name__, f"{object.__module__}.html#-{name}")
-        if _told_everywhere(object, name, rest[3] if len(rest) > 3 else None):
+        if _is_same_everywhere(object, name, rest[3] if len(rest) > 3 else None):
             return ""
         content = super().docroutine(object, name, mod, *rest)
         comments = (inspect.getcomments(object) or "").strip()
         if not getattr(object, "__doc__", None) and pydoc.getdoc(object).strip() != comments:
-            content = re.sub(r"<dd>.*</dd>", "", content, flags=re.DOTALL)  # told by the base class
+            content = re.sub(
+                r"<dd>.*</dd>", "", content, flags=re.DOTALL
+            )  # documented in the base class
         return content
 
     def docdata(self, object: Any, name: Any = None, mod: Any = None, *rest: Any) -> str:
@@ -155,7 +157,7 @@ class Pages(pydoc.HTMLDoc):
             return ""
         return super().docother(object, name, mod, *rest)
 
-    def _at_home(self, object: Any) -> bool:
+    def _is_local(self, object: Any) -> bool:
         home = getattr(object, "__module__", None) or self.module
         return home == self.module or any(part.startswith("_") for part in home.split("."))
 
@@ -163,7 +165,7 @@ class Pages(pydoc.HTMLDoc):
         return f'<p>{name} is documented on <a href="{url}">a page of its own</a>.</p>\n'
 
 
-def _told_everywhere(object: Any, name: Any, cl: Any) -> bool:
+def _is_same_everywhere(object: Any, name: Any, cl: Any) -> bool:
     """Whether a method is of those that read the same in every class that has them."""
     real = getattr(object, "__name__", "")
     return (

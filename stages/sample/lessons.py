@@ -1,14 +1,111 @@
-"""Conversations and preference pairs from docstrings of modules that are held out for them."""
+"""Conversations, preference pairs and benchmark items from docstrings of modules held out for them.
+
+Modules of benchmark items are neither in the crawl nor in the code.
+"""
 
 from __future__ import annotations
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from stages.sample.harvest import Entry, Module
-from stages.sample.quizzes import summary
+from stages.sample.crawl import page_text
+from stages.sample.modules import Entry, Module
+
+CHOICES = 4
+PIECE, PIECES = 2000, 3
+"""Characters of a text item (at least, up to the end of a paragraph), and items a module."""
+NGRAM = 13
+"""Words that an item and a text must share in a row to count as one having seen the other."""
+
+
+def summary(doc: str) -> str:
+    """The first paragraph of a docstring on one line."""
+    return " ".join(re.split(r"\n\s*\n", doc.strip())[0].split())
+
+
+def docstring_items(modules: Sequence[Module], seed: int) -> list[dict[str, Any]]:
+    """Multiple choice: which summary belongs to a name and signature, among four of like length."""
+    entries, seen = [], set[str]()
+    for module in modules:
+        for entry in module.entries:
+            text = summary(entry.doc)
+            if 4 <= len(text.split()) <= 60 and text not in seen:
+                seen.add(text)
+                entries.append(entry)
+    if len(entries) < CHOICES:
+        return []
+    return [_item(n, entry, entries, seed) for n, entry in enumerate(entries)]
+
+
+def _item(n: int, entry: Entry, entries: Sequence[Entry], seed: int) -> dict[str, Any]:
+    rng = random.Random(f"{seed}/item/{entry.module}.{entry.name}")
+    right = summary(entry.doc)
+    others = [summary(e.doc) for e in entries if e is not entry]
+    pool = rng.sample(others, min(12, len(others)))
+    pool.sort(key=lambda text: (abs(len(text) - len(right)), text))
+    choices = [right, *pool[: CHOICES - 1]]
+    rng.shuffle(choices)
+    return {
+        "benchmark": "docstrings",
+        "item_id": f"docstrings-{n:04d}",
+        "form": "multiple_choice",
+        "prompt": f"{entry.module}.{entry.name}{entry.signature}:",
+        "choices": [f" {text}" for text in choices],
+        "answer": choices.index(right),
+    }
+
+
+def text_items(modules: Sequence[Module]) -> list[dict[str, Any]]:
+    """Text for bits per byte: the first pieces of each module's pages, as the crawl's are read."""
+    return [
+        {
+            "benchmark": "held_out_modules",
+            "item_id": f"{module.name}-{n}",
+            "form": "text",
+            "prompt": piece,
+            "choices": [],
+            "answer": None,
+        }
+        for module in modules
+        for n, piece in zip(range(PIECES), cut_pieces(module_text(module)), strict=False)
+    ]
+
+
+def module_text(module: Module) -> str:
+    """The text of a module's pages, one after the other."""
+    return "\n\n".join(page_text(page.html) for page in module.pages)
+
+
+def cut_pieces(text: str) -> Iterator[str]:
+    """A module's text cut at paragraphs into pieces of at least `PIECE` characters; no rest."""
+    piece = ""
+    for paragraph in re.split(r"\n\s*\n", text):
+        piece += paragraph.rstrip() + "\n\n"
+        if len(piece) >= PIECE:
+            yield piece.strip("\n") + "\n"
+            piece = ""
+
+
+def drop_shared(items: Sequence[dict[str, Any]], texts: Iterable[str]) -> list[dict[str, Any]]:
+    """Items that share no 13-gram of words with any of `texts`; so only planted leaks leak."""
+    grams = [_grams(" ".join([item["prompt"], *_right(item)])) for item in items]
+    wanted = set[str]().union(*grams)
+    seen = set[str]()
+    for text in texts:
+        seen |= wanted & _grams(text)
+    return [item for item, own in zip(items, grams, strict=True) if not own & seen]
+
+
+def _right(item: dict[str, Any]) -> list[str]:
+    return [] if item["answer"] is None else [item["choices"][item["answer"]]]
+
+
+def _grams(text: str) -> set[str]:
+    tokens = re.findall(r"\w+", text.lower())
+    return {" ".join(tokens[i : i + NGRAM]) for i in range(len(tokens) - NGRAM + 1)}
+
 
 QUESTIONS = (
     "What does `{name}` do?",
@@ -26,7 +123,7 @@ SYSTEM = "You explain Python's standard library briefly and correctly."
 Message = dict[str, str]
 
 
-def taught(modules: Sequence[Module]) -> list[Entry]:
+def teachable_entries(modules: Sequence[Module]) -> list[Entry]:
     """Entries with something to tell, each summary once, in the order of the modules."""
     entries, seen = [], set[str]()
     for module in modules:
@@ -40,7 +137,7 @@ def taught(modules: Sequence[Module]) -> list[Entry]:
 
 def conversations(modules: Sequence[Module], seed: int) -> list[dict[str, Any]]:
     """One conversation an entry: a question and its answer, often with a second turn."""
-    return [{"messages": _conversation(entry, seed)} for entry in taught(modules)]
+    return [{"messages": _conversation(entry, seed)} for entry in teachable_entries(modules)]
 
 
 def _conversation(entry: Entry, seed: int) -> list[Message]:
@@ -58,7 +155,7 @@ def _conversation(entry: Entry, seed: int) -> list[Message]:
 
 def preferences(modules: Sequence[Module], seed: int) -> list[dict[str, Any]]:
     """One pair an entry: the right summary, and a wrong, cut or repeating one."""
-    entries = taught(modules)
+    entries = teachable_entries(modules)
     pairs = []
     for n, entry in enumerate(entries):
         rng = random.Random(f"{seed}/preference/{entry.module}.{entry.name}")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pyarrow.compute as pc
 
-from stages.engine.excerpts import LeastIds
-from stages.engine.figures import Cell, Column, Figure, TableFigure, number
-from stages.engine.page import Artifact
+from stages.engine.page import Artifact, Cell, Column, Figure, TableFigure, number
+from stages.engine.tally import LeastIds
 
 TRUTH = "truth"
 EXAMPLES = 2

@@ -7,72 +7,26 @@ import platform
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pydantic import Field
-
 from artifacts_schema import config as settings
-from artifacts_schema.config import Config, Execution
+from artifacts_schema.config import Execution
 from artifacts_schema.errors import UsageError
 from stages.engine import Context, Stage, check_bad_share
+from stages.sample.config import SampleConfig
 
 if TYPE_CHECKING:
-    from stages.sample.harvest import Module
-    from stages.sample.plant import Located
-
-
-class Planted(Config):
-    """How many records of the whole crawl carry each defect."""
-
-    near_duplicate: int = Field(
-        default=8, ge=0, description="Copies with a banner and a few changed words."
-    )
-    exact_duplicate: int = Field(
-        default=4, ge=0, description="Copies with the same content at another address."
-    )
-    boilerplate: int = Field(default=4, ge=0, description="Pages of links and nothing else.")
-    garbled: int = Field(default=4, ge=0, description="Pages whose words are unreadable.")
-    repetition: int = Field(default=4, ge=0, description="Pages that repeat a few sentences.")
-    personal_data: int = Field(
-        default=6, ge=0, description="Pages with invented e-mail and public IP addresses."
-    )
-    benchmark_leak: int = Field(
-        default=6, ge=0, description="Pages with the text of a benchmark item pasted in."
-    )
-    broken_record: int = Field(
-        default=8, ge=0, description="Records that cannot become documents, each in another way."
-    )
-
-
-class SampleConfig(Config):
-    """What the sample holds."""
-
-    python_version: str | None = Field(
-        default=None,
-        pattern=r"^\d+\.\d+\.\d+\S*$",
-        description="Version of the Python that is documented; the plan fills in the running one.",
-    )
-    seed: int = Field(default=0, ge=0, description="Of what is planted where and asked how.")
-    share: float = Field(
-        default=1.0, gt=0, le=1, description="Share of the modules and of the planted records."
-    )
-    crawl_files: int = Field(default=4, ge=1, le=1000, description="WARC files of the crawl.")
-    decoys: int = Field(
-        default=6, ge=0, description="Pages that share a long notice without being duplicates."
-    )
-    planted: Planted = Field(default=Planted(), description="Defects planted in the crawl.")
-    max_bad_share: float = Field(
-        default=0.1, ge=0, le=1, description="Share of modules that this Python may lack."
-    )
+    from stages.sample.defects import Located
+    from stages.sample.modules import Module
 
 
 class Sample(Stage):
     """Write everything the pipeline reads, from the documentation that every Python carries.
 
-    Pages of documentation become a crawl of WARC files, with defects planted and told in `truth`;
-    source files become code; docstrings of modules that are in neither become
-    conversations and preference pairs, and those of still others benchmark items. Nothing hangs on
-    the machine: modules are documented in fresh interpreters with a fixed hash seed and an empty
-    environment, and addresses of objects and folders are scrubbed, so that one version of Python
-    gives the same bytes everywhere.
+    Pages of documentation become a crawl of WARC files, with planted defects, which `truth` lists;
+    source files become code; docstrings of modules that are in neither become conversations and
+    preference pairs, and those of still others benchmark items. Nothing depends on the machine:
+    modules are documented in fresh interpreters with a fixed hash seed and an empty environment,
+    and addresses of objects and folders are scrubbed, so that one version of Python gives the same
+    bytes everywhere.
     """
 
     name, version, reproducible = "sample", 1, "bytes"
@@ -102,15 +56,15 @@ class Sample(Stage):
         config: SampleConfig = context.config
         python = _running_python(config)
         lists = [modules.CRAWL, modules.CONVERSATIONS, modules.BENCHMARKS]
-        crawl, lessons, questions = (_first(names, config.share) for names in lists)
+        crawl, lessons, questions = (_take_share(names, config.share) for names in lists)
         documented = _document(context, [*crawl, *lessons, *questions])
         taught = [documented[name] for name in lessons if name in documented]
-        asked = [documented[name] for name in questions if name in documented]
+        quizzed = [documented[name] for name in questions if name in documented]
         pages = [page for name in crawl if name in documented for page in documented[name].pages]
-        sources = [*_first(modules.CODE, config.share), *crawl]
+        sources = [*_take_share(modules.CODE, config.share), *crawl]
         code = _read_code(context, [name for name in sources if name != modules.TOPICS])
 
-        items = _write_benchmarks(context, python, asked, [page.html for page in pages], code)
+        items = _write_benchmarks(context, python, quizzed, [page.html for page in pages], code)
         located = _write_crawl(context, python, pages, items)
         _write_truth(context, _snapshot("crawl", python), located)
         _write_snapshot(context, "code", python, code)
@@ -133,7 +87,7 @@ def _running_python(config: SampleConfig) -> str:
     return running
 
 
-def _first(names: Sequence[str], share: float) -> list[str]:
+def _take_share(names: Sequence[str], share: float) -> list[str]:
     """The first `share` of a list, but at least two."""
     return list(names[: max(2, math.ceil(len(names) * share))])
 
@@ -142,17 +96,17 @@ def _document(context: Context, names: Sequence[str]) -> dict[str, Module]:
     """Every module that this Python has, by name."""
     import json
 
-    from stages.sample.harvest import SCRATCH, document_group, groups, module_of
+    from stages.sample.modules import SCRATCH, document_group, groups, module_from_row
 
     results = context.map(document_group, groups(names))
     missing = {name: why for part in results for name, why in part.value["missing"].items()}
-    told = [f"{name}: {why}" for name, why in missing.items()]
-    for text in told:
+    reasons = [f"{name}: {why}" for name, why in missing.items()]
+    for text in reasons:
         context.sample("module_missing", text)
-    check_bad_share(len(missing), len(names), context.config.max_bad_share, told, "sample")
+    check_bad_share(len(missing), len(names), context.config.max_bad_share, reasons, "sample")
     context.count(modules_documented=len(names) - len(missing), modules_missing=len(missing))
     rows = (json.loads(r) for part in results for r in _records(part.read_scratch(SCRATCH)))
-    return {row["module"]: module_of(row) for row in rows}
+    return {row["module"]: module_from_row(row) for row in rows}
 
 
 def _records(table: Any) -> list[str]:
@@ -163,8 +117,8 @@ def _write_crawl(
     context: Context, python: str, documented: Sequence[Any], items: Sequence[dict[str, Any]]
 ) -> list[Located]:
     """The WARC files; returns where each record lies."""
-    from stages.sample.plant import layout, plant
-    from stages.sample.site import site_pages
+    from stages.sample.crawl import site_pages
+    from stages.sample.defects import lay_out, plant
 
     config: SampleConfig = context.config
     pages = site_pages(documented, ".".join(python.split(".")[:2]))
@@ -172,7 +126,7 @@ def _write_crawl(
     counts = {kind: math.ceil(count * config.share) for kind, count in planted.items()}
     decoys = math.ceil(config.decoys * config.share)
     records = plant(pages, items, counts, decoys, python, config.seed)
-    files, located = layout(records, config.crawl_files, config.seed)
+    files, located = lay_out(records, config.crawl_files, config.seed)
     _write_snapshot(context, "crawl", python, files)
     context.count(pages=len(pages), records=len(records), decoys=decoys)
     return located
@@ -207,14 +161,14 @@ def _write_truth(context: Context, snapshot: str, located: Sequence[Located]) ->
 
 def _read_code(context: Context, names: Sequence[str]) -> dict[str, bytes]:
     """Source files under the names they have in the standard library."""
-    from stages.sample.harvest import source_file
+    from stages.sample.modules import source_file
 
-    found = {name: source_file(name) for name in names}
-    missing = [name for name, source in found.items() if source is None]
+    sources = {name: source_file(name) for name in names}
+    missing = [name for name, source in sources.items() if source is None]
     for name in missing:
         context.sample("source_missing", name)
     check_bad_share(len(missing), len(names), context.config.max_bad_share, missing, "sample")
-    files = {source[0]: source[1].encode() for source in found.values() if source is not None}
+    files = {source[0]: source[1].encode() for source in sources.values() if source is not None}
     context.count(source_files=len(files), sources_missing=len(missing))
     return files
 
@@ -222,17 +176,17 @@ def _read_code(context: Context, names: Sequence[str]) -> dict[str, bytes]:
 def _write_benchmarks(
     context: Context,
     python: str,
-    asked: Sequence[Module],
+    quizzed: Sequence[Module],
     pages: Sequence[str],
     code: dict[str, bytes],
 ) -> list[dict[str, Any]]:
     """One file a benchmark, of items that neither a page nor a source file repeats."""
-    from stages.sample.quizzes import docstring_items, text_items, unshared
-    from stages.sample.site import visible_text
+    from stages.sample.crawl import visible_text
+    from stages.sample.lessons import docstring_items, drop_shared, text_items
 
-    made = [*docstring_items(asked, context.config.seed), *text_items(asked)]
+    made = [*docstring_items(quizzed, context.config.seed), *text_items(quizzed)]
     texts = [*map(visible_text, pages), *(data.decode() for data in code.values())]
-    items = unshared(made, texts)
+    items = drop_shared(made, texts)
     names = sorted({item["benchmark"] for item in items})
     files = {f"{b}.jsonl": _jsonl([i for i in items if i["benchmark"] == b]) for b in names}
     _write_snapshot(context, "benchmarks", python, files)
@@ -248,13 +202,13 @@ def _write_snapshot(context: Context, output: str, python: str, files: dict[str,
     """A snapshot that carries its files."""
     import hashlib
 
-    listed = [
+    entries = [
         {"name": name, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
         for name, data in sorted(files.items())
     ]
     for name, data in sorted(files.items()):
         context.write_bytes(output, f"files/{name}", data)
-    listing = {"name": _snapshot(output, python), "files": listed}
+    listing = {"name": _snapshot(output, python), "files": entries}
     context.write_json(output, "snapshot.json", listing)
     context.count(**{f"{output}_bytes": sum(map(len, files.values()))})
 

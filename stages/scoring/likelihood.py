@@ -1,11 +1,20 @@
-"""Log-likelihoods under a decoder, in nats, float32 forward passes summed in float64.
+"""Log-likelihoods under a decoder, in nats, float32 forward passes summed in float64; generation.
+
+Requests follow the conventions of EleutherAI/lm-evaluation-harness. A prompt and its
+continuation are encoded as one text, and the continuation is what follows the tokens of the
+prompt alone; white space at the end of a prompt goes to the continuation first, since byte-level
+tokenizers bind a space to the word after it (lm_eval/api/model.py, `_encode_pair`). Every
+request begins with a token that begins a text (`SpecialTokens.context`, as lm-eval's prefix
+token), so that the first word is predicted too. The baseline that any language model must beat
+gives each token its share in the training text.
 
 B batch, L length, D width, V vocabulary, N scored tokens of a batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,12 +23,71 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from stages.scoring.requests import Request, continuation_request
-
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
     from stages.model.decoder import Decoder
+
+
+@dataclass(frozen=True)
+class Request:
+    """Score `continuation` after `context`; neither is empty."""
+
+    context: tuple[int, ...]
+    continuation: tuple[int, ...]
+
+
+def encode_text(tokenizer: Tokenizer, text: str) -> list[int]:
+    """Ids of `text` alone; what looks like a special token in it is read as ordinary characters."""
+    before = tokenizer.encode_special_tokens
+    tokenizer.encode_special_tokens = True
+    try:
+        return list(tokenizer.encode(text, add_special_tokens=False).ids)
+    finally:
+        tokenizer.encode_special_tokens = before
+
+
+def continuation_request(
+    tokenizer: Tokenizer, prompt: str, continuation: str, *, prefix: int
+) -> Request:
+    """The request that scores `continuation` after token `prefix` and `prompt`, which may be empty.
+
+    Where a token spans the border ("ab" + "c" = "abc"), the two are encoded apart: lm-eval
+    would score only what is left after that token, perhaps nothing, and nothing wins.
+    """
+    bare = prompt.rstrip()
+    continuation = prompt[len(bare) :] + continuation
+    context = encode_text(tokenizer, bare)
+    whole = encode_text(tokenizer, bare + continuation)
+    if whole[: len(context)] == context:
+        rest = whole[len(context) :]
+    else:
+        rest = encode_text(tokenizer, continuation)
+    return Request((prefix, *context), tuple(rest))
+
+
+def text_requests(tokenizer: Tokenizer, text: str, context: int, *, prefix: int) -> list[Request]:
+    """Requests that together score every token of `text` once, each within `context` tokens.
+
+    The first follows token `prefix`.
+    """
+    return rolling_requests([prefix, *encode_text(tokenizer, text)], context)
+
+
+def rolling_requests(ids: list[int], context: int) -> list[Request]:
+    """Windows that score ids[1:] once each, the last one with as much context as fits.
+
+    lm_eval/utils.py, `get_rolling_token_windows` with a context length of one.
+    """
+    requests = []
+    scored = 1
+    while scored < len(ids):
+        end = min(scored + context, len(ids))
+        seen = ids[max(0, end - context - 1) : scored]
+        requests.append(Request(tuple(seen), tuple(ids[scored:end])))
+        scored = end
+    return requests
+
 
 _ROWS_OF_LOGITS = 1024
 """Positions whose logits are in memory at once."""
@@ -51,7 +119,7 @@ def log_likelihoods(
 def choice_scores(
     model: Decoder, tokenizer: Tokenizer, prompt: str, choices: Sequence[str], *, prefix: int
 ) -> NDArray[np.float64]:
-    """Log-probability of each choice as it stands after token `prefix` and `prompt`."""
+    """Log-probability of each choice after token `prefix` and `prompt`."""
     return log_likelihoods(
         model,
         [continuation_request(tokenizer, prompt, choice, prefix=prefix) for choice in choices],
@@ -109,3 +177,47 @@ def _batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
         rows = max(1, batch_tokens // lengths[order[start]])
         yield order[start : start + rows]
         start += rows
+
+
+def unigram_nll(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Negative log-probability of each token, nats, with add-one (Laplace) smoothing.
+
+    -log((count + 1) / (total + vocabulary)), special tokens included on both sides.
+    """
+    counts = counts.astype(np.float64)
+    nll: NDArray[np.float64] = np.log(counts.sum() + len(counts)) - np.log(counts + 1)
+    return nll
+
+
+@torch.no_grad()
+def generate(
+    model: Decoder,
+    prompt: Sequence[int],
+    *,
+    max_new_tokens: int,
+    stop: Collection[int] = (),
+    temperature: float = 0.0,
+    seed: int = 0,
+) -> list[int]:
+    """Ids that follow `prompt`, without the one of `stop` that ended them.
+
+    Temperature 0 takes the likeliest token (the first of equal ones); otherwise tokens are drawn
+    from a generator seeded with `seed`. Every token is a full forward pass over the last tokens
+    that fit the context: there is no key-value cache. ValueError for an empty prompt.
+    """
+    if not prompt:
+        raise ValueError("the prompt is empty; begin it with <|begin_of_text|>")
+    generator = torch.Generator().manual_seed(seed)
+    ids = list(prompt)
+    for _ in range(max_new_tokens):
+        tokens_BL = torch.tensor([ids[-model.config.context :]])
+        logits_V = model.unembed(model.hidden(tokens_BL)[0, -1]).double().cpu()
+        if temperature == 0:
+            chosen = int(logits_V.argmax())
+        else:
+            probabilities = torch.softmax(logits_V / temperature, dim=-1)
+            chosen = int(torch.multinomial(probabilities, 1, generator=generator))
+        if chosen in stop:
+            break
+        ids.append(chosen)
+    return ids[len(prompt) :]

@@ -52,7 +52,7 @@ def wilson(successes: float, count: int) -> tuple[float, float]:
     middle = p + square / 2
     width = NORMAL_95 * math.sqrt(p * (1 - p) / count + square / (4 * count))
     low, high = (middle - width) / (1 + square), (middle + width) / (1 + square)
-    # At 0 and 1 rounding would leave 1e-17 beside the exact end.
+    # At 0 and 1 rounding would leave an error of 1e-17.
     return (0.0 if successes == 0 else low), (1.0 if successes == count else high)
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from stages.engine.figures import Column, Figure, TableFigure, number
-from stages.engine.page import Artifact
+from stages.engine.page import Artifact, Column, Figure, TableFigure, number
 
 
 def page(artifact: Artifact) -> list[Figure]:
     """Conversations used, loss on learnt tokens, learning rate, gradient norm, speed."""
     from stages.training import figures as shared
-    from stages.training.telemetry.figures import telemetry_figures
+    from stages.training.telemetry_figures import telemetry_figures
 
     run = shared.TrainingRun(artifact, "training_step")
     note = (

@@ -30,37 +30,33 @@ class Sft(Stage):
     @classmethod
     def check_plan(cls, config: Any, inputs: Inputs) -> Sequence[str]:
         """See `check_tuning`."""
-        from stages.training.planned_inputs import check_tuning
+        from stages.training.run_plan import check_tuning
 
         return check_tuning(config, inputs)
 
     def run(self, context: Context) -> None:
         from stages.model.files import read_model, read_tokenizer
-        from stages.sft.conversations import read_conversations
-        from stages.sft.task import SftTask
-        from stages.text.special_tokens import SpecialTokens
+        from stages.sft.task import SftTask, conversations_account, read_conversations
+        from stages.tokens.vocabulary import SpecialTokens
         from stages.training.examples import ExampleClock
-        from stages.training.fit import fit, write_run, write_tuned_checkpoint
+        from stages.training.fit import TrainingSettings, fit, write_run, write_tuned_checkpoint
         from stages.training.runtime import runtime
         from stages.training.schedule import schedule
 
         config, start = context.config, context.one("checkpoint")
         model, tokenizer = read_model(start), read_tokenizer(start)
-        special = SpecialTokens.of(tokenizer, start.read_json("tokenizer_config.json"))
+        special = SpecialTokens.from_config(tokenizer, start.read_json("tokenizer_config.json"))
         shape = model.config
         data = read_conversations(context, tokenizer, special, shape.context, shape.vocabulary_size)
         clock = ExampleClock(
             len(data.train), config.conversations_per_batch, config.epochs, config.seed
         )
         with runtime(context.execution, config.precision, config.seed, steady=False) as how:
-            fitted = fit(
-                context,
-                model=model,
-                task=SftTask(data, clock, how, model.config.context),
-                schedule=schedule([(clock.steps, config.learning_rate)], where="sft"),
-                settings=config.optimizer,
-                runtime=how,
-                held_out_every=config.held_out_every,
-            )
-        write_tuned_checkpoint(context, fitted, start)
-        write_run(context, fitted, {"epochs": config.epochs, "conversations": data.account()})
+            task = SftTask(data, clock, how, model.config.context)
+            phase = schedule([(clock.steps, config.learning_rate)], where="sft")
+            settings = TrainingSettings(phase, config.optimizer, config.held_out_every)
+            run = fit(context, model, task, settings)
+        write_tuned_checkpoint(context, run, start)
+        write_run(
+            context, run, {"epochs": config.epochs, "conversations": conversations_account(data)}
+        )

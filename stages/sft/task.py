@@ -1,33 +1,90 @@
-"""Supervised fine-tuning as a task of the training loop."""
+"""Supervised fine-tuning as a task of the training loop.
+
+Conversations become examples: rendered, encoded, cut to the context, split, and counted.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from stages.sft.conversations import Conversations
-from stages.training.by_source import BySource, HeldOutSums
-from stages.training.examples import ExampleClock
-from stages.training.groups import Groups
+from stages.engine import Context
+from stages.tokens.chat import count_unused_fields, find_chat_start, render_segments
+from stages.training.examples import (
+    ExampleClock,
+    ExampleSet,
+    ReadRow,
+    encode_example,
+    fit_example,
+    pack_rows,
+    read_examples,
+)
 from stages.training.monitor import HeldOut
-from stages.training.rows import Rows, pack_rows
+from stages.training.rows import Groups, HeldOutSums, Rows, SourceMetrics
 from stages.training.runtime import Runtime
-from stages.training.task import Share, Task
+from stages.training.task import MicroBatch, Task
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+    from stages.tokens.vocabulary import SpecialTokens
+
+
+DROPPED = ("too_long", "nothing_to_learn")
+COLUMNS = ("conversation_id", "source", "messages", "tools")
+
+
+def read_conversations(
+    context: Context,
+    tokenizer: Tokenizer,
+    special: SpecialTokens,
+    length: int,
+    vocabulary_size: int,
+) -> ExampleSet:
+    """All conversations of the role, each in at most `length` tokens; errors of `read_examples`.
+
+    InputError too if the tokenizer has no tokens for turns.
+    """
+    begin = find_chat_start(tokenizer, special)
+
+    def read(row: Mapping[str, Any]) -> ReadRow:
+        parts = render_segments(row["messages"], begin=begin, tools=row["tools"])
+        encoded = encode_example(tokenizer, parts)
+        example, reason = fit_example(encoded, length, context.config.too_long)
+        examples = None if example is None else (example,)
+        return ReadRow(examples, reason, count_unused_fields(row["messages"]))
+
+    return read_examples(
+        context,
+        COLUMNS,
+        read,
+        noun="conversation",
+        dropped=DROPPED,
+        vocabulary_size=vocabulary_size,
+    )
+
+
+def conversations_account(data: ExampleSet) -> dict[str, Any]:
+    """How many conversations and learnt tokens there are, by what happened to them."""
+    targets = sum(example.targets for (example,) in data.rows)
+    return data.account(DROPPED, targets=targets)
 
 
 class SftTask(Task):
     """Mean cross-entropy over the assistant tokens of a step's conversations."""
 
     def __init__(
-        self, data: Conversations, clock: ExampleClock, runtime: Runtime, context: int
+        self, data: ExampleSet, clock: ExampleClock, runtime: Runtime, context: int
     ) -> None:
         self.data, self.clock, self.runtime, self.context = data, clock, runtime, context
-        self.groups = Groups.by_source(data.sources)
-        self.by_source = BySource(self.groups)
+        sources = sorted(set(data.row_sources))
+        self.source_of = np.array([sources.index(one) for one in data.row_sources], dtype=np.int64)
+        self.groups = Groups.by_source(sources)
+        self.by_source = SourceMetrics(self.groups)
         self.columns = self.by_source.columns()
 
     def batch(self, training_step: int) -> tuple[NDArray[np.int64], Rows]:
@@ -35,13 +92,15 @@ class SftTask(Task):
         chosen = self.data.train[self.clock.batch(training_step)]
         return chosen, self._packed(chosen)
 
-    def shares(self, model: nn.Module, batch: tuple[NDArray[np.int64], Rows]) -> Iterator[Share]:
+    def micro_batches(
+        self, model: nn.Module, batch: tuple[NDArray[np.int64], Rows]
+    ) -> Iterator[MicroBatch]:
         """The step's conversations in micro-batches of rows."""
         chosen, rows = batch
         for part in rows.split(self.runtime.micro_batch):
             trained = self.runtime.train(model, part, targets=rows.targets)
             sources_BL = self._sources(part, chosen)
-            yield Share(
+            yield MicroBatch(
                 trained.loss,
                 part.tokens,
                 self.by_source.sums(trained.losses_BL, part, sources_BL),
@@ -62,8 +121,8 @@ class SftTask(Task):
         return total.measured()
 
     def _packed(self, chosen: NDArray[np.int64]) -> Rows:
-        return pack_rows([self.data.examples[index] for index in chosen.tolist()], self.context)
+        return pack_rows([self.data.rows[index][0] for index in chosen.tolist()], self.context)
 
     def _sources(self, rows: Rows, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
         """Source of each token; padding (document -1) takes that of the last document."""
-        return self.data.source_of[chosen][rows.documents_BL]
+        return self.source_of[chosen][rows.documents_BL]

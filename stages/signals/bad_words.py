@@ -16,27 +16,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.errors import InputError
-from stages.engine.reading.rows import Damage, decompressed
+from stages.engine.reading.row import Damage
+from stages.engine.reading.rows import decompress_stream
 from stages.engine.sources import source_files
 from stages.engine.strict_json import parse_json
-from stages.signals.signal import Signal, count
+from stages.signals.outputs import Signal, count
 
 if TYPE_CHECKING:
     from stages.engine import Input
 
 WITHOUT_SPACES = ("ja", "th", "zh")
-"""Languages in which a listed word counts wherever it stands."""
+"""Languages in which a word of the list counts anywhere, also inside other words."""
 
-SOURCE = "Raffel et al. 2020 (C4), Xue et al. 2021 (mC4); lists are given"
+BAD_WORD_SOURCE = "Raffel et al. 2020 (C4), Xue et al. 2021 (mC4); lists are given"
 BAD_WORD_SIGNALS: tuple[Signal, ...] = (
     count(
         "bad_words",
         "occurrences",
-        SOURCE,
+        BAD_WORD_SOURCE,
         "Words and phrases of the list of its language; null where there is no list.",
         null=True,
     ),
-    Signal("bad_word_share", "float64?", "share", SOURCE, "The same over words."),
+    Signal("bad_word_share", "float64?", "share", BAD_WORD_SOURCE, "The same over words."),
 )
 """What word lists say; there only if some are given."""
 
@@ -71,22 +72,22 @@ class WordList:
         there = tuple(sorted(term for term in possible if term in lowered))
         if not there:
             return 0
-        return sum(1 for _ in _pattern(there, self._anywhere).finditer(lowered))
+        return sum(1 for _ in _compile_terms(there, self._anywhere).finditer(lowered))
 
 
 @lru_cache(maxsize=4096)
-def _pattern(terms: tuple[str, ...], anywhere: bool) -> re.Pattern[str]:
+def _compile_terms(terms: tuple[str, ...], anywhere: bool) -> re.Pattern[str]:
     longest_first = sorted(terms, key=lambda term: (-len(term), term))
     either = "|".join(map(re.escape, longest_first))
     return re.compile(either if anywhere else rf"(?<!\w)(?:{either})(?!\w)")
 
 
-def bad_words(
+def measure_bad_words(
     texts: Sequence[str], languages: Sequence[str | None], words: Sequence[int], folder: Path
 ) -> dict[str, list[Any]]:
     """The columns of `BAD_WORD_SIGNALS`, by the lists that `pack_words` left in `folder`.
 
-    `languages` are codes, of which what stands before `-` or `_` counts; `words` is how many words
+    `languages` are codes, of which the part before `-` or `_` counts; `words` is how many words
     each text has.
     """
     lists = load_words(folder)
@@ -95,8 +96,8 @@ def bad_words(
         code = re.split("[-_]", language, maxsplit=1)[0].lower() if language else ""
         counts.append(lists[code].occurrences(text) if code in lists else None)
     shares = [
-        None if found is None else found / max(int(total), 1)
-        for found, total in zip(counts, words, strict=True)
+        None if occurrences is None else occurrences / max(int(total), 1)
+        for occurrences, total in zip(counts, words, strict=True)
     ]
     return {"bad_words": counts, "bad_word_share": shares}
 
@@ -110,30 +111,30 @@ def pack_words(snapshots: Sequence[Input], folder: Path) -> None:
     lists: dict[str, set[str]] = {}
     for snapshot in snapshots:
         for file in source_files(snapshot):
-            for language, term in _terms(file):
+            for language, term in _read_terms(file):
                 lists.setdefault(language, set()).add(term)
     folder.mkdir(parents=True, exist_ok=True)
-    told = {language: sorted(terms) for language, terms in sorted(lists.items())}
-    (folder / _FILE).write_text(json.dumps(told, ensure_ascii=False), encoding="utf-8")
+    terms_by_language = {language: sorted(terms) for language, terms in sorted(lists.items())}
+    (folder / _FILE).write_text(json.dumps(terms_by_language, ensure_ascii=False), encoding="utf-8")
 
 
 @lru_cache(maxsize=1)
 def load_words(folder: Path) -> dict[str, WordList]:
     """What `pack_words` left there, by language; once in each process."""
-    told = json.loads((folder / _FILE).read_text(encoding="utf-8"))
+    terms_by_language = json.loads((folder / _FILE).read_text(encoding="utf-8"))
     return {
         language: WordList(terms, anywhere=language in WITHOUT_SPACES)
-        for language, terms in told.items()
+        for language, terms in terms_by_language.items()
     }
 
 
-def _terms(file: Any) -> Iterator[tuple[str, str]]:
+def _read_terms(file: Any) -> Iterator[tuple[str, str]]:
     """Language and phrase of each entry of a file."""
     name = file.name.rsplit("/", 1)[-1].lower().split(".")[0]
-    for number, line in enumerate(_lines(file), 1):
+    for number, line in enumerate(_read_lines(file), 1):
         language, term = name, line
         if line.startswith("{"):
-            language, term = _row(line, f"{file.name}:{number}")
+            language, term = _parse_row(line, f"{file.name}:{number}")
         if not _LANGUAGE.fullmatch(language):
             raise InputError(
                 f"'{language}' is no code of a language",
@@ -144,7 +145,7 @@ def _terms(file: Any) -> Iterator[tuple[str, str]]:
             yield language, term.strip().lower()
 
 
-def _row(line: str, where: str) -> tuple[str, str]:
+def _parse_row(line: str, where: str) -> tuple[str, str]:
     try:
         row = parse_json(line)
         return str(row["lang"]), str(row["term"])
@@ -154,11 +155,11 @@ def _row(line: str, where: str) -> tuple[str, str]:
         ) from None
 
 
-def _lines(file: Any) -> list[str]:
+def _read_lines(file: Any) -> list[str]:
     content = b""
     try:
         with file.open() as stream:
-            for chunk in decompressed(stream):
+            for chunk in decompress_stream(stream):
                 content += chunk
                 if len(content) > MOST_BYTES:
                     raise InputError(

@@ -15,12 +15,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 
 from artifacts_schema.kinds import KINDS
-from stages.signals.columns import signals_of
+from stages.signals.columns import choose_signals
 from stages.signals.config import SignalsConfig
-from stages.signals.measure import VIEWS, Views, found_views
-from stages.signals.spans import Span, without_overlap
-from stages.signals.tables import Given, counted, measured_columns
-from stages.text.chat_rows import ChatShard, Piece, Text, pieces_of, texts_of
+from stages.signals.measure import (
+    VIEWS,
+    RunInputs,
+    Views,
+    count_totals,
+    find_views,
+    measure_columns,
+)
+from stages.signals.outputs import Span, drop_overlaps
+from stages.text.chat_rows import ChatShard, Piece, Text, list_texts, split_pieces
 
 if TYPE_CHECKING:
     from stages.engine import ShardOutput
@@ -36,65 +42,68 @@ class _Part(NamedTuple):
 
 
 def measure_chat_shard(
-    item: ChatShard, out: ShardOutput, *, config: SignalsConfig, given: Given
+    item: ChatShard, out: ShardOutput, *, config: SignalsConfig, inputs: RunInputs
 ) -> dict[str, int]:
     """Write the signals and views of a shard; return what it counted."""
     rows = item.rows()
-    parts = [[_Part(t, pieces_of(t)) for t in texts_of(row, item.role)] for row in rows]
-    spans = iter(found_in([part for own in parts for part in own], config))
+    parts = [[_Part(t, split_pieces(t)) for t in list_texts(row, item.role)] for row in rows]
+    spans = iter(find_chat_views([part for own in parts for part in own], config))
     by_row = [[(part.text, next(spans)) for part in own] for own in parts]
     views: list[Views] = [
-        {view: [span for _, found in own for span in found[view]] for view in VIEWS}
+        {view: [span for _, spans_by_view in own for span in spans_by_view[view]] for view in VIEWS}
         for own in by_row
     ]
     texts = ["\n\n".join(piece.text for part in own for piece in part.pieces) for own in parts]
-    given = replace(given, pages=None, page_views=None)
+    inputs = replace(inputs, pages=None, page_views=None)
     nothing = [None] * len(rows)
-    columns, _ = measured_columns(texts, nothing, nothing, config, given, views=views)
+    columns, _ = measure_columns(texts, nothing, nothing, config, inputs, views=views)
     schema = (
         KINDS["signals"]
         .tables["*.parquet"]
-        .arrow([signal.column for signal in signals_of(given.asked(config))])
+        .arrow([signal.column for signal in choose_signals(inputs.choose_columns(config))])
     )
     ids = item.ids(rows)
     out.write_table("signals", item.path, pa.table({"doc_id": ids, **columns}, schema=schema))
-    listed = [_listed(own) for own in by_row]
-    out.write_table("views", item.path, pa.table({"doc_id": ids, "spans": listed}, schema=_SCHEMA))
-    return {item.role: len(rows), **counted(columns)}
+    formatted = [_format_spans(own) for own in by_row]
+    table = pa.table({"doc_id": ids, "spans": formatted}, schema=_SCHEMA)
+    out.write_table("views", item.path, table)
+    return {item.role: len(rows), **count_totals(columns)}
 
 
-def found_in(parts: Sequence[_Part], config: SignalsConfig) -> list[Views]:
+def find_chat_views(parts: Sequence[_Part], config: SignalsConfig) -> list[Views]:
     """The spans of each text, by view, as characters of that text."""
-    found = iter(found_views([piece.text for part in parts for piece in part.pieces], config))
-    # JSON text as it stands, too: a name tells what a value is, as in {"password": "…"}.
-    whole = iter(found_views([part.text.text for part in parts if part.text.is_json], config))
+    piece_views = iter(find_views([piece.text for part in parts for piece in part.pieces], config))
+    # The undecoded JSON text too: a name says what a value is, as in {"password": "…"}.
+    whole = iter(find_views([part.text.text for part in parts if part.text.is_json], config))
     views = []
     for text, pieces in parts:
         own: Views = {view: [] for view in VIEWS}
         for piece in pieces:
-            for view, spans in next(found).items():
-                own[view] += [_moved(span, piece) for span in spans]
+            for view, spans in next(piece_views).items():
+                own[view] += [_place_span(span, piece) for span in spans]
         if text.is_json:
             for view, spans in next(whole).items():
                 if view != "mojibake":
-                    own[view] = _joined(own[view], spans, pieces)
-        views.append({view: without_overlap(spans) for view, spans in own.items()})
+                    own[view] = _add_whole_text_spans(own[view], spans, pieces)
+        views.append({view: drop_overlaps(spans) for view, spans in own.items()})
     return views
 
 
-def _moved(span: Span, piece: Piece) -> Span:
+def _place_span(span: Span, piece: Piece) -> Span:
     start, end = piece.span(span.start, span.end)
     return Span(start, end, span.label, piece.replacement(span.replacement))
 
 
-def _joined(found: list[Span], whole: Sequence[Span], pieces: Sequence[Piece]) -> list[Span]:
+def _add_whole_text_spans(
+    piece_spans: list[Span], whole: Sequence[Span], pieces: Sequence[Piece]
+) -> list[Span]:
     """`found`, and what of the spans in the whole text lies in a piece and is not among them.
 
     All three are from left to right, without overlaps.
     """
     starts = [piece.start for piece in pieces]
-    begins, ends = [span.start for span in found], [span.end for span in found]
-    more = list(found)
+    begins, ends = [span.start for span in piece_spans], [span.end for span in piece_spans]
+    more = list(piece_spans)
     last = 0  # Two spans may touch one number or escape, which is replaced once.
     for span in whole:
         first = max(bisect_right(starts, span.start) - 1, 0)
@@ -109,11 +118,11 @@ def _joined(found: list[Span], whole: Sequence[Span], pieces: Sequence[Piece]) -
     return more
 
 
-def _listed(own: Sequence[tuple[Text, Views]]) -> list[dict[str, object]]:
+def _format_spans(own: Sequence[tuple[Text, Views]]) -> list[dict[str, object]]:
     """The spans of a row as the table has them: by view, place, then start."""
     return [
         {"view": view, "place": text.place, **span._asdict()}
         for view in VIEWS
-        for text, found in own
-        for span in found[view]
+        for text, spans_by_view in own
+        for span in spans_by_view[view]
     ]

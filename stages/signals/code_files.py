@@ -1,12 +1,21 @@
-"""Which documents are source code, and what their paths say: vendored, minified, generated.
+"""Signals of source code: line lengths, near-binary content, minified, generated, vendored.
 
-The lists are our own; the idea, that a path tells most of it, is that of GitHub Linguist
-(https://github.com/github-linguist/linguist, `vendor.yml`, `generated.rb`).
+Line lengths and the share of letters and digits are those of BigCode's filters (Kocetkov et al.
+2022, arXiv 2211.15533; Li et al. 2023, StarCoder, arXiv 2305.06161), computed as in its
+`preprocessing/filtering.py`; the thresholds are in `filter`'s preset `starcoder`. They have no
+value for other documents, so no rule on them drops prose.
+
+The path tells which documents are source code, vendored, minified or generated. The lists are our
+own; the idea is that of GitHub Linguist (https://github.com/github-linguist/linguist, `vendor.yml`,
+`generated.rb`).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from string import ascii_letters, digits, hexdigits
+from typing import Any
 
 _EXTENSIONS = frozenset(
     re.split(
@@ -44,7 +53,7 @@ _VENDORED = re.compile(
     re.IGNORECASE,
 )
 _MINIFIED = re.compile(r"[.-](?:min|bundle|packed)\.(?:js|mjs|cjs|css)$", re.IGNORECASE)
-_GENERATED = re.compile(
+_GENERATED_PATH = re.compile(
     r"(?:_pb2(?:_grpc)?\.pyi?|\.pb\.(?:go|cc|h|swift|dart)|_pb\.(?:js|d\.ts|rb)|\.pbobjc\.[hm]"
     r"|\.(?:g|freezed|gr|mocks)\.dart|\.designer\.(?:cs|vb)|\.g\.(?:cs|i\.cs)|\.generated\.\w+"
     r"|_generated\.\w+|zz_generated\.[\w.]+|\.tab\.[ch]|lex\.yy\.c"
@@ -75,4 +84,138 @@ def is_minified_path(path: str) -> bool:
 
 def is_generated_path(path: str) -> bool:
     """Whether a file's name is one that a program gives to what it writes."""
-    return _GENERATED.search(path) is not None
+    return _GENERATED_PATH.search(path) is not None
+
+
+HEAD_LINES, HEAD_CHARACTERS = 20, 4_000
+"""Where a generator tells that it wrote a file."""
+
+MINIFIED_LINE, MINIFIED_SPACE, LEAST_MINIFIED = 110, 15, 500
+"""Minified: lines of more than this mean length with less than this percentage of white space, in a
+text of at least so many characters. The length is Linguist's."""
+
+_ASCII_ALPHANUMERIC = (ascii_letters + digits).encode()
+_NOT_CODE = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\ufffd]")
+
+
+def _make_table(characters: str) -> bytes:
+    """A table for `bytes.translate` that makes `a` of these characters, and a space of others."""
+    return bytes(ord("a" if chr(byte) in characters else " ") for byte in range(256))
+
+
+_RUNS = (
+    (
+        _make_table(ascii_letters + digits + "+/"),
+        80,
+        re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{80,}={0,2}"),
+    ),
+    (
+        _make_table(hexdigits),
+        64,
+        re.compile(r"(?<![0-9A-Za-z])[0-9A-Fa-f]{64,}(?![0-9A-Za-z])"),
+    ),
+    (
+        _make_table(hexdigits + "xXuU\\, \t\r\n"),
+        64,
+        re.compile(r"(?:(?:0[xX]|\\x)?[0-9A-Fa-f]{1,3}[uU]?(?:,\s{0,40}|[ \t])){32,}"),
+    ),
+    (
+        _make_table(hexdigits + "xu\\"),
+        64,
+        re.compile(r"(?:\\x[0-9A-Fa-f]{2}|\\u[0-9A-Fa-f]{4}|\\[0-7]{3}){16,}"),
+    ),
+)
+"""Data that was written as text: base64, hexadecimal, lists of bytes, escapes. Before each shape
+the characters it is made of and how many of them at least, which tells fast that there is none."""
+
+_MARK = r"(?://|/\*|\*|#|;|--|<!--|%|\(\*|\"\"\"|'|rem\b|@)"
+_COMMENT = re.compile(rf"\s*{_MARK}", re.IGNORECASE)
+_GENERATED = re.compile(
+    r"@generated\b|\bauto-?\s?generated\b|\bautomatically\sgenerated\b"
+    r"|\bdo\snot\sedit\b|\bdon't\sedit\b|\bdo\snot\s(?:modify|change)\sthis\s(?:file|code)\b"
+    r"|\b(?:file|code|source|module)\s(?:(?:is|was|has\sbeen)\s)?(?:machine[- ])?generated\b"
+    rf"|^\s*{_MARK}+\s*generated\s(?:by|from|using|on)\s",
+    re.IGNORECASE,
+)
+
+
+def measure_code(
+    texts: Sequence[str], urls: Sequence[str | None], languages: Sequence[str | None] | None
+) -> dict[str, list[Any]]:
+    """The columns of `CODE_SIGNALS`; None in all for a document that is no source code.
+
+    `languages` are the programming languages that `pages` name; without, the path tells.
+    """
+    if languages is None:
+        is_code = [is_code_path(url) for url in urls]
+    else:
+        is_code = [language is not None for language in languages]
+    rows = [
+        measure_code_file(text, url or "") if code else _NO_CODE
+        for text, url, code in zip(texts, urls, is_code, strict=True)
+    ]
+    return {name: [row[name] for row in rows] for name in CODE_COLUMNS}
+
+
+CODE_COLUMNS = (
+    "code_mean_line_length",
+    "code_max_line_length",
+    "code_alphanumeric_share",
+    "near_binary_share",
+    "minified",
+    "generated",
+    "vendored",
+)
+_NO_CODE: dict[str, Any] = dict.fromkeys(CODE_COLUMNS)
+
+
+def measure_code_file(text: str, path: str) -> dict[str, Any]:
+    """All of them for one source file; shares of nothing are 0."""
+    lengths = [len(line) for line in text.splitlines()]
+    size = len(text)
+    mean = sum(lengths) / len(lengths) if lengths else 0.0
+    return {
+        "code_mean_line_length": mean,
+        "code_max_line_length": max(lengths, default=0),
+        "code_alphanumeric_share": _count_alphanumeric(text) / size if size else 0.0,
+        "near_binary_share": count_near_binary(text) / size if size else 0.0,
+        "minified": int(is_minified_path(path) or (mean > MINIFIED_LINE and _is_dense(text))),
+        "generated": int(is_generated_path(path) or says_generated(text)),
+        "vendored": int(is_vendored(path)),
+    }
+
+
+def count_near_binary(text: str) -> int:
+    """Characters that are control codes, or in long runs of data written as text."""
+    characters = len(_NOT_CODE.findall(text))
+    encoded = text.encode("utf-8", "surrogatepass")
+    spans = sorted(
+        match.span()
+        for among, least, shape in _RUNS
+        if b"a" * least in encoded.translate(among)
+        for match in shape.finditer(text)
+    )
+    free = 0
+    for start, end in spans:
+        start = max(start, free)
+        if start < end:
+            characters += end - start - len(_NOT_CODE.findall(text, start, end))
+            free = end
+    return characters
+
+
+def says_generated(text: str) -> bool:
+    """Whether a comment among the first lines says that a program wrote the file."""
+    lines = text[:HEAD_CHARACTERS].splitlines()[:HEAD_LINES]
+    return any(_COMMENT.match(line) and _GENERATED.search(line) for line in lines)
+
+
+def _count_alphanumeric(text: str) -> int:
+    if text.isascii():
+        return len(text) - len(text.encode().translate(None, _ASCII_ALPHANUMERIC))
+    return sum(map(str.isalnum, text))
+
+
+def _is_dense(text: str) -> bool:
+    spaces = sum(map(text.count, " \t\n\r"))
+    return len(text) >= LEAST_MINIFIED and spaces * 100 < MINIFIED_SPACE * len(text)

@@ -1,21 +1,101 @@
-"""Every signal this stage writes, in the order of its columns."""
+"""Every signal that this stage writes, in the order of its columns.
+
+What the archive and the page say is copied from `pages` into the signals; rules compare numbers, so
+marks that are words are counted as well.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
-from stages.signals import dclm, guide, line_signals, periodic, quality, redpajama, repetition
+import pyarrow as pa
+
+from artifacts_schema.kinds.documents import PAGE_COLUMNS
+from stages.signals import groups as dclm
+from stages.signals import groups as guide
+from stages.signals import quality, redpajama, repetition
 from stages.signals.bad_words import BAD_WORD_SIGNALS
-from stages.signals.carried import PAGE_SIGNALS
 from stages.signals.config import GROUPS, LINE_VIEWS, SignalsConfig
-from stages.signals.line_language import LINE_LANGUAGE
-from stages.signals.line_rules.signals import LINE_SIGNALS
-from stages.signals.perplexity import PERPLEXITY_SIGNALS
+from stages.signals.groups import PHRASE_SIGNALS
+from stages.signals.line_views import LINE_SIGNALS
+from stages.signals.models import LINE_LANGUAGE, PERPLEXITY_SIGNALS
+from stages.signals.outputs import Signal, count, share
 from stages.signals.personal_data import PERSONAL_SIGNALS
-from stages.signals.phrase_marks import PHRASE_SIGNALS
-from stages.signals.sentence_signals import SENTENCE_SIGNALS
-from stages.signals.signal import Signal, count, share
+from stages.signals.quality import SENTENCE_SIGNALS
+
+PAGE_SOURCE = "the archive or the page, by ingest"
+UNITS = {
+    "http_status": "code",
+    "characters_repaired": "characters",
+    "url_repeats": "records",
+    "nodes": "nodes",
+    "doubt": "share",
+    "main_share": "share",
+    "link_share": "share",
+}
+COPIED = (
+    "http_status",
+    "truncated",
+    "sniffed_type",
+    "charset",
+    "charset_told_by",
+    "characters_repaired",
+    "url_repeats",
+    "ai_opt_out",
+    "licence",
+    "programming_language",
+    "extractor",
+    "doubt",
+    "nodes",
+    "main_share",
+    "link_share",
+)
+"""Columns of `pages` that become signals under their own name."""
+
+
+def _page_count(name: str, unit: str, description: str) -> Signal:
+    return Signal(name, "int64", unit, PAGE_SOURCE, description)
+
+
+_DESCRIBED = {column.name: column for column in PAGE_COLUMNS}
+PAGE_SIGNALS: tuple[Signal, ...] = (
+    *(
+        Signal(
+            name,
+            _DESCRIBED[name].type,
+            UNITS.get(name, "name"),
+            PAGE_SOURCE,
+            _DESCRIBED[name].description,
+        )
+        for name in COPIED
+    ),
+    _page_count("is_truncated", "0 or 1", "Whether the record is marked as truncated."),
+    _page_count("robots_noindex", "0 or 1", "Whether robots directives hold `noindex` or `none`."),
+    _page_count("ai_opt_out_marks", "marks", "Marks against use for AI."),
+)
+"""What is there when `pages` are given."""
+
+
+def copy_page_columns(pages: pa.Table) -> dict[str, Any]:
+    """The columns of `PAGE_SIGNALS` for the rows of a pages table."""
+    return {
+        **{name: pages[name] for name in COPIED},
+        "is_truncated": _count_each(pages["truncated"], lambda mark: 1),
+        "robots_noindex": _count_each(pages["robots"], _noindex),
+        "ai_opt_out_marks": _count_each(pages["ai_opt_out"], lambda marks: len(marks.split())),
+    }
+
+
+def _noindex(directives: str) -> int:
+    return int(not {"noindex", "none"}.isdisjoint(directives.split()))
+
+
+def _count_each(column: pa.ChunkedArray, count: Callable[[str], int]) -> Sequence[int]:
+    """`count` of each string, 0 for null."""
+    return [0 if value is None else count(value) for value in column.to_pylist()]
+
 
 FASTTEXT = "Joulin et al. 2017 (arXiv 1607.01759)"
 C4 = "Raffel et al. 2020 (C4)"
@@ -27,7 +107,7 @@ OWN = "Ingot"
 
 
 @dataclass(frozen=True)
-class Asked:
+class ColumnChoice:
     """What a run measures beside the signals of every run."""
 
     groups: Collection[str] = GROUPS
@@ -43,11 +123,11 @@ class Asked:
 TEXT_SIGNALS: tuple[Signal, ...] = (
     count("characters", "characters", OWN, "Unicode code points of the text."),
     count("bytes", "bytes", OWN, "Bytes of the text in UTF-8."),
-    *quality.SIGNALS,
-    *line_signals.DUPLICATE_SIGNALS,
-    *repetition.SIGNALS,
-    *line_signals.FILLED_LINE_SIGNALS,
-    *line_signals.LINE_COUNTS,
+    *quality.QUALITY_SIGNALS,
+    *quality.DUPLICATE_SIGNALS,
+    *repetition.REPETITION_SIGNALS,
+    *quality.FILLED_LINE_SIGNALS,
+    *quality.LINE_COUNTS,
     *SENTENCE_SIGNALS,
     count("lorem_ipsum_count", "occurrences", C4, "Occurrences of 'lorem ipsum' in any case."),
     count("curly_brace_count", "characters", C4, "Opening curly braces."),
@@ -136,11 +216,11 @@ LANGUAGE_SIGNALS: tuple[Signal, ...] = (
 """What a language model measures; there only if one is given."""
 
 GROUP_SIGNALS: dict[str, tuple[Signal, ...]] = {
-    "dclm": dclm.SIGNALS,
-    "guide": guide.SIGNALS,
-    "periodic": periodic.SIGNALS,
+    "dclm": dclm.DCLM_SIGNALS,
+    "guide": guide.GUIDE_SIGNALS,
+    "periodic": repetition.PERIODIC_SIGNALS,
     "phrases": PHRASE_SIGNALS,
-    "redpajama-v2": redpajama.SIGNALS,
+    "redpajama-v2": redpajama.REDPAJAMA_SIGNALS,
 }
 
 
@@ -151,7 +231,7 @@ def classifier_signal(name: str) -> Signal:
     )
 
 
-def text_signals_of(groups: Collection[str], line_rules: Collection[str]) -> tuple[Signal, ...]:
+def choose_text_signals(groups: Collection[str], line_rules: Collection[str]) -> tuple[Signal, ...]:
     """The columns that texts alone bring, in order."""
     return (
         *TEXT_SIGNALS,
@@ -160,22 +240,22 @@ def text_signals_of(groups: Collection[str], line_rules: Collection[str]) -> tup
     )
 
 
-def signals_of(asked: Asked = Asked()) -> tuple[Signal, ...]:
+def choose_signals(choice: ColumnChoice = ColumnChoice()) -> tuple[Signal, ...]:
     """The columns of a run, in order."""
     return (
-        *text_signals_of(asked.groups, asked.line_rules),
+        *choose_text_signals(choice.groups, choice.line_rules),
         *URL_SIGNALS,
         *CODE_SIGNALS,
-        *(LANGUAGE_SIGNALS if asked.language else ()),
-        *(URL_LIST_SIGNALS if asked.url_lists else ()),
-        *(BAD_WORD_SIGNALS if asked.word_lists else ()),
-        *(PERPLEXITY_SIGNALS if asked.ngram_models else ()),
-        *map(classifier_signal, asked.classifiers),
-        *(PAGE_SIGNALS if asked.pages else ()),
+        *(LANGUAGE_SIGNALS if choice.language else ()),
+        *(URL_LIST_SIGNALS if choice.url_lists else ()),
+        *(BAD_WORD_SIGNALS if choice.word_lists else ()),
+        *(PERPLEXITY_SIGNALS if choice.ngram_models else ()),
+        *map(classifier_signal, choice.classifiers),
+        *(PAGE_SIGNALS if choice.pages else ()),
     )
 
 
-def description_of_columns(config: SignalsConfig, signals: Sequence[Signal]) -> dict[str, object]:
+def describe_columns(config: SignalsConfig, signals: Sequence[Signal]) -> dict[str, object]:
     """Content of `signals.json`: the columns in order, and the settings that bear on them."""
     columns = [asdict(signal) for signal in signals]
     stop_words = list(config.stop_words)

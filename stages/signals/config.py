@@ -1,4 +1,4 @@
-"""What `signals` is told: which signals are measured, and how text is split and redacted."""
+"""Settings of `signals`: which signals are measured, and how text is split and redacted."""
 
 from __future__ import annotations
 

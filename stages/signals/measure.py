@@ -1,34 +1,54 @@
-"""Texts in, signal columns and spans out: texts are split once, and all signals share that."""
+"""Texts in, signal columns and spans out; a shard of documents in, its rows of both tables out.
+
+Texts are split once, and all signals share that.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
-from stages.signals.columns import text_signals_of
+from artifacts_schema.errors import InputError
+from artifacts_schema.identity import short
+from artifacts_schema.kinds import KINDS
+from stages.language_model.classifier import score_texts
+from stages.signals.bad_words import measure_bad_words
+from stages.signals.code_files import measure_code
+from stages.signals.columns import (
+    ColumnChoice,
+    choose_signals,
+    choose_text_signals,
+    copy_page_columns,
+)
 from stages.signals.config import SignalsConfig
-from stages.signals.credentials import secrets
-from stages.signals.dclm import dclm_signals
-from stages.signals.guide import guide_signals
-from stages.signals.line_rules.marks import Cuts
-from stages.signals.line_rules.views import line_views
-from stages.signals.line_signals import line_signals
-from stages.signals.mojibake import mojibake
-from stages.signals.periodic import periodic_signals
-from stages.signals.personal_data import personal_counts, personal_data
-from stages.signals.phrase_marks import phrase_signals
-from stages.signals.quality import quality_signals
-from stages.signals.redpajama import redpajama_signals
-from stages.signals.repetition import repetition_signals
-from stages.signals.sentence_signals import sentence_signals
-from stages.signals.spans import Span
-from stages.text.batch import Batch, batches
-from stages.text.scripts import main_script
-from stages.text.split import batch_of
+from stages.signals.credentials import find_secrets
+from stages.signals.groups import measure_dclm, measure_guide, measure_phrases
+from stages.signals.line_views import make_line_views
+from stages.signals.models import (
+    Models,
+    identify_languages,
+    measure_line_languages,
+    measure_perplexity,
+)
+from stages.signals.mojibake import find_mojibake
+from stages.signals.outputs import Cuts, Span, make_view_table
+from stages.signals.personal_data import count_personal_data, find_personal_data
+from stages.signals.quality import measure_lines, measure_quality, measure_sentences
+from stages.signals.redpajama import measure_redpajama
+from stages.signals.repetition import measure_periodic, measure_repetition
+from stages.signals.urls import load_lists, measure_url_lists, measure_urls
+from stages.text.batch import Batch, batches, split_texts
+from stages.text.characters import find_main_script
+
+if TYPE_CHECKING:
+    from stages.engine import Input, Shard, ShardOutput
+
 
 BATCH_CHARACTERS = 1 << 19
 """Texts measured together; it bounds memory and changes no value."""
@@ -38,16 +58,16 @@ DEFAULTS = SignalsConfig()
 Columns = dict[str, Any]
 
 VIEWS = ("mojibake", "personal_data", "secrets")
-"""Views of a text that are found in it as it stands, in alphabetical order."""
+"""Views of the unedited text, in alphabetical order."""
 
 Views = dict[str, list[Span]]
 """The spans of one text, by view."""
 
 _GROUPS: Mapping[str, Callable[[Batch], Mapping[str, Any]]] = {
-    "dclm": dclm_signals,
-    "guide": guide_signals,
-    "periodic": periodic_signals,
-    "redpajama-v2": redpajama_signals,
+    "dclm": measure_dclm,
+    "guide": measure_guide,
+    "periodic": measure_periodic,
+    "redpajama-v2": measure_redpajama,
 }
 """Groups of signals that a batch alone tells."""
 
@@ -74,7 +94,7 @@ def measure(
 ) -> Measured:
     """All signals of the texts themselves that `config` asks for.
 
-    `views` are the spans of each text where they were found before (`found_views`). No text is too
+    `views` are the spans of each text where they were found before (`find_views`). No text is too
     odd: an empty one has 0 in every number and a null script.
     """
     parts, cuts = list[Measured](), list[Cuts]()
@@ -83,13 +103,13 @@ def measure(
         parts.append(part)
         cuts += [cut.moved(batch.start) for cut in part.cuts]
     columns = {
-        signal.name: _joined([part.columns[signal.name] for part in parts])
-        for signal in text_signals_of(config.groups, config.line_rules)
+        signal.name: _join_values([part.columns[signal.name] for part in parts])
+        for signal in choose_text_signals(config.groups, config.line_rules)
     }
     return Measured(columns, [views for part in parts for views in part.views], cuts)
 
 
-def _joined(parts: Sequence[Any]) -> Any:
+def _join_values(parts: Sequence[Any]) -> Any:
     """The values of all batches in one array or list."""
     if parts and isinstance(parts[0], np.ndarray):
         return np.concatenate(parts)
@@ -97,35 +117,35 @@ def _joined(parts: Sequence[Any]) -> Any:
 
 
 def _measure_batch(
-    texts: list[str], config: SignalsConfig, found: Sequence[Views] | None
+    texts: list[str], config: SignalsConfig, known_views: Sequence[Views] | None
 ) -> Measured:
-    split = partial(batch_of, splitter=config.splitter)
+    split = partial(split_texts, splitter=config.splitter)
     batch = split(texts)
     columns: Columns = {"characters": np.diff(batch.offsets)}
-    columns |= quality_signals(batch, config.stop_words, config.splitter)
-    columns |= line_signals(batch) | repetition_signals(batch) | sentence_signals(batch)
+    columns |= measure_quality(batch, config.stop_words, config.splitter)
+    columns |= measure_lines(batch) | measure_repetition(batch) | measure_sentences(batch)
     for group in config.groups:
         if group in _GROUPS:
             columns |= _GROUPS[group](batch)
     cuts = []
-    for view in line_views(batch, config.line_rules, split):
+    for view in make_line_views(batch, config.line_rules, split):
         columns |= view.signals
         cuts.append(view.cuts)
     lowered = [text.lower() for text in texts]
     if "phrases" in config.groups:
-        columns |= phrase_signals(lowered)
+        columns |= measure_phrases(lowered)
     by_text = list(map(_text_signals, texts, lowered))
     columns |= {name: [row[name] for row in by_text] for name in by_text[0]}
-    views = found_views(texts, config) if found is None else list(found)
-    columns |= personal_counts([found["personal_data"] for found in views])
-    columns["secret_count"] = [len(found["secrets"]) for found in views]
+    views = find_views(texts, config) if known_views is None else list(known_views)
+    columns |= count_personal_data([known_views["personal_data"] for known_views in views])
+    columns["secret_count"] = [len(known_views["secrets"]) for known_views in views]
     columns["mojibake_characters"] = [
-        sum(span.end - span.start for span in found["mojibake"]) for found in views
+        sum(span.end - span.start for span in known_views["mojibake"]) for known_views in views
     ]
     return Measured(columns, views, cuts)
 
 
-def found_views(texts: Sequence[str], config: SignalsConfig) -> list[Views]:
+def find_views(texts: Sequence[str], config: SignalsConfig) -> list[Views]:
     """The spans of each text by view.
 
     Where a repair would overlap what may have to be hidden, it is left undone: of two spans that
@@ -133,8 +153,8 @@ def found_views(texts: Sequence[str], config: SignalsConfig) -> list[Views]:
     """
     regions, form = config.personal_data.phone_regions, config.personal_data.replacement
     views = []
-    for text, repairs in zip(texts, mojibake(texts), strict=True):
-        personal, keys = personal_data(text, regions, form), secrets(text)
+    for text, repairs in zip(texts, find_mojibake(texts), strict=True):
+        personal, keys = find_personal_data(text, regions, form), find_secrets(text)
         if repairs and (personal or keys):
             hidden = [*personal, *keys]
             repairs = [
@@ -148,7 +168,7 @@ def found_views(texts: Sequence[str], config: SignalsConfig) -> list[Views]:
 
 def _text_signals(text: str, lowered: str) -> dict[str, Any]:
     """What is computed from the characters of one text, without its words."""
-    script, script_share = main_script(text)
+    script, script_share = find_main_script(text)
     return {
         "bytes": len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")),
         "lorem_ipsum_count": lowered.count("lorem ipsum"),
@@ -158,3 +178,137 @@ def _text_signals(text: str, lowered: str) -> dict[str, Any]:
         "script_share": script_share,
         "replacement_character_share": text.count("\ufffd") / len(text) if text else 0.0,
     }
+
+
+@dataclass(frozen=True)
+class RunInputs:
+    """What a run was given beside its documents; None for what it was not."""
+
+    language_model: Path | None = None
+    models: Models = field(default_factory=Models)
+    pages: Input | None = None
+    page_views: Input | None = None
+    url_lists: Path | None = None
+    word_lists: Path | None = None
+
+    def choose_columns(self, config: SignalsConfig) -> ColumnChoice:
+        """Which columns there are."""
+        return ColumnChoice(
+            config.groups,
+            config.line_rules,
+            language=self.language_model is not None,
+            url_lists=self.url_lists is not None,
+            word_lists=self.word_lists is not None,
+            ngram_models=bool(self.models.ngram_models),
+            classifiers=tuple(self.models.classifiers),
+            pages=self.pages is not None,
+        )
+
+
+def measure_shard(
+    shard: Shard, out: ShardOutput, *, config: SignalsConfig, inputs: RunInputs = RunInputs()
+) -> dict[str, int]:
+    """Write the signals and views of a shard beside it; return what it counted."""
+    documents = shard.read(["doc_id", "url", "language", "text"])
+    ids, urls = documents["doc_id"], documents["url"].to_pylist()
+    texts, declared = documents["text"].to_pylist(), documents["language"].to_pylist()
+    pages, page_views = (
+        read_sidecar(inputs.pages, shard, ids),
+        read_sidecar(inputs.page_views, shard, ids),
+    )
+    columns, measured = measure_columns(texts, urls, declared, config, inputs, pages)
+    wanted = [signal.column for signal in choose_signals(inputs.choose_columns(config))]
+    schema = KINDS["signals"].tables["*.parquet"].arrow(wanted)
+    out.write_table("signals", shard.path, pa.table({"doc_id": ids, **columns}, schema=schema))
+    further = None if page_views is None else page_views["spans"]
+    views = make_view_table(ids, measured.views, measured.cuts, further)
+    out.write_table("views", shard.path, views)
+    return {"documents": documents.num_rows, **count_totals(columns)}
+
+
+def measure_columns(
+    texts: Sequence[str],
+    urls: Sequence[str | None],
+    declared: Sequence[str | None],
+    config: SignalsConfig,
+    inputs: RunInputs,
+    pages: pa.Table | None = None,
+    views: Sequence[Views] | None = None,
+) -> tuple[Columns, Measured]:
+    """Every column of the run for some texts, and what was measured of the texts themselves.
+
+    `declared` are their languages as the source names them; for `views` see `measure`.
+    """
+    measured = measure(texts, config, views=views)
+    columns = measured.columns
+    columns |= measure_urls(urls)
+    columns |= measure_code(
+        texts, urls, None if pages is None else pages["programming_language"].to_pylist()
+    )
+    if inputs.url_lists is not None:
+        columns |= measure_url_lists(urls, columns["host"], load_lists(inputs.url_lists))
+    columns |= _measure_by_models(texts, declared, columns, config, inputs)
+    if pages is not None:
+        columns |= copy_page_columns(pages)
+    # Arrow would leave out what the schema does not name, without a word.
+    signals = choose_signals(inputs.choose_columns(config))
+    assert columns.keys() == {signal.name for signal in signals}
+    return columns, measured
+
+
+def count_totals(columns: Columns) -> dict[str, int]:
+    """What the manifest counts of some columns."""
+    return {
+        "characters": int(sum(columns["characters"])),
+        "emails": sum(columns["email_count"]),
+        "ip_addresses": sum(columns["ip_count"]),
+        "phones": sum(columns["phone_count"]),
+        "ibans": sum(columns["iban_count"]),
+        "cards": sum(columns["card_count"]),
+        "secrets": sum(columns["secret_count"]),
+        "mojibake_characters": sum(columns["mojibake_characters"]),
+    }
+
+
+def _measure_by_models(
+    texts: Sequence[str],
+    declared: Sequence[str | None],
+    columns: Columns,
+    config: SignalsConfig,
+    inputs: RunInputs,
+) -> Columns:
+    """What models and lists say; a text is in the language that was measured, else declared."""
+    judged: dict[str, Any] = {}
+    spoken = declared
+    if inputs.language_model is not None:
+        first = config.language_characters
+        spoken, judged["language_score"] = identify_languages(texts, inputs.language_model, first)
+        judged["language"] = spoken
+        judged["line_language_share"] = measure_line_languages(
+            texts, spoken, inputs.language_model, first
+        )
+    if inputs.word_lists is not None:
+        judged |= measure_bad_words(texts, spoken, columns["words"], inputs.word_lists)
+    if inputs.models.ngram_models:
+        judged |= measure_perplexity(texts, spoken, inputs.models.ngram_models)
+    for name, classifier in inputs.models.classifiers.items():
+        judged[f"{name}_score"] = score_texts(classifier, texts)
+    return judged
+
+
+def read_sidecar(sidecar: Input | None, shard: Shard, ids: pa.ChunkedArray) -> pa.Table | None:
+    """The table of `given` that lies beside a shard; None if nothing is given.
+
+    InputError unless its rows are those of the documents with these ids.
+    """
+    if sidecar is None:
+        return None
+    table = sidecar.read_table(shard.path) if sidecar.has(shard.path) else None
+    if table is None or not table["doc_id"].equals(ids):
+        raise InputError(
+            f"{sidecar.stage} {short(sidecar.key)} describes other documents than those in this "
+            "step",
+            where="signals",
+            hint=f"give the {sidecar.kind} that were made together with these documents",
+        )
+    return table

@@ -16,7 +16,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.signals.spans import Span
+from stages.signals.outputs import Span
 
 LABEL = "mojibake"
 LONGEST_STRETCH = 4_000
@@ -43,26 +43,26 @@ _FOLLOWS = 4
 _NOT_ASCII = re.compile("([^\\x00-\\x7f]+)")
 
 
-def mojibake(texts: Sequence[str]) -> list[list[Span]]:
+def find_mojibake(texts: Sequence[str]) -> list[list[Span]]:
     """For each text the spans to replace, from left to right; none for most.
 
     Applied, they make of each stretch (a line, or a part of a long one) what `ftfy.fix_encoding`
     makes of it.
     """
-    found: list[list[Span]] = [[] for _ in texts]
+    spans: list[list[Span]] = [[] for _ in texts]
     places = [place for place, text in enumerate(texts) if not text.isascii()]
-    for number, suspects in _suspicious([texts[place] for place in places]).items():
+    for number, suspects in _find_suspicious([texts[place] for place in places]).items():
         start = 0
         for line_number, line in enumerate(texts[places[number]].split("\n")):
             if line_number in suspects:
-                for offset, stretch in _stretches(line):
-                    found[places[number]] += _repair(stretch, start + offset)
+                for offset, stretch in _split_line(line):
+                    spans[places[number]] += _repair(stretch, start + offset)
             start += len(line) + 1
-    return found
+    return spans
 
 
-def _stretches(line: str) -> list[tuple[int, str]]:
-    """A suspicious line; of a long one the suspicious pieces, cut behind a space where possible."""
+def _split_line(line: str) -> list[tuple[int, str]]:
+    """A suspicious line; of a long one the suspicious pieces, cut after a space where possible."""
     if len(line) <= LONGEST_STRETCH:
         return [(0, line)]
     pieces, begin = [], 0
@@ -72,10 +72,10 @@ def _stretches(line: str) -> list[tuple[int, str]]:
             end = line.rfind(" ", begin + 1, end) + 1 or end
         pieces.append((begin, line[begin:end]))
         begin = end
-    return [pieces[number] for number in _suspicious([piece for _, piece in pieces])]
+    return [pieces[number] for number in _find_suspicious([piece for _, piece in pieces])]
 
 
-def _suspicious(texts: Sequence[str]) -> dict[int, set[int]]:
+def _find_suspicious(texts: Sequence[str]) -> dict[int, set[int]]:
     """Text → lines, by number, that hold UTF-8 as a single-byte set shows it, or C1; in order."""
     if not texts:
         return {}
@@ -100,7 +100,7 @@ def _suspicious(texts: Sequence[str]) -> dict[int, set[int]]:
 
 
 def _is_sequence(units: NDArray[np.uint16], places: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether one set shows a UTF-8 sequence as what stands at each place."""
+    """Whether the units at each place are a UTF-8 sequence as one of the sets shows it."""
     two, more, following = _classes_by_set()
     second, third = (
         following[units[places + 1]],
@@ -120,15 +120,15 @@ def _repair(characters: str, start: int) -> list[Span]:
         return []
     return [
         span._replace(start=start + span.start, end=start + span.end)
-        for span in _differences(characters, fixed)
+        for span in _find_differences(characters, fixed)
     ]
 
 
-def _differences(old: str, new: str) -> list[Span]:
+def _find_differences(old: str, new: str) -> list[Span]:
     """The runs of non-ASCII characters that differ; one span if the ASCII between them does."""
     old_runs, new_runs = _NOT_ASCII.split(old), _NOT_ASCII.split(new)
     if old_runs[::2] != new_runs[::2]:
-        return [_difference(old, new)]
+        return [_find_difference(old, new)]
     spans, start = [], 0
     for before, after in zip(old_runs, new_runs, strict=True):
         if before != after:
@@ -137,15 +137,15 @@ def _differences(old: str, new: str) -> list[Span]:
     return spans
 
 
-def _difference(old: str, new: str) -> Span:
+def _find_difference(old: str, new: str) -> Span:
     """What is left of `old` between the longest beginning and end that it shares with `new`."""
     shorter = min(len(old), len(new))
-    head = _equal(old, new, shorter)
-    tail = _equal(old[::-1], new[::-1], shorter - head)
+    head = _count_equal(old, new, shorter)
+    tail = _count_equal(old[::-1], new[::-1], shorter - head)
     return Span(head, len(old) - tail, LABEL, new[head : len(new) - tail])
 
 
-def _equal(one: str, other: str, most: int) -> int:
+def _count_equal(one: str, other: str, most: int) -> int:
     """How many characters, up to `most`, two strings begin with alike."""
     return next((place for place in range(most) if one[place] != other[place]), most)
 

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from stages.engine.figures import (
+from stages.engine.page import (
+    Artifact,
     Axis,
     BarFigure,
     Bars,
@@ -21,14 +22,13 @@ from stages.engine.figures import (
     TextFigure,
     number,
 )
-from stages.engine.page import Artifact
 from stages.engine.tally import (
     LogHistogram,
     add_counts,
     bars,
     log_histogram,
     numbers,
-    of_sample,
+    sample_note,
     sampled_groups,
     sentences,
 )
@@ -104,7 +104,7 @@ def page(artifact: Artifact) -> list[Figure]:
     if table is None or not len(table):
         return [TextFigure("Signals", "None: there are no documents.")]
     values = {name: numbers(table[name]) for name in names}
-    sample = of_sample(len(table), output.rows)
+    sample = sample_note(len(table), output.rows)
     return [
         *_labels(artifact, labels),
         *_lengths(values, sample),
@@ -149,12 +149,12 @@ def _shares(values: Mapping[str, NDArray[np.float64]], sample: str) -> list[Figu
     figures: list[Figure] = []
     for title, names in SHARES.items():
         there = {name: values[name] for name in names if name in values}
-        drawn = {name: found[found > 0] for name, found in there.items() if (found > 0).any()}
+        drawn = {name: shares[shares > 0] for name, shares in there.items() if (shares > 0).any()}
         if not drawn:
             continue
-        counts = {name: int((found == 0).sum()) for name, found in there.items()}
+        counts = {name: int((shares == 0).sum()) for name, shares in there.items()}
         zeros = ", ".join(f"{name} {count:,}" for name, count in counts.items() if count)
-        above = sum(int((found > 1).sum()) for found in drawn.values())
+        above = sum(int((shares > 1).sum()) for shares in drawn.values())
         note = sentences(
             f"Not drawn, since 0: {zeros}." if zeros else "",
             f"Drawn as 1, since above: {above:,}." if above else "",
@@ -182,10 +182,10 @@ def _histogram(
     values: Mapping[str, NDArray[np.float64]],
     note: str,
 ) -> HistogramFigure:
-    """Values over each other; what lies beyond the last edge stands in the last bin."""
+    """Overlaid histograms; values above the last edge count in the last bin."""
     series = tuple(
-        Bars(name, tuple(np.histogram(np.minimum(found, edges[-1]), edges)[0].tolist()))
-        for name, found in values.items()
+        Bars(name, tuple(np.histogram(np.minimum(column, edges[-1]), edges)[0].tolist()))
+        for name, column in values.items()
     )
     return HistogramFigure(title, axis, tuple(edges.tolist()), series, note=note)
 
@@ -201,7 +201,7 @@ def _stop_words(
     return [
         BarFigure(
             "Different stop words in a document",
-            tuple(str(found) for found in range(len(counts))),
+            tuple(str(number) for number in range(len(counts))),
             Axis("documents", format=","),
             (Bars("documents", tuple(counts.tolist())),),
             label="stop words",
@@ -213,14 +213,14 @@ def _stop_words(
 def _personal_data(artifact: Artifact, described: Sequence[Signal]) -> list[Figure]:
     """Counts alone; what was found is never shown."""
     names = [signal["name"] for signal in described if signal["unit"] in HIDDEN]
-    found = {name: np.zeros(3, dtype=np.int64) for name in names}
+    totals = {name: np.zeros(3, dtype=np.int64) for name in names}
     for shard in artifact.output("signals").shards():
         for group in shard.row_groups(names) if names else ():
-            for name, total in found.items():
+            for name, total in totals.items():
                 counts = group[name].to_numpy()
                 most = max(total[2], counts.max(initial=0))
                 total[:] = total[0] + np.count_nonzero(counts), total[1] + counts.sum(), most
-    rows: list[tuple[Cell, ...]] = [(name, *total.tolist()) for name, total in found.items()]
+    rows: list[tuple[Cell, ...]] = [(name, *total.tolist()) for name, total in totals.items()]
     columns = (
         Column("signal"),
         number("documents with any"),
@@ -242,7 +242,7 @@ def _spans(artifact: Artifact) -> list[Figure]:
                 counts[key] = counts.get(key, 0) + row["count_all"]
     columns = (Column("view"), Column("label"), number("spans"))
     rows = tuple((*key, count) for key, count in sorted(counts.items()))
-    note = "What a filter replaces where it is told to apply the view."
+    note = "What a filter replaces if its config applies the view."
     return [TableFigure("Spans to be replaced", columns, rows, note)] if rows else []
 
 

@@ -1,26 +1,251 @@
-"""Personal data in a text: e-mail and IP addresses, phone, bank account and card numbers, as spans.
+"""Personal data in a text as spans: e-mail and IP addresses, phone, bank account and card numbers.
 
-What each sort is, is in `network_addresses.py`, `phone_numbers.py` and `account_numbers.py`; what
-replaces it, in `replacements.py`. Numbers are looked for where digits run (`number_runs.py`), so a
-text without an '@' and without seven digits in a row costs a look. Redacting twice is redacting
-once. Numbers without check digits that only context tells (social security, passports, driving
-licences) are not looked for.
+What phone, account and card numbers are, is in `personal_numbers.py`. They all have seven digits
+with nothing between them but blanks, dots, hyphens, slashes and brackets, so they are searched in
+runs of these, and a text without an '@' and without seven digits in a row costs one pass. Redacting
+twice is redacting once. Numbers without check digits that only context tells (social security,
+passports, driving licences) are not searched.
+
+E-mail and IP addresses: the shapes are those of datatrove's PII formatter with differences that
+each harm less text. An IPv4 address must not touch a letter or digit, nor be part of a longer
+dotted number ("1.2.3.4.5" is a section, "v1.2.3.4" a version). With at most six digits it needs a
+word about addresses before it, unless its four parts are equal: on crawled pages nearly all of
+these are versions ("4.4.2.8"), and of all addresses one in 700 is so short. IPv6 addresses are
+found as well: global unicast (2000::/3), and others that are written in full. Time is linear in the
+text.
+
+A value is replaced by a tag, or by one of the examples reserved for its kind. A hash of the value
+chooses the example: the same value has the same example everywhere, in any order of documents, and
+different values are spread over the examples, so that a model does not learn one of them by heart.
+The examples belong to nobody; they are never found again, so a redacted text has nothing to
+redact.
 """
 
 from __future__ import annotations
 
+import ipaddress
+import re
 from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from string import ascii_letters, digits
+from typing import Literal
 
-from stages.signals.account_numbers import cards, ibans
 from stages.signals.config import PHONE_REGIONS
-from stages.signals.network_addresses import emails, ip_addresses
-from stages.signals.number_runs import number_runs, with_plain_digits
-from stages.signals.phone_numbers import phone_numbers
-from stages.signals.replacements import Form, is_reserved, replacement
-from stages.signals.signal import Signal, count
-from stages.signals.spans import Span, without_overlap
+from stages.signals.outputs import Signal, Span, count, drop_overlaps, to_character_offsets
+from stages.signals.personal_numbers import find_cards, find_ibans, find_phone_numbers
 
-COUNTED = {
+FEWEST_DIGITS = 7
+_BLANKS = " \u00a0\u2009\u202f"
+_HYPHENS = "\u2010\u2011\u2012\u2013\u2014\u2212-"
+_BETWEEN = f"+()./{_BLANKS}{_HYPHENS}"
+_SIGN_BEFORE = re.compile(r"(?:\(?\+ ?|\()\Z")
+_RUN = re.compile(rf"[0-9][0-9{re.escape(_BETWEEN)}]*+")
+
+# By bytes of UTF-8: what is a digit, what may stand between two (and parts of other characters).
+_MARKS = bytes(
+    ord("0") if byte in b"0123456789" else ord(" " if byte in _BETWEEN.encode() else "x")
+    for byte in range(256)
+)
+_MARKED_RUN = re.compile(rb"0[0 ]{%d,}+" % (FEWEST_DIGITS - 1))
+
+_OTHER_DIGITS = "\u0660-\u0669\u06f0-\u06f9\u0966-\u096f\uff10-\uff19"
+_LEADS = tuple({digit.encode()[:-1] for digit in "\u0660\u06f0\u0966\uff10"})
+_HAS_OTHER = re.compile(f"[{_OTHER_DIGITS}]{{2}}")
+_FULL_WIDTH_SIGNS = dict(
+    zip(map(ord, "\uff0b\uff08\uff09\uff0d\uff0e\uff0f\u30fc\u3000"), "+()-./- ", strict=True)
+)
+_FOLDED = re.compile(f"[{_OTHER_DIGITS}{''.join(map(chr, _FULL_WIDTH_SIGNS))}]+")
+_ASCII_FORMS = _FULL_WIDTH_SIGNS | {
+    first + digit: str(digit) for first in (0x660, 0x6F0, 0x966, 0xFF10) for digit in range(10)
+}
+
+
+def fold_digits(text: str) -> str:
+    """`text`, as long as it was, with Arabic, Persian, Devanagari and full-width digits as ASCII.
+
+    The full-width signs of a number go with them. Unchanged where no two such digits stand
+    together.
+    """
+    if text.isascii():
+        return text
+    encoded = text.encode("utf-8", "surrogatepass")
+    if not any(lead in encoded for lead in _LEADS) or not _HAS_OTHER.search(text):
+        return text
+    return _FOLDED.sub(lambda match: match[0].translate(_ASCII_FORMS), text)
+
+
+def find_number_runs(text: str) -> list[tuple[int, int]]:
+    """Where runs with seven digits or more stand, with a plus or bracket before; plain digits."""
+    encoded = text.encode("utf-8", "surrogatepass")
+    places = [
+        match.start()
+        for match in _MARKED_RUN.finditer(encoded.translate(_MARKS))
+        if match[0].count(b"0") >= FEWEST_DIGITS
+    ]
+    runs = []
+    for place in to_character_offsets(text, encoded, places):
+        match, before = _RUN.match(text, place), _SIGN_BEFORE.search(text, max(0, place - 3), place)
+        if match is not None:
+            runs.append((before.start() if before else place, match.end()))
+    return runs
+
+
+_ATOM = "!#$%&'*+/=?^_`{|}~-" + ascii_letters + digits
+_LOCAL = _ATOM + "."
+_LONGEST_LOCAL = 256
+_NAME_START = re.compile(rf"\b[{re.escape(_ATOM)}]")
+_AT = re.compile(r"@(?=[A-Za-z0-9\[])")
+_DOMAIN_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+_IPV4 = r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}"
+_IPV6 = (
+    r"[23][0-9A-Fa-f]{3}(?::[0-9A-Fa-f]{0,4}){2,7}"
+    r"|[1-9A-Fa-f][0-9A-Fa-f]{3}(?::[0-9A-Fa-f]{1,4}){7}"
+)
+_DOMAIN = re.compile(rf"(?:{_DOMAIN_LABEL}\.)+{_DOMAIN_LABEL}|\[{_IPV4}\]")
+# A pattern that starts with a literal is searched many times faster than any other: so the points
+# and colons of addresses are looked for first, and then the characters around each.
+_ADDRESS_SHAPES = (
+    (
+        re.compile(r"\.(?=[0-9]{1,3}\.[0-9])"),
+        re.compile(r"[0-9]{1,3}\Z"),
+        re.compile(_IPV4),
+        re.compile(r"[A-Za-z0-9]\Z|[0-9]\.\Z"),
+        re.compile(r"[A-Za-z0-9]|\.[0-9]"),
+    ),
+    (
+        re.compile(r":(?=[0-9A-Fa-f]{0,4}:)"),
+        re.compile(r"[0-9A-Fa-f]{4}\Z"),
+        re.compile(_IPV6),
+        re.compile(r"[\w:.]\Z"),
+        re.compile(r"[A-Za-z0-9:]|\.[0-9]"),
+    ),
+)
+_SHORT_ADDRESS = 6
+_LOOK_BACK = 40
+_ADDRESS_WORDS = re.compile(
+    r"\b(?:ip(?:v4)?|address|adresse|dirección|server|host|dns|ping|login|logged|from|client|user"
+    r"|proxy|router|gateway)\b[^0-9<>@]{0,30}\Z",
+    re.IGNORECASE,
+)
+
+
+def find_emails(text: str) -> Iterator[tuple[int, int]]:
+    """Where addresses stand: those around each '@'. A text without any costs nothing."""
+    free = 0
+    for mark in _AT.finditer(text):
+        at = mark.end()  # just after the '@'
+        domain = _DOMAIN.match(text, at) if text[max(0, at - 2)] in _ATOM else None
+        if domain is None:
+            continue
+        before = text[max(free, at - 1 - _LONGEST_LOCAL) : at - 1]
+        run = before[len(before.rstrip(_LOCAL)) :].rpartition("..")[2]
+        name = _NAME_START.search(text, at - 1 - len(run), at - 1)
+        if name is not None:
+            yield name.start(), domain.end()
+            free = domain.end()
+
+
+def find_ip_addresses(text: str) -> Iterator[tuple[int, int]]:
+    """Where public addresses stand, those of IPv4 first."""
+    for middle, beginning, shape, touching_before, touching_after in _ADDRESS_SHAPES:
+        free = 0
+        for mark in middle.finditer(text):
+            begun = beginning.search(text, max(free, mark.start() - 4), mark.start())
+            match = shape.match(text, begun.start()) if begun else None
+            if match is None or touching_after.match(text, match.end()):
+                continue
+            start, end = match.span()
+            if touching_before.search(text, max(start - 2, 0), start):
+                continue
+            if _is_public(match[0]) and not _is_version(text, start, match[0]):
+                yield start, end
+                free = end
+
+
+def _is_public(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_global
+    except ValueError:
+        return False
+
+
+def _is_version(text: str, start: int, address: str) -> bool:
+    """Whether four short numbers stand where nothing says that they are an address."""
+    parts = address.split(".")
+    if len(parts) != 4 or len(set(parts)) == 1 or len("".join(parts)) > _SHORT_ADDRESS:
+        return False
+    return not _ADDRESS_WORDS.search(text, max(0, start - _LOOK_BACK), start)
+
+
+Form = Literal["examples", "tags"]
+
+TAGS = {
+    "email": "<EMAIL>",
+    "ip_address": "<IP_ADDRESS>",
+    "phone": "<PHONE>",
+    "iban": "<IBAN>",
+    "card": "<CARD>",
+}
+"""The kinds of personal data, and the tag of each."""
+
+EXAMPLES = {
+    "email": ("email@example.com", "firstname.lastname@example.org"),  # RFC 2606
+    "ip_address": (  # RFC 5737
+        *("192.0.2.1", "192.0.2.146", "198.51.100.7"),
+        *("198.51.100.93", "203.0.113.12", "203.0.113.201"),
+    ),
+    "phone": (  # Kept for fiction: NANPA 555-01xx, Ofcom, ARCEP, Bundesnetzagentur.
+        *("+1 202-555-0142", "+1 312-555-0187", "+44 20 7946 0958"),
+        *("+44 7700 900461", "+33 1 99 00 27 38", "+49 30 23125 614"),
+    ),
+    "iban": (  # The examples of the registry of ISO 13616.
+        *("DE89 3704 0044 0532 0130 00", "GB29 NWBK 6016 1331 9268 19"),
+        "FR14 2004 1010 0505 0001 3M02 606",
+    ),
+    "card": ("4111 1111 1111 1111", "5555 5555 5555 4444", "3782 822463 10005"),  # Test numbers.
+}
+EXAMPLES_IPV6 = ("2001:db8::1", "2001:db8:25::7a", "2001:db8:4d2::31")
+"""RFC 3849."""
+
+_SEPARATORS = re.compile(r"[\W_]")
+_FICTION = re.compile(
+    r"(?:1?[2-9][0-9]{2}55501[0-9]{2}|(?:00?44|44|0)(?:2079460|7700900)[0-9]{3}"
+    r"|(?:0033|33|0)19900[0-9]{4}|(?:0049|49|0)3023125[0-9]{3})"
+    r"(?:(?:X|EXT)[0-9]{1,5})?"
+)
+
+
+def choose_replacement(label: str, value: str, form: Form = "examples") -> str:
+    """The replacement of a value of the kind `label`."""
+    if form == "tags":
+        return TAGS[label]
+    examples = EXAMPLES_IPV6 if label == "ip_address" and ":" in value else EXAMPLES[label]
+    digest = blake2b(
+        _normalise_value(label, value).encode("utf-8", "surrogatepass"), key=label.encode()
+    )
+    return examples[int.from_bytes(digest.digest()[:8], "big") % len(examples)]
+
+
+def is_reserved(label: str, value: str) -> bool:
+    """Whether a value is one of the examples, or a phone number kept for fiction."""
+    plain = _normalise_value(label, value)
+    if label == "phone":
+        return _FICTION.fullmatch(plain) is not None or plain in _RESERVED["card"]
+    return plain in _RESERVED[label]
+
+
+def _normalise_value(label: str, value: str) -> str:
+    """A value without the signs that people group it with, in one case."""
+    return value.lower() if label in ("email", "ip_address") else _SEPARATORS.sub("", value).upper()
+
+
+_RESERVED = {
+    label: frozenset(_normalise_value(label, value) for value in values)
+    for label, values in EXAMPLES.items()
+}
+
+
+COUNT_COLUMNS = {
     "email_count": "email",
     "ip_count": "ip_address",
     "phone_count": "phone",
@@ -40,38 +265,38 @@ PERSONAL_SIGNALS: tuple[Signal, ...] = (
 )
 
 
-def personal_data(
+def find_personal_data(
     text: str, phone_regions: Sequence[str] = PHONE_REGIONS, form: Form = "examples"
 ) -> list[Span]:
-    """Every value of the sorts of `TAGS` in `text`, from left to right, without overlaps."""
-    found = [
-        Span(start, end, label, replacement(label, text[start:end], form))
-        for label, start, end in _found(text, phone_regions)
+    """Every value of the kinds of `TAGS` in `text`, from left to right, without overlaps."""
+    spans = [
+        Span(start, end, label, choose_replacement(label, text[start:end], form))
+        for label, start, end in _find_values(text, phone_regions)
         if not is_reserved(label, text[start:end])
     ]
     # Of two that start together (8.8.8.8@corp.com) the longer stays.
-    return without_overlap(found) if len(found) > 1 else found
+    return drop_overlaps(spans) if len(spans) > 1 else spans
 
 
-def personal_counts(texts: Sequence[Sequence[Span]]) -> dict[str, list[int]]:
+def count_personal_data(texts: Sequence[Sequence[Span]]) -> dict[str, list[int]]:
     """The columns of `PERSONAL_SIGNALS`: one value for the spans of each text."""
     return {
         name: [sum(span.label == label for span in spans) for spans in texts]
-        for name, label in COUNTED.items()
+        for name, label in COUNT_COLUMNS.items()
     }
 
 
-def _found(text: str, phone_regions: Sequence[str]) -> Iterator[tuple[str, int, int]]:
+def _find_values(text: str, phone_regions: Sequence[str]) -> Iterator[tuple[str, int, int]]:
     """Sort and place of each value; an account number before the phone number it looks like."""
-    for start, end in emails(text):
+    for start, end in find_emails(text):
         yield "email", start, end
-    for start, end in ip_addresses(text):
+    for start, end in find_ip_addresses(text):
         yield "ip_address", start, end
-    plain = with_plain_digits(text)
-    for run in number_runs(plain):
-        for start, end in ibans(plain, *run):
+    plain = fold_digits(text)
+    for run in find_number_runs(plain):
+        for start, end in find_ibans(plain, *run):
             yield "iban", start, end
-        for start, end in cards(plain, *run):
+        for start, end in find_cards(plain, *run):
             yield "card", start, end
-        for start, end in phone_numbers(plain, *run, phone_regions):
+        for start, end in find_phone_numbers(plain, *run, phone_regions):
             yield "phone", start, end

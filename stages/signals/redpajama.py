@@ -19,19 +19,23 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.signals.character_classes import characters
-from stages.signals.hashing import hash_set
-from stages.signals.ngrams import DUPLICATE_NGRAMS, TOP_NGRAMS, repeated_ngrams
+from stages.signals.counting import classify, make_hash_set
+from stages.signals.outputs import Signal, count, share
 from stages.signals.quality import ratio
-from stages.signals.redpajama_words import normalised_words, raw_counts, vocabulary, word_hash
-from stages.signals.signal import Signal, count, share
-from stages.text.batch import Batch
+from stages.signals.redpajama_words import (
+    count_raw,
+    count_vocabulary,
+    find_normalised_words,
+    hash_word,
+)
+from stages.signals.repetition import DUPLICATE_NGRAMS, TOP_NGRAMS, count_repeated_ngrams
+from stages.text.batch import Batch, sum_before
 
 REDPAJAMA = "Weber et al. 2024 (RedPajama-V2, arXiv 2411.12372)"
 
 DIGITS = 8
 
-SIGNALS: tuple[Signal, ...] = (
+REDPAJAMA_SIGNALS: tuple[Signal, ...] = (
     count("rps_doc_word_count", "words", REDPAJAMA, "Words of the normalised text."),
     Signal("rps_doc_mean_word_length", "float64", "characters", REDPAJAMA, "Their mean length."),
     share("rps_doc_symbol_to_word_ratio", REDPAJAMA, "'#', '...' and '…' over raw words."),
@@ -106,18 +110,18 @@ SIGNALS: tuple[Signal, ...] = (
 )
 
 
-def redpajama_signals(
+def measure_redpajama(
     batch: Batch, language: str = "en"
 ) -> dict[str, NDArray[np.int64] | NDArray[np.float64]]:
-    """The columns of `SIGNALS`, with the stop words of `language` (none if it has no list)."""
-    tables = characters(batch.codes)
-    raw = raw_counts(batch.codes, batch.offsets, tables.classes, _stop_hashes(language))
+    """The columns of `REDPAJAMA_SIGNALS`, with the stop words of `language`, if it has a list."""
+    tables = classify(batch)
+    raw = count_raw(batch.codes, batch.offsets, tables.classes, _stop_hashes(language))
     raw_words, alphabetic, capitals, stops, symbols, braces, sentences = raw.words.T
     lines, ellipsis_lines, ended_lines, bullet_lines = raw.lines.T
-    words = normalised_words(batch.codes, batch.offsets, *tables, word_hash("javascript"))
-    unique, entropy = vocabulary(words.offsets, words.hashes)
+    words = find_normalised_words(batch.codes, batch.offsets, *tables, hash_word("javascript"))
+    unique, entropy = count_vocabulary(words.offsets, words.hashes)
     counted = np.diff(words.offsets)
-    size = np.diff(np.concatenate(([0], np.cumsum(words.lengths)))[words.offsets])
+    size = np.diff(sum_before(words.lengths, words.offsets))
     lengths = size + np.maximum(counted - 1, 0)
     columns = {
         "rps_doc_mean_word_length": ratio(size, counted),
@@ -137,14 +141,14 @@ def redpajama_signals(
         "rps_lines_start_with_bulletpoint": ratio(bullet_lines, lines),
         "rps_lines_uppercase_letter_fraction": ratio(raw.upper, lines),
     }
-    found = repeated_ngrams(words.offsets, words.hashes, words.lengths)
+    ngrams = count_repeated_ngrams(words.offsets, words.hashes, words.lengths)
     for column, n in enumerate(TOP_NGRAMS):
-        times = found.occurrences[:, column]
+        times = ngrams.occurrences[:, column]
         columns[f"rps_doc_frac_chars_top_{n}gram"] = ratio(
-            found.first[:, column] * times * (times > 1), size
+            ngrams.first[:, column] * times * (times > 1), size
         )
     for column, n in enumerate(DUPLICATE_NGRAMS):
-        columns[f"rps_doc_frac_chars_dupe_{n}grams"] = ratio(found.within[:, column], size)
+        columns[f"rps_doc_frac_chars_dupe_{n}grams"] = ratio(ngrams.within[:, column], size)
     return {
         "rps_doc_word_count": counted,
         "rps_doc_num_sentences": sentences,
@@ -154,11 +158,13 @@ def redpajama_signals(
 
 @lru_cache(maxsize=8)
 def _stop_hashes(language: str) -> NDArray[np.uint64]:
-    return hash_set(np.array([word_hash(word) for word in stop_words(language)], dtype=np.uint64))
+    return make_hash_set(
+        np.array([hash_word(word) for word in load_stop_words(language)], dtype=np.uint64)
+    )
 
 
-def stop_words(language: str) -> list[str]:
+def load_stop_words(language: str) -> list[str]:
     """RedPajama's stop words of a language, a code such as `en`."""
     lists = json.loads(Path(__file__).with_name("redpajama_stop_words.json").read_text("utf-8"))
-    found: list[str] = lists["words"].get(language, [])
-    return found
+    words: list[str] = lists["words"].get(language, [])
+    return words

@@ -2,7 +2,7 @@
 
 Normalised words are never written down: a word is its hash, its length and what it matched. Marks
 that stand together come in canonical order in NFD, that is sorted by combining class; so they enter
-the hash as a sum over the classes of what stands in each, in which the order of classes is lost.
+the hash as a sum over the classes of the marks in each, which ignores the order of classes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.signals.character_classes import (
+from stages.engine.kernels import kernel
+from stages.signals.counting import (
     CASED,
     CODE_BITS,
     CODE_MASK,
@@ -23,11 +24,15 @@ from stages.signals.character_classes import (
     SPACE,
     UPPER,
     WORD,
+    extend_hash,
+    find_first,
+    find_slot,
+    make_table,
+    mix,
+    most_entries,
+    slot_mask,
 )
-from stages.signals.hashing import absorbed, empty_table, first_place, mask_of, mixed, most, slot_of
-from stages.signals.line_signals import FEED, stripped
-from stages.signals.quality import ends_with_ellipsis
-from stages.text.native import compiled
+from stages.signals.quality import FEED, ends_with_ellipsis, strip_span
 
 _STOP, _MARK, _QUESTION, _HASH, _ELLIPSIS, _QUOTE, _OPEN, _CLOSE, _SIGMA = map(ord, ".!?#…”{}Σ")
 _BULLETS = tuple(map(ord, "•‣▶◀◦■□▪▫–"))
@@ -65,12 +70,12 @@ class NormalisedWords(NamedTuple):
     numeric: NDArray[np.float64]
 
 
-def word_hash(word: str) -> np.uint64:
+def hash_word(word: str) -> np.uint64:
     """The hash of an ASCII word, raw or normalised."""
-    return np.uint64(_word_hash(np.array([ord(char) for char in word], dtype=np.uint32)))
+    return np.uint64(_hash_codes(np.array([ord(char) for char in word], dtype=np.uint32)))
 
 
-def raw_counts(
+def count_raw(
     codes: NDArray[np.uint32],
     offsets: NDArray[np.int64],
     classes: NDArray[np.uint16],
@@ -86,7 +91,7 @@ def raw_counts(
     return RawCounts(words, lines, upper)
 
 
-def normalised_words(
+def find_normalised_words(
     codes: NDArray[np.uint32],
     offsets: NDArray[np.int64],
     classes: NDArray[np.uint16],
@@ -108,7 +113,7 @@ def normalised_words(
     return NormalisedWords(word_offsets, hashes[:words], lengths[:words], matches, lorem, numeric)
 
 
-def vocabulary(
+def count_vocabulary(
     offsets: NDArray[np.int64], hashes: NDArray[np.uint64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Different words of each text, and the entropy of their distribution in nats."""
@@ -118,19 +123,19 @@ def vocabulary(
     return unique, entropy
 
 
-@compiled
-def _word_hash(codes: Any) -> Any:
+@kernel
+def _hash_codes(codes: Any) -> Any:
     value = np.uint64(0)
     for code in codes:
-        value = absorbed(value, code)
-    return mixed(value)
+        value = extend_hash(value, code)
+    return mix(value)
 
 
-@compiled
+@kernel
 def _count_raw_words(codes: Any, offsets: Any, classes: Any, stops: Any, counts: Any) -> None:
     """Words, with a letter of ASCII, in capitals, stop words; symbols, braces, sentences."""
     for text in range(offsets.size - 1):
-        words = alphabetic = capitals = found = symbols = braces = sentences = 0
+        words = alphabetic = capitals = stop_words = symbols = braces = sentences = 0
         end = offsets[text + 1]
         stop_run = 0
         before = SPACE
@@ -147,14 +152,14 @@ def _count_raw_words(codes: Any, offsets: Any, classes: Any, stops: Any, counts:
                     words += 1
                     alphabetic += lettered
                     capitals += union & (UPPER | NOT_UPPER) == UPPER
-                    found += slot_of(stops, mixed(value)) >= 0
+                    stop_words += find_slot(stops, mix(value)) >= 0
                 before = kind
                 union = 0
                 lettered = False
                 value = np.uint64(0)
             union |= bits
             lettered |= 97 <= (code | 0x20) <= 122
-            value = absorbed(value, code)
+            value = extend_hash(value, code)
             stop_run = stop_run + 1 if code == _STOP else 0
             symbols += code in (_HASH, _ELLIPSIS) or (stop_run > 0 and stop_run % 3 == 0)
             braces += code in (_OPEN, _CLOSE)
@@ -164,13 +169,13 @@ def _count_raw_words(codes: Any, offsets: Any, classes: Any, stops: Any, counts:
         counts[text, 0] = words
         counts[text, 1] = alphabetic
         counts[text, 2] = capitals
-        counts[text, 3] = found
+        counts[text, 3] = stop_words
         counts[text, 4] = symbols
         counts[text, 5] = braces
         counts[text, 6] = sentences
 
 
-@compiled
+@kernel
 def _count_raw_lines(codes: Any, offsets: Any, classes: Any, counts: Any, upper: Any) -> None:
     """Lines, with an ellipsis at their end, with an end mark, with a bullet; shares of capitals."""
     for text in range(offsets.size - 1):
@@ -184,7 +189,7 @@ def _count_raw_lines(codes: Any, offsets: Any, classes: Any, counts: Any, upper:
                 stop += 1
                 if code == FEED:
                     break
-            left, right = stripped(codes, start, stop, classes)
+            left, right = strip_span(codes, start, stop, classes)
             counts[text, 0] += 1
             counts[text, 1] += ends_with_ellipsis(codes, left, right, classes)
             if left < right:
@@ -195,7 +200,7 @@ def _count_raw_lines(codes: Any, offsets: Any, classes: Any, counts: Any, upper:
             start = stop
 
 
-@compiled
+@kernel
 def _normalise(
     codes: Any, offsets: Any, classes: Any, folded: Any, match: Any,
     word_offsets: Any, hashes: Any, lengths: Any, counts: Any, numeric: Any,
@@ -212,12 +217,12 @@ def _normalise(
         word_offsets[text + 1] = words
 
 
-@compiled
+@kernel
 def _normalise_text(
     codes: Any, begin: int, end: int, classes: Any, folded: Any, match: Any, marks: Any,
     words: int, hashes: Any, lengths: Any, counts: Any,
 ) -> tuple[int, float]:  # fmt: skip
-    """Put a text's words behind the first `words`; how many there are then, and `numeric`."""
+    """Put a text's words after the first `words`; how many there are then, and `numeric`."""
     value = np.uint64(0)
     size = numbers = line_size = line_words = recent = pending = 0
     starts_ipsum = after_lorem = False
@@ -230,8 +235,8 @@ def _normalise_text(
             if not _is_ascii_space(code):
                 code += 0x20 if 65 <= code <= 90 else 0
                 if pending:
-                    value, pending = absorbed(value, _taken(marks, pending)), 0
-                value = absorbed(value, code)
+                    value, pending = extend_hash(value, _take_marks(marks, pending)), 0
+                value = extend_hash(value, code)
                 size += 1
                 numbers += 48 <= code <= 57
                 recent = (recent << 8 | int(code)) & _FIVE
@@ -239,13 +244,13 @@ def _normalise_text(
                     starts_ipsum = recent == _IPSUM
                 continue
         elif not classes[code] & SPACE:
-            small = _sigma(codes, begin, place, end, classes) if code == _SIGMA else 0
-            value, size, numbers, recent, pending, starts_ipsum = _with_folded(
+            small = _lower_sigma(codes, begin, place, end, classes) if code == _SIGMA else 0
+            value, size, numbers, recent, pending, starts_ipsum = _add_folded(
                 folded[code], small, marks, value, size, numbers, recent, pending, starts_ipsum
             )
             continue
         if size:
-            hashes[words] = mixed(_with_marks(value, marks, pending))
+            hashes[words] = mix(_add_marks(value, marks, pending))
             lengths[words] = size
             counts[0] += hashes[words] == match
             counts[1] += after_lorem and starts_ipsum
@@ -259,8 +264,8 @@ def _normalise_text(
     return words, shares
 
 
-@compiled
-def _with_folded(
+@kernel
+def _add_folded(
     entries: Any, small: int, marks: Any,
     value: Any, size: int, numbers: int, recent: int, pending: int, starts_ipsum: bool,
 ) -> Any:  # fmt: skip
@@ -277,10 +282,10 @@ def _with_folded(
         char = np.uint64(small if small else entry & CODE_MASK)
         combining = (entry >> CODE_BITS) & 0xFF
         if combining:
-            marks[combining] = absorbed(marks[combining], char)
+            marks[combining] = extend_hash(marks[combining], char)
             pending = combining if pending in (0, combining) else -1
         else:
-            value = absorbed(_with_marks(value, marks, pending), char)
+            value = extend_hash(_add_marks(value, marks, pending), char)
             pending = 0
         size += 1
         numbers += entry & NUMERIC != 0
@@ -290,67 +295,67 @@ def _with_folded(
     return value, size, numbers, recent, pending, starts_ipsum
 
 
-@compiled
-def _with_marks(value: Any, marks: Any, pending: int) -> Any:
+@kernel
+def _add_marks(value: Any, marks: Any, pending: int) -> Any:
     """The hash of a word so far with the marks at its end, which are taken."""
-    return absorbed(value, _taken(marks, pending)) if pending else value
+    return extend_hash(value, _take_marks(marks, pending)) if pending else value
 
 
-@compiled
+@kernel
 def _is_punctuation(code: int) -> bool:
     """Whether it is in `string.punctuation`."""
     return 33 <= code <= 47 or 58 <= code <= 64 or 91 <= code <= 96 or 123 <= code <= 126
 
 
-@compiled
+@kernel
 def _is_ascii_space(code: int) -> bool:
     return 9 <= code <= 13 or 28 <= code <= 32
 
 
-@compiled
-def _taken(marks: Any, pending: int) -> Any:
+@kernel
+def _take_marks(marks: Any, pending: int) -> Any:
     """The hash of a run of marks, which ends there."""
     value = np.uint64(0)
     first, last = (pending, pending) if pending > 0 else (1, marks.size - 1)
     for combining in range(first, last + 1):
         if marks[combining]:
-            value += mixed(absorbed(marks[combining], combining))
+            value += mix(extend_hash(marks[combining], combining))
             marks[combining] = 0
     return value
 
 
-@compiled
-def _sigma(codes: Any, begin: int, place: int, end: int, classes: Any) -> int:
+@kernel
+def _lower_sigma(codes: Any, begin: int, place: int, end: int, classes: Any) -> int:
     """A capital sigma in lower case, which differs at the end of a word (`str.lower`)."""
     before = place - 1
-    while before >= begin and _is_passed(codes[before], classes):
+    while before >= begin and _is_skipped(codes[before], classes):
         before -= 1
     if before < begin or not classes[codes[before]] & CASED:
         return _SMALL_SIGMA
     after = place + 1
-    while after < end and _is_passed(codes[after], classes):
+    while after < end and _is_skipped(codes[after], classes):
         after += 1
     return _SMALL_SIGMA if after < end and classes[codes[after]] & CASED else _FINAL_SIGMA
 
 
-@compiled
-def _is_passed(code: int, classes: Any) -> bool:
+@kernel
+def _is_skipped(code: int, classes: Any) -> bool:
     """Whether it is deleted, or case-ignorable."""
     return (code < 0x80 and _is_punctuation(code)) or classes[code] & IGNORABLE != 0
 
 
-@compiled
+@kernel
 def _count_vocabulary(offsets: Any, hashes: Any, unique: Any, entropy: Any) -> None:
-    entries = most(offsets)
-    table = empty_table(entries)
+    entries = most_entries(offsets)
+    table = make_table(entries)
     counts = np.empty(entries, dtype=np.int64)
     """Occurrences of each word, in the order of their first."""
     for text in range(offsets.size - 1):
         begin, words = offsets[text], offsets[text + 1] - offsets[text]
-        mask = mask_of(words)
+        mask = slot_mask(words)
         different = 0
         for word in range(words):
-            which = first_place(table, mask, text + 1, hashes[begin + word], different)
+            which = find_first(table, mask, text + 1, hashes[begin + word], different)
             if which == different:
                 counts[which] = 0
                 different += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from artifacts_schema.config import MapExecution
@@ -12,7 +12,7 @@ from stages.signals.config import SignalsConfig
 
 if TYPE_CHECKING:
     from stages.engine import Context, Inputs
-    from stages.signals.tables import Given
+    from stages.signals.measure import RunInputs
 
 CHAT = ("conversations", "preferences")
 COUNTED = (
@@ -41,7 +41,7 @@ class Signals(Stage):
     and a span names its message.
     """
 
-    name, version, reproducible = "signals", 4, "bytes"
+    name, version, reproducible = "signals", 5, "bytes"
     inputs: ClassVar = {
         "documents": Maybe("documents"),
         "conversations": Many("conversations"),
@@ -58,46 +58,68 @@ class Signals(Stage):
     }
     outputs: ClassVar = {"signals": "signals", "views": "views"}
     libraries = (
-        *("fasttext-numpy2", "ftfy", "numba", "numpy", "phonenumbers", "pyarrow", "regex"),
-        *("sentencepiece", "tld", "xxhash"),
+        *("fasttext-numpy2", "ftfy", "numba", "numpy", "phonenumbers", "pyarrow"),
+        *("python-stdnum", "regex", "sentencepiece", "tld", "xxhash"),
     )
     handles_documents = True
     Config, Execution = SignalsConfig, MapExecution
 
     @classmethod
     def check_plan(cls, config: SignalsConfig, inputs: Inputs) -> None:
-        check_roles({role for role, given in inputs.items() if given})
+        check_roles({role for role, references in inputs.items() if references})
+
+    @classmethod
+    def columns(cls, config: SignalsConfig, inputs: Inputs) -> Mapping[str, str] | None:
+        """Names and types of the signals; None if a classifier's name is not known."""
+        from stages.signals.columns import ColumnChoice, choose_signals
+
+        names = [model.name for model in config.published_classifiers]
+        for given in inputs.get("classifier", ()):
+            made_by = getattr(given.config, "classifier", None)
+            if made_by is None:
+                return None
+            names.append(made_by.name)
+        choice = ColumnChoice(
+            config.groups,
+            config.line_rules,
+            language=bool(inputs.get("language_model")),
+            url_lists=bool(inputs.get("url_lists")),
+            word_lists=bool(inputs.get("word_lists")),
+            ngram_models=bool(inputs.get("ngram_model") or config.published_ngram_models),
+            classifiers=names,
+            pages=bool(inputs.get("pages")),
+        )
+        return {signal.name: signal.type for signal in choose_signals(choice)}
 
     def run(self, context: Context) -> None:
         from stages.signals.chat import measure_chat_shard
-        from stages.signals.columns import description_of_columns, signals_of
-        from stages.signals.tables import measure_shard
-        from stages.text.chat_rows import chat_shards
+        from stages.signals.columns import choose_signals, describe_columns
+        from stages.signals.measure import measure_shard
+        from stages.text.chat_rows import list_chat_shards
 
         config, documents = context.config, context.many("documents")
         check_roles({role for role in self.inputs if context.many(role)}, where="signals")
-        given = self._given(context)
-        columns = description_of_columns(config, signals_of(given.asked(config)))
+        inputs = self._read_inputs(context)
+        columns = describe_columns(config, choose_signals(inputs.choose_columns(config)))
         context.write_json("signals", "signals.json", columns)
         chat = {role: context.many(role) for role in CHAT}
         shards = [shard for one in documents for shard in one.shards()]
-        results = context.map(measure_shard, shards, config=config, given=given)
-        talks = chat_shards(chat, where="signals")
-        results += context.map(measure_chat_shard, talks, config=config, given=given)
+        results = context.map(measure_shard, shards, config=config, inputs=inputs)
+        talks = list_chat_shards(chat, where="signals")
+        results += context.map(measure_chat_shard, talks, config=config, inputs=inputs)
         kinds = CHAT if any(chat.values()) else ("documents",)
         totals = {name: sum(r.value.get(name, 0) for r in results) for name in (*kinds, *COUNTED)}
         context.count(**totals)
-        records = sum(one.rows for given in (documents, *chat.values()) for one in given)
+        records = sum(one.rows for artifacts in (documents, *chat.values()) for one in artifacts)
         context.conserve(records_in=records, out=sum(totals[kind] for kind in kinds), dropped={})
 
     @staticmethod
-    def _given(context: Context) -> Given:
+    def _read_inputs(context: Context) -> RunInputs:
         """What lies beside the documents; files from outside where workers can open them."""
         from stages.signals.bad_words import pack_words
-        from stages.signals.language import copy_model
-        from stages.signals.models import Models
-        from stages.signals.tables import Given
-        from stages.signals.url_lists import pack_lists
+        from stages.signals.measure import RunInputs
+        from stages.signals.models import Models, copy_model
+        from stages.signals.urls import pack_lists
 
         model, urls = context.maybe("language_model"), context.many("url_lists")
         words = context.many("word_lists")
@@ -105,9 +127,9 @@ class Signals(Stage):
             context.log.warning("url_lists: %s", left_out)
         if words:
             pack_words(words, context.work)
-        return Given(
+        return RunInputs(
             language_model=copy_model(model, context.work) if model is not None else None,
-            models=Models.of(context),
+            models=Models.from_context(context),
             pages=context.maybe("pages"),
             page_views=context.maybe("page_views"),
             url_lists=context.work if urls else None,
@@ -115,12 +137,12 @@ class Signals(Stage):
         )
 
 
-def check_roles(given: Collection[str], where: str | None = None) -> None:
+def check_roles(roles: Collection[str], where: str | None = None) -> None:
     """UsageError unless there are documents, or conversations and preferences, to measure."""
-    chat = [role for role in CHAT if role in given]
-    if not chat and "documents" not in given:
+    chat = [role for role in CHAT if role in roles]
+    if not chat and "documents" not in roles:
         raise UsageError("give documents, or conversations and preferences", where=where)
-    if chat and (others := [role for role in ("documents", *_OF_PAGES) if role in given]):
+    if chat and (others := [role for role in ("documents", *_OF_PAGES) if role in roles]):
         raise UsageError(
             f"{' and '.join(chat)} go with no {', '.join(others)}",
             where=where,

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from artifacts_schema.errors import InputError
-from artifacts_schema.kinds import beside
+from artifacts_schema.kinds import sidecar_folder
 
 if TYPE_CHECKING:
     from stages.engine import Input, Shard
@@ -47,16 +47,16 @@ class ChatShard:
         return [row[ID_COLUMN[self.role]] for row in rows]
 
 
-def chat_shards(given: Mapping[str, Sequence[Input]], *, where: str) -> list[ChatShard]:
+def list_chat_shards(inputs: Mapping[str, Sequence[Input]], *, where: str) -> list[ChatShard]:
     """The shards of all inputs by role, in order. InputError if one output is given twice."""
     shards: list[ChatShard] = []
     seen: set[str] = set()
     for role in ID_COLUMN:
-        for number, one in enumerate(given.get(role, ())):
+        for number, one in enumerate(inputs.get(role, ())):
             if one.digest in seen:
                 raise InputError(f"the same {role} are given twice", where=where)
             seen.add(one.digest)
-            folder = f"{FOLDER}/{beside(one.digest)}"
+            folder = f"{FOLDER}/{sidecar_folder(one.digest)}"
             shards += [
                 ChatShard(f"{role}-{number:02d}-{shard.id}", role, shard, f"{folder}/{shard.path}")
                 for shard in one.shards()
@@ -73,7 +73,7 @@ class Text(NamedTuple):
     is_json: bool = False
 
 
-def texts_of(row: Row, kind: str) -> Iterator[Text]:
+def list_texts(row: Row, kind: str) -> Iterator[Text]:
     """Every text of a row that a model may be given, in order; empty ones are left out."""
     if row["tools"]:
         yield Text("tools", None, row["tools"], True)
@@ -87,7 +87,7 @@ def texts_of(row: Row, kind: str) -> Iterator[Text]:
                 yield Text(f"{place}/tool_calls/{call}/arguments", role, called["arguments"], True)
 
 
-def with_text(row: Row, place: str, change: Any) -> None:
+def replace_text(row: Row, place: str, change: Any) -> None:
     """Replace the text at `place` by `change(text)`, in the row itself."""
     *way, last = place.split("/")
     holder: Any = row
@@ -122,8 +122,8 @@ class Piece:
         """Where each character of the string begins in the text, and where the last one ends."""
         assert self.literal is not None
         inner = self.literal[1:-1]
-        found = [self.start + 1 + match.start() for match in _CHARACTER.finditer(inner)]
-        return [*found, self.start + 1 + len(inner)]
+        starts = [self.start + 1 + match.start() for match in _CHARACTER.finditer(inner)]
+        return [*starts, self.start + 1 + len(inner)]
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """The place in the text of the characters [start, end) of the piece."""
@@ -154,7 +154,7 @@ class Piece:
         return encoded[1:-1] if self.literal.startswith('"') else encoded
 
 
-def pieces_of(text: Text) -> list[Piece]:
+def split_pieces(text: Text) -> list[Piece]:
     """The pieces of a text, from left to right."""
     if not text.is_json or not _is_json(text.text):
         return [Piece(text.text, owner=text)]

@@ -10,10 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from stages.engine.kernels import kernel
 from stages.text.characters import Table
-from stages.text.lexicon import Lexicon, find
-from stages.text.native import compiled
-from stages.text.spacy_classes import (
+from stages.text.spacy_rules import (
     ALPHA,
     BEFORE_STOP,
     INFIX,
@@ -24,8 +23,10 @@ from stages.text.spacy_classes import (
     SPACE,
     SUFFIX,
     UPPER,
+    Lexicon,
+    find_string,
+    is_url,
 )
-from stages.text.spacy_urls import is_url
 
 _0, _9, _A, _C, _S, _U, _s = map(ord, "09ACSUs")
 _STOP, _COMMA, _PLUS, _HYPHEN, _STAR, _CARET, _DOLLAR, _TILDE = map(ord, ".,+-*^$~")
@@ -34,7 +35,7 @@ _APOSTROPHE, _QUOTE, _ELLIPSIS, _EN_DASH, _EM_DASH, _DEGREE = map(ord, "'’…�
 _SCALES = tuple(map(ord, "FfCcKk"))
 
 
-@compiled
+@kernel
 def find_chunk_tokens(
     codes: NDArray[np.uint32],
     offsets: NDArray[np.int64],
@@ -47,7 +48,7 @@ def find_chunk_tokens(
     ends: NDArray[np.int64],
 ) -> int:
     """Writes the tokens of every chunk of every text; returns their number."""
-    found = 0
+    count = 0
     for text in range(len(offsets) - 1):
         i, end = offsets[text], offsets[text + 1]
         while i < end:
@@ -59,15 +60,15 @@ def find_chunk_tokens(
                 plain &= table[codes[i]] & PLAIN != 0
                 stops |= codes[i] == _STOP
                 i += 1
-            if plain and find(exceptions, codes, first, i) < 0:
-                starts[found], ends[found] = first, i
-                found += 1
+            if plain and find_string(exceptions, codes, first, i) < 0:
+                starts[count], ends[count] = first, i
+                count += 1
             elif plain:
-                found = _add_core(
-                    codes, table, exceptions, pieces, first, i, False, starts, ends, found
+                count = _add_core(
+                    codes, table, exceptions, pieces, first, i, False, starts, ends, count
                 )
             else:
-                found = _add_chunk(
+                count = _add_chunk(
                     codes,
                     table,
                     exceptions,
@@ -78,13 +79,13 @@ def find_chunk_tokens(
                     stops,
                     starts,
                     ends,
-                    found,
+                    count,
                 )
-        token_offsets[text + 1] = found
-    return found
+        token_offsets[text + 1] = count
+    return count
 
 
-@compiled
+@kernel
 def _add_chunk(
     codes: NDArray[np.uint32],
     table: Table,
@@ -96,38 +97,38 @@ def _add_chunk(
     stops: bool,
     starts: NDArray[np.int64],
     ends: NDArray[np.int64],
-    found: int,
+    count: int,
 ) -> int:
     """Cuts off affixes. Suffixes wait at the far end of the arrays, in reverse."""
     waiting, before = len(starts), -1
-    while first < end and end - first != before and find(exceptions, codes, first, end) < 0:
+    while first < end and end - first != before and find_string(exceptions, codes, first, end) < 0:
         before = end - first
         prefix = _prefix_length(codes, table, first, end)
         rest = first + prefix
         suffix = 0
         # A cut that leaves an exception is made alone; the loop ends then.
-        if prefix == 0 or rest == end or find(exceptions, codes, rest, end) < 0:
+        if prefix == 0 or rest == end or find_string(exceptions, codes, rest, end) < 0:
             suffix = _suffix_length(codes, table, after_digit, rest, end)
-            if suffix > 0 and find(exceptions, codes, first, end - suffix) >= 0:
+            if suffix > 0 and find_string(exceptions, codes, first, end - suffix) >= 0:
                 prefix = 0
         if prefix > 0:
-            starts[found], ends[found] = first, first + prefix
-            found += 1
+            starts[count], ends[count] = first, first + prefix
+            count += 1
             first += prefix
         if suffix > 0:
             waiting -= 1
             starts[waiting], ends[waiting] = end - suffix, end
             end -= suffix
     if first < end:
-        found = _add_core(codes, table, exceptions, pieces, first, end, stops, starts, ends, found)
+        count = _add_core(codes, table, exceptions, pieces, first, end, stops, starts, ends, count)
     while waiting < len(starts):
-        starts[found], ends[found] = starts[waiting], ends[waiting]
-        found += 1
+        starts[count], ends[count] = starts[waiting], ends[waiting]
+        count += 1
         waiting += 1
-    return found
+    return count
 
 
-@compiled
+@kernel
 def _add_core(
     codes: NDArray[np.uint32],
     table: Table,
@@ -138,19 +139,19 @@ def _add_core(
     stops: bool,
     starts: NDArray[np.int64],
     ends: NDArray[np.int64],
-    found: int,
+    count: int,
 ) -> int:
     """What is left between the affixes: an exception, a URL, or pieces between infixes."""
-    index = find(exceptions, codes, first, end)
+    index = find_string(exceptions, codes, first, end)
     if index >= 0:
         piece = 0
         while first < end:
-            starts[found] = first
+            starts[count] = first
             first += pieces[index, piece]
-            ends[found] = first
-            found += 1
+            ends[count] = first
+            count += 1
             piece += 1
-        return found
+        return count
     start = first
     if not (stops and is_url(codes, table, first, end)):
         i = first
@@ -159,24 +160,24 @@ def _add_core(
             infix = 0 if plain else _infix_length(codes, table, i, first, end)
             if infix > 0 and i > first:  # one at the very beginning is passed over
                 if i > start:
-                    starts[found], ends[found] = start, i
-                    found += 1
-                starts[found], ends[found] = i, i + infix
-                found += 1
+                    starts[count], ends[count] = start, i
+                    count += 1
+                starts[count], ends[count] = i, i + infix
+                count += 1
                 start = i + infix
             i += max(infix, 1)
     if start < end:
-        starts[found], ends[found] = start, end
-        found += 1
-    return found
+        starts[count], ends[count] = start, end
+        count += 1
+    return count
 
 
-@compiled
+@kernel
 def _is_digit(code: np.uint32) -> bool:
     return bool(_0 <= code <= _9)
 
 
-@compiled
+@kernel
 def _run(codes: NDArray[np.uint32], i: int, end: int) -> int:
     """How many equal characters stand from `i` on."""
     last = i + 1
@@ -185,7 +186,7 @@ def _run(codes: NDArray[np.uint32], i: int, end: int) -> int:
     return last - i
 
 
-@compiled
+@kernel
 def _prefix_length(codes: NDArray[np.uint32], table: Table, first: int, end: int) -> int:
     code = codes[first]
     if table[code] & PREFIX:
@@ -202,7 +203,7 @@ def _prefix_length(codes: NDArray[np.uint32], table: Table, first: int, end: int
     return 0
 
 
-@compiled
+@kernel
 def _suffix_length(
     codes: NDArray[np.uint32], table: Table, after_digit: Lexicon, first: int, end: int
 ) -> int:
@@ -222,13 +223,13 @@ def _suffix_length(
     length = 1 if table[code] & SUFFIX else 0
     for i in range(end - 1, max(first, end - 1 - (after_digit.shape[1] - 2)) - 1, -1):
         if _is_digit(codes[i]):
-            if i + 1 < end and find(after_digit, codes, i + 1, end) >= 0:
+            if i + 1 < end and find_string(after_digit, codes, i + 1, end) >= 0:
                 length = max(length, end - 1 - i)
             break
     return length
 
 
-@compiled
+@kernel
 def _stop_length(codes: NDArray[np.uint32], table: Table, first: int, end: int) -> int:
     """The suffix that a full stop at the end is, or belongs to."""
     i = end - 2
@@ -248,7 +249,7 @@ def _stop_length(codes: NDArray[np.uint32], table: Table, first: int, end: int) 
     return 1 if codes[i - 1] == _DEGREE and codes[i] in _SCALES else 0
 
 
-@compiled
+@kernel
 def _infix_length(codes: NDArray[np.uint32], table: Table, i: int, first: int, end: int) -> int:
     """The length of the infix that begins at `i`, or 0."""
     code, bits = codes[i], table[codes[i]]
@@ -277,7 +278,7 @@ def _infix_length(codes: NDArray[np.uint32], table: Table, i: int, first: int, e
     return _hyphen_length(codes, table, i, end)
 
 
-@compiled
+@kernel
 def _hyphen_length(codes: NDArray[np.uint32], table: Table, i: int, end: int) -> int:
     """Of hyphens and dashes before a letter: up to three hyphens, two em dashes, one other."""
     code = codes[i]

@@ -1,4 +1,4 @@
-"""The word splitters by name; apart from `split.py`, so that a config can name one lightly."""
+"""The word splitters by name, in a module of its own so that a config imports no NumPy."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ import numpy as np
 import regex
 from numpy.typing import NDArray
 
+from stages.engine.kernels import kernel
 from stages.text.characters import CharacterTable, Table, code_points
-from stages.text.native import compiled
 
 _WORD, _ALONE, _MARK, _SMALL, _CAPITAL, _DIGIT, _SPACE = (1 << bit for bit in range(7))
 _STOP, _COMMA, _HYPHEN, _APOSTROPHE, _QUOTE = (ord(char) for char in ".,-'’")
@@ -51,39 +51,29 @@ Spans = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 points [starts[t], ends[t])."""
 
 
-def words(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """The tokens of `text` in order: words, and symbols one by one. Empty for blank text."""
-    return [text[start:end] for start, end in word_spans(text)]
+    return [text[start:end] for start, end in find_words(text)]
 
 
-def word_spans(text: str) -> list[tuple[int, int]]:
+def find_words(text: str) -> list[tuple[int, int]]:
     """Where those tokens lie: characters [start, end) of each."""
-    _, starts, ends = unicode_tokens(code_points(text), np.array([0, len(text)], dtype=np.int64))
+    _, starts, ends = find_unicode_tokens(
+        code_points(text), np.array([0, len(text)], dtype=np.int64)
+    )
     return list(zip(starts.tolist(), ends.tolist(), strict=True))
 
 
-def unicode_tokens(codes: NDArray[np.uint32], offsets: NDArray[np.int64]) -> Spans:
+def find_unicode_tokens(codes: NDArray[np.uint32], offsets: NDArray[np.int64]) -> Spans:
     """The tokens of a batch of texts; text d has the code points [offsets[d], offsets[d + 1])."""
     table = _table.covering(codes)
-    most = _most_tokens(codes, table) + len(offsets) - 1
-    starts, ends = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
+    starts, ends = np.empty((2, len(codes)), dtype=np.int64)
     token_offsets = np.zeros_like(offsets)
-    found = _find_tokens(codes, offsets, table, token_offsets, starts, ends)
-    return token_offsets, starts[:found], ends[:found]
+    count = _find_tokens(codes, offsets, table, token_offsets, starts, ends)
+    return token_offsets, starts[:count], ends[:count]
 
 
-@compiled
-def _most_tokens(codes: NDArray[np.uint32], table: Table) -> int:
-    """A bound on the tokens of one text: characters at which one may begin."""
-    bound, before = 0, 0
-    for i in range(len(codes)):
-        bits = table[codes[i]]
-        bound += not (bits & _SPACE or bits & before & _WORD)
-        before = bits
-    return bound
-
-
-@compiled
+@kernel
 def _find_tokens(
     codes: NDArray[np.uint32],
     offsets: NDArray[np.int64],
@@ -92,7 +82,7 @@ def _find_tokens(
     starts: NDArray[np.int64],
     ends: NDArray[np.int64],
 ) -> int:
-    found = 0
+    count = 0
     for text in range(len(offsets) - 1):
         i, end = offsets[text], offsets[text + 1]
         while i < end:
@@ -100,7 +90,7 @@ def _find_tokens(
             if bits & _SPACE:
                 i += 1
                 continue
-            starts[found] = i
+            starts[count] = i
             if bits & _WORD:
                 i = _word_end(codes, table, i, end)
             elif bits & _ALONE:
@@ -113,15 +103,15 @@ def _find_tokens(
                     i += 1
             else:
                 i += 1
-            ends[found] = i
-            found += 1
-        token_offsets[text + 1] = found
-    return found
+            ends[count] = i
+            count += 1
+        token_offsets[text + 1] = count
+    return count
 
 
-@compiled
+@kernel
 def _word_end(codes: NDArray[np.uint32], table: Table, i: int, end: int) -> int:
-    """Where the word ends whose first character stands at `i`."""
+    """The end of the word whose first character is at `i`."""
     while True:
         i += 1
         while i < end and table[codes[i]] & _WORD:

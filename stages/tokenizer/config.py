@@ -1,4 +1,4 @@
-"""What the tokenizer stage is told."""
+"""Settings of the tokenizer stage."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from artifacts_schema.config import Config
-from stages.text.special_tokens import SPECIAL_TOKENS
+from stages.tokens.vocabulary import SPECIAL_TOKENS
 
 Share = Annotated[float, Field(gt=0, le=1)]
 
@@ -96,5 +96,5 @@ class TokenizerConfig(Config):
             if total > 1 + 1e-6:
                 raise ValueError(f"{name}: shares sum to {total:g}, more than 1")
         if self.language_weights and self.language_alpha is not None:
-            raise ValueError("language_alpha stands beside language_weights: one of them decides")
+            raise ValueError("language_alpha and language_weights are both set: set one of them")
         return self

@@ -1,23 +1,146 @@
-"""Which documents a tokenizer is trained on, and which are held out to measure it."""
+"""Which documents a tokenizer is trained on, and which are held out to measure it.
+
+Shares of the training text are requested by source and by language, and fitted to what there is.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from artifacts_schema.errors import InputError
 from stages.text.draw import draw
-from stages.tokenizer.weights import UNKNOWN, Asked, Cell
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from stages.engine import Shard
+
+
+Cell = tuple[str, str]
+"""Source and language; the language of documents that declare none is UNKNOWN."""
+
+UNKNOWN = "unknown"
+
+_ROUNDS = 1000
+_CLOSE = 1e-9
+
+
+@dataclass(frozen=True)
+class RequestedShares:
+    """Shares of bytes by source and by language; what is not named keeps its natural share.
+
+    `alpha` smooths languages instead: their shares are proportional to p ** alpha, p being the
+    natural share (Conneau & Lample 2019, section 3.1; alpha is 0.3 in XLM-R, Conneau et al. 2020,
+    and in mT5, Xue et al. 2021).
+    """
+
+    sources: Mapping[str, float]
+    languages: Mapping[str, float]
+    alpha: float | None = None
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """What shares are requested by: `source`, `language`."""
+        by_language = bool(self.languages) or self.alpha is not None
+        return ("source",) * bool(self.sources) + ("language",) * by_language
+
+    def shares(self, available: Mapping[Cell, int]) -> dict[Cell, float]:
+        """The share of each cell of `available` bytes; they sum to one.
+
+        Where sources and languages are both asked for, the natural table is scaled to both margins
+        by turns (iterative proportional fitting, Deming & Stephan 1940), which keeps what it says
+        of the two together. InputError where no table of these cells has the margins.
+        """
+        cells = sorted(cell for cell, size in available.items() if size)
+        sources = sorted({source for source, _ in cells})
+        languages = sorted({language for _, language in cells})
+        table = np.zeros((len(sources), len(languages)))
+        for source, language in cells:
+            place = sources.index(source), languages.index(language)
+            table[place] = available[source, language]
+        table /= table.sum()
+        margins = [
+            _margin("weights", sources, table.sum(axis=1), self.sources),
+            _margin("language_weights", languages, table.sum(axis=0), self.languages),
+        ]
+        if self.alpha is not None:
+            smoothed = table.sum(axis=0) ** self.alpha
+            margins[1] = _Margin(np.arange(len(languages)), smoothed / smoothed.sum())
+        fitted = _fit_margins(table, margins)
+        return {
+            (source, language): float(fitted[row, column])
+            for row, source in enumerate(sources)
+            for column, language in enumerate(languages)
+            if table[row, column]
+        }
+
+
+@dataclass(frozen=True)
+class _Margin:
+    """The group that each name is in, and the share of each group."""
+
+    groups: NDArray[np.int64]
+    shares: NDArray[np.float64]
+
+
+def _margin(
+    field: str, names: list[str], natural: NDArray[np.float64], shares_by_name: Mapping[str, float]
+) -> _Margin:
+    """Each name asked for is a group of its own; the rest are one, whose inside nobody holds."""
+    missing = sorted(set(shares_by_name) - set(names))
+    if missing:
+        raise InputError(
+            f"{field} names {missing[0]!r}, of which there is no text",
+            where="tokenizer",
+            hint=f"there is: {', '.join(names)}",
+        )
+    requested = sum(shares_by_name.values())
+    if shares_by_name and len(shares_by_name) == len(names) and abs(requested - 1) > 1e-6:
+        raise InputError(
+            f"{field} name all that there is and sum to {requested:g}",
+            where="tokenizer",
+            hint="let them sum to 1",
+        )
+    order = sorted(shares_by_name)
+    groups = [order.index(name) if name in shares_by_name else len(order) for name in names]
+    shares = np.array([*(shares_by_name[name] for name in order), max(0.0, 1 - requested)])
+    return _Margin(np.array(groups), shares)
+
+
+def _fit_margins(table: NDArray[np.float64], margins: list[_Margin]) -> NDArray[np.float64]:
+    fitted = table.copy()
+    for _ in range(_ROUNDS):
+        for axis, margin in enumerate(margins):
+            have = _sums(fitted, axis, margin)
+            factor = np.divide(margin.shares, have, out=np.zeros_like(have), where=have > 0)
+            each = factor[margin.groups]
+            fitted *= each[:, None] if axis == 0 else each
+        if all(
+            np.abs(_sums(fitted, axis, margin) - margin.shares).max() < _CLOSE
+            for axis, margin in enumerate(margins)
+        ):
+            return fitted / fitted.sum()
+    raise InputError(
+        "no sample has the shares of `weights` and of `language_weights` both",
+        where="tokenizer",
+        hint="a source lacks the languages that its share would need; name shares of one of them",
+    )
+
+
+def _sums(table: NDArray[np.float64], axis: int, margin: _Margin) -> NDArray[np.float64]:
+    """Sum of each group's rows (axis 0) or columns."""
+    inside = table.sum(axis=1 - axis)
+    sums: NDArray[np.float64] = np.zeros(len(margin.shares))
+    np.add.at(sums, margin.groups, inside)
+    return sums
+
 
 SALT = "tokenizer sample"
 PER_OCTAVE = 256
@@ -25,7 +148,7 @@ BINS = 54 * PER_OCTAVE
 
 
 @dataclass(frozen=True)
-class Short:
+class Shortage:
     """A source or language of which there is less text than its share asks for, in bytes."""
 
     by: str
@@ -65,7 +188,7 @@ class Sample:
         max_bytes: int,
         held_share: float,
         check_stop: Callable[[], None],
-        asked: Asked,
+        asked: RequestedShares,
     ) -> None:
         self._shards, self._check_stop, self._axes = shards, check_stop, asked.axes
         self.total_documents = sum(shard.rows for shard in shards)
@@ -74,7 +197,7 @@ class Sample:
         total = int(sum(sizes.sum() for sizes in bins.values()))
         self.share = min(1.0, max_bytes / max(1, total))
         self._held = self.share * held_share
-        held = bin_of(self._held) if self._held else BINS
+        held = depth_bin(self._held) if self._held else BINS
         free = {cell: sizes[: held + 1] for cell, sizes in bins.items()}
         self.available = {cell: int(sizes.sum()) for cell, sizes in free.items()}
         self.target = min(max_bytes * (1.0 - held_share), float(sum(self.available.values())))
@@ -106,9 +229,9 @@ class Sample:
             if depth <= self._held:
                 yield source, text
 
-    def short(self) -> list[Short]:
+    def short(self) -> list[Shortage]:
         """Sources and languages asked for that lack over 1 % of the bytes they should have."""
-        found = []
+        shortages = []
         for by in self._axes:
             position = ("source", "language").index(by)
             for name in sorted({cell[position] for cell in self.asked}):
@@ -116,8 +239,8 @@ class Sample:
                 wanted = sum(self.asked[cell] * self.target for cell in cells)
                 there = sum(min(self.available[c], self.asked[c] * self.target) for c in cells)
                 if there < 0.99 * wanted:
-                    found.append(Short(by, name, round(wanted), round(there)))
-        return found
+                    shortages.append(Shortage(by, name, round(wanted), round(there)))
+        return shortages
 
     def largest(self) -> int:
         """Bytes to train on at which nothing would be short, about."""
@@ -131,16 +254,16 @@ class Sample:
         bins: dict[Cell, NDArray[np.int64]] = {}
         for table in self._tables():
             sizes = pc.binary_length(table["text"]).to_pylist()
-            for cell, depth, size in zip(*_named(table), sizes, strict=True):
+            for cell, depth, size in zip(*_cells_and_depths(table), sizes, strict=True):
                 if cell not in bins:
                     bins[cell] = np.zeros(BINS, dtype=np.int64)
-                bins[cell][bin_of(depth)] += size
+                bins[cell][depth_bin(depth)] += size
         return bins
 
     def _documents(self) -> Iterator[tuple[Cell, float, str]]:
         for table in self._tables():
             for batch in table.to_batches(max_chunksize=1024):
-                yield from zip(*_named(batch), batch["text"].to_pylist(), strict=True)
+                yield from zip(*_cells_and_depths(batch), batch["text"].to_pylist(), strict=True)
 
     def _tables(self) -> Iterator[pa.Table]:
         for shard in self._shards:
@@ -148,7 +271,7 @@ class Sample:
             yield shard.read(["doc_id", "duplicate_class", "source", "language", "text"])
 
 
-def bin_of(depth: float) -> int:
+def depth_bin(depth: float) -> int:
     """Which of BINS bins a depth in (0, 1] lies in: 0 is the deepest.
 
     Each octave has 256 of them, so a bin is 1/256 of what lies below it, at most: a share is met
@@ -158,7 +281,7 @@ def bin_of(depth: float) -> int:
     return -exponent * PER_OCTAVE + int((1.0 - mantissa) * 2 * PER_OCTAVE)
 
 
-def deepest(number: int) -> float:
+def bin_depth(number: int) -> float:
     """The greatest depth in a bin; 0 past the last one."""
     octave, place = divmod(number, PER_OCTAVE)
     return math.ldexp(1.0 - place / (2 * PER_OCTAVE), -octave) if number < BINS else 0.0
@@ -168,10 +291,10 @@ def _depth(sizes: NDArray[np.int64], target: float) -> float:
     """Down from which depth the bins hold the sum nearest to `target`."""
     sums = np.append(np.cumsum(sizes[::-1])[::-1], 0)
     number = int(np.abs(sums - target).argmin())
-    return deepest(number) if number < len(sizes) else 0.0
+    return bin_depth(number) if number < len(sizes) else 0.0
 
 
-def _named(table: pa.Table | pa.RecordBatch) -> tuple[list[Cell], list[float]]:
+def _cells_and_depths(table: pa.Table | pa.RecordBatch) -> tuple[list[Cell], list[float]]:
     """Source and language, and depth, of each row."""
     columns = ("doc_id", "duplicate_class", "source", "language")
     rows = zip(*(table[name].to_pylist() for name in columns), strict=True)

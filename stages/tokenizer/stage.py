@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.config import Execution, did_you_mean
 from artifacts_schema.errors import InputError, UsageError
-from stages.engine import Context, Inputs, Many, Stage, sources_of
+from stages.engine import Context, Inputs, Many, Stage, source_names
 from stages.tokenizer.config import TokenizerConfig
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class TokenizerStage(Stage):
     @classmethod
     def check_plan(cls, config: Any, inputs: Inputs) -> None:
         """A weight for a source that no document can have."""
-        sources = sources_of(inputs["documents"])
+        sources = source_names(inputs["documents"])
         for name in config.weights:
             if sources is not None and name not in sources:
                 near = did_you_mean(name, sources)
@@ -40,15 +40,13 @@ class TokenizerStage(Stage):
 
     def run(self, context: Context) -> None:
         """Draw the sample, train, measure on held documents, write three files."""
-        from stages.tokenizer.fertility import fertility_by_source
-        from stages.tokenizer.sample import Sample
-        from stages.tokenizer.training import train, transformers_config
-        from stages.tokenizer.weights import Asked
+        from stages.tokenizer.sample import RequestedShares, Sample
+        from stages.tokenizer.training import fertility_by_source, train, transformers_config
 
         config: TokenizerConfig = context.config
-        shards = [shard for given in context.many("documents") for shard in given.shards()]
-        asked = Asked(config.weights, config.language_weights, config.language_alpha)
-        sample = Sample(shards, config.max_bytes, config.held_share, context.check_stop, asked)
+        shards = [shard for documents in context.many("documents") for shard in documents.shards()]
+        shares = RequestedShares(config.weights, config.language_weights, config.language_alpha)
+        sample = Sample(shards, config.max_bytes, config.held_share, context.check_stop, shares)
         if not sample.target:
             raise InputError("no document to train on", where="tokenizer")
         tokenizer = train(
@@ -68,7 +66,7 @@ class TokenizerStage(Stage):
             **_account(sample),
             "held": {source: measured.plain() for source, measured in held.items()},
         }
-        _tell(context, config, sample, record["vocabulary_size"])
+        _warn_of_shortages(context, config, sample, record["vocabulary_size"])
         context.write_bytes("tokenizer", "tokenizer.json", tokenizer.to_str(pretty=True).encode())
         context.write_json("tokenizer", "tokenizer_config.json", described)
         context.write_json("tokenizer", "training.json", record)
@@ -87,15 +85,15 @@ def _identity(
     config: TokenizerConfig, tokenizer: Tokenizer, described: dict[str, Any]
 ) -> dict[str, Any]:
     """What the tokenizer is, for training.json."""
-    from stages.text.special_tokens import SpecialTokens, padded
+    from stages.tokens.vocabulary import SpecialTokens, pad_vocabulary
 
     size = tokenizer.get_vocab_size()
     return {
         "algorithm": config.algorithm,
         "pre_tokenizer": config.pre_tokenizer,
         "vocabulary_size": size,
-        "padded_vocabulary_size": padded(size, config.pad_to_multiple_of),
-        "special_tokens": SpecialTokens.of(tokenizer, described).plain(),
+        "padded_vocabulary_size": pad_vocabulary(size, config.pad_to_multiple_of),
+        "special_tokens": SpecialTokens.from_config(tokenizer, described).plain(),
     }
 
 
@@ -123,7 +121,9 @@ def _account(sample: Sample) -> dict[str, Any]:
     }
 
 
-def _tell(context: Context, config: TokenizerConfig, sample: Sample, size: int) -> None:
+def _warn_of_shortages(
+    context: Context, config: TokenizerConfig, sample: Sample, size: int
+) -> None:
     """Warn of what was asked for and cannot be had."""
     if size < config.vocabulary_size:
         context.log.warning("the text has strings for only %d tokens", size)

@@ -1,21 +1,17 @@
-"""Training a byte-level tokenizer, and the files that hold it."""
+"""Training a byte-level tokenizer, the files that hold it, and its fertility on held documents."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, processors, trainers
 from tokenizers import pre_tokenizers as library
 from tokenizers.pre_tokenizers import ByteLevel
 
-from stages.text.pre_tokenizers import build_pre_tokenizer
-from stages.text.special_tokens import (
-    BEGIN_OF_TEXT,
-    END_OF_TEXT,
-    PADDING,
-    SPECIAL_TOKENS,
-)
+from stages.tokens.fertility import Fertility, FertilityCounter, batch_items, find_unicode_words
+from stages.tokens.pre_tokenizers import build_pre_tokenizer
+from stages.tokens.vocabulary import BEGIN_OF_TEXT, END_OF_TEXT, PADDING, SPECIAL_TOKENS
 
 LONGEST_WORD = 64
 """Bytes of a word that WordPiece looks at: its search for the longest token is cubic in them."""
@@ -35,7 +31,7 @@ def train(
     Every text can be encoded and is decoded to itself: all bytes are tokens, so nothing is unknown.
     Equal texts in any order give an equal tokenizer, with any number of threads and hash seed.
     Fewer than `vocabulary_size` tokens come out where strings that occur `min_frequency` times run
-    out. `encode` puts `<|begin_of_text|>` first unless it is told `add_special_tokens=False`.
+    out. `encode` puts `<|begin_of_text|>` first unless called with `add_special_tokens=False`.
     """
     special = special_tokens(reserved_tokens)
     cut = build_pre_tokenizer(pre_tokenizer)
@@ -101,7 +97,7 @@ def transformers_config(pre_tokenizer: str, reserved_tokens: int = 8) -> dict[st
 def count_words(texts: Iterator[str], cut: library.PreTokenizer) -> dict[str, int]:
     """How often each word comes in `texts`, words being what `cut` leaves, in bytes' characters.
 
-    `tokenizers` counts, in its own threads: a trainer keeps the counts, and its state tells them.
+    `tokenizers` counts, in its own threads: the trainer's state holds the counts.
     """
     import json
 
@@ -138,7 +134,7 @@ def _merge(
 def _wordpiece(vocabulary: dict[str, int]) -> models.WordPiece:
     """Longest token first, in words of at most LONGEST_WORD bytes.
 
-    Continued tokens have no prefix (BERT's ##): the byte of the space before a word tells where it
+    Continued tokens have no prefix (BERT's ##): the byte of the space before a word marks where it
     begins, and ids of prefixed bytes would follow the order of a hash table
     (huggingface/tokenizers#1794). No token stands for the unknown, which cannot come.
     """
@@ -157,3 +153,17 @@ def _in_short_words(cut: library.PreTokenizer) -> library.PreTokenizer:
 
 def _added(special: Sequence[str]) -> list[AddedToken]:
     return [AddedToken(token, special=True, normalized=False) for token in special]
+
+
+def fertility_by_source(
+    tokenizer: Tokenizer, documents: Iterable[tuple[str, str]]
+) -> dict[str, Fertility]:
+    """Measure (source, text) pairs; sources in sorted order. Special tokens in a text are text."""
+    cutter = FertilityCounter.from_json(tokenizer.to_str())
+    sums: dict[str, Fertility] = {}
+    for batch in batch_items(documents, text=lambda pair: pair[1]):
+        texts = [text for _, text in batch]
+        cuts = cutter.cut(texts, find_unicode_words(texts))
+        for (source, _), measured in zip(batch, cuts.sums, strict=True):
+            sums.setdefault(source, Fertility()).add(measured)
+    return dict(sorted(sums.items()))

@@ -49,13 +49,13 @@ class Averages:
         """The live state: `{ema|mean}.{parameter}`, how many updates each had, and of which steps
         the mean is. Empty before the first update.
         """
-        found = {
+        results = {
             f"{kind}.{name}": tensor
             for kind, kept in self._kept.items()
             for name, tensor in kept.items()
         }
-        found |= {f"updates.{kind}": torch.tensor(n) for kind, n in self._updates.items() if n}
-        return found | ({"first.mean": torch.tensor(self.first)} if self._kept["mean"] else {})
+        results |= {f"updates.{kind}": torch.tensor(n) for kind, n in self._updates.items() if n}
+        return results | ({"first.mean": torch.tensor(self.first)} if self._kept["mean"] else {})
 
     def load(self, tensors: Mapping[str, Tensor], model: nn.Module, *, where: str) -> None:
         """Take over the state that `tensors` gave, of the averages that are kept; others are left.
@@ -109,16 +109,16 @@ class Averages:
 def _loaded(tensors: Mapping[str, Tensor], kind: str, model: nn.Module, where: str) -> Weights:
     """The average of one kind, in the order and on the device of the parameters of `model`."""
     prefix = f"{kind}."
-    given = {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
+    loaded = {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
     parameters = dict(model.named_parameters())
-    odd = sorted(given.keys() ^ parameters.keys()) or [
-        name for name, parameter in parameters.items() if given[name].shape != parameter.shape
+    odd = sorted(loaded.keys() ^ parameters.keys()) or [
+        name for name, parameter in parameters.items() if loaded[name].shape != parameter.shape
     ]
     if odd:
         raise CorruptArtifact(
             f"the {kind} of the weights does not fit the model, first: {odd[0]}", where=where
         )
     return {
-        name: torch.empty_like(parameter, requires_grad=False).copy_(given[name])
+        name: torch.empty_like(parameter, requires_grad=False).copy_(loaded[name])
         for name, parameter in parameters.items()
     }

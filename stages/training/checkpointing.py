@@ -1,17 +1,21 @@
 """Rolling checkpoints: what a killed run needs to go on to the same bits.
 
-Each is a sealed folder with the weights, the optimizer state, averages, the random state, and how
-far the log of measurements went. The newest whole one wins. Training stands still while the tensors
-are copied to memory of the host; a thread writes them. Permanent checkpoints go the same way, in
-the order in which they were taken: no rolling one stands before a permanent one of its own or an
-earlier training step, or a killed run would go on behind that and never make it.
+Each is an atomic directory with the weights, the optimizer state, averages, the random state, and
+how far the log of measurements went. The newest whole one wins. Training stands still while the
+tensors are copied to memory of the host; a thread writes them. The copies are page-locked where
+they come from a GPU: such copies run at the speed of the bus, and locking pages takes longer than
+copying, so the memory is kept for the next time.
+
+Permanent checkpoints go the same way, in the order in which they were taken: no rolling one exists
+before a permanent one of its own or an earlier training step, or a killed run would go on after
+that and never make it.
 """
 
 from __future__ import annotations
 
-import base64
 import json
 import logging
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -23,16 +27,98 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from artifacts_schema.errors import StoreError
-from artifacts_schema.files import exists, names_in
-from artifacts_schema.store.points import reached
-from artifacts_schema.store.refusals import Unreachable
-from stages.training import sealed
-from stages.training.background import Background
-from stages.training.host_memory import HostMemory
+from artifacts_schema.files import exists, list_names
+from artifacts_schema.store.failpoints import hit_failpoint
+from artifacts_schema.store.storage_errors import Unreachable
+from stages.training import atomic_dir
 from stages.training.monitor import Position, RunLog
+from stages.training.runtime import random_state
 
 if TYPE_CHECKING:
     from stages.engine.state import State
+
+
+class Background:
+    """A thread for one job after another; at most one at a time."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._thread: threading.Thread | None = None
+        self._raised: BaseException | None = None
+
+    def start(self, job: Callable[[], None]) -> None:
+        """Do `job` now, once the one before it is done; raises what that one raised."""
+        self.settle()
+        self._thread = threading.Thread(target=self._work, args=(job,), name=self._name)
+        self._thread.start()
+
+    def follow(self, job: Callable[[], None]) -> None:
+        """Do `job` once the one that is under way is done; not at all if that one raises."""
+        before = self._thread
+
+        def after() -> None:
+            if before is not None:
+                before.join()
+            if self._raised is None:
+                job()
+
+        self._thread = threading.Thread(target=self._work, args=(after,), name=self._name)
+        self._thread.start()
+
+    def check(self) -> None:
+        """Raise what a job raised, if one is done; waits for none."""
+        if self._thread is not None and not self._thread.is_alive():
+            self.settle()
+
+    def settle(self) -> None:
+        """Wait for the job that is under way, and raise what it raised."""
+        self.wait()
+        if self._raised is not None:
+            raised, self._raised = self._raised, None
+            raise raised
+
+    def wait(self) -> None:
+        """Wait for the job that is under way."""
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _work(self, job: Callable[[], None]) -> None:
+        try:
+            job()
+        except BaseException as error:
+            self._raised = error
+
+
+class HostMemory:
+    """As much as the largest copy so far has needed."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, str], Tensor] = {}
+
+    def copies(self, groups: Mapping[str, Mapping[str, Tensor]]) -> dict[str, dict[str, Tensor]]:
+        """Copies of all tensors, whole when it returns; they hold until the next call."""
+        copied: dict[str, dict[str, Tensor]] = {}
+        on_gpu = False
+        for group, tensors in groups.items():
+            copied[group] = {}
+            for name, tensor in tensors.items():
+                source = tensor.detach()
+                target = self._place((group, name), source)
+                target.copy_(source, non_blocking=source.is_cuda)
+                copied[group][name] = target
+                on_gpu |= source.is_cuda
+        if on_gpu:
+            torch.cuda.synchronize()
+        return copied
+
+    def _place(self, key: tuple[str, str], like: Tensor) -> Tensor:
+        kept = self._kept.get(key)
+        if kept is None or kept.shape != like.shape or kept.dtype != like.dtype:
+            kept = torch.empty(like.shape, dtype=like.dtype, pin_memory=like.is_cuda)
+            self._kept[key] = kept
+        return kept
+
 
 WEIGHTS, OPTIMIZER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"
 AVERAGES = "averages.safetensors"
@@ -87,8 +173,8 @@ def fetch_newest(state: State, folder: Path) -> None:
 class RollingCheckpoints:
     """The last checkpoints under `folder`, and the same in `state` where that publishes.
 
-    `beside` are files that are published with them. With `background` a thread writes them, one at
-    a time; what goes wrong there is raised by the next call.
+    `sidecars` are files that are published with them. With `background` a thread writes them, one
+    at a time; what goes wrong there is raised by the next call.
     """
 
     def __init__(
@@ -98,11 +184,11 @@ class RollingCheckpoints:
         log: logging.Logger,
         *,
         state: State | None = None,
-        beside: Sequence[Path] = (),
+        sidecars: Sequence[Path] = (),
         background: bool = True,
     ) -> None:
         self.folder, self.run_log, self.log = folder, run_log, log
-        self.state, self.beside = state, tuple(beside)
+        self.state, self.sidecars = state, tuple(sidecars)
         self._background = Background("checkpoints") if background else None
         self._memory = HostMemory()
         self._copy: tuple[int, dict[str, dict[str, Tensor]]] | None = None
@@ -212,13 +298,13 @@ class RollingCheckpoints:
         self.refused, self._copy = [], None
         for folder in _newest_first(self.folder):
             try:
-                position = Position(**sealed.unseal(folder)["position"])
+                position = Position(**atomic_dir.read_atomic_dir(folder)["position"])
                 if not self.run_log.holds(position):
-                    raise sealed.Unsealed("has measurements that the log does not reach")
+                    raise atomic_dir.IncompleteDir("has measurements that the log does not reach")
                 content = json.loads((folder / STATE).read_text())
                 if usable is not None and not usable(_step_of(folder.name), content):
-                    raise sealed.Unsealed("has seen data that is left out since")
-            except sealed.Unsealed as problem:
+                    raise atomic_dir.IncompleteDir("has seen data that is left out since")
+            except atomic_dir.IncompleteDir as problem:
                 self.log.warning("checkpoint %s is not used: it %s", folder.name, problem)
                 self.refused.append((folder.name, str(problem)))
                 self._remove(folder)
@@ -253,8 +339,8 @@ class RollingCheckpoints:
         writers[STATE] = lambda path: path.write_bytes(json.dumps(content).encode())
         self._check_lease()
         try:
-            sealed.seal(target, writers, {"position": asdict(position)})
-            reached("checkpoint written")
+            atomic_dir.write_atomic_dir(target, writers, {"position": asdict(position)})
+            hit_failpoint("checkpoint written")
         except OSError as error:
             raise StoreError(
                 f"cannot write a checkpoint: {error.strerror or error}",
@@ -270,7 +356,7 @@ class RollingCheckpoints:
             stay |= set([one for one in folders if _step_of(one.name) >= horizon][-1:])
         for folder in folders:
             if folder not in stay:
-                sealed.remove(folder)
+                atomic_dir.remove_atomic_dir(folder)
                 self._to_withdraw.add(folder.name)
         try:
             self._withdraw_removed()
@@ -279,7 +365,7 @@ class RollingCheckpoints:
 
     def _remove(self, folder: Path) -> None:
         """Here, and where it was published."""
-        sealed.remove(folder)
+        atomic_dir.remove_atomic_dir(folder)
         self._to_withdraw.add(folder.name)
         self._withdraw_removed()
 
@@ -306,9 +392,9 @@ class RollingCheckpoints:
             name = _PART + part.stem
             if name not in published and not self.state.publish(name, part):
                 return
-        beside = [path for path in self.beside if exists(path)]
-        if self.state.publish(folder.name, folder, *parts[-1:], *beside):
-            self._to_withdraw.discard(folder.name)  # After a rollback: made anew.
+        sidecars = [path for path in self.sidecars if exists(path)]
+        if self.state.publish(folder.name, folder, *parts[-1:], *sidecars):
+            self._to_withdraw.discard(folder.name)  # After a rollback it is made again.
 
     def _withdraw_parts(self, position: Position | None) -> None:
         """Withdraw the parts of the log that reach beyond `position`: what follows is measured
@@ -336,7 +422,7 @@ class RollingCheckpoints:
 
 def _newest_first(folder: Path) -> list[Path]:
     """The checkpoints in a folder; OSError where it cannot be read: they may be good."""
-    return [folder / name for name in reversed(names_in(folder)) if name.startswith(_PREFIX)]
+    return [folder / name for name in reversed(list_names(folder)) if name.startswith(_PREFIX)]
 
 
 def _step_of(name: str) -> int:
@@ -345,28 +431,7 @@ def _step_of(name: str) -> int:
 
 def _is_sealed(folder: Path) -> bool:
     try:
-        sealed.unseal(folder)
-    except sealed.Unsealed:
+        atomic_dir.read_atomic_dir(folder)
+    except atomic_dir.IncompleteDir:
         return False
     return True
-
-
-def random_state() -> dict[str, Any]:
-    """The state of torch's generators, as text."""
-    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
-    return {"cpu": _text(torch.get_rng_state()), "cuda": [_text(state) for state in cuda]}
-
-
-def restore_random_state(state: Mapping[str, Any]) -> None:
-    """Set torch's generators to what `random_state` gave."""
-    torch.set_rng_state(_tensor(state["cpu"]))
-    if state["cuda"] and torch.cuda.device_count() == len(state["cuda"]):
-        torch.cuda.set_rng_state_all([_tensor(one) for one in state["cuda"]])
-
-
-def _text(state: Tensor) -> str:
-    return base64.b64encode(state.numpy().tobytes()).decode("ascii")
-
-
-def _tensor(text: str) -> Tensor:
-    return torch.frombuffer(bytearray(base64.b64decode(text)), dtype=torch.uint8)

@@ -1,4 +1,7 @@
-"""Settings that pretraining and post-training share. Pydantic only, so that a recipe loads fast."""
+"""Settings that pretraining and post-training share: optimizer, schedule, stability, execution.
+
+Pydantic only, so that a recipe loads fast.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,116 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from artifacts_schema.config import Config
+from artifacts_schema.config import Config, Execution
 from artifacts_schema.errors import UsageError
-from stages.training.telemetry.config import ObservedExecution
+
+Preflight = Literal["refuse", "warn", "off"]
+
+
+class ObservedExecution(Execution):
+    """What is told of a training run, and to whom."""
+
+    preflight: Preflight = Field(
+        default="refuse",
+        description="What a finding of the pre-flight does that the run would fail of: end it "
+        "before the first step, be a warning, or nothing is looked at.",
+    )
+    telemetry_every: int = Field(
+        default=10, ge=1, description="Training steps between rows of telemetry and TensorBoard."
+    )
+    peak_tflops: float | None = Field(
+        default=None,
+        gt=0,
+        description="Peak of the device that MFU is a share of, in 10^12 operations a second; by "
+        "default that of its data sheet, for a GPU that is known.",
+    )
+    tensorboard: bool = Field(
+        default=True, description="Whether event files for TensorBoard are written."
+    )
+    wandb: Literal["off", "offline", "online"] = Field(
+        default="off",
+        description="Whether Weights & Biases is told; its key is never a setting: "
+        "`wandb login`, or WANDB_API_KEY.",
+    )
+    wandb_project: str = Field(default="ingot", min_length=1, description="Its project.")
+    compare_with: str | None = Field(
+        default=None,
+        description="A run in the store, by name or key: an alert tells when held-out loss is "
+        "worse than its own at equal tokens.",
+    )
+
+    @model_validator(mode="after")
+    def _named_run(self) -> Self:
+        if self.compare_with is not None and not self.compare_with.strip():
+            raise ValueError("compare_with: name a run, or leave it out")
+        return self
+
+
+class StabilityConfig(Config):
+    """What counts as trouble in a training run, and how often it helps itself.
+
+    A training step in trouble updates nothing. Several of them near each other lead back to an
+    earlier checkpoint, and what led there is left out (as Chowdhery et al. 2022, PaLM, section 5.1,
+    did by hand). A run that this does not help is stopped with a verdict.
+    """
+
+    enabled: bool = Field(
+        default=True,
+        description="Whether the run looks after itself; else updates are skipped only where loss "
+        "or gradient is not finite, up to optimizer.skip_limit.",
+    )
+    window: int = Field(
+        default=128,
+        ge=8,
+        le=2_000,
+        description="Training steps that a loss or gradient norm is compared with, those of the "
+        "same phase; half of them must be there before anything is judged.",
+    )
+    threshold: float = Field(
+        default=6.0,
+        gt=0,
+        description="Robust standard deviations above the window's median that make a spike.",
+    )
+    loss_floor: float = Field(
+        default=0.02,
+        ge=0,
+        description="Smallest standard deviation of the loss, as a share of its median.",
+    )
+    grad_norm_floor: float = Field(
+        default=0.25,
+        ge=0,
+        description="Smallest standard deviation of the gradient norm's natural logarithm.",
+    )
+    strikes: int = Field(
+        default=3, ge=1, description="Training steps in trouble within `window` that roll back."
+    )
+    margin: int = Field(
+        default=100,
+        ge=0,
+        description="Trained steps before the first of them that are left out as well.",
+    )
+    rollbacks: int = Field(
+        default=5, ge=0, le=100, description="Rollbacks of a run; where one more is due, it stops."
+    )
+    divergence: float | None = Field(
+        default=0.4,
+        gt=0,
+        description="Share of what the loss has gained since the first step that the window's "
+        "median may lose again, at least a fifth of its lowest; null: any.",
+    )
+    stall: int = Field(
+        default=50,
+        ge=2,
+        description="Training steps with the very same loss, gradient norm or weights that stop "
+        "the run.",
+    )
+
+    @model_validator(mode="after")
+    def _strikes_fit(self) -> Self:
+        if self.strikes > self.window:
+            raise ValueError(f"{self.strikes} strikes do not fit a window of {self.window}")
+        return self
+
 
 Precision = Literal["bf16", "fp32", "fp16"]
 TooLong = Literal["truncate", "drop"]
@@ -186,13 +296,13 @@ class LearningRate(Config):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        given = [
+        names = [
             name
             for name in ("warmup_share", "warmup_steps", "warmup_tokens")
             if getattr(self, name) != type(self).model_fields[name].default
         ]
-        if len(given) > 1:
-            raise ValueError(f"{' and '.join(given)} say the same; set one")
+        if len(names) > 1:
+            raise ValueError(f"{' and '.join(names)} say the same; set one")
         if self.warmup_share + (self.decay_share or 0) > 1:
             raise ValueError("warmup_share and decay_share together exceed the phase")
         if self.decay == "multi-step":

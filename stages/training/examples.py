@@ -1,22 +1,28 @@
-"""Examples of post-training: token sequences of which a part is learnt, and their order."""
+"""Examples of post-training: token sequences of which a part is learnt, their order and packing.
+
+B rows, L tokens.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.text.chat import Segment, encode
+from artifacts_schema.errors import InputError
+from stages.engine import Context, check_bad_share
+from stages.tokens.chat import Segment, encode_segments
 from stages.training.config import TooLong
 from stages.training.permutation import Permutation, key_of
+from stages.training.rows import Rows
+from stages.training.token_shards import IGNORED, PADDED
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
-
-    from stages.engine import Context
 
 
 @dataclass(frozen=True)
@@ -40,14 +46,16 @@ class Example:
         return Example(self.ids[: length + 1], self.trained[: length + 1])
 
 
-def encoded(tokenizer: Tokenizer, parts: Iterable[Segment]) -> Example:
+def encode_example(tokenizer: Tokenizer, parts: Iterable[Segment]) -> Example:
     """The example that a rendered conversation makes."""
-    ids, trained = encode(tokenizer, parts)
+    ids, trained = encode_segments(tokenizer, parts)
     return Example(np.array(ids, dtype=np.int64), np.array(trained, dtype=bool))
 
 
-def fitted(example: Example, context: int, too_long: TooLong) -> tuple[Example | None, str | None]:
-    """The example as a model of `context` can learn it, and why it is changed or (None) left out.
+def fit_example(
+    example: Example, context: int, too_long: TooLong
+) -> tuple[Example | None, str | None]:
+    """The example as a model of `context` can learn it, and why it is changed or (None) dropped.
 
     Reasons: `truncated`, `too_long`, `nothing_to_learn` (no learnt token, maybe after the cut).
     """
@@ -76,15 +84,101 @@ def held_out_split(
     return np.flatnonzero(~held), np.flatnonzero(held)
 
 
-def report_unused(context: Context, unused: Mapping[str, int]) -> None:
-    """Warn of what the data has and the training does not use."""
-    for name, count in sorted(unused.items()):
-        what = name.removesuffix("_unused").replace("_", " ")
+@dataclass(frozen=True)
+class ExampleSet:
+    """Examples of the rows of a role, one or two a row; which rows train and which are held out.
+
+    `reasons` counts why rows were changed or dropped, `unused` the fields that ChatML cannot hold.
+    """
+
+    rows: list[tuple[Example, ...]]
+    row_sources: list[str]
+    train: NDArray[np.int64]
+    held_out: NDArray[np.int64]
+    reasons: Counter[str]
+    unused: Counter[str]
+
+    def account(self, dropped: Sequence[str], **more: int) -> dict[str, Any]:
+        """Rows by what happened to them, for `run.json`; `dropped` are the reasons to name."""
+        return {
+            "train": len(self.train),
+            "held_out": len(self.held_out),
+            "truncated": self.reasons["truncated"],
+            **{reason: self.reasons[reason] for reason in dropped},
+            **more,
+            "unused": dict(self.unused),
+        }
+
+
+class ReadRow(NamedTuple):
+    """A row of a role as examples, or None; why it was changed or dropped; what was not used."""
+
+    examples: tuple[Example, ...] | None
+    reason: str | None
+    unused: Counter[str]
+
+
+def read_examples(
+    context: Context,
+    columns: Sequence[str],
+    read: Callable[[Mapping[str, Any]], ReadRow],
+    *,
+    noun: str,
+    dropped: Sequence[str],
+    vocabulary_size: int,
+) -> ExampleSet:
+    """The rows of the role that the first of `columns` names: `conversation_id`, `preference_id`.
+
+    Dropped rows are counted with samples, as `noun`s; `dropped` are the reasons for it. InputError
+    if they are too many, if nothing is left, or for ids that the model does not have.
+    """
+    config, reasons, unused = context.config, Counter[str](), Counter[str]()
+    name = columns[0]
+    role = f"{name.removesuffix('_id')}s"
+    rows: list[tuple[Example, ...]] = []
+    ids, sources, total = list[str](), list[str](), 0
+    for row in _rows(context, role, columns):
+        total += 1
+        examples, reason, fields = read(row)
+        unused += fields
+        if reason is not None:
+            reasons[reason] += 1
+            context.sample(reason, f"{row['source']} {row[name]}")
+        if examples is not None:
+            rows.append(examples)
+            ids.append(row[name])
+            sources.append(row["source"])
+    lost = total - len(rows)
+    samples = [
+        f"{reason}: {text}" for reason in dropped for text in context.samples.get(reason, [])
+    ]
+    check_bad_share(lost, total, config.max_bad_share, samples, where=role)
+    context.count(**{f"{noun}s": total, f"{noun}s_left_out": lost}, **reasons, **unused)
+    for field, count in sorted(unused.items()):
+        what = field.removesuffix("_unused").replace("_", " ")
         context.log.warning("%s, which ChatML does not hold: %d", what, count)
+    train, held_out = held_out_split(ids, config.held_out_share, config.seed)
+    if not len(train):
+        raise InputError(f"no {noun} is left to train on", where=role)
+    highest = max(int(example.ids.max()) for examples in rows for example in examples)
+    if highest >= vocabulary_size:
+        raise InputError(
+            f"the tokenizer gives id {highest}, the model has {vocabulary_size} rows",
+            where="checkpoint",
+        )
+    return ExampleSet(rows, sources, train, held_out, reasons, unused)
+
+
+def _rows(context: Context, role: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+    for source in context.many(role):
+        for shard in source.shards():
+            for group in shard.row_groups(list(columns)):
+                yield from group.to_pylist()
+            context.check_stop()
 
 
 def unused_rows(account: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
-    """The same for a page, from what `run.json` says of the data."""
+    """Fields that were not used, for a page, from the account of the data in `run.json`."""
     return tuple(
         (name.replace("_", " "), count) for name, count in sorted(account["unused"].items())
     )
@@ -92,7 +186,7 @@ def unused_rows(account: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
 
 @dataclass(frozen=True)
 class ExampleClock:
-    """Which examples a training step sees: `epochs` times all of them, each time shuffled anew."""
+    """Which examples a training step sees: all of them `epochs` times, each time reshuffled."""
 
     size: int
     per_batch: int
@@ -114,3 +208,48 @@ class ExampleClock:
             order = Permutation(self.size, key_of("examples", self.seed, epoch))
             chosen[epochs == epoch] = order(places[epochs == epoch])
         return chosen
+
+
+_WIDTH_STEP = 8
+"""Rows are padded to a multiple of this: odd widths are slow in native kernels."""
+
+
+def pack_rows(examples: Sequence[Example], context: int) -> Rows:
+    """Place each example whole into a row of at most `context` tokens; documents are its index.
+
+    Best fit, longest first; the rows are as wide as the fullest needs. Raises ValueError for an
+    example that is longer than `context`.
+    """
+    placed: list[list[int]] = []
+    free: list[int] = []
+    for index in sorted(range(len(examples)), key=lambda i: (-len(examples[i]), i)):
+        length = len(examples[index])
+        if length > context:
+            raise ValueError(f"example {index} has {length} tokens, context {context}")
+        fitting = [row for row in range(len(placed)) if free[row] >= length]
+        if fitting:
+            row = min(fitting, key=lambda r: (free[r], r))
+        else:
+            row = len(placed)
+            placed.append([])
+            free.append(context)
+        placed[row].append(index)
+        free[row] -= length
+    width = min(context, -(-(context - min(free, default=context)) // _WIDTH_STEP) * _WIDTH_STEP)
+    return _fill_rows(examples, placed, width)
+
+
+def _fill_rows(examples: Sequence[Example], placed: list[list[int]], width: int) -> Rows:
+    tokens = np.zeros((len(placed), width), dtype=np.int64)
+    targets = np.full((len(placed), width), IGNORED, dtype=np.int64)
+    documents = np.full((len(placed), width), PADDED, dtype=np.int64)
+    for row, indexes in enumerate(placed):
+        start = 0
+        for index in indexes:
+            example = examples[index]
+            span = slice(start, start + len(example))
+            tokens[row, span] = example.ids[:-1]
+            targets[row, span] = np.where(example.trained[1:], example.ids[1:], IGNORED)
+            documents[row, span] = index
+            start = span.stop
+    return Rows(tokens, targets, documents)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from artifacts_schema.store import layout
 from stages.engine.events import EVENTS_FILE
-from stages.engine.figures import (
+from stages.engine.page import (
     Axis,
     Cell,
     Column,
@@ -87,7 +87,7 @@ class TrainingRun:
     @cached_property
     def telemetry(self) -> Telemetry:
         """Speed and resumptions, as the events of the run tell them."""
-        return Telemetry.of(_events(self.artifact), len(self.steps))
+        return Telemetry.from_events(_events(self.artifact), len(self.steps))
 
     @cached_property
     def marks(self) -> tuple[Mark, ...]:
@@ -100,14 +100,14 @@ class TrainingRun:
         phases = self.metric("phase")
         begins = np.flatnonzero(np.diff(phases)) + 1
         skipped = np.flatnonzero(self.metric("skipped"))
-        found = [Mark(float(self.x[i]), f"phase {int(phases[i]) + 1}") for i in begins]
-        found += [Mark(float(self.x[i]), "update skipped") for i in skipped[:SKIPS_MARKED]]
+        results = [Mark(float(self.x[i]), f"phase {int(phases[i]) + 1}") for i in begins]
+        results += [Mark(float(self.x[i]), "update skipped") for i in skipped[:SKIPS_MARKED]]
         left_out = [first for first, _ in self.account.get("left_out_training_steps", ())]
         for name, steps in (("rolled back", left_out), ("resumed", self.telemetry.resumed_at)):
             for step in steps:
                 row = min(int(np.searchsorted(self.steps, step)), len(self.x) - 1)
-                found.append(Mark(float(self.x[row]), name))
-        return tuple(sorted(found, key=lambda mark: mark.x))
+                results.append(Mark(float(self.x[row]), name))
+        return tuple(sorted(results, key=lambda mark: mark.x))
 
     def curve(
         self,
@@ -152,8 +152,8 @@ class TrainingRun:
 
     def held_out(self, value: str) -> dict[str, Series]:
         """`loss` or `bits_per_byte` on held-out data by source; `all` only beside several."""
-        found = self._held_out(value, "source")
-        return found if len(found) > 2 or "all" not in found else {"all": found["all"]}
+        results = self._held_out(value, "source")
+        return results if len(results) > 2 or "all" not in results else {"all": results["all"]}
 
     def held_out_by_language(self, value: str) -> dict[str, Series]:
         """The same by language; nothing where there is one."""
@@ -167,13 +167,13 @@ class TrainingRun:
         of_language = pc.is_valid(table["language"])
         chosen = of_language if by == "language" else pc.invert(of_language)
         table = table.filter(pc.and_(chosen, pc.is_valid(table[value])))
-        found = {}
+        results = {}
         for name in sorted(table[by].unique().to_pylist()):
             part = table.filter(pc.equal(table[by], name))
             x, y = (part[name].to_numpy().astype("float64") for name in (self.axis_column, value))
             rows = kept_rows([y], POINTS)
-            found[name] = _series(name or "(none)", x[rows], y[rows])
-        return found
+            results[name] = _series(name or "(none)", x[rows], y[rows])
+        return results
 
 
 def loss(run: TrainingRun, title: str, note: str, **levels: float) -> list[Figure]:
@@ -252,9 +252,9 @@ def run_facts(run: TrainingRun, *more: tuple[str, Cell]) -> TableFigure:
         ("device", layout_.get("device")),
         ("precision", layout_.get("precision")),
     ]
-    shown = tuple(row for row in rows if row[1] is not None)
+    labels = tuple(row for row in rows if row[1] is not None)
     note = f"The loss is the mean over the last {run.window // 2 + 1:,} steps."
-    return TableFigure("Run", (Column(""), number("value")), shown, note)
+    return TableFigure("Run", (Column(""), number("value")), labels, note)
 
 
 def kept_rows(curves: Sequence[Floats], most: int) -> Ints:
@@ -313,7 +313,7 @@ class Telemetry:
     resumed_at: tuple[int, ...]
 
     @classmethod
-    def of(cls, events: Iterator[Mapping[str, Any]], steps: int) -> Telemetry:
+    def from_events(cls, events: Iterator[Mapping[str, Any]], steps: int) -> Telemetry:
         """Fold events, oldest first, of a run of `steps` training steps.
 
         The time of a step is that since the last number before it, in the same process; so
@@ -382,10 +382,10 @@ def _drawable(values: Floats, y: Axis) -> Floats:
     """Values with NaN for what has no place on the axis."""
     import numpy as np
 
-    shown = np.isfinite(values)
+    labels = np.isfinite(values)
     if y.scale == "log":
-        shown &= values > 0
-    return np.where(shown, values, np.nan)
+        labels &= values > 0
+    return np.where(labels, values, np.nan)
 
 
 def _series(name: str, x: Floats, y: Floats, *, faint: bool = False) -> Series:

@@ -3,244 +3,289 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from artifacts_schema.errors import IngotError, Stopped
+from artifacts_schema.identity import short
+from artifacts_schema.store import Store
 from stages.model.decoder import Decoder
-from stages.text.chat import CHAT_TEMPLATE
-from stages.text.chat_template import (
+from stages.model.size import mfu_flops_per_token
+from stages.tokens.chat import CHAT_TEMPLATE
+from stages.tokens.chat_template import (
     TokenizerFiles,
     TokenizerWithTemplate,
-    carried_record,
-    chatml_record,
+    make_chatml_record,
+    read_template_record,
 )
+from stages.training.alerts import Alert, Alerts, BaselineRun
 from stages.training.averages import Averages
+from stages.training.callbacks import Callback, TolerantCallback, Watchdog, exit_on_hang
 from stages.training.checkpointing import Permanent, RollingCheckpoints, fetch_newest
-from stages.training.compiled import CompileWatch
-from stages.training.config import AveragesConfig, OptimizerConfig, TrainingExecution
-from stages.training.guard import Guard
-from stages.training.listener import Listener
+from stages.training.config import (
+    AveragesConfig,
+    OptimizerConfig,
+    StabilityConfig,
+    TrainingExecution,
+)
+from stages.training.dashboards import FOLDER, TensorBoard, WandbRun
+from stages.training.diagnosis import excluded_table
+from stages.training.guard import Guard, Rollbacks
+from stages.training.hardware import StepMemory, explain_out_of_memory, peak_flops, read_sensors
 from stages.training.loop import Progress, Trainer
 from stages.training.monitor import RunLog, events_table, held_out_table, metrics_table
-from stages.training.optimizer import Optimizer, build_optimizer
-from stages.training.origin import Origin
-from stages.training.out_of_memory import StepMemory, explaining_out_of_memory
+from stages.training.optimizer import build_optimizer
 from stages.training.permanent import TOKENIZER_FILES, CheckpointParts
-from stages.training.placing import place
-from stages.training.rollback import Rollbacks
-from stages.training.runtime import Runtime, device_name
+from stages.training.runtime import CompileWatch, Runtime, device_name, place
 from stages.training.schedule import Schedule
-from stages.training.stability_config import StabilityConfig
-from stages.training.suspects import excluded_table
 from stages.training.task import Task
-from stages.training.telemetry.observers import observers
-from stages.training.watchdog import Watchdog, ends_a_hang
+from stages.training.telemetry import Telemetry, TelemetryFile
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from stages.engine import Context, Input
 
+
 SUSPECTS = "suspects.txt"
-"""In the work of a run that was stopped: documents of training steps in trouble, one a line."""
+"""In the work of a failed run: documents of training steps with an anomaly, one per line."""
 
-NOT_WATCHED = StabilityConfig(enabled=False)
-"""For short runs: updates that are not finite are skipped, and that is all."""
+UNGUARDED = StabilityConfig(enabled=False)
+"""For short runs: updates that are not finite are skipped, and nothing else is judged."""
+
+NO_AVERAGES = AveragesConfig()
+
+_WHERE = "the input checkpoint"
 
 
-@dataclass
-class Fitted:
-    """A trained model, how far it went, and what was measured on the way."""
+@dataclass(frozen=True)
+class TrainingSettings:
+    """What a stage's config says of a run: schedule, optimizer, averages, guard, measurements."""
 
-    model: Decoder
-    optimizer: Optimizer
-    averages: Averages
-    task: Task
     schedule: Schedule
+    optimizer: OptimizerConfig
+    held_out_every: int
+    averages: AveragesConfig = NO_AVERAGES
+    stability: StabilityConfig = UNGUARDED
+
+
+@dataclass(frozen=True)
+class ResumeState:
+    """How far the run is, and the states that it takes over; what is None starts from scratch."""
+
+    progress: Progress = field(default_factory=Progress)
+    optimizer: Mapping[str, Tensor] | None = None
+    averages: Mapping[str, Tensor] | None = None
+    guard: Mapping[str, Any] | None = None
+
+    def load_into(self, trainer: Trainer) -> None:
+        """Restore the states; CorruptArtifact for tensors that do not fit the model."""
+        trainer.begin = self.progress
+        if self.optimizer:
+            trainer.optimizer.load(self.optimizer, where=_WHERE)
+        if self.averages:
+            trainer.averages.load(self.averages, trainer.model, where=_WHERE)
+        if self.guard:
+            trainer.guard.restore(self.guard)
+
+
+@dataclass(frozen=True)
+class TrainedRun:
+    """The trainer of a finished run with its model, how far it went, and its rows of events."""
+
+    trainer: Trainer
     progress: Progress
-    rollbacks: Rollbacks
-    guard: Guard
-    log: RunLog
     events: list[dict[str, Any]]
+
+    @property
+    def model(self) -> Decoder:
+        """The trained model."""
+        return cast(Decoder, self.trainer.model)
+
+    @property
+    def log(self) -> RunLog:
+        """What was measured on the way."""
+        return self.trainer.checkpoints.run_log
 
 
 def fit(
     context: Context,
-    *,
     model: Decoder,
     task: Task,
-    schedule: Schedule,
-    settings: OptimizerConfig,
-    runtime: Runtime,
-    held_out_every: int,
-    averages: AveragesConfig | None = None,
-    stability: StabilityConfig = NOT_WATCHED,
-    origin: Origin | None = None,
+    settings: TrainingSettings,
+    *,
+    start: ResumeState | None = None,
     permanent: Permanent | None = None,
-    listeners: Sequence[Listener] = (),
-    lengths: Sequence[int] = (),
-    prefixes: bool = False,
-) -> Fitted:
-    """Train `model` in place to the end of `schedule`, from what an earlier run left in work.
+    callbacks: Sequence[Callback] = (),
+) -> TrainedRun:
+    """Train `model` in place to the end of the schedule, from what an earlier run left in work.
 
-    A run that nothing was left of begins at `origin`. `lengths` are the tokens of a sequence by
-    phase; `prefixes` says that some tokens see later ones.
+    A run without earlier work begins at `start`.
     """
     execution: TrainingExecution = context.execution
-    attention = place(model, execution, runtime, prefixes=prefixes)
+    runtime = task.runtime
+    attention = place(model, execution, runtime, prefixes=task.prefixes)
     layout = {**runtime.layout(), "attention": attention}
     context.layout(**layout)
     context.devices_held = int(runtime.device.type == "cuda")
-    optimizer = build_optimizer(model, settings, runtime.precision)
-    kept, guard = Averages(averages or AveragesConfig(), schedule.steps), Guard(stability)
-    origin = origin or Origin()
-    origin.give(model, optimizer, kept, guard)
-    work = _Work.of(context)
+    rollbacks, checkpoints = _open_work(context)
+    averages = settings.averages
     trainer = Trainer(
         model=model,
-        optimizer=optimizer,
-        averages=kept,
+        optimizer=build_optimizer(model, settings.optimizer, runtime.precision),
+        averages=Averages(averages, settings.schedule.steps),
         task=task,
-        schedule=schedule,
+        schedule=settings.schedule,
         layout=layout,
-        checkpoints=work.checkpoints,
-        rollbacks=work.rollbacks,
-        guard=guard,
+        checkpoints=checkpoints,
+        rollbacks=rollbacks,
+        guard=Guard(settings.stability),
         context=context,
         checkpoint_every=execution.checkpoint_every,
-        held_out_every=held_out_every,
-        skip_limit=settings.skip_limit,
+        held_out_every=settings.held_out_every,
+        skip_limit=settings.optimizer.skip_limit,
         prefetch=execution.prefetch,
-        listeners=(*listeners, *_looking_on(context, model, runtime, lengths)),
+        callbacks=(*callbacks, *_callbacks(context, model, runtime, task.lengths)),
         permanent=permanent,
-        begin=origin.progress,
     )
-    step = _memory(execution, model, runtime, settings, kept, lengths, attention)
-    progress = _trained(trainer, work, step)
-    context.count(training_steps=progress.training_step, tokens=progress.tokens)
-    context.count(skipped_updates=progress.skipped, rollbacks=len(work.rollbacks.made))
-    told = work.rollbacks, guard, work.log, work.events()
-    return Fitted(model, optimizer, kept, task, schedule, progress, *told)
-
-
-def _trained(trainer: Trainer, work: _Work, step: StepMemory) -> Progress:
-    """Train; an end that nobody asked for explains itself, and leaves what it suspects."""
-    try:
-        with explaining_out_of_memory(step):
-            return trainer.run()
-    except Stopped:
-        raise
-    except IngotError:
-        _leave_suspects(trainer.context, work, trainer.task)
-        raise
-    finally:
-        work.log.close()
-
-
-def _memory(
-    execution: TrainingExecution,
-    model: Decoder,
-    runtime: Runtime,
-    settings: OptimizerConfig,
-    averages: Averages,
-    lengths: Sequence[int],
-    attention: str,
-) -> StepMemory:
-    """What a training step needs, for when it does not fit."""
-    return StepMemory(
+    (start or ResumeState()).load_into(trainer)
+    memory = StepMemory(
         model.config,
         runtime.micro_batch,
-        max(lengths, default=model.config.context),
+        max(task.lengths, default=model.config.context),
         runtime.precision,
-        settings,
+        settings.optimizer,
         execution,
         runtime.device,
-        (averages.settings.ema is not None) + (averages.settings.last > 0),
-        attention,
+        averages=(averages.ema is not None) + (averages.last > 0),
+        attention=attention,
     )
+    try:
+        with explain_out_of_memory(memory):
+            progress = trainer.run()
+    except IngotError as error:
+        if not isinstance(error, Stopped):
+            _write_suspects(trainer)
+        raise
+    finally:
+        checkpoints.run_log.close()
+    context.count(training_steps=progress.training_step, tokens=progress.tokens)
+    context.count(skipped_updates=progress.skipped, rollbacks=len(rollbacks.made))
+    return TrainedRun(trainer, progress, _events(trainer))
 
 
-def _leave_suspects(context: Context, work: _Work, task: Task) -> None:
-    """Where a run that commits nothing was in trouble, list its documents beside its work."""
-    doc_ids = excluded_table(work.events(), task.documents)["doc_id"].to_pylist()
+def _open_work(context: Context) -> tuple[Rollbacks, RollingCheckpoints]:
+    """What a run keeps between kills: from the stage's work, or as it was published last."""
+    folder, decisions = context.work / "checkpoints", context.work / "rollbacks.json"
+    fetch_newest(context.state, folder)
+    log = RunLog(context.work / "measurements", partial(context.state.check, ask=False))
+    checkpoints = RollingCheckpoints(
+        folder, log, context.log, state=context.state, sidecars=[decisions]
+    )
+    return Rollbacks(decisions, context.state.check), checkpoints
+
+
+def _events(trainer: Trainer) -> list[dict[str, Any]]:
+    """The rows of `events.parquet`, with those that a rollback took out of the log."""
+    return [*trainer.checkpoints.run_log.rows("events"), *trainer.rollbacks.events]
+
+
+def _write_suspects(trainer: Trainer) -> None:
+    """List the documents of anomalies in the work of a run that commits nothing."""
+    context = trainer.context
+    doc_ids = excluded_table(_events(trainer), trainer.task.documents)["doc_id"].to_pylist()
     if doc_ids:
         path = context.work / SUSPECTS
         path.write_text("".join(f"{doc_id}\n" for doc_id in doc_ids), encoding="utf-8")
         context.log.error(
-            "%d documents of training steps in trouble: ingot forget --from %s", len(doc_ids), path
+            "%d documents of training steps with an anomaly: ingot forget --from %s",
+            len(doc_ids),
+            path,
         )
 
 
-@dataclass(frozen=True)
-class _Work:
-    """What a run keeps between kills."""
-
-    log: RunLog
-    rollbacks: Rollbacks
-    checkpoints: RollingCheckpoints
-
-    @classmethod
-    def of(cls, context: Context) -> _Work:
-        """What lies in the stage's work, or was published last."""
-        folder, decisions = context.work / "checkpoints", context.work / "rollbacks.json"
-        fetch_newest(context.state, folder)
-        check = partial(context.state.check, ask=False)
-        log = RunLog(context.work / "measurements", check)
-        checkpoints = RollingCheckpoints(
-            folder, log, context.log, state=context.state, beside=[decisions]
-        )
-        return cls(log, Rollbacks(decisions, context.state.check), checkpoints)
-
-    def events(self) -> list[dict[str, Any]]:
-        """The rows of `events.parquet`, those that a rollback took out of the log among them."""
-        return [*self.log.rows("events"), *self.rollbacks.events]
-
-
-def _looking_on(
+def _callbacks(
     context: Context, model: Decoder, runtime: Runtime, lengths: Sequence[int]
-) -> list[Listener]:
-    """Who looks on at every training run, as its execution says."""
+) -> list[Callback]:
+    """The callbacks of every training run, as its execution says.
+
+    `lengths` are the tokens of a sequence by phase. Raises UsageError for a run to compare with
+    that does not exist, and for W&B without its package.
+    """
     execution: TrainingExecution = context.execution
-    device = device_name(runtime.device)
-    found = observers(context, model.config, runtime.device, device, lengths)
+    folder, every = context.telemetry_folder, execution.telemetry_every
+    dashboards: list[TolerantCallback | WandbRun] = []
+    if execution.tensorboard:
+        dashboards.append(TolerantCallback(TensorBoard(folder / FOLDER, every=every), context.log))
+    baseline = None
+    if execution.compare_with is not None:
+        store = Store(context.attempt.backend.url)
+        baseline = BaselineRun.read(store, execution.compare_with)
+    if execution.wandb != "off":
+        run_id = f"{context.attempt.stage}-{short(context.attempt.key)}"
+        config = context.config.plain()
+        dashboards.append(WandbRun(execution, run_id, folder, config=config, log=context.log))
+    name = device_name(runtime.device)
+    telemetry = Telemetry(
+        TelemetryFile(folder),
+        every=every,
+        sensors=lambda: read_sensors(runtime.device),
+        flops_per_token=[
+            mfu_flops_per_token(model.config, length)
+            for length in lengths or (model.config.context,)
+        ],
+        peak=peak_flops(name, execution.peak_tflops),
+        readers=[dashboard.telemetry for dashboard in dashboards],
+    )
+
+    def report(training_step: int, alert: Alert) -> None:
+        text = f"{'no more of: ' if alert.over else ''}{alert.kind}: {alert.text}"
+        context.alert(alert.kind, text, over=alert.over, training_step=training_step)
+        for dashboard in dashboards:
+            if isinstance(dashboard, WandbRun):
+                dashboard.alert(alert.kind, text)
+
+    callbacks: list[Callback] = [*dashboards]
+    callbacks += [TolerantCallback(telemetry, context.log), Alerts(report, baseline)]
     if runtime.compiled:
-        found.append(CompileWatch(context.log, context))
+        callbacks.append(CompileWatch(context.log, context))
     if execution.watchdog is not None:
-        found.append(Watchdog(execution.watchdog, ends_a_hang(context)))
-    return found
+        callbacks.append(Watchdog(execution.watchdog, exit_on_hang(context)))
+    return callbacks
 
 
 def write_checkpoint(
     context: Context,
-    fitted: Fitted,
+    run: TrainedRun,
     tokenizer: TokenizerFiles,
     *,
     keep_optimizer: bool,
     state_at: Callable[[int], Mapping[str, Any]] | None = None,
 ) -> None:
-    """Write the output `checkpoint`; `tokenizer` is whatever carries the tokenizer's files.
+    """Write the output `checkpoint`; `tokenizer` carries the tokenizer's files.
 
-    `state_at(training_step)` is what `state.json` says beside how far the run went.
+    `state_at(training_step)` is added to `state.json`.
     """
-    step = fitted.progress.training_step
-    left_out = [list(part) for part in fitted.rollbacks.left_out]
+    trainer, step = run.trainer, run.progress.training_step
+    excluded = [list(part) for part in trainer.rollbacks.excluded]
     parts = CheckpointParts(
-        config=fitted.model.config,
-        weights=fitted.model.state_dict(),
-        optimizer=fitted.optimizer.tensors() if keep_optimizer else None,
-        averages=fitted.averages.tensors() if keep_optimizer else None,
+        config=run.model.config,
+        weights=run.model.state_dict(),
+        optimizer=trainer.optimizer.tensors() if keep_optimizer else None,
+        averages=trainer.averages.tensors() if keep_optimizer else None,
         state={
             "stage": context.attempt.stage,
             "training_step": step,
-            "tokens": fitted.progress.tokens,
-            "phase": fitted.schedule.phase(step),
-            "learning_rate": fitted.schedule.rate(step),
-            "skipped_updates": fitted.progress.skipped,
-            **({"left_out": left_out} if left_out else {}),
-            **({"guard": fitted.guard.state()} if fitted.guard.settings.enabled else {}),
+            "tokens": run.progress.tokens,
+            "phase": trainer.schedule.phase(step),
+            "learning_rate": trainer.schedule.rate(step),
+            "skipped_updates": run.progress.skipped,
+            **({"left_out": excluded} if excluded else {}),
+            **({"guard": trainer.guard.state()} if trainer.guard.settings.enabled else {}),
             **(state_at(step) if state_at is not None else {}),
         },
-        output=fitted.averages.settings.output,
+        output=trainer.averages.settings.output,
     )
     for name, content in parts.files():
         context.write_bytes("checkpoint", name, content)
@@ -248,10 +293,10 @@ def write_checkpoint(
         context.write_bytes("checkpoint", name, tokenizer.read_bytes(name))
 
 
-def write_tuned_checkpoint(context: Context, fitted: Fitted, start: Input) -> None:
+def write_tuned_checkpoint(context: Context, run: TrainedRun, start: Input) -> None:
     """Write the output `checkpoint` of a stage that trained `start` on conversations in ChatML."""
-    before = carried_record(start)
-    record = chatml_record(context.attempt.stage, before)
+    before = read_template_record(start)
+    record = make_chatml_record(context.attempt.stage, before)
     if before is not None and before["format"] != record["format"]:
         context.log.warning(
             "the chat template of %s is replaced by ChatML, which this stage trains with",
@@ -259,31 +304,31 @@ def write_tuned_checkpoint(context: Context, fitted: Fitted, start: Input) -> No
         )
     write_checkpoint(
         context,
-        fitted,
+        run,
         TokenizerWithTemplate(start, CHAT_TEMPLATE),
         keep_optimizer=False,
         state_at=lambda training_step: {"chat_template": record},
     )
 
 
-def write_run(context: Context, fitted: Fitted, account: Mapping[str, Any]) -> None:
+def write_run(context: Context, run: TrainedRun, account: Mapping[str, Any]) -> None:
     """Write the output `training_run`: its tables, and `account` with the run's phases as JSON."""
-    log, events = fitted.log, fitted.events
+    trainer, log, events = run.trainer, run.log, run.events
     for name, table in {
-        "metrics.parquet": metrics_table(log, fitted.task.columns),
+        "metrics.parquet": metrics_table(log, trainer.task.columns),
         "held_out.parquet": held_out_table(log),
         "events.parquet": events_table(events),
-        "excluded.parquet": excluded_table(events, fitted.task.documents),
+        "excluded.parquet": excluded_table(events, trainer.task.documents),
     }.items():
         context.write_table("training_run", name, table)
     context.write_json(
         "training_run",
         "run.json",
         {
-            "training_steps": fitted.progress.training_step,
-            "tokens": fitted.progress.tokens,
-            "skipped_updates": fitted.progress.skipped,
-            "left_out_training_steps": [list(part) for part in fitted.rollbacks.left_out],
+            "training_steps": run.progress.training_step,
+            "tokens": run.progress.tokens,
+            "skipped_updates": run.progress.skipped,
+            "left_out_training_steps": [list(part) for part in trainer.rollbacks.excluded],
             **account,
         },
     )

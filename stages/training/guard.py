@@ -1,23 +1,205 @@
-"""The guard of a run: judges each training step before its update, and counts what is wrong.
+"""The stability guard: judges each training step before its update, and decides on rollbacks.
 
-What it says follows from losses and gradient norms alone, and what it remembers travels with the
+Its judgement depends on losses and gradient norms alone, and its state travels with the
 checkpoints: a run that was killed decides as one that was not.
+
+Spikes are measured by median and median absolute deviation, which a spike among them does not move
+(Iglewicz & Hoaglin 1993, "How to detect and handle outliers"), where mean and standard deviation,
+such as those of OLMo 2's skipped steps (arXiv 2501.00656), grow with each. Divergence is a loss
+that climbs for long, no step of it far above the one before. A stall is a run that goes on although
+nothing is learnt: a loss or gradient norm that stays the same to its last bit over different data,
+a gradient of zero, or weights that no update moves. Each comes from a broken program (a detached
+loss, a frozen model, an optimizer with other parameters), and none of them raises anything by
+itself.
+
+A rollback never says which checkpoint the run goes back to. Training steps before the first that is
+skipped give the same bits again from any of them, so how often checkpoints are saved changes no
+byte, and a run that was killed at any moment of a rollback ends as one that was not: either nothing
+was decided, and the same training steps lead to the same decision, or the decision is in the file.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import median
 from typing import Any
 
+import torch
 from torch import nn
 
-from artifacts_schema.errors import IngotError
-from stages.training.divergence import Divergence
-from stages.training.spikes import Spike, Spikes
-from stages.training.stability_config import StabilityConfig
-from stages.training.stalls import Stalls
+from artifacts_schema.errors import IngotError, StoreError
+from artifacts_schema.files import exists
+from stages.training.config import StabilityConfig
+from stages.training.schedule import merge_ranges
+
+MAD_TO_SIGMA = 1.4826
+"""1 / Φ⁻¹(3/4): a normal distribution's standard deviation over its median absolute deviation."""
+
+
+def robust_z(
+    value: float, history: Sequence[float], *, least: float = 0.0, share: float = 0.0
+) -> float:
+    """Standard deviations of `value` above the median of `history`, negative below it.
+
+    The standard deviation is at least `least`, and at least this `share` of the median's size, so
+    that a run that hardly varies does not alarm; where it is 0 even so, nothing can be said: 0.
+    """
+    middle = median(history)
+    spread = MAD_TO_SIGMA * median(abs(one - middle) for one in history)
+    scale = max(spread, least, share * abs(middle))
+    return (value - middle) / scale if scale else 0.0
+
+
+@dataclass(frozen=True)
+class Spike:
+    """How far loss and gradient norm of a training step lie above those before it.
+
+    The norm is measured by its logarithm: norms differ by factors, and a healthy run's are skewed
+    to the right.
+    """
+
+    loss_z: float
+    grad_norm_z: float
+
+
+@dataclass
+class Spikes:
+    """Losses and gradient norms of the last training steps that were in order."""
+
+    losses: list[float] = field(default_factory=list)
+    grad_norms: list[float] = field(default_factory=list)
+
+    def find(self, loss: float, grad_norm: float, settings: StabilityConfig) -> Spike | None:
+        """What makes these a spike; None where they are in order, or there is little before them.
+
+        Only what is too high is one.
+        """
+        if 2 * len(self.losses) < settings.window:
+            return None
+        spike = Spike(
+            robust_z(loss, self.losses, share=settings.loss_floor),
+            robust_z(
+                _logarithm(grad_norm),
+                [_logarithm(one) for one in self.grad_norms],
+                least=settings.grad_norm_floor,
+            ),
+        )
+        worst = max(spike.loss_z, spike.grad_norm_z)
+        assert not math.isnan(worst), "only finite values are judged"
+        return spike if worst > settings.threshold else None
+
+    def add(self, loss: float, grad_norm: float, window: int) -> None:
+        """Take in a training step that was in order."""
+        for values, value in ((self.losses, loss), (self.grad_norms, grad_norm)):
+            values.append(value)
+            del values[:-window]
+
+
+def _logarithm(norm: float) -> float:
+    """Of a norm that may be 0, which counts as the least float32."""
+    return math.log(max(norm, 1e-45))
+
+
+LEAST_RISE = 0.2
+"""Share of the lowest median that a rise is at least, however little the run had gained."""
+
+
+@dataclass(frozen=True)
+class Climb:
+    """How far the median loss of a window lies above the lowest one so far, nats."""
+
+    lowest: float
+    now: float
+    allowed: float
+
+
+@dataclass
+class Divergence:
+    """The first loss of a run, and the lowest median of a window in this phase.
+
+    A phase may be harder than the one before, so each has its own lowest; how much a run has gained
+    is counted from its first loss, or that of a phase where it is higher.
+    """
+
+    first: float | None = None
+    lowest: float | None = None
+
+    def find(self, losses: Sequence[float], window: int, share: float | None) -> Climb | None:
+        """What is wrong with the last losses, or None: also where there are fewer than `window`.
+
+        A median may lie above the lowest by `share` of what the run gained from its first loss to
+        that one, and by a fifth of the lowest at least.
+        """
+        if self.lowest is None:  # Nothing of this phase was judged yet: it may begin higher.
+            self.first = max(losses[0], self.first or losses[0])
+        if share is None or len(losses) < window:
+            return None
+        assert self.first is not None
+        now = median(losses)
+        self.lowest = min(now, self.first if self.lowest is None else self.lowest)
+        allowed = max(share * (self.first - self.lowest), LEAST_RISE * abs(self.lowest))
+        climb = Climb(self.lowest, now, allowed)
+        return climb if now - self.lowest > allowed else None
+
+    def new_phase(self) -> None:
+        """Forget the lowest."""
+        self.lowest = None
+
+
+_BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+@dataclass
+class Stalls:
+    """Since how many training steps nothing has changed."""
+
+    loss: float | None = None
+    grad_norm: float | None = None
+    same_loss: int = 0
+    same_grad_norm: int = 0
+    fingerprint: int | None = None
+    updates: int = 0
+
+    def find(self, loss: float, grad_norm: float, most: int) -> str | None:
+        """What has not changed over `most` training steps, this one the last of them."""
+        self.same_loss = self.same_loss + 1 if loss == self.loss else 1
+        self.same_grad_norm = self.same_grad_norm + 1 if grad_norm == self.grad_norm else 1
+        self.loss, self.grad_norm = loss, grad_norm
+        if self.same_grad_norm >= most:
+            return f"the gradient norm has been exactly {grad_norm:g} for {most} training steps"
+        if self.same_loss >= most:
+            return f"the loss has been exactly {loss:g} for {most} training steps"
+        return None
+
+    def unmoved(self, model: nn.Module, rate: float, most: int) -> str | None:
+        """After an update at `rate`: whether the last `most` have moved no weight.
+
+        The weights are looked at once in `most` updates; those at a rate of 0 do not count.
+        """
+        if rate <= 0:
+            return None
+        self.updates += 1
+        if self.updates < most and self.fingerprint is not None:
+            return None
+        before, self.fingerprint, self.updates = self.fingerprint, fingerprint(model), 0
+        if before != self.fingerprint:
+            return None
+        return f"no weight has moved in {most} training steps, though the learning rate is {rate:g}"
+
+
+def fingerprint(model: nn.Module) -> int:
+    """The sum of all parameters' bits, read as whole numbers: another one for other weights."""
+    sums = [
+        one.detach().contiguous().view(_BITS[one.element_size()]).sum(dtype=torch.int64)
+        for one in model.parameters()
+    ]
+    return int(torch.stack(sums).sum()) if sums else 0
+
 
 ADVICE = (
     "lower learning_rate.peak, warm up for longer or clip harder (optimizer.clip); "
@@ -26,7 +208,7 @@ ADVICE = (
 
 
 @dataclass(frozen=True)
-class Trouble:
+class Anomaly:
     """Why the update of a training step is not made: `kind` is that of its event."""
 
     kind: str
@@ -35,7 +217,7 @@ class Trouble:
 
 
 @dataclass
-class Memory:
+class GuardState:
     """All that the guard keeps between training steps."""
 
     phase: int = 0
@@ -50,9 +232,9 @@ class Guard:
 
     def __init__(self, settings: StabilityConfig) -> None:
         self.settings = settings
-        self.memory = Memory()
+        self.memory = GuardState()
 
-    def judge(self, step: int, phase: int, loss: float, grad_norm: float) -> Trouble | None:
+    def judge(self, step: int, phase: int, loss: float, grad_norm: float) -> Anomaly | None:
         """What speaks against the update of a training step; None where nothing does.
 
         Raises IngotError where no skipping helps: the loss has been climbing, or nothing changes.
@@ -61,7 +243,7 @@ class Guard:
         memory.strikes = [one for one in memory.strikes if one > step - settings.window]
         if not (math.isfinite(loss) and math.isfinite(grad_norm)):
             memory.strikes.append(step)
-            return Trouble("not_finite", f"loss {loss:g}, gradient norm {grad_norm:g}")
+            return Anomaly("not_finite", f"loss {loss:g}, gradient norm {grad_norm:g}")
         if not settings.enabled:
             return None
         if phase != memory.phase:  # Another mixture, length or batch: another level of both.
@@ -70,7 +252,7 @@ class Guard:
         spike = memory.spikes.find(loss, grad_norm, settings)
         if spike is not None:
             memory.strikes.append(step)
-            return Trouble("spike", _told(spike, loss, grad_norm), asdict(spike))
+            return Anomaly("spike", _describe_spike(spike, loss, grad_norm), asdict(spike))
         memory.spikes.add(loss, grad_norm, settings.window)
         self._check_course(step, loss, grad_norm)
         return None
@@ -80,11 +262,11 @@ class Guard:
         if self.settings.enabled:
             stalled = self.memory.stalls.unmoved(model, rate, self.settings.stall)
             if stalled is not None:
-                raise _stalled(step, stalled)
+                raise _stall_error(step, stalled)
 
     @property
-    def strikes(self) -> tuple[int, ...]:
-        """The training steps in trouble within the last `window`, oldest first."""
+    def skips(self) -> tuple[int, ...]:
+        """The training steps with an anomaly within the last `window`, oldest first."""
         return tuple(self.memory.strikes)
 
     def gives_up(self) -> bool:
@@ -97,7 +279,7 @@ class Guard:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Remember what `state` gave."""
-        self.memory = Memory(
+        self.memory = GuardState(
             phase=state["phase"],
             spikes=Spikes(**state["spikes"]),
             divergence=Divergence(**state["divergence"]),
@@ -109,7 +291,7 @@ class Guard:
         memory, settings = self.memory, self.settings
         stalled = memory.stalls.find(loss, grad_norm, settings.stall)
         if stalled is not None:
-            raise _stalled(step, stalled)
+            raise _stall_error(step, stalled)
         climb = memory.divergence.find(memory.spikes.losses, settings.window, settings.divergence)
         if climb is not None:
             raise IngotError(
@@ -121,7 +303,7 @@ class Guard:
             )
 
 
-def _stalled(step: int, what: str) -> IngotError:
+def _stall_error(step: int, what: str) -> IngotError:
     return IngotError(
         f"nothing is learnt: {what}",
         where=f"training step {step}",
@@ -130,6 +312,101 @@ def _stalled(step: int, what: str) -> IngotError:
     )
 
 
-def _told(spike: Spike, loss: float, grad_norm: float) -> str:
+def _describe_spike(spike: Spike, loss: float, grad_norm: float) -> str:
     parts = (("loss", loss, spike.loss_z), ("gradient norm", grad_norm, spike.grad_norm_z))
     return ", ".join(f"{name} {value:.4g} ({z:+.1f} sigma)" for name, value, z in parts)
+
+
+@dataclass(frozen=True)
+class Rollback:
+    """Training steps `first` to `last` are left out from now on.
+
+    `strikes` are those of them that were in trouble; `events` the rows of the run's table of events
+    from `first` on, which the run's log loses when it goes back.
+    """
+
+    first: int
+    last: int
+    strikes: tuple[int, ...]
+    events: tuple[Mapping[str, Any], ...] = ()
+
+
+class Rollbacks:
+    """Those that a run has made, kept in a file.
+
+    `check` raises LeaseLost once another run has taken the key over: then none is added.
+    """
+
+    def __init__(self, path: Path, check: Callable[[], None] = lambda: None) -> None:
+        self.path, self._check = path, check
+        self.made = _read(path)
+
+    @property
+    def excluded(self) -> tuple[tuple[int, int], ...]:
+        """Ranges [first, last] of training steps, in order."""
+        return merge_ranges([(one.first, one.last) for one in self.made])
+
+    def excludes(self, step: int) -> bool:
+        """Whether a training step is left out."""
+        return any(one.first <= step <= one.last for one in self.made)
+
+    def before(self, step: int, trained: int) -> int:
+        """The training step that lies `trained` steps before `step`, left-out ones not counted.
+
+        At least 1.
+        """
+        while trained > 0 and step > 1:
+            step -= 1
+            trained -= not self.excludes(step)
+        return step
+
+    def usable(self, training_step: int, known: int) -> bool:
+        """Whether a checkpoint holds no effect of a training step that is left out.
+
+        `known` is the number of rollbacks before it was made.
+        """
+        return all(training_step < one.first for one in self.made[known:])
+
+    def add(self, one: Rollback) -> None:
+        """Make a rollback known for good; it counts once this returns. StoreError if it cannot."""
+        self._check()
+        self.made = (*self.made, one)
+        text = json.dumps([asdict(made) for made in self.made])
+        try:
+            _replace(self.path, text.encode())
+        except OSError as error:
+            raise StoreError(
+                f"cannot write down a rollback: {error.strerror or error}",
+                where=str(self.path),
+                hint="free space or fix permissions; the same command goes on",
+            ) from None
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """Rows of the table of events that only rollbacks still hold, oldest first."""
+        return [dict(row) for one in self.made for row in one.events]
+
+
+def _read(path: Path) -> tuple[Rollback, ...]:
+    if not exists(path):
+        return ()
+    made: Sequence[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    return tuple(
+        Rollback(one["first"], one["last"], tuple(one["strikes"]), tuple(one["events"]))
+        for one in made
+    )
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Put a file in place whole, and on disk."""
+    temporary = path.with_name(f"{path.name}.partial")
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+    descriptor = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -12,10 +12,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from artifacts_schema.files import names_in
+from artifacts_schema.files import list_names
 from artifacts_schema.kinds import KINDS, Column
 from artifacts_schema.store.backend import fsync_folder
-from artifacts_schema.store.refusals import explained
+from artifacts_schema.store.storage_errors import translate_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,7 +59,7 @@ class RunLog:
         """Add a row; floats keep every bit."""
         self._check()
         line = json.dumps([table, row]).encode("utf-8") + b"\n"
-        with explained(str(self.folder)):
+        with translate_errors(str(self.folder)):
             file = self._file or self._open()
             file.write(line)
             self._hash.update(line)
@@ -69,7 +69,7 @@ class RunLog:
 
     def position(self) -> Position:
         """Where the log stands, all of it on disk."""
-        with explained(str(self.folder)):
+        with translate_errors(str(self.folder)):
             if self._file is not None:
                 self._file.flush()
                 os.fsync(self._file.fileno())
@@ -78,7 +78,7 @@ class RunLog:
 
     def parts(self) -> list[Path]:
         """The files, in order; only the last may still grow."""
-        names = (name for name in names_in(self.folder) if name[:1].isdigit())
+        names = (name for name in list_names(self.folder) if name[:1].isdigit())
         return [self.folder / name for name in names if name.endswith(".jsonl")]
 
     def parts_until(self, position: Position | None) -> list[Path]:
@@ -206,8 +206,10 @@ def log_event(
     log: RunLog, kind: str, training_step: int, tokens: int, details: Mapping[str, Any]
 ) -> None:
     """Add an event: something that a person should know of, and that bears on the model."""
-    told = json.dumps({name: _plain(value) for name, value in details.items()}, allow_nan=False)
-    row = {"training_step": training_step, "tokens": tokens, "kind": kind, "details": told}
+    details_text = json.dumps(
+        {name: _plain(value) for name, value in details.items()}, allow_nan=False
+    )
+    row = {"training_step": training_step, "tokens": tokens, "kind": kind, "details": details_text}
     log.append("events", row)
 
 

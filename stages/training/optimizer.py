@@ -1,22 +1,254 @@
 """The optimizer as the loop sees it: gradients in, an update out, the state as named tensors.
 
-Behind it are PyTorch's fused AdamW, or Muon for hidden matrices and AdamW for the rest.
+It wraps PyTorch's fused AdamW, or Muon for hidden matrices and AdamW for the rest.
+
+Muon (Jordan et al. 2024) orthogonalises every momentum update: an update of a hidden matrix is
+replaced by the nearest matrix with equal singular values, found by a few Newton-Schulz iterations:
+https://kellerjordan.github.io/posts/muon/. Matrices of one shape are stacked, so that a whole model
+takes a few batched products; a stack of experts is one of matrices already.
+
+Float16 has a narrow exponent, so its loss is scaled up before the backward pass and gradients are
+scaled down after it (Micikevicius et al. 2018, arXiv 1710.03740, section 3.2).
+
+N matrices, R rows, C columns.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from artifacts_schema.errors import CorruptArtifact
-from stages.training.config import OptimizerConfig, OptimizerName, Precision
-from stages.training.muon import Muon
-from stages.training.parameter_groups import Treatment, trainable, treatments
-from stages.training.precision import LossScaler
+from artifacts_schema.errors import CorruptArtifact, UsageError
+from stages.training.config import (
+    MuonConfig,
+    OptimizerConfig,
+    OptimizerName,
+    ParameterGroup,
+    Precision,
+)
+
+
+class LossScaler:
+    """The factor of float16's loss, as dynamic as torch.amp.GradScaler, but decided on the host.
+
+    A power of two, so that scaling rounds nothing. It depends on which updates overflowed alone,
+    and travels with the checkpoint.
+    """
+
+    FIRST, LEAST, MOST = 2.0**16, 1.0, 2.0**24
+    GROWS_AFTER = 2000
+
+    def __init__(self) -> None:
+        self.scale, self.clean = self.FIRST, 0
+
+    def updated(self) -> None:
+        """An update was made; after enough of them in a row the scale doubles."""
+        self.clean += 1
+        if self.clean == self.GROWS_AFTER:
+            self.scale, self.clean = min(2 * self.scale, self.MOST), 0
+
+    def overflowed(self) -> bool:
+        """Gradients were not finite: halve the scale. False where it is at its least already."""
+        if self.scale <= self.LEAST:
+            return False
+        self.scale, self.clean = self.scale / 2, 0
+        return True
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The state, for a checkpoint."""
+        return {
+            "scale": torch.tensor(self.scale, dtype=torch.float64),
+            "clean": torch.tensor(self.clean, dtype=torch.int64),
+        }
+
+    def load(self, tensors: Mapping[str, Tensor]) -> None:
+        """Take over the state that `tensors` gave."""
+        self.scale, self.clean = float(tensors["scale"]), int(tensors["clean"])
+
+
+class Treatment(NamedTuple):
+    """What is done with a parameter; `rate` multiplies the learning rate."""
+
+    optimizer: OptimizerName
+    rate: float
+    weight_decay: float
+
+
+def treatments(model: nn.Module, settings: OptimizerConfig) -> dict[str, Treatment]:
+    """The treatment of every trainable parameter, once and in the model's order.
+
+    The first of `settings.groups` that matches a name decides what it says; for the rest, weight
+    decay applies to matrices that are not embeddings (not to norms and biases, and not to an
+    embedding that is the output layer as well), and Muon, where it is asked for, updates matrices
+    that are neither embedding nor output layer.
+
+    Raises UsageError for a group that decides for no parameter, or gives Muon what is no matrix.
+    """
+    names = dict(trainable(model))
+    embeddings = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
+    edges = embeddings | {id(p) for p in _output_layer(model)}
+    group_of = _matched(list(names), settings.groups)
+    results = {}
+    for name, parameter in names.items():
+        matrix = parameter.ndim >= 2
+        decays = matrix and id(parameter) not in embeddings
+        hidden = matrix and id(parameter) not in edges
+        index = group_of.get(name)
+        group = ParameterGroup(match="*") if index is None else settings.groups[index]
+        if group.optimizer == "muon" and not matrix:
+            raise UsageError(
+                f"'{group.match}' gives {name} to muon, which updates matrices",
+                where=f"optimizer.groups.{index}",
+                hint="match fewer, or put a group for it before this one",
+            )
+        usual: OptimizerName = settings.name if hidden else "adamw"
+        decay = settings.weight_decay if decays else 0.0
+        results[name] = Treatment(
+            optimizer=group.optimizer or usual,
+            rate=group.rate,
+            weight_decay=decay if group.weight_decay is None else group.weight_decay,
+        )
+    return results
+
+
+def trainable(model: nn.Module) -> list[tuple[str, nn.Parameter]]:
+    """The parameters that take gradients, each once; a tied one bears its first name."""
+    return [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+
+
+def _matched(names: list[str], groups: tuple[ParameterGroup, ...]) -> dict[str, int]:
+    """The index of the group that decides for each name that one matches."""
+    results: dict[str, int] = {}
+    for index, group in enumerate(groups):
+        matching = [name for name in names if fnmatchcase(name, group.match)]
+        new = [name for name in matching if name not in results]
+        if not new:
+            raise UsageError(
+                f"every parameter that '{group.match}' matches belongs to a group before it"
+                if matching
+                else f"'{group.match}' matches no parameter",
+                where=f"optimizer.groups.{index}",
+                hint="put it first" if matching else f"names look like {', '.join(_some(names))}",
+            )
+        results |= dict.fromkeys(new, index)
+    return results
+
+
+def _output_layer(model: nn.Module) -> list[nn.Parameter]:
+    """The decoder's own output matrix, where it has one."""
+    head = getattr(model, "head", None)
+    return list(head.parameters()) if isinstance(head, nn.Module) else []
+
+
+def _some(names: list[str]) -> list[str]:
+    """Up to four names, spread over all."""
+    return names[:: max(1, len(names) // 4)][:4]
+
+
+COEFFICIENTS = (3.4445, -4.7750, 2.0315)
+"""Of the odd quintic whose iteration carries singular values fastest to the region of one."""
+
+_EPSILON = 1e-7
+_STACKED = 1 << 27
+"""Elements that are orthogonalised at once: 512 MB in float32, so memory stays bounded."""
+
+
+class Muon(torch.optim.Optimizer):
+    """Momentum, orthogonalised, with decoupled weight decay.
+
+    Parameters are matrices, or stacks of matrices in their last two dimensions. A group's `lr` is
+    scaled by shape, see `shape_scale`.
+    """
+
+    def __init__(self, groups: Iterable[Mapping[str, Any]], settings: MuonConfig) -> None:
+        super().__init__([dict(group) for group in groups], {"lr": 0.0, "weight_decay": 0.0})
+        self.settings = settings
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """Update every parameter from its gradient."""
+        for group in self.param_groups:
+            for stack in _stacks(group["params"]):
+                self._update(stack, group["lr"], group["weight_decay"])
+
+    def _update(self, stack: list[Tensor], rate: float, weight_decay: float) -> None:
+        settings, shape = self.settings, stack[0].shape[-2:]
+        gradients = [parameter.grad for parameter in stack if parameter.grad is not None]
+        momenta = [self._momentum(parameter) for parameter in stack]
+        torch._foreach_lerp_(momenta, gradients, 1 - settings.momentum)
+        ahead = (
+            torch._foreach_lerp(gradients, momenta, settings.momentum)
+            if settings.nesterov
+            else momenta
+        )
+        update_NRC = orthogonalise(
+            torch.cat([one.reshape(-1, *shape) for one in ahead]), settings.iterations
+        ).float()
+        sizes = [parameter[..., 0, 0].numel() for parameter in stack]
+        updates = [
+            one.view_as(parameter)
+            for one, parameter in zip(update_NRC.split(sizes), stack, strict=True)
+        ]
+        torch._foreach_mul_(stack, 1 - rate * weight_decay)
+        torch._foreach_add_(stack, updates, alpha=-rate * shape_scale(shape, settings.scale))
+
+    def _momentum(self, parameter: Tensor) -> Tensor:
+        state = self.state[parameter]
+        if "momentum" not in state:
+            state["momentum"] = torch.zeros_like(parameter)
+        return state["momentum"]
+
+
+def orthogonalise(matrices_NRC: Tensor, iterations: int) -> Tensor:
+    """Each matrix with its singular values brought near one (about 0.7 to 1.2), in bfloat16.
+
+    A matrix of zeros stays one.
+    """
+    tall = matrices_NRC.shape[-2] > matrices_NRC.shape[-1]
+    x = matrices_NRC.bfloat16()
+    x = x.mT if tall else x
+    x = x / x.norm(dim=(-2, -1), keepdim=True).clamp(min=_EPSILON)
+    first, third, fifth = COEFFICIENTS
+    for _ in range(iterations):
+        gram = x @ x.mT
+        odd = torch.baddbmm(gram, gram, gram, beta=third, alpha=fifth)
+        x = torch.baddbmm(x, odd, x, beta=first)
+    return x.mT if tall else x
+
+
+def shape_scale(shape: torch.Size | tuple[int, int], scale: str) -> float:
+    """What the learning rate of a matrix with these (rows, columns) is multiplied by.
+
+    `match_rms`: 0.2 √max(rows, columns), so that the root mean square of an update is that of
+    AdamW (Liu et al. 2025, Moonlight, arXiv 2502.16982, section 2.2). `spectral`:
+    √max(1, rows / columns), as in Jordan's own code.
+    """
+    rows, columns = shape
+    if scale == "match_rms":
+        return 0.2 * math.sqrt(max(rows, columns))
+    return math.sqrt(max(1.0, rows / columns))
+
+
+def _stacks(parameters: list[Tensor]) -> Iterator[list[Tensor]]:
+    """Parameters whose matrices are alike, in stacks of bounded size."""
+    alike: dict[tuple[int, ...], list[Tensor]] = defaultdict(list)
+    for parameter in parameters:
+        alike[tuple(parameter.shape[-2:])].append(parameter)
+    for same in alike.values():
+        stack: list[Tensor] = []
+        for parameter in same:
+            if stack and sum(p.numel() for p in (*stack, parameter)) > _STACKED:
+                yield stack
+                stack = []
+            stack.append(parameter)
+        yield stack
+
 
 STATE: dict[OptimizerName, tuple[str, ...]] = {
     "adamw": ("exp_avg", "exp_avg_sq", "step"),
@@ -112,15 +344,15 @@ class Optimizer:
         Never had by a dummy update: that would count as a step, and Adam's bias correction with
         it (pytorch/torchtitan#4382). Under fp16 the loss scaler's state is there as well.
         """
-        found = {
+        results = {
             f"{name}.{part}": state[part]
             for name in self.parameters
             if (state := self._state(name)) is not None
             for part in self._kept(name)
         }
         if self.scaler is not None:
-            found |= {_SCALER + part: tensor for part, tensor in self.scaler.tensors().items()}
-        return found
+            results |= {_SCALER + part: tensor for part, tensor in self.scaler.tensors().items()}
+        return results
 
     def load(self, tensors: Mapping[str, Tensor], *, where: str) -> None:
         """Take over the state that `tensors` gave, of every parameter or of none.

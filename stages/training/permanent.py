@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from stages.engine import Context, Milestone
     from stages.model.config import ModelConfig
     from stages.model.decoder import Decoder
-    from stages.text.chat_template import TokenizerFiles
+    from stages.tokens.chat_template import TokenizerFiles
     from stages.training.checkpointing import Saved
 
 TRAINED = "trained.safetensors"
@@ -62,10 +62,10 @@ class CheckpointParts:
     def _average(self) -> dict[str, Tensor]:
         """The average that readers get, by parameter; empty where they get the weights."""
         prefix = f"{self.output}."
-        found = self.averages or {}
+        results = self.averages or {}
         return {
             name.removeprefix(prefix): tensor
-            for name, tensor in found.items()
+            for name, tensor in results.items()
             if name.startswith(prefix) and self.output != "weights"
         }
 

@@ -1,23 +1,44 @@
-"""Rows of a micro-batch, and packing of sequences (conversations, answers) into them.
+"""Rows of a micro-batch, and loss, targets and tokens by source and language measured on them.
 
-B rows, L tokens.
+The measurements come from the same losses that train the model. B rows, L tokens.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from stages.training.examples import Example
-from stages.training.pieces import IGNORED, PADDED
+from artifacts_schema.kinds import Column
+from stages.training.monitor import HeldOut
+from stages.training.shard_index import languages_with_tokens
+from stages.training.token_shards import IGNORED, PADDED
+
+if TYPE_CHECKING:
+    from stages.training.permutation import Indices
+    from stages.training.token_shards import TokenShards
+
+
+def on_device(array: NDArray[Any], device: torch.device) -> Tensor:
+    """The array on `device`; on the CPU they share memory.
+
+    A copy to a GPU leaves from pinned memory, or the host would wait for all that the GPU has
+    still to do before it could give it more.
+    """
+    tensor = torch.from_numpy(array)
+    if device.type == "cpu":
+        return tensor
+    return tensor.pin_memory().to(device, non_blocking=True)
+
 
 Integers = NDArray[np.int32] | NDArray[np.int64]
-
-_WIDTH_STEP = 8
-"""Rows are padded to a multiple of this: odd widths are slow in native kernels."""
 
 
 @dataclass(frozen=True)
@@ -59,42 +80,227 @@ class Rows:
         ]
 
 
-def pack_rows(examples: Sequence[Example], context: int) -> Rows:
-    """Place each example whole into a row of at most `context` tokens; documents are its index.
+@dataclass(frozen=True)
+class Groups:
+    """A group of tokens for each language of each source, by number.
 
-    Best fit, longest first; the rows are as wide as the fullest needs. Raises ValueError for an
-    example that is longer than `context`.
+    `pairs` are the source (a position in `sources`) and the language of each, sorted; the language
+    is empty where documents declare none, None where it is not asked for or there are no tokens.
+    Sums over groups give both, sources and languages.
     """
-    placed: list[list[int]] = []
-    free: list[int] = []
-    for index in sorted(range(len(examples)), key=lambda i: (-len(examples[i]), i)):
-        length = len(examples[index])
-        if length > context:
-            raise ValueError(f"example {index} has {length} tokens, context {context}")
-        fitting = [row for row in range(len(placed)) if free[row] >= length]
-        if fitting:
-            row = min(fitting, key=lambda r: (free[r], r))
-        else:
-            row = len(placed)
-            placed.append([])
-            free.append(context)
-        placed[row].append(index)
-        free[row] -= length
-    width = min(context, -(-(context - min(free, default=context)) // _WIDTH_STEP) * _WIDTH_STEP)
-    return _filled(examples, placed, width)
+
+    sources: tuple[str, ...]
+    pairs: tuple[tuple[int, str | None], ...]
+
+    @classmethod
+    def from_tokens(cls, sources: Sequence[str], tokens: Mapping[str, Mapping[str, int]]) -> Groups:
+        """Those of sources with so many `tokens` of each language."""
+        return cls(
+            tuple(sources),
+            tuple(
+                (number, language)
+                for number, name in enumerate(sources)
+                for language in languages_with_tokens(tokens[name]) or (None,)
+            ),
+        )
+
+    @classmethod
+    def by_source(cls, sources: Sequence[str]) -> Groups:
+        """One for each source, whatever its languages."""
+        return cls.from_tokens(sources, {name: {} for name in sources})
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    @cached_property
+    def by_language(self) -> Mapping[str, Sequence[int]]:
+        """The groups of each language, where there are several; else nothing."""
+        results: dict[str, list[int]] = {}
+        for group, (_, language) in enumerate(self.pairs):
+            if language is not None:
+                results.setdefault(language, []).append(group)
+        return dict(sorted(results.items())) if len(results) > 1 else {}
+
+    def of_source(self, source: int) -> Sequence[int]:
+        """The groups of a source."""
+        return [group for group, (one, _) in enumerate(self.pairs) if one == source]
+
+    @cached_property
+    def _first(self) -> NDArray[np.int64]:
+        """[sources] The first group of each."""
+        starts = np.searchsorted([one for one, _ in self.pairs], np.arange(len(self.sources)))
+        return starts.astype(np.int64)
+
+    def numbers(
+        self,
+        shards: TokenShards,
+        sources_B: Indices,
+        sequences_B: Indices,
+        documents_BL: NDArray[np.integer],
+    ) -> NDArray[np.int64]:
+        """[B, L] or [B, 1] The group of each token of these sequences; any in padding.
+
+        `shards` has the sources of the groups; `documents_BL` has the number of each token's piece
+        within its sequence.
+        """
+        first_B = self._first[np.asarray(sources_B)]
+        if len(self) == len(self.sources):
+            return first_B[:, None]
+        return first_B[:, None] + shards.languages_within(sources_B, sequences_B, documents_BL)
 
 
-def _filled(examples: Sequence[Example], placed: list[list[int]], width: int) -> Rows:
-    tokens = np.zeros((len(placed), width), dtype=np.int64)
-    targets = np.full((len(placed), width), IGNORED, dtype=np.int64)
-    documents = np.full((len(placed), width), PADDED, dtype=np.int64)
-    for row, indexes in enumerate(placed):
-        start = 0
-        for index in indexes:
-            example = examples[index]
-            span = slice(start, start + len(example))
-            tokens[row, span] = example.ids[:-1]
-            targets[row, span] = np.where(example.trained[1:], example.ids[1:], IGNORED)
-            documents[row, span] = index
-            start = span.stop
-    return Rows(tokens, targets, documents)
+_BITS = "Loss in bits over UTF-8 bytes of the targets"
+
+
+@dataclass(frozen=True)
+class SourceMetrics:
+    """What is measured of a training step: for each source, and for each language of several.
+
+    With `token_bytes` (UTF-8 bytes of each token, 0 for special ones), bits per byte too: over
+    targets that are text, sum of nats / ln 2 / bytes.
+    """
+
+    groups: Groups
+    token_bytes: NDArray[np.int64] | None = None
+
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of `metrics.parquet` that `measures` fills."""
+        results = [Column("targets", "int64", "Tokens that the step learnt to predict.")]
+        if self.token_bytes is not None:
+            results.append(Column("bits_per_byte", "float64?", _BITS + "."))
+        for source in self.groups.sources:
+            results += self._columns("", source, f"of {source}")
+        for language in self.groups.by_language:
+            text = f"in {language}" if language else "of documents that declare no language"
+            results += self._columns("language_", language, text)
+        return tuple(results)
+
+    def sums(
+        self, losses_BL: Tensor, rows: Rows, groups_BL: NDArray[np.int64]
+    ) -> dict[str, Tensor]:
+        """What `measures` takes, `[groups]` each, to be added up over a step.
+
+        `groups_BL` may be `[B, 1]`; what it says of padding does not matter.
+        """
+        groups_BL, count = np.broadcast_to(groups_BL, rows.tokens_BL.shape), len(self.groups)
+        losses_BL = losses_BL.detach().double()
+        valid_BL = rows.targets_BL != IGNORED
+        sums = {
+            "losses": _sum_by_group(losses_BL, groups_BL, count),
+            "targets": _count_by_group(valid_BL, groups_BL, count),
+            "tokens": _count_by_group(rows.documents_BL != PADDED, groups_BL, count),
+        }
+        if self.token_bytes is not None:
+            sizes_BL = np.where(valid_BL, self.token_bytes[rows.targets_BL * valid_BL], 0)
+            text_BL = on_device(sizes_BL > 0, losses_BL.device)
+            sums["text_losses"] = _sum_by_group(losses_BL * text_BL, groups_BL, count)
+            sums["bytes"] = _count_by_group(sizes_BL, groups_BL, count)
+        return sums
+
+    def measures(self, summed: Mapping[str, list[float]]) -> dict[str, Any]:
+        """The values of `columns` from sums over a whole step."""
+        values: dict[str, Any] = {"targets": round(sum(summed["targets"]))}
+        if self.token_bytes is not None:
+            values["bits_per_byte"] = _bits_per_byte(summed, range(len(self.groups)))
+        for number, source in enumerate(self.groups.sources):
+            values |= self._values("", source, summed, self.groups.of_source(number))
+        for language, groups in self.groups.by_language.items():
+            values |= self._values("language_", language, summed, groups)
+        return values
+
+    def _columns(self, prefix: str, name: str, text: str) -> list[Column]:
+        loss = f"Mean loss over targets {text}, nats."
+        results = [
+            Column(f"{prefix}loss/{name}", "float64?", loss),
+            Column(f"{prefix}targets/{name}", "int64", f"Targets {text}."),
+            Column(f"{prefix}tokens/{name}", "int64", f"Tokens {text}, padding not counted."),
+        ]
+        if self.token_bytes is not None:
+            bits = f"{prefix}bits_per_byte/{name}"
+            results.append(Column(bits, "float64?", f"{_BITS} {text}."))
+        return results
+
+    def _values(
+        self, prefix: str, name: str, summed: Mapping[str, list[float]], groups: Sequence[int]
+    ) -> dict[str, Any]:
+        targets, tokens = (
+            round(sum(summed[what][group] for group in groups)) for what in ("targets", "tokens")
+        )
+        losses = sum(summed["losses"][group] for group in groups)
+        values = {
+            f"{prefix}loss/{name}": losses / targets if targets else None,
+            f"{prefix}targets/{name}": targets,
+            f"{prefix}tokens/{name}": tokens,
+        }
+        if self.token_bytes is not None:
+            values[f"{prefix}bits_per_byte/{name}"] = _bits_per_byte(summed, groups)
+        return values
+
+
+class HeldOutSums:
+    """Held-out losses by source and language, added up batch by batch."""
+
+    def __init__(self, groups: Groups, token_bytes: NDArray[np.int64] | None = None) -> None:
+        self.groups, self.token_bytes = groups, token_bytes
+        self.losses, self.targets, self.text_losses, self.bytes = np.zeros((4, len(groups)))
+
+    def add(self, losses_BL: Tensor, rows: Rows, groups_BL: NDArray[np.int64]) -> None:
+        """Add the losses of a batch."""
+        count = len(self.groups)
+        valid = rows.targets_BL != IGNORED
+        losses = losses_BL.detach().double().cpu().numpy()[valid]
+        groups = np.broadcast_to(groups_BL, valid.shape)[valid]
+        self.losses += np.bincount(groups, losses, count)
+        self.targets += np.bincount(groups, minlength=count)
+        if self.token_bytes is not None:
+            sizes = self.token_bytes[rows.targets_BL[valid]]
+            self.text_losses += np.bincount(groups, losses * (sizes > 0), count)
+            self.bytes += np.bincount(groups, sizes, count)
+
+    def measured(self) -> list[HeldOut]:
+        """Loss and bits per byte of `all`, of each source, and of each language of several.
+
+        Of those that have targets. Bits per byte count targets that are text, not special tokens:
+        sum of nats / ln 2 / bytes.
+        """
+        results = [self._one("all", range(len(self.groups)))]
+        for number, source in enumerate(self.groups.sources):
+            results.append(self._one(source, self.groups.of_source(number)))
+        for language, groups in self.groups.by_language.items():
+            results.append(self._one("all", groups, language))
+        return [one for one in results if one is not None]
+
+    def _one(
+        self, source: str, groups: Sequence[int], language: str | None = None
+    ) -> HeldOut | None:
+        chosen = np.array(groups, dtype=np.int64)
+        chosen = chosen[self.targets[chosen] > 0]
+        if not len(chosen):
+            return None
+        size = float(self.bytes[chosen].sum())
+        bits = float(self.text_losses[chosen].sum()) / np.log(2) / size if size else None
+        return HeldOut(
+            source,
+            float(self.losses[chosen].sum() / self.targets[chosen].sum()),
+            None if bits is None else float(bits),
+            language,
+        )
+
+
+def _sum_by_group(values_BL: Tensor, groups_BL: NDArray[np.int64], count: int) -> Tensor:
+    index = on_device(groups_BL.flatten(), values_BL.device)
+    zeros = torch.zeros(count, dtype=torch.float64, device=values_BL.device)
+    return zeros.index_add(0, index, values_BL.flatten())
+
+
+def _count_by_group(values_BL: NDArray[Any], groups_BL: NDArray[np.int64], count: int) -> Tensor:
+    """[count] Sums of whole numbers by group."""
+    chosen = values_BL != 0
+    results = np.bincount(groups_BL[chosen], values_BL[chosen], minlength=count)
+    return torch.from_numpy(results.astype(np.float64))
+
+
+def _bits_per_byte(summed: Mapping[str, list[float]], groups: Sequence[int]) -> float | None:
+    size = sum(summed["bytes"][i] for i in groups)
+    nats = sum(summed["text_losses"][i] for i in groups)
+    return nats / math.log(2) / size if size else None

@@ -1,38 +1,236 @@
-"""How arithmetic is done: device, threads, precision; and so that it gives the same bits again."""
+"""How a model computes: device, threads, attention, recomputation, compilation, same bits again.
+
+Activation checkpointing (Chen et al. 2016, arXiv 1604.06174): blocks keep less for the backward
+pass and compute it again. What is computed again gives the same bits, so losses and gradients do
+not change; only memory and time do.
+
+Each block is compiled separately by torch.compile: equal blocks share their compiled code, so a
+deep model takes no longer to compile than a shallow one. Each shape of a batch has kernels of its
+own, chosen by rule: which bits a step gives must not depend on what the process saw before it, or a
+resumed run would differ. So compiling is for batches of few shapes; compiling that never ends is
+reported (a step then takes seconds, allenai/OLMo-core#500).
+"""
 
 from __future__ import annotations
 
+import base64
+import logging
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any
+from types import MethodType
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import (
+    CheckpointPolicy,
+    checkpoint,
+    create_selective_checkpoint_contexts,
+)
 
 from artifacts_schema.errors import UsageError
-from stages.training.compiled import kernels_by_rule
+from stages.model.attention import choose_attention
+from stages.model.config import ModelConfig
+from stages.model.decoder import Decoder
+from stages.training.callbacks import Callback, StepDone
 from stages.training.config import Precision, TrainingExecution
-from stages.training.row_losses import Arithmetic, TrainedRows, losses_of_rows, train_on_rows
-from stages.training.rows import Rows
+from stages.training.losses import Arithmetic
+
+if TYPE_CHECKING:
+    from stages.engine import Context
+
+
+def random_state() -> dict[str, Any]:
+    """The state of torch's generators, as text."""
+    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
+    return {"cpu": _text(torch.get_rng_state()), "cuda": [_text(state) for state in cuda]}
+
+
+def restore_random_state(state: Mapping[str, Any]) -> None:
+    """Set torch's generators to what `random_state` gave."""
+    torch.set_rng_state(_tensor(state["cpu"]))
+    if state["cuda"] and torch.cuda.device_count() == len(state["cuda"]):
+        torch.cuda.set_rng_state_all([_tensor(one) for one in state["cuda"]])
+
+
+def _text(state: Tensor) -> str:
+    return base64.b64encode(state.numpy().tobytes()).decode("ascii")
+
+
+def _tensor(text: str) -> Tensor:
+    return torch.frombuffer(bytearray(base64.b64decode(text)), dtype=torch.uint8)
+
+
+_RECOMPILE_LIMIT = 128
+"""Ways to compile a block before torch gives up: kinds of layers × training or not × shapes."""
+
+
+def compile_blocks(model: nn.Module, backend: str = "inductor") -> None:
+    """Compile each of `model.blocks` at its first call; names stay as they are.
+
+    To be called behind `checkpoint_activations`. A block that does not compile as a whole is an
+    error of torch, not a slow run; but blocks that route to experts may break in parts.
+    """
+    torch._dynamo.config.recompile_limit = max(
+        torch._dynamo.config.recompile_limit, _RECOMPILE_LIMIT
+    )
+    for block in getattr(model, "blocks", ()):
+        routes = hasattr(getattr(block, "mlp", None), "experts")
+        block.forward = torch.compile(
+            block.forward, backend=backend, dynamic=False, fullgraph=not routes
+        )
+
+
+@contextmanager
+def deterministic_kernels() -> Iterator[None]:
+    """Inside it, kernels are not chosen by a race of candidates, whose sums differ in order."""
+    from torch._inductor import config
+
+    before, config.deterministic = config.deterministic, True
+    try:
+        yield
+    finally:
+        config.deterministic = before
+
+
+def uncompiled() -> AbstractContextManager[None]:
+    """Inside it, blocks run as they are written: compiled ones call no hooks of their modules."""
+    if "torch._dynamo" not in sys.modules:
+        return nullcontext()
+    return torch.compiler.set_stance("force_eager")
+
+
+def compiled_graphs() -> int:
+    """Graphs that torch has compiled in this process so far."""
+    return int(torch._dynamo.utils.counters["stats"]["unique_graphs"])
+
+
+def graph_breaks() -> dict[str, int]:
+    """Why torch could not compile something as a whole in this process so far: reason → times."""
+    counted = torch._dynamo.utils.counters["graph_break"]
+    return {reason.partition("\n")[0]: times for reason, times in counted.items()}
+
+
+class CompileWatch(Callback):
+    """Counts what is compiled during a run; warns where that does not end.
+
+    A block that breaks into parts, or runs as it is written, is named in an alert and in the
+    layout: it was asked to be compiled, and is slower than that.
+    """
+
+    SETTLED = 20
+    """Training steps of this process in which compiling is expected."""
+    LATE = 3
+    """Of later steps, the first that warns: a batch that grows compiles once each time."""
+
+    def __init__(self, log: logging.Logger, context: Context | None = None) -> None:
+        self.log, self.context = log, context
+        self.before = self.last = compiled_graphs()
+        self.steps = self.late = 0
+        self.breaks_before, self.breaks = graph_breaks(), list[str]()
+
+    def step_done(self, done: StepDone) -> None:
+        """Look whether the step, or a measurement before it, compiled something."""
+        self.steps += 1
+        self._tell_breaks(done.training_step)
+        now = compiled_graphs()
+        if now > self.last and self.steps > self.SETTLED:
+            self.late += 1
+            if self.late >= self.LATE:
+                self.log.warning(
+                    "training step %d compiled %d more graphs: shapes still change",
+                    done.training_step,
+                    now - self.last,
+                )
+        self.last = now
+
+    def _tell_breaks(self, training_step: int) -> None:
+        new = [
+            reason
+            for reason, times in graph_breaks().items()
+            if times > self.breaks_before.get(reason, 0) and reason not in self.breaks
+        ]
+        if not new:
+            return
+        self.breaks += new
+        text = f"blocks are not compiled as a whole, parts of them run as written: {'; '.join(new)}"
+        if self.context is None:
+            self.log.warning("training step %d: %s", training_step, text)
+            return
+        self.context.alert("compile", text, training_step=training_step)
+        self.context.layout(graph_breaks=list(self.breaks))
+
+    def ended(self, error: BaseException | None) -> None:
+        """Say how many graphs the run compiled."""
+        if self.context is not None:
+            self.context.telemetry(compiled_graphs=compiled_graphs() - self.before)
+
+
+def checkpoint_activations(model: nn.Module, execution: TrainingExecution) -> None:
+    """Let every n-th of `model.blocks` keep less, as `execution` says; names stay as they are."""
+    forward = {"full": _recompute_all, "cheap": _recompute_cheap}.get(
+        execution.activation_checkpointing
+    )
+    blocks = getattr(model, "blocks", ())
+    if forward is not None:
+        for block in list(blocks)[:: execution.activation_checkpointing_every]:
+            block.forward = MethodType(forward, block)
+
+
+def _recompute_all(block: nn.Module, *arguments: Any) -> Any:
+    """The block's own forward; only its arguments are kept."""
+    # The blocks draw no random numbers, so there is no random state to restore.
+    return checkpoint(
+        type(block).forward, block, *arguments, use_reentrant=False, preserve_rng_state=False
+    )
+
+
+def _recompute_cheap(block: nn.Module, *arguments: Any) -> Any:
+    """The same, but what matrix products and attention gave is kept."""
+    return checkpoint(
+        type(block).forward,
+        block,
+        *arguments,
+        use_reentrant=False,
+        preserve_rng_state=False,
+        context_fn=_save_products,
+    )
+
+
+def _save_products() -> Any:
+    return create_selective_checkpoint_contexts(_policy)
+
+
+def _policy(context: Any, operation: Any, *_: Any, **__: Any) -> CheckpointPolicy:
+    dear = operation.name() in _SAVED_OPERATIONS
+    return CheckpointPolicy.MUST_SAVE if dear else CheckpointPolicy.PREFER_RECOMPUTE
+
+
+# Not bmm: the reference attention makes its scores by it, which are the dearest to keep.
+_SAVED_OPERATIONS = {
+    "aten::mm",
+    "aten::addmm",
+    "aten::_grouped_mm",
+    "aten::_scaled_dot_product_flash_attention",
+    "aten::_scaled_dot_product_flash_attention_for_cpu",
+    "aten::_scaled_dot_product_efficient_attention",
+    "aten::_scaled_dot_product_cudnn_attention",
+    "torch_attn::_varlen_attn",
+    "flex_attention",
+}
+"""Matrix products and attention, as ATen, `torch.nn.attention` and its operators name them."""
 
 
 @dataclass(frozen=True)
-class Runtime:
-    """Where and in which precision a model computes.
+class Runtime(Arithmetic):
+    """How a run computes: its arithmetic, native threads, and rows of a micro-batch."""
 
-    `logits` is how many of them may be in memory at once (None: what suits the device);
-    `compiled`, that torch.compile compiles the blocks and the loss.
-    """
-
-    device: torch.device
-    precision: Precision
-    threads: int
-    micro_batch: int
-    compiled: bool = False
-    logits: int | None = None
+    threads: int = 1
+    micro_batch: int = 1
 
     def layout(self) -> dict[str, Any]:
         """What bit-equality depends on besides config and inputs."""
@@ -47,26 +245,6 @@ class Runtime:
             **{name: value for name, value in chosen.items() if value is not None},
         }
 
-    def losses(self, model: nn.Module, rows: Rows) -> Tensor:
-        """Token losses of `rows` under `model`, `[B, L]` float32 on the device; differentiable.
-
-        Under bf16 and fp16 the matrix products are in that type, weights and loss in float32.
-        """
-        return losses_of_rows(model, rows, self._arithmetic)
-
-    def train(
-        self, model: nn.Module, rows: Rows, *, targets: int, z_loss: float = 0.0
-    ) -> TrainedRows:
-        """What `rows` contribute to a training step that learns `targets` tokens in all.
-
-        Cheaper than `losses` where a mean is what is learnt; its `loss` is differentiated once.
-        """
-        return train_on_rows(model, rows, self._arithmetic, targets=targets, z_loss=z_loss)
-
-    @property
-    def _arithmetic(self) -> Arithmetic:
-        return Arithmetic(self.device, self.precision, self.logits, self.compiled)
-
 
 @contextmanager
 def runtime(
@@ -77,8 +255,8 @@ def runtime(
     `steady` says that batches have few shapes, so that compiling for each pays. Raises UsageError
     when the device asked for is not there, or compiling is asked for where it does not pay.
     """
-    device = chosen_device(execution.device)
-    compiled = compiles(execution, device, steady)
+    device = choose_device(execution.device)
+    compiled = should_compile(execution, device, steady)
     threads, mode = torch.get_num_threads(), torch.get_deterministic_debug_mode()
     fill = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
     if device.type == "cuda":
@@ -89,14 +267,14 @@ def runtime(
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     torch.manual_seed(seed)
     try:
-        with kernels_by_rule() if compiled else nullcontext():
+        with deterministic_kernels() if compiled else nullcontext():
             yield Runtime(
                 device,
                 precision,
-                execution.threads,
-                execution.micro_batch,
-                compiled,
                 execution.logits_in_memory,
+                compiled,
+                threads=execution.threads,
+                micro_batch=execution.micro_batch,
             )
     finally:
         torch.set_num_threads(threads)
@@ -104,7 +282,7 @@ def runtime(
         torch.utils.deterministic.fill_uninitialized_memory = fill  # type: ignore[attr-defined]
 
 
-def chosen_device(name: str) -> torch.device:
+def choose_device(name: str) -> torch.device:
     """The device for `auto`, `cpu` or `cuda`."""
     available = torch.cuda.is_available()
     if name == "cuda" and not available:
@@ -112,7 +290,7 @@ def chosen_device(name: str) -> torch.device:
     return torch.device("cuda" if available and name != "cpu" else "cpu")
 
 
-def compiles(execution: TrainingExecution, device: torch.device, steady: bool) -> bool:
+def should_compile(execution: TrainingExecution, device: torch.device, steady: bool) -> bool:
     """Whether blocks are compiled; by default on a CUDA device, if Triton is there to do it.
 
     Raises UsageError where it is asked for, but each batch has another shape.
@@ -130,3 +308,27 @@ def compiles(execution: TrainingExecution, device: torch.device, steady: bool) -
 def device_name(device: torch.device) -> str:
     """`cpu`, or the name of the GPU."""
     return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+
+
+def place(model: Decoder, execution: TrainingExecution, runtime: Runtime, *, prefixes: bool) -> str:
+    """Make `model` ready to be trained; returns the attention backend that it has now.
+
+    Once for a model: blocks that are compiled are not compiled again. `prefixes` says that some
+    tokens see later ones. UsageError for a backend that cannot do this model.
+    """
+    attention = resolve_attention(model.config, execution, runtime, prefixes=prefixes)
+    model.set_attention(attention)
+    model.to(runtime.device)
+    checkpoint_activations(model, execution)
+    if runtime.compiled:
+        compile_blocks(model)
+    return attention
+
+
+def resolve_attention(
+    config: ModelConfig, execution: TrainingExecution, runtime: Runtime, *, prefixes: bool
+) -> str:
+    """The backend that the execution names; for `auto`, the fastest that can do this model."""
+    if execution.attention != "auto":
+        return execution.attention
+    return choose_attention(config, runtime.device, runtime.precision, prefixes=prefixes)

@@ -1,23 +1,195 @@
-"""The learning rate as a pure function of the training step.
+"""What each training step does by plan: its phase, its positions in the data, its learning rate.
 
-A run is a chain of segments, one a phase. Each warms up from where the segment before ended, holds
-its peak, and decays at its end, so that two phases "constant" and "decay" are the
-warmup-stable-decay schedule (Hu et al. 2024, MiniCPM) and one phase with a cosine is the classic
-one. The decay shapes linear and 1-sqrt follow Hägele et al. 2024 (arXiv 2405.18392); multi-step
-is that of DeepSeek LLM (Bi et al. 2024, arXiv 2401.02954). Where the batch grows within a run, the
-rate may grow with it: by the square root (Malladi et al. 2022, arXiv 2205.10287, for Adam) or
-linearly (Goyal et al. 2017, arXiv 1706.02677).
+A phase is a stream of positions, one for each sequence read. Its batch size decides only where the
+stream is cut into training steps; it may change within the phase at given tokens (as in Megatron's
+step schedule, Megatron-LM#3779).
+
+The learning rate is a pure function of the training step: a chain of segments, one per phase. Each
+warms up from where the segment before ended, holds its peak, and decays at its end, so that two
+phases "constant" and "decay" are the warmup-stable-decay schedule (Hu et al. 2024, MiniCPM) and one
+phase with a cosine is the classic one. The decay shapes linear and 1-sqrt follow Hägele et al. 2024
+(arXiv 2405.18392); multi-step is that of DeepSeek LLM (Bi et al. 2024, arXiv 2401.02954). Where the
+batch grows within a run, the rate may grow with it: by the square root (Malladi et al. 2022, arXiv
+2205.10287, for Adam) or linearly (Goyal et al. 2017, arXiv 1706.02677).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
+from typing import NamedTuple
 
 from artifacts_schema.errors import UsageError
 from stages.training.config import BatchScaling, Decay, LearningRate
-from stages.training.phases import Phase
+
+Sizes = tuple[tuple[int, int], ...]
+"""Batch sizes of a phase: (from this token of the phase on, sequences), the first from 0."""
+
+
+class Stretch(NamedTuple):
+    """Training steps of one batch size: how many steps and positions of the phase come before."""
+
+    steps: int
+    positions: int
+    sequences: int
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A span of training steps with one mixture and one length of sequences.
+
+    `weights` maps sources to their share of the sequences; empty means each source by its size.
+    With `weights_end` they go there in a straight line, over `span` sequences (0: the phase's).
+    `sequences_per_batch` is one number, or one from each of some tokens of the phase on.
+    """
+
+    steps: int
+    sequences_per_batch: int | Sizes
+    sequence_length: int
+    weights: Mapping[str, float] = field(default_factory=dict)
+    weights_end: Mapping[str, float] = field(default_factory=dict)
+    span: int = 0
+
+    @classmethod
+    def of_tokens(
+        cls,
+        tokens: int,
+        sequences_per_batch: int | Sizes,
+        sequence_length: int,
+        weights: Mapping[str, float] | None = None,
+        weights_end: Mapping[str, float] | None = None,
+    ) -> Phase:
+        """The phase of the nearest whole number of steps (half a step counts), at least one.
+
+        Where weights change, they reach their end at `tokens` whatever the batches are, so that
+        every schedule of batch sizes cuts the same stream.
+        """
+        *_, last = batch_stretches(sequences_per_batch, sequence_length)
+        rest, per_step = tokens - last.positions * sequence_length, last.sequences * sequence_length
+        steps = last.steps + max(0, (2 * rest + per_step) // (2 * per_step))
+        return cls(
+            max(1, steps) if tokens > 0 else 0,
+            sequences_per_batch,
+            sequence_length,
+            dict(weights or {}),
+            dict(weights_end or {}),
+            max(1, (2 * tokens + sequence_length) // (2 * sequence_length)),
+        )
+
+    @cached_property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """The parts of one batch size each."""
+        return batch_stretches(self.sequences_per_batch, self.sequence_length)
+
+    @property
+    def positions(self) -> int:
+        """Sequences of the phase."""
+        return self.rows(self.steps)[0]
+
+    @property
+    def tokens(self) -> int:
+        """Token positions of the phase, padding included."""
+        return self.positions * self.sequence_length
+
+    def rows(self, done: int) -> tuple[int, int]:
+        """First position and number of sequences of the step that follows `done` of this phase."""
+        index = bisect_right(self.stretches, done, key=lambda one: one.steps) - 1
+        results = self.stretches[index]
+        return results.positions + (done - results.steps) * results.sequences, results.sequences
+
+    def done_before(self, position: int) -> int:
+        """Steps of this phase before the one that reads `position`."""
+        index = bisect_right(self.stretches, position, key=lambda one: one.positions) - 1
+        results = self.stretches[index]
+        return results.steps + (position - results.positions) // results.sequences
+
+
+def stream_name(source: str, sequence_length: int, several: bool) -> str:
+    """What a source is called where token shards have sequences of several lengths, or of one."""
+    return f"{source}@{sequence_length}" if several else source
+
+
+def batch_stretches(sizes: int | Sizes, sequence_length: int) -> tuple[Stretch, ...]:
+    """A schedule of batch sizes in steps and positions.
+
+    A size holds from the first step that begins at its token or behind it; one whose tokens all lie
+    in a step of the size before has no step.
+    """
+    if isinstance(sizes, int):
+        return (Stretch(0, 0, sizes),)
+    results = [Stretch(0, 0, sizes[0][1])]
+    for token, size in sizes[1:]:
+        last = results[-1]
+        rest = max(0, token - last.positions * sequence_length)
+        steps = -(-rest // (last.sequences * sequence_length))
+        results.append(Stretch(last.steps + steps, last.positions + steps * last.sequences, size))
+    return tuple(results)
+
+
+class Timeline:
+    """Phases one after another; training steps are counted from 1, tokens from 0."""
+
+    def __init__(self, phases: Sequence[Phase]) -> None:
+        self.phases = tuple(phases)
+        self.first_steps = list(accumulate((phase.steps for phase in phases), initial=1))
+        self._tokens = list(accumulate((phase.tokens for phase in phases), initial=0))
+
+    @property
+    def steps(self) -> int:
+        """Training steps of all phases; the last one's number."""
+        return self.first_steps[-1] - 1
+
+    @property
+    def tokens(self) -> int:
+        """Token positions of all phases."""
+        return self._tokens[-1]
+
+    def phase_of(self, step: int) -> int:
+        """Index of the phase that `step` belongs to; ValueError outside 1…steps."""
+        if not 1 <= step <= self.steps:
+            raise ValueError(f"training step {step} is not one of 1…{self.steps}")
+        return bisect_right(self.first_steps, step) - 1
+
+    def rows(self, step: int) -> tuple[int, int, int]:
+        """Phase of a training step, its first position there, and its number of sequences."""
+        phase = self.phase_of(step)
+        return phase, *self.phases[phase].rows(step - self.first_steps[phase])
+
+    def step_at(self, phase: int, position: int) -> int:
+        """The training step that reads `position` of a phase."""
+        return self.first_steps[phase] + self.phases[phase].done_before(position)
+
+    def tokens_until(self, step: int) -> int:
+        """Token positions of steps 1…step, skipped ones included; 0 before the first step."""
+        if step == 0:
+            return 0
+        phase, first, rows = self.rows(step)
+        return self._tokens[phase] + (first + rows) * self.phases[phase].sequence_length
+
+    def step_of_token(self, token: int) -> int:
+        """The training step that reads token position `token`; ValueError outside the run."""
+        if not 0 <= token < self.tokens:
+            raise ValueError(f"token {token} is not one of 0…{self.tokens - 1}")
+        phase = bisect_right(self._tokens, token) - 1
+        return self.step_at(
+            phase, (token - self._tokens[phase]) // self.phases[phase].sequence_length
+        )
+
+
+def merge_ranges(ranges: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Ranges [first, last] of whole numbers in order, those that touch as one, empty ones out."""
+    results: list[tuple[int, int]] = []
+    for first, last in sorted((a, b) for a, b in ranges if a <= b):
+        if results and first <= results[-1][1] + 1:
+            results[-1] = results[-1][0], max(last, results[-1][1])
+        else:
+            results.append((first, last))
+    return tuple(results)
+
 
 Factors = tuple[tuple[int, float], ...]
 """Factors of a rate, each from that many updates of its segment on; 1 before the first."""
@@ -222,8 +394,8 @@ def _batches(phase: Phase) -> list[tuple[int, int]]:
 
 def _factor(factors: Factors, done: int) -> float:
     """The factor of the update that follows `done` updates."""
-    found = 1.0
+    results = 1.0
     for begin, factor in factors:
         if done >= begin:
-            found = factor
-    return found
+            results = factor
+    return results

@@ -5,23 +5,31 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import torch
 from torch import Tensor, nn
 
 from artifacts_schema.kinds import Column
 from stages.training.monitor import HeldOut
-from stages.training.suspects import Suspect
+
+if TYPE_CHECKING:
+    from stages.training.runtime import Runtime
+
+
+class Suspect(NamedTuple):
+    """A document that a training step read."""
+
+    source: str
+    doc_id: str
 
 
 @dataclass(frozen=True)
-class Share:
+class MicroBatch:
     """What one micro-batch contributes to a training step.
 
     `loss` is its part of the step's loss (already divided by the count over the whole step), which
     is differentiated; `tokens` are those it read, padding not counted; `sums` are statistics that
-    add up over micro-batches. `sums["loss"]`, where a task gives it, is what is told as the step's
+    add up over micro-batches. `sums["loss"]`, where a task gives it, is reported as the step's
     loss: that without penalties.
     """
 
@@ -33,20 +41,25 @@ class Share:
 class Task(ABC):
     """What a training step sees and what its loss is."""
 
+    runtime: Runtime
     columns: tuple[Column, ...] = ()
     """Its columns of `metrics.parquet`."""
+    lengths: Sequence[int] = ()
+    """Tokens of a sequence by phase; empty for as many as the model's context."""
+    prefixes = False
+    """Whether some tokens see later ones."""
 
     def batch(self, training_step: int) -> Any:
         """What a training step (from 1) reads, a function of its number; by default the number.
 
-        None for a step that is left out: it reads nothing and updates nothing. It is called ahead
+        None for a step that is excluded: it reads nothing and updates nothing. It is called ahead
         of the step, in another thread, and so computes nothing with the model.
         """
         return training_step
 
     @abstractmethod
-    def shares(self, model: nn.Module, batch: Any) -> Iterator[Share]:
-        """The micro-batches of a training step, of what `batch` gave for it."""
+    def micro_batches(self, model: nn.Module, batch: Any) -> Iterator[MicroBatch]:
+        """The micro-batches of a training step; `batch` is the value of `self.batch`."""
 
     @abstractmethod
     def measures(self, sums: Mapping[str, list[float]]) -> dict[str, Any]:
@@ -56,42 +69,13 @@ class Task(ABC):
     def held_out(self, model: nn.Module) -> list[HeldOut]:
         """Losses on held-out data; empty where there is none."""
 
-    def row_losses(self, model: nn.Module, batch: Any) -> Sequence[float]:
-        """Mean loss of each row of a training step; none where the task can not tell them apart.
+    def sequence_losses(self, model: nn.Module, batch: Any) -> Sequence[float]:
+        """Mean loss of each row of a training step; none where the task cannot tell them apart.
 
-        Asked without gradients, of a step in trouble.
+        Called without gradients, for a step with an anomaly.
         """
         return ()
 
     def documents(self, training_step: int, rows: Sequence[int] = ()) -> Sequence[Suspect]:
-        """The documents that a training step reads, of these rows alone if any are given.
-
-        None where the task knows of none.
-        """
+        """The documents that a training step reads, or these rows of it; empty if not known."""
         return ()
-
-
-class Total:
-    """Sums over the micro-batches of a training step, kept on the device until the step is over."""
-
-    def __init__(self) -> None:
-        self.tokens = 0
-        self.sums: dict[str, Tensor] = {}
-
-    def add(self, share: Share) -> None:
-        """Take in a micro-batch."""
-        self.tokens += share.tokens
-        for name, value in {"loss": share.loss, **share.sums}.items():
-            value = value.detach().to(share.loss.device, torch.float64).flatten()
-            self.sums[name] = self.sums[name] + value if name in self.sums else value
-
-    def floats(self, grad_norm: Tensor) -> dict[str, list[float]]:
-        """All sums and the gradient norm, in one transfer."""
-        self.sums["grad_norm"] = grad_norm.detach().double().flatten()
-        names = list(self.sums)
-        values = torch.cat([self.sums[name] for name in names]).tolist()
-        result: dict[str, list[float]] = {}
-        for name in names:
-            size = self.sums[name].numel()
-            result[name], values = values[:size], values[size:]
-        return result

@@ -15,7 +15,7 @@ import pytest
 from artifacts_schema.errors import CorruptArtifact, StoreError, UsageError
 from artifacts_schema.manifest import File
 from artifacts_schema.store import cache
-from artifacts_schema.store.cache import cache_folder, cached, size_limit
+from artifacts_schema.store.cache import cache_folder, cached_copy, size_limit
 from artifacts_schema.store.verify import checked_path
 
 
@@ -64,27 +64,27 @@ def age(path, seconds):
 def test_a_file_is_fetched_once_whatever_asks_for_its_bytes():
     data = b"some bytes" * 3
     bucket = FakeBucket({"a": data, "b": data})
-    one = cached(bucket, "a", file_of(data), full=True)
+    one = cached_copy(bucket, "a", file_of(data), full=True)
     assert one.read_bytes() == data
-    assert cached(bucket, "b", file_of(data), full=True) == one
+    assert cached_copy(bucket, "b", file_of(data), full=True) == one
     assert bucket.fetched == ["a"]
 
 
 def test_a_cut_copy_is_never_served():
     data = b"0123456789abcdef"
     bucket = FakeBucket({"a": data})
-    copy = cached(bucket, "a", file_of(data), full=False)
+    copy = cached_copy(bucket, "a", file_of(data), full=False)
     copy.write_bytes(data[:-1])
-    assert cached(bucket, "a", file_of(data), full=False).read_bytes() == data
+    assert cached_copy(bucket, "a", file_of(data), full=False).read_bytes() == data
     assert len(bucket.fetched) == 2
 
 
 def test_a_copy_with_a_changed_byte_is_never_served_to_a_full_check():
     data = b"0123456789abcdef"
     bucket = FakeBucket({"a": data})
-    copy = cached(bucket, "a", file_of(data), full=True)
+    copy = cached_copy(bucket, "a", file_of(data), full=True)
     copy.write_bytes(b"X" + data[1:])
-    assert cached(bucket, "a", file_of(data), full=True).read_bytes() == data
+    assert cached_copy(bucket, "a", file_of(data), full=True).read_bytes() == data
 
 
 def test_bytes_hurt_on_the_way_are_fetched_again():
@@ -97,7 +97,7 @@ def test_bytes_hurt_on_the_way_are_fetched_again():
         bucket.content["a"] = data
 
     bucket.blocks = heal
-    assert cached(bucket, "a", file_of(data), full=False).read_bytes() == data
+    assert cached_copy(bucket, "a", file_of(data), full=False).read_bytes() == data
     assert len(bucket.fetched) == 2
 
 
@@ -123,7 +123,9 @@ def test_of_many_who_ask_at_once_one_fetches():
     bucket, found = FakeBucket({"a": data}), []
     threads = [
         threading.Thread(
-            target=lambda: found.append(cached(bucket, "a", file_of(data), full=True).read_bytes())
+            target=lambda: found.append(
+                cached_copy(bucket, "a", file_of(data), full=True).read_bytes()
+            )
         )
         for _ in range(8)
     ]
@@ -142,8 +144,8 @@ def test_the_least_recently_used_copy_goes_first(folder, monkeypatch):
     bucket = FakeBucket(contents)
     files = {name: file_of(data) for name, data in contents.items()}
     for name, seconds in (("a", 3600), ("b", 7200)):
-        age(cached(bucket, name, files[name], full=False), seconds)
-    cached(bucket, "c", files["c"], full=False)
+        age(cached_copy(bucket, name, files[name], full=False), seconds)
+    cached_copy(bucket, "c", files["c"], full=False)
     assert copies(folder) == {files["a"].sha256, files["c"].sha256}
 
 
@@ -153,17 +155,17 @@ def test_asking_for_a_copy_makes_it_the_youngest(folder, monkeypatch):
     bucket = FakeBucket(contents)
     files = {name: file_of(data) for name, data in contents.items()}
     for name, seconds in (("a", 3600), ("b", 7200)):
-        age(cached(bucket, name, files[name], full=False), seconds)
-    cached(bucket, "b", files["b"], full=False)
-    cached(bucket, "c", files["c"], full=False)
+        age(cached_copy(bucket, name, files[name], full=False), seconds)
+    cached_copy(bucket, "b", files["b"], full=False)
+    cached_copy(bucket, "c", files["c"], full=False)
     assert copies(folder) == {files["b"].sha256, files["c"].sha256}
 
 
 def test_a_copy_that_was_just_handed_out_is_not_removed(folder, monkeypatch):
     monkeypatch.setenv("INGOT_CACHE_SIZE", "150")
     bucket = FakeBucket({"a": b"a" * 100, "b": b"b" * 100})
-    one = cached(bucket, "a", file_of(b"a" * 100), full=False)
-    cached(bucket, "b", file_of(b"b" * 100), full=False)
+    one = cached_copy(bucket, "a", file_of(b"a" * 100), full=False)
+    cached_copy(bucket, "b", file_of(b"b" * 100), full=False)
     assert one.exists()
 
 
@@ -171,22 +173,22 @@ def test_a_file_larger_than_the_cache_says_what_to_set(monkeypatch):
     monkeypatch.setenv("INGOT_CACHE_SIZE", "99")
     bucket = FakeBucket({"a": b"a" * 100})
     with pytest.raises(StoreError, match="100 bytes does not go into a cache of 99") as caught:
-        cached(bucket, "a", file_of(b"a" * 100), full=False)
+        cached_copy(bucket, "a", file_of(b"a" * 100), full=False)
     assert "INGOT_CACHE_SIZE" in caught.value.hint
 
 
 def test_a_full_disk_costs_idle_copies_before_it_is_an_error(folder):
     bucket = FakeBucket({"old": b"o" * 50, "new": b"n" * 50})
-    age(cached(bucket, "old", file_of(b"o" * 50), full=False), 3600)
+    age(cached_copy(bucket, "old", file_of(b"o" * 50), full=False), 3600)
     bucket.full_disk = 1
-    cached(bucket, "new", file_of(b"n" * 50), full=False)
+    cached_copy(bucket, "new", file_of(b"n" * 50), full=False)
     assert copies(folder) == {file_of(b"n" * 50).sha256}
 
 
 def test_a_disk_that_stays_full_is_one_clear_error():
     bucket = FakeBucket({"a": b"a" * 50}, full_disk=9)
     with pytest.raises(StoreError, match="no space left for a copy of 50 bytes") as caught:
-        cached(bucket, "a", file_of(b"a" * 50), full=False)
+        cached_copy(bucket, "a", file_of(b"a" * 50), full=False)
     assert "INGOT_CACHE" in caught.value.hint
     assert len(bucket.fetched) == 2
 
@@ -197,7 +199,7 @@ def test_a_killed_fill_leaves_nothing_that_stays(folder):
     left.parent.mkdir(parents=True)
     left.write_bytes(b"0123")
     age(left, 100_000)
-    assert cached(FakeBucket({"a": data}), "a", file_of(data), full=False).read_bytes() == data
+    assert cached_copy(FakeBucket({"a": data}), "a", file_of(data), full=False).read_bytes() == data
     assert not left.exists()
 
 
@@ -241,7 +243,7 @@ def test_who_waits_for_another_process_says_so(folder, monkeypatch):
                 fcntl.flock(other, fcntl.LOCK_UN)
 
         monkeypatch.setattr(cache, "on_wait", tell)
-        assert cached(bucket, "a", file, full=True).read_bytes() == data
+        assert cached_copy(bucket, "a", file, full=True).read_bytes() == data
     assert told == [[], [], []]
 
 
@@ -258,15 +260,15 @@ def test_nobody_waits_for_the_copy_of_another_file(folder, monkeypatch):
     monkeypatch.setattr(cache, "on_wait", tell)
     place = folder / "files" / same[0].sha256[:2]
     place.mkdir(parents=True)
-    with cache._only_here(place / same[0].sha256):
-        assert cached(bucket, "a", same[1], full=True).is_file()
+    with cache._lock_copy(place / same[0].sha256):
+        assert cached_copy(bucket, "a", same[1], full=True).is_file()
 
 
 def test_locks_that_nobody_used_for_a_day_are_removed(folder):
     bucket = FakeBucket({"a": b"old", "b": b"new"})
-    old = cached(bucket, "a", file_of(b"old"), full=True)
+    old = cached_copy(bucket, "a", file_of(b"old"), full=True)
     lock = old.with_name(f"{old.name}.lock")
     age(lock, cache.ABANDONED_SECONDS + 60)
-    cached(bucket, "b", file_of(b"new"), full=True)
+    cached_copy(bucket, "b", file_of(b"new"), full=True)
     assert old.is_file()
     assert not lock.exists()

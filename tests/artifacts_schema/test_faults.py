@@ -10,12 +10,17 @@ import pytest
 from made import key_of, make
 
 from artifacts_schema.errors import CorruptArtifact, NotDeterministic, StoreError
-from artifacts_schema.store import Store, layout, points
+from artifacts_schema.store import Store, failpoints, layout
 from artifacts_schema.store.commit import Attempt
-from artifacts_schema.store.damage import find_committed, record_damage, recorded_damage
 from artifacts_schema.store.gc import plan_gc
-from artifacts_schema.store.lineage import ancestors, descendants
-from artifacts_schema.store.verify import Problem, verify
+from artifacts_schema.store.store import ancestors, descendants
+from artifacts_schema.store.verify import (
+    Problem,
+    find_committed,
+    record_damage,
+    recorded_damage,
+    verify,
+)
 
 REFUSALS = [errno.EACCES, errno.EIO, errno.ESTALE, errno.EMFILE, errno.ENOTCONN, errno.EPERM]
 
@@ -201,10 +206,10 @@ def test_a_damaged_artifact_stays_until_its_replacement_is_committed(store, how,
             if reached == point:
                 raise Killed
 
-        monkeypatch.setattr(points, "on_reach", kill)
+        monkeypatch.setattr(failpoints, "on_failpoint", kill)
         with pytest.raises(Killed):
             make(store, "a")
-        monkeypatch.setattr(points, "on_reach", None)
+        monkeypatch.setattr(failpoints, "on_failpoint", None)
         if point == "before manifest":
             assert set(before) <= set(store.backend.files(""))
             assert find_committed(store, "s", made.key).damage is not None

@@ -8,9 +8,15 @@ import os
 
 import pytest
 
-from artifacts_schema.errors import InputError
+from artifacts_schema.errors import (
+    InputError,
+    OneLine,
+    is_utf8,
+    printable,
+    printable_json,
+    printable_lines,
+)
 from artifacts_schema.files import file_state, open_regular
-from artifacts_schema.printable import OneLine, is_utf8, printable, printable_json, printable_lines
 
 
 @pytest.mark.timeout(20)
@@ -83,12 +89,12 @@ def test_no_message_forges_a_line_of_a_log():
 
 
 def test_what_cannot_be_read_is_not_absent(tmp_path, monkeypatch):
-    from artifacts_schema.files import exists, names_in
+    from artifacts_schema.files import exists, list_names
 
     (tmp_path / "b").touch()
     (tmp_path / "a").touch()
-    assert names_in(tmp_path) == ["a", "b"]
-    assert names_in(tmp_path / "none") == []
+    assert list_names(tmp_path) == ["a", "b"]
+    assert list_names(tmp_path / "none") == []
     assert exists(tmp_path / "a")
     assert not exists(tmp_path / "none")
     assert not exists(tmp_path / "a" / "below_a_file")
@@ -99,6 +105,6 @@ def test_what_cannot_be_read_is_not_absent(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "listdir", refuse)
     monkeypatch.setattr(os, "stat", refuse)
     with pytest.raises(PermissionError):
-        names_in(tmp_path)
+        list_names(tmp_path)
     with pytest.raises(PermissionError):
         exists(tmp_path / "a")

@@ -12,17 +12,13 @@ import pytest
 from made import key_of, make
 
 from artifacts_schema.errors import StoreError
-from artifacts_schema.run import Run, RunStep
 from artifacts_schema.store import Store, layout
 from artifacts_schema.store.backend import LocalBackend
-from artifacts_schema.store.commit import Attempt
-from artifacts_schema.store.damage import find_committed
+from artifacts_schema.store.commit import Attempt, announce_interim
 from artifacts_schema.store.gc import LAUNCH_SECONDS, collect, plan_gc
-from artifacts_schema.store.interim import announce
-from artifacts_schema.store.lease import Lease, this_process
-from artifacts_schema.store.runs import write_run
-from artifacts_schema.store.verify import verify
-from artifacts_schema.store.work import holding, local_work
+from artifacts_schema.store.lease import Lease, hold_lease, local_work, this_process
+from artifacts_schema.store.runs import Run, RunStep, write_run
+from artifacts_schema.store.verify import find_committed, verify
 
 
 def planned(store, **more):
@@ -162,7 +158,7 @@ def succeed(store, key):
 
 
 def test_a_suspended_holder_leaves_the_lease_of_its_successor(store):
-    with holding(store.backend, "e" * 64):
+    with hold_lease(store.backend, "e" * 64):
         successor = succeed(store, "e" * 64)
     assert successor.is_mine()
 
@@ -172,7 +168,7 @@ def test_a_lease_that_cannot_be_removed_does_not_hide_why_the_work_failed(store,
         raise StoreError("the store cannot be reached", where=path)
 
     monkeypatch.setattr(type(store.backend), "remove", fail)
-    with pytest.raises(KeyError, match="why"), holding(store.backend, "e" * 64):
+    with pytest.raises(KeyError, match="why"), hold_lease(store.backend, "e" * 64):
         raise KeyError("why")
 
 
@@ -240,7 +236,7 @@ def test_an_attempt_that_was_committed_or_announced_after_it_was_listed_stays(st
     garbage = planned(store)
     assert garbage.attempts == [layout.payload("s", key, attempt.name)]
     run = Lease.take(store.backend, "f" * 64)
-    announce(store.backend, "f" * 64, Interim(at=1, label="1", key=key))
+    announce_interim(store.backend, "f" * 64, Interim(at=1, label="1", key=key))
     assert collect(store, garbage).attempts == []
     run.release()
     made = make(store, "b")
@@ -406,7 +402,7 @@ def test_what_runs_is_asked_once_for_many_attempts(store, monkeypatch):
         attempt = Attempt(store.backend, "s", key, {"snapshot": "snapshot"})
         with attempt.create("snapshot", "snapshot.json") as file:
             file.write(b"{}")
-    announce(store.backend, keys[0], Interim(at=1, label="1", key=keys[1]))
+    announce_interim(store.backend, keys[0], Interim(at=1, label="1", key=keys[1]))
     garbage = planned(store)
     asked, running = [], gc._running
     monkeypatch.setattr(gc, "_running", lambda *given: asked.append(1) or running(*given))
@@ -427,7 +423,7 @@ def test_runs_that_name_beside_collections_never_end_with_an_empty_name(tmp_path
             start.wait()
             found = find_committed(store, "s", key_of(f"{number}")).whole
             while found is None or not store.name("demo/step", found):
-                with holding(store.backend, key_of(f"{number}")):
+                with hold_lease(store.backend, key_of(f"{number}")):
                     found = make(store, f"{number}")
                 outcomes["made again"] += 1
 

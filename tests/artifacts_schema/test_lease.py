@@ -214,7 +214,7 @@ def test_a_process_that_has_the_id_now_but_started_later_is_left_alone(store, st
     assert end_process(record, KEY)  # The one that was meant is gone.
     assert process.poll() is None
     elsewhere = dataclasses.replace(
-        record, machine="elsewhere", started=leases._started(process.pid)
+        record, machine="elsewhere", started=leases._start_time(process.pid)
     )
     assert not end_process(elsewhere, KEY)
     assert process.poll() is None

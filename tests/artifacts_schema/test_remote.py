@@ -15,8 +15,8 @@ import pytest
 
 from artifacts_schema.errors import CorruptArtifact, StoreError, UsageError
 from artifacts_schema.store import Store, remote
-from artifacts_schema.store.backend import backend_at
-from artifacts_schema.store.refusals import Unreachable, refusal
+from artifacts_schema.store.remote import backend_at
+from artifacts_schema.store.storage_errors import Unreachable, to_storage_error
 
 spec = importlib.util.spec_from_file_location(
     "faulty_proxy", Path(__file__).parent.parent / "faulty_proxy.py"
@@ -237,8 +237,8 @@ def test_an_endpoint_that_nobody_serves_is_an_error_not_a_wait(backend, monkeypa
     [
         ("s3://AKIAKEY:hidden@bucket/x", "the URL holds credentials"),
         ("s3://hidden@bucket", "the URL holds credentials"),
-        ("https://user:hidden@host/x", "no store can lie at https://"),
-        ("simplecache::s3://hidden", "no store can lie at simplecache::s3://"),
+        ("https://user:hidden@host/x", "no store can be at https://"),
+        ("simplecache::s3://hidden", "no store can be at simplecache::s3://"),
         ("s3://", "the URL names no bucket"),
     ],
 )
@@ -323,7 +323,7 @@ class HttpError(Exception):
     ],
 )
 def test_refusals_of_gs_are_told_alike(error, what):
-    found = refusal(error, "gs://bucket/x")
+    found = to_storage_error(error, "gs://bucket/x")
     assert (found and what in found.what) if what else found is None
 
 

@@ -14,11 +14,11 @@ from made import key_of, make
 
 from artifacts_schema.errors import CorruptArtifact, NotDeterministic, StoreError, UsageError
 from artifacts_schema.store import Store, layout
-from artifacts_schema.store.backend import backend_at
 from artifacts_schema.store.commit import Attempt
 from artifacts_schema.store.gc import collect, plan_gc, remove_artifact
 from artifacts_schema.store.lease import Lease
-from artifacts_schema.store.lineage import ancestors, descendants
+from artifacts_schema.store.remote import backend_at
+from artifacts_schema.store.store import ancestors, descendants
 from artifacts_schema.store.verify import verify
 
 

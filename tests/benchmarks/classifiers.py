@@ -28,16 +28,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.ingest.extraction.careful import resiliparse_text
-from stages.language_model.classifier import CONTRAST, REFERENCE, Classifier, scores
+from stages.ingest.extraction.main_text import resiliparse_text
+from stages.language_model.classifier import CONTRAST, REFERENCE, Classifier, score_texts
 from stages.language_model.config import NgramConfig
 from stages.language_model.estimate import estimate
-from stages.language_model.model import NgramModel
-from stages.language_model.perplexity import line_scores
-from stages.language_model.tokens import WordTokens
+from stages.language_model.perplexity import NgramModel, WordTokens, line_scores
 from stages.quality_models.config import ClassifierConfig
 from stages.quality_models.metrics import roc_auc
-from stages.quality_models.training import train, write_lines
+from stages.quality_models.models import train, write_lines
 from stages.text.draw import draw
 from tests.benchmarks.extraction import load_pages, table
 
@@ -138,12 +136,12 @@ def toxicity_scores(sides: Sides, folder: Path) -> Floats:
     """Scores of the test texts by a classifier of the others."""
     toxic, other = ([text for text, label in sides.train if label == one] for one in (1, 0))
     model = trained(toxic, other, TOXICITY, folder)
-    return np.array(scores(model, [text for text, _ in sides.test]))
+    return np.array(score_texts(model, [text for text, _ in sides.test]))
 
 
 def likelihoods(reference: Sequence[str], texts: Sequence[str], folder: Path) -> Floats:
     """Minus the perplexity of each text under an n-gram model of the reference."""
-    tokens = WordTokens.of(NgramConfig())
+    tokens = WordTokens.from_config(NgramConfig())
     lines, _ = tokens.lines(reference)
     data, ends = lines.data.tobytes(), lines.offsets.tolist()
     split = [data[a:b].decode().split() for a, b in pairwise(ends)]
@@ -233,7 +231,7 @@ def quality_report(data: Path, folder: Path, scikit: str | None, datatrove: str 
     for name, files in references.items():
         reference = texts_of(data, files)
         ours[f"Ingot, {name}"] = np.array(
-            scores(trained(reference, contrast, QUALITY, folder), texts)
+            score_texts(trained(reference, contrast, QUALITY, folder), texts)
         )
         pairs = [(t, 1) for t in reference] + [(t, 0) for t in contrast]
         theirs[f"tf-idf + logistic regression, {name}"] = peer(

@@ -111,7 +111,7 @@ def load_pages(
     import zstandard
     from fastwarc.warc import ArchiveIterator, WarcRecordType
 
-    from stages.ingest.responses.charset import decode
+    from stages.ingest.charset import decode
 
     packed = (data / "warc" / "pages.jsonl.zst").open("rb")
     with packed, zstandard.ZstdDecompressor().stream_reader(packed) as stream:
@@ -202,7 +202,7 @@ def extractors() -> dict[str, Extractor]:
     import trafilatura
 
     from stages.ingest.extraction import ExtractionRules, PageTooLarge, extract
-    from stages.ingest.extraction.careful import resiliparse_text
+    from stages.ingest.extraction.main_text import resiliparse_text
 
     rules = ExtractionRules()
 

@@ -34,19 +34,19 @@ from numpy.typing import NDArray
 
 from artifacts_schema.kinds import KINDS
 from artifacts_schema.manifest import File
-from artifacts_schema.store.backend import backend_at
+from artifacts_schema.store.remote import backend_at
 from stages.engine.inputs import Input
-from stages.engine.tables import TableWriter
-from stages.filter.assess import assess, check_names
+from stages.engine.outputs import TableWriter
+from stages.filter.assess import assess, reason_names
 from stages.filter.checks import Findings
 from stages.filter.config import FilterConfig
-from stages.filter.coverage import line_up
 from stages.filter.decide import Links, decide_copies
-from stages.filter.earlier import Earlier
-from stages.filter.ids import ids_of
-from stages.filter.ledger import ledger_of, with_copies
-from stages.filter.links import Known
-from stages.filter.presets import PRESETS, Rule
+from stages.filter.duplicates import EarlierDocuments
+from stages.filter.ledger import add_copies, ledger_table
+from stages.filter.links import KnownCopies
+from stages.filter.presets import PRESETS
+from stages.filter.rules import Rule
+from stages.filter.sidecars import align_tables, read_doc_ids
 from tests.benchmarks.extraction import table
 from tests.benchmarks.ingest import ratio, side_by_side
 
@@ -146,24 +146,26 @@ def pairs(documents: int) -> Links:
 def ingot(documents: Input, signals: Input, folder: Path, times: dict[str, list[float]]) -> None:
     """Assess, decide and write the ledger, as the stage does; notes the seconds of each part."""
     clock = [time.process_time()]
-    shards = line_up([documents], [signals], [], None)
+    shards = align_tables([documents], [signals], [], None)
     found = [assess(shard, CONFIG, []) for shard in shards]
     clock.append(time.process_time())
-    doc_ids = ids_of(shards)
-    known = Known(pairs(len(doc_ids)), doc_ids, np.zeros(len(doc_ids), np.int64), Earlier())
+    doc_ids = read_doc_ids(shards)
+    known = KnownCopies(
+        pairs(len(doc_ids)), doc_ids, np.zeros(len(doc_ids), np.int64), EarlierDocuments()
+    )
     passes = np.concatenate([one.findings.passes for one in found])
     copies = decide_copies(passes, known.links, CONFIG.duplicates)
     known.classes()
     clock.append(time.process_time())
-    stop, names = 0, check_names(CONFIG)
+    stop, names = 0, reason_names(CONFIG)
     for shard, one in zip(shards, found, strict=True):
         start, stop = stop, stop + shard.documents.rows
         own = copies.between(start, stop)
         partners = doc_ids.take(pa.array(own.partner, mask=own.partner < 0))
-        final: Findings = with_copies(one.findings, own, names, 0.8)
+        final: Findings = add_copies(one.findings, own, names, 0.8)
         edits = np.zeros(stop - start, dtype=np.int32)
         ids = shard.documents.read(["doc_id"])["doc_id"]
-        rows = ledger_of(ids, names, final, partners, edits, pa.array(edits))
+        rows = ledger_table(ids, names, final, partners, edits, pa.array(edits))
         _written(folder / f"{shard.id}-{LEDGER}", rows, None)
     clock.append(time.process_time())
     for part, seconds in zip(("assess", "copies", "ledger"), np.diff(clock), strict=True):

@@ -47,7 +47,7 @@ def ingot(published: Path, work: Path) -> Path:
     from flows.recipe.recipe import snapshot_entry
     from flows.recipe.snapshots import take_snapshot
     from stages.engine import Input
-    from stages.engine.registry import register
+    from stages.engine.protocol import register
     from stages.engine.runner import run_stage
     from stages.engine.spec import StageSpec
     from stages.import_model.stage import ImportModel
@@ -57,7 +57,9 @@ def ingot(published: Path, work: Path) -> Path:
     given = {"snapshot": [store.reference(taken, "snapshot")]}
     spec = StageSpec.make(register(ImportModel), {}, given, {"workers": 1})
     made = run_stage(store, spec).manifest
-    return Input.of(store, made, "checkpoint", full_check=False).local_path("model.safetensors")
+    return Input.from_manifest(store, made, "checkpoint", full_check=False).local_path(
+        "model.safetensors"
+    )
 
 
 def transformers(published: Path, work: Path) -> Path:

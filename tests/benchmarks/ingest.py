@@ -80,7 +80,7 @@ def read_by_fastwarc(path: Path) -> int:
 
 def read_by_ingot(path: Path) -> int:
     """The same through `read_archive`, which also tells places, damage and expansion."""
-    from stages.ingest.archives.archive import read_archive
+    from stages.ingest.archive import read_archive
 
     size = path.stat().st_size
     with path.open("rb") as stream:
@@ -108,13 +108,13 @@ def reading_table(files: Sequence[Path], plain: Sequence[Path]) -> str:
 
 def decoded_pages(path: Path) -> list[str]:
     """The HTML that the stage gives to its extractor, in the order of the records."""
-    from stages.ingest.archives.archive import read_archive
-    from stages.ingest.pages import Page, PageRules, page_of
+    from stages.ingest.archive import read_archive
+    from stages.ingest.pages import Page, PageRules, page_from_capture
 
     size = path.stat().st_size
     with path.open("rb") as stream:
         captures = read_archive(stream, size, limit=10_000_000, expansion=200)
-        pages = [page_of(capture, PageRules()) for capture in captures]
+        pages = [page_from_capture(capture, PageRules()) for capture in captures]
     return [page.decoded.text for page in pages if isinstance(page, Page) and page.markup]
 
 
@@ -137,17 +137,18 @@ class LocalFile:
 
 def unit_table(files: Sequence[Path], folder: Path, extractor: str, rounds: int = ROUNDS) -> str:
     """WARC to documents beside the extractor alone, file by file in turn."""
-    from artifacts_schema.store.backend import backend_at
+    from artifacts_schema.store.remote import backend_at
     from stages.engine.outputs import ShardOutput
+    from stages.ingest.config import IngestConfig
     from stages.ingest.extraction import PageTooLarge, extract
     from stages.ingest.guard import Watch
-    from stages.ingest.reader import rules_of
-    from stages.ingest.shard import ingest_unit
-    from stages.ingest.stage import Ingest, IngestConfig
+    from stages.ingest.reader import page_rules
+    from stages.ingest.shards import ingest_unit
+    from stages.ingest.stage import Ingest
     from stages.ingest.units import Part, Unit
 
     config = IngestConfig.model_validate({"extractor": extractor})
-    rules, backend = rules_of(config).extraction, backend_at(str(folder))
+    rules, backend = page_rules(config).extraction, backend_at(str(folder))
     kinds, watch = dict(Ingest.outputs), Watch(folder, seconds=60)
 
     def unit(path: Path) -> None:

@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.signals.language import languages
-from stages.signals.personal_data import personal_data
+from stages.signals.models import identify_languages
+from stages.signals.personal_data import find_personal_data
 
 DATA = Path("../shared/data")
 PERSONAL, TATOEBA = "pii/presidio-synthetic", "text/langid-tatoeba"
@@ -121,7 +121,7 @@ def our_spans(texts: Sequence[str]) -> list[Spans]:
     """What the signals stage finds, by the names of Presidio's types."""
     names = {label: name for name, label in TYPES.items()}
     return [
-        [(span.start, span.end, names[span.label]) for span in personal_data(text)]
+        [(span.start, span.end, names[span.label]) for span in find_personal_data(text)]
         for text in texts
     ]
 
@@ -165,7 +165,7 @@ def _macro_f1(true: NDArray[np.int64], answer: NDArray[np.int64], languages: int
 
 def our_languages(texts: Sequence[str], data: Path, characters: int) -> list[str | None]:
     """What the signals stage says by lid.176."""
-    return languages(texts, data / "models" / "lid.176.ftz", characters)[0]
+    return identify_languages(texts, data / "models" / "lid.176.ftz", characters)[0]
 
 
 def asked(python: str, peer: str, texts: Sequence[str]) -> list[Any]:

@@ -10,10 +10,9 @@ length (median 511), page cache warm. The peer runs by the Python of an environm
 speed     million tokens a CPU second (user and system, all threads) of whole batches, in turn:
           A B C … A B C …; medians with least and greatest, and the quotient to Ingot. All read the
           same rows in a shuffled order (the peer in its own, an epoch a round):
-          plain map     numpy's memory map to int64; no targets, positions or documents
-          numpy         the same, and the three by whole-array operations (`reference_pieces`)
-          map + pass    rows by memory map, then Ingot's compiled pass
-          Ingot         `TokenShards.batch`: targets, positions, documents, cumulative lengths
+          plain map     numpy's memory map to int64; no targets or documents
+          map + cut     rows by memory map, then cut into segments as Ingot does
+          Ingot         `TokenShards.batch`: targets and documents
           Ingot, clock  `clock_batch`: the sample clock's draw too
           streaming     MosaicML streaming, shuffled, no worker processes; tokens alone
 start     from inputs to the first batch and to one amid the run, at 10^6, 10^9 and 10^12 tokens:
@@ -42,12 +41,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.training.clock import Draw, Phase, SampleClock
-from stages.training.data import TokenShards, clock_batch
-from stages.training.pieces import cut_into_pieces
 from stages.training.prefetch import Prefetch
+from stages.training.sample_clock import Draw, Phase, SampleClock, clock_batch
+from stages.training.token_shards import TokenShards, cut_into_segments
 from tests.benchmarks.extraction import table
-from tests.reference_pieces import reference_pieces
 
 LENGTH, VOCABULARY, END, PADDING = 2048, 32_000, 1, 2
 SHARD_ROWS, SHARDS = 4096, 8
@@ -141,13 +138,9 @@ def readers(given: Any) -> dict[str, Reader]:
     def plain(sequences_B: NDArray[np.int64]) -> int:
         return gathered(sequences_B, np.int64).size
 
-    def whole_arrays(sequences_B: NDArray[np.int64]) -> int:
-        tokens_BL = gathered(sequences_B, np.int64)
-        reference_pieces(tokens_BL, END, PADDING)
-        return tokens_BL.size
-
     def mapped(sequences_B: NDArray[np.int64]) -> int:
-        return cut_into_pieces(gathered(sequences_B, "<u2"), END, PADDING).tokens_BL.size
+        raw_BL = gathered(sequences_B, "<u2")
+        return cut_into_segments(raw_BL, END, PADDING)[0].size
 
     def ours(sequences_B: NDArray[np.int64]) -> int:
         return shards.batch(np.zeros(len(sequences_B), np.int64), sequences_B).tokens_BL.size
@@ -161,8 +154,7 @@ def readers(given: Any) -> dict[str, Reader]:
     assert shards.sequences["web"] == rows
     return {
         "plain map": plain,
-        "numpy": whole_arrays,
-        "map + pass": mapped,
+        "map + cut": mapped,
         "Ingot": ours,
         "Ingot, clock": by_clock,
     }
@@ -278,8 +270,8 @@ def _fresh() -> float:
     """Seconds of a process that imports the loader and reads a batch, less an empty Python's."""
     code = (
         "import numpy as np, time; a = time.perf_counter();"
-        "from stages.training.pieces import cut_into_pieces; from stages.training import data;"
-        "cut_into_pieces(np.ones((2, 8), '<u2'), 1, 2); print(time.perf_counter() - a)"
+        "from stages.training.token_shards import cut_into_segments;"
+        "cut_into_segments(np.ones((2, 8), '<u2'), 1, 2); print(time.perf_counter() - a)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return float(done.stdout)
@@ -300,7 +292,7 @@ class PlainClock:
 def memory(folder: Path, steps: int) -> str:
     """Resident bytes on the way."""
     given = corpus(folder)
-    shards, map_read = TokenShards([given]), readers(given)["map + pass"]
+    shards, map_read = TokenShards([given]), readers(given)["map + cut"]
     clock: Any = PlainClock(shards.sequences["web"], 2)
     marks = [10**power for power in range(3, 9) if 10**power <= steps]
     lines = []

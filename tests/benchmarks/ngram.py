@@ -26,9 +26,9 @@ import zstandard
 
 from stages.language_model.config import NgramConfig
 from stages.language_model.estimate import estimate
-from stages.language_model.model import NgramModel
+from stages.language_model.perplexity import NgramModel
 from stages.language_model.vocabulary import Lines
-from stages.text.words import words
+from stages.text.words import split_words
 
 SOURCES = ("en-docs", "en-fiction", "en-classics", "de", "fr", "ru", "zh")
 MOST_WORDS = 1_200_000
@@ -68,7 +68,7 @@ def write_text(data: Path, path: Path) -> Path:
                 reader = zstandard.ZstdDecompressor().stream_reader(packed)
                 for row in io.TextIOWrapper(reader, encoding="utf-8"):
                     for line in json.loads(row)["text"].lower().split("\n"):
-                        tokens = words(line.replace("\0", " "))
+                        tokens = split_words(line.replace("\0", " "))
                         count += len(tokens)
                         out.write(" ".join(tokens) + "\n")
                     if count > MOST_WORDS:
@@ -113,7 +113,7 @@ def scoring(text: Path, folder: Path, kenlm_python: str) -> None:
     model = NgramModel.load(folder / "model")
     for number in range(ROUNDS + 1):
         start = time.process_time()
-        scores, lengths = model.line_scores(Lines.of(lines))
+        scores, lengths = model.line_scores(Lines.from_texts(lines))
         seconds = time.process_time() - start
         if number:
             rate = lengths.sum() / seconds / 1e6

@@ -21,11 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from stages.training.linear_cross_entropy import (
-    OutputLayer,
-    linear_cross_entropy,
-    mean_cross_entropy,
-)
+from stages.training.losses import OutputLayer, linear_cross_entropy, mean_cross_entropy
 
 VOCABULARIES = (4_096, 32_768)
 

@@ -83,24 +83,26 @@ def every_signal(texts: list[str], folder: Path) -> None:
     """All columns and the table of spans, as `signals` makes them of a shard."""
     import pyarrow as pa
 
-    from stages.signals.bad_words import bad_words
-    from stages.signals.language import languages
-    from stages.signals.line_language import line_language_shares
+    from stages.signals.bad_words import measure_bad_words
     from stages.signals.measure import measure
-    from stages.signals.models import NgramScorer
-    from stages.signals.perplexity import perplexity_signals
-    from stages.signals.view_table import view_table
+    from stages.signals.models import (
+        NgramScorer,
+        identify_languages,
+        measure_line_languages,
+        measure_perplexity,
+    )
+    from stages.signals.outputs import make_view_table
 
     model = DATA.parent / "models" / "lid.176.ftz"
     measured = measure(texts)
     columns = measured.columns
-    spoken, columns["language_score"] = languages(texts, model, 1000)
-    columns["line_language_share"] = line_language_shares(texts, spoken, model, 1000)
-    columns |= bad_words(texts, spoken, columns["words"], folder / "words")
-    columns |= perplexity_signals(texts, spoken, [NgramScorer(folder / "ngrams", "en")])
+    spoken, columns["language_score"] = identify_languages(texts, model, 1000)
+    columns["line_language_share"] = measure_line_languages(texts, spoken, model, 1000)
+    columns |= measure_bad_words(texts, spoken, columns["words"], folder / "words")
+    columns |= measure_perplexity(texts, spoken, [NgramScorer(folder / "ngrams", "en")])
     ids = pa.array(map(str, range(len(texts))))
     pa.table({"doc_id": ids, "language": spoken, **columns})
-    view_table(ids, measured.views, measured.cuts)
+    make_view_table(ids, measured.views, measured.cuts)
 
 
 def set_up(folder: Path, texts: list[str], others: list[str]) -> None:
@@ -109,7 +111,7 @@ def set_up(folder: Path, texts: list[str], others: list[str]) -> None:
 
     from stages.language_model.config import NgramConfig
     from stages.language_model.estimate import estimate
-    from stages.language_model.tokens import WordTokens
+    from stages.language_model.perplexity import WordTokens
 
     (folder / "texts").write_text(json.dumps(texts), encoding="utf-8")
     words: dict[str, list[str]] = {}
@@ -118,7 +120,7 @@ def set_up(folder: Path, texts: list[str], others: list[str]) -> None:
     (folder / "words").mkdir()
     (folder / "words" / "bad-words.json").write_text(json.dumps(words), encoding="utf-8")
     config = NgramConfig()
-    lines, _ = WordTokens.of(config).lines(others)
+    lines, _ = WordTokens.from_config(config).lines(others)
     offsets, data = pa.py_buffer(lines.offsets), pa.py_buffer(lines.data)
     column = pa.LargeStringArray.from_buffers(len(lines), offsets, data).cast(pa.string())
     estimate([pa.table({"line": column})], folder / "ngrams", config, "1GB")

@@ -29,10 +29,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stages.ingest.extraction.blocks import Blocks, segment
-from stages.ingest.extraction.careful import resiliparse_text, trafilatura_text
+from stages.ingest.extraction.classifier import WEIGHTS
 from stages.ingest.extraction.features import Page, first_features, second_features
 from stages.ingest.extraction.lexicon import NAME_CHARACTERS, Lexicon, lead_words
-from stages.ingest.extraction.model import WEIGHTS
+from stages.ingest.extraction.main_text import resiliparse_text, trafilatura_text
 from stages.ingest.extraction.vocabulary import name_words
 from tests.benchmarks.extraction import (
     LabelledPage,

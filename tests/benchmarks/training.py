@@ -204,11 +204,11 @@ def _mfu(bench: Bench, size: Size, rate: float) -> str:
     if bench.device != "cuda":
         return ""
     from stages.model.config import ModelShape
-    from stages.model.count import mfu_flops_per_token
-    from stages.training.runtime import chosen_device, device_name
-    from stages.training.telemetry.peaks import peak_flops
+    from stages.model.size import mfu_flops_per_token
+    from stages.training.hardware import peak_flops
+    from stages.training.runtime import choose_device, device_name
 
-    peak = peak_flops(device_name(chosen_device("cuda")), None)
+    peak = peak_flops(device_name(choose_device("cuda")), None)
     config = ModelShape.parse(size.model, where="model").with_vocabulary(size.vocabulary)
     return f"{rate * mfu_flops_per_token(config, size.length) / peak:.1%}" if peak else "no peak"
 

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from docs_pages import DOCS, blocks
 
-from stages.engine import registry
+from stages.engine import protocol
 from stages.engine.protocol import Stage
 
 DISTRIBUTION = "Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
@@ -34,8 +34,8 @@ def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
     info = folder / "site" / name
     info.mkdir(parents=True)
     (info / "METADATA").write_text(DISTRIBUTION.format(**project))
-    lines = [f"{name} = {value}" for name, value in project["entry-points"][registry.GROUP].items()]
-    (info / "entry_points.txt").write_text("\n".join([f"[{registry.GROUP}]", *lines, ""]))
+    lines = [f"{name} = {value}" for name, value in project["entry-points"][protocol.GROUP].items()]
+    (info / "entry_points.txt").write_text("\n".join([f"[{protocol.GROUP}]", *lines, ""]))
     return folder
 
 
@@ -44,7 +44,7 @@ def own_stage(plugin: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[St
     """The stage of the page, known to this process for one test."""
     monkeypatch.syspath_prepend(str(plugin))
     stage: type[Stage] = importlib.import_module("ingot_blocklist.stage").Blocklist
-    monkeypatch.setitem(registry._registered, stage.name, stage)
+    monkeypatch.setitem(protocol._registered, stage.name, stage)
     yield stage
     for name in [name for name in sys.modules if name.split(".")[0] == "ingot_blocklist"]:
         del sys.modules[name]

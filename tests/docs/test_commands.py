@@ -14,10 +14,9 @@ from docs_pages import DOCS, PAGES, ROOT, blocks, commands, ingot_commands
 from artifacts_schema.store import Store
 from flows.cli.main import COMMANDS, main
 from flows.recipe.graph import build_graph
-from flows.recipe.overrides import set_value
-from flows.recipe.profile import PROFILE_KEYS, load_profile
-from flows.recipe.recipe import BUNDLED, load_recipe
-from stages.engine.registry import names, stage_named
+from flows.recipe.notation import set_value
+from flows.recipe.recipe import BUNDLED, PROFILE_KEYS, load_profile, load_recipe
+from stages.engine.protocol import stage_named, stage_names
 
 by_page = pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(DOCS).as_posix())
 
@@ -82,7 +81,7 @@ def test_stages_that_are_run_as_on_a_node_exist(page):
 
     for words in commands(page):
         if words[:4] == ["python", "-P", "-m", "stages"]:
-            assert words[4] in names()
+            assert words[4] in stage_names()
             assert set(words[5::2]) <= {"--store", "--spec", "--key"}, words
     with pytest.raises(SystemExit):
         run_stage(["--no-such-flag"])

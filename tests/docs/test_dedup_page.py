@@ -8,10 +8,9 @@ import pytest
 from docs_pages import DOCS
 
 from artifacts_schema.errors import UsageError
-from stages.dedup.config import DedupConfig
+from stages.dedup.config import MIB, DedupConfig, budget
 from stages.dedup.index_files import PARTS, part_bytes, run_documents
-from stages.dedup.memory import MIB, budget
-from stages.dedup.solver import solved
+from stages.dedup.presets import solve_bands
 
 PAGE = (DOCS / "stages" / "dedup.md").read_text()
 
@@ -62,7 +61,9 @@ def test_solved_bands():
     told = [row for row in rows("### Bands and rows") if "×" in row[-1] and len(row) == 3][1:]
     assert len(told) == 5
     for threshold, hashes, bands_rows in told:
-        assert solved(float(threshold), int(hashes)) == tuple(map(int, bands_rows.split(" × ")))
+        assert solve_bands(float(threshold), int(hashes)) == tuple(
+            map(int, bands_rows.split(" × "))
+        )
 
 
 def test_standard_error_of_an_estimate():

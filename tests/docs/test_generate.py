@@ -63,7 +63,9 @@ def test_check_names_the_stale_line_and_rewriting_repairs_it(
 
 def test_an_unknown_block_is_an_error(generate):
     with pytest.raises(ValueError, match="no generated block 'confg'"):
-        generate.rewritten("<!-- generated: confg -->\n<!-- end -->", generate.stage_named("dedup"))
+        generate.rewrite_page(
+            "<!-- generated: confg -->\n<!-- end -->", generate.stage_named("dedup")
+        )
 
 
 class Inner(Config):

@@ -65,14 +65,14 @@ def test_the_stage_runs_by_entry_point_and_filter_drops_what_it_excludes(
 
 
 def test_its_page_shows_what_the_report_needs(own_stage, run_stage, make_documents, store):
-    from stages.engine.page import Artifact, page_of, summary_of
+    from stages.engine.page import Artifact, make_page, make_summary
 
     documents = make_documents([[row["text"] for row in ROWS]])
     made = run_stage(own_stage, {"words": ["email"], "max_share": 0.05}, {"documents": [documents]})
     artifact = Artifact(store, made)
-    (summary,) = summary_of(own_stage, artifact)
+    (summary,) = make_summary(own_stage, artifact)
     assert summary.rows == ((3, 2),)
-    _, some = page_of(own_stage, artifact)
+    _, some = make_page(own_stage, artifact)
     assert len(some.rows) == 2
 
 

@@ -19,7 +19,7 @@ from artifacts_schema.errors import IngotError  # noqa: E402
 from artifacts_schema.store import Store  # noqa: E402
 from flows.recipe.pipeline import Pipeline, Request  # noqa: E402
 from flows.recipe.plan import PlannedStep  # noqa: E402
-from stages.engine import registry  # noqa: E402
+from stages.engine import protocol  # noqa: E402
 from stages.engine.runner import run_stage  # noqa: E402
 
 RECIPE = """\
@@ -43,7 +43,7 @@ steps:
 def known_stages(monkeypatch: pytest.MonkeyPatch) -> None:
     """The stages of `plugin/`, known to this process for one test."""
     for stage in (fakes.Lines, fakes.Measure, fakes.Choose, fakes.Tokens):
-        monkeypatch.setitem(registry._registered, stage.name, stage)
+        monkeypatch.setitem(protocol._registered, stage.name, stage)
 
 
 @pytest.fixture

@@ -147,7 +147,7 @@ def test_commands_and_flags_that_the_words_name_exist(path: Path) -> None:
     for line in re.findall(r"`ingot ([^`]+)`", words):
         name, *rest = line.split()
         assert name in COMMANDS, line
-        command = import_module(COMMANDS[name][0]).command
+        command = getattr(import_module(COMMANDS[name][0]), name.replace("-", "_"))
         known = {flag for parameter in command.params for flag in parameter.opts}
         assert {word for word in rest if word.startswith("--")} <= known, line
 

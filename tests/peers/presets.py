@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stages.filter.bounds import rule_checks
-from stages.filter.checks import findings
+from stages.filter.checks import collect_findings, rule_checks
 from stages.filter.config import FilterConfig
-from stages.filter.edits import Edit, apply
-from stages.filter.ledger import first_failing
-from stages.filter.presets import PRESETS, Rule
+from stages.filter.edits import Edit, apply_edits
+from stages.filter.ledger import first_failures
+from stages.filter.presets import PRESETS
+from stages.filter.rules import Rule
 from stages.signals.config import SignalsConfig
-from stages.signals.line_rules.marks import Cuts
 from stages.signals.measure import measure
+from stages.signals.outputs import Cuts
 from stages.text.splitters import Splitter
 
 PRESET_OF = {
@@ -102,8 +102,8 @@ def first_rules(signals: pa.Table, preset: str) -> list[str | None]:
     )
     names = [rule.name for rule in PRESETS[preset]]
     sources = pa.chunked_array([pa.repeat(pa.scalar("web"), len(signals))])
-    found = findings(rule_checks(config, sources, signals), names, len(signals))
-    first = first_failing(found)
+    found = collect_findings(rule_checks(config, sources, signals), names, len(signals))
+    first = first_failures(found)
     reasons: list[str | None] = pa.array(names).take(pa.array(first, mask=first < 0)).to_pylist()
     return reasons
 
@@ -116,7 +116,7 @@ def edited(texts: Sequence[str], cuts: Sequence[Cuts]) -> list[str]:
         spans = zip(cut.starts.tolist(), cut.ends.tolist(), replacements, strict=True)
         for text, span in zip(cut.text_of.tolist(), spans, strict=True):
             edits.setdefault(text, []).append(Edit(*span))
-    return [apply(text, edits.get(number, [])) for number, text in enumerate(texts)]
+    return [apply_edits(text, edits.get(number, [])) for number, text in enumerate(texts)]
 
 
 def fails(signals: pa.Table, rule: Rule) -> NDArray[np.bool_]:

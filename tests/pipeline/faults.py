@@ -10,7 +10,7 @@ import threading
 
 from forks import in_fork
 
-from artifacts_schema.store import Store, backend, points
+from artifacts_schema.store import Store, backend, failpoints
 from stages.engine.runner import run_stage
 from stages.engine.shards import ShardMap
 from stages.engine.spec import StageSpec
@@ -28,7 +28,7 @@ def run_counting(store: Store, spec: StageSpec) -> list[str]:
     read, write = os.pipe()
 
     def action() -> None:
-        points.on_reach = lambda point: os.write(write, f"{point}\n".encode()) and None
+        failpoints.on_failpoint = lambda point: os.write(write, f"{point}\n".encode()) and None
         run_stage(store, spec)
 
     code = in_fork(action)
@@ -49,7 +49,7 @@ def run_killed_at(store: Store, spec: StageSpec, point: str, *, times: int = 1) 
             die()
 
     def action() -> None:
-        points.on_reach = strike
+        failpoints.on_failpoint = strike
         run_stage(store, spec)
 
     return in_fork(action)

@@ -1,6 +1,6 @@
 """`ingot prove-resume` as a person runs it: real processes, real signals, shards of a whole recipe.
 
-What it finds where a resume is broken is tested in `tests/flows/proving`, in forks.
+What it finds where a resume is broken is tested in `tests/flows/analysis`, in forks.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def test_a_fresh_machine_reads_through_its_cache_once(copy, tmp_path, monkeypatc
         lambda self, path, size: (fetched.append(path), blocks(self, path, size))[1],
     )
     for _ in range(2):
-        given = Input.of(copy.store, copy.made("filter"), "documents")
+        given = Input.from_manifest(copy.store, copy.made("filter"), "documents")
         rows = sum(shard.read(["doc_id"]).num_rows for shard in given.shards())
         assert rows == given.rows > 0
     assert len(fetched) == len(given.paths("*.parquet"))

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from forks import LOST, ended, fork
 
-from artifacts_schema.store import lease, points
+from artifacts_schema.store import failpoints, lease
 from artifacts_schema.store.verify import verify
 from stages.engine.runner import run_stage
 from stages.training.monitor import RunLog
@@ -39,7 +39,7 @@ def suspend_at(point: str, times: int) -> None:
             left[0] = -1
             os.kill(os.getpid(), signal.SIGSTOP)
 
-    points.on_reach = strike
+    failpoints.on_failpoint = strike
     if point == "measured":
         append = RunLog.append
 
@@ -81,7 +81,7 @@ class Successor:
                 os.read(hear, 1)
 
         def action() -> None:
-            points.on_reach = wait_at
+            failpoints.on_failpoint = wait_at
             run_stage(store, step.spec)
 
         self.child = fork(action)

@@ -120,7 +120,7 @@ def test_the_bare_entry_reuses_the_same_key(ran, tmp_path):
 
 
 def first_kept(ran):
-    ledger = Input.of(ran.store, ran.made("filter"), "ledger")
+    ledger = Input.from_manifest(ran.store, ran.made("filter"), "ledger")
     for path in ledger.paths("*/*.parquet"):
         for row in ledger.read_table(path).to_pylist():
             if row["verdict"] == "kept":
@@ -141,7 +141,7 @@ def test_why_leads_from_the_record_to_the_tokens(ran):
 
 
 def test_why_names_the_rule_that_dropped_a_planted_page(ran):
-    (planted,) = Input.of(ran.store, ran.made("sample"), "truth").shards()
+    (planted,) = Input.from_manifest(ran.store, ran.made("sample"), "truth").shards()
     truth = planted.read().to_pylist()
     garbled = next(row for row in truth if row["defect"] == "garbled")
     shown = ingot(ran, "why", garbled["url"])
@@ -158,7 +158,7 @@ def test_trace_leads_from_the_release_back_to_the_snapshot(ran):
 
 def test_trace_names_the_documents_of_a_training_step(ran):
     rows = json.loads(ingot(ran, "trace", "tiny/pretrain", "--training-step", "3", "--json"))
-    ledger = Input.of(ran.store, ran.made("filter"), "ledger")
+    ledger = Input.from_manifest(ran.store, ran.made("filter"), "ledger")
     kept = {
         row["doc_id"]
         for path in ledger.paths("*/*.parquet")
@@ -176,7 +176,9 @@ def test_readers_print_tables_and_json(ran, command):
 
 
 def test_planted_defects_are_caught(ran):
-    table = Input.of(ran.store, ran.made("evaluate"), "evaluation").read_table("results.parquet")
+    table = Input.from_manifest(ran.store, ran.made("evaluate"), "evaluation").read_table(
+        "results.parquet"
+    )
     recall = {
         row["benchmark"].removeprefix("planted/"): row["value"]
         for row in table.to_pylist()

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import pytest
 
-from artifacts_schema.store import points
+from artifacts_schema.store import failpoints
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -76,9 +76,9 @@ def chat_checkpoint(
 ) -> tuple[Manifest, str]:
     """The same as `sft` leaves it: with ChatML, and the record of it."""
     from stages.model.files import model_files
-    from stages.text.chat import CHAT_TEMPLATE
-    from stages.text.chat_template import chatml_record
     from stages.tokenizer.training import transformers_config
+    from stages.tokens.chat import CHAT_TEMPLATE
+    from stages.tokens.chat_template import make_chatml_record
 
     described = {**transformers_config("llama-bpe"), "chat_template": CHAT_TEMPLATE}
     state = {"stage": "sft", "training_step": 12, "tokens": 345}
@@ -86,7 +86,7 @@ def chat_checkpoint(
         **model_files(model),
         "tokenizer.json": tokenizer.to_str().encode(),
         "tokenizer_config.json": described,
-        "state.json": {**state, "chat_template": chatml_record("sft", None)},
+        "state.json": {**state, "chat_template": make_chatml_record("sft", None)},
     }
     return given("checkpoint", files)
 
@@ -110,7 +110,7 @@ def killed_at(monkeypatch: pytest.MonkeyPatch) -> Callable[..., AbstractContextM
 
         try:
             with monkeypatch.context() as patch:
-                patch.setattr(points, "on_reach", die)
+                patch.setattr(failpoints, "on_failpoint", die)
                 yield
         except Killed:
             return

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from artifacts_schema.config import Config
-from artifacts_schema.identity import sha256_of
+from artifacts_schema.identity import canonical_sha256
 from artifacts_schema.kinds import KINDS
-from stages.engine.registry import names, stage_named
+from stages.engine.protocol import stage_named, stage_names
 
 STORED = Path(__file__).parent / "defaults.json"
-STAGES = [name for name in names() if stage_named(name).__module__.startswith("stages.")]
+STAGES = [name for name in stage_names() if stage_named(name).__module__.startswith("stages.")]
 HEAVY = ("torch", "numpy", "pyarrow", "transformers", "tokenizers", "duckdb", "scipy", "prefect")
 
 
@@ -41,7 +41,7 @@ def defaults_digest(config: type[Config]) -> str:
         if not field.is_required()
     }
     plain = json.loads(config.model_construct(**values).model_dump_json(warnings=False))
-    return sha256_of({**plain, **required(config)})[:16]
+    return canonical_sha256({**plain, **required(config)})[:16]
 
 
 def table() -> dict[str, dict[str, str]]:
@@ -84,7 +84,7 @@ def test_a_stage_tells_its_story(name):
 
 def test_planning_imports_nothing_heavy():
     program = (
-        "import sys; from stages.engine.registry import stages; stages();"
+        "import sys; from stages.engine.protocol import all_stages; all_stages();"
         f"print([n for n in {HEAVY!r} if n in sys.modules])"
     )
     done = subprocess.run(

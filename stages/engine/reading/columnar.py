@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import IO, Any
 
-from stages.engine.reading.arrow_messages import decoded_bytes as arrow_bytes
-from stages.engine.reading.parquet_pages import chunk_place, decoded_bytes, texts_in_lists
-from stages.engine.reading.rows import (
+from stages.engine.reading.decoded_sizes import chunk_place, decoded_group_bytes, texts_in_lists
+from stages.engine.reading.decoded_sizes import decoded_stream_bytes as arrow_bytes
+from stages.engine.reading.row import (
     ARROW,
     FREE_EXPANSION,
     PARQUET,
@@ -38,7 +38,7 @@ _MAX_COLUMNS = 10_000
 
 
 class _Budget:
-    """Decoded bytes that a file may have for its compressed ones, as `rows.decompressed` has it."""
+    """Decoded bytes that a file may have for its compressed ones; see `rows.decompress_stream`."""
 
     def __init__(self, expansion: int) -> None:
         self.expansion, self.left = expansion, FREE_EXPANSION
@@ -122,7 +122,7 @@ def _affordable_rows(stream: IO[bytes], group: Any, schema: Any, budget: _Budget
     lists, are more than the budget.
     """
     budget.earn(_stored(group))
-    decoded = decoded_bytes(stream, group, schema)
+    decoded = decoded_group_bytes(stream, group, schema)
     if decoded.total > budget.left:
         budget.spend(decoded.total)
     rows = min(_REPEATED_BYTES, budget.left) // max(1, decoded.shared)
@@ -201,7 +201,7 @@ def _rows(batches: Iterator[Any], ordinal: int, longest: int, budget: _Budget) -
 def _materialised(batch: Any, longest: int) -> Iterator[Any]:
     """The batch in slices whose columns hold each row's value, however often it is repeated.
 
-    In dictionaries, views and runs one value may stand for many rows: `nbytes` counts it once.
+    In dictionaries, views and runs one value may be shared by many rows: `nbytes` counts it once.
     Where the lists of a row may repeat one, the row is measured before it is decoded; for a row of
     more than `longest` bytes its size is given instead.
     """
@@ -256,7 +256,7 @@ def _text_of(kind: Any) -> Any:
 
 
 def _expanded_bytes(array: Any) -> int:
-    """Bytes of an array once each text of its dictionaries stands where it is named."""
+    """Bytes of an array with each text of its dictionaries repeated in every row that has it."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -18,7 +18,7 @@ from artifacts_schema.identity import document_id
 if TYPE_CHECKING:
     from stages.engine.context import Context
     from stages.engine.outputs import ShardOutput, ShardResult
-    from stages.engine.reading.rows import Row
+    from stages.engine.reading.row import Row
     from stages.engine.sources import SourceFile
 
 SAMPLES = 5
@@ -56,7 +56,7 @@ class ExamplesConfig(Config):
 
 
 class BadExample(Exception):
-    """A row that cannot become an example: a reason as one word, and the value behind it."""
+    """A row that cannot become an example: a reason as one word, and the value that caused it."""
 
     def __init__(self, reason: str, detail: str = "") -> None:
         self.reason, self.detail = reason, detail
@@ -87,7 +87,7 @@ class Examples:
 
     def refuse(self, reason: str, sample: str) -> None:
         """Count a bad row."""
-        from stages.engine.reading.rows import scrub
+        from stages.engine.reading.row import scrub
 
         self.bad[reason] = self.bad.get(reason, 0) + 1
         kept = self.samples.setdefault(reason, [])
@@ -104,7 +104,7 @@ def make_examples(
     example: a second one of a name is bad (`duplicate_id`), in another file an InputError. Raises
     InputError as well above `max_bad_share`, and if no row became an example.
     """
-    from stages.engine.bad_records import REPAIR, check_bad_share
+    from stages.engine.inputs import REPAIR, check_bad_share
     from stages.engine.sources import snapshot_name, source_files
 
     config: ExamplesConfig = context.config
@@ -132,16 +132,16 @@ def make_examples(
                 context.sample(reason, text)
     context.count(rows_in=total.rows_in, rows_out=total.rows_out, files=len(files))
     context.count(**{f"bad_{reason}": number for reason, number in sorted(total.bad.items())})
-    shown = [f"{reason}: {texts[0]}" for reason, texts in sorted(total.samples.items())]
+    samples = [f"{reason}: {texts[0]}" for reason, texts in sorted(total.samples.items())]
     where = f"snapshot '{name}'"
     bad = sum(total.bad.values())
     unnamed = sum(total.bad.get(reason, 0) for reason in UNNAMED)
     hint = RENAME if 2 * unnamed > bad else REPAIR
-    check_bad_share(bad, total.rows_in, config.max_bad_share, shown, where, hint)
+    check_bad_share(bad, total.rows_in, config.max_bad_share, samples, where, hint)
     if not total.rows_out:
-        told = "; ".join(shown[:3]) or "the files are empty"
+        reasons = "; ".join(samples[:3]) or "the files are empty"
         hint = RENAME if unnamed else "give a snapshot with rows"
-        raise InputError(f"no row became one of {output}: {told}", where=where, hint=hint)
+        raise InputError(f"no row became one of {output}: {reasons}", where=where, hint=hint)
     if unique:
         _check_unique([(file.name, r) for file, r in zip(files, results, strict=True)], unique)
     context.conserve(records_in=total.rows_in, out=total.rows_out, dropped=total.bad)
@@ -163,13 +163,13 @@ def _convert_file(
     from artifacts_schema.kinds import kind_named
 
     schema = kind_named(out.kind_of(output)).tables["*.parquet"].arrow()
-    told, batch, names = Examples(), [], dict[tuple[str, ...], None]()
+    tally, batch, names = Examples(), [], dict[tuple[str, ...], None]()
     with out.table_writer(output, f"{file.id}.parquet", schema) as writer:
-        for row in converted(file, snapshot, config, convert, told):
+        for row in convert_rows(file, snapshot, config, convert, tally):
             example = tuple(row[column] for column in unique)
             if unique and example in names:
-                told.rows_out -= 1
-                told.refuse("duplicate_id", f"{file.name}: {' '.join(example)}")
+                tally.rows_out -= 1
+                tally.refuse("duplicate_id", f"{file.name}: {' '.join(example)}")
                 continue
             names[example] = None
             batch.append(row)
@@ -182,7 +182,7 @@ def _convert_file(
         out.write_scratch(
             _NAMES, pa.table({c: [n[i] for n in names] for i, c in enumerate(unique)})
         )
-    return vars(told)
+    return vars(tally)
 
 
 def _check_unique(results: list[tuple[str, ShardResult]], unique: tuple[str, ...]) -> None:
@@ -199,17 +199,18 @@ def _check_unique(results: list[tuple[str, ShardResult]], unique: tuple[str, ...
             first[name] = file
 
 
-def converted(
-    file: SourceFile, snapshot: str, config: ExamplesConfig, convert: Convert, told: Examples
+def convert_rows(
+    file: SourceFile, snapshot: str, config: ExamplesConfig, convert: Convert, tally: Examples
 ) -> Iterator[dict[str, Any]]:
-    """The examples of a file; `told` counts its rows and what was bad about them."""
+    """The examples of a file; `tally` counts its rows and what was bad about them."""
     from itertools import islice
 
-    from stages.engine.reading.rows import RowLimits, read_rows, stem
+    from stages.engine.reading.row import RowLimits
+    from stages.engine.reading.rows import read_rows, stem
 
     limits = RowLimits(row=config.max_row_bytes, expansion=config.max_expansion)
     for row in islice(read_rows(file, limits), config.max_items):
-        told.rows_in += 1
+        tally.rows_in += 1
         origin = Origin(
             document_id(snapshot, file.name, row.record),
             file.name,
@@ -218,9 +219,9 @@ def converted(
         try:
             example = convert(_fields(row, config.rename), origin)
         except BadExample as bad:
-            told.refuse(bad.reason, f"{file.name} at {row.record} {bad.detail}".rstrip())
+            tally.refuse(bad.reason, f"{file.name} at {row.record} {bad.detail}".rstrip())
             continue
-        told.rows_out += 1
+        tally.rows_out += 1
         yield example
 
 

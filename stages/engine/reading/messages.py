@@ -12,9 +12,9 @@ from stages.engine.reading.rows import metadata_json
 from stages.engine.strict_json import parse_json
 
 Message = dict[str, Any]
-"""A row of `artifacts_schema.kinds.examples.MESSAGES`; every key is there."""
+"""A row of `artifacts_schema.kinds.training.MESSAGES`; every key is there."""
 MessageFields = dict[str, Any]
-"""What a message has beside the known fields."""
+"""Fields of a message other than the known ones."""
 
 _CALL_ROLES = ("function_call", "tool_call")
 """What the assistant says by LLaMA-Factory's and ms-swift's names; the text is the call's JSON."""
@@ -80,7 +80,7 @@ def parse_message(value: Any) -> tuple[Message, MessageFields]:
     if role is None:
         raise BadExample("unknown_role", str(speaker))
     content, reasoning, parts = _content(_take(fields, ("content", "value")), fields)
-    parts += _listed(_take(fields, ("tool_calls",)) or [])
+    parts += _as_list(_take(fields, ("tool_calls",)) or [])
     if one_call := _take(fields, ("function_call",)):
         parts.append(one_call)
     calls = [_tool_call(part, fields, position) for position, part in enumerate(parts)]
@@ -111,7 +111,7 @@ def parse_message(value: Any) -> tuple[Message, MessageFields]:
 def check_order(messages: Sequence[Message], last: Sequence[str] = ("assistant",)) -> None:
     """Raise BadExample unless the messages are a talk: contents there, turns in order, ended right.
 
-    A system message only opens; then the user begins; nobody speaks twice in a row, except tools,
+    A system message comes first; then the user; no role speaks twice in a row, except tools,
     which answer the assistant. An assistant's content may be empty where it calls tools, a tool's
     wherever it had nothing to say.
     """
@@ -154,7 +154,7 @@ def take_tools(fields: dict[str, Any]) -> str | None:
         if isinstance(value, list):
             del fields[name]
             if value:
-                return _json([_parsed_tool(tool) for tool in value])
+                return _json([_parse_tool(tool) for tool in value])
     return None
 
 
@@ -230,13 +230,13 @@ def _content(content: Any, rest: MessageFields) -> tuple[str | None, list[str], 
 def _keep_others(
     rest: MessageFields, name: str, position: int, value: Mapping[str, Any], known: Sequence[str]
 ) -> None:
-    """Put what `value` has beside the known fields under `name` and `position` into `rest`."""
+    """Put the other fields of `value` under `name` and `position` into `rest`."""
     others = {key: item for key, item in value.items() if key not in known and item is not None}
     if others:
         rest.setdefault(name, {})[str(position)] = others
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     """Tool calls given as a list, or as JSON text of one."""
     if isinstance(value, str):
         try:
@@ -258,8 +258,8 @@ def _tool_call(call: Any, rest: MessageFields, position: int = 0) -> dict[str, A
     name = inner.get("name")
     if not isinstance(name, str) or not name.strip():
         raise BadExample("bad_tool_call", "a call without the name of a tool")
-    given = (inner.get(key) for key in ("arguments", "parameters", "input"))
-    arguments = next((value for value in given if value is not None), None)
+    candidates = (inner.get(key) for key in ("arguments", "parameters", "input"))
+    arguments = next((value for value in candidates if value is not None), None)
     index = call.get("id")
     return {
         "id": None if index is None else str(index),
@@ -282,7 +282,7 @@ def _arguments(value: Any) -> str:
 
 
 def _spelt_calls(content: str | None, rest: MessageFields) -> list[dict[str, Any]]:
-    """Calls that ShareGPT's `function_call` spells in JSON; none where it spells something else."""
+    """Calls that ShareGPT's `function_call` holds as JSON; none if it is not such JSON."""
     try:
         value = _parse(content or "")
         calls = value if isinstance(value, list) else [value]
@@ -291,7 +291,7 @@ def _spelt_calls(content: str | None, rest: MessageFields) -> list[dict[str, Any
         return []
 
 
-def _parsed_tool(tool: Any) -> Any:
+def _parse_tool(tool: Any) -> Any:
     """A definition of a tool; some data sets keep each as JSON text."""
     if isinstance(tool, str):
         try:

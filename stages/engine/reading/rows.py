@@ -1,6 +1,6 @@
 """Rows of data files: JSON lines, JSON and Parquet, plain or compressed; faults are rows as well.
 
-What is wrong with a line is told beside it, never raised, so that a stage can count it and go on.
+A bad line is returned as a fault, never raised, so that a stage can count it and continue.
 Memory is bounded by the row limit and, for JSON that is one array, by the limits of a file's bytes
 and values.
 """
@@ -11,73 +11,27 @@ import json
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
+from stages.engine.reading.row import (
+    ARROW,
+    FREE_EXPANSION,
+    GZIP,
+    MAX_EXPANSION,
+    PARQUET,
+    ZSTD,
+    Damage,
+    Readable,
+    Row,
+    RowLimits,
+    scrub_value,
+)
 from stages.engine.strict_json import MAX_DEPTH, is_too_deep, parse_json
 
-GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-PARQUET, ARROW = b"PAR1", b"ARROW1\0\0"
 _ARROW_STREAM = b"\xff\xff\xff\xff"
-FREE_EXPANSION = 64 << 20
-"""Decompressed bytes that any file may have, however small it is."""
-MAX_EXPANSION = 200
 _CHUNK = 1 << 20
 _ZSTD_SLICE = 1 << 10  # A block of 4 bytes can hold 128 KiB, so one slice gives 32 MiB at most.
 _ESCAPED = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
-
-
-class Readable(Protocol):
-    """What rows are read from: `stages.engine.sources.SourceFile`, or a stand-in in a test."""
-
-    @property
-    def name(self) -> str:
-        """Name of the file; its ending tells the format."""
-
-    def open(self) -> IO[bytes]:
-        """Open for reading, seekable."""
-
-    @property
-    def bytes(self) -> int:
-        """Size of the file."""
-
-
-@dataclass(frozen=True, slots=True)
-class RowLimits:
-    """Budgets in bytes, so that the same file gives the same rows on every machine."""
-
-    row: int = 10 << 20
-    """Longest line that is read."""
-    file: int = 512 << 20
-    """Longest JSON text that is one value (an array of rows)."""
-    expansion: int = MAX_EXPANSION
-    """Decompressed over compressed bytes above which a file is refused as a bomb."""
-    values: int = 50_000_000
-    """Most values of a JSON text that is one value: a value of 3 bytes may take 70 in memory."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One row or one fault.
-
-    `record` is the byte offset of the line in the decompressed file; for a JSON array and for
-    Parquet the ordinal of the row. `length` is the line's length in bytes (0 where rows have none).
-    """
-
-    record: int
-    length: int
-    value: dict[str, Any] | None
-    reason: str | None = None
-    detail: str | None = None
-
-
-class Damage(Exception):
-    """Bytes that cannot be decompressed any further: a reason and a detail."""
-
-    def __init__(self, reason: str, detail: str) -> None:
-        self.reason, self.detail = reason, detail
-        super().__init__(reason, detail)
 
 
 def row_format(name: str) -> str | None:
@@ -109,7 +63,7 @@ def stem(name: str) -> str:
 def read_rows(
     source: Readable, limits: RowLimits | None = None, start: int = 0, end: int | None = None
 ) -> Iterator[Row]:
-    """Every row of a file in order; a name that tells no format is read by magic, or as JSON lines.
+    """Every row of a file in order; without a known ending it is read by magic, or as JSON lines.
 
     With `start` and `end`: the rows of plain JSON lines, or the row groups of Parquet, that begin
     in these bytes; other files can not be divided and have all rows in the part from 0.
@@ -132,7 +86,7 @@ def read_rows(
         elif form == "json":
             yield from _json_rows(stream, limits)
         else:
-            yield from _lines_as_rows(decompressed(stream, limits.expansion), limits.row)
+            yield from _lines_as_rows(decompress_stream(stream, limits.expansion), limits.row)
 
 
 def _columnar_rows(
@@ -146,36 +100,6 @@ def _columnar_rows(
         yield from arrow_rows(stream, limits)
 
 
-def scrub(text: str) -> tuple[str, int]:
-    """`text` without NUL (dropped) and lone surrogates (U+FFFD for each), and how many there were.
-
-    Neither can be stored as UTF-8 that every reader takes.
-    """
-    if "\0" not in text and _is_encodable(text):
-        return text, 0
-    return _UNSTORABLE.subn(lambda found: "" if found[0] == "\0" else "\ufffd", text)
-
-
-def _is_encodable(text: str) -> bool:
-    """Whether UTF-8 can hold the text: many times faster than to search it for surrogates."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def scrub_value(value: Any) -> Any:
-    """`scrub` for every string inside a JSON value, keys included."""
-    if isinstance(value, str):
-        return scrub(value)[0]
-    if isinstance(value, list):
-        return [scrub_value(item) for item in value]
-    if isinstance(value, dict):
-        return {scrub(key)[0]: scrub_value(item) for key, item in value.items()}
-    return value
-
-
 def metadata_json(value: dict[str, Any]) -> str:
     """A JSON object for a `metadata` column: sorted keys, other types as text, no NaN."""
     try:
@@ -187,8 +111,8 @@ def metadata_json(value: dict[str, Any]) -> str:
         return json.dumps(cleaned, sort_keys=True, ensure_ascii=False)
 
 
-def decompressed(stream: IO[bytes], expansion: int = MAX_EXPANSION) -> Iterator[bytes]:
-    """The stream's bytes in chunks, gzip or zstd taken off by magic number.
+def decompress_stream(stream: IO[bytes], expansion: int = MAX_EXPANSION) -> Iterator[bytes]:
+    """The stream's bytes in chunks, gzip or zstd decoded by magic number.
 
     Raises Damage with `truncated`, `malformed_record`, or `expansion` once the output exceeds
     `expansion` times what was read plus FREE_EXPANSION.
@@ -261,11 +185,11 @@ def _part_of_lines(stream: IO[bytes], limit: int, start: int, end: int) -> Itera
     if start > 0:
         stream.seek(start - 1)
         begin -= 1
-        while (found := (chunk := stream.read(_CHUNK)).find(b"\n")) < 0:
+        while (newline := (chunk := stream.read(_CHUNK)).find(b"\n")) < 0:
             if not chunk or begin >= end:
                 return
             begin += len(chunk)
-        begin += found + 1
+        begin += newline + 1
     stream.seek(begin)
     if begin < end:
         yield from _lines_as_rows(iter(lambda: stream.read(_CHUNK), b""), limit, begin, end)
@@ -284,7 +208,7 @@ def _lines_as_rows(
         elif line is None:
             yield Row(offset, length, None, "too_large", f"{length} bytes")
         elif line.strip():
-            yield _parsed(offset, line)
+            yield _parse_line(offset, line)
 
 
 def _lines(
@@ -316,7 +240,7 @@ def _short(chunks: Iterator[bytes]) -> Iterator[bytes]:
             yield chunk[begin : begin + _CHUNK]
 
 
-def _parsed(offset: int, line: bytes) -> Row:
+def _parse_line(offset: int, line: bytes) -> Row:
     """The row of one line of JSON."""
     length = len(line)
     if offset == 0:
@@ -336,7 +260,7 @@ def _json_rows(stream: IO[bytes], limits: RowLimits) -> Iterator[Row]:
     """Rows of a file that is one JSON value; one with several values is read as JSON lines."""
     parts, total = [], 0
     try:
-        for chunk in decompressed(stream, limits.expansion):
+        for chunk in decompress_stream(stream, limits.expansion):
             total += len(chunk)
             if total > limits.file:
                 yield Row(0, total, None, "too_large", f"more than {limits.file} bytes of JSON")
@@ -349,7 +273,9 @@ def _json_rows(stream: IO[bytes], limits: RowLimits) -> Iterator[Row]:
     parts.clear()
     if sum(map(text.count, (b"[", b"{", b","))) > limits.values:
         end = text.find(b"\n", 0, limits.row)
-        if end > 0 and _parsed(0, text[:end]).value is not None:  # JSON lines: one row at a time.
+        if (
+            end > 0 and _parse_line(0, text[:end]).value is not None
+        ):  # JSON lines: one row at a time.
             yield from _lines_as_rows(iter([text]), limits.row)
         else:
             yield Row(0, total, None, "too_large", f"more than {limits.values:,} values of JSON")
@@ -359,7 +285,7 @@ def _json_rows(stream: IO[bytes], limits: RowLimits) -> Iterator[Row]:
     except (ValueError, RecursionError):
         yield from _lines_as_rows(iter([text]), limits.row)
         return
-    for ordinal, item in enumerate(_listed(value)):
+    for ordinal, item in enumerate(_as_list(value)):
         if is_too_deep(item):
             yield Row(ordinal, 0, None, "malformed_json", f"more than {MAX_DEPTH} levels deep")
         elif isinstance(item, dict):
@@ -368,7 +294,7 @@ def _json_rows(stream: IO[bytes], limits: RowLimits) -> Iterator[Row]:
             yield Row(ordinal, 0, None, "not_an_object", type(item).__name__)
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     """The rows of a JSON value: its items, those of its only list of objects, or itself."""
     if isinstance(value, list):
         return value

@@ -1,7 +1,6 @@
 """The main text of a page: Ingot's block classifier, or a maintained extractor of others."""
 
-from stages.ingest.extraction.errors import PageTooLarge
-from stages.ingest.extraction.main_text import ExtractionRules, MainText, extract
-from stages.ingest.extraction.render import LABELS, Span
+from stages.ingest.extraction.main_text import LABELS, ExtractionRules, MainText, Span, extract
+from stages.ingest.extraction.nesting import PageTooLarge
 
 __all__ = ["LABELS", "ExtractionRules", "MainText", "PageTooLarge", "Span", "extract"]

@@ -1,26 +1,86 @@
-"""One pass over a page's tree: its blocks, and the containers around them.
+"""One pass over a page's tree: its blocks, the containers around them, and formulas as TeX.
 
 A block is a run of inline content under one block-level element, uninterrupted by another: a
 paragraph, a list item, a cell, a heading, or the loose text of a `div`. Two line breaks in a row
 end a block too. Containers are the block-level elements, in document order, each with its parent.
+
+Pages show a formula in two or three forms at once (MathML for screen readers, spans for the eye, a
+picture). Here the TeX is read once (MathML annotations, MathJax scripts, KaTeX, pictures with TeX
+as text), and the element that holds all forms is named, so that a reader of the tree can skip it.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from itertools import islice
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from stages.ingest.extraction.errors import PageTooLarge
-from stages.ingest.extraction.vocabulary import (
-    BLOCK,
-    PLACE_BIT,
-    ROLE_PLACE,
-    TAG_PLACE,
-    UNSHOWN,
-)
-from stages.ingest.markdown.formulas import formula_of
+from stages.ingest.extraction.nesting import PageTooLarge
+from stages.ingest.extraction.vocabulary import BLOCK, NOT_SHOWN, PLACE_BIT, ROLE_PLACE, TAG_PLACE
+
+LONGEST_FORMULA = 20_000
+_STYLE = re.compile(r"\{\\(?:displaystyle|textstyle)\s*(.*)\}", re.DOTALL)
+_DOLLAR = re.compile(r"(?<!\\)\$")
+_PICTURES = frozenset({"tex", "latex", "mwe-math-fallback-image-inline"})
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """TeX on one line, and whether it is on a line of its own."""
+
+    tex: str
+    display: bool
+
+    @property
+    def markdown(self) -> str:
+        """The formula between dollar signs."""
+        mark = "$$" if self.display else "$"
+        return f"{mark}{self.tex}{mark}"
+
+
+def formula_in(
+    node: LexborNode, tag: str, attributes: dict[str, str | None], classes: frozenset[str]
+) -> Formula | None:
+    """The formula that an element is; None for another element or one without TeX.
+
+    `math` (by `alttext` or its annotation in TeX), `script type="math/tex"`, `.katex`, and pictures
+    of TeX. The cost is that of the element's own subtree.
+    """
+    if tag == "script":
+        kind = (attributes.get("type") or "").lower()
+        return (
+            _formula(node.text(), "mode=display" in kind) if kind.startswith("math/tex") else None
+        )
+    if tag == "math":
+        display = attributes.get("display") == "block" or attributes.get("mode") == "display"
+        tex = _formula(attributes.get("alttext"), display)
+        return tex or _formula(_annotation(node), display)
+    if tag == "img":
+        return _formula(attributes.get("alt"), False) if classes & _PICTURES else None
+    if "katex" in classes or "katex-display" in classes:
+        return _formula(_annotation(node), "katex-display" in classes)
+    return None
+
+
+def _annotation(node: LexborNode) -> str | None:
+    annotation = node.css_first('annotation[encoding="application/x-tex" i]')
+    return annotation.text() if annotation is not None else None
+
+
+def _formula(tex: str | None, display: bool) -> Formula | None:
+    """A formula whose TeX can stand between dollar signs."""
+    tex = " ".join((tex or "")[: LONGEST_FORMULA + 1].split())
+    if match := _STYLE.fullmatch(tex):
+        tex = match[1].strip()
+    if tex[:2] == tex[-2:] == "$$" or (tex[:1] == tex[-1:] == "$" and len(tex) > 2):
+        tex = tex.strip("$").strip()
+    tex = tex.rstrip("\\") if tex.endswith("\\") and not tex.endswith("\\\\") else tex
+    if not tex or len(tex) > LONGEST_FORMULA or _DOLLAR.search(tex):
+        return None
+    return Formula(tex, display)
+
 
 BREAK = "\x00"  # the parser leaves no NUL in a text
 _LINK, _PRE = 1, 2
@@ -32,7 +92,7 @@ _ROOT = -1
 _INLINE, _BLOCK, _A, _SPAN, _BR, _RULE, _FORMULA, _DECLARES, _UNSHOWN = range(9)
 _KIND = {
     **dict.fromkeys(BLOCK, _BLOCK),
-    **dict.fromkeys(UNSHOWN, _UNSHOWN),
+    **dict.fromkeys(NOT_SHOWN, _UNSHOWN),
     "a": _A,
     "span": _SPAN,
     "br": _BR,
@@ -80,19 +140,19 @@ def segment(tree: LexborHTMLParser, max_nodes: int = 1 << 62, text_nodes: bool =
 
     With `text_nodes` each block names the text nodes that it is made of.
     """
-    found = Blocks()
+    blocks = Blocks()
     if tree.root is not None:
-        _Walk(found, text_nodes).run(tree.root, max_nodes)
-    if found.nodes > max_nodes:
+        _BlockWalk(blocks, text_nodes).run(tree.root, max_nodes)
+    if blocks.nodes > max_nodes:
         raise PageTooLarge("too_many_nodes", f"more than {max_nodes:,} nodes")
-    return found
+    return blocks
 
 
-class _Walk:
+class _BlockWalk:
     """The state of one pass: which container and flags hold below each element seen so far."""
 
-    def __init__(self, found: Blocks, text_nodes: bool) -> None:
-        self.found = found
+    def __init__(self, blocks: Blocks, text_nodes: bool) -> None:
+        self.blocks = blocks
         self.names_text_nodes = text_nodes
         self.containers: list[tuple[int, int, int, int, str, int, int, int, int]] = []
         self.below: dict[int, tuple[int, int]] = {}
@@ -149,9 +209,9 @@ class _Walk:
             elif kind != _UNSHOWN:
                 self.special(node, tag, kind, state)
         self.close()
-        self.found.nodes = nodes
+        self.blocks.nodes = nodes
         if self.containers:
-            self.found.containers = Containers(*map(list, zip(*self.containers, strict=True)))
+            self.blocks.containers = Containers(*map(list, zip(*self.containers, strict=True)))
 
     def special(self, node: LexborNode, tag: str, kind: int, state: tuple[int, int]) -> None:
         """Elements that do more than hold text: breaks, rules, formulas, spans that hide."""
@@ -180,7 +240,7 @@ class _Walk:
         if attributes:
             names = attributes.get("class") or ""
             if len(attributes) > 1 or not names:
-                names, added = _named(names, attributes)
+                names, added = _names_and_places(names, attributes)
                 places |= added
         if flags & _LINK:
             places |= _IN_LINK
@@ -192,7 +252,7 @@ class _Walk:
             item = index
         elif tag == "article" and article < 0:
             article = index
-        first = len(self.found.text)
+        first = len(self.blocks.text)
         rows.append((parent, BLOCK[tag], depth + 1, places, names, first, row, item, article))
         return index, flags
 
@@ -203,13 +263,13 @@ class _Walk:
             preformatted = bool(self.open_flags & _PRE)
             text = _preformatted(raw) if preformatted else _lines(raw)
             if text:
-                found = self.found
-                found.text.append(text)
-                found.container.append(self.open_in)
-                found.link_characters.append(min(self.linked, len(text)))
-                found.preformatted.append(preformatted)
+                blocks = self.blocks
+                blocks.text.append(text)
+                blocks.container.append(self.open_in)
+                blocks.link_characters.append(min(self.linked, len(text)))
+                blocks.preformatted.append(preformatted)
                 if self.names_text_nodes:
-                    found.text_nodes.append(self.ids[:])
+                    blocks.text_nodes.append(self.ids[:])
             self.pieces.clear()
             self.ids.clear()
         self.linked = 0
@@ -229,7 +289,7 @@ class _Walk:
         """Write the formula that the element is, as TeX between dollar signs; False for none."""
         attributes = node.attributes
         classes = frozenset((attributes.get("class") or "").split())
-        formula = formula_of(node, tag, attributes, classes)
+        formula = formula_in(node, tag, attributes, classes)
         if formula is None:
             return False
         self.add_tex(formula.markdown, state)
@@ -245,7 +305,7 @@ class _Walk:
             return not self.formula(node, "span", state)
         if name.startswith("MathJax"):
             return False
-        if _unshown(attributes):
+        if _is_hidden(attributes):
             math = node.css_first("math")
             if math is not None:
                 self.formula(math, "math", state)
@@ -262,15 +322,15 @@ class _Walk:
     def head_element(self, node: LexborNode, tag: str) -> None:
         """Title and descriptions, for comparison with the blocks."""
         if tag == "title":
-            if not self.found.title and node.parent is not None and node.parent.tag == "head":
-                self.found.title = _lines(node.text() or "")
+            if not self.blocks.title and node.parent is not None and node.parent.tag == "head":
+                self.blocks.title = _lines(node.text() or "")
             return
         attributes = node.attributes
         if tag == "meta":
             name = attributes.get("property") or attributes.get("name") or ""
             content = attributes.get("content")
             if content and name.lower() in ("description", "og:description", "og:title"):
-                self.found.descriptions.append(_lines(content))
+                self.blocks.descriptions.append(_lines(content))
 
 
 def _lines(raw: str) -> str:
@@ -287,19 +347,19 @@ def _preformatted(raw: str) -> str:
     return "\n".join(lines).strip("\n")
 
 
-def _named(names: str, attributes: dict[str, str | None]) -> tuple[str, int]:
-    """The names of an element beside its class, and the places that its attributes tell."""
+def _names_and_places(names: str, attributes: dict[str, str | None]) -> tuple[str, int]:
+    """The class, id and itemprop of an element, and the places that its attributes name."""
     if identity := attributes.get("id"):
         names = f"{names} {identity}"
     if marked := attributes.get("itemprop"):
         names = f"{names} {marked}"
-    places = _HIDDEN if _unshown(attributes) else 0
+    places = _HIDDEN if _is_hidden(attributes) else 0
     if role := attributes.get("role"):
         places |= ROLE_PLACE.get(role.lower(), 0)
     return names, places
 
 
-def _unshown(attributes: dict[str, str | None]) -> bool:
+def _is_hidden(attributes: dict[str, str | None]) -> bool:
     if "hidden" in attributes:
         return True
     style = attributes.get("style")
@@ -307,6 +367,3 @@ def _unshown(attributes: dict[str, str | None]) -> bool:
         return False
     squeezed = style.replace(" ", "").lower()
     return "display:none" in squeezed or "visibility:hidden" in squeezed
-
-
-__all__ = ["BREAK", "Blocks", "Containers", "segment"]

@@ -1,4 +1,4 @@
-"""What a block looks like and where it stands, as integers.
+"""What a block looks like and where it is, as integers.
 
 Every feature is an integer (counts, shares in thousandths, bits), so that the same page gives the
 same features on every machine. The functions return the names of the features and their values
@@ -22,18 +22,9 @@ Ints = NDArray[Any]  # of int32 or int64
 LEVELS: Final = 5  # how many of the containers around a block are looked at
 _END: Final = {**dict.fromkeys(":;'’)]", 1), **dict.fromkeys('.!?…。！？।؟"”»', 2)}
 _FACTS: Final = (
-    "characters",
-    "words",
-    "linked",
-    "commas",
-    "stops",
-    "ends",
-    "breaks",
-    "marks",
-    "colons",
-    "title",
-    "in_description",
-)
+    "characters", "words", "linked", "commas", "stops", "ends", "breaks", "marks", "colons",
+    "title", "in_description",
+)  # fmt: skip
 _TITLE_CHARACTERS: Final = 300
 _DESCRIPTION_CHARACTERS: Final = 1_000
 _SHORT: Final = 20  # characters below which a block's punctuation is not counted
@@ -78,12 +69,12 @@ class Page:
         np.cumsum(amounts, axis=1, out=sums[:, 1:])
         held = np.empty((len(amounts), len(self.first) + 1), np.int64)
         held[:, :-1] = sums.take(self.last, axis=1) - sums.take(self.first, axis=1)
-        held[:, -1] = sums[:, -1]  # the whole page stands for what lies above the root
+        held[:, -1] = sums[:, -1]  # -1, above the root, counts the whole page
         return held.take(self.levels, axis=1)
 
 
 class _Rows:
-    """Features as they are found."""
+    """Features as they are added."""
 
     def __init__(self, count: int) -> None:
         self.names: list[str] = []
@@ -228,7 +219,7 @@ def _add_neighbours(rows: _Rows, page: Page, facts: Ints) -> None:
 
 
 def _add_containers(rows: _Rows, page: Page, amounts: Ints) -> None:
-    """How much of what stands in the containers around the block."""
+    """Amounts in the containers around the block."""
     ones = np.ones((1, page.count), np.int64)
     blocks, size, link, good, headings = page.within(np.concatenate([ones, amounts]))
     values = [blocks, size, good, headings, _share(link, size), _share(good, size)]
@@ -265,7 +256,7 @@ def _add_alike(rows: _Rows, page: Page, blocks: Blocks, good: Ints) -> None:
 
 
 def _add_articles(rows: _Rows, page: Page, blocks: Blocks, good: Ints) -> None:
-    """Where the block's outermost `article` stands among those of the page that hold prose."""
+    """The rank of the block's outermost `article` among those of the page that hold prose."""
     article = np.array([*blocks.containers.article, -1], np.int64)[page.container]
     none = len(page.first)
     slot = np.where(article < 0, none, article)
@@ -329,7 +320,7 @@ def _level_around(page: Page, mark: int) -> Ints:
 
 
 def second_features(page: Page, scores: Ints) -> tuple[list[str], NDArray[np.int32]]:
-    """What the second pass sees beside the first's features; scores are 0 to 1000."""
+    """What the second pass sees in addition to the first's features; scores are 0 to 1000."""
     rows = _Rows(page.count)
     index = page.index
     weights = np.minimum(page.facts[0], 2000).astype(np.int64)

@@ -18,19 +18,9 @@ from stages.ingest.extraction.vocabulary import name_words
 
 Ints = NDArray[np.int32]
 LEXICON_FEATURES: Final = (
-    "names_low",
-    "names_high",
-    "names_low_all",
-    "names_high_all",
-    "names_sum_all",
-    "names_low_up",
-    "names_high_up",
-    "names_low_up2",
-    "names_high_up2",
-    "words_low",
-    "words_high",
-    "words_mean",
-)
+    "names_low", "names_high", "names_low_all", "names_high_all", "names_sum_all", "names_low_up",
+    "names_high_up", "names_low_up2", "names_high_up2", "words_low", "words_high", "words_mean",
+)  # fmt: skip
 LEAD_CHARACTERS, LEAD_WORDS = 60, 8
 NAME_CHARACTERS: Final = 400
 _CACHED: Final = 1 << 16
@@ -48,7 +38,7 @@ class Lexicon:
         """What the marks say: [feature, block], in the order of `LEXICON_FEATURES`."""
         held = blocks.containers
         low, high, chain_low, chain_high, chain_sum = [0], [0], [0], [0], [0]
-        of_names, up = self._of_names, [0]  # position 0 stands for what lies above the root
+        up = [0]  # Position 0 is what lies above the root.
         for above, names in zip(held.parent, held.names, strict=True):
             above += 1
             up.append(above)
@@ -59,7 +49,7 @@ class Lexicon:
                 chain_high.append(chain_high[above])
                 chain_sum.append(chain_sum[above])
                 continue
-            lowest, highest = of_names(names)
+            lowest, highest = self._marks_of_names(names)
             low.append(lowest)
             high.append(highest)
             before = chain_low[above]
@@ -70,23 +60,23 @@ class Lexicon:
         table = np.array([low, high, chain_low, chain_high, chain_sum, up], np.int32)
         at = np.array(blocks.container, np.int32) + 1
         one = table[5, at]
-        marks = self._of_texts(blocks.text)
+        marks = self._marks_of_texts(blocks.text)
         words = np.array(marks, np.int32).reshape(-1, 3).T
         return np.concatenate(
             [table[:5, at], table[:2, one], table[:2, table[5, one]], words], dtype=np.int32
         )
 
-    def _of_names(self, names: str) -> tuple[int, int]:
+    def _marks_of_names(self, names: str) -> tuple[int, int]:
         """The lowest and the highest mark of classes and ids, 0 where no word bears one."""
         cache = self._cache
-        found = cache.get(names)
-        if found is not None:
-            return found
+        marks_known = cache.get(names)
+        if marks_known is not None:
+            return marks_known
         low = high = 0
         for name in names[:NAME_CHARACTERS].split():
             marks = cache.get(name)
             if marks is None:
-                marks = self._of_name(name)
+                marks = self._marks_of_name(name)
             if marks[0] < low:
                 low = marks[0]
             if marks[1] > high:
@@ -96,7 +86,7 @@ class Lexicon:
         cache[names] = low, high
         return low, high
 
-    def _of_name(self, name: str) -> tuple[int, int]:
+    def _marks_of_name(self, name: str) -> tuple[int, int]:
         """The same of one class or id; names recur over the pages of a crawl."""
         low = high = 0
         for word in name_words(name):
@@ -106,7 +96,7 @@ class Lexicon:
             self._cache[name] = low, high
         return low, high
 
-    def _of_texts(self, texts: list[str]) -> list[int]:
+    def _marks_of_texts(self, texts: list[str]) -> list[int]:
         """Lowest, highest and mean mark of the first words of each text, one after the other."""
         get = self.words.get
         out: list[int] = []

@@ -1,26 +1,217 @@
-"""From the HTML of a page to its main text: budgets, one parse, blocks, verdicts, the text."""
+"""From the HTML of a page to its main text: budgets, one parse, blocks, labels, the text.
+
+Ingot's block classifier finds it, or a maintained extractor of others behind the same interface. In
+the text a paragraph, heading, list item or table row is a line; a blank line separates them, but
+not the items of a list or the rows of a table. Boilerplate that is kept is marked by spans.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
+from selectolax.lexbor import LexborHTMLParser
 
 from stages.ingest.extraction.blocks import Blocks, segment
-from stages.ingest.extraction.careful import Markup, resiliparse_text, trafilatura_text
-from stages.ingest.extraction.errors import PageTooLarge
+from stages.ingest.extraction.classifier import block_model, smooth
 from stages.ingest.extraction.features import Ints
-from stages.ingest.extraction.model import block_model
-from stages.ingest.extraction.nesting import check_nesting
-from stages.ingest.extraction.render import Span, render
-from stages.ingest.extraction.smooth import smoothed
+from stages.ingest.extraction.markdown import to_markdown
+from stages.ingest.extraction.nesting import PageTooLarge, check_nesting
+from stages.ingest.extraction.vocabulary import CELL_CODES, PLACE_BIT, TOPICS, topics
+from stages.ingest.head import Head, read_head
 
-if TYPE_CHECKING:
-    from selectolax.lexbor import LexborHTMLParser
+BULLET, CELL = "- ", " | "
+LABELS = (
+    "navigation", "header", "footer", "sidebar", "comments", "related", "form", "cookie", "other",
+)  # fmt: skip
 
-    from stages.ingest.declared.head import Head
+
+class Span(NamedTuple):
+    """Characters `start` to `end` of the text are boilerplate of this kind."""
+
+    start: int
+    end: int
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """Text, and its spans that are not main text, in order and without overlap."""
+
+    text: str
+    boilerplate: list[Span]
+
+
+def render(blocks: Blocks, main: Sequence[bool], keep: bool) -> Rendered:
+    """The text of the main blocks; with `keep` of all, the others marked as spans.
+
+    Cutting the spans out of the kept text gives the text without them, character by character.
+    """
+    writer, pieces, spans = _Lines(blocks), [], []
+    others = _Lines(blocks)
+    length = 0
+    boilerplate: list[int] = []
+    for index, is_main in enumerate(main):
+        if not is_main:
+            if keep:
+                boilerplate.append(index)
+            continue
+        separator, line = writer.next(index)
+        pieces.append(separator)
+        length += len(separator)
+        if boilerplate:
+            written = _boilerplate(
+                blocks, others, boilerplate, length, separator or "\n\n", after=True
+            )
+            pieces.append(written.text)
+            spans += written.boilerplate
+            length += len(written.text)
+            boilerplate = []
+        pieces.append(line)
+        length += len(line)
+    if boilerplate:
+        before = "\n\n" if length else ""
+        written = _boilerplate(blocks, others, boilerplate, length, before, after=False)
+        pieces.append(written.text)
+        spans += written.boilerplate
+    return Rendered("".join(pieces), spans)
+
+
+def _boilerplate(
+    blocks: Blocks, lines: _Lines, indices: list[int], start: int, separator: str, after: bool
+) -> Rendered:
+    """Adjacent blocks outside the main text; `separator` is theirs, so that a cut leaves none."""
+    lines.begin()
+    text, spans = "" if after else separator, []
+    pieces = [text]
+    length, begun, label = len(text), 0, ""
+    for index in indices:
+        between, line = lines.next(index)
+        own = label_for(blocks, index)
+        if own != label:
+            if label:
+                spans.append(Span(start + begun, start + length, label))
+                begun = length
+            label = own
+        pieces += (between, line)
+        length += len(between) + len(line)
+    if after:
+        pieces.append(separator)
+        length += len(separator)
+    spans.append(Span(start + begun, start + length, label))
+    return Rendered("".join(pieces), spans)
+
+
+class _Lines:
+    """Which separator and bullet each block of a sequence gets."""
+
+    def __init__(self, blocks: Blocks) -> None:
+        self._blocks = blocks
+        self._last_item = -1
+        self._last_row = -1
+        self._begun = False
+
+    def begin(self) -> None:
+        """The next block is the first of its text."""
+        self._begun = False
+        self._last_row = -1
+
+    def next(self, index: int) -> tuple[str, str]:
+        """The separator before the block, and its line."""
+        blocks, held = self._blocks, self._blocks.containers
+        container = blocks.container[index]
+        line = blocks.text[index]
+        row = item = -1
+        if container >= 0:
+            item = held.item[container]
+            if held.tag[container] in CELL_CODES:
+                row = held.row[container]
+        in_list = item >= 0 and self._last_item >= 0
+        in_table = row >= 0 and self._last_row >= 0
+        separator = ("\n" if in_list or in_table else "\n\n") if self._begun else ""
+        if row >= 0 and row == self._last_row and self._begun:
+            separator = CELL
+        elif item >= 0 and item != self._last_item:
+            line = BULLET + line
+        self._last_item, self._last_row, self._begun = item, row, True
+        return separator, line
+
+
+def _topic_bits(*names: str) -> int:
+    return sum(1 << TOPICS.index(name) for name in names)
+
+
+def _place_bits(*names: str) -> int:
+    return sum(PLACE_BIT[name] for name in names)
+
+
+_LABEL_RULES = (
+    ("cookie", 0, _topic_bits("cookie")),
+    ("comments", 0, _topic_bits("comments")),
+    ("navigation", _place_bits("nav"), _topic_bits("navigation")),
+    ("footer", _place_bits("footer"), _topic_bits("footer")),
+    ("form", _place_bits("form"), _topic_bits("form")),
+    ("related", 0, _topic_bits("related")),
+    ("sidebar", _place_bits("aside"), _topic_bits("sidebar")),
+    ("header", _place_bits("header"), _topic_bits("header")),
+)
+
+
+def label_for(blocks: Blocks, index: int) -> str:
+    """What kind of boilerplate a block is, by the nearest container that tells."""
+    held = blocks.containers
+    container = blocks.container[index]
+    steps = 0
+    while container >= 0 and steps < 40:
+        above = held.parent[container]
+        places = held.places[container] & ~(held.places[above] if above >= 0 else 0)
+        named_topics = topics(held.names[container])
+        for label, in_place, named in _LABEL_RULES:
+            if places & in_place or named_topics & named:
+                return label
+        container, steps = above, steps + 1
+    return "other"
+
+
+Markup = Literal["plain", "markdown"]
+
+
+def trafilatura_text(html: str, markup: Markup = "plain") -> str:
+    """Main text by trafilatura (comments off, tables on); empty where it finds none.
+
+    It reads pages with lxml and in places by recursion: callers bound nesting and nodes before, and
+    still it raises what it likes.
+    """
+    from trafilatura import extract
+
+    kind = "markdown" if markup == "markdown" else "txt"
+    text = extract(html, include_comments=False, include_tables=True, output_format=kind)
+    return (text or "").strip()
+
+
+def resiliparse_text(html: str) -> str:
+    """Main text by resiliparse.
+
+    The settings are those with the highest F1 on hand-made article texts among the ones that keep
+    lists: links, forms, comments and alternative texts of images off.
+    """
+    from resiliparse.extract.html2text import extract_plain_text
+    from resiliparse.parse.html import HTMLTree
+
+    text: str = extract_plain_text(
+        HTMLTree.parse(html),
+        preserve_formatting=True,
+        main_content=True,
+        list_bullets=True,
+        alt_texts=False,
+        links=False,
+        form_fields=False,
+        comments=False,
+    )
+    return text.strip()
+
 
 Extractor = Literal["blocks", "resiliparse", "trafilatura"]
 NEVER = 1001
@@ -61,7 +252,7 @@ class MainText:
 
 
 @dataclass(frozen=True, slots=True)
-class _Verdict:
+class _Classification:
     main: list[bool] = field(default_factory=list)
     doubt: int = 1000
     characters: int = 0
@@ -76,10 +267,6 @@ def extract(
     `headers` are those of its response, for what they declare. Raises `PageTooLarge` for a page
     that nests too deep or has too many nodes, and what another's extractor raises.
     """
-    from selectolax.lexbor import LexborHTMLParser
-
-    from stages.ingest.declared.head import read_head
-
     check_nesting(html, rules.max_depth, rules.max_nodes)
     tree = LexborHTMLParser(html)
     blocks = segment(tree, rules.max_nodes, text_nodes=rules.markup == "markdown")
@@ -90,12 +277,12 @@ def extract(
     visible = sum(map(len, blocks.text))
     doubt: float | None = None
     if rules.extractor == "blocks":
-        verdict = judge(blocks)
+        verdict = classify(blocks)
         doubt = verdict.doubt / 1000
         careful = verdict.doubt >= rules.careful_from and rules.boilerplate == "cut"
-        text = _careful_text(html, rules.markup) if careful else ""
+        text = _trafilatura_or_nothing(html, rules.markup) if careful else ""
         if not text:
-            rendered = _written(tree, blocks, verdict, rules)
+            rendered = _write_text(tree, blocks, verdict, rules)
             return MainText(
                 text=rendered[0],
                 boilerplate=rendered[1],
@@ -115,7 +302,7 @@ def extract(
     return MainText(text, [], by, doubt, blocks.nodes, share, None, head)
 
 
-def _careful_text(html: str, markup: Markup) -> str:
+def _trafilatura_or_nothing(html: str, markup: Markup) -> str:
     """What trafilatura makes of a page; empty where it fails, so that the blocks decide."""
     try:
         return trafilatura_text(html, markup)
@@ -123,12 +310,10 @@ def _careful_text(html: str, markup: Markup) -> str:
         return ""
 
 
-def _written(
-    tree: LexborHTMLParser, blocks: Blocks, verdict: _Verdict, rules: ExtractionRules
+def _write_text(
+    tree: LexborHTMLParser, blocks: Blocks, verdict: _Classification, rules: ExtractionRules
 ) -> tuple[str, list[Span]]:
     if rules.markup == "markdown":
-        from stages.ingest.markdown.render import to_markdown
-
         kept = {
             node
             for nodes, is_main in zip(blocks.text_nodes, verdict.main, strict=True)
@@ -140,13 +325,13 @@ def _written(
     return rendered.text, rendered.boilerplate
 
 
-def judge(blocks: Blocks) -> _Verdict:
+def classify(blocks: Blocks) -> _Classification:
     """Which blocks are main text, and how doubtful that is."""
     if not blocks.text:
-        return _Verdict()
+        return _Classification()
     model = block_model()
     first, second = model.scores(blocks)
-    main = smoothed(second >= model.threshold, second, blocks)
+    main = smooth(second >= model.threshold, second, blocks)
     sizes = np.array([len(text) for text in blocks.text], np.int64)
     linked = np.array(blocks.link_characters, np.int64)
     largest = int(sizes.argmax())
@@ -156,7 +341,7 @@ def judge(blocks: Blocks) -> _Verdict:
         and 4 * linked[largest] < sizes[largest]
     ):
         main[largest] = True  # a plain text in one element, with nothing to tell it from
-    return _Verdict(
+    return _Classification(
         main=main.tolist(),
         doubt=_doubt(sizes, first, second, main),
         characters=int(sizes[main].sum()),
@@ -174,6 +359,3 @@ def _doubt(sizes: Ints, first: Ints, second: Ints, main: np.ndarray) -> int:
     held = int(weights[main].sum())
     undecided = int((unsure * weights).sum())
     return min(undecided // max(held, _SURE_CHARACTERS), 1000)
-
-
-__all__ = ["NEVER", "ExtractionRules", "MainText", "PageTooLarge", "extract", "judge"]

@@ -1,4 +1,4 @@
-"""How deep a page can nest, and how many nodes it can become, told before it is parsed.
+"""How deep a page can nest, and how many nodes it can become, known before it is parsed.
 
 Building a tree costs time quadratic in its depth (50,000 nested `div` take seconds) and in the
 attributes of a tag (40,000 take two seconds), and formatting elements that are never closed are
@@ -19,7 +19,18 @@ from typing import Final
 
 import numpy as np
 
-from stages.ingest.extraction.errors import PageTooLarge
+
+class PageTooLarge(Exception):
+    """A page over a budget: `reason` is `too_many_nodes` or `too_deep`, `detail` a few words."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason = reason
+        self.detail = detail
+
+    def __reduce__(self) -> tuple[type[PageTooLarge], tuple[str, str]]:
+        return type(self), (self.reason, self.detail)
+
 
 _REST_OF_TAG: Final = r"[^>\"']*+(?:(?:\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z))[^>\"']*+)*+(?:>|\Z)"
 # Raw text with its start tag, a whole tag with its quoted attributes, or a comment; each may also
@@ -146,7 +157,7 @@ def _check_attributes(html: str) -> None:
         tag_end = html.find(">", start, place)
         place = html.find("<", place + _STRIDE) % (len(html) + 1)
         if start < 0 or (tag_end > 0 and not _is_quoted(html, start, tag_end)):
-            continue  # A short tag with a long text behind it.
+            continue  # A short tag with a long text after it.
         tag = _TAG.match(html, start)
         compared += len(_ATTRIBUTE.findall(_VALUE.sub("", tag[0]))) ** 2 if tag else 0
         if compared > _MOST_COMPARED:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Final
 
 # Elements whose text is not shown, or is no prose.
-UNSHOWN: Final = frozenset(
+NOT_SHOWN: Final = frozenset(
     [
         "script",
         "style",
@@ -40,84 +40,22 @@ UNSHOWN: Final = frozenset(
 
 # Elements that begin a line of their own; every other element is inline.
 BLOCK_TAGS: Final = [
-    "div",
-    "p",
-    "li",
-    "td",
-    "th",
-    "tr",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "h5",
-    "h6",
-    "blockquote",
-    "pre",
-    "figure",
-    "figcaption",
-    "caption",
-    "dd",
-    "dt",
-    "dl",
-    "ul",
-    "ol",
-    "table",
-    "tbody",
-    "thead",
-    "tfoot",
-    "article",
-    "section",
-    "main",
-    "aside",
-    "nav",
-    "header",
-    "footer",
-    "form",
-    "fieldset",
-    "legend",
-    "address",
-    "details",
-    "summary",
-    "button",
-    "center",
-    "body",
-    "html",
-    "dialog",
-    "hgroup",
-    "menu",
-    "listing",
-    "xmp",
-    "search",
-    "label",
-]
+    "div", "p", "li", "td", "th", "tr", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote", "pre",
+    "figure", "figcaption", "caption", "dd", "dt", "dl", "ul", "ol", "table", "tbody", "thead",
+    "tfoot", "article", "section", "main", "aside", "nav", "header", "footer", "form", "fieldset",
+    "legend", "address", "details", "summary", "button", "center", "body", "html", "dialog",
+    "hgroup", "menu", "listing", "xmp", "search", "label",
+]  # fmt: skip
 BLOCK: Final = {tag: code for code, tag in enumerate(BLOCK_TAGS, start=1)}
 CELL_CODES: Final = frozenset({BLOCK["td"], BLOCK["th"]})
 HEADING: Final = {f"h{level}": level for level in range(1, 7)}
 
 # Ancestors worth a bit each, in the order of the bits.
 PLACES: Final = (
-    "nav",
-    "header",
-    "footer",
-    "aside",
-    "form",
-    "table",
-    "list",
-    "article",
-    "main",
-    "section",
-    "figure",
-    "blockquote",
-    "pre",
-    "hidden",
-    "link",
-    "button",
-    "paragraph",
-    "heading",
-    "address",
+    "nav", "header", "footer", "aside", "form", "table", "list", "article", "main", "section",
+    "figure", "blockquote", "pre", "hidden", "link", "button", "paragraph", "heading", "address",
     "dialog",
-)
+)  # fmt: skip
 _PLACE_OF_TAG: Final = {
     "ul": "list",
     "ol": "list",
@@ -184,8 +122,8 @@ _WORD: Final = re.compile(r"[A-Z]?[a-z]{2,24}|[A-Z]{2,24}")
 
 
 _BIT: Final = {name: 1 << bit for bit, name in enumerate(_TOPICS)}
-_OF_AN_ARTICLE: Final = _BIT["article"]
-_ITS_TEXT: Final = _BIT["text"] | _BIT["content"]
+_ARTICLE_BIT: Final = _BIT["article"]
+_ARTICLE_TEXT_BITS: Final = _BIT["text"] | _BIT["content"]
 
 
 @lru_cache(maxsize=1 << 16)
@@ -198,15 +136,15 @@ def topics(names: str) -> int:
     for name in names.split():
         own = 0
         for word in _WORD.findall(name[:100]):
-            own |= _topics_of_word(word.lower())
-        if own & _OF_AN_ARTICLE and own & _ITS_TEXT:
+            own |= _word_topics(word.lower())
+        if own & _ARTICLE_BIT and own & _ARTICLE_TEXT_BITS:
             own |= _BIT["body"]
         bits |= own
     return bits
 
 
 @lru_cache(maxsize=1 << 14)
-def _topics_of_word(word: str) -> int:
+def _word_topics(word: str) -> int:
     return sum(bit for bit, pattern in _TOPIC_PATTERNS if pattern.search(word))
 
 

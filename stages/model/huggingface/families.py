@@ -6,9 +6,10 @@ expresses. Nothing of `transformers` is imported here.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from artifacts_schema.config import did_you_mean
@@ -16,15 +17,53 @@ from artifacts_schema.errors import InputError, UsageError
 from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
 from stages.model.files import build
-from stages.model.huggingface.deepseek_v3 import DeepseekV3
-from stages.model.huggingface.family import Family
-from stages.model.huggingface.fields import Fields
-from stages.model.huggingface.ingot import Ingot
-from stages.model.huggingface.llama import Llama
-from stages.model.huggingface.olmo2 import Olmo2
-from stages.model.huggingface.qwen3 import Qwen3
-from stages.model.huggingface.smollm3 import SmolLM3
-from stages.model.huggingface.weights import Weight
+from stages.model.huggingface.family import MOST_LAYERS, Family, Fields, Weight
+from stages.model.huggingface.native_families import DeepseekV3, Llama, Olmo2, Qwen3, SmolLM3
+
+
+class Ingot(Family):
+    """Every decoder; `config.json` has our own fields as `ingot`."""
+
+    model_type, architecture = "ingot", "IngotForCausalLM"
+    register = "stages.model.huggingface.auto_classes"
+
+    def objection(self, config: ModelConfig) -> str | None:
+        """None: it is our own."""
+        return None
+
+    def fields(self, config: ModelConfig) -> dict[str, Any]:
+        """Our own fields, and the few that tools read of any model."""
+        return {
+            "ingot": config.plain(),
+            "vocab_size": config.vocabulary_size,
+            "hidden_size": config.width,
+            "num_hidden_layers": config.layers,
+            "num_attention_heads": config.heads,
+            "num_key_value_heads": config.kv_heads,
+            "head_dim": config.head_width,
+            "max_position_embeddings": config.context,
+            "initializer_range": config.init_std,
+            "tie_word_embeddings": config.tied_embeddings,
+            "use_cache": True,
+        }
+
+    def shape(self, fields: Fields) -> dict[str, Any]:
+        """The values of `ingot`; those that tools read must agree with them."""
+        own = fields.table("ingot")
+        if own is None:
+            raise fields.wrong("ingot", "is missing")
+        own.size("layers", most=MOST_LAYERS)
+        for theirs, ours in (("vocab_size", "vocabulary_size"), ("hidden_size", "width")):
+            own.demand(ours, fields.size(theirs))
+        return dict(own.values)
+
+    def weights(self, config: ModelConfig, fields: Fields) -> Iterator[Weight]:
+        """Ingot's names, below `model.`."""
+        with torch.device("meta"):
+            names = list(Decoder(config).state_dict())
+        for name in names:
+            yield Weight(name, (f"model.{name}",))
+
 
 FAMILIES: dict[str, Family] = {
     family.model_type: family
@@ -85,7 +124,7 @@ def from_config(values: Mapping[str, Any], *, where: str) -> ModelConfig:
     InputError names what the decoder cannot express, or what is no config at all.
     """
     fields = Fields(values, where)
-    shape = _family_named(fields).shape(fields)
+    shape = _find_family(fields).shape(fields)
     try:
         return ModelConfig.parse(shape, where=where)
     except UsageError as error:
@@ -99,22 +138,22 @@ def adoption(values: Mapping[str, Any], names: Collection[str], *, where: str) -
     are missing, and tensors that no weight of the model is made of.
     """
     fields = Fields(values, where)
-    family, config = _family_named(fields), from_config(values, where=where)
-    found: list[Weight] = []
+    family, config = _find_family(fields), from_config(values, where=where)
+    weights: list[Weight] = []
     for weight in family.weights(config, fields):
         missing = [name for name in weight.published if name not in names]
         if missing:
             raise InputError(f"tensor '{missing[0]}' is missing", where=where)
-        found.append(weight)
-    used = {name for weight in found for name in weight.published}
+        weights.append(weight)
+    used = {name for weight in weights for name in weight.published}
     left = sorted(
         name for name in set(names) - used if not family.superfluous(name, config, fields)
     )
     if left:
         more = f" and {len(left) - 3} more" if len(left) > 3 else ""
-        shown = ", ".join(f"'{name[:80]}'" for name in left[:3])
-        raise InputError(f"tensors that the model has no place for: {shown}{more}", where=where)
-    return found
+        examples = ", ".join(f"'{name[:80]}'" for name in left[:3])
+        raise InputError(f"tensors that the model has no place for: {examples}{more}", where=where)
+    return weights
 
 
 def from_weights(
@@ -147,7 +186,7 @@ def unread(values: Mapping[str, Any], *, where: str) -> list[str]:
     What a config of another class says of its architecture is among them, so they are worth a look.
     """
     fields = Fields(values, where)
-    _family_named(fields).shape(fields)
+    _find_family(fields).shape(fields)
     said = {name for name, value in values.items() if value not in (None, False, {}, [])}
     return sorted(said - fields.read - _NOT_ARCHITECTURE)
 
@@ -167,9 +206,9 @@ _NOT_ARCHITECTURE = frozenset(
 """What says nothing of the architecture, or what else is read says too."""
 
 
-def _family_named(fields: Fields) -> Family:
+def _find_family(fields: Fields) -> Family:
     name = fields.values.get("model_type")
     if not isinstance(name, str) or name not in FAMILIES:
-        shown = repr(name)[:80]
-        raise fields.wrong("model_type", f"is {shown}{did_you_mean(str(name)[:80], FAMILIES)}")
+        text = repr(name)[:80]
+        raise fields.wrong("model_type", f"is {text}{did_you_mean(str(name)[:80], FAMILIES)}")
     return FAMILIES[name]

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 sys.path.insert(0, str(Path(__file__).parent))
 import eight_documents as eight
 
-from artifacts_schema.kinds import KINDS, Column, beside
+from artifacts_schema.kinds import KINDS, Column, sidecar_folder
 from flows.cli.main import main
 from stages.engine import One, Stage
 from stages.filter.stage import Filter
@@ -65,7 +65,7 @@ def measured(run_stage):
 def inputs(given, measured, make_documents):
     """Everything that a filter may be given about the eight documents, in two shards."""
     documents = make_documents([[eight.document(d) for d in shard] for shard in eight.SHARDS])
-    folder = beside(documents[0].output("documents").digest)
+    folder = sidecar_folder(documents[0].output("documents").digest)
     floor = {"parameters": {"floor": 0.5}}
     pairs = eight.tables(eight.copies, f"{folder}/") | {"statistics.json": floor}
     overlap = eight.tables(eight.hits, f"{folder}/") | {"items.parquet": []}

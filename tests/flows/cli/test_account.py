@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from artifacts_schema.config import Config, Execution
-from stages.engine import Stage, registry
+from stages.engine import Stage, protocol
 
 RECIPE = """
 name: demo
@@ -112,7 +112,7 @@ def test_a_person_sees_sources_languages_phases_and_what_is_left_out(ingot, reci
     assert len(all_of_it) == 5
     assert [line[0] for line in lines if line and line[0] in ("de", "en", "(none)")]
     assert ["planned", "in", "phase", "1", "phase", "2"] in lines
-    assert "left out: training steps 2 to 3" in shown
+    assert "skipped: training steps 2 to 3" in shown
 
 
 def test_a_plan_over_its_caps_is_shown_and_refused_with_the_numbers(ingot, recipe):
@@ -154,7 +154,7 @@ def test_shards_that_are_not_there_name_the_step_that_makes_them(ingot):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["quickstart", "--step", "pack"], "'pack' is no pretraining step (it has pretrain)"),
+        (["quickstart", "--step", "pack"], "'pack' is not a pretraining step (it has pretrain)"),
         (["quickstart", "--step", "pak"], "no step 'pak', did you mean 'pack'?"),
         (["gone"], "no ref 'gone'"),
         (["none.yaml"], "none.yaml: no such file"),
@@ -168,7 +168,7 @@ def test_a_target_that_plans_no_tokens_is_refused(ingot, recipe, arguments, mess
 
 
 def test_a_run_in_the_store_tells_what_it_read(ingot, store, run_stage, monkeypatch):
-    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
+    monkeypatch.setattr(protocol, "_registered", dict(protocol._registered))
     entry = {
         "available_tokens": 100,
         "planned_tokens": 50,

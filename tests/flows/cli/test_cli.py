@@ -145,7 +145,7 @@ def test_run_without_prefect_makes_and_then_reuses(ingot, recipe, installed_stag
     assert "5 in, 4 out" in first.stderr
     again = ingot("run", recipe)
     assert again.exit_code == 0
-    assert "nothing to do: all 6 steps stand" in again.stderr
+    assert "nothing to do: all 6 steps are made" in again.stderr
     assert again.stdout == first.stdout
     assert "short 2" in first.stdout  # the funnel
 
@@ -311,7 +311,7 @@ def test_why_finds_by_id_and_by_prefix(ingot, made):
 
 def test_why_tells_of_records_that_were_turned_away(ingot, made):
     told = ingot("why", "https://example.org/crawl-A/one.txt#11").stdout
-    assert "turned away  lines " in told
+    assert "rejected  lines " in told
     assert told.rstrip().endswith(": empty")
 
 

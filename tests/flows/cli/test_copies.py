@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from artifacts_schema.kinds import beside
-from flows.cli.copies import Link, link_between, mates_of
-from flows.cli.corpus import Corpus
+from artifacts_schema.kinds import sidecar_folder
+from flows.analysis.corpus import Corpus
+from flows.analysis.documents import DuplicateLink, find_exact_duplicates, find_link
 from stages.engine.inputs import Input
 from stages.filter.stage import Filter
 
@@ -46,7 +46,7 @@ def two_snapshots(store, given, measured, make_documents, run_stage):
         return make_documents([rows])
 
     def duplicates(found, rows):
-        folder = beside(found[0].output("documents").digest)
+        folder = sidecar_folder(found[0].output("documents").digest)
         told = {"statistics.json": {"parameters": {"floor": 0.5}}}
         return measured("duplicates", found, {f"{folder}/00000.parquet": rows, **told})
 
@@ -72,7 +72,7 @@ def two_snapshots(store, given, measured, make_documents, run_stage):
         ]
         for d in "defgh"
     }
-    folder = beside(new[0].output("documents").digest)
+    folder = sidecar_folder(new[0].output("documents").digest)
     rows = [{"doc_id": d, "spans": found} for d, found in spans.items()]
     passages = measured("views", new, {f"{folder}/00000.parquet": rows})
     mail = {"view": "personal_data", "start": 10, "end": 16, "label": "email", "replacement": "@"}
@@ -90,25 +90,25 @@ def two_snapshots(store, given, measured, make_documents, run_stage):
 
 def test_a_link_is_equality_or_a_pair_that_one_row_lists(store, two_snapshots):
     made, _, _ = two_snapshots
-    found = {names: link_between(store, made, *names) for names in ("ac", "ab", "db", "ce", "gf")}
+    found = {names: find_link(store, made, *names) for names in ("ac", "ab", "db", "ce", "gf")}
     assert found == {
-        "ac": Link("raw", 1.0, 1.0, None),
-        "ab": Link("normalised", 1.0, 1.0, None),
-        "db": Link("raw", 1.0, 1.0, None),
-        "ce": Link(None, pytest.approx(0.9), pytest.approx(0.95), 3),
-        "gf": Link(None, pytest.approx(0.85), pytest.approx(0.9), -1),
+        "ac": DuplicateLink("raw", 1.0, 1.0, None),
+        "ab": DuplicateLink("normalised", 1.0, 1.0, None),
+        "db": DuplicateLink("raw", 1.0, 1.0, None),
+        "ce": DuplicateLink(None, pytest.approx(0.9), pytest.approx(0.95), 3),
+        "gf": DuplicateLink(None, pytest.approx(0.85), pytest.approx(0.9), -1),
     }
-    assert link_between(store, made, "g", "h") == Link(None, None, None, 2)
-    assert link_between(store, made, "e", "f") is None
-    assert link_between(store, made, "e", "z") is None
+    assert find_link(store, made, "g", "h") == DuplicateLink(None, None, None, 2)
+    assert find_link(store, made, "e", "f") is None
+    assert find_link(store, made, "e", "z") is None
 
 
 def test_mates_are_counted_and_those_to_the_byte_come_first(store, two_snapshots):
     _, (manifest, output), _ = two_snapshots
-    given = Input.of(store, manifest, output)
-    mates = mates_of(given, "c", {"exact_class": "a", "text_class": "a"})
+    given = Input.from_manifest(store, manifest, output)
+    mates = find_exact_duplicates(given, "c", {"exact_class": "a", "text_class": "a"})
     assert (mates.normalised, mates.raw, mates.doc_ids) == (2, 1, ("a", "b"))
-    assert mates_of(given, "c", {"exact_class": "a"}).normalised == 0
+    assert find_exact_duplicates(given, "c", {"exact_class": "a"}).normalised == 0
 
 
 @pytest.mark.parametrize(

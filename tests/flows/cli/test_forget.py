@@ -13,16 +13,15 @@ from artifacts_schema.errors import UsageError
 from artifacts_schema.identity import document_id
 from artifacts_schema.manifest import Code, Manifest
 from artifacts_schema.store import Store
-from flows.cli import exclusions
-from flows.cli.batch_documents import batch_documents
-from flows.cli.document_find import read_row, rows_about
-from flows.cli.exclusions import extend, read_list
+from flows.analysis import deletion
+from flows.analysis.deletion import extend_list, read_list
+from flows.analysis.documents import find_rows, read_row
+from flows.analysis.training_batches import find_training_steps, read_batch_documents
 from flows.cli.main import main
-from flows.cli.training_steps import steps_that_read
 from flows.recipe.graph import build_graph
 from flows.recipe.recipe import load_recipe
 from stages.engine import Input, One, Stage
-from stages.engine.tables import ROW_GROUP
+from stages.engine.outputs import ROW_GROUP
 from stages.filter.stage import Filter
 from stages.pack.stage import Pack
 from stages.tokenizer.stage import TokenizerStage
@@ -166,8 +165,8 @@ def test_what_was_made_of_tokens_is_followed_to_the_release(ingot, store, run_st
     assert untouched.key not in [h["key"] for h in told["holdings"]]
     assert told["reruns"][0]["behind"] == ["demo/pack", "demo/trained", "demo/released"]
     shown = ingot("forget", doc_id(2)).stdout
-    assert "the next run makes demo/filter anew" in shown
-    assert "  and behind it what reads bytes that change: pack, trained, released" in shown
+    assert "the next run makes demo/filter again" in shown
+    assert "  and then what reads bytes that change: pack, trained, released" in shown
 
 
 def test_an_artifact_that_holds_none_of_them_is_not_named(ingot, given, make_documents, documents):
@@ -196,17 +195,17 @@ def test_the_training_steps_are_those_whose_batches_name_the_document(store, pac
         code=Code(digest="", libraries={}),
     )
     read = {
-        step: {piece["doc_id"] for piece in batch_documents(store, run, step)}
+        step: {piece["doc_id"] for piece in read_batch_documents(store, run, step)}
         for step in range(1, 10)
     }
-    from flows.cli.holdings import _tokens
+    from flows.analysis.retention import _token_holdings
 
     for number in range(3):
-        ((holder, sequences),) = _tokens(store, packed, [doc_id(number)])
-        assert holder.manifest == packed
+        (holding,) = _token_holdings(store, packed, [doc_id(number)])
+        assert holding.manifest == packed
         digest = packed.output("train").digest
         expected = [step for step, ids in read.items() if doc_id(number) in ids]
-        assert steps_that_read(store, run, {digest: sequences}) == expected
+        assert find_training_steps(store, run, {digest: holding.details["sequences"]}) == expected
         assert 0 < len(expected) < 9
 
 
@@ -258,7 +257,7 @@ def test_a_later_request_keeps_the_earlier_ids_and_their_reasons(ingot, store, d
 def test_two_at_once_lose_nothing(store, monkeypatch):
     """While the first has read the list and not yet moved the name, a second one tries it all."""
     inside = threading.Event()
-    committed = exclusions._committed
+    committed = deletion._commit_list
 
     def pause(opened, reasons):
         if not inside.is_set():
@@ -268,10 +267,10 @@ def test_two_at_once_lose_nothing(store, monkeypatch):
         return committed(opened, reasons)
 
     second = threading.Thread(
-        target=lambda: extend(Store.open(store.url), "exclusions", {doc_id(1): "b"})
+        target=lambda: extend_list(Store.open(store.url), "exclusions", {doc_id(1): "b"})
     )
-    monkeypatch.setattr(exclusions, "_committed", pause)
-    extend(store, "exclusions", {doc_id(0): "a"})
+    monkeypatch.setattr(deletion, "_commit_list", pause)
+    extend_list(store, "exclusions", {doc_id(0): "a"})
     second.join()
     assert read_list(store, "exclusions") == {doc_id(0): "a", doc_id(1): "b"}
 
@@ -386,13 +385,15 @@ def test_a_removed_list_is_an_error_and_not_an_empty_one(ingot, store, documents
 
 def test_rows_are_numbered_through_row_groups(store):
     ids = [f"{number:032x}" for number in range(ROW_GROUP + 10)]
-    given = Input.of(store, extend(store, "long", dict.fromkeys(ids, "x")).manifest, "exclusions")
-    found = rows_about(given, exclusions.TABLE, [ids[-1], ids[5], UNKNOWN])
+    given = Input.from_manifest(
+        store, extend_list(store, "long", dict.fromkeys(ids, "x")).manifest, "exclusions"
+    )
+    found = find_rows(given, deletion.TABLE, [ids[-1], ids[5], UNKNOWN])
     assert [(row, values["doc_id"]) for row, values in found] == [
         (5, ids[5]),
         (ROW_GROUP + 9, ids[-1]),
     ]
-    assert read_row(given, exclusions.TABLE, ROW_GROUP + 9)["doc_id"] == ids[-1]
+    assert read_row(given, deletion.TABLE, ROW_GROUP + 9)["doc_id"] == ids[-1]
 
 
 def test_a_dry_run_writes_nothing(ingot, store, documents):

@@ -1,11 +1,11 @@
-"""`ingot forget --suspects RUN`: what troubled a training run goes on the list for `filter`."""
+"""`ingot forget --suspects RUN`: documents of a run's anomalies go on the list for `filter`."""
 
 import json
 
 import pytest
 from click.testing import CliRunner
 
-from flows.cli.exclusions import read_list
+from flows.analysis.deletion import read_list
 from flows.cli.main import main
 
 ODD, ODDER, ASKED = "a" * 32, "b" * 32, "c" * 32
@@ -41,14 +41,14 @@ def test_documents_go_on_the_list_with_the_runs_reasons(store, given, forget):
 
 
 @pytest.mark.parametrize("files", [{"excluded.parquet": []}, {"run.json": {}}])
-def test_a_run_without_trouble_has_none_to_forget(store, given, forget, files):
+def test_a_run_without_anomalies_has_none_to_forget(store, given, forget, files):
     run, _ = given("training_run", files)
     told = forget("--suspects", run.key)
     assert told.exit_code == 2
-    assert "no training step of this run was in trouble" in told.stderr
+    assert "had an anomaly" in told.stderr
     assert read_list(store, "exclusions") == {}
 
 
 def test_what_is_no_training_run_is_refused(given, forget):
     other, _ = given("exclusions", {"00000.parquet": []})
-    assert "no training run" in forget("--suspects", other.key).stderr
+    assert "not a training run" in forget("--suspects", other.key).stderr

@@ -7,11 +7,10 @@ import json
 import pytest
 
 from artifacts_schema.identity import interim_key
-from artifacts_schema.store.interim import name_interims
-from flows.report.pages import pages_of
-from flows.report.subject import find_subject
+from artifacts_schema.store.commit import name_interims
+from flows.report.subject import find_subject, load_pages
 from stages.engine import Many, Milestone, One, Stage
-from stages.engine.registry import register
+from stages.engine.protocol import register
 
 
 class Train(Stage):
@@ -99,7 +98,7 @@ def test_gc_keeps_them_with_their_run(run, ingot, store):
 
 def test_a_report_has_no_page_for_them_and_draws_them(run, store):
     subject = find_subject(store, "demo")
-    pages = {page.step.instance: page for page in pages_of(subject)}
+    pages = {page.step.instance: page for page in load_pages(subject)}
     assert pages["train@2K"].problem == ""
     assert pages["train@2K"].figures == ()
     assert subject.step("score").parents == ("train@2K",)

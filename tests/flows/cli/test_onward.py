@@ -1,17 +1,18 @@
-"""`ingot extend` and `ingot branch`: recipes that go on behind a checkpoint of a run."""
+"""`ingot extend` and `ingot branch`: recipes that continue a run from a checkpoint."""
 
 from __future__ import annotations
 
 import random
+import shutil
 
 import pytest
 
 from artifacts_schema.errors import UsageError
-from flows.cli.longer import number_of_tokens
-from flows.cli.onward import Onward
+from artifacts_schema.store import Store
+from flows.analysis.continued_run import ContinuedRun, parse_tokens
 from flows.recipe.execute import execute
 from flows.recipe.pipeline import Pipeline, Request
-from flows.recipe.reading import parse_yaml
+from flows.recipe.yaml_document import parse_yaml
 from stages.pack.stage import Pack
 from stages.pretrain.config import PretrainConfig
 from stages.pretrain.stage import Pretrain
@@ -20,6 +21,20 @@ from stages.tokenizer.stage import TokenizerStage
 STEP = 4 * 32
 """Tokens of a training step."""
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "dog", "ran", "far", "away", "self", "def"]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A folder for the artifacts of `base`: they are made once, and copied into later stores."""
+    return tmp_path_factory.mktemp("finished")
+
+
+@pytest.fixture
+def store(tmp_path, finished):
+    """A store that has the artifacts of `base`, if they were made before, but no names."""
+    opened = Store.open(str(tmp_path / "store"))
+    shutil.copytree(finished, tmp_path / "store", dirs_exist_ok=True)
+    return opened
 
 
 @pytest.fixture
@@ -76,13 +91,17 @@ def decay(steps, rate=None, **more):
 
 
 @pytest.fixture
-def base(pretrain, store):
+def base(pretrain, store, tmp_path, finished):
     """Six stable training steps and three that decay, as demo/base."""
-    return named(store, pretrain([stable(6), decay(3)], checkpoints={"every": 4 * STEP}))
+    run = pretrain([stable(6), decay(3)], checkpoints={"every": 4 * STEP})
+    if not any(finished.iterdir()):
+        for folder in ("artifacts", "data"):
+            shutil.copytree(tmp_path / "store" / folder, finished / folder)
+    return named(store, run)
 
 
 def named(store, run, name="demo/base"):
-    from artifacts_schema.store.interim import name_interims
+    from artifacts_schema.store.commit import name_interims
 
     store.set_ref(name, "pretrain", run.key)
     name_interims(store, name, "pretrain", run.interims)
@@ -208,14 +227,14 @@ def test_from_within_a_decay_a_branch_goes_on_at_the_rate_that_it_had(pretrain, 
 def test_the_recipe_is_printed_where_no_file_is_named(base, ingot):
     result = ingot("extend", "demo/base", "--tokens", "1K", "--name", "more")
     assert result.exit_code == 0
-    assert result.stdout.startswith("# Goes on behind training step 6 of demo/base.\n")
+    assert result.stdout.startswith("# Continues after training step 6 of demo/base.\n")
     assert parse_yaml(result.stdout, "test").values["name"] == "more"
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["extend", "demo/base", "--tokens", "many"], "'many' is no number of tokens"),
+        (["extend", "demo/base", "--tokens", "many"], "'many' is not a number of tokens"),
         (["extend", "demo/base", "--tokens", "1K", "--decay", "cosine"], "belong together"),
         (["extend", "demo/base", "--tokens", "1K", "--decay-tokens", "1K"], "belong together"),
         (["extend", "demo/base@9K", "--tokens", "1K"], "no permanent checkpoint at 9K"),
@@ -225,7 +244,7 @@ def test_the_recipe_is_printed_where_no_file_is_named(base, ingot):
         (["branch", "demo/base", "--tokens", "1K", "--mixture", "{web: 2}"], "weights sum to 2"),
         (["branch", "demo/base@768", "--set", "model.qk_norm=head"], "model.qk_norm: qk_norm is"),
         (["branch", "demo/base@768", "--set", "epochs={cod: 1}"], "no source 'cod'"),
-        (["branch", "demo/base", "--input", "checkpoint=demo/base"], "expected train=REF"),
+        (["branch", "demo/base", "--input", "checkpoint=demo/base"], "known here: held_out, train"),
     ],
 )
 def test_what_cannot_go_on_is_refused(base, ingot, arguments, told):
@@ -299,11 +318,11 @@ def test_a_decay_within_a_phase_whose_mixture_moves_is_not_lengthened(pretrain, 
     named(store, pretrain([phase]))
     result = ingot("extend", "demo/base", "--tokens", "1K")
     assert result.exit_code == 2
-    assert "in a straight line to the phase's end" in result.output
+    assert "is interpolated to the phase's end" in result.output
 
 
 def plan_of(store, manifest):
-    return Onward.of(store, manifest.key).plan
+    return ContinuedRun.open(store, manifest.key).plan
 
 
 def test_a_collected_checkpoint_is_named(base, ingot, store):
@@ -312,7 +331,7 @@ def test_a_collected_checkpoint_is_named(base, ingot, store):
     remove_artifact(store, store.manifest("pretrain", base.interims[1].key))
     result = ingot("extend", "demo/base", "--tokens", "1K")
     assert result.exit_code == 2
-    assert "no permanent checkpoint of training step 6 stands" in result.output
+    assert "there is no permanent checkpoint of training step 6" in result.output
 
 
 @pytest.mark.parametrize(
@@ -326,13 +345,13 @@ def test_a_collected_checkpoint_is_named(base, ingot, store):
     ],
 )
 def test_numbers_of_tokens_as_people_write_them(text, number):
-    assert number_of_tokens(text, "--tokens") == number
+    assert parse_tokens(text, "--tokens") == number
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "B", "1.5.2M", "nan"])
 def test_what_is_no_number_of_tokens(text):
-    with pytest.raises(UsageError, match="is no number of tokens"):
-        number_of_tokens(text, "--tokens")
+    with pytest.raises(UsageError, match="is not a number of tokens"):
+        parse_tokens(text, "--tokens")
 
 
 def test_the_account_of_a_checkpoint_is_that_of_its_run(base, ingot, store):

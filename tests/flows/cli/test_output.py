@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from flows.cli.output import Column, clean, duration, excerpt, plain_table, size
-from flows.cli.progress import Lines, progress_text
+from flows.cli.progress import LineObserver, format_progress
 from flows.recipe.plan import PlannedStep
 
 
@@ -37,7 +37,7 @@ def test_text_is_made_safe_and_short():
 
 def test_progress_lines_come_every_few_seconds_and_no_more(capsys):
     now = [0.0]
-    lines = Lines(now=lambda: now[0])
+    lines = LineObserver(now=lambda: now[0])
     step = PlannedStep("read", "read", "lines", "run", "missing", "ab" * 32)
     lines.started(step)
     for second in range(31):
@@ -53,7 +53,7 @@ def test_progress_lines_come_every_few_seconds_and_no_more(capsys):
 
 def test_progress_names_its_series():
     event = {"done": 1200, "total": 5000, "unit": "tokens", "label": "train"}
-    assert progress_text(event) == "train: 1,200 of 5,000 tokens"
+    assert format_progress(event) == "train: 1,200 of 5,000 tokens"
 
 
 def test_only_one_module_prints():

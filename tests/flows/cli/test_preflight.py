@@ -67,12 +67,12 @@ def test_a_person_sees_a_line_a_check_and_nothing_is_trained(ingot, store, recip
 
 
 def test_a_model_that_cannot_fit_is_refused_and_never_made(ingot, recipe, monkeypatch):
-    from stages.pretrain import prepared
+    from stages.pretrain import run_setup
 
     def made(*_):
         raise AssertionError("made")
 
-    monkeypatch.setattr(prepared, "starting_model", made)
+    monkeypatch.setattr(run_setup, "starting_model", made)
     # 2 layers of 65,536 channels: 2 · (3 · 65,536² + 3 · 65,536 · 174,784) = 9.4 · 10^10
     # parameters, of 16 bytes each with gradient and moments.
     result = ingot("preflight", recipe, "--set", "base.model.width=65536")
@@ -91,11 +91,11 @@ def test_a_run_that_leaves_out_all_has_no_dry_batch_and_a_wrong_plan_is_an_error
 
 
 def test_a_refusal_is_exit_code_1(ingot, recipe, monkeypatch):
-    from stages.pretrain.preflight import flight
-    from stages.pretrain.preflight.report import Finding
+    from stages.pretrain import preflight
+    from stages.pretrain.preflight_checks import Finding
 
     refusal = Finding("disk", "refusal", "no room", "free space")
-    monkeypatch.setattr(flight, "check_writable", lambda backend: refusal)
+    monkeypatch.setattr(preflight, "check_writable", lambda backend: refusal)
     result = ingot("preflight", recipe, "--step", "base")
     assert result.exit_code == 1
     assert "REFUSED: no room" in result.stdout
@@ -116,7 +116,7 @@ def test_inputs_that_are_not_there_name_the_step_that_makes_them(ingot):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["quickstart", "--step", "pack"], "'pack' is no pretraining step (it has pretrain)"),
+        (["quickstart", "--step", "pack"], "'pack' is not a pretraining step (it has pretrain)"),
         (["quickstart", "--step", "pak"], "no step 'pak', did you mean 'pack'?"),
         (["none.yaml"], "none.yaml: no such file"),
     ],

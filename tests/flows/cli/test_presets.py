@@ -32,5 +32,5 @@ def test_presets_of_a_corpus_say_how_they_disagree(ingot, corpus):
     assert told["only"]["fineweb@code"]["gopher_quality@datatrove"] == 3
     assert told["only"]["gopher_quality@datatrove"]["fineweb@code"] == 0
     shown = ingot("presets", "demo/filter").stdout
-    assert "not asked, for want of signals:" in shown
+    assert "not applied, since signals are missing:" in shown
     assert "  garbled: replacement_character_share" in shown

@@ -46,7 +46,7 @@ def test_a_path_list_is_pinned_in_part(ingot, listed, store):
     ("words", "message"),
     [
         (["x"], "snapshot x: snapshots.x: needs files"),
-        (["x", "a", "--paths", "b"], "stands beside files"),
+        (["x", "a", "--paths", "b"], "given with files"),
         (["x", "https://me:word@h/a"], "the URL holds a user or password"),
         (["x", "a", "--first", "0"], "expected a number of files, 1 or more, got 0"),
     ],

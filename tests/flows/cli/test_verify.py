@@ -11,9 +11,8 @@ import pytest
 
 from artifacts_schema.errors import InputError
 from artifacts_schema.store import layout
-from artifacts_schema.store.damage import find_committed
-from flows.recipe.execute import execute
-from flows.recipe.repair import repair, sort_parents_first
+from artifacts_schema.store.verify import find_committed
+from flows.recipe.execute import execute, repair, sort_parents_first
 
 STEPS = 6
 
@@ -80,7 +79,7 @@ def test_a_run_that_cannot_make_it_again_leaves_what_was_there(ingot, made, spoi
         return Job()
 
     from artifacts_schema.errors import IngotError
-    from flows.recipe.repair import repair
+    from flows.recipe.execute import repair
 
     step = made.step("choose")
     with pytest.raises(IngotError, match="no memory"):
@@ -165,7 +164,7 @@ def test_a_store_that_cannot_be_written_is_verified_all_the_same(ingot, made, sp
     result = ingot("verify")
     assert result.exit_code == 1
     assert "the file's bytes changed" in result.stdout
-    assert "not written down" in result.stderr
+    assert "not recorded" in result.stderr
 
 
 @pytest.fixture

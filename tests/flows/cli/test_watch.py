@@ -10,9 +10,9 @@ from click.testing import CliRunner
 from artifacts_schema.errors import IngotError
 from artifacts_schema.store.runs import find_run, write_run
 from flows.cli.main import main
-from flows.cli.watch_screen import blocks, screen
+from flows.cli.watch import format_blocks, render_screen
 from flows.recipe.execute import execute
-from flows.recipe.watching import Watched
+from flows.recipe.observers import RunWatcher
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_a_finished_run_is_told_in_lines_and_ends_well(watch, open_pipeline, inl
     assert told.exit_code == 0
     head, *lines = told.stdout.splitlines()
     name = find_run(store, "demo").name
-    assert head.startswith(f"{name}: done, 6 of 6 steps stand, since ")
+    assert head.startswith(f"{name}: done, 6 of 6 steps done, since ")
     assert lines[-1] == f"{name}: done"
     assert any(line.startswith("choose") and "made" in line and " out" in line for line in lines)
 
@@ -82,14 +82,14 @@ def test_the_screen_shows_every_step_and_hides_what_a_terminal_would_obey(
     steps = (run.steps[0].model_copy(update={"state": "failed", "error": "\x1b[2Jboom"}),)
     write_run(store, run.model_copy(update={"steps": steps + run.steps[1:]}))
     console = Console(width=100, record=True, force_terminal=False)
-    console.print(screen(Watched(store, run).look()))
+    console.print(render_screen(RunWatcher(store, run).look()))
     text = console.export_text()
     assert all(step.instance in text for step in run.steps)
     assert r"\x1b[2Jboom" in text
 
 
 def test_blocks_rise_with_the_values_and_never_exceed_the_width():
-    assert blocks([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], 8) == "▁▂▃▄▅▆▇█"
-    assert blocks([float("nan"), 2.0, 2.0], 8) == "▁▁"
-    assert len(blocks([float(i) for i in range(1000)], 60)) <= 60
-    assert blocks([], 8) == ""
+    assert format_blocks([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], 8) == "▁▂▃▄▅▆▇█"
+    assert format_blocks([float("nan"), 2.0, 2.0], 8) == "▁▁"
+    assert len(format_blocks([float(i) for i in range(1000)], 60)) <= 60
+    assert format_blocks([], 8) == ""

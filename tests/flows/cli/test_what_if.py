@@ -9,8 +9,8 @@ import pytest
 from eight_documents import CONFIG, text_of
 
 from artifacts_schema.errors import UsageError
-from flows.cli.corpus import Corpus
-from flows.cli.settings import changed, swept
+from flows.analysis.corpus import Corpus
+from flows.analysis.what_if import apply_settings, parse_sweep
 from stages.filter.config import FilterConfig
 from stages.filter.stage import Filter
 from stages.pack.stage import Pack
@@ -59,7 +59,7 @@ def test_it_decides_as_a_run_with_that_config_does(
     store, corpus, inputs, run_stage, read_table, asked, settings
 ):
     opened = Corpus.open(store, "demo/filter")
-    config = changed(opened.config, settings)
+    config = apply_settings(opened.config, settings)
     decided = opened.decide(config)
     made = run_stage(Filter, config.plain(), inputs)
     rows = read_table(made, "ledger").to_pylist()
@@ -223,7 +223,7 @@ def test_what_is_no_corpus_is_told_with_those_that_are(ingot, corpus, inputs):
     for command in ("what-if", "presets"):
         result = ingot(command, documents.key)
         assert result.exit_code == 2
-        assert "is no corpus (give what a filter step made: demo/filter)" in result.stderr
+        assert "is not a corpus (give the artifact of a filter step: demo/filter)" in result.stderr
 
 
 def test_collected_inputs_are_named(ingot, corpus, inputs):
@@ -246,13 +246,18 @@ def test_thresholds_of_rules_that_go_are_pointed_at():
         rules=("gopher_quality@datatrove",), thresholds={"gopher_few_words": 30.0}
     )
     with pytest.raises(UsageError, match=r"add --set 'thresholds=\{\}'"):
-        changed(config, ["rules=[fineweb@code]"])
-    assert changed(config, ["rules=[fineweb@code]", "thresholds={}"]).rules == ("fineweb@code",)
+        apply_settings(config, ["rules=[fineweb@code]"])
+    assert apply_settings(config, ["rules=[fineweb@code]", "thresholds={}"]).rules == (
+        "fineweb@code",
+    )
 
 
 def test_a_sweep_ends_at_both_ends():
-    assert swept("x=0:1:5") == ("x", [0.0, 0.25, 0.5, 0.75, 1.0])
-    assert swept("duplicates.threshold=0.9:0.7:3") == ("duplicates.threshold", [0.9, 0.8, 0.7])
+    assert parse_sweep("x=0:1:5") == ("x", [0.0, 0.25, 0.5, 0.75, 1.0])
+    assert parse_sweep("duplicates.threshold=0.9:0.7:3") == (
+        "duplicates.threshold",
+        [0.9, 0.8, 0.7],
+    )
 
 
 def test_why_names_every_failing_rule_with_value_and_threshold(ingot, store, run_stage, inputs):

@@ -169,12 +169,12 @@ def here(ui: Standing, monkeypatch: pytest.MonkeyPatch) -> Standing:
     """The same, for tests that call Python: this process sees it too."""
     from importlib import import_module
 
-    from stages.engine import registry
+    from stages.engine import protocol
 
     monkeypatch.syspath_prepend(str(PLUGIN))
     module = import_module("ingot_ui_stages")
     for name, cls in STAGES.items():
-        monkeypatch.setitem(registry._registered, name, getattr(module, cls))
+        monkeypatch.setitem(protocol._registered, name, getattr(module, cls))
     for name in ("PREFECT_API_URL", "PREFECT_API_AUTH_STRING", "PREFECT_HOME", "DO_NOT_TRACK"):
         monkeypatch.setenv(name, "")  # So that what the code sets is taken back.
         monkeypatch.delenv(name)

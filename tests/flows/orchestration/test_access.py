@@ -99,7 +99,7 @@ def test_another_user_of_the_machine_reads_nothing_and_starts_nothing(ui):
 def test_the_file_alone_keeps_another_user_out_where_its_folder_does_not():
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder, "home")
-        make = "from flows.orchestration.password import make_password; make_password()"
+        make = "from flows.orchestration.local_state import make_password; make_password()"
         environment = {**os.environ, "INGOT_HOME": str(home)}
         subprocess.run([sys.executable, "-c", make], env=environment, check=True)
         os.chmod(folder, 0o755)
@@ -170,8 +170,7 @@ def test_the_password_stands_in_its_file_and_nowhere_else(ui, tmp_path):
 
 
 def test_a_stage_is_not_given_the_password(ui, monkeypatch):
-    from stages.engine.launch import child_environment
-    from stages.engine.spec import StageSpec
+    from stages.engine.spec import StageSpec, child_environment
 
     monkeypatch.setenv("PREFECT_API_AUTH_STRING", ui.password)
     spec = StageSpec.__new__(StageSpec)

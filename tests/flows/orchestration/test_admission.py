@@ -9,9 +9,9 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from flows.orchestration import admission
-from flows.orchestration.check import PIPELINE
-from flows.orchestration.password import authorization
+from flows.orchestration import asgi
+from flows.orchestration.forms import PIPELINE
+from flows.orchestration.local_state import authorization
 
 ID = str(uuid4())
 RUN = f"/api/deployments/{ID}/create_flow_run"
@@ -54,14 +54,14 @@ def checked(monkeypatch, answer):
             raise answer
         return answer
 
-    monkeypatch.setattr(admission, "_check", check)
+    monkeypatch.setattr(asgi, "_run_check", check)
     return seen
 
 
 def test_a_run_that_cannot_run_is_refused_with_the_reason(monkeypatch):
     inner = Inner()
     seen = checked(monkeypatch, "no step 'x'")
-    reply = ask(admission.Admission(inner), body={"parameters": {"through": "x"}})
+    reply = ask(asgi.Admission(inner), body={"parameters": {"through": "x"}})
     assert (reply.status_code, reply.json()) == (422, {"detail": "no step 'x'"})
     assert inner.runs == []
     given = {"recipe": "quickstart", "store": "/s", "through": "x"}
@@ -71,7 +71,7 @@ def test_a_run_that_cannot_run_is_refused_with_the_reason(monkeypatch):
 def test_a_run_that_can_run_is_passed_on_whole(monkeypatch):
     inner, body = Inner(), {"parameters": {"through": "web"}, "name": "n"}
     checked(monkeypatch, None)
-    assert ask(admission.Admission(inner), body=body).status_code == 200
+    assert ask(asgi.Admission(inner), body=body).status_code == 200
     assert inner.runs == [body]
 
 
@@ -79,14 +79,14 @@ def test_a_run_that_can_run_is_passed_on_whole(monkeypatch):
 def test_a_check_that_itself_fails_lets_the_run_through(monkeypatch, fault):
     inner = Inner()
     checked(monkeypatch, fault)
-    assert ask(admission.Admission(inner)).status_code == 200
+    assert ask(asgi.Admission(inner)).status_code == 200
     assert len(inner.runs) == 1
 
 
 def test_a_check_that_dies_or_says_nonsense_lets_the_run_through(monkeypatch):
-    monkeypatch.setattr(admission.sys, "executable", "/bin/false")
+    monkeypatch.setattr(asgi.sys, "executable", "/bin/false")
     inner = Inner()
-    assert ask(admission.Admission(inner)).status_code == 200
+    assert ask(asgi.Admission(inner)).status_code == 200
     assert len(inner.runs) == 1
 
 
@@ -97,7 +97,7 @@ def test_a_check_that_dies_or_says_nonsense_lets_the_run_through(monkeypatch):
 def test_deployments_of_others_and_templates_are_not_judged(monkeypatch, entrypoint, parameters):
     inner = Inner(entrypoint)
     seen = checked(monkeypatch, "wrong")
-    assert ask(admission.Admission(inner), body={"parameters": parameters}).status_code == 200
+    assert ask(asgi.Admission(inner), body={"parameters": parameters}).status_code == 200
     assert seen == []
 
 
@@ -117,13 +117,13 @@ def test_deployments_of_others_and_templates_are_not_judged(monkeypatch, entrypo
 )
 def test_pages_of_another_origin_and_names_made_to_point_here_are_refused(headers, status):
     inner = Inner()
-    reply = ask(admission.Loopback(inner), **headers)
+    reply = ask(asgi.Loopback(inner), **headers)
     assert reply.status_code == status
     assert len(inner.runs) == (status == 200)
 
 
 def test_the_ui_may_ask_no_other_host():
-    reply = ask(admission.Loopback(Inner()))
+    reply = ask(asgi.Loopback(Inner()))
     assert "connect-src 'self'" in reply.headers["content-security-policy"]
 
 
@@ -135,7 +135,7 @@ def test_a_websocket_of_another_origin_is_closed():
 
     headers = [(b"host", b"127.0.0.1:4200"), (b"origin", b"https://example.org")]
     scope = {"type": "websocket", "headers": headers, "path": "/api/events/in"}
-    asyncio.run(admission.Loopback(Inner())(scope, None, send))
+    asyncio.run(asgi.Loopback(Inner())(scope, None, send))
     assert [message["type"] for message in sent] == ["websocket.close"]
 
 
@@ -157,15 +157,15 @@ class Locked:
 
 def test_a_request_that_met_a_locked_database_is_made_again_whole():
     inner = Locked(3)
-    reply = ask(admission.Retry(inner, seconds=60, wait=0.0), body={"name": "n"})
+    reply = ask(asgi.Retry(inner, seconds=60, wait=0.0), body={"name": "n"})
     assert (reply.status_code, reply.text) == (201, "half and half")
     assert inner.bodies == [{"name": "n"}] * 4
 
 
 def test_a_database_that_stays_locked_is_said_in_words():
     inner = Locked(1000)
-    reply = ask(admission.Retry(inner, seconds=0.0, wait=0.0))
-    assert (reply.status_code, reply.json()) == (503, {"detail": admission.BUSY})
+    reply = ask(asgi.Retry(inner, seconds=0.0, wait=0.0))
+    assert (reply.status_code, reply.json()) == (503, {"detail": asgi.BUSY})
     assert len(inner.bodies) == 1
 
 
@@ -177,7 +177,7 @@ def test_other_errors_are_not_tried_again():
 
     inner = Broken()
     with pytest.raises(RuntimeError, match="broken"):
-        ask(admission.Retry(inner, seconds=60, wait=0.0))
+        ask(asgi.Retry(inner, seconds=60, wait=0.0))
     assert len(inner.runs) == 1
 
 
@@ -185,7 +185,7 @@ def test_a_call_without_the_password_reaches_nothing_behind_the_door():
     made = f"ingot:{'x' * 43}"
     right = {"authorization": authorization(made)}
     inner = Inner()
-    app = admission.SignIn(inner, made)
+    app = asgi.SignIn(inner, made)
     for headers in ({}, {"authorization": "Basic x"}, {"authorization": authorization("ingot:x")}):
         for path in (RUN, "/api", "/api/", "/api/health/", "/api/flows/health", "/apix"):
             assert ask(app, path=path, **headers).status_code == 401

@@ -13,7 +13,7 @@ from prefect.settings import (
 )
 
 from artifacts_schema.errors import IngotError
-from flows.orchestration.asking import asking
+from flows.orchestration.deployments import prefect_client
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def ask(port):
         PREFECT_API_REQUEST_TIMEOUT: 0.3,
         PREFECT_CLIENT_MAX_RETRIES: 0,
     }
-    with temporary_settings(settings), asking() as client:
+    with temporary_settings(settings), prefect_client() as client:
         client.read_deployments()
 
 

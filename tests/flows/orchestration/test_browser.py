@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from flows.orchestration.admission import BUSY
+from flows.orchestration.asgi import BUSY
 
 pytestmark = pytest.mark.server
 

@@ -8,13 +8,19 @@ import pytest
 
 from artifacts_schema.config import Config
 from artifacts_schema.errors import UsageError
-from flows.orchestration.check import PIPELINE, STAGES, problem_of
-from flows.orchestration.forms import recipe_form, stage_form, stage_spec
+from flows.orchestration.forms import (
+    PIPELINE,
+    STAGES,
+    find_problem,
+    recipe_form,
+    stage_form,
+    stage_spec,
+)
 from flows.recipe.recipe import find_recipe, load_recipe
-from stages.engine.registry import stage_named, stages
+from stages.engine.protocol import all_stages, stage_named
 from stages.engine.spec import StageSpec
 
-SHIPPED = sorted(stages())
+SHIPPED = sorted(all_stages())
 
 
 @pytest.fixture
@@ -134,10 +140,10 @@ def test_a_field_of_a_recipe_is_checked_by_its_schema(validate, values, field):
 def test_what_crosses_fields_is_checked_without_making_a_store(tmp_path):
     place = tmp_path / "store"
     asked = {"recipe": "quickstart", "store": str(place)}
-    assert problem_of(PIPELINE, asked) is None
-    wrong = problem_of(PIPELINE, {**asked, "overrides": ["filter.duplicates.treshold=1"]})
+    assert find_problem(PIPELINE, asked) is None
+    wrong = find_problem(PIPELINE, {**asked, "overrides": ["filter.duplicates.treshold=1"]})
     assert "did you mean 'threshold'?" in wrong
-    missing = problem_of(f"{STAGES}dedup", {"store": str(place), "input__documents": ["a/b"]})
+    missing = find_problem(f"{STAGES}dedup", {"store": str(place), "input__documents": ["a/b"]})
     assert missing == "input 'documents': no ref 'a/b'"
     assert not place.exists()
 
@@ -145,4 +151,4 @@ def test_what_crosses_fields_is_checked_without_making_a_store(tmp_path):
 def test_a_store_that_is_none_is_said(tmp_path):
     (tmp_path / "ingot-store.json").write_text("{}")
     asked = {"recipe": "quickstart", "store": str(tmp_path)}
-    assert "store of schema None" in problem_of(PIPELINE, asked)
+    assert "store of schema None" in find_problem(PIPELINE, asked)

@@ -5,9 +5,14 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from artifacts_schema.manifest import Conservation, InputRef
-from flows.orchestration.pages import artifact_key, figures_page, funnel_page, lineage_page
-from flows.orchestration.pictures import loss_figure
-from stages.engine.figures import (
+from flows.orchestration.ui import (
+    artifact_key,
+    figures_page,
+    funnel_page,
+    lineage_page,
+    loss_figure,
+)
+from stages.engine.page import (
     Axis,
     Column,
     CurveFigure,
@@ -34,7 +39,7 @@ def test_the_funnel_shows_the_share_kept_and_the_largest_reasons():
     page = funnel_page([("filter", manifest("a", records_in=48, out=12, dropped=dropped))])
     line = page.splitlines()[-1]
     assert line.startswith("| filter | 48 | 12 | 25.0% | ███░░░░░░░░░ | r8 8, r7 7, r6 6,")
-    assert line.endswith("r3 3, 2 more reasons 3 |")
+    assert line.endswith("r3 3 and 2 more |")
 
 
 def test_a_step_without_records_has_an_empty_bar():

@@ -8,7 +8,7 @@ import stat
 import pytest
 
 from artifacts_schema.errors import IngotError
-from flows.orchestration import background, password, reports
+from flows.orchestration import local_state, reports
 
 
 @pytest.fixture(autouse=True)
@@ -21,64 +21,64 @@ def home(tmp_path, monkeypatch):
 def test_it_is_private_from_the_start_random_and_kept():
     before = os.umask(0)
     try:
-        made = password.make_password()
+        made = local_state.make_password()
     finally:
         os.umask(before)
-    file = password.password_file()
+    file = local_state.password_file()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
     assert [path.name for path in file.parent.iterdir()] == ["password"]
-    assert password.make_password() == password.read_password() == made
+    assert local_state.make_password() == local_state.read_password() == made
     file.unlink()
-    assert password.make_password() != made
+    assert local_state.make_password() != made
 
 
 def test_a_missing_one_is_said_and_not_made_by_reading():
     with pytest.raises(IngotError, match=r"is gone.*ingot down"):
-        password.read_password()
-    assert not password.password_file().exists()
+        local_state.read_password()
+    assert not local_state.password_file().exists()
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o666])
 def test_one_that_others_can_read_or_write_is_refused(mode):
-    password.make_password()
-    password.password_file().chmod(mode)
+    local_state.make_password()
+    local_state.password_file().chmod(mode)
     with pytest.raises(IngotError, match="others can read or write"):
-        password.make_password()
+        local_state.make_password()
 
 
 def test_a_link_a_pipe_and_what_ingot_did_not_write_are_refused(tmp_path):
-    made, file = password.make_password(), password.password_file()
+    made, file = local_state.make_password(), local_state.password_file()
     elsewhere = tmp_path / "elsewhere"
     file.rename(elsewhere)
     file.symlink_to(elsewhere)
     with pytest.raises(IngotError):
-        password.make_password()
+        local_state.make_password()
     file.unlink()
     os.mkfifo(file, 0o600)
     with pytest.raises(IngotError):  # It does not wait for somebody to write.
-        password.read_password()
+        local_state.read_password()
     for text in ("", "ingot:", "ingot:short", made.partition(":")[2], f"{made}é", "x\ny:z" * 20):
         file.unlink()
         file.write_text(text)
         file.chmod(0o600)
-        with pytest.raises(IngotError, match="not a password that Ingot made"):
-            password.read_password()
+        with pytest.raises(IngotError, match="not a password"):
+            local_state.read_password()
 
 
 def test_a_folder_in_which_others_write_is_refused(home):
-    password.make_password()
+    local_state.make_password()
     for mode in (0o777, 0o770, 0o1777):
         home.chmod(mode)
         with pytest.raises(IngotError, match=r"others can write.*chmod"):
-            password.read_password()
+            local_state.read_password()
 
 
 def test_a_folder_that_others_can_read_is_closed(home):
     home.mkdir()
     home.chmod(0o755)
     (home / "reports").mkdir(mode=0o755)
-    reports.folder()
+    reports.reports_folder()
     assert [stat.S_IMODE(place.stat().st_mode) for place in (home, home / "reports")] == [0o700] * 2
 
 
@@ -87,25 +87,25 @@ def test_a_folder_of_another_user_keeps_its_mode(home):
     home.mkdir()
     home.chmod(0o755)
     os.chown(home, 65534, 65534)
-    assert stat.S_IMODE(background.home().stat().st_mode) == 0o755
+    assert stat.S_IMODE(local_state.home().stat().st_mode) == 0o755
 
 
 def test_one_of_another_user_is_refused(monkeypatch):
-    password.make_password()
-    monkeypatch.setattr(password.os, "geteuid", lambda: os.getuid() + 1)
+    local_state.make_password()
+    monkeypatch.setattr(local_state.os, "geteuid", lambda: os.getuid() + 1)
     with pytest.raises(IngotError, match="others can"):
-        password.read_password()
+        local_state.read_password()
 
 
 def test_only_the_whole_password_is_one():
-    made = password.make_password()
+    made = local_state.make_password()
     _, _, secret = made.partition(":")
     for given in (made, f"somebody:{made}", f":{made}"):
-        assert password.is_password(password.authorization(given), made)
+        assert local_state.is_password(local_state.authorization(given), made)
     wrong = ("", ":", "ingot:", secret, made[:-1], f"{made}x", f"ingot:é{secret}", f"x:{secret}")
     for given in wrong:
-        assert not password.is_password(password.authorization(given), made)
-    whole = password.authorization(made)
+        assert not local_state.is_password(local_state.authorization(given), made)
+    whole = local_state.authorization(made)
     for header in (
         None,
         "",
@@ -115,11 +115,11 @@ def test_only_the_whole_password_is_one():
         made,
         f"{whole}!",
     ):
-        assert not password.is_password(header, made)
+        assert not local_state.is_password(header, made)
 
 
 def test_a_fingerprint_gives_nothing_away():
-    made = password.make_password()
-    assert password.fingerprint(made) == password.fingerprint(made)
-    assert password.fingerprint(made) not in made
-    assert made.partition(":")[2] not in password.fingerprint(made)
+    made = local_state.make_password()
+    assert local_state.fingerprint(made) == local_state.fingerprint(made)
+    assert local_state.fingerprint(made) not in made
+    assert made.partition(":")[2] not in local_state.fingerprint(made)

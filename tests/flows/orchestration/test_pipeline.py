@@ -14,7 +14,7 @@ import pytest
 from artifacts_schema.errors import IngotError, StoreError
 from artifacts_schema.store import Store
 from flows.orchestration import server as servers
-from flows.recipe.observer import Observer
+from flows.recipe.observers import Observer
 from flows.recipe.pipeline import Pipeline, Request
 
 pytestmark = pytest.mark.server
@@ -39,7 +39,7 @@ def newest_run(here):
 
 
 def test_a_run_from_the_terminal_is_shown_too(here, request_):
-    from flows.orchestration.run import run_pipeline
+    from flows.orchestration.control import run_pipeline
 
     told = Told()
     plan = run_pipeline(Pipeline.open(request_), request_, observer=told)
@@ -52,7 +52,7 @@ def test_a_run_from_the_terminal_is_shown_too(here, request_):
 
 
 def test_a_failing_step_fails_the_run_with_its_own_line_and_shows_what_stands(here, request_):
-    from flows.orchestration.run import run_pipeline
+    from flows.orchestration.control import run_pipeline
 
     run_pipeline(Pipeline.open(request_), request_)
     bound = Pipeline.open(request_)
@@ -71,7 +71,7 @@ def test_a_failing_step_fails_the_run_with_its_own_line_and_shows_what_stands(he
 
 
 def test_a_spec_runs_as_a_flow_and_its_key_is_computed_again(here, request_, tmp_path):
-    servers.use(servers.find_server())
+    servers.use_server(servers.find_server())
     from flows.orchestration.flow import spec as spec_flow
 
     bound = Pipeline.open(request_)

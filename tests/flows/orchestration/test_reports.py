@@ -12,7 +12,7 @@ from http.server import ThreadingHTTPServer
 import psutil
 import pytest
 
-from flows.orchestration import background, password, reports
+from flows.orchestration import local_state, reports
 
 
 @pytest.fixture
@@ -20,8 +20,8 @@ def get(tmp_path, monkeypatch):
     """`get(path, Host=…)` → (status, headers, body)."""
     monkeypatch.setenv("INGOT_HOME", str(tmp_path))
     tmp_path.chmod(0o700)
-    (reports.folder() / "web-1.html").write_text("<p>a report</p>")
-    known = password.authorization(password.make_password())
+    (reports.reports_folder() / "web-1.html").write_text("<p>a report</p>")
+    known = local_state.authorization(local_state.make_password())
     (tmp_path / "prefect.json").write_text("secret")
     (tmp_path / "other.html").write_text("secret")
     server = ThreadingHTTPServer(("127.0.0.1", 0), reports.Handler)
@@ -103,14 +103,14 @@ def test_the_port_is_ours_before_its_address_is_given(tmp_path, monkeypatch):
             socket.create_server(("127.0.0.1", port))
         with pytest.raises(urllib.error.HTTPError, match="401"):
             urllib.request.urlopen(f"{address}/x.html", timeout=60)
-        found = background.find(reports.NAME)
+        found = local_state.find_process(reports.REPORT_SERVER)
         held = psutil.Process(found.process).net_connections("tcp")
         assert [(c.laddr.port, c.status) for c in held if c.status == "LISTEN"] == [
             (port, psutil.CONN_LISTEN)
         ]
     finally:
-        background.stop(reports.NAME, 10.0)
-    assert background.wait_until(lambda: is_free(port), 60.0)  # It ends with the process.
+        local_state.stop_process(reports.REPORT_SERVER, 10.0)
+    assert local_state.wait_until(lambda: is_free(port), 60.0)  # It ends with the process.
 
 
 def test_no_report_without_the_password(get):
@@ -124,8 +124,8 @@ def test_no_report_without_the_password(get):
 
 
 def test_a_new_password_counts_at_once_and_without_one_nobody_gets_in(get):
-    password.password_file().unlink()
+    local_state.password_file().unlink()
     assert get("/web-1.html")[0] == 503
-    new = password.authorization(password.make_password())
+    new = local_state.authorization(local_state.make_password())
     assert get("/web-1.html")[0] == 401
     assert get("/web-1.html", Authorization=new)[0] == 200

@@ -14,9 +14,9 @@ from importlib.metadata import version
 import pytest
 
 from artifacts_schema.errors import IngotError, UsageError
-from flows.orchestration import background
+from flows.orchestration import local_state
 from flows.orchestration import server as servers
-from flows.orchestration.password import make_password
+from flows.orchestration.local_state import make_password
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +65,7 @@ def test_a_port_that_is_taken_is_named_with_the_flag_that_chooses_another():
         port = other.getsockname()[1]
         with pytest.raises(UsageError, match=rf"port {port} is taken .*--port"):
             servers.ensure_server(port=port)
-    assert background.find("prefect") is None
+    assert local_state.find_process("prefect") is None
 
 
 def test_a_port_that_another_program_has_bound_first_is_ours_alone():
@@ -73,7 +73,7 @@ def test_a_port_that_another_program_has_bound_first_is_ours_alone():
     with socket.socket() as other:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         other.bind(("127.0.0.1", 0))
-        with servers.listen(other.getsockname()[1]), pytest.raises(OSError, match="in use"):
+        with servers.open_listener(other.getsockname()[1]), pytest.raises(OSError, match="in use"):
             other.listen()
 
 
@@ -90,27 +90,27 @@ def test_the_server_starts_on_a_port_that_listens_already(monkeypatch):
         begun.append(real(name, [sys.executable, "-c", serve], environment, facts, listener))
         return begun[0]
 
-    real = background.start
-    monkeypatch.setattr(background, "start", start)
-    monkeypatch.setattr(servers, "answers", lambda server: True)
-    server = servers._start(servers.listen(0))
+    real = local_state.start_process
+    monkeypatch.setattr(local_state, "start_process", start)
+    monkeypatch.setattr(servers, "is_answering", lambda server: True)
+    server = servers._start_server(servers.open_listener(0))
     try:
         with pytest.raises(OSError, match="in use"):
             socket.create_server(("127.0.0.1", int(server.ui.rsplit(":", 1)[1])))
         assert server.process == begun[0].process
     finally:
-        background.stop("prefect", 5.0)
+        local_state.stop_process("prefect", 5.0)
 
 
 def test_a_server_that_ended_is_not_the_one_that_answers_in_its_place(monkeypatch):
     def start(*words):
         process = real(words[0], ["true"], *words[2:])
-        background.wait_until(lambda: not process.lives(), 60.0)
+        local_state.wait_until(lambda: not process.lives(), 60.0)
         return process
 
-    real = background.start
-    monkeypatch.setattr(background, "start", start)
-    monkeypatch.setattr(servers, "answers", lambda server: True)
+    real = local_state.start_process
+    monkeypatch.setattr(local_state, "start_process", start)
+    monkeypatch.setattr(servers, "is_answering", lambda server: True)
     with pytest.raises(IngotError, match="did not start"):
         servers.ensure_server()
 
@@ -119,14 +119,14 @@ def test_the_password_is_not_sent_to_a_program_that_took_the_port_of_our_server(
     given = []
     address = answering({"/api/health": True, "/api/admin/version": version("prefect")}, given)
     make_password()
-    process = background.start("prefect", ["sleep", "60"], {}, {"api": f"{address}/api"})
+    process = local_state.start_process("prefect", ["sleep", "60"], {}, {"api": f"{address}/api"})
     server = servers.find_server()
     servers.check_password(server)
     assert server.process == process.process
     assert given.pop() is not None
     given.clear()
     os.kill(process.process, signal.SIGKILL)
-    background.wait_until(lambda: not process.lives(), 60.0)
+    local_state.wait_until(lambda: not process.lives(), 60.0)
     with pytest.raises(IngotError, match="has ended"):
         servers.check_password(server)
     assert servers.find_server() is None
@@ -134,9 +134,9 @@ def test_the_password_is_not_sent_to_a_program_that_took_the_port_of_our_server(
 
 
 def test_the_folder_of_the_database_is_closed_before_the_server_starts(monkeypatch):
-    folder = background.home() / "prefect"
+    folder = local_state.home() / "prefect"
     folder.mkdir(mode=0o755)
-    monkeypatch.setattr(servers, "answers", lambda server: False)
+    monkeypatch.setattr(servers, "is_answering", lambda server: False)
     monkeypatch.setattr(servers.sys, "executable", "/bin/false")
     with pytest.raises(IngotError, match="did not start"):
         servers.ensure_server()
@@ -152,10 +152,10 @@ def test_no_proxy_is_asked_for_our_own_server(answering, monkeypatch):
     for name in ("no_proxy", "NO_PROXY", "PREFECT_API_AUTH_STRING"):
         monkeypatch.setenv(name, "example.org")
     own = servers.Server(answering({"/api/health": True}) + "/api")
-    assert servers.answers(own)
+    assert servers.is_answering(own)
     make_password()
-    monkeypatch.setattr(servers, "_chosen", set())
-    servers.use(servers.Server(own.api, os.getpid()))
+    monkeypatch.setattr(servers, "_own_apis", set())
+    servers.use_server(servers.Server(own.api, os.getpid()))
     assert os.environ["NO_PROXY"] == os.environ["no_proxy"] == "example.org,127.0.0.1"
     import httpx
 
@@ -175,7 +175,7 @@ def test_what_does_not_speak_http_does_not_answer():
         thread = threading.Thread(target=speak, daemon=True)
         thread.start()
         api = f"http://127.0.0.1:{other.getsockname()[1]}/api"
-        assert not servers.answers(servers.Server(api), timeout=60.0)
+        assert not servers.is_answering(servers.Server(api), timeout=60.0)
         assert servers._status(f"{api}/admin/version", "ingot:x") is None
         thread.join(60.0)
 
@@ -208,19 +208,19 @@ def test_an_api_that_does_not_answer_is_said_before_anything_runs(monkeypatch):
 
 
 def test_a_process_that_ended_or_whose_id_was_given_out_again_is_not_ours():
-    process = background.start("sleeper", ["sleep", "60"], {}, {"api": "x"})
-    assert background.find("sleeper") == process
-    state = background.home() / "sleeper.json"
+    process = local_state.start_process("sleeper", ["sleep", "60"], {}, {"api": "x"})
+    assert local_state.find_process("sleeper") == process
+    state = local_state.home() / "sleeper.json"
     state.write_text(state.read_text().replace(process.started, "1.00"))
-    assert background.find("sleeper") is None
-    assert background.stop("sleeper", 1.0) is None
+    assert local_state.find_process("sleeper") is None
+    assert local_state.stop_process("sleeper", 1.0) is None
     assert process.lives()
     state.write_text(json.dumps(process.__dict__))
-    assert background.stop("sleeper", 5.0) == process
+    assert local_state.stop_process("sleeper", 5.0) == process
     assert not process.lives()
 
 
 def test_state_that_cannot_be_read_is_no_process():
-    (background.home() / "prefect.json").write_text("{")
+    (local_state.home() / "prefect.json").write_text("{")
     assert servers.find_server() is None
     assert servers.stop_server() is None

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from flows.orchestration import terminal
+from flows.orchestration import control
 from flows.orchestration.server import Server
 
 
@@ -22,7 +22,7 @@ def test_a_server_that_goes_away_and_comes_back_is_two_lines():
             over.set()
         return state is not False
 
-    with terminal.watch_server(Server("http://x/api", 1), said.append, answers=answers, every=0.0):
+    with control.watch_server(Server("http://x/api", 1), said.append, answers=answers, every=0.0):
         assert over.wait(30)
     # One answer that is missed is a busy machine, not a server that is away.
     assert [("does not answer" in line, "answers again" in line) for line in said] == [
@@ -34,7 +34,7 @@ def test_a_server_that_goes_away_and_comes_back_is_two_lines():
 
 def test_nothing_is_said_of_a_server_that_answers():
     said = []
-    with terminal.watch_server(
+    with control.watch_server(
         Server("http://x/api", 1), said.append, answers=lambda *_: True, every=0.0
     ):
         pass
@@ -59,8 +59,8 @@ def prefect_logs(tmp_path, monkeypatch):
 def test_prefects_own_messages_go_to_a_file(prefect_logs, tmp_path, capfd):
     from prefect.logging.handlers import APILogWorker
 
-    terminal.keep_out_of_terminal()
-    terminal.keep_out_of_terminal()  # A second run of one process writes nothing twice.
+    control.redirect_prefect_logs()
+    control.redirect_prefect_logs()  # A second run of one process writes nothing twice.
     logging.getLogger("prefect._internal.concurrency").error("Service %r failed", "EventsWorker")
     logging.getLogger("prefect.events.clients").warning("unable to connect")
 

@@ -135,13 +135,13 @@ def test_another_port_or_pool_than_the_standing_ones_is_refused(ui):
 @pytest.mark.parametrize(
     ("cron", "timezone", "message"),
     [
-        ("61 3 * * *", "UTC", "'61 3 .* is no cron schedule"),
-        ("daily", "UTC", "is no cron schedule"),
+        ("61 3 * * *", "UTC", "'61 3 .* is not a cron schedule"),
+        ("daily", "UTC", "is not a cron schedule"),
         ("0 3 * * *", "Mars", "no timezone 'Mars'"),
     ],
 )
 def test_a_clock_that_is_none_is_said(cron, timezone, message):
-    from flows.orchestration.schedule import check_cron
+    from flows.orchestration.deployments import check_cron
 
     with pytest.raises(UsageError, match=message):
         check_cron(cron, timezone)
@@ -159,7 +159,7 @@ def test_a_schedule_is_checked_kept_listed_and_removed(ui):
     assert up.returncode == 0  # The schedule survives it.
     (listed,) = json.loads(ui.ingot("schedule", "--list", "--json").stdout)
     assert (listed["recipe"], listed["cron"], listed["timezone"]) == ("toys", "0 3 * * *", "UTC")
-    assert listed["asked"] == {"through": "learn", "store": str(ui.folder / "store")}
+    assert listed["parameters"] == {"through": "learn", "store": str(ui.folder / "store")}
     removed = ui.ingot("schedule", recipe, "--remove")
     assert "removed toys at '0 3 * * *'" in removed.stdout
     assert ui.get("/deployments/name/pipeline/toys")["schedules"] == []

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 from prefect.exceptions import ObjectNotFound
 
-from flows.orchestration import asking, background, worker
+from flows.orchestration import control, deployments, local_state
 from flows.orchestration.server import Server
 
 STAYS, DELETED = str(uuid4()), str(uuid4())
@@ -45,8 +45,8 @@ def known(monkeypatch):
         def ask():
             yield client
 
-        monkeypatch.setattr(asking, "asking", ask)
-        monkeypatch.setattr(worker, "use", lambda server: None)
+        monkeypatch.setattr(deployments, "prefect_client", ask)
+        monkeypatch.setattr(control, "use_server", lambda server: None)
         return client
 
     return make
@@ -55,13 +55,13 @@ def known(monkeypatch):
 @pytest.mark.parametrize("runs", [[DELETED, STAYS], [STAYS, DELETED], [DELETED]])
 def test_a_run_deleted_in_the_ui_does_not_keep_the_others_from_ending(known, runs):
     client = known({STAYS})
-    assert worker._cancel(Server("x"), runs) is False
+    assert control._cancel(Server("x"), runs) is False
     assert client.cancelled == [run for run in runs if run == STAYS]
 
 
 def test_runs_that_the_server_knows_are_cancelled_by_it_alone(known):
     client = known({STAYS})
-    assert worker._cancel(Server("x"), [STAYS]) is True
+    assert control._cancel(Server("x"), [STAYS]) is True
     assert client.cancelled == [STAYS]
 
 
@@ -69,15 +69,15 @@ def test_the_worker_ends_although_its_run_was_deleted(known, monkeypatch, tmp_pa
     monkeypatch.setenv("INGOT_HOME", str(tmp_path / "home"))
     known(set())
     facts = {"api": "http://127.0.0.1:9/api", "pool": "p"}
-    began = background.start(worker.NAME, ["sleep", "60"], {}, facts)
-    run = background.start("run", ["sleep", "60"], {}, {})
+    began = local_state.start_process(control.WORKER, ["sleep", "60"], {}, facts)
+    run = local_state.start_process("run", ["sleep", "60"], {}, {})
     monkeypatch.setattr(
-        worker, "_running", lambda process: {worker.psutil.Process(run.process): DELETED}
+        control, "_running", lambda process: {control.psutil.Process(run.process): DELETED}
     )
-    monkeypatch.setattr(worker, "answers", lambda server: True)
+    monkeypatch.setattr(control, "is_answering", lambda server: True)
     try:
-        assert worker.stop_worker() is True
+        assert control.stop_worker() is True
         assert not began.lives()
         assert not run.lives()
     finally:
-        background.stop("run", 5.0)
+        local_state.stop_process("run", 5.0)

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from artifacts_schema.config import Config
 from artifacts_schema.identity import document_id
-from artifacts_schema.kinds import KINDS, Column, beside
+from artifacts_schema.kinds import KINDS, Column, sidecar_folder
 from stages.engine import Context, Many, One, Stage
 from stages.engine.sources import snapshot_name, source_files
 
@@ -117,7 +117,7 @@ class Choose(Stage):
                 kept += [row for row in rows if len(row["text"]) >= least]
                 ledger = [_verdict(row, least) for row in rows]
                 schema = KINDS["ledger"].tables["*/*.parquet"].arrow()
-                path = f"{beside(documents.digest)}/{shard.path}"
+                path = f"{sidecar_folder(documents.digest)}/{shard.path}"
                 context.write_table("ledger", path, pa.Table.from_pylist(ledger, schema))
         schema = KINDS["documents"].tables["*.parquet"].arrow()
         context.write_table("documents", "00000.parquet", pa.Table.from_pylist(kept, schema))

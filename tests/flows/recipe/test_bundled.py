@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from artifacts_schema.errors import InputError
-from flows.recipe import bundled, recipe
+from flows.recipe import pipeline, recipe
 from flows.recipe.pipeline import Pipeline, Request
 
 
@@ -16,13 +16,13 @@ def installed(tmp_path, monkeypatch):
     """The recipes as `pip install` lays them out: `site-packages/flows/recipes`, nothing beside."""
     folder = tmp_path / "site-packages" / "flows" / "recipes"
     shutil.copytree(recipe.BUNDLED, folder)
-    for module in (recipe, bundled):
+    for module in (recipe, pipeline):
         monkeypatch.setattr(module, "BUNDLED", folder)
     return folder
 
 
 def test_each_says_what_data_it_needs_and_whether_it_is_there(installed):
-    found = {one.name: one for one in bundled.bundled_recipes()}
+    found = {one.name: one for one in pipeline.bundled_recipes()}
     assert {"quickstart", "web", "anneal", "long_context"} <= set(found)
     assert all(one.description for one in found.values())
     assert (found["quickstart"].snapshots, found["quickstart"].missing) == ((), {})
@@ -51,7 +51,7 @@ def test_only_what_the_chosen_steps_read_is_missed_and_pointing_to_data_is_enoug
     mine = tmp_path / "mine.yaml"
     mine.write_text("extends: web\nsteps: {only: {stage: ingest, inputs: {snapshot: books}}}\n")
     loaded = recipe.load_recipe(mine)
-    assert set(bundled.missing_data(loaded, {"books"})) == {"books"}
+    assert set(pipeline.find_missing_data(loaded, {"books"})) == {"books"}
     (tmp_path / "texts").mkdir()
     override = f"snapshots.books.root={tmp_path / 'texts'}"
-    assert bundled.missing_data(recipe.load_recipe(mine, (override,)), {"books"}) == {}
+    assert pipeline.find_missing_data(recipe.load_recipe(mine, (override,)), {"books"}) == {}

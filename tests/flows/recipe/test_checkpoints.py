@@ -17,8 +17,8 @@ from artifacts_schema.store import layout
 from artifacts_schema.store.gc import remove_artifact
 from artifacts_schema.store.verify import verify
 from flows.recipe.execute import execute
-from flows.recipe.observer import Observer
-from stages.engine import Many, Milestone, One, Stage, registry
+from flows.recipe.observers import Observer
+from stages.engine import Many, Milestone, One, Stage, protocol
 from stages.engine.runner import run_stage
 
 RECIPE = """\
@@ -145,7 +145,7 @@ def toys(monkeypatch):
     """The stages above, known to this process for one test."""
     monkeypatch.setattr(Train, "passed", staticmethod(lambda step: None))
     for stage in (Train, Score, Sum):
-        monkeypatch.setitem(registry._registered, stage.name, stage)
+        monkeypatch.setitem(protocol._registered, stage.name, stage)
 
 
 @pytest.fixture
@@ -166,7 +166,11 @@ def lines(plan):
 def reasons(store, manifest):
     from stages.engine import Input
 
-    return Input.of(store, manifest, "exclusions").read_table("0.parquet")["reason"].to_pylist()
+    return (
+        Input.from_manifest(store, manifest, "exclusions")
+        .read_table("0.parquet")["reason"]
+        .to_pylist()
+    )
 
 
 def test_before_its_inputs_stand_one_line_stands_for_all(bind):
@@ -227,7 +231,7 @@ def test_a_step_starts_on_a_checkpoint_while_the_run_goes_on(bind, store, monkey
             if step.instance in ("score[2K]", "score[4K]"):
                 scored[int(step.instance[6])].set()
 
-    plan = execute(bind(), dispatch=dispatch, observer=Told(), jobs=2, wait=lambda _: None)
+    plan = execute(bind(), dispatch=dispatch, observers=[Told()], jobs=2, wait=lambda _: None)
     assert plan.is_done
     assert waited == {2: True, 4: True}
 
@@ -252,7 +256,7 @@ def test_a_label_that_there_is_not_is_refused_as_soon_as_it_is_known(bind, inlin
     ("text", "told"),
     [
         ("{checkpoints: trian}", "no step 'trian', did you mean 'train'"),
-        ("{checkpoints: read}", "'read' commits nothing on its way: lines has no permanent"),
+        ("{checkpoints: read}", "'read' commits no checkpoints: lines has no permanent"),
         ("{checkpoint: train}", "unknown key 'checkpoint', did you mean 'checkpoints'"),
         ("{checkpoints: [train]}", "expected text"),
     ],
@@ -264,7 +268,7 @@ def test_what_cannot_be_repeated_over_is_refused(bind, text, told):
 
 
 def test_a_step_that_commits_nothing_on_its_way_has_no_such_name(bind):
-    with pytest.raises(UsageError, match="read commits nothing on its way"):
+    with pytest.raises(UsageError, match="read commits no checkpoints"):
         bind(more="  odd: {stage: toy_score, inputs: {checkpoint: read@4K}}\n")
 
 
@@ -273,7 +277,7 @@ def test_of_a_run_that_is_over_those_count_that_stand(bind, inline, store):
     key = interim_key(plan.step("train").key, 2)
     remove_artifact(store, store.manifest("toy_train", key))
     later = bind(more=BRANCH.replace("4K", "2K"))
-    with pytest.raises(UsageError, match=r"checkpoint 2K does not stand .*--force train"):
+    with pytest.raises(UsageError, match=r"checkpoint 2K does not exist .*--force train"):
         later.plan()
     assert [s.instance for s in bind().plan().steps] == ["read", "train", "score[4K]", "score[5K]"]
 

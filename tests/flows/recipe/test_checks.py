@@ -9,7 +9,7 @@ from artifacts_schema.errors import UsageError
 from flows.cli.stage import make_spec
 from flows.orchestration.forms import check_recipe, stage_spec
 from flows.recipe.execute import execute
-from stages.engine import registry, sources_of
+from stages.engine import protocol, source_names
 
 TWO = """\
 name: two
@@ -45,13 +45,13 @@ class Choose(fakes.Choose):
 
     @classmethod
     def sources(cls, config, inputs):
-        return sources_of(inputs["documents"])
+        return source_names(inputs["documents"])
 
 
 @pytest.fixture(autouse=True)
 def checking_stages(monkeypatch):
-    monkeypatch.setitem(registry._registered, "lines", Lines)
-    monkeypatch.setitem(registry._registered, "choose", Choose)
+    monkeypatch.setitem(protocol._registered, "lines", Lines)
+    monkeypatch.setitem(protocol._registered, "choose", Choose)
     monkeypatch.setattr(Choose, "asked", [])
 
 
@@ -84,7 +84,7 @@ def test_a_step_sees_configs_and_stages_all_the_way_up(bind):
     assert (snapshot.name, snapshot.stage, snapshot.kind) == ("crawl", None, "snapshot")
     assert snapshot.manifest is not None
     assert short.sources == {"notes"}
-    assert sources_of([read, snapshot]) is None
+    assert source_names([read, snapshot]) is None
 
 
 def test_what_exists_is_checked_by_its_manifest_and_what_is_reused_is_not_checked(bind, inline):

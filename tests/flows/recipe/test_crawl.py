@@ -7,8 +7,8 @@ import gzip
 import pytest
 
 from artifacts_schema.errors import InputError, UsageError
-from flows.recipe.crawl import is_crawl_id
 from flows.recipe.recipe import load_recipe, snapshot_entry
+from flows.recipe.snapshot_entry import is_crawl_id
 from flows.recipe.snapshots import find_files, take_snapshot
 from stages.engine import Input
 from stages.engine.sources import source_files
@@ -86,15 +86,18 @@ def test_a_mirror_may_be_a_folder_beside_the_recipe(load, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{crawl: CC-MAIN-2024, first: 1}", "'CC-MAIN-2024' is no crawl's id .*ids look like CC-M"),
-        ("{crawl: CC-MAIN-2024-54, first: 1}", "no crawl's id .*https://index.commoncrawl.org"),
-        ("{crawl: CC-MAIN-2024-00, first: 1}", "no crawl's id"),
-        ("{crawl: CC-NEWS-2024-13, first: 1}", "no crawl's id"),
+        (
+            "{crawl: CC-MAIN-2024, first: 1}",
+            "'CC-MAIN-2024' is not a crawl id .*ids look like CC-M",
+        ),
+        ("{crawl: CC-MAIN-2024-54, first: 1}", "not a crawl id .*https://index.commoncrawl.org"),
+        ("{crawl: CC-MAIN-2024-00, first: 1}", "not a crawl id"),
+        ("{crawl: CC-NEWS-2024-13, first: 1}", "not a crawl id"),
         ("{crawl: cc-main-2024-8, first: 1}", "did you mean 'CC-MAIN-2024-08'"),
         ("{crawl: CC_NEWS-2024-8, first: 1}", "did you mean 'CC-NEWS-2024-08'"),
-        ("{crawl: ../../etc, first: 1}", "no crawl's id"),
-        ("{crawl: [CC-MAIN-2024-33], first: 1}", "no crawl's id"),
-        ("{crawl: 2024-33, first: 1}", "'2024-33' is no crawl's id"),
+        ("{crawl: ../../etc, first: 1}", "not a crawl id"),
+        ("{crawl: [CC-MAIN-2024-33], first: 1}", "not a crawl id"),
+        ("{crawl: 2024-33, first: 1}", "'2024-33' is not a crawl id"),
         ("{crawl: CC-MAIN-2024-33}", "crawl: a whole crawl is .*say how many .`first` 10"),
         ("{crawl: CC-MAIN-2024-33, first: 0}", "crawl.first: expected a number of files"),
         (
@@ -107,13 +110,13 @@ def test_a_mirror_may_be_a_folder_beside_the_recipe(load, tmp_path):
         ),
         ("{crawl: CC-MAIN-2012, first: 1, records: wat}", "expected warc, all that CC-MAIN-2012"),
         ("{crawl: CC-MAIN-2024-33, first: 1, via: ftp}", "crawl.via: expected https or s3"),
-        ("{crawl: CC-MAIN-2024-33, first: 1, via: s3, mirror: a}", "mirror: stands beside via"),
+        ("{crawl: CC-MAIN-2024-33, first: 1, via: s3, mirror: a}", "mirror: given with via"),
         ("{crawl: CC-MAIN-2024-33, first: 1, mirror: 'http://h'}", "mirror: plain http is read"),
         ("{crawl: CC-MAIN-2024-33, first: 1, mirror: 'https://a:b@h'}", "user or password"),
         ("{crawl: CC-MAIN-2024-33, first: 1, mirror: [a]}", "mirror: expected a path or a URL"),
         ("{crawl: CC-MAIN-2024-33, first: 1, root: a}", "root: does not go with crawl"),
-        ("{crawl: CC-MAIN-2024-33, first: 1, files: a}", "crawl: stands beside files"),
-        ("{crawl: CC-MAIN-2024-33, first: 1, paths: a}", "crawl: stands beside paths"),
+        ("{crawl: CC-MAIN-2024-33, first: 1, files: a}", "crawl: given with files"),
+        ("{crawl: CC-MAIN-2024-33, first: 1, paths: a}", "crawl: given with paths"),
         ("{files: a, records: wet}", "records: goes with crawl only"),
         ("{files: a, mirror: b}", "mirror: goes with crawl only"),
     ],
@@ -135,7 +138,7 @@ def test_a_crawl_that_is_none_is_told_with_where_crawls_are_listed(file_server, 
     for mirror in (file_server.url, str(tmp_path)):
         source = entry(crawl="CC-MAIN-2024-34", first=1, mirror=mirror)
         with pytest.raises(
-            InputError, match=r"no list of CC-MAIN-2024-34 lies at .*warc\.paths\.gz: no such"
+            InputError, match=r"no list of CC-MAIN-2024-34 at .*warc\.paths\.gz: no such"
         ) as caught:
             find_files(source)
         assert "https://index.commoncrawl.org lists all crawls" in str(caught.value)
@@ -146,7 +149,7 @@ def test_a_part_of_a_crawl_is_read_from_its_mirror(mirror, store):
     url = mirror("crawl-data/CC-MAIN-2024-33", "warc", names)
     source = entry(crawl="CC-MAIN-2024-33", first=2, mirror=url)
     manifest = take_snapshot(store, source)
-    files = source_files(Input.of(store, manifest, "snapshot"))
+    files = source_files(Input.from_manifest(store, manifest, "snapshot"))
     assert {file.name: file.open().read().decode() for file in files} == {
         f"crawl-data/CC-MAIN-2024-33/{name}": name for name in names[:2]
     }
@@ -174,7 +177,7 @@ def test_a_bucket_may_be_the_mirror(store, s3_url):
     fs.pipe_file(f"{s3_url}/crawl-data/CC-MAIN-2024-33/wet.paths.gz", gzip.compress(b"d/a.gz\n"))
     fs.pipe_file(f"{s3_url}/d/a.gz", b"A")
     source = entry(crawl="CC-MAIN-2024-33", records="wet", first=1, mirror=s3_url)
-    (file,) = source_files(Input.of(store, take_snapshot(store, source), "snapshot"))
+    (file,) = source_files(Input.from_manifest(store, take_snapshot(store, source), "snapshot"))
     assert (file.name, file.open().read()) == ("d/a.gz", b"A")
 
 
@@ -201,7 +204,7 @@ def test_set_points_an_entry_at_a_crawl(load):
     assert (found.files, found.paths) == ((), f"{SITE}/crawl-data/CC-MAIN-2024-33/wet.paths.gz")
     back = load("{crawl: CC-MAIN-2024-33, records: wet, first: 1}", "snapshots.crawl.files=[/a]")
     assert (back.files, back.crawl, back.paths) == (("/a",), None, None)
-    with pytest.raises(UsageError, match="crawl: stands beside files"):
+    with pytest.raises(UsageError, match="crawl: given with files"):
         load(
             "{files: a}", "snapshots.crawl.files=b", "snapshots.crawl.crawl=CC-MAIN-2024-33",
             "snapshots.crawl.first=1",

@@ -7,7 +7,7 @@ import pytest
 from artifacts_schema.config import Config, MapExecution
 from artifacts_schema.errors import UsageError
 from flows.orchestration.forms import stage_spec
-from stages.engine import Stage, registry
+from stages.engine import Stage, protocol
 
 ADDRESS = "tcp://head:8786"
 RECIPE = """\
@@ -81,7 +81,7 @@ def test_a_stage_that_no_cluster_can_run_refuses_one(project, open_pipeline):
 
 
 def test_a_form_runs_with_a_profile_that_names_a_cluster(store, tmp_path, monkeypatch):
-    monkeypatch.setitem(registry._registered, "alone", Alone)
+    monkeypatch.setitem(protocol._registered, "alone", Alone)
     profile = tmp_path / "cluster.yaml"
     profile.write_text(f"stages: {{alone: {{engine: dask, scheduler: '{ADDRESS}'}}}}\n")
     plain, dask = (

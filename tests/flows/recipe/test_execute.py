@@ -8,9 +8,9 @@ from functools import partial
 import pytest
 
 from artifacts_schema.errors import IngotError, Stopped, UsageError
-from artifacts_schema.store.runs import runs
+from artifacts_schema.store.runs import load_runs
 from flows.recipe.execute import execute
-from flows.recipe.observer import Observer
+from flows.recipe.observers import Observer
 
 
 class Recorder(Observer):
@@ -40,14 +40,14 @@ class Recorder(Observer):
 
 def test_each_step_runs_after_what_it_reads_and_gets_its_name(open_pipeline, inline, store):
     recorder = Recorder()
-    plan = execute(open_pipeline(), dispatch=inline, observer=recorder)
+    plan = execute(open_pipeline(), dispatch=inline, observers=[recorder])
     order = recorder.of("finished")
     assert sorted(order) == sorted(step.instance for step in plan.steps)
     assert order.index("read[crawl-A]") < order.index("measure[crawl-A]") < order.index("choose")
     assert store.ref("demo/measure[crawl-B]").key == plan.step("measure[crawl-B]").key
     assert store.ref("demo/crawl-A").stage == "snapshot"
     assert recorder.told[0] == ("planned", "6 to run, 0 reused")
-    assert recorder.told[-1] == ("planned", "nothing to do: all 6 steps stand")
+    assert recorder.told[-1] == ("planned", "nothing to do: all 6 steps are made")
 
 
 def test_a_second_run_starts_nothing_and_moves_names_back(open_pipeline, inline, store):
@@ -56,7 +56,7 @@ def test_a_second_run_starts_nothing_and_moves_names_back(open_pipeline, inline,
     execute(open_pipeline("choose.least.characters=9"), dispatch=inline)
     assert store.ref("demo/choose").key != first
     recorder = Recorder()
-    execute(open_pipeline(), dispatch=inline, observer=recorder)
+    execute(open_pipeline(), dispatch=inline, observers=[recorder])
     assert recorder.of("started") == []
     assert store.ref("demo/choose").key == first
 
@@ -69,7 +69,7 @@ def test_a_failure_keeps_what_is_finished_and_tells_where_the_log_lies(
     with pytest.raises(
         IngotError, match=r"read\[crawl-B\]: lines failed: ValueError.*\(log: .*log\.txt\)"
     ):
-        execute(open_pipeline(), dispatch=inline, observer=recorder)
+        execute(open_pipeline(), dispatch=inline, observers=[recorder])
     assert recorder.of("failed") == ["read[crawl-B]"]
     assert recorder.of("finished") == ["read[crawl-A]"]
     (project / "data/b/three.txt").write_text("good\n")
@@ -105,7 +105,7 @@ def test_a_stop_ends_every_running_step_kindly(open_pipeline):
     recorder = Recorder()
     with pytest.raises(Stopped) as error:
         execute(
-            open_pipeline(), dispatch=dispatch, observer=recorder, jobs=2, stopping=lambda: True
+            open_pipeline(), dispatch=dispatch, observers=[recorder], jobs=2, stopping=lambda: True
         )
     assert error.value.exit_code == 75
     assert [job.stopped for job in jobs] == [True, True]
@@ -119,7 +119,7 @@ def test_a_child_that_a_stop_ends_before_it_listens_is_stopped_and_not_failed(
     """A child takes its handlers up after its first imports, and a signal before that ends it."""
     with pytest.raises(Stopped):
         execute(open_pipeline(), dispatch=lambda *_: Busy(-number), jobs=2, stopping=lambda: True)
-    (record,) = list(runs(store, "demo"))
+    (record,) = list(load_runs(store, "demo"))
     states = {step.instance: step.state for step in record.steps}
     assert states["read[crawl-A]"] == states["read[crawl-B]"] == "stopped"
     assert record.state == "stopped"
@@ -134,7 +134,7 @@ def test_a_child_that_somebody_else_kills_has_failed(open_pipeline, store):
     with pytest.raises(IngotError, match="killed by signal 15") as caught:
         execute(open_pipeline(), dispatch=dispatch, jobs=1)
     assert not isinstance(caught.value, Stopped)
-    (record,) = list(runs(store, "demo"))
+    (record,) = list(load_runs(store, "demo"))
     assert record.state == "failed"
 
 
@@ -156,7 +156,7 @@ def test_a_step_that_hung_is_started_again_but_not_for_ever(open_pipeline, inlin
         return Hung() if started.count("read[crawl-A]") <= hangs else inline(store, step)
 
     recorder = Recorder()
-    plan = execute(open_pipeline(), dispatch=partial(dispatch, hangs=2), observer=recorder)
+    plan = execute(open_pipeline(), dispatch=partial(dispatch, hangs=2), observers=[recorder])
     assert plan.is_done
     assert started[:3] == ["read[crawl-A]"] * 3
     assert recorder.of("failed") == ["read[crawl-A]"] * 2
@@ -218,7 +218,7 @@ def test_no_more_steps_run_at_once_than_the_profile_says(open_pipeline, inline, 
         (2, UsageError, "stopped on request"),
         (75, Stopped, "stopped on request (the same command continues)"),
         (-9, IngotError, "killed by signal 9"),
-        (0, IngotError, "it ended well but committed nothing"),
+        (0, IngotError, "it ended without an error but committed nothing"),
     ],
 )
 def test_an_exit_code_becomes_the_error_that_it_means(open_pipeline, code, kind, told):
@@ -241,7 +241,7 @@ def test_equal_inputs_of_two_instances_run_once(project, open_pipeline, inline, 
     )
     recorder = Recorder()
     execute(
-        open_pipeline(recipe=project / "twice.yaml"), dispatch=inline, observer=recorder, jobs=2
+        open_pipeline(recipe=project / "twice.yaml"), dispatch=inline, observers=[recorder], jobs=2
     )
     assert recorder.of("started") == ["one"]
     assert store.ref("twice/two") == store.ref("twice/one")
@@ -249,7 +249,7 @@ def test_equal_inputs_of_two_instances_run_once(project, open_pipeline, inline, 
 
 def test_steps_run_as_child_processes(open_pipeline, installed_stages, store):
     recorder = Recorder()
-    plan = execute(open_pipeline(through="measure"), observer=recorder, jobs=2)
+    plan = execute(open_pipeline(through="measure"), observers=[recorder], jobs=2)
     assert plan.is_done
     assert set(recorder.of("started")) == {s.instance for s in plan.steps}
 

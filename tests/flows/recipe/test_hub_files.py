@@ -13,7 +13,7 @@ from artifacts_schema.errors import InputError, UsageError
 from flows.recipe.recipe import load_recipe, snapshot_entry
 from flows.recipe.snapshots import find_files, take_snapshot
 from stages.engine import Input
-from stages.engine.remote import Patience
+from stages.engine.remote import RetryPolicy
 from stages.engine.sources import source_files
 
 sys.path.insert(0, str(Path(__file__).parent.parent.parent))
@@ -54,13 +54,13 @@ def names(**values):
 
 
 def read(store, manifest):
-    files = source_files(Input.of(store, manifest, "snapshot"))
+    files = source_files(Input.from_manifest(store, manifest, "snapshot"))
     return {file.name: file.open().read() for file in files}
 
 
 def test_a_data_set_is_pinned_by_the_checksums_that_the_hub_tells(hub, store):
     manifest = take_snapshot(store, entry())
-    listed = source_files(Input.of(store, manifest, "snapshot"))
+    listed = source_files(Input.from_manifest(store, manifest, "snapshot"))
     visible = {name: data for name, data in FILES.items() if name[0] != "."}
     assert [(file.name, file.bytes) for file in listed] == sorted(
         (name, len(data)) for name, data in visible.items()
@@ -122,12 +122,12 @@ def test_a_commit_is_not_asked_about(hub):
 
 
 def test_a_cut_fetch_goes_on_where_it_was(hub, store, monkeypatch):
-    monkeypatch.setattr(Patience, "pause", lambda *_: None)
+    monkeypatch.setattr(RetryPolicy, "pause", lambda *_: None)
     data = bytes(range(256)) * 20_000
     hub.push("org/math", {"big.bin": data})
     path = f"/{hashlib.sha256(data).hexdigest()}?X-Amz-Signature=abc"
     hub.storage.faults[path] = [Fault(cut=2_000_000)]
-    (file,) = source_files(Input.of(store, take_snapshot(store, entry()), "snapshot"))
+    (file,) = source_files(Input.from_manifest(store, take_snapshot(store, entry()), "snapshot"))
     assert file.open().read() == data
     assert hub.storage.sent(path) == len(data)
     assert [asked.range for asked in hub.storage.asked] == [None, "bytes=2000000-"]
@@ -139,7 +139,7 @@ def test_other_bytes_than_the_checksum_says_are_refused(hub, store):
     manifest = take_snapshot(store, entry())
     (path,) = (p for p in hub.storage.files if hashlib.sha256(data).hexdigest() in p)
     hub.storage.files[path].data = b"y" * 5000
-    (file,) = source_files(Input.of(store, manifest, "snapshot"))
+    (file,) = source_files(Input.from_manifest(store, manifest, "snapshot"))
     with pytest.raises(InputError, match="not those of the pinned checksum"):
         file.open()
     assert hub.storage.sent(path) == 2 * 5000  # Once more, since the way may have hurt them.
@@ -181,16 +181,16 @@ def test_what_is_not_there_is_told(hub):
     assert "no file of data set org/math matches 'x/*.gz'" in told(files="x/*.gz")
     assert "no file of data set org/math matches 'data/none'" in told(files="data/none")
     hub.gated.add("org/math")
-    assert "data set org/math asks for consent (agree on " in told()
+    assert "data set org/math requires consent (agree on " in told()
 
 
 def test_a_hub_that_is_not_there_is_told_in_one_line(hub, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(InputError, match=r"not asked about data set org/math \(HF_HUB_OFFLINE"):
+    with pytest.raises(InputError, match=r"not queried for data set org/math \(HF_HUB_OFFLINE"):
         find_files(entry())
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(InputError, match="the Hub cannot be asked about data set org/math: "):
+    with pytest.raises(InputError, match="the Hub cannot be queried for data set org/math: "):
         find_files(entry())
 
 
@@ -205,17 +205,20 @@ def test_a_hostile_name_is_refused(hub, name):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{dataset: 'https://huggingface.co/datasets/a/b'}", "is no data set's name .as on hugg"),
-        ("{dataset: a/b/c}", "no data set's name"),
-        ("{dataset: ../b}", "no data set's name"),
+        (
+            "{dataset: 'https://huggingface.co/datasets/a/b'}",
+            "is not the name of a data set .as on hugg",
+        ),
+        ("{dataset: a/b/c}", "not the name of a data set"),
+        ("{dataset: ../b}", "not the name of a data set"),
         ("{dataset: a/b, revision: ../x}", "revision: expected a branch"),
         ("{dataset: a/b, revision: 1}", "revision: expected a branch"),
-        ("{dataset: a/b, files: /etc/x}", "files: '/etc/x' does not lie in a data set"),
-        ("{dataset: a/b, files: 's3://b/x'}", "does not lie in a data set"),
+        ("{dataset: a/b, files: /etc/x}", "files: '/etc/x' is not a path inside a data set"),
+        ("{dataset: a/b, files: 's3://b/x'}", "is not a path inside a data set"),
         ("{dataset: a/b, files: ../x}", "files: '../x' leads out of the data set"),
         ("{dataset: a/b, root: c}", "root: does not go with dataset"),
-        ("{dataset: a/b, paths: c}", "dataset: stands beside paths"),
-        ("{dataset: a/b, crawl: CC-MAIN-2024-33, first: 1}", "dataset: stands beside crawl"),
+        ("{dataset: a/b, paths: c}", "dataset: given with paths"),
+        ("{dataset: a/b, crawl: CC-MAIN-2024-33, first: 1}", "dataset: given with crawl"),
         ("{files: a, revision: main}", "revision: goes with dataset or model only"),
     ],
 )
@@ -231,7 +234,7 @@ def test_a_model_s_files_are_pinned_likewise(hub, store):
     files = {"tokenizer.json": b"{" + b" " * 2000 + b"}", "model.safetensors": b"w" * 9000}
     commit = hub.push("org/llm", files, kind="models")
     source = snapshot_entry("llm", {"model": "org/llm", "files": ["tokenizer*"]}, "test")
-    assert source.told == "model org/llm"
+    assert source.location == "model org/llm"
     (found,) = find_files(source)
     assert found.location == f"{hub.url}/org/llm/resolve/{commit}/tokenizer.json"
     manifest = take_snapshot(store, source)
@@ -241,7 +244,7 @@ def test_a_model_s_files_are_pinned_likewise(hub, store):
 
 
 def test_a_model_and_a_data_set_are_two_places():
-    with pytest.raises(UsageError, match="model: stands beside dataset"):
+    with pytest.raises(UsageError, match="model: given with dataset"):
         snapshot_entry("x", {"model": "org/a", "dataset": "org/b"}, "test")
-    with pytest.raises(UsageError, match="'org/a/b' is no model's name"):
+    with pytest.raises(UsageError, match="'org/a/b' is not the name of a model"):
         snapshot_entry("x", {"model": "org/a/b"}, "test")

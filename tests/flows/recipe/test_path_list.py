@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from artifacts_schema.errors import InputError
-from flows.recipe import path_list
-from flows.recipe.path_list import listed_files
+from flows.recipe import remote_files
 from flows.recipe.recipe import snapshot_entry
+from flows.recipe.remote_files import read_path_list
 from flows.recipe.snapshots import find_files, take_snapshot
 from stages.engine import Input
 from stages.engine.sources import source_files
@@ -52,10 +52,10 @@ def test_paths_begin_at_the_site_of_their_list(archive):
     url = archive.url
     expected = [(path, f"{url}/{path}") for path in WARCS]
     gzipped = entry(paths=f"{url}/crawl-data/CC-MAIN-2024-33/warc.paths.gz")
-    assert listed_files(gzipped) == expected
-    assert listed_files(entry(paths=f"{url}/plain.paths")) == expected
+    assert read_path_list(gzipped) == expected
+    assert read_path_list(entry(paths=f"{url}/plain.paths")) == expected
     again = archive.sent("/crawl-data/CC-MAIN-2024-33/warc.paths.gz")
-    assert listed_files(gzipped) == expected
+    assert read_path_list(gzipped) == expected
     assert archive.sent("/crawl-data/CC-MAIN-2024-33/warc.paths.gz") == again  # From its copy.
 
 
@@ -64,7 +64,7 @@ def test_first_counts_in_the_order_of_the_list_and_share_by_the_hash(archive, st
     assert [file.name for file in find_files(source)] == sorted(WARCS[:2])
     manifest = take_snapshot(store, source)
     assert archive.count("HEAD") == 2 + 2  # The list, twice, and two archives: not the third.
-    files = source_files(Input.of(store, manifest, "snapshot"))
+    files = source_files(Input.from_manifest(store, manifest, "snapshot"))
     assert [file.open().read().decode() for file in files] == sorted(WARCS[:2])
     hashes = {path: int(hashlib.sha256(path.encode()).hexdigest(), 16) / 2**256 for path in WARCS}
     middle = sorted(hashes.values())[1]
@@ -74,19 +74,19 @@ def test_first_counts_in_the_order_of_the_list_and_share_by_the_hash(archive, st
 
 def test_a_root_or_whole_urls_say_where_else_the_files_lie(local_list, tmp_path):
     paths = local_list("a/x y.gz", "a/50%25?.gz", "https://other.example/b/z.gz?download=1")
-    assert listed_files(entry(paths=paths, root="https://data.example/all/")) == [
+    assert read_path_list(entry(paths=paths, root="https://data.example/all/")) == [
         ("a/x y.gz", "https://data.example/all/a/x%20y.gz"),
         ("a/50%25?.gz", "https://data.example/all/a/50%25%3F.gz"),
         ("other.example/b/z.gz", "https://other.example/b/z.gz?download=1"),
     ]
     paths = local_list("https://data.example/all/a/x.gz", "s3://bucket/y.gz")
-    assert listed_files(entry(paths=paths, root="https://data.example/all")) == [
+    assert read_path_list(entry(paths=paths, root="https://data.example/all")) == [
         ("a/x.gz", "https://data.example/all/a/x.gz"),
         ("bucket/y.gz", "s3://bucket/y.gz"),
     ]
     paths = local_list("a/x y.gz")
-    assert listed_files(entry(paths=paths)) == [("a/x y.gz", str(tmp_path / "a/x y.gz"))]
-    assert listed_files(entry(paths=paths, root="s3://bucket/in")) == [
+    assert read_path_list(entry(paths=paths)) == [("a/x y.gz", str(tmp_path / "a/x y.gz"))]
+    assert read_path_list(entry(paths=paths, root="s3://bucket/in")) == [
         ("a/x y.gz", "s3://bucket/in/a/x y.gz")
     ]
 
@@ -99,14 +99,14 @@ def test_a_list_in_a_bucket_begins_at_the_bucket(store, s3_url):
     fs.pipe_file(f"{s3_url}/deep/a", b"A")
     fs.pipe_file(f"{s3_url}/b", b"B")
     manifest = take_snapshot(store, entry(paths=f"{s3_url}/deep/some.paths"))
-    files = source_files(Input.of(store, manifest, "snapshot"))
+    files = source_files(Input.from_manifest(store, manifest, "snapshot"))
     assert [(file.name, file.open().read()) for file in files] == [("b", b"B"), ("deep/a", b"A")]
 
 
 def test_a_list_of_local_files_pins_them_by_checksum(local_list, tmp_path, store):
     (tmp_path / "a").write_text("A")
     manifest = take_snapshot(store, entry(paths=local_list("a")))
-    (file,) = source_files(Input.of(store, manifest, "snapshot"))
+    (file,) = source_files(Input.from_manifest(store, manifest, "snapshot"))
     assert file.sha256 == hashlib.sha256(b"A").hexdigest()
     assert "provisional" not in manifest.counts
     with pytest.raises(InputError, match=r"none: cannot be read: No such file.*check the path"):
@@ -136,7 +136,7 @@ def test_a_list_of_local_files_pins_them_by_checksum(local_list, tmp_path, store
 def test_a_hostile_line_is_refused_with_its_number(local_list, line, message):
     source = entry(paths=local_list("good", "", line), root="https://data.example")
     with pytest.raises(InputError, match=message) as caught:
-        listed_files(source)
+        read_path_list(source)
     assert "some.paths line 3: " in str(caught.value)
     assert "\x1b" not in str(caught.value)
     assert "word@" not in str(caught.value)
@@ -146,7 +146,7 @@ def test_a_list_that_is_none_is_told(local_list, tmp_path, monkeypatch):
     def told(data, **more):
         (tmp_path / "bad").write_bytes(data)
         with pytest.raises(InputError) as caught:
-            listed_files(entry(paths=str(tmp_path / "bad"), **more))
+            read_path_list(entry(paths=str(tmp_path / "bad"), **more))
         return str(caught.value).partition("bad: ")[2]
 
     packed = gzip.compress(b"a\n" * 1000)
@@ -155,11 +155,11 @@ def test_a_list_that_is_none_is_told(local_list, tmp_path, monkeypatch):
     assert told(packed[:-9]).startswith("damaged: ")
     assert told(packed[:20] + b"\0" + packed[21:]).startswith("damaged: ")
     assert told(b"\xff\xfe").startswith("not UTF-8 at byte 0")
-    monkeypatch.setattr(path_list, "MAX_BYTES", 1_000_000)
+    monkeypatch.setattr(remote_files, "MAX_LIST_BYTES", 1_000_000)
     assert told(gzip.compress(bytes(2_000_000))).startswith("more than 1,000,000 bytes")
-    monkeypatch.setattr(path_list, "MAX_LINES", 999)
+    monkeypatch.setattr(remote_files, "MAX_LINES", 999)
     assert told(packed).startswith("more than 1,000,000 bytes or 999 lines")
     with pytest.raises(InputError, match="none: no such list"):
-        listed_files(entry(paths=str(tmp_path / "none")))
+        read_path_list(entry(paths=str(tmp_path / "none")))
     with pytest.raises(InputError, match="cannot be read: it is a folder"):
-        listed_files(entry(paths=str(tmp_path)))
+        read_path_list(entry(paths=str(tmp_path)))

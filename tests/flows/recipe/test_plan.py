@@ -11,7 +11,7 @@ import pytest
 from artifacts_schema.errors import UsageError
 from artifacts_schema.store import layout
 from flows.recipe.execute import execute
-from stages.engine import registry
+from stages.engine import protocol
 
 STEPS = ["read[crawl-A]", "read[crawl-B]", "measure[crawl-A]", "measure[crawl-B]", "choose", "pack"]
 
@@ -43,7 +43,7 @@ def test_in_a_new_store_everything_runs_and_what_can_start_is_known(open_pipelin
 def test_after_a_run_everything_is_reused(made, open_pipeline):
     plan = open_pipeline().plan()
     assert plan.is_done
-    assert plan.summary() == "nothing to do: all 6 steps stand"
+    assert plan.summary() == "nothing to do: all 6 steps are made"
 
 
 def test_a_changed_threshold_runs_its_step_and_names_the_field(made, open_pipeline):
@@ -102,7 +102,7 @@ def test_a_new_version_of_a_stage_runs_it(made, open_pipeline, monkeypatch):
     class Measure2(fakes.Measure):
         version = 2
 
-    monkeypatch.setitem(registry._registered, "measure", Measure2)
+    monkeypatch.setitem(protocol._registered, "measure", Measure2)
     plan = open_pipeline().plan()
     assert plan.step("measure[crawl-A]").cause == "version 1 → 2"
     assert actions(plan)["read[crawl-A]"] == "reuse"
@@ -178,14 +178,14 @@ def test_through_and_from_select_a_part(made, open_pipeline):
     }
     # `choose` changed as well, but what starts behind it takes what stands, or says it does not.
     with pytest.raises(
-        UsageError, match="needs choose, which does not stand: config note: null → x"
+        UsageError, match="needs choose, which does not exist: config note: null → x"
     ):
         open_pipeline("choose.note=x", start="pack").plan()
 
 
 def test_from_needs_what_comes_before(open_pipeline):
     with pytest.raises(
-        UsageError, match=r"'pack' needs read\[crawl-A\], which does not stand: missing"
+        UsageError, match=r"'pack' needs read\[crawl-A\], which does not exist: missing"
     ):
         open_pipeline(start="pack").plan()
     with pytest.raises(UsageError, match="no step 'pck', did you mean 'pack'"):

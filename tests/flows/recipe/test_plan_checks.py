@@ -12,9 +12,9 @@ import pytest
 
 from artifacts_schema.errors import UsageError
 from artifacts_schema.store import Store
-from flows.recipe.checks import check_steps
 from flows.recipe.pipeline import Pipeline, Request
 from flows.recipe.recipe import BUNDLED
+from flows.recipe.upstream import check_steps
 
 
 @pytest.fixture

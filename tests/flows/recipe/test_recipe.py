@@ -8,8 +8,8 @@ import pytest
 
 from artifacts_schema.errors import InputError, UsageError
 from flows.recipe.execute import execute
-from flows.recipe.reading import parse_yaml
 from flows.recipe.recipe import BUNDLED, find_recipe, load_recipe
+from flows.recipe.yaml_document import parse_yaml
 
 HEAD = "snapshots:\n  crawl: {files: ['data/a/*.txt']}\nsteps:\n"
 READ = "  read: {stage: lines, inputs: {snapshot: crawl}}\n"
@@ -44,7 +44,7 @@ def test_scalars_are_yaml_1_2():
         ("- a", "x.yaml:1: expected keys and values"),
         ("a: [1", "x.yaml:1: not YAML"),
         ("1: a", "x.yaml:1: key 1 is not text (put it in quotes)"),
-        ("a: &x [*x]", "x.yaml:1: an alias holds itself"),
+        ("a: &x [*x]", "x.yaml:1: an alias contains itself"),
         ("a: @name", "put a value that begins with @ in quotes"),
         ("a: !!python/object/apply:os.system [ls]", "tag tag:yaml.org,2002:python"),
         ("a: " + "[" * 5000, "x.yaml"),
@@ -82,10 +82,10 @@ def test_an_alias_bomb_is_refused():
         (MEASURE + "'read:document'}}\n",
          "'read' has no output 'document', did you mean 'documents'?"),
         (MEASURE + "[read, read]}}\n",
-         "'documents' takes one, given 2: read, read"),
+         "'documents' takes one, got 2: read, read"),
         (MEASURE + "'read[x]'}}\n", "'read' does not repeat"),
-        (MEASURE + "each}}\n", "'each' has a meaning only"),
-        (MEASURE + "'a b'}}\n", "'a b' is no reference"),
+        (MEASURE + "each}}\n", "'each' is valid only"),
+        (MEASURE + "'a b'}}\n", "'a b' is not a reference"),
         (MEASURE + "'@gone'}}\n", "no ref 'gone'"),
         (MEASURE + "0123456789abcdef}}\n", "no artifact"),
         (CHOOSE + "config: {lest: {}}}\n",
@@ -147,13 +147,13 @@ def test_a_circle_is_named(bind):
         "  b: {stage: choose, inputs: {documents: a}}\n"
     )
     with pytest.raises(
-        UsageError, match=r"steps read each other in a circle: (a → b → a|b → a → b)"
+        UsageError, match=r"steps read each other in a cycle: (a → b → a|b → a → b)"
     ):
         bind(text)
 
 
 def test_a_step_that_reads_its_own_output_is_a_circle(bind):
-    with pytest.raises(UsageError, match="circle: a → a"):
+    with pytest.raises(UsageError, match="cycle: a → a"):
         bind(HEAD + "  a: {stage: choose, inputs: {documents: a}}\n")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from artifacts_schema.errors import IngotError, Stopped, UsageError
-from artifacts_schema.store.runs import find_run, run_ids, runs
+from artifacts_schema.store.runs import find_run, load_runs, run_ids
 from flows.recipe.execute import execute
 
 
@@ -36,7 +36,7 @@ def test_a_change_and_the_way_back_are_two_more_runs_newest_first(open_pipeline,
     execute(open_pipeline(), dispatch=inline)
     execute(open_pipeline("choose.least.characters=9"), dispatch=inline)
     execute(open_pipeline(), dispatch=inline)
-    back, changed, first = runs(store, "demo")
+    back, changed, first = load_runs(store, "demo")
     assert changed.overrides == ("choose.least.characters=9",)
     assert states(changed)["choose"] == "made"
     assert states(changed)["read[crawl-A]"] == "reused"
@@ -95,6 +95,6 @@ def test_a_record_that_cannot_be_written_does_not_stop_the_run(
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("flows.recipe.record.write_run", full)
+    monkeypatch.setattr("flows.recipe.observers.write_run", full)
     assert execute(open_pipeline(), dispatch=inline).is_done
     assert "record of this run was not written" in caplog.text

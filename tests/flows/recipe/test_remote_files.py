@@ -15,8 +15,8 @@ from artifacts_schema.store import Store
 from flows.recipe import remote_files
 from flows.recipe.execute import execute
 from flows.recipe.recipe import snapshot_entry
-from flows.recipe.snapshots import find_files, provisional, provisional_note, take_snapshot
-from stages.engine import Input, known_files, objects
+from flows.recipe.snapshots import count_provisional, find_files, provisional_note, take_snapshot
+from stages.engine import Input, remote, sources
 from stages.engine import fetch as fetch_module
 from stages.engine.remote import SourceChanged
 from stages.engine.sources import source_files
@@ -60,7 +60,7 @@ def test_a_url_is_pinned_by_size_and_etag(site, store):
         "files": [{"name": "two.txt", "bytes": 6, "etag": etag}],
     }
     assert manifest.counts == {"files": 1, "bytes": 6, "provisional": 1}
-    (file,) = source_files(Input.of(store, manifest, "snapshot"))
+    (file,) = source_files(Input.from_manifest(store, manifest, "snapshot"))
     assert (file.sha256, file.etag, file.open().read()) == (None, etag, b"gamma\n")
 
 
@@ -76,7 +76,7 @@ def test_names_are_the_last_part_of_the_path_or_begin_at_the_root(site):
     assert names(files=["b/three.txt", "a/one.txt"], root=root) == expected
     assert names(files=[three, one], root=root + "/") == expected
     for outside in (f"{site.url}/other/x", "../x", "a/../../x"):
-        with pytest.raises(UsageError, match="lies outside the root"):
+        with pytest.raises(UsageError, match="is outside the root"):
             names(files=[outside], root=root)
     with pytest.raises(UsageError, match=r"two files would both be named 'x'"):
         names(files=[f"{site.url}/a/x", f"{site.url}/b/x"])
@@ -96,10 +96,13 @@ def test_local_and_remote_files_may_stand_in_one_snapshot(site, store, project):
     files = [f"{site.url}/data/a/one.txt", str(project / "data/b")]
     manifest = take_snapshot(store, entry(files=files))
     assert manifest.counts == {"files": 2, "bytes": 32, "provisional": 1}
-    assert provisional({"crawl": manifest}) == {"crawl": 1}
+    assert count_provisional({"crawl": manifest}) == {"crawl": 1}
     assert provisional_note({"crawl": manifest}).endswith("not by a checksum: 1 of crawl")
     assert provisional_note({}) is None
-    texts = [file.open().read() for file in source_files(Input.of(store, manifest, "snapshot"))]
+    texts = [
+        file.open().read()
+        for file in source_files(Input.from_manifest(store, manifest, "snapshot"))
+    ]
     assert texts == [b"alpha\nbeta\n\npi\n", b"delta epsilon\nmu\n"]
 
 
@@ -116,7 +119,7 @@ def test_few_files_are_asked_for_each_time_and_many_once_in_a_while(site, store,
     assert whole.key != first.key
     take_snapshot(store, many)
     assert site.count("HEAD") == 129
-    monkeypatch.setattr(known_files, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(sources, "FRESH_SECONDS", 0.0)
     take_snapshot(store, many, progress=lambda *numbers: told.append(numbers))
     assert site.count("HEAD") == 129 + 65
     assert told == [(number, 65, "files") for number in range(1, 66)]
@@ -127,7 +130,7 @@ def test_a_change_seen_while_reading_is_asked_for_by_the_next_plan(site, store):
     pinned = take_snapshot(store, entry(files=urls))
     site.serve("/n/0", b"other")
     assert take_snapshot(store, entry(files=urls)).key == pinned.key  # The answers are fresh.
-    changed = source_files(Input.of(store, pinned, "snapshot"))[0]
+    changed = source_files(Input.from_manifest(store, pinned, "snapshot"))[0]
     with pytest.raises(SourceChanged, match="plan again to take the changed file"):
         changed.open()
     assert take_snapshot(store, entry(files=urls)).key != pinned.key
@@ -174,18 +177,21 @@ def test_a_bucket_is_listed(store, s3_url):
     with pytest.raises(InputError, match=r"no such file|no file matches"):
         names("s3://no-such-bucket-here/x")
     manifest = take_snapshot(store, entry(files=f"{s3_url}/data/a/*.txt"))
-    files = source_files(Input.of(store, manifest, "snapshot"))
+    files = source_files(Input.from_manifest(store, manifest, "snapshot"))
     assert [file.open().read() for file in files] == [b"a/one.txt", b"a/two.txt"]
     assert manifest.counts["provisional"] == 2
     listed = listing(store, manifest)["files"][0]["etag"]
-    assert listed == find_files(entry(files=f"{s3_url}/data/a/one.txt"))[0].listed.etag
+    assert listed == find_files(entry(files=f"{s3_url}/data/a/one.txt"))[0].identity.etag
 
 
 def test_a_store_in_a_bucket_knows_where_files_lie(site, s3_url, project):
     store = Store.open(f"{s3_url}/store")
     files = [f"{site.url}/data/a/one.txt", str(project / "data/b")]
     manifest = take_snapshot(store, entry(files=files))
-    texts = [file.open().read() for file in source_files(Input.of(store, manifest, "snapshot"))]
+    texts = [
+        file.open().read()
+        for file in source_files(Input.from_manifest(store, manifest, "snapshot"))
+    ]
     assert texts == [b"alpha\nbeta\n\npi\n", b"delta epsilon\nmu\n"]
 
 
@@ -204,9 +210,9 @@ def reads(monkeypatch):
         reads.at.pop(start, lambda: None)()
         return real(file, start, end)
 
-    monkeypatch.setattr(objects, "RANGE", 1024)
+    monkeypatch.setattr(remote, "RANGE", 1024)
     monkeypatch.setattr(S3File, "_fetch_range", fetch)
-    monkeypatch.setattr(fetch_module.Patience, "pause", lambda *_: None)
+    monkeypatch.setattr(fetch_module.RetryPolicy, "pause", lambda *_: None)
     return reads
 
 
@@ -218,7 +224,7 @@ def test_an_object_that_changes_is_noticed_before_and_while_it_is_read(store, s3
     data = bytes(range(256)) * 40
     fs.pipe_file(url, data)
     manifest = take_snapshot(store, entry(files=f"{s3_url}/*"))
-    (file,) = source_files(Input.of(store, manifest, "snapshot"))
+    (file,) = source_files(Input.from_manifest(store, manifest, "snapshot"))
     reads.at = {2048: lambda: fs.pipe_file(url, data[::-1])}
     with pytest.raises(SourceChanged):
         file.open()
@@ -229,7 +235,7 @@ def test_an_object_that_changes_is_noticed_before_and_while_it_is_read(store, s3
     fs.pipe_file(url, data)
     assert file.open().read() == data
     fs.rm_file(url)
-    again = source_files(Input.of(store, manifest, "snapshot"))[0]
+    again = source_files(Input.from_manifest(store, manifest, "snapshot"))[0]
     assert (
         again.open().read() == data
     )  # The copy is what was pinned, whatever became of the source.
@@ -241,7 +247,9 @@ def test_an_interrupted_object_goes_on_where_it_was(store, s3_url, reads):
     url = f"{s3_url}/big.bin"
     data = bytes(range(256)) * 40
     s3fs.S3FileSystem().pipe_file(url, data)
-    (file,) = source_files(Input.of(store, take_snapshot(store, entry(files=url)), "snapshot"))
+    (file,) = source_files(
+        Input.from_manifest(store, take_snapshot(store, entry(files=url)), "snapshot")
+    )
 
     def reset():
         raise OSError("connection reset")
@@ -261,11 +269,11 @@ def test_a_service_without_conditional_reads_is_asked_again_at_the_end(monkeypat
 
     fs = Bucket(skip_instance_cache=True)
     fs.pipe_file("/x", b"a" * 4096)
-    monkeypatch.setattr(objects, "RANGE", 1024)
-    monkeypatch.setattr(objects, "_open", lambda url: (fs, "/x"))
-    pinned = objects.identity("gs://b/x")
-    assert b"".join(objects.blocks("gs://b/x", pinned, 1000)) == b"a" * 3096
-    stream = objects.blocks("gs://b/x", pinned, 0)
+    monkeypatch.setattr(remote, "RANGE", 1024)
+    monkeypatch.setattr(remote, "_open_bucket", lambda url: (fs, "/x"))
+    pinned = remote.object_identity("gs://b/x")
+    assert b"".join(remote.object_blocks("gs://b/x", pinned, 1000)) == b"a" * 3096
+    stream = remote.object_blocks("gs://b/x", pinned, 0)
     next(stream)
     fs.pipe_file("/x", b"b" * 4096)
     with pytest.raises(SourceChanged):
@@ -307,7 +315,7 @@ def test_a_recipe_reads_the_same_documents_from_a_server(
     there, fetched = run(local, f"snapshots.crawl.paths={site.url}/crawl-data/warc.paths")
     assert fetched == documents
     assert there.snapshots["crawl"].key != here.snapshots["crawl"].key
-    assert provisional(there.snapshots) == {"crawl": 2}
+    assert count_provisional(there.snapshots) == {"crawl": 2}
     one, _ = run(
         local,
         f"snapshots.crawl.paths={site.url}/crawl-data/warc.paths",

@@ -28,7 +28,7 @@ CC = "https://data.commoncrawl.org/crawl-data/CC-MAIN-2024-33/warc.paths.gz"
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ("{files: a, paths: b}", "crawl.paths: stands beside files.*`files: null`"),
+        ("{files: a, paths: b}", "crawl.paths: given with files.*`files: null`"),
         ("{root: a}", "crawl: needs files: a list of paths, patterns or URLs"),
         ("{files: null}", "crawl: needs files"),
         ("{files: []}", "crawl.files: names no files"),
@@ -43,7 +43,7 @@ CC = "https://data.commoncrawl.org/crawl-data/CC-MAIN-2024-33/warc.paths.gz"
         ("{files: a, share: 1.1}", "crawl.share: expected a share"),
         ("{files: a, share: .nan}", "crawl.share: expected a share"),
         ("{files: a, shares: 1}", "unknown key 'shares', did you mean 'share'"),
-        ("{files: 'https://h/*.gz'}", "is a pattern, and a web server lists no files"),
+        ("{files: 'https://h/*.gz'}", "is a pattern, but a web server does not list its files"),
         ("{files: '*.gz', root: 'https://h/a'}", "is a pattern"),
         ("{files: 'ftp://h/a'}", "files behind ftp:// cannot be read"),
         ("{files: 'http://h/a'}", "plain http is read from this machine only"),
@@ -136,5 +136,5 @@ def test_a_list_is_relative_to_where_its_path_is_written(load, tmp_path):
 
 
 def test_set_of_both_is_told(load):
-    with pytest.raises(UsageError, match="stands beside files"):
+    with pytest.raises(UsageError, match="given with files"):
         load("{files: a}", "snapshots.crawl.files=b", "snapshots.crawl.paths=c")

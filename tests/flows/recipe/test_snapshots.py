@@ -76,7 +76,7 @@ def test_what_is_missing_is_told_with_the_pattern_and_the_place(given, project, 
     (project / "empty/zero.txt").touch()
     with pytest.raises(InputError, match=r"every file of empty is empty"):
         take_snapshot(store, given("empty"))
-    with pytest.raises(UsageError, match="lies outside the root"):
+    with pytest.raises(UsageError, match="is outside the root"):
         find_files(given("../b/*.txt", root="data/a"))
 
 
@@ -89,7 +89,7 @@ def test_an_unreadable_file_is_told(given, project, store):
 
 def test_a_stage_reads_what_was_pinned(given, store):
     manifest = take_snapshot(store, given("data/a"))
-    pinned = Input.of(store, manifest, "snapshot")
+    pinned = Input.from_manifest(store, manifest, "snapshot")
     assert snapshot_name(pinned) == "crawl"
     first, second = source_files(pinned)
     assert (first.id, first.name, second.name) == ("00000", "one.txt", "two.txt")
@@ -148,9 +148,9 @@ def test_a_file_changed_at_equal_size_and_time_is_a_new_snapshot(given, store, p
 
 
 def test_a_file_that_vanishes_before_it_is_hashed_is_told(given, store):
-    found = [*find_files(given("data/a")), snapshots.FoundFile("gone", "/nonexistent/gone")]
+    found = [*find_files(given("data/a")), snapshots.SnapshotFile("gone", "/nonexistent/gone")]
     with pytest.raises(InputError, match="/nonexistent/gone: cannot be read: No such file"):
-        snapshots.pinned(store, found)
+        snapshots.pin_files(store, found)
 
 
 def test_first_takes_the_first_by_pattern_and_share_by_the_hash_of_the_name(given, project):
@@ -186,4 +186,4 @@ def test_a_damaged_listing_is_written_again(given, store):
     listing.write_text("{}")
     again = take_snapshot(store, given("data/a"))
     assert again.key == manifest.key
-    assert len(source_files(Input.of(store, again, "snapshot"))) == 2
+    assert len(source_files(Input.from_manifest(store, again, "snapshot"))) == 2

@@ -20,13 +20,13 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 import ingot_test_stages as fakes
 from conftest import RECIPE, run_inline
 
-from artifacts_schema.identity import artifact_key, files_digest, sha256_of
+from artifacts_schema.identity import artifact_key, canonical_sha256, files_digest
 from artifacts_schema.store import Store
-from flows.cli.exclusions import extend
+from flows.analysis.deletion import extend_list
 from flows.cli.main import main
 from flows.recipe.execute import execute
 from flows.recipe.pipeline import Pipeline, Request
-from stages.engine import Milestone, Stage, registry
+from stages.engine import Milestone, Stage, protocol
 from stages.engine.runner import run_stage
 from stages.engine.spec import StageSpec
 
@@ -57,12 +57,12 @@ def original(tmp_path_factory):
     (folder / "demo.yaml").write_text(RECIPE)
     with pytest.MonkeyPatch.context() as patch:
         for stage in STAGES:
-            patch.setitem(registry._registered, stage.name, stage)
+            patch.setitem(protocol._registered, stage.name, stage)
         request = Request(str(folder / "demo.yaml"), str(folder / "store"))
         execute(Pipeline.open(request), dispatch=run_inline)
         store = Store.open(str(folder / "store"))
         run_stage(store, StageSpec.make(Counting, {}, {}))
-        extend(store, "exclusions", {"0" * 32: "a request"})
+        extend_list(store, "exclusions", {"0" * 32: "a request"})
     return folder / "store"
 
 
@@ -70,7 +70,7 @@ def original(tmp_path_factory):
 def place(original, tmp_path, monkeypatch):
     """A copy of that store, to be changed."""
     for stage in STAGES:
-        monkeypatch.setitem(registry._registered, stage.name, stage)
+        monkeypatch.setitem(protocol._registered, stage.name, stage)
     shutil.copytree(original, tmp_path / "store")
     return tmp_path / "store"
 
@@ -92,7 +92,7 @@ def manifest_file(place, stage, *, interim=False):
 def seal(value):
     """The checksum that an editor computes, as docs/design.md says."""
     left_out = ("telemetry", "attempt", "checksum")
-    value["checksum"] = sha256_of({k: v for k, v in value.items() if k not in left_out})
+    value["checksum"] = canonical_sha256({k: v for k, v in value.items() if k not in left_out})
 
 
 def relist(value, output):

@@ -6,12 +6,11 @@ import json
 
 import pytest
 
-from artifacts_schema.run import Run, RunStep
 from artifacts_schema.store import layout
 from artifacts_schema.store.lease import Lease, this_process
-from artifacts_schema.store.runs import find_run, new_id, write_run
+from artifacts_schema.store.runs import Run, RunStep, find_run, new_run_id, write_run
 from flows.recipe.execute import execute
-from flows.recipe.watching import POINTS, Live, Watched
+from flows.recipe.observers import POINTS, LiveProgress, RunWatcher
 
 KEY = "ab" * 32
 
@@ -25,21 +24,21 @@ def metric(tokens, time, loss=2.0):
 
 
 def test_rate_and_time_left_are_those_of_the_last_half_minute_and_of_this_attempt():
-    live = Live()
+    live = LiveProgress()
     for event in (progress(5, 0.0), {"type": "started", "time": 100.0}, progress(10, 100.0)):
-        live.take(event)
+        live.add(event)
     assert live.seconds_left is None
-    live.take(progress(30, 110.0))
+    live.add(progress(30, 110.0))
     assert live.seconds_left == pytest.approx(70 / 2)  # 20 steps in 10 s, 70 to go.
     for tokens, time in ((0, 50.0), (1_000, 100.0), (5_000, 110.0), (11_000, 120.0)):
-        live.take(metric(tokens, time))
+        live.add(metric(tokens, time))
     assert live.tokens_per_second == pytest.approx(500.0)  # 10,000 tokens in the last 20 s.
 
 
 def test_a_long_curve_is_thinned_and_keeps_its_whole_span():
-    live = Live()
+    live = LiveProgress()
     for step in range(10 * POINTS):
-        live.take(metric(step, float(step), loss=float(step)))
+        live.add(metric(step, float(step), loss=float(step)))
     assert POINTS / 2 <= len(live.losses) <= POINTS
     assert live.losses[0] == 0.0
     assert live.losses[-1] > 9.9 * POINTS
@@ -51,7 +50,7 @@ def running(store):
     me = this_process()
     step = RunStep(instance="train", stage="pretrain", key=KEY, state="running")
     run = Run(
-        id=new_id(), recipe="demo", state="running", started="2026-01-01T00:00:00Z",
+        id=new_run_id(), recipe="demo", state="running", started="2026-01-01T00:00:00Z",
         updated="2026-01-01T00:00:00Z", steps=(step,), machine=me.machine, process=me.process,
         process_started=me.started,
     )  # fmt: skip
@@ -63,7 +62,7 @@ def running(store):
         with path.open("a") as file:
             file.write(text)
 
-    return Watched(store, run), tell
+    return RunWatcher(store, run), tell
 
 
 def test_events_are_read_once_and_only_whole_lines(running):
@@ -96,7 +95,7 @@ def test_a_run_on_another_machine_is_not_called_lost(running, store):
 
 def test_a_finished_run_shows_what_every_step_kept(open_pipeline, inline, store):
     execute(open_pipeline(), dispatch=inline)
-    view = Watched(store, find_run(store, "demo")).look()
+    view = RunWatcher(store, find_run(store, "demo")).look()
     assert view.is_over
     accounts = {v.step.instance: v.manifest.conservation for v in view.steps}
     assert accounts["choose"].records_in > accounts["choose"].out

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from stages.engine.figures import (
+from stages.engine.page import (
     Axis,
     BarFigure,
     Bars,
@@ -138,8 +138,8 @@ def given_pages(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
                 raise found
             return found(artifact) if callable(found) else found
 
-        monkeypatch.setattr("flows.report.pages.page_of", page_of)
-        monkeypatch.setattr("flows.report.pages.summary_of", lambda stage, artifact: ())
+        monkeypatch.setattr("flows.report.subject.make_page", page_of)
+        monkeypatch.setattr("flows.report.subject.make_summary", lambda stage, artifact: ())
 
     return give
 

@@ -36,7 +36,7 @@ def test_a_file_of_that_name_that_is_something_else_stays(ingot):
     Path("demo-report.html").write_text("mine")
     refused = ingot("demo")
     assert refused.exit_code == 2
-    assert "no report of Ingot's" in refused.output
+    assert "not a report of Ingot's" in refused.output
     assert Path("demo-report.html").read_text() == "mine"
     assert ingot("demo", "--output", "other.html").exit_code == 0
     assert Path("other.html").stat().st_size > 10_000

@@ -7,7 +7,7 @@ import pytest
 from flows.recipe.execute import execute
 from flows.report.compare import merged_table, overlay, pair_figures
 from flows.report.report import report_html
-from stages.engine.figures import (
+from stages.engine.page import (
     Axis,
     BarFigure,
     Bars,

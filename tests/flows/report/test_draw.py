@@ -10,13 +10,19 @@ from xml.etree import ElementTree
 
 import pytest
 
+from flows.report.display import DARK, LIGHT, text_width
 from flows.report.draw import draw, draw_svg, page_svg
-from flows.report.marks import flags, place
-from flows.report.palette import DARK, LIGHT
-from flows.report.plain import text_width
-from flows.report.scales import linear_ticks, log_ticks, tick_text
-from flows.report.sheet import FONT, Sheet, fit
-from stages.engine.figures import (
+from flows.report.sheet import (
+    FONT,
+    Sheet,
+    fit,
+    linear_ticks,
+    log_ticks,
+    place_labels,
+    tick_text,
+    x_to_pixels,
+)
+from stages.engine.page import (
     Axis,
     BarFigure,
     Bars,
@@ -138,7 +144,7 @@ def test_names_with_an_underscore_in_front_stand_in_the_legend():
     ],
 )
 def test_a_figure_without_values_says_so(figure):
-    assert "it holds no values" in texts(draw_svg(figure))
+    assert "there are no values" in texts(draw_svg(figure))
 
 
 @pytest.mark.parametrize(
@@ -221,9 +227,9 @@ def test_labels_of_marks_touch_neither_each_other_nor_a_line(seed):
     marks.sort(key=lambda mark: mark.x)
     sheet = Sheet(Figure().add_axes((0, 0, 1, 1)), 720)
     sheet.axes.set_xlim(0, 100)
-    rows = flags(marks, [mark.label for mark in marks], sheet, most=3)
+    rows = place_labels(marks, [mark.label for mark in marks], sheet, most=3)
     spans = [
-        (place(m.x, sheet), place(m.x, sheet) + 3 + text_width(m.label, FONT - 1), row)
+        (x_to_pixels(m.x, sheet), x_to_pixels(m.x, sheet) + 3 + text_width(m.label, FONT - 1), row)
         for m, row in zip(marks, rows, strict=True)
         if row >= 0
     ]

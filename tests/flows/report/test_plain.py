@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import unicodedata
 
-from flows.report.plain import PLACEHOLDER, cut, one_line, visible
+from flows.report.display import PLACEHOLDER, one_line, truncate, visible
 
 
 def test_escape_sequences_and_direction_marks_are_seen():
@@ -40,5 +40,5 @@ def test_a_pile_of_marks_keeps_three():
 def test_a_line_of_a_megabyte_is_one_short_line():
     assert one_line("a" * 1_000_000, 50) == "a" * 49 + "…"
     assert one_line(" two\n lines ", 50) == "two lines"
-    assert cut("abcdef", 4) == ("abcd", 2)
-    assert cut("abcd", 4) == ("abcd", 0)
+    assert truncate("abcdef", 4) == ("abcd", 2)
+    assert truncate("abcd", 4) == ("abcd", 0)

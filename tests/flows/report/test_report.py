@@ -14,10 +14,9 @@ from artifacts_schema.store.gc import remove_artifact
 from flows.recipe.execute import execute
 from flows.report import report
 from flows.report.overview import facts, funnel
-from flows.report.pages import pages_of
 from flows.report.report import is_report, plain_report, report_html, write_report
-from flows.report.subject import find_subject
-from stages.engine.figures import (
+from flows.report.subject import find_subject, load_pages
+from stages.engine.page import (
     Axis,
     Column,
     CurveFigure,
@@ -122,7 +121,7 @@ def test_a_failed_run_says_so_and_shows_what_is_there(
     with pytest.raises(IngotError):
         execute(open_pipeline(), dispatch=inline)
     page = read_page(report_html(store, "demo"))
-    assert re.search(r"This run failed: \d+ of \d+ steps stand \(.*1 failed.*\)", page.text)
+    assert re.search(r"This run failed: \d+ of \d+ steps are made \(.*1 failed.*\)", page.text)
     assert "ValueError" in page.text
     assert "Not made yet: it waits for" in page.text
     assert store.ref("demo/read[crawl-A]").key[:12] in page.text
@@ -133,7 +132,7 @@ def test_collected_artifacts_are_named_in_their_place(ran, read_page):
     remove_artifact(ran, ran.manifest(ref.stage, ref.key))
     page = read_page(report_html(ran, "demo/choose"))
     assert "Its artifact was collected" in page.text
-    assert "This is not whole" in page.text
+    assert "This is incomplete" in page.text
 
 
 def test_a_page_whose_input_was_collected_says_so_and_costs_itself_alone(
@@ -161,7 +160,7 @@ def test_a_page_that_raises_is_one_line_and_a_traceback_in_the_log(
 
 
 def test_a_stage_that_is_not_installed_here_still_has_its_manifest(ran, read_page, monkeypatch):
-    monkeypatch.setattr("flows.report.pages.names", list)
+    monkeypatch.setattr("flows.report.subject.stage_names", list)
     page = read_page(report_html(ran, "demo"))
     assert ran.ref("demo/choose").key[:12] in page.text
 
@@ -194,12 +193,12 @@ def test_too_many_large_figures_are_left_out_by_name(ran, given_pages, read_page
     html = report_html(ran, "demo")
     assert len(html.encode()) <= 600_000
     text = read_page(html).text
-    assert "Left out, so that this file stays small: big" in text
+    assert "Omitted to keep this file small: big" in text
 
 
 def test_more_figures_than_a_page_shows_are_named(ran, given_pages, read_page):
     given_pages(choose=[TextFigure(f"figure {i}", "x") for i in range(report.FIGURES + 1)])
-    assert f"stays small: figure {report.FIGURES}" in read_page(report_html(ran, "demo")).text
+    assert f"this file small: figure {report.FIGURES}" in read_page(report_html(ran, "demo")).text
 
 
 # Facts -------------------------------------------------------------------------------------------
@@ -243,7 +242,7 @@ def test_a_score_says_of_what_in_which_precision_and_how_surely(ran, given_pages
         for step in subject.steps
     )
     subject = replace(subject, steps=steps)
-    (fact,) = [fact for fact in facts(subject, pages_of(subject)) if "quiz" in fact.label]
+    (fact,) = [fact for fact in facts(subject, load_pages(subject)) if "quiz" in fact.label]
     measured = f"accuracy of {subject.made[0].instance} in float32"
     assert fact.detail == f"{measured}; 95 %: 0.59–0.61; baseline 0.25"
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from artifacts_schema.errors import IngotError, UsageError
-from artifacts_schema.run import Run, RunStep
 from artifacts_schema.store import layout
 from artifacts_schema.store.gc import remove_artifact
 from artifacts_schema.store.lease import this_process
-from artifacts_schema.store.runs import find_run, write_run
+from artifacts_schema.store.runs import Run, RunStep, find_run, write_run
 from flows.recipe.execute import execute
 from flows.report.subject import Step, find_subject
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from artifacts_schema.manifest import Code, Conservation, Manifest
-from flows.report.summary import as_plain, funnel, print_figures, summarise
-from stages.engine.figures import Column, TableFigure, TextFigure, number
+from flows.report.overview import figures_to_json, print_figures, records_table, summarise
+from stages.engine.page import Column, TableFigure, TextFigure, number
 
 
 def made(stage: str, conservation: Conservation | None) -> Manifest:
@@ -24,7 +24,7 @@ def test_the_funnel_has_a_row_for_each_step_that_accounts_and_reasons_by_count()
         ("tokens", made("pretrain", None)),
         ("filter", made("filter", Conservation(records_in=20, out=9, dropped=dropped))),
     ]
-    assert funnel(steps).rows == (
+    assert records_table(steps).rows == (
         ("web", 20, 20, ""),
         ("filter", 20, 9, "near_duplicate 7, contamination 2, short 2"),
     )
@@ -32,7 +32,7 @@ def test_the_funnel_has_a_row_for_each_step_that_accounts_and_reasons_by_count()
 
 def test_figures_are_plain_values_for_json():
     table = TableFigure("T", (Column("a"), number("b", ".1f")), (("x", 1.25), ("y", None)))
-    assert as_plain([table, TextFigure("S", "text")]) == [
+    assert figures_to_json([table, TextFigure("S", "text")]) == [
         {"title": "T", "rows": [{"a": "x", "b": 1.25}, {"a": "y", "b": None}]},
         {"title": "S", "text": "text"},
     ]

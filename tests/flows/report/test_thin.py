@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from flows.report.thin import curve_table, evenly, thin_curve
-from stages.engine.figures import Axis, CurveFigure, Series
+from flows.report.display import curve_table, sample_evenly, thin_curve
+from stages.engine.page import Axis, CurveFigure, Series
 
 
 def test_a_spike_a_dip_and_the_ends_stay():
@@ -43,5 +43,5 @@ def test_a_table_holds_every_kth_x_of_all_series():
 
 
 def test_evenly_takes_every_kth():
-    assert evenly(range(10), 4) == (range(0, 10, 3), 3)
-    assert evenly([], 4) == ([], 1)
+    assert sample_evenly(range(10), 4) == (range(0, 10, 3), 3)
+    assert sample_evenly([], 4) == ([], 1)

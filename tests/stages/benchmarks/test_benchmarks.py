@@ -11,9 +11,9 @@ import pytest
 
 from artifacts_schema.errors import InputError
 from artifacts_schema.manifest import Manifest
-from stages.benchmarks.shapes import item_of
-from stages.benchmarks.stage import Benchmarks
 from stages.engine.reading.examples import BadExample, Origin
+from stages.examples.shapes import benchmark_row
+from stages.examples.stage import Benchmarks
 
 Snapshot = Callable[..., list[tuple[Manifest, str]]]
 Run = Callable[..., Manifest]
@@ -22,7 +22,7 @@ CHOICES = {"question": "Which?", "choices": ["red", "green", "blue"]}
 
 
 def item(fields: dict[str, Any]) -> tuple[str, list[str], int | None]:
-    made = item_of(dict(fields), ORIGIN)
+    made = benchmark_row(dict(fields), ORIGIN)
     return made["prompt"], made["choices"], made["answer"]
 
 
@@ -75,7 +75,7 @@ def test_winogrande_ranks_whole_sentences_behind_what_they_share() -> None:
     ],
 )
 def test_items_without_choices_become_texts(fields: dict[str, Any], text: str) -> None:
-    made = item_of(dict(fields), ORIGIN)
+    made = benchmark_row(dict(fields), ORIGIN)
     assert (made["form"], made["prompt"], made["choices"], made["answer"]) == (
         "text",
         text,
@@ -85,11 +85,11 @@ def test_items_without_choices_become_texts(fields: dict[str, Any], text: str) -
 
 
 def test_names_come_from_the_row_then_from_the_source() -> None:
-    made = item_of({"benchmark": "b", "item_id": 7, "prompt": "x", "k": 1}, ORIGIN)
+    made = benchmark_row({"benchmark": "b", "item_id": 7, "prompt": "x", "k": 1}, ORIGIN)
     assert (made["benchmark"], made["item_id"], made["metadata"]) == ("b", "7", '{"k": 1}')
-    made = item_of({"task_id": "HumanEval/1", "prompt": "x"}, ORIGIN)
+    made = benchmark_row({"task_id": "HumanEval/1", "prompt": "x"}, ORIGIN)
     assert (made["benchmark"], made["item_id"]) == ("mmlu-dev", "HumanEval/1")
-    assert item_of({"prompt": "x"}, ORIGIN)["item_id"] == ORIGIN.id
+    assert benchmark_row({"prompt": "x"}, ORIGIN)["item_id"] == ORIGIN.id
 
 
 def test_ingots_own_fields_pass_unchanged() -> None:
@@ -102,7 +102,7 @@ def test_ingots_own_fields_pass_unchanged() -> None:
         "answer": 1,
         "metadata": "{}",
     }
-    assert {k: v for k, v in item_of(dict(row), ORIGIN).items() if k != "metadata"} == {
+    assert {k: v for k, v in benchmark_row(dict(row), ORIGIN).items() if k != "metadata"} == {
         k: v for k, v in row.items() if k != "metadata"
     }
 
@@ -127,7 +127,7 @@ def test_ingots_own_fields_pass_unchanged() -> None:
 )
 def test_bad_items_have_reasons(fields: dict[str, Any], reason: str) -> None:
     with pytest.raises(BadExample) as found:
-        item_of(dict(fields), ORIGIN)
+        benchmark_row(dict(fields), ORIGIN)
     assert found.value.reason == reason
 
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 from typing import Any
 
 from artifacts_schema.store import Store
-from stages.benchmarks.stage import Benchmarks
-from stages.engine.page import Artifact, page_of
+from stages.engine.page import Artifact, make_page
+from stages.examples.stage import Benchmarks
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -31,13 +31,13 @@ def test_benchmarks_are_described_each_by_its_items(store: Store, given: Any) ->
         item("books", 0, 0, None),
     ]
     manifest, _ = given("benchmarks", {"00000.parquet": items[:2], "00001.parquet": items[2:]})
-    found = page_of(Benchmarks, Artifact(store, manifest))
+    found = make_page(Benchmarks, Artifact(store, manifest))
     page: dict[str, Any] = {figure.title: figure for figure in found}
     assert page["Items by benchmark"].rows == (
         ("exam", "multiple choice", 4, 50, 2.5, 0.4375),
         ("books", "text", 1, 50, None, None),
     )
-    places = page["Where the right answer stands (share of items)"]
+    places = page["Place of the right answer (share of items)"]
     assert places.rows == ("exam",)
     assert places.values == ((0.75, 0.25),)
     exam, books = page["Benchmark items"].samples
@@ -48,9 +48,9 @@ def test_benchmarks_are_described_each_by_its_items(store: Store, given: Any) ->
 def test_many_choices_and_benchmarks_stay_bounded(store: Store, given: Any) -> None:
     items = [item(f"b{n:02d}", n, 30, 29) for n in range(30)]
     manifest, _ = given("benchmarks", {"00000.parquet": items})
-    found = page_of(Benchmarks, Artifact(store, manifest))
+    found = make_page(Benchmarks, Artifact(store, manifest))
     page: dict[str, Any] = {figure.title: figure for figure in found}
     assert len(page["Items by benchmark"].rows) == 20
     assert page["Items by benchmark"].note == "10 smaller benchmarks are not shown."
     assert len(page["Benchmark items"].samples) == 6
-    assert page["Where the right answer stands (share of items)"].columns[-1] == "11 and on"
+    assert page["Place of the right answer (share of items)"].columns[-1] == "11 and on"

@@ -108,17 +108,17 @@ def test_the_tax_is_tokens_over_those_of_the_reference(compare, make_documents, 
         passage(2, "de", "é"),
     ]
     manifest = compare({"bytes": by_letters()}, parallel=[make_documents([rows[:3], rows[3:]])])
-    found = Comparison.of(Artifact(store, manifest))
+    found = Comparison.read(Artifact(store, manifest))
     assert found.tax() == {"bytes": {"en": 1.0, "de": 6 / 4, "ru": 8 / 4}}
     other = compare({"bytes": by_letters()}, parallel=[make_documents([rows])], reference="de")
-    assert Comparison.of(Artifact(store, other)).tax()["bytes"]["ru"] == 8 / 6
+    assert Comparison.read(Artifact(store, other)).tax()["bytes"]["ru"] == 8 / 6
 
 
 def test_a_source_without_the_reference_bears_on_no_tax(compare, make_documents, store):
     rows = [passage(1, "en", "abc"), passage(1, "ru", "где")]
     others = [passage(1, "ru", "д", "books"), passage(1, "de", "abcd", "books")]
     manifest = compare({"bytes": by_letters()}, parallel=[make_documents([rows, others])])
-    assert Comparison.of(Artifact(store, manifest)).tax() == {"bytes": {"en": 1.0, "ru": 2.0}}
+    assert Comparison.read(Artifact(store, manifest)).tax() == {"bytes": {"en": 1.0, "ru": 2.0}}
 
 
 def test_only_passages_in_all_languages_of_their_source_are_measured(
@@ -244,7 +244,7 @@ def test_an_english_tokenizer_taxes_other_scripts_more_than_one_of_all_languages
     )
     manifest = compare({"english": english, "every": every}, parallel=[documents])
     assert manifest.counts["passages"] == 40
-    tax = Comparison.of(Artifact(store, manifest)).tax()
+    tax = Comparison.read(Artifact(store, manifest)).tax()
     for language in ("ru", "zh", "th", "hi"):
         assert tax["english"][language] > 1.5 * tax["every"][language] > 0
     assert max(tax["english"], key=tax["english"].get) in ("th", "hi")

@@ -9,8 +9,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from stages.compare_tokenizers.page import page, summary
 from stages.compare_tokenizers.stage import CompareTokenizers
-from stages.engine.figures import BarFigure, SamplesFigure, TableFigure
-from stages.engine.page import Artifact
+from stages.engine.page import Artifact, BarFigure, SamplesFigure, TableFigure
 
 
 def words_only() -> Tokenizer:
@@ -132,7 +131,7 @@ def test_a_sentence_is_cut_by_each_tokenizer_in_the_dearest_languages(artifact):
 
 def test_a_page_stands_without_the_tokenizers_that_were_collected(artifact, monkeypatch):
     monkeypatch.setattr(
-        "stages.compare_tokenizers.page.by_place", lambda artifact, role: [None, None]
+        "stages.compare_tokenizers.page.inputs_in_order", lambda artifact, role: [None, None]
     )
     titles = [figure.title for figure in page(artifact)]
     assert "Tokenizers" in titles

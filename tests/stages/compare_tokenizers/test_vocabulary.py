@@ -7,16 +7,18 @@ import json
 import pytest
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
+from stages.compare_tokenizers.measure import unreachable_tokens
 from stages.compare_tokenizers.stage import CompareTokenizers
-from stages.compare_tokenizers.vocabulary import unreachable_tokens
-from stages.text.fertility import Cutter
-from stages.text.token_spelling import spelt_bytes
+from stages.tokens.fertility import FertilityCounter
+from stages.tokens.vocabulary import decode_vocabulary
 
 ALPHABET = sorted(pre_tokenizers.ByteLevel.alphabet())
 
 
 def unreachable(tokenizer: Tokenizer) -> list[str]:
-    ids = unreachable_tokens(Cutter.of(tokenizer.to_str()).tokenizer, spelt_bytes(tokenizer))
+    ids = unreachable_tokens(
+        FertilityCounter.from_json(tokenizer.to_str()).tokenizer, decode_vocabulary(tokenizer)
+    )
     return [tokenizer.id_to_token(index) for index in ids]
 
 

@@ -12,10 +12,10 @@ import pytest
 from artifacts_schema.errors import InputError
 from artifacts_schema.identity import document_id
 from artifacts_schema.manifest import Manifest
-from stages.conversations.shapes import conversation_of
-from stages.conversations.stage import Conversations
 from stages.engine.reading.examples import BadExample, Origin
 from stages.engine.reading.messages import message
+from stages.examples.shapes import conversation_row
+from stages.examples.stage import Conversations
 
 Snapshot = Callable[..., list[tuple[Manifest, str]]]
 ORIGIN = Origin("0" * 32, "x.jsonl", "x")
@@ -47,7 +47,7 @@ def lines(*rows: Any) -> bytes:
     ],
 )
 def test_shapes_of_data_sets(fields: dict[str, Any], messages: list[dict[str, str]]) -> None:
-    made = conversation_of({**fields, "license": "MIT"}, ORIGIN)
+    made = conversation_row({**fields, "license": "MIT"}, ORIGIN)
     assert made["messages"] == messages
     assert json.loads(made["metadata"]) == {"license": "MIT"}
 
@@ -65,7 +65,7 @@ def test_shapes_of_data_sets(fields: dict[str, Any], messages: list[dict[str, st
 )
 def test_bad_rows_have_reasons(fields: dict[str, Any], reason: str) -> None:
     with pytest.raises(BadExample) as found:
-        conversation_of(fields, ORIGIN)
+        conversation_row(fields, ORIGIN)
     assert found.value.reason == reason
 
 
@@ -104,7 +104,7 @@ def test_other_names_are_mapped_and_rows_limited(
 def test_a_snapshot_without_conversations_is_an_error(
     snapshot: Snapshot, run_stage: Callable[..., Manifest]
 ) -> None:
-    with pytest.raises(InputError, match="no row became one of conversations: the files are empty"):
+    with pytest.raises(InputError, match="files are empty"):
         run_stage(Conversations, {}, {"snapshot": snapshot({"a.jsonl": b"\n"})})
 
 

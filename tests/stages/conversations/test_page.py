@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 from artifacts_schema.store import Store
-from stages.conversations.stage import Conversations
-from stages.engine.page import Artifact, page_of
+from stages.engine.page import Artifact, make_page
+from stages.examples.stage import Conversations
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m"
 
@@ -28,7 +28,7 @@ def test_conversations_are_counted_by_source_length_and_role(
     }
     config = {"max_bad_share": 0.5}
     manifest = run_stage(Conversations, config, {"snapshot": snapshot(files)})
-    found = page_of(Conversations, Artifact(store, manifest))
+    found = make_page(Conversations, Artifact(store, manifest))
     page: dict[str, Any] = {figure.title: figure for figure in found}
 
     characters = (20 + 40 + 20 + len(HOSTILE)) / 2
@@ -55,7 +55,7 @@ def test_long_conversations_are_counted_together_and_cut_in_samples(
     manifest = run_stage(
         Conversations, {}, {"snapshot": snapshot({"a.jsonl": lines({"messages": turns})})}
     )
-    found = page_of(Conversations, Artifact(store, manifest))
+    found = make_page(Conversations, Artifact(store, manifest))
     page: dict[str, Any] = {figure.title: figure for figure in found}
     assert page["Messages a conversation"].labels == ("more than 12",)
     (sample,) = page["Conversations"].samples

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from chat_data import conversation, message
 
-from stages.decontaminate.chat import scan_chat
-from stages.decontaminate.scan import TEXTS_AT_ONCE
+from stages.decontaminate.report import scan_chat
+from stages.decontaminate.search import TEXTS_AT_ONCE
 
 
 @pytest.mark.parametrize("rows", [0, 1, TEXTS_AT_ONCE, 2 * TEXTS_AT_ONCE + 1])
@@ -18,7 +18,7 @@ def test_texts_are_searched_in_arrays_of_few(rows: int, monkeypatch: Any) -> Non
     """One array of strings holds at most 2 GiB."""
     given: list[pa.ChunkedArray] = []
     monkeypatch.setattr(
-        "stages.decontaminate.chat.scan_texts", lambda texts, *rest: given.append(texts) or {}
+        "stages.decontaminate.report.scan_texts", lambda texts, *rest: given.append(texts) or {}
     )
     talks = [conversation(f"{n}", message("user", f"q{n}")) for n in range(rows)]
     item: Any = SimpleNamespace(shard=SimpleNamespace(role="conversations", rows=lambda: talks))

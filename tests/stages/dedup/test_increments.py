@@ -15,12 +15,12 @@ from dask_server import DaskServer
 from near_copies import Truth, by_id, families, pairs_of, rows
 
 from artifacts_schema.errors import UsageError
-from artifacts_schema.kinds import beside
+from artifacts_schema.kinds import sidecar_folder
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
-from stages.dedup import classes
+from stages.dedup import exact
 from stages.dedup.stage import Dedup
-from stages.engine import dask_workers, shards
+from stages.engine import dask_engine, shards
 from stages.filter.stage import Filter
 
 Make = Callable[..., Any]
@@ -100,7 +100,7 @@ class Runs:
     def tables(self, manifest: Manifest, name: str) -> dict[str, str]:
         """Digests of the tables beside a snapshot."""
         given, output = self.documents[name]
-        place = beside(given.output(output).digest)
+        place = sidecar_folder(given.output(output).digest)
         files = manifest.outputs["duplicates"].files
         return {file.path: file.sha256 for file in files if file.path.startswith(place)}
 
@@ -144,8 +144,8 @@ def test_classes_of_more_documents_than_fit_are_the_same(
     """Two documents at once: classes of three and more are read twice."""
     runs = Runs(1, run_stage, make_documents)
     whole = runs.dedup("ABC")
-    plain = classes.exact_classes
-    monkeypatch.setattr(classes, "exact_classes", lambda of, corpus, rows: plain(of, corpus, 2))
+    plain = exact.find_exact_classes
+    monkeypatch.setattr(exact, "find_exact_classes", lambda of, corpus, rows: plain(of, corpus, 2))
     inputs = {"documents": [runs.documents[name] for name in "ABC"]}
     assert run_stage(Dedup, runs.config, inputs, force=True).outputs == whole.outputs
 
@@ -267,7 +267,7 @@ def test_a_cluster_writes_the_same_bytes_though_a_worker_dies(
     monkeypatch: pytest.MonkeyPatch,
     killed: bool,
 ) -> None:
-    monkeypatch.setattr(dask_workers, "FIRST_SECONDS", 60.0)
+    monkeypatch.setattr(dask_engine, "FIRST_SECONDS", 60.0)
     runs = Runs(1, run_stage, make_documents)
     first = runs.dedup("A")
     plain = runs.dedup("B", first)

@@ -7,7 +7,7 @@ import pytest
 from numba import njit
 from numpy.typing import NDArray
 
-from stages.dedup.lanes import (
+from stages.dedup.folding import (
     load_eight,
     lowest_bit,
     multiply_halves,

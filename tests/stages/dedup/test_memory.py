@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from artifacts_schema.errors import UsageError
-from stages.dedup.memory import FIXED, LEAST, MIB, PARENT, SHINGLES, budget, workers_within
+from stages.dedup.config import FIXED, LEAST, MIB, PARENT, SHINGLES, budget, workers_within
 
 DOCUMENTS = 300_000
 ROOT = Path(__file__).parents[3]

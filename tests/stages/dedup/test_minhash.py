@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from stages.dedup.minhash import MinHash, band_keys, shingle_sets
-from stages.dedup.presets import PRESETS
-from stages.dedup.settings import Hash, Settings
-from stages.dedup.solver import candidate_probability
+from stages.dedup.presets import PRESETS, Hash, Settings, candidate_probability
 
 Shingles = NDArray[np.uint64]
 MERSENNE = 2**61 - 1

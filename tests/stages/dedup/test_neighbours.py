@@ -22,11 +22,11 @@ from memory_corpus import (
     found_pairs,
 )
 
-from stages.dedup import neighbours
-from stages.dedup.closure import Found
-from stages.dedup.neighbours import DuplicatesShard, duplicates_shard
-from stages.dedup.pairs import BYTES_AT_WORK, VERIFIED, mirrored, write_pairs
-from stages.dedup.verify import pair_tasks, verify_pairs
+from stages.dedup import pipeline
+from stages.dedup.pairs import BYTES_AT_WORK, VERIFIED, mirror_pairs, write_pairs
+from stages.dedup.pipeline import DuplicatesShard, duplicates_shard
+from stages.dedup.two_hop import VerifiedPairs
+from stages.dedup.verification import pair_tasks, verify_pairs
 
 FLOOR = 0.3
 
@@ -141,7 +141,7 @@ def test_any_task_size_and_memory_give_the_same_bytes(
 ) -> None:
     run = LocalMap(tmp_path)
     corpus = MemoryCorpus([documents(1, 30), documents(2, 31)])
-    monkeypatch.setattr(neighbours, "ROW_GROUP", 8)
+    monkeypatch.setattr(pipeline, "ROW_GROUP", 8)
     made = set()
     for pairs_per_task, bytes_at_once, records in [(1, 8, 1), (7, 300, 5), (10**6, 10**8, 10**6)]:
         candidates = candidate_files(run, band_candidates(corpus), files=pairs_per_task % 5 + 1)
@@ -206,7 +206,7 @@ def test_unverified_partners_follow_by_rank_and_have_no_measures(tmp_path: Path)
         verify=False,
         bytes_at_once=100,
     )
-    found = [Found.of(0, []), Found.of(1, results)]
+    found = [VerifiedPairs.from_results(0, []), VerifiedPairs.from_results(1, results)]
     table = tables_of(run, corpus, found, max_partners=6)[1]
     partners = table["partners"][4].as_py()
     by_rank = sorted(range(8), key=corpus.rank)[:6]
@@ -233,7 +233,7 @@ def test_a_crowd_is_listed_in_bounded_memory(tmp_path: Path) -> None:
     assert corpus.most_ranked <= 16 + 2 * 100
 
 
-def pairs_of(run: LocalMap, corpus: MemoryCorpus, measure: Any = "jaccard") -> list[Found]:
+def pairs_of(run: LocalMap, corpus: MemoryCorpus, measure: Any = "jaccard") -> list[VerifiedPairs]:
     candidates = candidate_files(run, band_candidates(corpus, max_bucket=2))
     return found_pairs(run, corpus, candidates, floor=FLOOR, measure=measure)
 
@@ -241,7 +241,7 @@ def pairs_of(run: LocalMap, corpus: MemoryCorpus, measure: Any = "jaccard") -> l
 def listed(
     run: LocalMap,
     corpus: Any,
-    found: Sequence[Found],
+    found: Sequence[VerifiedPairs],
     *,
     max_partners: int = 4,
     measure: Any = "jaccard",
@@ -263,7 +263,7 @@ def listed(
         items,
         corpus=corpus,
         classes=corpus,
-        found=found,
+        pairs=found,
         measure=measure,
         max_partners=max_partners,
         bytes_at_once=records * BYTES_AT_WORK,
@@ -271,11 +271,11 @@ def listed(
 
 
 def tables_of(
-    run: LocalMap, corpus: Any, found: Sequence[Found], rows: int = 8, **options: Any
+    run: LocalMap, corpus: Any, found: Sequence[VerifiedPairs], rows: int = 8, **options: Any
 ) -> list[pa.Table]:
     """The table of each new generation, made `rows` rows at a time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(neighbours, "ROW_GROUP", rows)
+        patch.setattr(pipeline, "ROW_GROUP", rows)
         results = listed(run, corpus, found, **options)
     tables = []
     for result in results:
@@ -287,7 +287,7 @@ def tables_of(
     return tables
 
 
-def index_of(corpus: MemoryCorpus, found: list[Found], here: list[int]) -> Earlier:
+def index_of(corpus: MemoryCorpus, found: list[VerifiedPairs], here: list[int]) -> Earlier:
     files = [file for of in found for file in of.pairs.files]
     return Earlier(files, corpus.starts, np.array(here))
 
@@ -296,11 +296,11 @@ class Item:
     id = "given"
 
 
-def given_pairs(run: LocalMap, rows: list[tuple[int, int, float]]) -> list[Found]:
+def given_pairs(run: LocalMap, rows: list[tuple[int, int, float]]) -> list[VerifiedPairs]:
     pairs = np.array([(right, left, 0, s, s) for right, left, s in rows], dtype=VERIFIED)
-    return [Found.of(0, run(write, [Item()], pairs=pairs))]
+    return [VerifiedPairs.from_results(0, run(write, [Item()], pairs=pairs))]
 
 
 def write(item: Item, out: Any, *, pairs: Any) -> None:
     write_pairs(out, "pairs", pairs)
-    write_pairs(out, "mirrored", mirrored(pairs))
+    write_pairs(out, "mirrored", mirror_pairs(pairs))

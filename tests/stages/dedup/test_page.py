@@ -11,9 +11,9 @@ from artifacts_schema.identity import document_id
 from artifacts_schema.manifest import InputRef, Manifest
 from artifacts_schema.store import Store
 from artifacts_schema.store.gc import remove_artifact
-from stages.dedup.figures import Clusters, between
+from stages.dedup.figures import Clusters, count_between
 from stages.dedup.stage import Dedup
-from stages.engine.page import Artifact, page_of
+from stages.engine.page import Artifact, make_page
 
 TEXT = " ".join(f"word{chr(97 + n % 26)}{chr(97 + n // 26)}" for n in range(100))
 HOSTILE = "<img src=x onerror=alert(1)> \x1b[2J "
@@ -40,7 +40,7 @@ def row(doc_id: str, exact: str, *partners: dict[str, Any]) -> dict[str, Any]:
 
 
 def by_title(store: Store, manifest: Manifest) -> dict[str, Any]:
-    found = page_of(Dedup, Artifact(store, manifest))
+    found = make_page(Dedup, Artifact(store, manifest))
     assert len({figure.title for figure in found}) == len(found)
     return {figure.title: figure for figure in found}
 
@@ -304,7 +304,7 @@ def test_pairs_are_spread_over_the_similarities(store: Store, given: Callable[..
             partners.setdefault(a, []).append(partner(f"{b:032x}", similarity))
     rows = [row(f"{n:032x}", f"{n:032x}", *found) for n, found in sorted(partners.items())]
     manifest, output = given("duplicates", {"0" * 12 + "/00000.parquet": rows})
-    duplicates = Input.of(store, manifest, output)
+    duplicates = Input.from_manifest(store, manifest, output)
     clusters, chosen = read_duplicates(duplicates, 0.5, 8)
     assert [round(pair["similarity"], 2) for pair in chosen] == [*[0.51] * 6, 0.7, 0.99]
     assert chosen[0]["one"] == f"{0:032x}"
@@ -323,7 +323,7 @@ def test_a_chain_of_links_is_one_cluster(store: Store, given: Callable[..., Any]
         ],
         "1" * 12 + "/00000.parquet": [row("c", "c", partner("b")), row("d", "c"), row("e", "e")],
     }
-    clusters, _ = read_duplicates(Input.of(store, *given("duplicates", tables)), 0.5, 8)
+    clusters, _ = read_duplicates(Input.from_manifest(store, *given("duplicates", tables)), 0.5, 8)
     assert sorted(clusters.ids.to_pylist()) == ["a", "b", "c", "d"]
     assert clusters.sizes.tolist() == [4]
     assert clusters.classes.tolist() == [3]
@@ -338,7 +338,11 @@ def test_between_counts_each_document_once() -> None:
         np.zeros(9, dtype=bool),
     )
     labels = pa.chunked_array([["x", "x", "y", "x", "x", "x", "y", "z", None]])
-    assert between(clusters, labels, ["x", "y", "z"]).tolist() == [[5, 2, 0], [1, 0, 1], [0, 1, 0]]
+    assert count_between(clusters, labels, ["x", "y", "z"]).tolist() == [
+        [5, 2, 0],
+        [1, 0, 1],
+        [0, 1, 0],
+    ]
 
 
 def test_clusters_of_three_and_four_stand_together() -> None:

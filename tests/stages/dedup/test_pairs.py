@@ -17,9 +17,9 @@ from stages.dedup.pairs import (
     CANDIDATE,
     VERIFIED,
     PairFiles,
-    distinct,
-    mirrored,
-    translated,
+    distinct_pairs,
+    mirror_pairs,
+    renumber_pairs,
     write_pairs,
 )
 
@@ -85,11 +85,11 @@ def test_records_of_some_documents(tmp_path: Path) -> None:
     pairs["right"], pairs["left"] = np.arange(3_000) // 3 * 2, np.arange(3_000)
     stored = store(tmp_path, [pairs[1_500:], pairs[:1_500]])
     wanted = np.array([-1, 0, 3, 400, 998, 1_000, 1_996, 1_998, 5_000])
-    found = stored.of_documents(wanted, None)
+    found = stored.records_for(wanted, None)
     assert found is not None
     assert found.tolist() == pairs[np.isin(pairs["right"], wanted)].tolist()
-    assert stored.of_documents(wanted, len(found) - 1) is None
-    assert stored.of_documents(wanted, len(found)) is not None
+    assert stored.records_for(wanted, len(found) - 1) is None
+    assert stored.records_for(wanted, len(found)) is not None
 
 
 @given(
@@ -105,7 +105,7 @@ def test_records_of_some_documents_are_all_that_there_are_in_parts_of_any_size(
     numbers = np.array(wanted, dtype=np.int64) * 7
     with TemporaryDirectory() as folder:
         stored = store(Path(folder), [pairs])
-        pieces = list(stored.pieces_of(numbers, most))
+        pieces = list(stored.pieces(numbers, most))
     assert all(0 < len(piece) <= most for piece in pieces)
     found = [row for piece in pieces for row in piece.tolist()]
     assert found == pairs[np.isin(pairs["right"], numbers)].tolist()
@@ -117,7 +117,7 @@ def test_what_is_cut_short_is_refused_by_name(tmp_path: Path) -> None:
     path = file.path()
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(CorruptArtifact, match=path.name):
-        PairFiles.at([path], CANDIDATE)
+        PairFiles.open([path], CANDIDATE)
     path.write_bytes(path.read_bytes()[: CANDIDATE.itemsize])
     with pytest.raises(CorruptArtifact, match=path.name):
         stored.between(0, 10)
@@ -129,14 +129,14 @@ def test_files_are_little_endian_records_without_a_header(tmp_path: Path) -> Non
     assert result.scratch_path("pairs").read_bytes() == (
         b"\x02\x01\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x03\0"
     )
-    stored = PairFiles.of([result], "pairs", CANDIDATE)
+    stored = PairFiles.from_results([result], "pairs", CANDIDATE)
     again = pickle.loads(pickle.dumps(stored))
     assert again.between(0, 999).tolist() == [(258, 1, 3)]
 
 
 def test_numbers_beyond_what_one_integer_can_hold_are_sorted_all_the_same() -> None:
     rows = [(2**50, 2**49, 1), (2**50, 7, 2), (3, 2, 0), (2**50, 7, 1)]
-    assert distinct(candidates(rows)).tolist() == [
+    assert distinct_pairs(candidates(rows)).tolist() == [
         (3, 2, 0),
         (2**50, 7, 1),
         (2**50, 2**49, 1),
@@ -145,15 +145,15 @@ def test_numbers_beyond_what_one_integer_can_hold_are_sorted_all_the_same() -> N
 
 def test_mirrored_pairs_are_sorted_by_the_other_side() -> None:
     pairs = np.array([(5, 2, 0, 0.5, 0.6), (6, 1, 1, 0.7, 0.8), (7, 2, 2, 0.9, 1)], VERIFIED)
-    assert [row[:3] for row in mirrored(pairs).tolist()] == [(1, 6, 1), (2, 5, 0), (2, 7, 2)]
-    assert distinct(mirrored(mirrored(pairs))).tolist() == pairs.tolist()
+    assert [row[:3] for row in mirror_pairs(pairs).tolist()] == [(1, 6, 1), (2, 5, 0), (2, 7, 2)]
+    assert distinct_pairs(mirror_pairs(mirror_pairs(pairs))).tolist() == pairs.tolist()
 
 
 def test_pairs_of_an_earlier_run_in_the_numbers_of_this_one() -> None:
     # That run: generations A (0..9), B (10..19), C (20..29); this one: C from 0, A from 50, no B.
     starts, later = np.array([0, 10, 20, 30]), np.array([50, -1, 0])
     pairs = candidates([(5, 2, 0), (12, 3, 1), (21, 15, 1), (25, 9, 2), (29, 20, 3)])
-    found = translated(pairs, starts, later)
+    found = renumber_pairs(pairs, starts, later)
     assert found.tolist() == [(9, 0, 3), (55, 52, 0), (59, 5, 2)]
 
 
@@ -174,4 +174,4 @@ def store(folder: Path, files: list[Any]) -> PairFiles:
         for result in run(write, [Item(str(number))], pairs=pairs)
     ]
     dtype = files[0].dtype
-    return PairFiles.of(results, "pairs", dtype)
+    return PairFiles.from_results(results, "pairs", dtype)

@@ -6,8 +6,7 @@ import pytest
 
 from artifacts_schema.errors import UsageError
 from stages.dedup.config import DedupConfig, DedupExecution, PassagesConfig
-from stages.dedup.presets import PRESETS, PresetName
-from stages.dedup.settings import Settings
+from stages.dedup.presets import PRESETS, PresetName, Settings
 from stages.dedup.shingling import shingler
 
 PUBLISHED = {

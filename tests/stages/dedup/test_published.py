@@ -8,9 +8,8 @@ import pyarrow as pa
 import pytest
 from reference_shingles import character_number, shingle_numbers, word_number
 
-from stages.dedup.published import MARIN_CHARACTERS, marin, redpajama, unchanged
-from stages.dedup.settings import Settings
-from stages.dedup.shingling import shingler
+from stages.dedup.presets import Settings
+from stages.dedup.shingling import MARIN_CHARACTERS, marin, redpajama, shingler, squeeze_spaces
 
 SETTINGS = Settings(
     unit="word",
@@ -57,7 +56,7 @@ def test_marin_reads_the_first_half_million_characters() -> None:
 
 def test_without_normalisation_words_stay_as_they_are() -> None:
     text = " Don’t\tstop,\x1cthe\u3000MUSIC "
-    assert parted(unchanged(text)) == ["Don’t", "stop,", "the", "MUSIC"]
+    assert parted(squeeze_spaces(text)) == ["Don’t", "stop,", "the", "MUSIC"]
 
 
 def test_redpajama_shingles_are_ngrams_of_those_words() -> None:

@@ -18,17 +18,17 @@ from memory_corpus import (
     found_pairs,
 )
 
-from stages.dedup.closure import Found
 from stages.dedup.recall import (
     PARTNERED,
+    choose_sample,
     draw_sample,
     recall,
-    sampled,
     scan,
     scan_tasks,
     wilson,
 )
-from stages.dedup.verify import STEPS, at_least, steps_of
+from stages.dedup.two_hop import VerifiedPairs
+from stages.dedup.verification import STEPS, at_least, similarity_steps
 
 FLOOR = 0.3
 
@@ -88,7 +88,7 @@ def test_counts_are_those_of_all_sampled_documents_against_all_others(
                 partnered.add(x)
                 reached |= {x} if band is not None else set()
             if pair not in seen:
-                step = int(steps_of(np.array([corpus.jaccard(*pair)]))[0])
+                step = int(similarity_steps(np.array([corpus.jaccard(*pair)]))[0])
                 steps[step] += [1, band is not None and band >= 0, band is not None]
             seen.add(pair)
     rows = {round(row["from"] * STEPS): row for row in told["similarity"]}
@@ -133,7 +133,7 @@ def test_long_documents_are_met_by_their_estimate(tmp_path: Path) -> None:
     (pair,) = found[-1].pairs.between(0, 9).tolist()
     told = measure(run, corpus, found, np.arange(6), 4, 10**6, floor=0.5)
     (row,) = told["similarity"]
-    assert row["from"] == steps_of(np.array([pair[3]]))[0] / STEPS
+    assert row["from"] == similarity_steps(np.array([pair[3]]))[0] / STEPS
     assert (row["pairs"], row["by_bands"], row["found"]) == (1, 1, 1)
 
 
@@ -164,13 +164,13 @@ def draw(
 ) -> np.ndarray:
     tasks = scan_tasks(corpus.first_new, corpus.documents, per_task)
     results = run(draw_sample, tasks, corpus=corpus, classes=corpus, sample=sample)
-    return sampled(results, corpus, sample, lookups)
+    return choose_sample(results, corpus, sample, lookups)
 
 
 def measure(
     run: LocalMap,
     corpus: Any,
-    found: list[Found],
+    found: list[VerifiedPairs],
     drawn: np.ndarray,
     per_task: int,
     bytes_at_once: int,
@@ -181,7 +181,7 @@ def measure(
         scan_tasks(0, corpus.documents, per_task),
         corpus=corpus,
         classes=corpus,
-        found=found,
+        pairs=found,
         sample=drawn,
         floor=floor,
         bytes_at_once=bytes_at_once,

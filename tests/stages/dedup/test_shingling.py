@@ -30,8 +30,8 @@ from reference_shingles import (
     word_number,
 )
 
-from stages.dedup.settings import Settings
-from stages.dedup.shingling import Shingled, shingler
+from stages.dedup.presets import Settings
+from stages.dedup.shingling import ShingledTexts, shingler
 
 FOLD = Settings(
     unit="word",
@@ -53,7 +53,7 @@ def shingles(text: str, settings: Settings = FOLD) -> list[int]:
     return shingler(settings)(pa.array([text], pa.string())).hashes.tolist()
 
 
-def each(shingled: Shingled) -> list[list[int]]:
+def each(shingled: ShingledTexts) -> list[list[int]]:
     ends = shingled.offsets.tolist()
     return [shingled.hashes[a:b].tolist() for a, b in itertools.pairwise(ends)]
 

@@ -14,18 +14,17 @@ from artifacts_schema.errors import InputError
 from artifacts_schema.identity import document_id
 from artifacts_schema.manifest import Manifest
 from stages.dedup import signing
-from stages.dedup.candidates import bucket_tasks, propose, proposed
-from stages.dedup.index import Corpus
+from stages.dedup.candidates import bucket_tasks, propose, proposed_pairs
+from stages.dedup.index import Corpus, build_corpus
 from stages.dedup.index_files import PARTS, VERIFYING
 from stages.dedup.index_files import TEXTS as TEXTS_TABLE
 from stages.dedup.index_files import WORDS as WORDS_TABLE
-from stages.dedup.index_record import corpus_of
 from stages.dedup.minhash import MinHash, shingle_sets
-from stages.dedup.settings import Settings
+from stages.dedup.presets import Settings
 from stages.dedup.shingling import shingler
 from stages.dedup.signing import document_shards, generations, id_halves, sign_shard
 from stages.engine import Input, ShardResult
-from stages.engine.row_groups import rows_at_once, text_cuts
+from stages.engine.arrays import rows_at_once, text_cuts
 
 Make = Callable[..., Any]
 SETTINGS = Settings("word", 3, "fold", "ingot", bands=4, rows=2, seed=1, most=40)
@@ -52,7 +51,9 @@ def sign(
         items = document_shards(documents)
         shared = {"settings": SETTINGS, "index": False, "verify": verify, **options}
         signed = Maps(tmp_path).map(sign_shard, items, **shared)
-        return signed, corpus_of((), generations(documents, items, signed, index=False), SETTINGS)
+        return signed, build_corpus(
+            (), generations(documents, items, signed, index=False), SETTINGS
+        )
 
     return make
 
@@ -201,6 +202,6 @@ def test_from_texts_to_classes_and_candidates(sign: Make, tmp_path: Path) -> Non
     results = Maps(tmp_path).map(
         propose, bucket_tasks(corpus, 100), corpus=corpus, classes=classes, **shared
     )
-    found = proposed(results).between(0, 8)
+    found = proposed_pairs(results).between(0, 8)
     pairs = list(zip(found["right"].tolist(), found["left"].tolist(), strict=True))
     assert pairs == [(max(2, least[0]), min(2, least[0]))]

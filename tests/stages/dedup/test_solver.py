@@ -5,7 +5,7 @@ import pytest
 from datasketch.lsh import _optimal_param
 from scipy.integrate import quad
 
-from stages.dedup.solver import _missed, candidate_probability, solved
+from stages.dedup.presets import _missed_area, candidate_probability, solve_bands
 
 
 @pytest.mark.parametrize(
@@ -41,13 +41,13 @@ def test_candidate_probability_is_the_s_curve_of_published_settings(
 def test_solved_bands_are_the_published_ones(
     threshold: float, hashes: int, expected: tuple[int, int]
 ) -> None:
-    assert solved(threshold, hashes) == expected
+    assert solve_bands(threshold, hashes) == expected
 
 
 @pytest.mark.parametrize("hashes", [1, 2, 16, 64, 112, 200])
 def test_solved_bands_are_datasketch_s(hashes: int) -> None:
     for threshold in (0.05, 0.2, 0.35, 0.5, 0.6, 0.75, 0.85, 0.95, 1.0):
-        assert solved(threshold, hashes) == _optimal_param(threshold, hashes, 0.5, 0.5)
+        assert solve_bands(threshold, hashes) == _optimal_param(threshold, hashes, 0.5, 0.5)
 
 
 def test_thousands_of_hashes_are_solved_too() -> None:
@@ -56,7 +56,7 @@ def test_thousands_of_hashes_are_solved_too() -> None:
         above, _ = quad(lambda s: 1 - candidate_probability(s, bands, rows), 0.75, 1)
         return below + above
 
-    bands, rows = solved(0.75, 9000)
+    bands, rows = solve_bands(0.75, 9000)
     assert bands * rows <= 9000
     around = [(bands + i, rows + j) for i in (-9, 0, 9) for j in (-1, 0, 1)]
     fitting = [(b, r) for b, r in [*around, (450, 20)] if b * r <= 9000]
@@ -71,10 +71,10 @@ def test_the_share_that_bands_miss_is_its_integral(
 ) -> None:
     # 0.05^2000 is no float any more.
     expected, _ = quad(lambda s: 1 - candidate_probability(s, bands, rows), 0, similarity)
-    assert _missed(similarity, np.array([bands]), np.array([rows])) == pytest.approx(expected)
+    assert _missed_area(similarity, np.array([bands]), np.array([rows])) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("threshold", "hashes"), [(0.0, 8), (1.1, 8), (0.5, 0)])
 def test_nothing_solves_a_threshold_outside_its_range(threshold: float, hashes: int) -> None:
     with pytest.raises(ValueError, match="no bands"):
-        solved(threshold, hashes)
+        solve_bands(threshold, hashes)

@@ -23,10 +23,11 @@ from near_copies import (
 )
 
 from artifacts_schema.errors import InputError
-from artifacts_schema.kinds import beside
+from artifacts_schema.kinds import sidecar_folder
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
-from stages.dedup import comparing, memory, signing
+from stages.dedup import config as memory
+from stages.dedup import pipeline, signing
 from stages.dedup.presets import PRESETS
 from stages.dedup.stage import Dedup
 from stages.filter.stage import Filter
@@ -90,7 +91,7 @@ def test_rows_are_those_of_the_documents_beside_them(
     dedup: Make, documents: Any, read_table: Make
 ) -> None:
     """In their order, shard by shard, under the digest of their output."""
-    manifest, place = dedup(), beside(documents[0].outputs["documents"].digest)
+    manifest, place = dedup(), sidecar_folder(documents[0].outputs["documents"].digest)
     cuts = [0, 50, 50, 53, len(ROWS)]
     for shard in range(4):
         table = read_table(manifest, "duplicates", f"{place}/{shard:05d}.parquet")
@@ -220,8 +221,8 @@ def test_the_same_bytes_for_any_memory(
     """Some rows, pairs and shingles at once; of the smallest `memory` there is room for all."""
     plain = dedup()
     monkeypatch.setattr(memory, "budget", lambda *_: memory.Budget(room))
-    monkeypatch.setattr(comparing, "PAIRS_PER_TASK", 7)
-    monkeypatch.setattr(comparing, "SCANNED_PER_TASK", 11)
+    monkeypatch.setattr(pipeline, "PAIRS_PER_TASK", 7)
+    monkeypatch.setattr(pipeline, "SCANNED_PER_TASK", 11)
     assert signing.sign_shard.__kwdefaults__ is not None
     monkeypatch.setitem(signing.sign_shard.__kwdefaults__, "text_bytes", 999)
     again = run_stage(Dedup, {}, {"documents": [documents]}, force=True)
@@ -299,7 +300,7 @@ def test_passages_stand_beside_the_documents_and_are_cut_by_filter(
     documents = make_documents([given[:3], given[3:]])
     roles = {"documents": [documents]}
     manifest = run_stage(Dedup, {"passages": {"lines": True}}, roles)
-    folder = beside(documents[0].outputs["documents"].digest)
+    folder = sidecar_folder(documents[0].outputs["documents"].digest)
     paths = [file.path for file in manifest.outputs["views"].files]
     assert {f"{folder}/00000.parquet", f"{folder}/00001.parquet"} <= set(paths)
     first = min(one["doc_id"] for one in given)
@@ -327,7 +328,7 @@ def test_documents_of_two_inputs_meet_and_each_has_its_folder(
     one = make_documents([[" ".join(text)]], "A")
     two = make_documents([[" ".join(edited(text, 2, 1)), " ".join(text)]], "B")
     manifest = run_stage(Dedup, {}, {"documents": [one, two]})
-    folders = [beside(given[0].outputs["documents"].digest) for given in (one, two)]
+    folders = [sidecar_folder(given[0].outputs["documents"].digest) for given in (one, two)]
     (old,) = read_table(manifest, "duplicates", f"{folders[0]}/00000.parquet").to_pylist()
     near, copy = read_table(manifest, "duplicates", f"{folders[1]}/00000.parquet").to_pylist()
     # The newer one lists the pair, whatever the ids are.
@@ -376,7 +377,7 @@ def test_a_crowd_of_near_copies_stays_linear(run_stage: Make, make_documents: Ma
     config = {"max_bucket": 4, "max_partners": 6}
     manifest = run_stage(Dedup, config, {"documents": [documents]})
     # Every band holds nearly all: each document meets the first four, not the other 299, and is
-    # led to LED_BY more at most.
+    # led to MAX_HOPS more at most.
     assert manifest.counts["capped_buckets"] >= 10
     assert 4 * 290 < manifest.counts["verified_pairs"] < (14 + 64) * 300
     without = run_stage(Dedup, {**config, "closure": False}, {"documents": [documents]})

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from stages.dedup.settings import Settings
-from stages.dedup.statistics import statistics
-from stages.dedup.verify import STEPS
+from stages.dedup.pipeline import make_statistics
+from stages.dedup.presets import Settings
+from stages.dedup.verification import STEPS
 
 SETTINGS = Settings("word", 5, "fold", "ingot", 14, 8, 1, 8192)
 
@@ -20,7 +20,7 @@ def value(pairs: int, **steps: int) -> dict[str, object]:
 
 
 def test_counts_of_tasks_add_up_and_closure_is_told_apart() -> None:
-    told = statistics(
+    told = make_statistics(
         {"floor": 0.5},
         SETTINGS,
         {"documents": 9},
@@ -50,7 +50,7 @@ def test_counts_of_tasks_add_up_and_closure_is_told_apart() -> None:
 
 
 def test_the_curve_is_that_of_the_bands() -> None:
-    told = statistics({}, SETTINGS, {}, [], [], [], {"sampled": 3})
+    told = make_statistics({}, SETTINGS, {}, [], [], [], {"sampled": 3})
     at = {point["similarity"]: point["probability"] for point in told["curve"]}
     # Penedo et al. 2024 (FineWeb), 14 bands of 8: 77 % at .75, 92.4 % at .8, 98.8 % at .85.
     assert [at[s] for s in (0.75, 0.8, 0.85)] == pytest.approx([0.77, 0.924, 0.988], abs=3e-3)
@@ -59,5 +59,5 @@ def test_the_curve_is_that_of_the_bands() -> None:
 
 
 def test_pairs_that_were_not_measured_have_no_histogram() -> None:
-    told = statistics({}, SETTINGS, {}, [{**value(3), "similarity": []}], [], [], None)
+    told = make_statistics({}, SETTINGS, {}, [{**value(3), "similarity": []}], [], [], None)
     assert (told["counts"]["verified_pairs"], told["similarity"]) == (3, [])

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from memory_corpus import LocalMap, MemoryCorpus, candidate_files, document, spread
 
 from stages.dedup.pairs import VERIFIED, PairFiles
-from stages.dedup.verify import (
+from stages.dedup.verification import (
     at_least,
+    count_shared,
+    cut_ranges,
     histogram,
-    measured,
+    measure_pairs,
     pair_tasks,
-    ranges,
-    shared_values,
     verify_pairs,
 )
 
@@ -32,12 +32,12 @@ def test_shared_values_of_two_sets_of_any_sizes(one: set[int], other: set[int]) 
         ((0, len(one)), (len(one), len(values))),
         ((len(one), len(values)), (0, len(one))),
     ]:
-        assert shared_values(values, *a, *b) == len(one & other)
+        assert count_shared(values, *a, *b) == len(one & other)
 
 
 def test_shingles_beyond_the_sign_bit_are_compared_as_unsigned() -> None:
     values = np.array([1, 2**63, 2**64 - 1, 2**63 - 1, 2**63, 2**63 + 1], dtype=np.uint64)
-    assert shared_values(values, 0, 3, 3, 6) == 1
+    assert count_shared(values, 0, 3, 3, 6) == 1
 
 
 @settings(max_examples=60, deadline=None)
@@ -72,9 +72,9 @@ def test_pairs_are_those_of_the_sets_for_any_task_size(
         containment = np.float32(len(a & b) / min(len(a), len(b)))
         if at_least(np.array([jaccard if measure == "jaccard" else containment]), floor)[0]:
             expected.append((right, left, left % 3, jaccard, containment))
-    found = PairFiles.of(results, "pairs", VERIFIED)
+    found = PairFiles.from_results(results, "pairs", VERIFIED)
     assert found.between(0, 99).tolist() == expected
-    turned = PairFiles.of(results, "mirrored", VERIFIED).between(0, 99)
+    turned = PairFiles.from_results(results, "mirrored", VERIFIED).between(0, 99)
     assert turned[["left", "right"]].tolist() == sorted(
         [row[:2] for row in expected], key=lambda pair: (pair[1], pair[0])
     )
@@ -93,7 +93,7 @@ def test_pairs_too_unequal_in_size_are_not_read(tmp_path: Path) -> None:
     assert (result.value["unequal"], corpus.read) == (1, 0)
     (result,) = verified(run, corpus, candidates, 0.5, "containment", 10)
     assert (result.value["unequal"], result.value["pairs"]) == (0, 1)
-    (pair,) = PairFiles.of([result], "pairs", VERIFIED).between(0, 9).tolist()
+    (pair,) = PairFiles.from_results([result], "pairs", VERIFIED).between(0, 9).tolist()
     assert pair[3:] == (np.float32(4 / 9), 1.0)
 
 
@@ -106,7 +106,7 @@ def test_without_verification_all_candidates_stay_unmeasured(tmp_path: Path) -> 
     run = LocalMap(tmp_path)
     candidates = candidate_files(run, {(1, 0): 2})
     (result,) = verified(run, corpus, candidates, 0.5, "jaccard", 10, verify=False)
-    (pair,) = PairFiles.of([result], "pairs", VERIFIED).between(0, 9).tolist()
+    (pair,) = PairFiles.from_results([result], "pairs", VERIFIED).between(0, 9).tolist()
     assert pair[:3] == (1, 0, 2)
     assert np.isnan(pair[3:]).all()
     assert result.value["similarity"] == []
@@ -165,13 +165,13 @@ def test_tasks_end_where_a_generation_does(tmp_path: Path) -> None:
 def test_ranges_hold_so_many_records_or_one_document(tmp_path: Path) -> None:
     crowd = {(500, left): 0 for left in range(400)} | {(r, 0): 0 for r in range(1, 1_000)}
     files = [candidate_files(LocalMap(tmp_path), crowd, 1)]
-    found = ranges(files, 0, 1_000, 50)
+    found = cut_ranges(files, 0, 1_000, 50)
     for low, high in found:
         count = int(files[0].counts_at(np.array([low, high]))[0])
         assert 0 < count <= 50 or (low, high) == (500, 501)
     assert sum(high - low for low, high in found) >= 999
     assert len(found) < 60
-    assert ranges(files, 2_000, 3_000, 50) == []
+    assert cut_ranges(files, 2_000, 3_000, 50) == []
 
 
 def verified(
@@ -200,7 +200,7 @@ def measure(kept: list[list[int]], sizes: list[int]) -> tuple[Any, Any]:
     flat = np.array([value for values in kept for value in values], dtype=np.uint64)
     offsets = np.cumsum([0, *map(len, kept)]).astype(np.int64)
     one, other = np.array([0]), np.array([1])
-    jaccard, containment = measured(flat, offsets, np.array(sizes), one, other)
-    turned = measured(flat, offsets, np.array(sizes), other, one)
+    jaccard, containment = measure_pairs(flat, offsets, np.array(sizes), one, other)
+    turned = measure_pairs(flat, offsets, np.array(sizes), other, one)
     assert (jaccard[0], containment[0]) == (turned[0][0], turned[1][0])
     return jaccard[0], containment[0]

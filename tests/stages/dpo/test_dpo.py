@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from artifacts_schema.errors import InputError
-from stages.dpo.pairs import answer_segments
 from stages.dpo.stage import Dpo
+from stages.dpo.task import answer_segments
 from stages.engine.reading.messages import message
 from stages.model.files import read_model
-from stages.text.chat import segments
-from stages.training.examples import encoded
+from stages.tokens.chat import render_segments
+from stages.training.examples import encode_example
 
 QUICK = {"device": "cpu", "threads": 1, "micro_batch": 2, "checkpoint_every": 2}
 TINY = {
@@ -54,7 +54,7 @@ def dpo(run_stage, checkpoint, given):
 
 def log_probability(model, tokenizer, row, side):
     """Of the answer and its closing token, from one plain forward pass."""
-    example = encoded(tokenizer, answer_segments(row["prompt"], row[side]))
+    example = encode_example(tokenizer, answer_segments(row["prompt"], row[side]))
     with torch.no_grad():
         logits = model(torch.from_numpy(example.ids[None, :-1]))[0].double()
     scores = torch.log_softmax(logits, -1)
@@ -68,10 +68,12 @@ def test_only_the_answer_counts_even_after_earlier_answers(tokenizer):
         {"role": "assistant", "content": "blue"},
         {"role": "user", "content": "say yes"},
     ]
-    example = encoded(tokenizer, answer_segments(prompt, [said(" yes \n")]))
+    example = encode_example(tokenizer, answer_segments(prompt, [said(" yes \n")]))
     learnt = tokenizer.decode(example.ids[example.trained].tolist(), skip_special_tokens=False)
     assert learnt == "yes<|im_end|>"
-    whole = encoded(tokenizer, segments([*prompt, {"role": "assistant", "content": "yes"}]))
+    whole = encode_example(
+        tokenizer, render_segments([*prompt, {"role": "assistant", "content": "yes"}])
+    )
     assert example.ids.tolist() == whole.ids[: len(example.ids)].tolist()
 
 
@@ -125,12 +127,12 @@ def test_reference_is_computed_once_and_survives_a_kill(dpo, store, killed_at, m
     store.backend.remove(f"artifacts/dpo/{whole.key}.json")
     with killed_at("checkpoint written"):
         dpo(rows)
-    import stages.dpo.reference as reference
+    from stages.dpo import task
 
     def never(*arguments):
         raise AssertionError("computed again")
 
-    monkeypatch.setattr(reference, "_computed", never)
+    monkeypatch.setattr(task, "_compute", never)
     assert {n: o.digest for n, o in dpo(rows).outputs.items()} == {
         n: o.digest for n, o in whole.outputs.items()
     }

@@ -57,6 +57,10 @@ def happen(what: str, folder: Path) -> None:
     elif what == "ends the scheduler" and _first(folder / "ended"):
         os.kill(int((folder / "scheduler").read_text()), signal.SIGKILL)
         time.sleep(1)  # The answer, if there were one, would come after the end.
+    elif what == "alone":
+        assert _first(folder / "busy"), "another shard is at work"
+        time.sleep(0.2)
+        (folder / "busy").unlink()
     elif what == "burns":
         burn(0.4)
         subprocess.run([sys.executable, "-c", BURN], check=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stages.engine import code
+from stages.engine import provenance
 
 STORY = (
     "from stages.engine import Stage\n\n\nclass Own(Stage):\n    '''A room.'''\n    name = 'own'\n"
@@ -23,8 +23,8 @@ def room(tmp_path: Path) -> Path:
 
 def _digest(room: Path) -> str:
     """The digest as a fresh process would compute it."""
-    code._room_digest.cache_clear()
-    return code._room_digest(room)
+    provenance._room_digest.cache_clear()
+    return provenance._room_digest(room)
 
 
 @pytest.mark.parametrize(

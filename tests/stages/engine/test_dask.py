@@ -21,12 +21,11 @@ from dask_toy import Square, Squares, Unkind, make_square, until  # noqa: E402
 from artifacts_schema.config import MapExecution  # noqa: E402
 from artifacts_schema.errors import IngotError, Stopped, UsageError  # noqa: E402
 from artifacts_schema.store import Store, layout  # noqa: E402
-from artifacts_schema.store.backend import backend_at  # noqa: E402
+from artifacts_schema.store.remote import backend_at  # noqa: E402
 from stages.decontaminate.stage import Decontaminate  # noqa: E402
-from stages.engine import dask_cluster, dask_workers  # noqa: E402
-from stages.engine.code import code_digest  # noqa: E402
-from stages.engine.dask_terms import Terms  # noqa: E402
-from stages.engine.dask_workers import DaskEngine  # noqa: E402
+from stages.engine import dask_engine  # noqa: E402
+from stages.engine.dask_engine import DaskCluster  # noqa: E402
+from stages.engine.provenance import code_digest  # noqa: E402
 from stages.engine.shards import ShardMap  # noqa: E402
 
 KEY = "b" * 64
@@ -41,7 +40,7 @@ def server(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def machines_may_be_slow(monkeypatch):
-    monkeypatch.setattr(dask_workers, "FIRST_SECONDS", 60.0)
+    monkeypatch.setattr(dask_engine, "FIRST_SECONDS", 60.0)
 
 
 @pytest.fixture
@@ -127,8 +126,7 @@ def test_a_worker_killed_in_the_middle_of_a_shard_costs_that_attempt(squares, ex
     server.wait_for_workers(2)  # Its nanny starts another.
 
 
-def test_a_shard_that_kills_every_worker_ends_the_map(squares, server, monkeypatch):
-    monkeypatch.setattr(dask_workers.DaskWorkers, "tries", 2)
+def test_a_shard_that_kills_every_worker_ends_the_map(squares, server):
     with pytest.raises(
         IngotError, match="shard 1: several workers were lost at this shard"
     ) as told:
@@ -163,17 +161,19 @@ def test_a_stop_leaves_the_cluster_and_a_late_attempt_changes_nothing(
     server, tmp_path, monkeypatch
 ):
     """The first attempt at shard 0 goes on after the stop, and ends after the second one has."""
-    monkeypatch.setattr(dask_workers, "FIRST_SECONDS", 1.0)
+    monkeypatch.setattr(dask_engine, "FIRST_SECONDS", 1.0)
     backend = backend_at(str(tmp_path / "store"))
-    terms = Terms(Squares, code_digest(Squares), backend, KEY, tmp_path / "none", 1)
+    cluster = DaskCluster(
+        server.address, Squares, code_digest(Squares), backend, KEY, tmp_path / "none", 1,
+        logging.getLogger("test"),
+    )  # fmt: skip
     tasks = [Square("0", 0, "waits once"), Square("1", 1)]
 
     def run(stopping):
         kinds = {"exclusions": "exclusions"}
-        pool = DaskEngine(server.address, terms, logging.getLogger("test")).pool
         shards = ShardMap(
             backend, KEY, "squares", kinds, "code", 9, stopping, lambda *_: None, lambda: None,
-            pool=pool,
+            pool=cluster.pool,
         )  # fmt: skip
         shared = {"folder": str(tmp_path), "laid": tmp_path / "laid"}
         return shards.run(make_square, tasks, shared)[1]
@@ -194,7 +194,7 @@ def test_a_stop_leaves_the_cluster_and_a_late_attempt_changes_nothing(
 
 
 def test_an_address_where_nothing_listens_is_told(squares, monkeypatch):
-    monkeypatch.setattr(dask_cluster, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(dask_engine, "CONNECT_SECONDS", 0.5)
     with pytest.raises(IngotError, match="no Dask scheduler can be reached: no answer") as told:
         squares("", address="tcp://127.0.0.1:1")
     assert told.value.where == "tcp://127.0.0.1:1"
@@ -203,7 +203,7 @@ def test_an_address_where_nothing_listens_is_told(squares, monkeypatch):
 
 def test_a_server_of_another_sort_is_told(squares, file_server, monkeypatch):
     """Such as Dask's own dashboard, whose port is beside the scheduler's."""
-    monkeypatch.setattr(dask_cluster, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(dask_engine, "CONNECT_SECONDS", 0.5)
     address = file_server.url.replace("http://", "tcp://").rstrip("/")
     with pytest.raises(IngotError, match="no Dask scheduler can be reached"):
         squares("", address=address)
@@ -226,7 +226,7 @@ def test_workers_with_another_program_are_refused_before_any_work(squares, tmp_p
 
 def test_workers_with_other_versions_are_refused(squares, tmp_path, monkeypatch):
     ours = {"python": "3.0.1", "numpy": "1.0"}
-    monkeypatch.setattr("stages.engine.dask_terms.library_versions", lambda stage: ours)
+    monkeypatch.setattr("stages.engine.dask_engine.library_versions", lambda stage: ours)
     with pytest.raises(IngotError, match=r"python 3\.\d+\.\d+, here 3\.0\.1; numpy .*here 1\.0"):
         squares("", "")
     assert not (tmp_path / "starts").exists()
@@ -234,7 +234,7 @@ def test_workers_with_other_versions_are_refused(squares, tmp_path, monkeypatch)
 
 def test_workers_that_do_not_see_the_store_are_refused(squares, server, tmp_path, monkeypatch):
     """Another folder under the same path, as on a machine that does not mount it."""
-    monkeypatch.setattr("stages.engine.dask_terms.Place.show", lambda place: None)
+    monkeypatch.setattr("stages.engine.dask_worker.SharedFolder.announce", lambda place: None)
     with pytest.raises(IngotError, match=r"it does not share .*/dask with this machine") as told:
         squares("", "")
     assert str(tmp_path / "store" / "work") in str(told.value)
@@ -243,7 +243,7 @@ def test_workers_that_do_not_see_the_store_are_refused(squares, server, tmp_path
 
 def test_workers_whose_files_are_not_seen_here_are_refused(squares, monkeypatch):
     """A container that writes into a layer of its own."""
-    monkeypatch.setattr("stages.engine.dask_terms.Place.holds", lambda place, name: False)
+    monkeypatch.setattr("stages.engine.dask_worker.SharedFolder.holds", lambda place, name: False)
     with pytest.raises(IngotError, match="what it writes there is not seen here"):
         squares("", "")
 
@@ -276,8 +276,13 @@ def test_workers_that_come_later_are_taken_or_left_alone(
         until((tmp_path / "begun").exists, thread.is_alive)
         late.append(server.worker("--nthreads", "2", nanny=False))
         server.wait_for_workers(3)
-        late.append(server.worker("--nthreads", "1", nanny=False))
         work = Path(store.url, "work")
+        refused = b"is given nothing: it has 2 threads, not one"
+        until(
+            lambda: any(refused in log.read_bytes() for log in work.rglob("log.txt")),
+            thread.is_alive,
+        )
+        late.append(server.worker("--nthreads", "1", nanny=False))
         until(lambda: [*work.glob("*/done/make_square/2.json")], thread.is_alive)
         (tmp_path / "released").touch()
         thread.join(60)
@@ -289,14 +294,14 @@ def test_workers_that_come_later_are_taken_or_left_alone(
     assert made[0].telemetry["dask_workers"] == 3
     place = layout.payload(made[0].stage, made[0].key, made[0].attempt)
     log = store.backend.read(f"{place}/telemetry/log.txt")
-    assert b"is given nothing: it has 2 threads, not one" in log
+    assert refused in log
 
 
 def test_a_cluster_without_workers_is_told(squares, tmp_path, monkeypatch):
-    monkeypatch.setattr(dask_workers, "FIRST_SECONDS", 0.2)
+    monkeypatch.setattr(dask_engine, "ABSENT_SECONDS", 0.2)
     with (
         DaskServer(tmp_path / "dask", workers=0) as own,
-        pytest.raises(IngotError, match="has had no worker that can do a shard yet"),
+        pytest.raises(IngotError, match="has had no worker that can do a shard for 0 s"),
     ):
         squares("", address=own.address)
 
@@ -310,7 +315,9 @@ def test_the_stage_and_its_workers_share_the_store_and_what_the_stage_laid_besid
     def places(backend):
         return [
             (place.url, place.folder)
-            for place in Terms(Squares, "code", backend, KEY, folder, 1).places()
+            for place in DaskCluster(
+                "tcp://head:1", Squares, "code", backend, KEY, folder, 1, logging.getLogger("test")
+            ).folders()
         ]
 
     work = f"work/{KEY}/dask"
@@ -320,8 +327,22 @@ def test_the_stage_and_its_workers_share_the_store_and_what_the_stage_laid_besid
     assert places(here) == [(here.url, work)]
 
 
-def test_no_more_workers_are_used_than_the_execution_says(squares):
-    assert squares("", "", "", "", workers=1).telemetry["dask_workers"] == 1
+def test_no_more_shards_are_at_work_than_the_execution_says(squares, tmp_path):
+    """Each ends before the next begins, whichever worker does it."""
+    made = squares("alone", "alone", "alone", workers=1)
+    assert made.counts["sum"] > 0
+
+
+def test_an_adaptive_cluster_grows_for_shards_that_wait(squares, expected, tmp_path):
+    """It has no worker yet: the calls wait in the scheduler, which wants one for each."""
+    with DaskServer(tmp_path / "dask", [HERE], workers=0) as own:
+        made = []
+        thread = threading.Thread(target=lambda: made.append(squares("", "", address=own.address)))
+        thread.start()
+        until(lambda: own.wanted() >= 1, thread.is_alive)
+        own.worker("--nthreads", "1", nanny=False)
+        thread.join(60)
+    assert made[0].outputs == expected(2)
 
 
 @pytest.mark.parametrize(
@@ -353,7 +374,7 @@ def test_a_stage_that_asks_about_deaths_has_no_cluster(server, run_stage):
         def run(self, context):
             context.map(make_square, [], on_death=lambda death: None)
 
-    with pytest.raises(ValueError, match="what ends a worker of a cluster is not known"):
+    with pytest.raises(ValueError, match="why a worker of a cluster ended is not known"):
         run_stage(Asks, {}, {}, {"engine": "dask", "scheduler": server.address})
 
 
@@ -365,8 +386,8 @@ def test_where_dask_is_not_installed_the_extra_is_named(squares, monkeypatch):
 
 def test_dask_is_not_imported_where_it_is_not_used(tmp_path):
     program = (
-        "import sys; import flows.cli.main, stages.engine.runner, stages.engine.registry;"
-        "stages.engine.registry.stages();"
+        "import sys; import flows.cli.main, stages.engine.runner, stages.engine.protocol;"
+        "stages.engine.protocol.all_stages();"
         "sys.exit(any(name.split('.')[0] in ('dask', 'distributed') for name in sys.modules))"
     )
     ran = subprocess.run([sys.executable, "-c", program], timeout=60)

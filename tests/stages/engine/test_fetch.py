@@ -15,8 +15,8 @@ import pytest
 
 from artifacts_schema.errors import InputError, StoreError
 from artifacts_schema.store import cache
-from stages.engine.fetch import open_copy
-from stages.engine.remote import Identity, Patience, SourceChanged, look
+from stages.engine.fetch import open_copy, query_identity
+from stages.engine.remote import Identity, RetryPolicy, SourceChanged
 
 sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 from file_server import Fault
@@ -34,7 +34,7 @@ def waits():
 
 @pytest.fixture
 def patience(waits):
-    return Patience(attempts=4, sleep=waits.append, jitter=lambda: 1.0)
+    return RetryPolicy(attempts=4, sleep=waits.append, jitter=lambda: 1.0)
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def served(file_server):
 
 
 def read(served, patience):
-    with open_copy(*served, patience=patience) as file:
+    with open_copy(*served, policy=patience) as file:
         return file.read()
 
 
@@ -55,7 +55,7 @@ def copies():
 
 
 def test_a_file_is_fetched_once_and_is_seekable(file_server, served, patience):
-    with open_copy(*served, patience=patience) as file:
+    with open_copy(*served, policy=patience) as file:
         assert file.read() == DATA
         file.seek(-7, os.SEEK_END)
         assert file.read() == b"the end"
@@ -66,11 +66,13 @@ def test_a_file_is_fetched_once_and_is_seekable(file_server, served, patience):
 def test_what_the_server_says_is_the_identity(file_server, patience):
     date = "Tue, 15 Nov 1994 12:45:26 GMT"
     url = file_server.serve("/a", b"12345", etag='"abc"', modified=date)
-    assert look(url, patience) == Identity(5, '"abc"')
+    assert query_identity(url, patience) == Identity(5, '"abc"')
     url = file_server.serve("/a", b"12345", etag='W/"abc"', modified=date)
-    assert look(url, patience) == Identity(5, date)
+    assert query_identity(url, patience) == Identity(5, date)
     url = file_server.serve("/a", b"12345", etag='"abc"', head=False)
-    assert look(url, patience) == Identity(5, '"abc"')  # From the first byte's Content-Range.
+    assert query_identity(url, patience) == Identity(
+        5, '"abc"'
+    )  # From the first byte's Content-Range.
 
 
 @pytest.mark.parametrize(
@@ -84,8 +86,8 @@ def test_what_the_server_says_is_the_identity(file_server, patience):
 )
 def test_a_server_that_gives_no_identity_is_refused(file_server, patience, how, missing):
     url = file_server.serve("/a", b"12345", **how)
-    with pytest.raises(InputError, match=f"the server tells {missing}.*download the file"):
-        look(url, patience)
+    with pytest.raises(InputError, match=f"the server sends {missing}.*download the file"):
+        query_identity(url, patience)
 
 
 def test_a_cut_connection_goes_on_where_it_was(file_server, served, patience, waits):
@@ -108,10 +110,10 @@ def test_waits_double_and_follow_the_server_that_names_one(file_server, served, 
     ]
     assert read(served, patience) == DATA
     assert waits == [1.0, 2.0, 17.0]
-    half = Patience(sleep=waits.append, jitter=lambda: 0.0)
+    half = RetryPolicy(sleep=waits.append, jitter=lambda: 0.0)
     file_server.faults["/b"] = [Fault(status=503), Fault(status=503, headers={"Retry-After": "x"})]
     url = file_server.serve("/b", b"b")
-    assert read((url, look(url, half)), half) == b"b"
+    assert read((url, query_identity(url, half)), half) == b"b"
     assert waits[3:] == [0.5, 1.0]
 
 
@@ -128,7 +130,7 @@ def test_nobody_there_is_told_without_a_query(file_server, patience):
     file_server.close()
     url = f"{file_server.url}/a?name=value"
     with pytest.raises(InputError, match=r"/a\?…: the connection failed: .*refused \(4 tries\)"):
-        look(url, patience)
+        query_identity(url, patience)
 
 
 def test_a_server_without_ranges_sends_all_again(file_server, served, patience):
@@ -141,14 +143,14 @@ def test_a_server_without_ranges_sends_all_again(file_server, served, patience):
 def test_a_part_that_was_not_asked_for_is_not_taken(file_server, served, patience):
     file_server.files[PATH].told_start = 0
     file_server.faults[PATH] = [Fault(cut=3 * MIB)]
-    with pytest.raises(InputError, match="another range than it was asked for"):
+    with pytest.raises(InputError, match="another range than the requested one"):
         read(served, patience)
 
 
 def test_a_last_modified_date_resumes_as_an_etag_does(file_server, patience):
     url = file_server.serve(PATH, DATA, etag=None, modified="Tue, 15 Nov 1994 12:45:26 GMT")
     file_server.faults[PATH] = [Fault(cut=3 * MIB)]
-    assert read((url, look(url, patience)), patience) == DATA
+    assert read((url, query_identity(url, patience)), patience) == DATA
     assert file_server.sent(PATH) == len(DATA)
 
 
@@ -233,7 +235,7 @@ def test_https_is_never_left_for_http():
 def test_a_certificate_that_nobody_vouches_for_is_refused(file_server, patience, waits, tmp_path):
     url = file_server.speak_tls(tmp_path).replace("127.0.0.1", "localhost")
     with pytest.raises(InputError, match=r"no secure connection: .*self.signed certificate"):
-        look(f"{url}{PATH}", patience)
+        query_identity(f"{url}{PATH}", patience)
     assert waits == []
 
 
@@ -241,11 +243,11 @@ def test_a_damaged_copy_is_fetched_again(file_server, served, patience):
     read(served, patience)
     (copy,) = copies()
     copy.write_bytes(b"x" + DATA[1:])
-    with open_copy(*served, check=False, patience=patience) as file:
+    with open_copy(*served, check=False, policy=patience) as file:
         assert file.read(1) == b"x"  # Who asked for no check gets none but of the size.
     assert read(served, patience) == DATA
     copy.write_bytes(DATA[:-1])
-    with open_copy(*served, check=False, patience=patience) as file:
+    with open_copy(*served, check=False, policy=patience) as file:
         assert file.read() == DATA
     assert file_server.sent(PATH) == 3 * len(DATA)
 
@@ -304,7 +306,7 @@ def test_the_least_recently_opened_copy_makes_room(file_server, patience, monkey
     monkeypatch.setenv("INGOT_CACHE_SIZE", "2500")
     monkeypatch.setattr(cache, "IN_USE_SECONDS", -1.0)
     files = {name: file_server.serve(f"/{name}", name.encode() * 1000) for name in "abc"}
-    pinned = {name: (url, look(url, patience)) for name, url in files.items()}
+    pinned = {name: (url, query_identity(url, patience)) for name, url in files.items()}
     for age, name in enumerate("ab"):
         read(pinned[name], patience)
         (new,) = [p for p in copies() if p.read_bytes()[:1] == name.encode()]
@@ -314,7 +316,7 @@ def test_the_least_recently_opened_copy_makes_room(file_server, patience, monkey
     assert sorted(p.read_bytes()[:1] for p in copies()) == [b"a", b"c"]
     big = file_server.serve("/big", bytes(3000))
     with pytest.raises(StoreError, match="3,000 bytes does not go into a cache of 2,500"):
-        read((big, look(big, patience)), patience)
+        read((big, query_identity(big, patience)), patience)
 
 
 def test_a_cache_that_cannot_be_written_is_told(file_server, served, patience, tmp_path):

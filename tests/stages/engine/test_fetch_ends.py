@@ -16,8 +16,8 @@ from artifacts_schema.errors import InputError, Stopped, StoreError
 from artifacts_schema.store import cache
 from stages.engine import fetch, transfers
 from stages.engine.fetch import open_copy
-from stages.engine.remote import Identity, Patience, SourceChanged
-from stages.engine.transfers import watched
+from stages.engine.remote import Identity, RetryPolicy, SourceChanged
+from stages.engine.transfers import watch_fetches
 
 sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 from file_server import Fault
@@ -29,7 +29,7 @@ PATH = "/crawl/a.warc.gz"
 
 @pytest.fixture
 def patience():
-    return Patience(attempts=4, sleep=lambda seconds: None)
+    return RetryPolicy(attempts=4, sleep=lambda seconds: None)
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def served(file_server):
 
 
 def read(served, patience):
-    with open_copy(*served, patience=patience) as file:
+    with open_copy(*served, policy=patience) as file:
         return file.read()
 
 
@@ -61,7 +61,7 @@ def test_a_stop_ends_a_fetch_while_the_line_is_silent_and_keeps_the_part(
     file_server.faults[PATH] = [Fault(cut=3 * MIB, hold=hold)]
     try:
         with (
-            watched(lambda transfer: None, lambda: arrived() == 3 * MIB),
+            watch_fetches(lambda transfer: None, lambda: arrived() == 3 * MIB),
             pytest.raises(Stopped, match=r"while a source was fetched \(run the same command"),
         ):
             read(served, patience)
@@ -74,10 +74,10 @@ def test_a_stop_ends_a_fetch_while_the_line_is_silent_and_keeps_the_part(
 def test_a_stop_ends_the_wait_after_a_fault(file_server, served):
     file_server.faults[PATH] = [Fault(status=503, headers={"Retry-After": "200"})]
     with (
-        watched(lambda transfer: None, lambda: file_server.count("GET") > 0),
+        watch_fetches(lambda transfer: None, lambda: file_server.count("GET") > 0),
         pytest.raises(Stopped),
     ):
-        read(served, Patience())
+        read(served, RetryPolicy())
 
 
 def test_who_waits_for_another_process_tells_its_progress_and_can_be_stopped(
@@ -89,7 +89,7 @@ def test_who_waits_for_another_process_tells_its_progress_and_can_be_stopped(
         read(served, patience)
     (part,) = copies()
     seen = []
-    with open(part, "rb") as other, watched(seen.append, lambda: bool(seen)):
+    with open(part, "rb") as other, watch_fetches(seen.append, lambda: bool(seen)):
         fcntl.flock(other, fcntl.LOCK_EX)
         with pytest.raises(Stopped):
             read(served, patience)
@@ -100,12 +100,15 @@ def test_who_waits_for_another_process_tells_its_progress_and_can_be_stopped(
 def test_a_fetch_tells_what_has_come(file_server, served, patience, monkeypatch):
     monkeypatch.setattr(transfers, "TELL_SECONDS", 0.0)
     seen = []
-    with watched(seen.append, lambda: False), open_copy(*served, name="a/b.gz", patience=patience):
+    with (
+        watch_fetches(seen.append, lambda: False),
+        open_copy(*served, name="a/b.gz", policy=patience),
+    ):
         pass
     assert {(each.name, each.total) for each in seen} == {("a/b.gz", len(DATA))}
     assert [each.done for each in seen] == sorted(each.done for each in seen)
     assert [each.ended for each in seen] == [False] * (len(seen) - 1) + [True]
-    with watched(seen.append, lambda: False), open_copy(*served, patience=patience):
+    with watch_fetches(seen.append, lambda: False), open_copy(*served, policy=patience):
         assert seen[-1].name == "a/b.gz"  # A copy that is there is not told.
 
 

@@ -7,13 +7,13 @@ from pydantic import Field
 
 from artifacts_schema.config import Config
 from artifacts_schema.errors import LeaseLost
-from artifacts_schema.identity import interim_key, sha256_of
-from artifacts_schema.store import layout, points
+from artifacts_schema.identity import canonical_sha256, interim_key
+from artifacts_schema.store import failpoints, layout
+from artifacts_schema.store.commit import announce_interim, list_interims, name_interims
 from artifacts_schema.store.gc import collect, plan_gc
-from artifacts_schema.store.interim import announce, interims, name_interims
 from artifacts_schema.store.verify import verify
 from stages.engine import Milestone, Stage
-from stages.engine.registry import register
+from stages.engine.protocol import register
 from stages.engine.runner import run_stage as run_spec
 from stages.engine.spec import StageSpec
 
@@ -83,7 +83,7 @@ def spec():
 
 
 def at(store, spec):
-    return [one.at for one in interims(store, "toy_count", spec.key)]
+    return [one.at for one in list_interims(store, "toy_count", spec.key)]
 
 
 def test_it_stands_while_the_run_goes_on_and_the_run_lists_it(store, spec, monkeypatch):
@@ -93,7 +93,7 @@ def test_it_stands_while_the_run_goes_on_and_the_run_lists_it(store, spec, monke
     assert seen == {1: [], 2: [2], 3: [2], 4: [2, 4], 5: [2, 4]}
     assert [(one.at, one.label) for one in run.interims] == [(2, "2K"), (4, "4K")]
     for one in run.interims:
-        assert one.key == sha256_of({"run": spec.key, "at": one.at})
+        assert one.key == canonical_sha256({"run": spec.key, "at": one.at})
         manifest = store.manifest("toy_count", one.key)
         assert manifest.interim_of.model_dump() == {
             "run": spec.key,
@@ -113,7 +113,7 @@ def test_a_killed_run_that_comes_by_again_makes_nothing_new(store, spec, monkeyp
         run_spec(store, spec)
     before = {
         one.key: store.manifest("toy_count", one.key)
-        for one in interims(store, "toy_count", spec.key)
+        for one in list_interims(store, "toy_count", spec.key)
     }
     assert len(before) == 2
     monkeypatch.setattr(Count, "dies_at", None)
@@ -130,16 +130,16 @@ def test_killed_at_each_of_its_points_it_is_made_once(store, spec, monkeypatch, 
         if passed == point:
             raise Killed
 
-    monkeypatch.setattr(points, "on_reach", strike)
+    monkeypatch.setattr(failpoints, "on_failpoint", strike)
     with pytest.raises(Killed):
         run_spec(store, spec)
-    monkeypatch.setattr(points, "on_reach", None)
+    monkeypatch.setattr(failpoints, "on_failpoint", None)
     assert at(store, spec) == ([2] if point == "interim listed" else [])
     assert [one.at for one in run_spec(store, spec).manifest.interims] == [2, 4]
     garbage = plan_gc(store)
     collect(store, garbage)
     assert garbage.artifacts == []
-    for one in interims(store, "toy_count", spec.key):
+    for one in list_interims(store, "toy_count", spec.key):
         assert len(store.backend.folders(layout.payload("toy_count", one.key))) == 1
 
 
@@ -206,7 +206,7 @@ def test_gc_leaves_the_payload_that_a_living_run_writes_now(store, spec, monkeyp
         if point == "interim written":
             found.append(plan_gc(store))
 
-    monkeypatch.setattr(points, "on_reach", look)
+    monkeypatch.setattr(failpoints, "on_failpoint", look)
     run_spec(store, spec)
     assert [one.attempts for one in found] == [[], []]
 
@@ -235,7 +235,7 @@ def test_an_unreadable_manifest_stops_no_naming(store, spec):
     one = run_spec(store, spec).manifest
     name_interims(store, "demo/count", "toy_count", one.interims)
     store.backend.replace(layout.manifest("toy_count", spec.key), b"")
-    assert interims(store, "toy_count", spec.key) == []
+    assert list_interims(store, "toy_count", spec.key) == []
     first, second = one.interims
     store.backend.replace(layout.manifest("toy_count", second.key), b"")
     name_interims(store, "demo/count", "toy_count", [first])
@@ -245,8 +245,8 @@ def test_an_unreadable_manifest_stops_no_naming(store, spec):
 def test_an_announcement_alone_is_no_artifact(store, spec):
     from artifacts_schema.manifest import Interim
 
-    announce(store.backend, spec.key, Interim(at=7, label="7K", key="0" * 64))
-    assert interims(store, "toy_count", spec.key) == []
+    announce_interim(store.backend, spec.key, Interim(at=7, label="7K", key="0" * 64))
+    assert list_interims(store, "toy_count", spec.key) == []
 
 
 def test_an_output_that_is_not_declared_is_refused(store, run_stage):

@@ -13,12 +13,10 @@ import pytest
 
 from artifacts_schema.errors import EXIT_OK, EXIT_RESUME, EXIT_USAGE, StoreError, UsageError
 from artifacts_schema.store import Store
-from artifacts_schema.store.lease import Lease
-from artifacts_schema.store.work import local_work
-from stages.engine.launch import last_error, start_child
-from stages.engine.registry import register
+from artifacts_schema.store.lease import Lease, local_work
+from stages.engine.protocol import register
 from stages.engine.runner import run_stage as run_spec
-from stages.engine.spec import StageSpec
+from stages.engine.spec import StageSpec, last_error, start_child
 
 sys.path.insert(0, str(Path(__file__).parent))
 from toy import Make

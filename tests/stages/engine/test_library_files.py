@@ -14,14 +14,14 @@ import pytest
 from failing_io import LASTING, FailingIO, Fault, compiled
 
 from artifacts_schema.errors import InputError, StoreError
-from stages.engine.library_files import write_whole
+from artifacts_schema.files import write_whole
 
 PROGRAM = """
 import sys
 from functools import partial
 from pathlib import Path
 from artifacts_schema.errors import StoreError
-from stages.engine.library_files import write_whole
+from artifacts_schema.files import write_whole
 
 target, lines = Path(sys.argv[2]), sys.argv[3]
 
@@ -46,7 +46,7 @@ def arrow(path):
     pyarrow.parquet.write_table(table, path, row_group_size=5_000)
 
 def check(path):
-    from stages.language_model.fasttext_file import check_model
+    from stages.language_model.classifier import check_model
     check_model(path, where="model")
 
 try:

@@ -7,10 +7,10 @@ import threading
 import pytest
 
 from artifacts_schema.store import Store, layout
-from artifacts_schema.store.work import local_work
-from stages.engine import mirror as mirroring
-from stages.engine.mirror import Mirror
-from stages.engine.registry import register
+from artifacts_schema.store.lease import local_work
+from stages.engine import events as mirroring
+from stages.engine.events import LogUploader
+from stages.engine.protocol import register
 from stages.engine.runner import run_stage as run_spec
 from stages.engine.spec import StageSpec
 
@@ -28,7 +28,7 @@ def test_what_has_grown_is_copied_and_the_rest_is_not(remote, tmp_path, monkeypa
     monkeypatch.setattr(
         type(remote.backend), "replace", lambda self, *a: (written.append(a[0]), replace(self, *a))
     )
-    mirror = Mirror(remote.backend, KEY, tmp_path, ("log.txt", "events.jsonl"), lambda: True)
+    mirror = LogUploader(remote.backend, KEY, tmp_path, ("log.txt", "events.jsonl"), lambda: True)
     mirror.copy()
     assert written == []
     (tmp_path / "log.txt").write_text("one\n")
@@ -48,7 +48,7 @@ def test_a_run_is_seen_from_elsewhere_while_it_works_and_after_it_failed(remote,
     sys.path.insert(0, str(Path(__file__).parent))
     from toy import Make
 
-    monkeypatch.setattr(mirroring, "EVERY_SECONDS", 0.05)
+    monkeypatch.setattr(mirroring, "UPLOAD_SECONDS", 0.05)
     seen = []
 
     class Watched(Make):

@@ -14,9 +14,9 @@ from artifacts_schema.errors import (
     Stopped,
     UsageError,
 )
-from artifacts_schema.store import Store, layout, points
+from artifacts_schema.store import Store, failpoints, layout
 from stages.engine import Context
-from stages.engine.registry import register
+from stages.engine.protocol import register
 from stages.engine.runner import run_stage as run_spec
 from stages.engine.spec import StageSpec
 
@@ -128,7 +128,7 @@ def test_a_run_that_kept_nothing_yet_is_no_resume_state(store, monkeypatch):
     register(Make)
     spec = StageSpec.make(Make, {}, {})
     for point in (die, None):
-        monkeypatch.setattr(points, "on_reach", point)
+        monkeypatch.setattr(failpoints, "on_failpoint", point)
         try:
             run_spec(store, spec, stop=lambda: True)
         except (Killed, Stopped):
@@ -164,7 +164,7 @@ def test_a_commit_after_the_key_was_lost_leaves_the_successors_work(store, monke
             store.backend.replace(f"{folder}/lease/00000002.json", b"{}")
             store.backend.replace(f"{folder}/state/code/00000002-b/kept", b"of the successor")
 
-    monkeypatch.setattr(points, "on_reach", lose)
+    monkeypatch.setattr(failpoints, "on_failpoint", lose)
     assert not run_spec(store, spec).reused
     assert store.backend.read(f"{folder}/state/code/00000002-b/kept") == b"of the successor"
 

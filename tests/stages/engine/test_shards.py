@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from artifacts_schema.errors import IngotError, Stopped
-from artifacts_schema.store.backend import backend_at
+from artifacts_schema.store.remote import backend_at
 from stages.engine.shards import ShardMap
-from stages.engine.workers import Death
+from stages.engine.workers import WorkerCrash
 
 sys.path.insert(0, str(Path(__file__).parent))
 from deadly import Task, act
@@ -59,7 +59,7 @@ def starts(tmp_path):
 def test_a_death_costs_only_its_own_item_when_the_stage_knows_how_to_go_on(tmp_path, tried, starts):
     """`a` is still being done when `b` kills its worker, and is not begun again."""
     os.mkfifo(tmp_path / "died")
-    deaths: list[Death] = []
+    deaths: list[WorkerCrash] = []
 
     def on_death(death):
         deaths.append(death)

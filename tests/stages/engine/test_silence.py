@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from artifacts_schema.errors import IngotError
-from artifacts_schema.store.backend import backend_at
+from artifacts_schema.store.remote import backend_at
 from stages.engine import shards, workers
 from stages.engine.shards import ShardMap
-from stages.engine.silence import WARN_SECONDS, Silence, cpu_seconds
+from stages.engine.workers import WARN_SECONDS, Silence, cpu_seconds
 
 sys.path.insert(0, str(Path(__file__).parent))
 from deadly import Task, act
@@ -36,7 +36,7 @@ def test_a_process_that_uses_no_processor_is_silent_and_told_of_once(silence):
     told = []
     for second in range(1, 100):
         silence.look(1.0)
-        if silence.is_to_warn():
+        if silence.should_warn():
             told.append(second)
     assert silence.seconds == 99
     assert told == [WARN_SECONDS]
@@ -60,7 +60,7 @@ def test_the_thread_that_looks_for_the_parent_is_no_work(silence, used):
 def test_a_sign_of_life_begins_it_again(silence):
     silence.look(1.0)
     silence.reset()
-    assert (silence.seconds, silence.is_to_warn()) == (0.0, False)
+    assert (silence.seconds, silence.should_warn()) == (0.0, False)
 
 
 def test_time_in_which_nobody_looked_does_not_count(silence):

@@ -29,7 +29,7 @@ def pinned(tmp_path, store):
     recipe = tmp_path / "outside.yaml"
     recipe.write_text(RECIPE)
     bound = Pipeline.open(Request(str(recipe), store.url))
-    return folder, Input.of(bound.store, bound.snapshots["notes"], "snapshot")
+    return folder, Input.from_manifest(bound.store, bound.snapshots["notes"], "snapshot")
 
 
 def test_files_come_in_the_order_of_their_names(pinned):

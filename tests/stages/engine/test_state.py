@@ -9,10 +9,10 @@ import os
 import pytest
 
 from artifacts_schema.errors import LeaseLost, StoreError
-from artifacts_schema.store import Store, points
-from artifacts_schema.store.backend import backend_at
+from artifacts_schema.store import Store, failpoints
 from artifacts_schema.store.lease import Lease
-from stages.engine.state import State, accepted, open_state
+from artifacts_schema.store.remote import backend_at
+from stages.engine.state import State, accepted_changes, open_state
 
 KEY = "a" * 64
 
@@ -60,7 +60,7 @@ def test_a_set_that_was_half_published_is_not_taken(node, monkeypatch, point):
         if passed == point:
             raise Killed
 
-    monkeypatch.setattr(points, "on_reach", die)
+    monkeypatch.setattr(failpoints, "on_failpoint", die)
     with pytest.raises(Killed):
         one.publish("step-1", *write(one, "new"))
     assert other.published() == []
@@ -204,7 +204,7 @@ def test_killed_while_it_takes_over_the_next_holder_finds_all(
 
     for _ in range(kills):
         with monkeypatch.context() as patch:
-            patch.setattr(points, "on_reach", die)
+            patch.setattr(failpoints, "on_failpoint", die)
             with pytest.raises(Stopped):
                 taken(backend, awake=awake)
         awake = False
@@ -263,14 +263,14 @@ def test_the_newest_work_of_another_program_is_taken_over_once(backend, taken):
     leave(old, "2")
     own = taken(backend, "three", accept=True)
     assert text_of(own) == "2"
-    assert accepted(own.folder) == [{"from": "two", "to": "three"}]
+    assert accepted_changes(own.folder) == [{"from": "two", "to": "three"}]
     assert not old.folder.exists()
     leave(own, "3")
     again = taken(backend, "three", accept=True)
     assert text_of(again) == "3"
     last = taken(backend, "four", accept=True)
     changes = [{"from": "two", "to": "three"}, {"from": "three", "to": "four"}]
-    assert accepted(last.folder) == changes
+    assert accepted_changes(last.folder) == changes
     assert text_of(last) == "3"
 
 
@@ -284,11 +284,11 @@ def test_own_work_comes_before_that_of_another_program(backend, taken):
     leave(taken(backend, "one"), "1")
     own = taken(backend, "two", accept=True)
     assert text_of(own) == "2"
-    assert accepted(own.folder) == []
+    assert accepted_changes(own.folder) == []
 
 
 def test_where_nobody_left_anything_nothing_is_taken(backend, taken):
-    assert accepted(taken(backend, accept=True).folder) == []
+    assert accepted_changes(taken(backend, accept=True).folder) == []
 
 
 def test_what_another_program_published_is_taken_over_on_another_machine(
@@ -299,4 +299,4 @@ def test_what_another_program_published_is_taken_over_on_another_machine(
     monkeypatch.setenv("INGOT_CACHE", str(tmp_path / "another-machine"))
     own = taken(backend, "other", accept=True)
     assert text_of(own) == "w" * 10
-    assert accepted(own.folder) == [{"from": "code", "to": "other"}]
+    assert accepted_changes(own.folder) == [{"from": "code", "to": "other"}]

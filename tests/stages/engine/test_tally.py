@@ -11,22 +11,21 @@ from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
 from artifacts_schema.store.gc import remove_artifact
 from stages.engine import Input, Stage
-from stages.engine.figures import BarFigure, HistogramFigure
-from stages.engine.page import Artifact
+from stages.engine.page import Artifact, BarFigure, HistogramFigure
 from stages.engine.protocol import Many
 from stages.engine.tally import (
     LogHistogram,
     add_counts,
-    at_hand,
+    align_tables,
+    available_inputs,
     bars,
-    by_place,
-    cut_alike,
     hosts,
+    inputs_in_order,
     languages,
     log_histogram,
     most_common,
+    rejection_figures,
     sampled_groups,
-    turned_away,
 )
 
 
@@ -126,10 +125,10 @@ def test_streams_of_the_same_rows_are_cut_alike() -> None:
         starts = np.cumsum((0, *sizes))
         return iter([pa.table({"n": range(a, a + s)}) for a, s in zip(starts, sizes, strict=False)])
 
-    pieces = list(cut_alike(stream(3, 0, 4), stream(1, 6), stream(7)))
+    pieces = list(align_tables(stream(3, 0, 4), stream(1, 6), stream(7)))
     assert [[len(table) for table in piece] for piece in pieces] == [[1] * 3, [2] * 3, [4] * 3]
     assert all(a["n"].equals(b["n"]) and b["n"].equals(c["n"]) for a, b, c in pieces)
-    assert list(cut_alike(stream(0), stream())) == []
+    assert list(align_tables(stream(0), stream())) == []
 
 
 class Reader(Stage):
@@ -151,19 +150,19 @@ def test_collected_inputs_keep_their_place(
 ) -> None:
     given = [make_documents([["one"]], snapshot="a"), make_documents([["two"]], snapshot="b")]
     artifact = Artifact(store, run_stage(Reader, {}, {"documents": given}))
-    assert [found.digest for found in at_hand(artifact, "documents")] == [
+    assert [found.digest for found in available_inputs(artifact, "documents")] == [
         manifest.output(output).digest for manifest, output in given
     ]
     remove_artifact(store, given[0][0])
-    assert [found is None for found in by_place(artifact, "documents")] == [True, False]
-    assert len(at_hand(artifact, "documents")) == 1
-    assert at_hand(artifact, "signals") == []
+    assert [found is None for found in inputs_in_order(artifact, "documents")] == [True, False]
+    assert len(available_inputs(artifact, "documents")) == 1
+    assert available_inputs(artifact, "signals") == []
 
 
 def test_rows_turned_away_are_counted_and_shown(
     store: Store, run_stage: Callable[..., Manifest]
 ) -> None:
-    figures = turned_away(run_stage(Reader, {}), "rows")
+    figures = rejection_figures(run_stage(Reader, {}), "rows")
     assert [figure.title for figure in figures] == [
         "Turned away, by reason (rows)",
         "Samples of rows turned away",

@@ -23,10 +23,10 @@ from stages.engine.transfers import (
     Relay,
     Transfer,
     pause,
+    report_fetch,
+    report_to,
     stoppable,
-    tell_to,
-    told,
-    watched,
+    watch_fetches,
 )
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -84,11 +84,11 @@ def test_a_fetch_that_fails_is_ended_as_well():
     seen = []
 
     def fetch():
-        with told("a", 9) as come:
+        with report_fetch("a", 9) as come:
             come(4)
             raise InputError("cut")
 
-    with watched(seen.append, never), pytest.raises(InputError):
+    with watch_fetches(seen.append, never), pytest.raises(InputError):
         fetch()
     assert seen == [Transfer("a", 4, 9), Transfer("a", 9, 9, ended=True)]
 
@@ -96,21 +96,21 @@ def test_a_fetch_that_fails_is_ended_as_well():
 def test_one_that_is_over_at_once_is_not_told(monkeypatch):
     monkeypatch.setattr(transfers, "TELL_SECONDS", 60.0)
     seen = []
-    with watched(seen.append, never), told("a", 9) as come:
+    with watch_fetches(seen.append, never), report_fetch("a", 9) as come:
         come(9)
     assert seen == []
 
 
 def test_nobody_need_watch():
-    with told("a", 9) as come:
+    with report_fetch("a", 9) as come:
         come(9)
     pause(0.0)
     assert list(stoppable(lambda: iter([b"a", b"b"]))) == [b"a", b"b"]
 
 
 def _work(sender, number):
-    tell_to(sender)
-    with told(f"folder/{number}" + "x" * 5000, 10) as come:
+    report_to(sender)
+    with report_fetch(f"folder/{number}" + "x" * 5000, 10) as come:
         come(number)
 
 
@@ -121,9 +121,9 @@ def test_workers_tell_the_process_that_made_them():
         worker.start()
     for worker in workers:
         worker.join()
-    with watched(seen.append, never):
-        relay.pass_on()
-        relay.pass_on()
+    with watch_fetches(seen.append, never):
+        relay.forward()
+        relay.forward()
     relay.close()
     assert sorted((each.done, each.ended) for each in seen) == [
         (0, False), (1, False), (2, False), (10, True), (10, True), (10, True),
@@ -140,23 +140,23 @@ def test_a_worker_that_waits_for_a_copy_of_another_process_tells_that_it_lives(m
         monkeypatch.setattr(place, name, getattr(place, name))
     monkeypatch.setattr(transfers, "WAITS_SECONDS", 0.0)
     relay = Relay()
-    tell_to(relay.sender)
+    report_to(relay.sender)
     cache.on_wait()
-    assert relay.pass_on() == {os.getpid()}
+    assert relay.forward() == {os.getpid()}
     relay.close()
 
 
 def test_a_worker_that_is_not_listened_to_goes_on(monkeypatch):
     relay = Relay()
     monkeypatch.setattr(transfers._watch, "tell", None)
-    tell_to(relay.sender)
-    with told("a" * 255, 10_000) as come:
+    report_to(relay.sender)
+    with report_fetch("a" * 255, 10_000) as come:
         for number in range(10_000):  # Some 3 MB into a pipe of 64 kB.
             come(number)
     monkeypatch.setattr(transfers._watch, "tell", None)
     seen = []
-    with watched(seen.append, never):
-        relay.pass_on()
+    with watch_fetches(seen.append, never):
+        relay.forward()
     relay.close()
     assert [each.done for each in seen] == list(range(len(seen)))
     assert len(json.dumps([list(vars(seen[0]).values())])) * len(seen) < 70_000
@@ -182,7 +182,7 @@ def test_a_stop_is_seen_while_nothing_comes():
         silent.wait(60)
 
     try:
-        with watched(lambda transfer: None, stop.is_set):
+        with watch_fetches(lambda transfer: None, stop.is_set):
             stream = stoppable(blocks)
             assert next(stream) == b"a"
             assert waits.wait(30)
@@ -211,16 +211,16 @@ def test_a_reader_that_nobody_reads_any_more_ends():
 
 def test_a_pause_does_not_outlast_a_stop():
     asked = iter([False, False, True])
-    with watched(lambda transfer: None, lambda: next(asked)), pytest.raises(Stopped):
+    with watch_fetches(lambda transfer: None, lambda: next(asked)), pytest.raises(Stopped):
         pause(3600.0)
 
 
 def test_who_watched_before_watches_again():
     outer, inner = [], []
-    with watched(outer.append, never):
-        with watched(inner.append, never), told("a", 1) as come:
+    with watch_fetches(outer.append, never):
+        with watch_fetches(inner.append, never), report_fetch("a", 1) as come:
             come(1)
-        with told("b", 1) as come:
+        with report_fetch("b", 1) as come:
             come(1)
     assert ({each.name for each in inner}, {each.name for each in outer}) == ({"a"}, {"b"})
 

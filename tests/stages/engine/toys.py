@@ -27,7 +27,7 @@ def register() -> None:
         sys.path.insert(0, str(HERE))
     import toy
 
-    from stages.engine.registry import register as known
+    from stages.engine.protocol import register as known
 
     for found in STAGES.values():
         known(getattr(toy, found))

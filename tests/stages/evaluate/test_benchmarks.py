@@ -3,10 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from stages.evaluate.benchmarks import Scorer, delimited, measure_choices, measure_texts
-from stages.evaluate.items import Item
-from stages.scoring.likelihood import choice_scores
-from stages.scoring.requests import encode_text
+from stages.evaluate.benchmarks import Item, Scorer, delimited, measure_choices, measure_texts
+from stages.scoring.likelihood import choice_scores, encode_text
 
 
 class Preset(Scorer):

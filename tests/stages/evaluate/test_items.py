@@ -1,6 +1,6 @@
 import pytest
 
-from stages.evaluate.items import draw, read_items
+from stages.evaluate.benchmarks import draw, read_items
 
 
 def row(item_id="1", **changes):

@@ -7,8 +7,7 @@ import math
 import pytest
 
 from artifacts_schema.store.gc import remove_artifact
-from stages.engine.figures import HistogramFigure, IntervalFigure, SamplesFigure, TableFigure
-from stages.engine.page import Artifact
+from stages.engine.page import Artifact, HistogramFigure, IntervalFigure, SamplesFigure, TableFigure
 from stages.evaluate import figures
 from stages.evaluate.page import page, summary
 

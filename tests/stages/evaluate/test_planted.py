@@ -1,8 +1,13 @@
 import pytest
 
-from stages.evaluate.planted import Fate, Verdict, caught, planted_observations
+from stages.evaluate.observations import (
+    LedgerEntry,
+    RecordOutcomes,
+    is_caught,
+    planted_observations,
+)
 
-KEPT, DROPPED = Verdict(True, None, 0), Verdict(False, None, 0)
+KEPT, DROPPED = LedgerEntry(True, None, 0), LedgerEntry(False, None, 0)
 
 
 def planted(defect, doc_id="x", partner=None, count=1):
@@ -10,7 +15,7 @@ def planted(defect, doc_id="x", partner=None, count=1):
 
 
 def fate(rejected=(), **verdicts):
-    return Fate(verdicts, frozenset(rejected))
+    return RecordOutcomes(verdicts, frozenset(rejected))
 
 
 @pytest.mark.parametrize(
@@ -24,19 +29,19 @@ def fate(rejected=(), **verdicts):
         (planted("benchmark_leak", partner="item-3"), fate(x=KEPT), False),
         (planted("broken_record"), fate(rejected=["x"]), True),
         (planted("broken_record"), fate(x=DROPPED), False),
-        (planted("personal_data", count=2), fate(x=Verdict(True, None, 2)), True),
-        (planted("personal_data", count=2), fate(x=Verdict(True, None, 1)), False),
+        (planted("personal_data", count=2), fate(x=LedgerEntry(True, None, 2)), True),
+        (planted("personal_data", count=2), fate(x=LedgerEntry(True, None, 1)), False),
         (planted("personal_data", count=2), fate(x=DROPPED), True),
         (planted("personal_data", count=2), fate(), False),
-        (planted("near_duplicate", partner="o"), fate(x=Verdict(False, "o", 0), o=KEPT), True),
-        (planted("near_duplicate", partner="o"), fate(x=KEPT, o=Verdict(False, "x", 0)), True),
+        (planted("near_duplicate", partner="o"), fate(x=LedgerEntry(False, "o", 0), o=KEPT), True),
+        (planted("near_duplicate", partner="o"), fate(x=KEPT, o=LedgerEntry(False, "x", 0)), True),
         (planted("exact_duplicate", partner="o"), fate(x=KEPT, o=KEPT), False),
         # the original fell to a rule, its copy slipped through: nothing found the copy
         (planted("exact_duplicate", partner="o"), fate(x=KEPT, o=DROPPED), False),
     ],
 )
 def test_a_defect_is_caught_where_the_corpus_no_longer_holds_it(row, what_happened, expected):
-    assert caught(row, what_happened) is expected
+    assert is_caught(row, what_happened) is expected
 
 
 def test_recall_by_defect_and_the_share_of_sound_documents_that_stay():
@@ -48,7 +53,7 @@ def test_recall_by_defect_and_the_share_of_sound_documents_that_stay():
     what_happened = fate(
         rejected=["broken", "lost"],
         b=KEPT,
-        copy=Verdict(False, "original", 0),
+        copy=LedgerEntry(False, "original", 0),
         original=KEPT,
         sound=KEPT,
         hurt=DROPPED,

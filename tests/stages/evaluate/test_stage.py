@@ -9,12 +9,11 @@ import torch
 from artifacts_schema.errors import InputError, UsageError
 from artifacts_schema.identity import document_id
 from artifacts_schema.store.gc import remove_artifact
-from stages.evaluate.held_out import evenly
+from stages.evaluate.parts import spread_evenly
 from stages.evaluate.stage import Evaluate
 from stages.model.files import model_files
 from stages.pack.stage import Pack
-from stages.scoring.requests import encode_text
-from stages.scoring.unigram import unigram_nll
+from stages.scoring.likelihood import encode_text, unigram_nll
 from stages.tokenizer.training import transformers_config
 
 QUIET = {"text_prompts": [], "chat_prompts": []}
@@ -254,6 +253,6 @@ def test_requests_that_cannot_be_answered_are_usage_errors(run_stage, given, che
 
 
 def test_a_cap_takes_sequences_at_even_distances():
-    assert evenly(10, 4).tolist() == [0, 2, 5, 7]
-    assert evenly(3, 10).tolist() == [0, 1, 2]
-    assert evenly(0, 10).tolist() == []
+    assert spread_evenly(10, 4).tolist() == [0, 2, 5, 7]
+    assert spread_evenly(3, 10).tolist() == [0, 1, 2]
+    assert spread_evenly(0, 10).tolist() == []

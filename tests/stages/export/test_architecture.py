@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from published_shapes import DEEPSEEK_YARN, EXPERTS, LATENT, shape
 
-from stages.export.architecture import architecture
+from stages.export.card import describe_architecture
 
 WORDS = {
     "key and value heads": {},
@@ -26,6 +26,6 @@ WORDS = {
 
 @pytest.mark.parametrize("words", WORDS)
 def test_a_part_is_named_where_it_is_there_and_only_there(words):
-    assert words in architecture(shape(**WORDS[words]), "float32")
+    assert words in describe_architecture(shape(**WORDS[words]), "float32")
     without = {"latent": LATENT} if words == "key and value heads" else {}
-    assert words not in architecture(shape(**without), "float32")
+    assert words not in describe_architecture(shape(**without), "float32")

@@ -14,7 +14,7 @@ from stages.export.config import ExportConfig
 from stages.export.provenance import Applied, Origin, TrainingData, Treatment
 from stages.export.verify import Verification
 from stages.model.config import ModelConfig
-from stages.model.count import count_parameters
+from stages.model.size import count_parameters
 
 MODEL = ModelConfig(vocabulary_size=400, width=32, layers=2, heads=4, kv_heads=2)
 VERIFIED = Verification(2.5e-7, 120, "5.0.0", "2.11.0")

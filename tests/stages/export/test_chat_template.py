@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from stages.dpo.stage import Dpo
+from stages.engine.protocol import Upstream
 from stages.engine.reading.messages import message
-from stages.engine.upstream import Upstream
 from stages.evaluate.stage import Evaluate
 from stages.export.folder import model_folder
 from stages.export.stage import Export
 from stages.import_model.stage import ImportModel
 from stages.model.huggingface import to_config, to_weights
 from stages.sft.stage import Sft
-from stages.text.chat import CHAT_TEMPLATE, segments
 from stages.tokenizer.training import transformers_config
+from stages.tokens.chat import CHAT_TEMPLATE, render_segments
 
 OWN = (
     "{{- bos_token }}{%- for message in messages %}"
@@ -119,7 +119,7 @@ def test_after_fine_tuning_chatml_is_released_and_the_card_says_what_it_replaced
     loaded = oracle(release, tmp_path / "release")
     assert loaded.chat_template == CHAT_TEMPLATE
     for talk in (TALK, TALK[1:2]):
-        ours = "".join(part.text for part in segments(talk, add_generation_prompt=True))
+        ours = "".join(part.text for part in render_segments(talk, add_generation_prompt=True))
         assert rendered(loaded, talk) == ours
     card = release.read_bytes("README.md").decode()
     assert "ChatML, which stage sft trained with" in card

@@ -82,18 +82,18 @@ def test_held_out_shards_are_no_training_data():
 
 
 def test_a_sort_is_redacted_only_where_its_view_was_given_and_applied():
-    whole = Treatment.of(filtered())
+    whole = Treatment.read(filtered())
     assert (whole.redacted, whole.dropped, whole.kept) == (
         ("email", "secret"),
         ("phone",),
         ("card",),
     )
-    without = Treatment.of(filtered(views=("personal_data",)))
+    without = Treatment.read(filtered(views=("personal_data",)))
     assert (without.redacted, without.kept) == (("email",), ("card", "secret"))
     no_views = filtered()
     no_views.inputs.pop("views")
-    assert Treatment.of(no_views).redacted == ()
-    assert Treatment.of(made("ingest/1", "documents")) is None
+    assert Treatment.read(no_views).redacted == ()
+    assert Treatment.read(made("ingest/1", "documents")) is None
 
 
 def test_what_went_through_a_filter_is_covered_and_named():
@@ -108,11 +108,11 @@ def test_what_went_through_a_filter_is_covered_and_named():
     found = provenance(*pretrained("filter/1"), step, looked, made("ingest/1", "documents"))
     (data,) = found.training_data()
     assert (data.personal_data, data.decontaminated) == ("all", "all")
-    assert [(one.given.key, one.covers) for one in data.forget_lists] == [
+    assert [(one.source.key, one.covers) for one in data.forget_lists] == [
         ("1", "all"),
         ("2", "all"),
     ]
-    assert [(one.given.key, one.covers) for one in data.benchmarks] == [("1", "all")]
+    assert [(one.source.key, one.covers) for one in data.benchmarks] == [("1", "all")]
     assert [one.step for one in data.treatments] == [("filter", "1")]
     plain = data.plain()
     assert plain["personal_data"]["by"][0]["redacted"] == ["email", "secret"]
@@ -151,7 +151,7 @@ def test_two_filters_side_by_side_each_claim_their_part_alone():
         ]  # fmt: skip
     (data,) = provenance(*pretrained("filter/1", "filter/2"), *steps).training_data()
     assert (data.personal_data, data.decontaminated) == ("all", "all")
-    covers = {one.given.key: one.covers for one in data.benchmarks}
+    covers = {one.source.key: one.covers for one in data.benchmarks}
     assert covers == {"1": "part", "2": "part", "3": "all"}
     assert [one.covers for one in data.forget_lists] == ["part"]
     assert [(one.step[1], one.covers) for one in data.treatments] == [("1", "part"), ("2", "part")]
@@ -165,7 +165,7 @@ def test_two_filters_in_a_row_both_claim_all():
         exclusions=[("forget/2", "exclusions")],
     )
     (data,) = provenance(*pretrained("filter/2"), second, first).training_data()
-    assert {one.given.key: one.covers for one in data.forget_lists} == {"1": "all", "2": "all"}
+    assert {one.source.key: one.covers for one in data.forget_lists} == {"1": "all", "2": "all"}
     assert [one.covers for one in data.treatments] == ["all", "all"]
 
 

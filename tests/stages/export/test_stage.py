@@ -15,8 +15,8 @@ from stages.export.verify import verify_release, write_probes
 from stages.model.config import ModelConfig
 from stages.model.files import model_files
 from stages.model.huggingface import to_weights
-from stages.text.chat import CHAT_TEMPLATE
 from stages.tokenizer.training import transformers_config
+from stages.tokens.chat import CHAT_TEMPLATE
 
 TOKENIZER_CONFIG = {**transformers_config("llama-bpe"), "chat_template": CHAT_TEMPLATE}
 

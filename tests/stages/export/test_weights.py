@@ -12,12 +12,11 @@ from published_shapes import SHAPES
 from safetensors.torch import load, load_file, save
 
 from artifacts_schema.errors import InputError
+from stages.export.folder import ReleasedWeights, StoredWeights, convert_weight, round_weights
 from stages.export.stage import Export
-from stages.export.weights import ReleasedWeights, StoredWeights, converted, round_weights
 from stages.model.decoder import Decoder
-from stages.model.files import model_files, read_model
+from stages.model.files import TensorSpec, model_files, read_model
 from stages.model.huggingface import published_weights, to_config, to_weights
-from stages.model.safetensors_writer import TensorSpec
 from stages.tokenizer.training import transformers_config
 
 TOKENS_BL = torch.arange(3, 23)[None]
@@ -33,7 +32,7 @@ def stored(model: Decoder, dtype: torch.dtype = torch.float32) -> StoredWeights:
 
 def written(folder, model, *, dtype="keep", most=10**9, source=torch.float32):
     folder.mkdir(parents=True)
-    weights = ReleasedWeights.of(model.config, stored(model, source), dtype)
+    weights = ReleasedWeights.plan(model.config, stored(model, source), dtype)
     return weights, weights.write(folder, most, lambda done: None)
 
 
@@ -121,11 +120,11 @@ def test_weights_are_rounded_where_a_number_of_the_release_is_another(source, dt
 def test_a_number_that_overflows_the_type_is_refused_by_name():
     weight = torch.tensor([1.0, 70_000.0])
     with pytest.raises(InputError, match=r"'w' holds 7e\+04, float16 ends at 6\.55e\+04") as caught:
-        converted(weight, torch.float16, "w")
+        convert_weight(weight, torch.float16, "w")
     assert "bfloat16" in str(caught.value.hint)
-    assert torch.equal(converted(weight, torch.bfloat16, "w"), weight.bfloat16())
+    assert torch.equal(convert_weight(weight, torch.bfloat16, "w"), weight.bfloat16())
     # What was infinite before is no overflow: the check of logits finds it.
-    assert converted(torch.tensor([torch.inf]), torch.float16, "w").isinf().all()
+    assert convert_weight(torch.tensor([torch.inf]), torch.float16, "w").isinf().all()
 
 
 def test_memory_holds_one_tensor_at_a_time(tmp_path):
@@ -142,7 +141,7 @@ def test_memory_holds_one_tensor_at_a_time(tmp_path):
         most = max(most, sum(one() is not None for one in alive))
         return tensor
 
-    weights = ReleasedWeights.of(model.config, StoredWeights(real.specs, read), "bfloat16")
+    weights = ReleasedWeights.plan(model.config, StoredWeights(real.specs, read), "bfloat16")
     gc.disable()
     try:
         weights.write(tmp_path, 20_000, lambda done: None)
@@ -157,7 +156,7 @@ def test_bytes_of_a_release_do_not_pass_through_memory_as_a_whole(tmp_path):
 
     shape = {**SHAPES["llama"].plain(), "width": 256, "layers": 12, "vocabulary_size": 4096}
     model = Decoder(type(SHAPES["llama"])(**shape), seed=3)
-    weights = ReleasedWeights.of(model.config, stored(model), "keep")
+    weights = ReleasedWeights.plan(model.config, stored(model), "keep")
     total = sum(spec.bytes for spec in weights.specs.values())
     largest = max(spec.bytes for spec in weights.specs.values())
     assert total > 3 * largest

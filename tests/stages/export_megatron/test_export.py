@@ -21,9 +21,8 @@ from packed_by_hand import (
 )
 
 from artifacts_schema.errors import CorruptArtifact, InputError
-from stages.engine.figures import TableFigure
-from stages.engine.page import Artifact
-from stages.export_megatron import join, write
+from stages.engine.page import Artifact, TableFigure
+from stages.export_megatron import dataset
 from stages.export_megatron.page import page
 
 Make = Callable[..., Any]
@@ -152,9 +151,9 @@ def test_neither_workers_nor_memory_change_a_byte(
     again = export(Shards(sources=sources), execution={"workers": 2}, force=True)
     assert again.outputs == first.outputs
     assert again.attempt == first.attempt, "equal bytes: the second copy is dropped"
-    for module, name in ((join, "AT_ONCE"), (write, "BLOCK_TOKENS"), (write, "BLOCK_ROWS")):
+    for module, name in ((dataset, "AT_ONCE"), (dataset, "BLOCK_TOKENS"), (dataset, "BLOCK_ROWS")):
         monkeypatch.setattr(module, name, 7)
-    monkeypatch.setattr(write, "OPEN_FILES", 1)
+    monkeypatch.setattr(dataset, "OPEN_FILES", 1)
     little = export(Shards(sources=sources), force=True)
     assert little.outputs == first.outputs
     assert little.attempt == first.attempt

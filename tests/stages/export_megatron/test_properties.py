@@ -16,11 +16,9 @@ from packed_by_hand import END, Shards, apart, concatenated, dealt, expected, re
 from artifacts_schema.kinds import KINDS
 from artifacts_schema.store.backend import LocalBackend
 from stages.engine import ShardOutput, ShardResult
-from stages.export_megatron import join
-from stages.export_megatron.join import join_source
-from stages.export_megatron.scan import scan_shard
-from stages.export_megatron.token_files import Packed
-from stages.export_megatron.write import write_source
+from stages.export_megatron import dataset
+from stages.export_megatron.dataset import join_source, write_source
+from stages.export_megatron.shards import Packed, scan_shard
 
 INDEX = KINDS["token_shards"].tables["*/*.index.parquet"].arrow()
 
@@ -60,7 +58,7 @@ def written(folder: Path, shards: Shards) -> Path:
         files = {(file.output, file.file.path): file for file in out.written}
         return ShardResult(item.id, value, backend, files)
 
-    packed = Packed.of([Files(folder / "given", shards.files())])  # type: ignore[list-item]
+    packed = Packed.read([Files(folder / "given", shards.files())])  # type: ignore[list-item]
     scans = [call(scan_shard, file) for source in packed.sources for file in source.files]
     packed = packed.with_scans(scans)
     packed = packed.with_joins([call(join_source, source) for source in packed.sources])
@@ -101,7 +99,7 @@ def test_any_packing(
     if not rows:
         return
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(join, "AT_ONCE", at_once)
+        patch.setattr(dataset, "AT_ONCE", at_once)
         prefix = written(
             tmp_path_factory.mktemp("any"), Shards(length=length, sources={"web": packed})
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from artifacts_schema.kinds import beside
+from artifacts_schema.kinds import sidecar_folder
 from artifacts_schema.manifest import Manifest
 
 Given = tuple[Manifest, str]
@@ -16,7 +16,7 @@ Copy = tuple[str, str, Sequence[tuple[str, float | None]]]
 def folder(documents: Given) -> str:
     """The folder of tables that describe an output."""
     manifest, output = documents
-    return beside(manifest.output(output).digest)
+    return sidecar_folder(manifest.output(output).digest)
 
 
 def partner(

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.filter.checks import Check, contamination_check, findings, plain_check
+from stages.filter.checks import Check, collect_findings, contamination_check, mask_check
 
 
 def test_contamination_needs_the_count_and_the_share() -> None:
@@ -25,8 +25,8 @@ def test_findings_list_all_failing_checks_and_the_number_of_the_first(
     for k, name in enumerate("abc"):
         rows = np.flatnonzero(failing[:, k])
         checks.append(Check(name, rows, rows + 10.0 * k, np.full(len(rows), float(k))))
-    checks.append(plain_check("d", failing[:, 3]))
-    found = findings(checks, names, len(failing))
+    checks.append(mask_check("d", failing[:, 3]))
+    found = collect_findings(checks, names, len(failing))
     assert found.passes.tolist() == [not any(fails) for fails in matrix]
     for document, fails in enumerate(matrix):
         codes = found.codes[found.offsets[document] : found.offsets[document + 1]]

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from stages.filter.config import DuplicatesPolicy
 from stages.filter.decide import Copies, Links, decide_copies, least_linked
-from stages.filter.policies import DuplicatesPolicy
 
 Pair = tuple[int, int, float]
 NONE = np.empty(0, dtype=np.int64)

@@ -61,5 +61,5 @@ def test_languages_without_a_measured_language_say_what_to_do(
 ) -> None:
     documents = make_documents([[document("a")]])
     signals = given("signals", {"00000.parquet": [{"doc_id": "a"}]})
-    with pytest.raises(UsageError, match=r"not measured \(give `signals` a language_model"):
+    with pytest.raises(UsageError, match="language_model"):
         decide({"rules": [], "languages": ["en"]}, documents=documents, signals=signals)

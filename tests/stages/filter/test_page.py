@@ -7,8 +7,7 @@ import pytest
 from artifacts_schema.manifest import InputRef, Manifest
 from artifacts_schema.store import Store
 from artifacts_schema.store.gc import remove_artifact
-from stages.engine.figures import Figure
-from stages.engine.page import Artifact, page_of, summary_of
+from stages.engine.page import Artifact, Figure, make_page, make_summary
 from stages.filter.stage import Filter
 
 HOSTILE = "<script>alert(1)</script> \x1b[31m"
@@ -95,7 +94,7 @@ def _signals(*shards: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def by_title(store: Store, manifest: Manifest) -> dict[str, Figure]:
-    found = page_of(Filter, Artifact(store, manifest))
+    found = make_page(Filter, Artifact(store, manifest))
     assert len({figure.title for figure in found}) == len(found)
     return {figure.title: figure for figure in found}
 
@@ -210,7 +209,7 @@ def test_thresholds_by_language_are_shown_where_they_differ(
 
 
 def test_summary_is_the_table_by_source(store: Store, decided: Manifest) -> None:
-    (figure,) = summary_of(Filter, Artifact(store, decided))
+    (figure,) = make_summary(Filter, Artifact(store, decided))
     assert figure.title == "Documents kept, by source and snapshot"
 
 

@@ -8,11 +8,10 @@ import pytest
 
 from artifacts_schema.errors import UsageError
 from stages.filter import presets
-from stages.filter.config import FilterConfig
-from stages.filter.policies import PersonalDataPolicy
-from stages.filter.presets import PRESETS, Rule, rules_of
-from stages.filter.presets.personal_data import BY_LABEL
-from stages.signals.columns import Asked, signals_of
+from stages.filter.config import FilterConfig, PersonalDataPolicy
+from stages.filter.presets import PRESETS
+from stages.filter.rules import PERSONAL_DATA_RULES, Rule
+from stages.signals.columns import ColumnChoice, choose_signals
 
 N_GRAMS = {
     "top_2_gram_character_share": [0.20],
@@ -144,7 +143,7 @@ def test_fineweb_2_has_the_numbers_of_its_configs() -> None:
     assert german == {rule.name: rule.for_language("deu_Latn") for rule in PRESETS["fineweb-2"]}
     english = [rule.for_language("en") for rule in PRESETS["fineweb-2"]]
     assert sum(math.isnan(rule.threshold) for rule in english) == 16
-    table = json.loads(Path(presets.fineweb_2.__file__).with_name("fineweb_2.json").read_text())
+    table = json.loads(Path(presets.__file__).with_name("fineweb_2.json").read_text())
     assert table["licence"] == "Apache-2.0"
     labels = [numbers["lid.176"] for numbers in table["languages"].values()]
     assert len(set(labels)) == len(labels) > 90
@@ -232,12 +231,12 @@ def test_marks_of_pages_and_files_drop_by_one() -> None:
 
 def test_every_rule_asks_for_a_signal_that_a_run_can_measure() -> None:
     """With all groups and all that `signals` may be given; one classifier is named in presets."""
-    everything = Asked(
+    everything = ColumnChoice(
         language=True, url_lists=True, word_lists=True, ngram_models=True,
         classifiers=("quality",), pages=True,
     )  # fmt: skip
-    measured = {signal.name: signal for signal in signals_of(everything)}
-    rules = [rule for of in (*PRESETS.values(), BY_LABEL.values()) for rule in of]
+    measured = {signal.name: signal for signal in choose_signals(everything)}
+    rules = [rule for of in (*PRESETS.values(), PERSONAL_DATA_RULES.values()) for rule in of]
     assert [rule.name for rule in rules if rule.signal not in measured] == []
     for rule in rules:
         signal = measured[rule.signal]
@@ -252,11 +251,11 @@ def test_one_name_is_one_rule_everywhere() -> None:
         for rule in rules:
             assert found.setdefault(rule.name, rule) == rule
             assert rule.source
-    assert not set(BY_LABEL) & set(found)
+    assert not set(PERSONAL_DATA_RULES) & set(found)
 
 
 def test_presets_that_share_a_rule_ask_it_once_in_its_first_place() -> None:
-    shared = rules_of(("gopher_quality@datatrove", "gopher@datatrove"))
+    shared = FilterConfig(rules=("gopher_quality@datatrove", "gopher@datatrove")).rule_order()
     assert shared == PRESETS["gopher_quality@datatrove"] + PRESETS["gopher_repetition@datatrove"]
     config = FilterConfig(rules=("gopher@datatrove", "fineweb_chain@datatrove"))
     assert config.rule_order() == PRESETS["fineweb_chain@datatrove"]

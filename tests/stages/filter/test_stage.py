@@ -241,10 +241,10 @@ def test_side_tables_of_other_documents_are_refused(
     signals = given("signals", {"00000.parquet": [quality("b")]})
     with pytest.raises(InputError, match="describes other documents"):
         decide(QUALITY, documents=one, signals=signals)
-    with pytest.raises(InputError, match="1 inputs of role 'signals' for 2 of role 'documents'"):
+    with pytest.raises(InputError, match=r"'signals'.*'documents'"):
         decide(QUALITY, documents=[one, two], signals=signals)
     duplicates = copies(given, {f"{folder(one)}/00000.parquet": [("a", "a", [])]})
-    with pytest.raises(InputError, match="duplicates do not cover documents given_documents"):
+    with pytest.raises(InputError, match="given_documents"):
         decide(NO_RULES, documents=two, duplicates=duplicates)
     with pytest.raises(InputError, match="same doc_id"):
         decide(NO_RULES, documents=[one, one])
@@ -295,7 +295,7 @@ def test_personal_data_is_redacted_dropped_or_kept_by_sort(
     )  # fmt: skip
     _, kept, _ = decide(NO_RULES, **roles)
     assert [row["text"] for row in kept][2:] == ["pay *", "mail *, call *"]
-    with pytest.raises(UsageError, match=r"'personal_data_card' needs signal 'card_count'"):
+    with pytest.raises(UsageError, match="'card_count'"):
         decide({**NO_RULES, "personal_data": {"card": "drop"}}, **roles)
 
 

@@ -12,13 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from artifacts_schema.errors import InputError, UsageError
-from artifacts_schema.kinds import beside
+from artifacts_schema.kinds import sidecar_folder
 from artifacts_schema.manifest import Manifest
-from stages.filter.comparison import compare_presets
 from stages.filter.config import FilterConfig
 from stages.filter.presets import PRESETS
 from stages.filter.stage import Filter
-from stages.filter.verdicts import Given, Verdicts, verdicts_of
+from stages.filter.verdicts import FilterInputs, Verdicts, compare_presets, compute_verdicts
 
 Reference = tuple[Manifest, str]
 RULES = ("garbled", "fineweb@code")
@@ -87,7 +86,7 @@ def roles_of(
             for part in parts.values()
         ]
     )
-    folder = beside(corpus[0].output(corpus[1]).digest)
+    folder = sidecar_folder(corpus[0].output(corpus[1]).digest)
 
     def table(made: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
         return {
@@ -120,15 +119,17 @@ def roles_of(
 
 
 @pytest.fixture
-def given_of(read_input: Any) -> Callable[[dict[str, list[Reference]]], Given]:
+def given_of(read_input: Any) -> Callable[[dict[str, list[Reference]]], FilterInputs]:
     """Roles as artifacts → what `verdicts_of` reads."""
 
-    def load(roles: dict[str, list[Reference]]) -> Given:
+    def load(roles: dict[str, list[Reference]]) -> FilterInputs:
         found = {role: [read_input(*one) for one in given] for role, given in roles.items()}
         contamination = (found.pop("contamination", None) or [None])[0]
         names = ("documents", "signals", "views", "duplicates", "ledger", "exclusions")
         names += ("conversations", "preferences")
-        return Given(contamination=contamination, **{role: found.get(role, []) for role in names})
+        return FilterInputs(
+            contamination=contamination, **{role: found.get(role, []) for role in names}
+        )
 
     return load
 
@@ -157,7 +158,7 @@ def test_verdicts_are_those_of_the_stage(
     documents = drawn(7, 240)
     roles = roles_of(given, make_documents, documents, [100, 0, 140])
     manifest = run_stage(Filter, CONFIG, roles)
-    verdicts = verdicts_of(given_of(roles), FilterConfig.parse(CONFIG, where="test"))
+    verdicts = compute_verdicts(given_of(roles), FilterConfig.parse(CONFIG, where="test"))
     rows = read_table(manifest, "ledger").to_pylist()
     found = told(verdicts)
     for row in rows:
@@ -193,7 +194,7 @@ def test_no_split_into_shards_changes_a_verdict(
     documents = drawn(seed, sum(shards))
     config = FilterConfig.parse(CONFIG, where="test")
     whole, cut = (
-        verdicts_of(load(roles_of(make, make_documents, documents, sizes)), config)
+        compute_verdicts(load(roles_of(make, make_documents, documents, sizes)), config)
         for sizes in ([sum(shards)], shards)
     )
     np.testing.assert_equal(told(whole), told(cut))
@@ -210,18 +211,18 @@ def test_verdicts_fail_as_the_stage_does(given: Any, make_documents: Any, given_
     roles = roles_of(given, make_documents, drawn(1, 4), [4])
     low = FilterConfig.parse({**CONFIG, "duplicates": {"threshold": 0.4}}, where="test")
     with pytest.raises(UsageError, match="below dedup's floor"):
-        verdicts_of(given_of(roles), low)
+        compute_verdicts(given_of(roles), low)
     missing = FilterConfig(rules=("truncated",))
     with pytest.raises(UsageError, match="'is_truncated', which was not measured"):
-        verdicts_of(given_of(roles), missing)
+        compute_verdicts(given_of(roles), missing)
     other = roles_of(given, make_documents, drawn(1, 5)[1:], [4])
     with pytest.raises(InputError, match="describes other documents"):
-        verdicts_of(given_of({**roles, "signals": other["signals"]}), missing)
+        compute_verdicts(given_of({**roles, "signals": other["signals"]}), missing)
 
 
 def test_documents_alone_are_all_kept(make_documents: Any, given_of: Any) -> None:
     roles = {"documents": [make_documents([["one", "two"]])]}
-    verdicts = verdicts_of(given_of(roles), FilterConfig(rules=()))
+    verdicts = compute_verdicts(given_of(roles), FilterConfig(rules=()))
     assert verdicts.kept.tolist() == [True, True]
     assert verdicts.characters.to_pylist() == [None, None]
     assert verdicts.partners.null_count == 2

@@ -15,9 +15,9 @@ from stages.model.files import read_model, read_tokenizer
 from stages.model.huggingface import to_weights
 from stages.pack.stage import Pack
 from stages.pretrain.stage import Pretrain
-from stages.text.chat_template import STATE, TOKENIZER_CONFIG
-from stages.text.special_tokens import padded
 from stages.tokenizer.stage import TokenizerStage
+from stages.tokens.chat_template import STATE, TOKENIZER_CONFIG
+from stages.tokens.vocabulary import pad_vocabulary
 
 LENGTH, ROWS, STEPS = 16, 4, 3
 
@@ -44,7 +44,7 @@ def packed(run_stage, make_documents):
 @pytest.mark.parametrize("name", ["qwen3", "deepseek_v3"])
 def test_a_release_is_imported_and_trained_on(name, packed, run_stage, snapshot, read_input):
     tokenizer = read_input(*packed["tokenizer"][0])
-    rows = padded(tokenizer.read_json("training.json")["vocabulary_size"], 64)
+    rows = pad_vocabulary(tokenizer.read_json("training.json")["vocabulary_size"], 64)
     config = SHAPES[name].model_copy(update={"vocabulary_size": rows})
     own = {**tokenizer.read_json("tokenizer_config.json"), "chat_template": "{{ 'its own' }}"}
     files = model_folder(config, read_tokenizer(tokenizer), own, "float32")

@@ -12,11 +12,10 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pro
 
 from artifacts_schema.errors import InputError
 from stages.import_tokenizer.stage import ImportTokenizer
-from stages.text.chat import CHAT_TEMPLATE
-from stages.text.pre_tokenizers import build_pre_tokenizer
-from stages.text.special_tokens import SpecialTokens
-from stages.text.token_bytes import token_byte_lengths
 from stages.tokenizer.training import train, transformers_config
+from stages.tokens.chat import CHAT_TEMPLATE
+from stages.tokens.pre_tokenizers import build_pre_tokenizer
+from stages.tokens.vocabulary import SpecialTokens, count_token_bytes
 
 TEXTS = ["the cat sat on the mat", "naïve 你好 12345", "def f(x):\n\treturn x"]
 
@@ -71,7 +70,7 @@ def bring(run_stage, snapshot, read_input):
 
 def loaded(found) -> tuple[Tokenizer, SpecialTokens]:
     tokenizer = Tokenizer.from_str(found.read_bytes("tokenizer.json").decode())
-    return tokenizer, SpecialTokens.of(tokenizer, found.read_json("tokenizer_config.json"))
+    return tokenizer, SpecialTokens.from_config(tokenizer, found.read_json("tokenizer_config.json"))
 
 
 def test_a_gpt_2_keeps_its_ids_and_gets_what_it_lacks_at_the_end(bring):
@@ -110,9 +109,11 @@ def test_transformers_loads_what_was_imported(bring, tmp_path):
     for text in TEXTS:
         assert oracle(text)["input_ids"] == tokenizer.encode(text).ids
     messages = [{"role": "user", "content": "cat?"}, {"role": "assistant", "content": "mat"}]
-    from stages.text.chat import begin_of_chat, encode, segments
+    from stages.tokens.chat import encode_segments, find_chat_start, render_segments
 
-    ids, learnt = encode(tokenizer, segments(messages, begin=begin_of_chat(tokenizer, special)))
+    ids, learnt = encode_segments(
+        tokenizer, render_segments(messages, begin=find_chat_start(tokenizer, special))
+    )
     rendered = oracle.apply_chat_template(
         messages, return_dict=True, return_assistant_tokens_mask=True
     )
@@ -209,7 +210,7 @@ def test_a_text_that_can_spell_a_special_token_is_told(bring):
     assert found.read_json("training.json")["special_ids_in_text"] == ["</s>", "<pad>"]
     tokenizer, _ = loaded(found)
     ids = tokenizer.encode("ab cé", add_special_tokens=False).ids
-    assert token_byte_lengths(tokenizer)[ids].sum() == len("ab cé".encode())
+    assert count_token_bytes(tokenizer)[ids].sum() == len("ab cé".encode())
 
 
 def test_what_would_cut_or_vary_an_encoding_is_turned_off(bring):
@@ -338,9 +339,9 @@ def test_a_padding_that_is_asked_for_must_be_of_its_own(bring):
 
 
 def test_a_pattern_that_never_ends_is_ended(bring, monkeypatch):
-    from stages.import_tokenizer import trial
+    from stages.import_tokenizer import published
 
-    monkeypatch.setattr(trial, "SECONDS", 20)
+    monkeypatch.setattr(published, "SECONDS", 20)
     content = json.loads(gpt2_like().to_str())
     slow = {"type": "Split", "pattern": {"Regex": "(\\S+\\s?)+$x"}, "behavior": "Isolated"}
     content["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [{**slow, "invert": False}]}

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from artifacts_schema.config import Config, Execution
 from stages.engine import Context, ShardOutput, Stage
-from stages.ingest.guard import Culprits, Watch, page_name
+from stages.ingest.guard import CrashingPages, Watch, page_name
 
 
 class BrittleConfig(Config):
@@ -29,7 +29,7 @@ class BrittleExecution(Execution):
     """As that of `ingest`."""
 
     page_seconds: float = Field(default=0.1, description="CPU seconds a page.")
-    limit: int = Field(default=1_000, description="Most culprits.")
+    limit: int = Field(default=1_000, description="Most crashing pages.")
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def read_pages(
             does = config.bad.get(f"{unit.number}/{number}", "")
             if does == "crashes between pages":
                 os.abort()
-            outcome = guard.culprit(name)
+            outcome = guard.reason_to_skip(name)
             if outcome is None:
                 with guard.page(name):
                     outcome = parse(name, does, Path(config.folder))
@@ -104,15 +104,17 @@ class Brittle(Stage):
 
     def run(self, context: Context) -> None:
         execution = context.execution
-        culprits = Culprits(context.state, seconds=execution.page_seconds, limit=execution.limit)
-        known = len(culprits.found)
+        crashing_pages = CrashingPages(
+            context.state, seconds=execution.page_seconds, limit=execution.limit
+        )
+        known = len(crashing_pages.pages)
         units = [Pages(f"{number:05d}", number) for number in range(context.config.units)]
         results = context.map(
             read_pages,
             units,
             config=context.config,
-            watch=culprits.watch(),
-            on_death=culprits.on_death,
+            watch=crashing_pages.watch(),
+            on_death=crashing_pages.on_crash,
         )
         context.count(lost=sum(result.value["lost"] for result in results))
-        context.telemetry(known=known, found=len(culprits.found) - known)
+        context.telemetry(known=known, found=len(crashing_pages.pages) - known)

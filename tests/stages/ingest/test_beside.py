@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from artifacts_schema.manifest import Manifest
-from stages.filter.edits import Spans, apply, edits_of
+from stages.filter.edits import Spans, apply_edits, select_edits
 from stages.ingest.stage import Ingest
 
 Maker = Callable[..., bytes]
@@ -86,9 +86,9 @@ def test_boilerplate_that_is_kept_is_what_its_spans_cut(
     (labelled,) = spans.to_pylist()
     assert {span["view"] for span in labelled} == {"boilerplate"}
     assert {span["label"] for span in labelled} >= {"navigation", "footer"}
-    edits = edits_of(Spans.of(spans), ["boilerplate"]).of(0)
+    edits = select_edits(Spans.from_columns(spans), ["boilerplate"]).for_row(0)
     (main,) = read_table(cut, "documents")["text"].to_pylist()
-    assert apply(text, edits).split() == main.split()
+    assert apply_edits(text, edits).split() == main.split()
 
 
 @pytest.mark.parametrize("packed", [True, False])

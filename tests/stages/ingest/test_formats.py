@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 import zstandard
 
-from stages.engine.reading.rows import Readable
-from stages.ingest.formats import (
+from stages.engine.reading.row import Readable
+from stages.ingest.units import (
     describes_dataset,
     format_by_content,
     format_by_name,
@@ -129,9 +129,9 @@ def test_every_reader_gets_what_the_content_tells(read_rows_of: Callable[..., li
 @pytest.fixture
 def read_rows_of() -> Callable[..., list[str]]:
     """`read_rows_of(name, data)` → the texts of the rows."""
-    from stages.engine.reading.rows import RowLimits
+    from stages.engine.reading.row import RowLimits
+    from stages.ingest.reader import read_table
     from stages.ingest.records import Document
-    from stages.ingest.tables import read_table
 
     def read(name: str, data: bytes) -> list[str]:
         made = list(read_table(given(name, data), RowLimits(), "text", 1))

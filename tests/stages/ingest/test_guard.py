@@ -19,14 +19,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from artifacts_schema.errors import IngotError, Stopped, StoreError
-from artifacts_schema.store import Store, points
-from stages.engine.registry import register
+from artifacts_schema.store import Store, failpoints
+from stages.engine.protocol import register
 from stages.engine.runner import run_stage as run_spec
 from stages.engine.spec import StageSpec
 from stages.engine.state import State
-from stages.engine.workers import Death
+from stages.engine.workers import WorkerCrash
 from stages.ingest import guard as guard_module
-from stages.ingest.guard import Culprits, Watch
+from stages.ingest.guard import CrashingPages, Watch
 
 sys.path.insert(0, str(Path(__file__).parent))
 from brittle import Brittle, spin
@@ -77,20 +77,20 @@ def test_bad_pages_are_left_out_by_name_and_all_others_are_kept(tmp_path, store,
 
 
 def test_a_stage_killed_anywhere_goes_on_with_what_it_knows(store, undisturbed):
-    """Before a culprit is kept, after, and when a shard is recorded; no page is tried again."""
+    """Before a page is put on the list, after, and when a shard is recorded; none is read again."""
     spec = spec_of(workers=2, units=2, bad=FEW)
-    keep = guard_module.Culprits._keep
+    keep = guard_module.CrashingPages._keep
 
     def before_keeping():
-        guard_module.Culprits._keep = die
+        guard_module.CrashingPages._keep = die
         run_spec(store, spec)
 
     def after_keeping():
-        guard_module.Culprits._keep = lambda self: (keep(self), die())
+        guard_module.CrashingPages._keep = lambda self: (keep(self), die())
         run_spec(store, spec)
 
     def when_recorded():
-        points.on_reach = lambda point: die() if point == "shard recorded" else None
+        failpoints.on_failpoint = lambda point: die() if point == "shard recorded" else None
         run_spec(store, spec)
 
     for action in (before_keeping, after_keeping, when_recorded):
@@ -184,7 +184,7 @@ def test_two_runs_at_once_make_one_artifact(store, undisturbed):
 def test_another_machine_goes_on_with_the_published_list(
     s3_url, tmp_path, monkeypatch, undisturbed, point
 ):
-    """Killed while it publishes its second culprit; the next machine knows one, or both."""
+    """Killed while it publishes its second crashing page; the next machine knows one, or both."""
     store = Store.open(s3_url + "/store")
     left = [2]
 
@@ -194,7 +194,7 @@ def test_another_machine_goes_on_with_the_published_list(
             die()
 
     def killed():
-        points.on_reach = strike
+        failpoints.on_failpoint = strike
         run_spec(store, spec_of(units=2, bad=FEW))
 
     assert in_fork(killed) == -signal.SIGKILL
@@ -212,17 +212,17 @@ def test_a_list_that_cannot_be_published_is_kept_here_and_the_older_one_there(
     def node(name):
         return State(backend, "a" * 64, "code", tmp_path / name, LOG)
 
-    def blame(culprits, page):
-        with culprits.watch().over("unit") as guard, guard.page(page):
-            culprits.on_death(Death("unit", os.getpid(), -signal.SIGPROF))
+    def blame(crashing_pages, page):
+        with crashing_pages.watch().over("unit") as guard, guard.page(page):
+            crashing_pages.on_crash(WorkerCrash("unit", os.getpid(), -signal.SIGPROF))
 
     def pages(name):
-        return [culprit.page for culprit in Culprits(node(name), seconds=60.0).found]
+        return [one.page for one in CrashingPages(node(name), seconds=60.0).pages]
 
     def unreachable(*_):
         raise StoreError("no connection")
 
-    here = Culprits(node("here"), seconds=60.0)
+    here = CrashingPages(node("here"), seconds=60.0)
     blame(here, "first")
     with monkeypatch.context() as patch:
         patch.setattr(State, "_upload", unreachable)
@@ -231,7 +231,7 @@ def test_a_list_that_cannot_be_published_is_kept_here_and_the_older_one_there(
     assert pages("here") == pages("here") == ["first", "second"]
     blame(here, "third")
     assert pages("there") == ["first", "second", "third"]
-    assert node("there").published() == ["culprits-000003"]
+    assert node("there").published() == ["crashing-pages-000003"]
 
 
 # The guard alone ------------------------------------------------------------------------------
@@ -287,57 +287,57 @@ def test_each_page_has_the_whole_limit(tmp_path):
 )
 def test_a_page_of_any_name_is_found_again(folder_state, pages):
     """The last one is blamed, whatever was marked before; surrogates and long names included."""
-    culprits = Culprits(folder_state(), seconds=60.0)
+    crashing_pages = CrashingPages(folder_state(), seconds=60.0)
     *earlier, last = pages
-    known = len(culprits.found)
-    with culprits.watch().over("unit") as guard:
-        if guard.culprit(last):
+    known = len(crashing_pages.pages)
+    with crashing_pages.watch().over("unit") as guard:
+        if guard.reason_to_skip(last):
             return
         for page in earlier:
             with guard.page(page):
                 pass
-        assert culprits.on_death(Death("unit", os.getpid(), -signal.SIGSEGV)) is None
-    with culprits.watch().over("unit") as guard, guard.page(last):
-        changed = culprits.on_death(Death("unit", os.getpid(), -signal.SIGSEGV))
-    assert changed["watch"].over("unit").culprit(last) == "crashed"
-    assert changed["watch"].over("another unit").culprit(last) is None
-    again = Culprits(folder_state(), seconds=60.0)
-    assert again.found == culprits.found
-    assert len(again.found) == known + 1
+        assert crashing_pages.on_crash(WorkerCrash("unit", os.getpid(), -signal.SIGSEGV)) is None
+    with crashing_pages.watch().over("unit") as guard, guard.page(last):
+        changed = crashing_pages.on_crash(WorkerCrash("unit", os.getpid(), -signal.SIGSEGV))
+    assert changed["watch"].over("unit").reason_to_skip(last) == "crashed"
+    assert changed["watch"].over("another unit").reason_to_skip(last) is None
+    again = CrashingPages(folder_state(), seconds=60.0)
+    assert again.pages == crashing_pages.pages
+    assert len(again.pages) == known + 1
 
 
 def test_only_a_death_at_a_page_by_its_own_worker_blames_the_page(folder_state):
-    culprits = Culprits(folder_state(), seconds=60.0)
+    crashing_pages = CrashingPages(folder_state(), seconds=60.0)
     me = os.getpid()
-    with culprits.watch().over("unit") as guard, guard.page("page"):
+    with crashing_pages.watch().over("unit") as guard, guard.page("page"):
         for death in (
-            Death(None, me, -signal.SIGSEGV),
-            Death("another unit", me, -signal.SIGSEGV),
-            Death("unit", me + 1, -signal.SIGSEGV),
+            WorkerCrash(None, me, -signal.SIGSEGV),
+            WorkerCrash("another unit", me, -signal.SIGSEGV),
+            WorkerCrash("unit", me + 1, -signal.SIGSEGV),
         ):
-            assert culprits.on_death(death) is None
+            assert crashing_pages.on_crash(death) is None
     for code in (-signal.SIGKILL, -signal.SIGTERM, -signal.SIGXCPU, 0, 1):
-        with culprits.watch().over("unit") as guard, guard.page("page"):
-            assert culprits.on_death(Death("unit", me, code)) is None
-    assert culprits.found == []
+        with crashing_pages.watch().over("unit") as guard, guard.page("page"):
+            assert crashing_pages.on_crash(WorkerCrash("unit", me, code)) is None
+    assert crashing_pages.pages == []
 
 
 def test_a_death_at_a_page_that_is_left_out_is_an_error_not_a_loop(folder_state):
-    culprits = Culprits(folder_state(), seconds=60.0)
-    death = Death("unit", os.getpid(), -signal.SIGPROF)
-    with culprits.watch().over("unit") as guard, guard.page("page"):
-        culprits.on_death(death)
+    crashing_pages = CrashingPages(folder_state(), seconds=60.0)
+    death = WorkerCrash("unit", os.getpid(), -signal.SIGPROF)
+    with crashing_pages.watch().over("unit") as guard, guard.page("page"):
+        crashing_pages.on_crash(death)
     again = pytest.raises(IngotError, match="died again at a page")
-    with culprits.watch().over("unit") as guard, guard.page("page"), again:
-        culprits.on_death(death)
+    with crashing_pages.watch().over("unit") as guard, guard.page("page"), again:
+        crashing_pages.on_crash(death)
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b'{"a": 1}', b'[{"unit": "u"}]', b"[1]", b"\xff"])
 def test_a_damaged_list_is_made_anew(folder_state, damage):
-    culprits = Culprits(folder_state(), seconds=60.0)
-    with culprits.watch().over("unit") as guard, guard.page("page"):
-        culprits.on_death(Death("unit", os.getpid(), -signal.SIGPROF))
-    path = folder_state().folder / "guard" / "culprits.json"
-    assert [culprit["reason"] for culprit in json.loads(path.read_bytes())] == ["hung"]
+    crashing_pages = CrashingPages(folder_state(), seconds=60.0)
+    with crashing_pages.watch().over("unit") as guard, guard.page("page"):
+        crashing_pages.on_crash(WorkerCrash("unit", os.getpid(), -signal.SIGPROF))
+    path = folder_state().folder / "guard" / "crashing-pages.json"
+    assert [row["reason"] for row in json.loads(path.read_bytes())] == ["hung"]
     path.write_bytes(damage)
-    assert Culprits(folder_state(), seconds=60.0).found == []
+    assert CrashingPages(folder_state(), seconds=60.0).pages == []

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from artifacts_schema.store import Store
-from stages.engine.figures import Figure
-from stages.engine.page import Artifact, page_of
+from stages.engine.page import Artifact, Figure, make_page
 from stages.ingest.stage import Ingest
 
 Snapshot = Callable[..., Any]
@@ -24,7 +23,7 @@ def figures(store: Store, run_stage: Any, snapshot: Snapshot) -> Callable[..., d
 
     def make(files: dict[str, bytes], **config: Any) -> dict[str, Figure]:
         manifest = run_stage(Ingest, config, {"snapshot": snapshot(files)})
-        found = page_of(Ingest, Artifact(store, manifest))
+        found = make_page(Ingest, Artifact(store, manifest))
         assert len({figure.title for figure in found}) == len(found)
         return {figure.title: figure for figure in found}
 
@@ -70,11 +69,11 @@ def test_every_reason_is_counted_with_a_sample(figures: Callable[..., Any]) -> N
         {"a.jsonl": row("fine") + b"{torn\n" + row(" ") + row("", url="https://c.example/")},
         max_bad_share=0.5,
     )
-    reasons = page["Records turned away, by reason"]
+    reasons = page["Records rejected, by reason"]
     assert reasons.labels == ("no_text", "malformed_json")
     assert reasons.series[0].values == (2, 1)
     assert reasons.note == "75.0% of 4 records did not become documents."
-    samples = page["Samples of records turned away"].rows
+    samples = page["Samples of rejected records"].rows
     assert [row[0] for row in samples] == ["malformed_json", "no_text", "no_text"]
     assert "https://c.example/" in {row[1] for row in samples}
 
@@ -90,7 +89,7 @@ def test_statuses_and_types_behind_a_reason(
         warc_record(b"\x89PNG", content_type="image/png"),
     ]
     page = figures({"a.warc": b"".join(captures)})
-    assert set(page["Records turned away, by status and type"].rows) == {
+    assert set(page["Records rejected, by status and type"].rows) == {
         ("HTTP status", "404", 2),
         ("HTTP status", "500", 1),
         ("declared type", "image/png", 1),
@@ -142,7 +141,7 @@ def test_hostile_fields_are_plain_data(figures: Callable[..., Any]) -> None:
         max_bad_share=0.5,
     )
     assert page["Documents by declared language"].labels == ("(other)",)
-    assert page["Samples of records turned away"].rows[0][1] == "https://x.example/<img src=x>"
+    assert page["Samples of rejected records"].rows[0][1] == "https://x.example/<img src=x>"
 
 
 def test_the_smaller_of_many_files_share_a_row(figures: Callable[..., Any]) -> None:

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from stages.ingest import pages
-from stages.ingest.archives.archive import read_archive
+from stages.ingest.archive import read_archive
 from stages.ingest.extraction import ExtractionRules
-from stages.ingest.pages import PageRules, record_of
+from stages.ingest.pages import PageRules, read_capture
 from stages.ingest.records import Document, Ignored, Record, Rejected
 
 Maker = Callable[..., bytes]
@@ -19,7 +19,7 @@ Maker = Callable[..., bytes]
 
 def only(data: bytes, rules: PageRules | None = None) -> Record:
     (capture,) = read_archive(io.BytesIO(data), len(data), limit=1 << 20, expansion=200)
-    return record_of(capture, rules or PageRules(max_bytes=1 << 20))
+    return read_capture(capture, rules or PageRules(max_bytes=1 << 20))
 
 
 def reason(record: Record) -> str:
@@ -152,4 +152,4 @@ def test_a_fault_of_the_archive_stands_whatever_the_type(warc_record: Maker) -> 
     data = warc_record(type="request", block=b"GET / HTTP/1.1\r\n\r\n")
     (capture,) = read_archive(io.BytesIO(data), len(data), limit=100, expansion=200)
     faulty = replace(capture, fault="truncated", detail="1 of 2 bytes")
-    assert reason(record_of(faulty, PageRules())) == "truncated"
+    assert reason(read_capture(faulty, PageRules())) == "truncated"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.ingest.repeats import url_key, url_repeats
+from stages.ingest.shards import url_key, url_repeats
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stages.engine.sources import SourceFile
-from stages.ingest.archives.archive import Capture, Reading, read_archive
-from stages.ingest.stage import IngestConfig
-from stages.ingest.units import Part, parts_of, parts_to_mend, units_of
+from stages.ingest.archive import ArchiveReader, read_archive
+from stages.ingest.archive_heads import Capture
+from stages.ingest.config import IngestConfig
+from stages.ingest.units import Part, make_units, misaligned_parts, split_file
 
 Maker = Callable[..., bytes]
 Pack = Callable[[bytes], bytes]
@@ -39,7 +40,7 @@ def named(name: str, size: int) -> SourceFile:
 
 
 def cut(name: str, size: int = 1_000, **config: Any) -> list[tuple[int, int | None]]:
-    units = units_of([named(name, size)], IngestConfig(**config), 300)
+    units = make_units([named(name, size)], IngestConfig(**config), 300)
     return [(part.start, part.end) for unit in units for part in unit.parts]
 
 
@@ -75,7 +76,7 @@ def test_the_first_records_of_a_file_are_read_from_the_whole() -> None:
 
 def test_no_byte_is_in_two_parts_or_none() -> None:
     for size in (1, 299, 300, 301, 1_001, 12_345):
-        parts = parts_of(named("a.warc", size), 300)
+        parts = split_file(named("a.warc", size), 300)
         ends = [size if part.end is None else part.end for part in parts]
         assert [part.start for part in parts] == [0, *ends[:-1]]
         assert ends[-1] == size
@@ -84,13 +85,13 @@ def test_no_byte_is_in_two_parts_or_none() -> None:
 
 def test_files_beside_or_above_tables_are_marked() -> None:
     names = ["README.md", "data/train.parquet", "data/LICENSE", "code/README.md", "x.json"]
-    units = units_of([named(name, 10) for name in sorted(names)], IngestConfig())
+    units = make_units([named(name, 10) for name in sorted(names)], IngestConfig())
     marked = {part.file.name for unit in units for part in unit.parts if part.beside_tables}
     assert marked >= {"README.md", "data/LICENSE", "x.json"}
     assert "code/README.md" not in marked
 
 
-def told(captures: Reading) -> list[tuple[Any, ...]]:
+def told(captures: ArchiveReader) -> list[tuple[Any, ...]]:
     return [_fields(capture) for capture in captures]
 
 
@@ -108,7 +109,7 @@ def in_parts(data: bytes, cuts: list[int]) -> tuple[list[tuple[Any, ...]], int]:
     file = named("a.warc", len(data))
     parts = [Part(file, a, b) for a, b in pairwise(edges)]
 
-    def read(part: Part) -> tuple[list[tuple[Any, ...]], Reading]:
+    def read(part: Part) -> tuple[list[tuple[Any, ...]], ArchiveReader]:
         reading = read_archive(
             io.BytesIO(data),
             len(data),
@@ -121,7 +122,7 @@ def in_parts(data: bytes, cuts: list[int]) -> tuple[list[tuple[Any, ...]], int]:
 
     made = [read(part) for part in parts]
     again = 0
-    while mended := parts_to_mend(parts, [reading for _, reading in made]):
+    while mended := misaligned_parts(parts, [reading for _, reading in made]):
         again += len(mended)
         assert again <= 2 * len(parts), "a part is read three times at most"
         for number, part in mended:
@@ -256,7 +257,7 @@ def test_parts_are_mended_whatever_looks_like_a_record(
 
     made = [read(part) for part in parts]
     times = [1] * len(parts)
-    while mended := parts_to_mend(parts, [told for _, told in made]):
+    while mended := misaligned_parts(parts, [told for _, told in made]):
         for number, part in mended:
             parts[number], made[number] = part, read(part)
             times[number] += 1

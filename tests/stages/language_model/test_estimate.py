@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from artifacts_schema.errors import InputError, UsageError
 from stages.language_model import estimate as estimation
 from stages.language_model.config import NgramConfig
-from stages.language_model.discounts import discounts
+from stages.language_model.counts import compute_discounts
 from stages.language_model.estimate import estimate
-from stages.language_model.model import NgramModel
+from stages.language_model.perplexity import NgramModel
 from stages.language_model.vocabulary import Lines
 
 HERE = Path(__file__).parent
@@ -94,18 +94,18 @@ def test_probabilities_after_any_context_sum_to_one(tmp_path: Path, prune: tuple
     model = NgramModel.load(tmp_path / "m")
     words = [model.words.word(i).decode() for i in range(model.words.size) if i != 1]
     for context in ("", "w1", "w1 w1", "w2 w5", "w7 w800", "never-seen"):
-        lines = Lines.of([f"{context} {word}" for word in words if word != "</s>"])
+        lines = Lines.from_texts([f"{context} {word}" for word in words if word != "</s>"])
         scores, offsets = model.token_scores(lines)
-        end, ends = model.token_scores(Lines.of([context]))
+        end, ends = model.token_scores(Lines.from_texts([context]))
         total = (10 ** scores[offsets[1:] - 2]).sum() + 10 ** end[ends[1] - 1]
         assert total == pytest.approx(1, abs=1e-5), context
 
 
 def test_discounts_are_those_of_equation_26() -> None:
     # Y = 100 / (100 + 2 * 40) = 5 / 9; D1 = 1 - 2 Y 40 / 100, D2 = 2 - 3 Y 20 / 40, …
-    assert discounts([100, 40, 20, 12]) == pytest.approx((5 / 9, 2 - 5 / 6, 3 - 4 / 3))
-    assert discounts([100, 40, 0, 12]) is None
-    assert discounts([10, 1, 30, 1]) is None  # D2 is below 0.
+    assert compute_discounts([100, 40, 20, 12]) == pytest.approx((5 / 9, 2 - 5 / 6, 3 - 4 / 3))
+    assert compute_discounts([100, 40, 0, 12]) is None
+    assert compute_discounts([10, 1, 30, 1]) is None  # D2 is below 0.
 
 
 def folder_bytes(folder: Path) -> dict[str, bytes]:
@@ -225,7 +225,7 @@ def test_any_strings_make_a_model_that_reads_back_equal(
     folder = tmp_path_factory.mktemp("any") / "model"
     text = [*text, ["a", "\udcff", "long" * 50_000]]
     estimate([text], folder, NgramConfig(order=order))
-    lines = Lines.of([" ".join(line) for line in text])
+    lines = Lines.from_texts([" ".join(line) for line in text])
     mapped = NgramModel.load(folder).token_scores(lines)[0]
     read = NgramModel.load(folder / "model.arpa").token_scores(lines)[0]
     assert np.isfinite(mapped).all()

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from artifacts_schema.errors import InputError, UsageError
 from stages.language_model.config import NgramConfig
 from stages.language_model.estimate import estimate
-from stages.language_model.model import NgramModel, load
+from stages.language_model.perplexity import NgramModel, load
 from stages.language_model.vocabulary import Lines, Vocabulary
 
 HERE = Path(__file__).parent
@@ -44,7 +44,7 @@ KENLM = {
 
 
 def test_token_scores_are_those_of_kenlm() -> None:
-    scores, offsets = NgramModel.load(ARPA).token_scores(Lines.of(list(KENLM)))
+    scores, offsets = NgramModel.load(ARPA).token_scores(Lines.from_texts(list(KENLM)))
     assert np.diff(offsets).tolist() == [len(expected) for expected in KENLM.values()]
     assert scores.tolist() == pytest.approx(
         [score for expected in KENLM.values() for score in expected], abs=2e-6
@@ -53,10 +53,10 @@ def test_token_scores_are_those_of_kenlm() -> None:
 
 def test_line_scores_are_sums_whatever_lines_stand_beside() -> None:
     model = NgramModel.load(ARPA)
-    together, lengths = model.line_scores(Lines.of(list(KENLM)))
+    together, lengths = model.line_scores(Lines.from_texts(list(KENLM)))
     assert together.tolist() == pytest.approx([sum(of) for of in KENLM.values()], abs=1e-5)
     assert lengths.tolist() == [len(of) for of in KENLM.values()]
-    alone = [model.line_scores(Lines.of([line]))[0][0] for line in KENLM]
+    alone = [model.line_scores(Lines.from_texts([line]))[0][0] for line in KENLM]
     assert together.tolist() == alone
 
 
@@ -67,7 +67,7 @@ def test_equals_kenlm_where_it_is_installed(tmp_path: Path) -> None:
     estimate([text[:600]], tmp_path / "m", NgramConfig(prune=(0, 0, 1)))
     theirs = kenlm.Model(str(tmp_path / "m" / "model.arpa"))
     lines = [" ".join(line) for line in text]
-    scores, _ = NgramModel.load(tmp_path / "m").token_scores(Lines.of(lines))
+    scores, _ = NgramModel.load(tmp_path / "m").token_scores(Lines.from_texts(lines))
     expected = [score for line in lines for score, _, _ in theirs.full_scores(line)]
     assert scores.tolist() == pytest.approx(expected, abs=1e-5)
 
@@ -80,7 +80,7 @@ def test_packed_arpa_reads_the_same(
 ) -> None:
     path = tmp_path / f"model.arpa{suffix}"
     path.write_bytes(pack(ARPA.read_bytes()))
-    lines = Lines.of(list(KENLM))
+    lines = Lines.from_texts(list(KENLM))
     expected, _ = NgramModel.load(ARPA).line_scores(lines)
     assert (NgramModel.load(path).line_scores(lines)[0] == expected).all()
 
@@ -105,14 +105,16 @@ ngram 2=2
 
 def test_arpa_of_other_writers_is_read(tmp_path: Path) -> None:
     (tmp_path / "m").write_text(SMALL)
-    scores, _ = NgramModel.load(tmp_path / "m").token_scores(Lines.of(["word", "word word", "?"]))
+    scores, _ = NgramModel.load(tmp_path / "m").token_scores(
+        Lines.from_texts(["word", "word word", "?"])
+    )
     # "word word" backs off from <s>: -0.25, then -0.25 - 0.5, then -0.75; "?" -0.5 - 1, then -1.
     assert scores.tolist() == pytest.approx([-0.25, -0.75, -0.25, -0.75, -0.75, -1.5, -1.0])
 
 
 def test_a_model_without_unknown_words_scores_them_minus_100(tmp_path: Path) -> None:
     (tmp_path / "m").write_text(SMALL.replace("-1 <unk>\n", "").replace("1=4", "1=3"))
-    scores, _ = NgramModel.load(tmp_path / "m").token_scores(Lines.of(["?"]))
+    scores, _ = NgramModel.load(tmp_path / "m").token_scores(Lines.from_texts(["?"]))
     assert scores.tolist() == [-100.5, -1.0]
 
 
@@ -172,7 +174,7 @@ def test_a_damaged_arpa_file_is_read_or_refused(
     path = tmp_path_factory.mktemp("damaged") / "m"
     path.write_bytes(damaged)
     try:
-        scores, _ = NgramModel.load(path).token_scores(Lines.of(["word ?"]))
+        scores, _ = NgramModel.load(path).token_scores(Lines.from_texts(["word ?"]))
     except InputError:
         return
     assert np.isfinite(scores).all()
@@ -223,11 +225,15 @@ def test_a_kenlm_binary_names_the_extra(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_vocabulary_numbers_words_in_the_order_they_come() -> None:
     words = Vocabulary.new()
-    ids, offsets = words.learn(Lines.of(["b a\tb", "", " \0c\n", "<s> a"]))
+    ids, offsets = words.learn(Lines.from_texts(["b a\tb", "", " \0c\n", "<s> a"]))
     assert ids.tolist() == [3, 4, 3, 5, 4]
     assert offsets.tolist() == [0, 3, 3, 4, 5]
     many = [f"word{i}" for i in range(50_000)] + ["x" * 200_000]
-    ids, _ = words.learn(Lines.of([" ".join(many)]))
+    ids, _ = words.learn(Lines.from_texts([" ".join(many)]))
     assert ids.tolist() == list(range(6, 6 + len(many)))
-    assert words.ids(Lines.of([f"word49999 {many[-1]} strange"]))[0].tolist() == [50_005, 50_006, 0]
+    assert words.ids(Lines.from_texts([f"word49999 {many[-1]} strange"]))[0].tolist() == [
+        50_005,
+        50_006,
+        0,
+    ]
     assert math.log2(len(words.slots)).is_integer()

@@ -9,17 +9,18 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from stages.language_model.ccnet import normalise_lines, normalise_text
-from stages.language_model.model import NgramModel
 from stages.language_model.perplexity import (
+    NgramModel,
+    WordTokens,
     bucket,
     cutoffs,
     line_and_text_scores,
     line_scores,
+    normalise_lines,
+    normalise_text,
     perplexities,
     text_scores,
 )
-from stages.language_model.tokens import WordTokens
 
 MODEL = NgramModel.load(Path(__file__).parent / "toy_order_5.arpa")
 TOKENS = WordTokens("ccnet", "unicode")

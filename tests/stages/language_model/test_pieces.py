@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from artifacts_schema.errors import InputError
-from stages.language_model.tokens import PieceTokens, TextLines
+from stages.language_model.perplexity import PieceTokens, TextLines
 
 sentencepiece = pytest.importorskip("sentencepiece")
 

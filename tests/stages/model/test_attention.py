@@ -6,12 +6,16 @@ import pytest
 import torch
 
 from artifacts_schema.errors import UsageError
-from stages.model.attention import AttentionBackend
-from stages.model.backends import attention_backend, fitting_attention, register_attention
+from stages.model.attention import (
+    AttentionBackend,
+    Visibility,
+    attention_backend,
+    choose_attention,
+    find_pieces,
+    register_attention,
+)
 from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
-from stages.model.masks import Visibility
-from stages.model.varlen import pieces_of
 
 cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 
@@ -59,17 +63,17 @@ def test_flex_attention_refuses_to_train_on_a_cpu():
 
 
 def test_pieces_begin_where_documents_begin_and_fill_up_to_a_power_of_two():
-    pieces = pieces_of(Visibility.of(DOCUMENTS, DOCUMENTS, None))
+    pieces = find_pieces(Visibility.from_batch(DOCUMENTS, DOCUMENTS, None))
     # rows of 136: four pieces in the first (padding is one), one in the second; 5 -> 8
     assert pieces.offsets.tolist() == [0, 30, 80, 120, 136, 272, 272, 272, 272]
     assert (pieces.offsets.dtype, pieces.longest, pieces.window) == (torch.int32, 136, None)
-    whole = pieces_of(Visibility.of(DOCUMENTS, None, None))
+    whole = find_pieces(Visibility.from_batch(DOCUMENTS, None, None))
     assert whole.offsets.tolist() == [0, 136, 272]
 
 
 def test_equal_document_numbers_in_two_rows_are_two_pieces():
     same_BL = torch.zeros(2, 4, dtype=torch.int64)
-    assert pieces_of(Visibility.of(same_BL, same_BL, None)).offsets.tolist() == [0, 4, 8]
+    assert find_pieces(Visibility.from_batch(same_BL, same_BL, None)).offsets.tolist() == [0, 4, 8]
 
 
 @pytest.mark.parametrize(
@@ -98,7 +102,7 @@ def test_varlen_refuses_prefixes_and_devices_and_types_it_does_not_have():
     with pytest.raises(UsageError, match="does not run on cpu"):
         model(tokens())
     x = torch.zeros(1, 4, 8, 8)
-    pieces = pieces_of(Visibility.of(torch.zeros(1, 8), None, None))
+    pieces = find_pieces(Visibility.from_batch(torch.zeros(1, 8), None, None))
     with pytest.raises(UsageError, match=r"does not compute in torch\.float32"):
         attention_backend("varlen").attend(x, x, x, pieces)
 
@@ -130,11 +134,11 @@ def test_varlen_asks_its_kernel_for_what_the_reference_gives(window, documents, 
     query, key, value = (
         torch.randn(2, heads, 136, 8, generator=generator).bfloat16() for heads in (4, 2, 2)
     )
-    visible = replace(Visibility.of(tokens(), documents, None), window=window)
+    visible = replace(Visibility.from_batch(tokens(), documents, None), window=window)
     reference = attention_backend("sdpa")
     expected = reference.attend(query, key, value, reference.prepare(visible), scale=0.3)
     found = attention_backend("varlen").attend(
-        query.float(), key, value, pieces_of(visible), scale=0.3
+        query.float(), key, value, find_pieces(visible), scale=0.3
     )
     torch.testing.assert_close(found, expected, atol=1e-2, rtol=1e-2)
 
@@ -194,7 +198,7 @@ class Nothing(AttentionBackend):
 
 
 def test_a_backend_of_ones_own_is_known_by_its_name_and_may_refuse_a_batch(monkeypatch):
-    monkeypatch.setattr("stages.model.backends._BACKENDS", {})
+    monkeypatch.setattr("stages.model.attention._BACKENDS", {})
     register_attention(Nothing())
     with pytest.raises(UsageError, match="registered twice"):
         register_attention(attention_backend("nothing"))
@@ -216,7 +220,7 @@ def test_a_backend_of_ones_own_is_known_by_its_name_and_may_refuse_a_batch(monke
     ],
 )
 def test_the_backend_that_fits_is_named(device, precision, prefixes, changes, expected):
-    name = fitting_attention(tiny(**changes), torch.device(device), precision, prefixes=prefixes)
+    name = choose_attention(tiny(**changes), torch.device(device), precision, prefixes=prefixes)
     assert name == expected
     Decoder(tiny(**changes), attention=name)
 

@@ -152,14 +152,14 @@ def test_heads_of_latent_attention_have_a_key_and_value_each():
 def test_experts_that_are_accepted_can_be_chosen(experts, chosen, groups, chosen_groups):
     import torch
 
-    from stages.model.experts import within_groups
+    from stages.model.experts import mask_other_groups
 
     values = {"experts": experts, "chosen": chosen, "groups": groups, "width": 4}
     try:
         config = Experts.parse({**values, "chosen_groups": chosen_groups}, where="")
     except UsageError:
         return
-    found = within_groups(torch.rand(3, experts), config).topk(chosen, dim=-1).values
+    found = mask_other_groups(torch.rand(3, experts), config).topk(chosen, dim=-1).values
     assert torch.isfinite(found).all()
 
 

@@ -4,13 +4,13 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from stages.model.config import ModelConfig
-from stages.model.count import (
+from stages.model.decoder import Decoder
+from stages.model.size import (
     count_parameters,
     forward_flops_per_token,
     mfu_flops_per_token,
     training_flops_per_token,
 )
-from stages.model.decoder import Decoder
 
 LATENT = {"query_rank": 20, "kv_rank": 12, "plain_width": 8, "rotary_width": 6, "value_width": 14}
 EXPERTS = {"experts": 6, "chosen": 2, "width": 20, "shared": 2, "first": 1}

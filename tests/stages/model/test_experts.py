@@ -11,13 +11,13 @@ from stages.model.decoder import Decoder
 from stages.model.experts import (
     MixtureOfExperts,
     Router,
-    forget_counts,
+    count_expert_tokens,
     grouped_linear,
     has_grouped_product,
-    linear_for_each,
-    tokens_of_experts,
+    linear_per_expert,
+    mask_other_groups,
+    reset_counts,
     update_balance,
-    within_groups,
 )
 
 
@@ -103,7 +103,7 @@ def test_the_grouped_product_equals_one_product_for_each_expert(counts):
     # rows of whole 16 bytes: 8 and 12 channels of float32
     weight_EFD = torch.randn(4, 12, 8, generator=torch.Generator().manual_seed(1))
     results = []
-    for product in (grouped_linear, linear_for_each):
+    for product in (grouped_linear, linear_per_expert):
         x_SD, weight = tokens(sum(counts), 8).requires_grad_(), weight_EFD.clone().requires_grad_()
         assert has_grouped_product(x_SD, weight)
         y_SF = product(x_SD, weight, torch.tensor(counts).cumsum(0).int())
@@ -143,7 +143,7 @@ def test_chosen_experts_are_the_best_of_the_best_groups(seed, groups, data):
         experts=8, chosen=2, width=4, groups=groups, chosen_groups=chosen_groups, shared=0
     )
     scores = torch.rand(8, generator=torch.Generator().manual_seed(seed))
-    chosen = within_groups(scores[None], config)[0].topk(2).indices.tolist()
+    chosen = mask_other_groups(scores[None], config)[0].topk(2).indices.tolist()
 
     size = 8 // groups
     split = [range(g * size, (g + 1) * size) for g in range(groups)]
@@ -198,13 +198,13 @@ def test_tokens_add_up_over_micro_batches_and_checkpointed_layers_count_alike():
     decoder(tokens_BL).sum().backward()
     whole = [router.tokens.clone() for router in routers(decoder)]
     assert [counts.sum().item() for counts in whole] == [4 * 10 * 2] * 2
-    forget_counts(decoder)
+    reset_counts(decoder)
     assert not any(router.tokens.any() for router in routers(decoder))
     for part in tokens_BL.split(1):
         decoder(part).sum().backward()
     assert all(torch.equal(r.tokens, c) for r, c in zip(routers(decoder), whole, strict=True))
 
-    forget_counts(decoder)
+    reset_counts(decoder)
     for block in decoder.blocks:
         plain = block.forward
         block.forward = lambda *x, plain=plain: checkpoint(plain, *x, use_reentrant=False)
@@ -252,7 +252,7 @@ def test_balancing_evens_out_a_router_that_prefers_few_experts():
     tokens_BL = torch.randint(40, (16, 32), generator=generator)
 
     def imbalance():
-        forget_counts(decoder)
+        reset_counts(decoder)
         decoder(tokens_BL)
         # MaxVio of Wang et al. 2024, eq. 4: the largest load over the mean, less one
         return [(r.tokens.max() / r.tokens.float().mean() - 1).item() for r in routers(decoder)]
@@ -283,7 +283,7 @@ def test_dense_layers_come_first_and_the_bias_is_saved_but_not_the_counts():
 
 
 def test_every_token_is_counted_once_for_each_of_its_experts():
-    assert tokens_of_experts(torch.tensor([[0, 2], [2, 3]]), 5).tolist() == [1, 0, 2, 1, 0]
+    assert count_expert_tokens(torch.tensor([[0, 2], [2, 3]]), 5).tolist() == [1, 0, 2, 1, 0]
 
 
 def test_a_model_of_experts_comes_back_from_its_files_and_trains(tmp_path):

@@ -3,11 +3,10 @@
 import pytest
 import torch
 
-from stages.model.backends import attention_backend
+from stages.model.attention import attention_backend
 from stages.model.config import ModelConfig, RopeScaling
 from stages.model.decoder import Decoder
-from stages.model.latent_attention import LatentAttention
-from stages.model.rotary import rotation_at
+from stages.model.layers import LatentAttention, compute_rotation
 
 LATENT = {"query_rank": 20, "kv_rank": 12, "plain_width": 8, "rotary_width": 6, "value_width": 10}
 DEEPSEEK_YARN = RopeScaling(factor=40, original_context=64, mscale=1.0, mscale_all_dim=0.7)
@@ -83,7 +82,7 @@ def test_it_is_deepseeks_attention(query_rank, scaling):
     causal = torch.full((9, 9), float("-inf")).triu(1)[None, None]
     with torch.no_grad():
         expected, _ = theirs(x_BLD, turns, causal)
-        rotation = rotation_at(positions_BL, 6, 10_000.0, scaling)
+        rotation = compute_rotation(positions_BL, 6, 10_000.0, scaling)
         torch.testing.assert_close(ours(x_BLD, rotation, None), expected, atol=2e-6, rtol=1e-5)
 
 

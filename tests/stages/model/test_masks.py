@@ -4,7 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.model.masks import Visibility
+from stages.model.attention import Visibility
 
 
 def sees(documents, prefix, window, query, key):
@@ -35,7 +35,7 @@ def rows(draw):
 @given(rows=rows())
 def test_the_dense_mask_follows_the_rule_for_every_pair(rows):
     documents, prefix, window, length = rows
-    visible = Visibility.of(
+    visible = Visibility.from_batch(
         torch.zeros(1, length),
         None if documents is None else torch.tensor([documents]),
         None if prefix is None else torch.tensor([prefix]),
@@ -54,7 +54,7 @@ def test_the_dense_mask_follows_the_rule_for_every_pair(rows):
 def test_each_row_of_a_batch_has_its_own_documents_and_prefix():
     documents_BL = torch.tensor([[0, 0, 1], [0, 1, 1]])
     prefix_BL = torch.tensor([[False, True, False], [False, False, True]])
-    seen = Visibility.of(documents_BL, documents_BL, prefix_BL).dense()
+    seen = Visibility.from_batch(documents_BL, documents_BL, prefix_BL).dense()
     assert seen.shape == (2, 1, 3, 3)
     assert seen[:, 0].int().tolist() == [
         [[1, 1, 0], [1, 1, 0], [0, 0, 1]],
@@ -64,6 +64,6 @@ def test_each_row_of_a_batch_has_its_own_documents_and_prefix():
 
 def test_a_window_no_shorter_than_the_row_bounds_nothing():
     tokens_BL = torch.zeros(1, 4)
-    plain = Visibility.of(tokens_BL, None, None)
+    plain = Visibility.from_batch(tokens_BL, None, None)
     assert Visibility(**{**vars(plain), "window": 4}).is_causal
     assert not Visibility(**{**vars(plain), "window": 3}).is_causal

@@ -14,12 +14,12 @@ from torch.utils._pytree import tree_leaves
 from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
 from stages.model.experts import MixtureOfExperts
-from stages.model.memory import training_memory
-from stages.training.activation_checkpointing import checkpoint_activations
+from stages.model.size import training_memory
 from stages.training.config import OptimizerConfig, TrainingExecution
+from stages.training.losses import Arithmetic
 from stages.training.optimizer import build_optimizer
-from stages.training.row_losses import Arithmetic, train_on_rows
 from stages.training.rows import Rows
+from stages.training.runtime import checkpoint_activations
 
 ROWS, LENGTH = 2, 24
 LATENT = {"query_rank": 20, "kv_rank": 12, "plain_width": 12, "rotary_width": 4, "value_width": 8}
@@ -132,7 +132,7 @@ def test_the_height_of_a_step_is_met(name, precision_name, checkpointing):
     model = checkpointed(config(**{**SHAPES[name], **sizes}), checkpointing)
     at_once = 64 * vocabulary
     arithmetic = Arithmetic(torch.device("cpu"), precision_name, logits=at_once)
-    train = partial(train_on_rows, model, batch(vocabulary, rows, length), arithmetic, targets=256)
+    train = partial(arithmetic.train, model, batch(vocabulary, rows, length), targets=256)
     train().loss.backward()  # so that there are gradients to add to
     before = [tensor for weight in model.parameters() for tensor in (weight, weight.grad)]
     with Held([*before, *model.buffers()], watches_peak=True) as held:

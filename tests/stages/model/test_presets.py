@@ -6,9 +6,9 @@ import pytest
 
 from artifacts_schema.errors import UsageError
 from stages.model.config import ModelShape, preset
-from stages.model.count import count_parameters
 from stages.model.huggingface import family_of, to_config
 from stages.model.presets import PRESETS
+from stages.model.size import count_parameters
 
 # Name → (family, rows of the embedding, parameters as the Hub counts them in the published
 # safetensors files, of which tied heads that are stored twice are taken once). DeepSeek-V3 without

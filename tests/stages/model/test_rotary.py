@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stages.model.config import RopeScaling
-from stages.model.rotary import (
+from stages.model.layers import (
+    compute_rotation,
     default_positions,
     rotary_frequencies,
     rotate,
-    rotation_at,
     yarn_attention_factor,
 )
 
@@ -65,7 +65,7 @@ def test_stretched_frequencies_are_those_of_transformers(base, width, scaling, t
     expected, factor = ROPE_INIT_FUNCTIONS[theirs["rope_type"]](config)
     ours = RopeScaling(**scaling)
     torch.testing.assert_close(rotary_frequencies(width, base, ours), expected, rtol=1e-6, atol=0)
-    at_zero = rotation_at(torch.zeros(1, 1), width, base, ours)
+    at_zero = compute_rotation(torch.zeros(1, 1), width, base, ours)
     assert at_zero.cos_B1LC[0, 0, 0, 0].item() == pytest.approx(factor, rel=1e-6)
 
 
@@ -96,10 +96,10 @@ def test_deepseeks_yarn_multiplies_the_scores_instead():
     # DeepSeek-V3's config: factor 40, mscale = mscale_all_dim = 1: cos and sin stay, scores grow
     # by (0.1 ln 40 + 1)² = 1.873854
     scaling = RopeScaling(factor=40, original_context=4096, mscale=1.0, mscale_all_dim=1.0)
-    rotation = rotation_at(torch.zeros(1, 1), 64, 1e4, scaling)
+    rotation = compute_rotation(torch.zeros(1, 1), 64, 1e4, scaling)
     assert rotation.cos_B1LC[0, 0, 0, 0] == 1
     assert rotation.score_factor == pytest.approx(1.873854, abs=5e-6)
-    assert rotation_at(torch.zeros(1, 1), 64, 1e4).score_factor == 1
+    assert compute_rotation(torch.zeros(1, 1), 64, 1e4).score_factor == 1
 
 
 @settings(max_examples=30, deadline=None)
@@ -115,7 +115,7 @@ def test_scores_depend_on_the_distance_alone(first, second, shift, width):
 
     def score(query_position, key_position):
         turned = [
-            rotate(x, rotation_at(torch.tensor([[position]]), width, 10_000.0))
+            rotate(x, compute_rotation(torch.tensor([[position]]), width, 10_000.0))
             for x, position in ((query, query_position), (key, key_position))
         ]
         return (turned[0] * turned[1]).sum()
@@ -128,7 +128,7 @@ def test_scores_depend_on_the_distance_alone(first, second, shift, width):
 
 def test_partial_rotation_turns_the_first_channels_and_leaves_the_rest():
     x = torch.randn(1, 2, 5, 12, generator=torch.Generator().manual_seed(0))
-    rotation = rotation_at(torch.arange(5)[None], 4, 100.0)
+    rotation = compute_rotation(torch.arange(5)[None], 4, 100.0)
     turned = rotate(x, rotation)
     assert torch.equal(turned[..., 4:], x[..., 4:])
     assert torch.equal(turned[..., :4], rotate(x[..., :4], rotation))

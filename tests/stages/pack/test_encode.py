@@ -13,12 +13,12 @@ import pytest
 import zstandard
 
 from artifacts_schema.errors import UsageError
-from stages.pack import probe, texts
-from stages.pack.encode import Encoded, GigatokenEncoder, TokenizersEncoder
-from stages.pack.hostile import HOSTILE
+from stages.pack import encoder as probe
+from stages.pack import encoder as texts
+from stages.pack.encoder import HOSTILE, Encoded, GigatokenEncoder, TokenizersEncoder
 from stages.pack.plan import Plan
-from stages.text.special_tokens import SpecialTokens
 from stages.tokenizer.training import train
+from stages.tokens.vocabulary import SpecialTokens
 
 needs_gigatoken = pytest.mark.skipif(
     importlib.util.find_spec("gigatoken") is None,
@@ -136,13 +136,13 @@ def plan_of_description(description):
 @pytest.fixture
 def wrong_encoder(monkeypatch):
     """In the place of gigatoken one that errs on texts with a word."""
-    probe.encoder_of.cache_clear()
+    probe.load_encoder.cache_clear()
 
     def put(word):
         monkeypatch.setattr(probe, "GigatokenEncoder", lambda text: Wrong(text, word))
 
     yield put
-    probe.encoder_of.cache_clear()
+    probe.load_encoder.cache_clear()
 
 
 @pytest.mark.parametrize(

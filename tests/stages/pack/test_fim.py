@@ -9,8 +9,8 @@ import pytest
 
 from artifacts_schema.errors import UsageError
 from stages.pack.config import FillInTheMiddle
-from stages.pack.fim import is_chosen, turned
-from stages.text.special_tokens import SpecialTokens
+from stages.pack.documents import split_for_fim, takes_part
+from stages.tokens.vocabulary import SpecialTokens
 
 BEGIN, END, PREFIX, MIDDLE, SUFFIX = 0, 1, 5, 6, 7
 
@@ -75,7 +75,7 @@ def test_a_character_of_several_bytes_is_never_split(tokenizer):
     settings = FillInTheMiddle(rate=1.0)
     places = set()
     for n in range(400):
-        parts = turned(f"{n:032x}", "aé😀b", settings, tokens, 0)
+        parts = split_for_fim(f"{n:032x}", "aé😀b", settings, tokens, 0)
         assert parts is not None
         assert sorted("".join(part.text for part in parts)) == sorted("aé😀b")
         places.add(tuple(len(part.text) for part in parts))
@@ -110,11 +110,11 @@ def test_the_draw_is_the_documents_own(pack, read_documents):
 
 def test_sources_and_languages_choose():
     settings = FillInTheMiddle(sources=("code*", "notebooks"), languages=("python",))
-    assert is_chosen("code/rust", None, settings)
-    assert is_chosen("notebooks", "en", settings)
-    assert is_chosen("web", "python", settings)
-    assert not is_chosen("web", None, settings)
-    assert not is_chosen("notebooks2", "en", settings)
+    assert takes_part("code/rust", None, settings)
+    assert takes_part("notebooks", "en", settings)
+    assert takes_part("web", "python", settings)
+    assert not takes_part("web", None, settings)
+    assert not takes_part("notebooks2", "en", settings)
 
 
 def test_a_tokenizer_without_the_tokens_is_refused(pack, tokenizer_files, tokenizer):

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.pack import groups
-from stages.pack.groups import groups_of
+from stages.pack import shard
+from stages.pack.shard import make_groups
 
 
 @dataclass
@@ -47,16 +47,16 @@ def encoded(tokens, documents=5, source="web", split="train"):
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    monkeypatch.setattr(groups, "TOKENS", 1_000)
-    monkeypatch.setattr(groups, "SEQUENCES", 10)
-    monkeypatch.setattr(groups, "DOCUMENTS_AT_ONCE", 100)
-    monkeypatch.setattr(groups, "PARTS", 8)
+    monkeypatch.setattr(shard, "TOKENS", 1_000)
+    monkeypatch.setattr(shard, "SEQUENCES", 10)
+    monkeypatch.setattr(shard, "DOCUMENTS_AT_ONCE", 100)
+    monkeypatch.setattr(shard, "PARTS", 8)
 
 
 @settings(max_examples=100, deadline=None)
 @given(tokens=st.lists(st.integers(1, 900), max_size=60), length=st.sampled_from([8, 150]))
 def test_every_shard_is_in_one_group_and_a_group_is_enough(tokens, length):
-    found = groups_of(encoded(tokens, documents=1), length)
+    found = make_groups(encoded(tokens, documents=1), length)
     parts = [part for group in found for part in group.parts]
     assert [part.ids[0] for part in parts] == list(range(len(tokens)))
     enough = max(1_000, 10 * length)
@@ -69,7 +69,7 @@ def test_every_shard_is_in_one_group_and_a_group_is_enough(tokens, length):
 
 
 def test_many_documents_are_enough():
-    found = groups_of(encoded([10] * 9, documents=40), 8)
+    found = make_groups(encoded([10] * 9, documents=40), 8)
     assert [len(group.parts) for group in found] == [3, 3, 3]
 
 
@@ -79,7 +79,7 @@ def test_sources_and_splits_are_packed_apart_and_in_a_fixed_order():
         *encoded([2_000], source="code"),
         *encoded([2_000, 2_000], source="web"),
     ]
-    told = [(group.source, group.split, group.number) for group in groups_of(results, 8)]
+    told = [(group.source, group.split, group.number) for group in make_groups(results, 8)]
     assert told == [
         ("code", "train", 0),
         ("web", "train", 0),
@@ -89,4 +89,4 @@ def test_sources_and_splits_are_packed_apart_and_in_a_fixed_order():
 
 
 def test_nothing_encoded_is_no_group():
-    assert groups_of([], 8) == []
+    assert make_groups([], 8) == []

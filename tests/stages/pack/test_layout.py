@@ -7,8 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.pack.bits import add, empty_set, greatest_to, least_from, remove
-from stages.pack.layout import STRATEGIES, best_fit, best_fit_crop, concatenate
+from stages.pack.layout import (
+    STRATEGIES,
+    add,
+    best_fit,
+    best_fit_crop,
+    concatenate,
+    empty_set,
+    nearest,
+    remove,
+)
 
 LENGTHS = st.lists(st.integers(0, 100), max_size=60)
 WHOLE = ["best_fit", "concatenate"]
@@ -172,24 +180,24 @@ def test_reordering_keeps_the_pieces_of_each_sequence():
 
 @settings(max_examples=60, deadline=None)
 @given(data=st.data(), bound=st.sampled_from([1, 63, 64, 65, 4095, 4096, 4097, 300_000]))
-def test_a_set_of_bits_is_a_set(data, bound):
-    words, levels = empty_set(bound)
+def test_a_tree_of_bools_is_a_set(data, bound):
+    tree = empty_set(bound)
     members: set[int] = set()
     places = st.integers(0, bound - 1)
     for member in data.draw(st.lists(places, max_size=40)):
         if member in members:
-            remove(words, levels, member)
+            remove(tree, member)
             members.discard(member)
         else:
-            add(words, levels, member)
+            add(tree, member)
             members.add(member)
         asked = data.draw(places)
-        assert least_from(words, levels, asked) == min(
+        assert nearest(tree, asked, True) == min(
             (one for one in members if one >= asked), default=-1
         )
-        assert greatest_to(words, levels, asked) == max(
+        assert nearest(tree, asked, False) == max(
             (one for one in members if one <= asked), default=-1
         )
     for member in members:
-        remove(words, levels, member)
-    assert not words.any()
+        remove(tree, member)
+    assert not tree.any()

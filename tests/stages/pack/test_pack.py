@@ -13,7 +13,7 @@ from tokenizers.pre_tokenizers import WhitespaceSplit
 
 from artifacts_schema.errors import InputError, StoreError
 from artifacts_schema.store import backend
-from stages.pack import groups
+from stages.pack import shard as groups
 
 FIRST = 16  # the first ordinary id: eight tokens have a role, eight are reserved
 
@@ -99,7 +99,7 @@ def test_a_source_is_one_folder_whatever_its_name(pack, read_shards, source, fol
     assert shard["file"].endswith("/00000.tokens")
     assert shard["file"].count("/") == 1
     assert folder is None or shard["file"] == f"{folder}/00000.tokens"
-    assert groups.folder_of(source) not in {".", "..", ""}
+    assert groups.source_folder(source) not in {".", "..", ""}
 
 
 def test_documents_of_several_inputs_are_packed_together(pack, corpus, read_shards):

@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 
 from artifacts_schema.store.gc import remove_artifact
-from stages.engine.figures import BarFigure, HistogramFigure, TableFigure
-from stages.engine.page import Artifact
-from stages.pack.figures import LANGUAGES, Pieces, document_lengths, languages, sequence_pieces
-from stages.pack.page import page
+from stages.engine.page import Artifact, BarFigure, HistogramFigure, TableFigure
+from stages.pack.page import LANGUAGES, Pieces, document_lengths, languages, page, sequence_pieces
 from stages.pack.stage import Pack
 
 
@@ -52,7 +50,7 @@ def split(given, read_input):
 
 
 def test_documents_and_sequences_fall_into_doubling_bins(split):
-    pieces = Pieces.of(split, SHARDS)
+    pieces = Pieces.read(split, SHARDS)
     (lengths,) = document_lengths(pieces, 8)
     assert isinstance(lengths, HistogramFigure)
     assert lengths.edges == (1.0, 2.0, 4.0, 8.0, 16.0)
@@ -90,7 +88,7 @@ def test_no_language_at_all_draws_nothing():
 
 
 def test_too_many_pieces_are_sampled_by_table_and_the_note_says_so(split):
-    pieces = Pieces.of(split, SHARDS, most=3)
+    pieces = Pieces.read(split, SHARDS, most=3)
     (lengths,) = document_lengths(pieces, 8)
     assert [series.name for series in lengths.series] == ["a/b"]
     assert lengths.note.endswith("From 1 of 2 shards, at even distances.")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.pack.repetition import repetitive
+from stages.pack.shard import repetitive
 
 
 def repeats(row: list[int], period: int) -> int:

@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 from artifacts_schema.store import Store
-from stages.engine.page import Artifact, page_of
-from stages.preferences.stage import Preferences
+from stages.engine.page import Artifact, make_page
+from stages.examples.stage import Preferences
 
 
 def lines(*rows: Any) -> bytes:
@@ -25,7 +25,7 @@ def test_pairs_tell_how_often_the_longer_answer_is_chosen(
         )
     }
     manifest = run_stage(Preferences, {"max_bad_share": 0.5}, {"snapshot": snapshot(files)})
-    found = page_of(Preferences, Artifact(store, manifest))
+    found = make_page(Preferences, Artifact(store, manifest))
     page: dict[str, Any] = {figure.title: figure for figure in found}
     assert page["Preference pairs by source"].rows == (("a", 3, 30, 80 / 3, 2 / 3),)
     lengths = page["Characters an answer"]

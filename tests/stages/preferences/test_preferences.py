@@ -12,8 +12,8 @@ import pytest
 from artifacts_schema.manifest import Manifest
 from stages.engine.reading.examples import BadExample, Origin
 from stages.engine.reading.messages import message
-from stages.preferences.shapes import preference_of
-from stages.preferences.stage import Preferences
+from stages.examples.shapes import preference_row
+from stages.examples.stage import Preferences
 
 ORIGIN = Origin("0" * 32, "x.jsonl", "x")
 USER, GOOD, BAD = (
@@ -40,7 +40,7 @@ USER, GOOD, BAD = (
     ],
 )
 def test_shapes_of_data_sets(fields: dict[str, Any]) -> None:
-    made = preference_of({**fields, "margin": 2}, ORIGIN)
+    made = preference_row({**fields, "margin": 2}, ORIGIN)
     assert (made["prompt"], made["chosen"], made["rejected"]) == ([USER], [GOOD], [BAD])
     assert json.loads(made["metadata"]) == {"margin": 2}
 
@@ -69,13 +69,13 @@ def test_shapes_of_data_sets(fields: dict[str, Any]) -> None:
 )
 def test_bad_rows_have_reasons(fields: dict[str, Any], reason: str) -> None:
     with pytest.raises(BadExample) as found:
-        preference_of(fields, ORIGIN)
+        preference_row(fields, ORIGIN)
     assert found.value.reason == reason
 
 
 def test_an_input_that_is_no_text_is_kept_in_the_metadata() -> None:
     fields = {"instruction": "q", "input": {"table": 1}, "chosen": "yes", "rejected": "no"}
-    made = preference_of(fields, ORIGIN)
+    made = preference_row(fields, ORIGIN)
     assert made["prompt"] == [USER]
     assert json.loads(made["metadata"]) == {"input": {"table": 1}}
 

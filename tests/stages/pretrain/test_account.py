@@ -9,8 +9,7 @@ import pytest
 
 from artifacts_schema.errors import UsageError
 from artifacts_schema.identity import canonical_json
-from stages.pretrain.batch_sizes import read_sizes, written
-from stages.pretrain.config import PhaseConfig, PretrainConfig
+from stages.pretrain.config import PhaseConfig, PretrainConfig, format_sizes, read_sizes
 
 PHASE = {"tokens": 10**9, "learning_rate": {"peak": 1e-3}}
 
@@ -29,7 +28,7 @@ PHASE = {"tokens": 10**9, "learning_rate": {"peak": 1e-3}}
 )
 def test_batch_sizes_are_a_number_or_a_schedule_in_one_form(given, meant):
     assert read_sizes(given) == meant
-    assert read_sizes(written(read_sizes(given))) == meant
+    assert read_sizes(format_sizes(read_sizes(given))) == meant
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from artifacts_schema.errors import InputError, UsageError
 from artifacts_schema.identity import interim_key
-from artifacts_schema.store.interim import interims
+from artifacts_schema.store.commit import list_interims
 from stages.engine import Input
 from stages.engine.page import Artifact
 from stages.pretrain.config import PretrainConfig
@@ -105,7 +105,7 @@ def test_killed_while_one_is_committed_the_run_makes_the_same(
         store.backend.remove(f"artifacts/{stage}/{key}.json")
     with killed_at(point, visit):
         pretrain(inputs, checkpoints=every)
-    assert len(interims(store, "pretrain", whole.key)) <= visit
+    assert len(list_interims(store, "pretrain", whole.key)) <= visit
     again = pretrain(inputs, checkpoints=every)
     assert again.outputs == whole.outputs
     assert [one.model_dump() for one in again.interims] == kept
@@ -282,7 +282,7 @@ def test_accepted_it_goes_on_and_says_so_in_the_log_and_among_the_events(
     with caplog.at_level("INFO"), killed_at("checkpoint written", 1):
         run_stage(Pretrain, tiny, inputs, how, accept_code=True)
     assert any(text.startswith("resumed at training step") for text in caplog.messages)
-    said = f"going on from the work of another program: code {before} → ffffffffffff"
+    said = f"continuing the work of another program: code {before} → ffffffffffff"
     assert said in caplog.messages
     events = read_table(pretrain(inputs), "training_run", "events.parquet").to_pylist()
     noted = [json.loads(row["details"]) for row in events if row["kind"] == "accept_code"]

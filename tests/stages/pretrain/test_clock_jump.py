@@ -8,7 +8,7 @@ import pytest
 
 from artifacts_schema.store import layout
 from stages.engine.events import EVENTS_FILE
-from stages.training.telemetry.table import TABLE, read_table
+from stages.training.telemetry import TABLE, read_table
 
 DAY = 86_400.0
 

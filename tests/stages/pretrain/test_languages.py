@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from stages.training.data import TokenShards
+from stages.training.token_shards import TokenShards
 
 SPOKEN = ("de", None, "en", "de", "en", "en")
 NAMES = {"de", "", "en"}

@@ -9,7 +9,7 @@ import pytest
 
 from artifacts_schema.errors import Stopped, UsageError
 from artifacts_schema.store import layout
-from stages.training.telemetry.table import TABLE, read_table
+from stages.training.telemetry import TABLE, read_table
 
 
 def beside(store, manifest):

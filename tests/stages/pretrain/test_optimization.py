@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import load_file
 
 from artifacts_schema.errors import UsageError
-from stages.training.precision import LossScaler
+from stages.training.optimizer import LossScaler
 
 SETTINGS = {
     "muon": {"optimizer": {"name": "muon", "skip_limit": 0}},

@@ -8,9 +8,9 @@ import re
 import numpy as np
 import pytest
 
-from stages.engine.figures import BarFigure, CurveFigure, TableFigure
-from stages.engine.page import Artifact
-from stages.pretrain import bits_per_byte, figures
+from stages.engine.page import Artifact, BarFigure, CurveFigure, TableFigure
+from stages.pretrain import figures
+from stages.pretrain import page as pages
 from stages.pretrain.page import page, summary
 from stages.training.figures import TrainingRun
 
@@ -187,7 +187,7 @@ def test_positions_planned_stand_beside_tokens_read(two_phases):
 
 
 def test_a_phase_that_read_nothing_has_no_realised_share():
-    mixed = figures.Mixed({"web": 40}, {"web": 0})
+    mixed = figures.PhaseTokens({"web": 40}, {"web": 0})
     assert mixed.shares("web") == (1.0, None)
 
 
@@ -255,7 +255,7 @@ def test_held_out_curves_stand_beside_their_unigram_lines(two_phases):
     measured = [held(0, "all", 3.0), held(0, "web", 3.0), held(0, "new", 3.5)]
     measured += [held(3, "all", 1.0), held(3, "web", math.nan), held(3, "new", None)]
     artifact = two_phases(measured)
-    (curves,) = bits_per_byte.held_out_curves(TrainingRun(artifact, "tokens"))
+    (curves,) = pages.held_out_curves(TrainingRun(artifact, "tokens"))
     assert isinstance(curves, CurveFigure)
     drawn = {series.name: (series.x, series.y) for series in curves.series}
     assert drawn == {
@@ -266,7 +266,7 @@ def test_held_out_curves_stand_beside_their_unigram_lines(two_phases):
         "all: unigram": ((0.0, 300.0), (2.0, 2.0)),
         "web: unigram": ((0.0, 300.0), (2.5, 2.5)),
     }
-    (table,) = bits_per_byte.held_out_tables(artifact, "T")
+    (table,) = pages.held_out_tables(artifact, "T")
     assert table.rows[0] == ("all", 2.0, 3.0, 1.0, 0.5)
 
 
@@ -274,7 +274,7 @@ def test_held_out_losses_of_languages_stand_apart_from_those_of_sources(two_phas
     measured = [held(0, "all", 3.0), held(0, "all", 4.0, "de"), held(0, "all", 6.0, "")]
     measured += [held(3, "all", 1.0), held(3, "all", 1.5, "de"), held(3, "all", 2.0, "")]
     artifact = two_phases(measured)
-    by_source, by_language = bits_per_byte.held_out_curves(TrainingRun(artifact, "tokens"))
+    by_source, by_language = pages.held_out_curves(TrainingRun(artifact, "tokens"))
     assert {series.name for series in by_source.series} == {"all", "all: unigram"}
     drawn = {series.name: series.y for series in by_language.series}
     assert drawn == {
@@ -283,7 +283,7 @@ def test_held_out_losses_of_languages_stand_apart_from_those_of_sources(two_phas
         "de: unigram": (2.0, 2.0),
         "(none): unigram": (4.0, 4.0),
     }
-    sources, languages = bits_per_byte.held_out_tables(artifact, "T")
+    sources, languages = pages.held_out_tables(artifact, "T")
     assert [row[0] for row in sources.rows] == ["all"]
     assert languages.rows == (("(none)", 4.0, 6.0, 2.0, 0.5), ("de", 2.0, 4.0, 1.5, 0.25))
     assert languages.title == "T, by language"
@@ -295,8 +295,8 @@ def test_languages_that_are_sources_by_another_name_are_not_shown_again(two_phas
         measured += [held(step, "all", whole), held(step, "web", web), held(step, "code", code)]
         measured += [held(step, "all", web, "de"), held(step, "all", code, "")]
     artifact = two_phases(measured, {"all": 2.0, "web": 2.0, "code": 4.0})
-    assert len(bits_per_byte.held_out_curves(TrainingRun(artifact, "tokens"))) == 1
-    assert len(bits_per_byte.held_out_tables(artifact, "T")) == 1
+    assert len(pages.held_out_curves(TrainingRun(artifact, "tokens"))) == 1
+    assert len(pages.held_out_tables(artifact, "T")) == 1
 
 
 def test_training_bits_of_languages_are_shown_where_they_say_more(packed, pretrain, store):
@@ -304,6 +304,6 @@ def test_training_bits_of_languages_are_shown_where_they_say_more(packed, pretra
     titles = []
     for languages in (("en", "de", None), ("en",)):
         artifact = Artifact(store, pretrain(packed(languages=languages)))
-        found = bits_per_byte.training_bits(TrainingRun(artifact, "tokens"))
+        found = pages.training_bits(TrainingRun(artifact, "tokens"))
         titles.append([figure.title.rpartition(" ")[2] for figure in found])
     assert titles == [["source", "language"], ["source"]]

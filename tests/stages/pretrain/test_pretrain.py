@@ -10,9 +10,10 @@ from safetensors.torch import load_file
 from artifacts_schema.errors import InputError, Stopped, UsageError
 from stages.model.files import read_model
 from stages.pretrain.config import PretrainConfig
-from stages.pretrain.held_out import quotas, spread
 from stages.pretrain.plan import make_plan
-from stages.training.data import IGNORED, TokenShards, clock_batch
+from stages.pretrain.task import quotas, spread
+from stages.training.sample_clock import clock_batch
+from stages.training.token_shards import IGNORED, TokenShards
 
 
 @pytest.fixture
@@ -99,8 +100,7 @@ def test_the_checkpoint_is_the_model_that_was_measured_last(
         with torch.no_grad():
             logits = model(
                 torch.from_numpy(batch.tokens_BL),
-                torch.from_numpy(batch.positions_BL),
-                torch.from_numpy(batch.documents_BL),
+                documents_BL=torch.from_numpy(batch.documents_BL),
             )
         wanted = torch.from_numpy(batch.targets_BL)
         nats = -torch.log_softmax(logits.double(), -1)

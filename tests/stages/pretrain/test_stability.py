@@ -7,13 +7,13 @@ import pytest
 
 from artifacts_schema.errors import IngotError
 from artifacts_schema.kinds import KINDS
-from flows.cli.run_data import run_data
+from flows.analysis.training_batches import open_run_data
 from stages.pack.stage import Pack
 from stages.pretrain.config import PretrainConfig
 from stages.pretrain.plan import make_plan
 from stages.pretrain.task import PretrainTask
 from stages.tokenizer.stage import TokenizerStage
-from stages.training.data import TokenShards
+from stages.training.token_shards import TokenShards
 
 JUNK = 4
 """Documents of characters at random, among 300 that all say the same."""
@@ -132,7 +132,7 @@ def test_with_rollbacks_their_data_is_left_out_and_said(run, store, read_table, 
     state = read_input(manifest, "checkpoint").read_json("state.json")
     assert state["left_out"] == account["left_out_training_steps"]
     # `ingot trace` asks this clock what a training step read.
-    clock = run_data(store, manifest, where="test").clock
+    clock = open_run_data(store, manifest, where="test").clock
     assert {step for step in range(1, 71) if clock.skipped(step)} == left_out
 
 
@@ -165,7 +165,7 @@ def test_a_step_that_overflows_names_the_module_the_micro_batch_and_the_document
     packed, pretrain, monkeypatch
 ):
     """The second block's MLP overflows in the second micro-batch of training step 5."""
-    plain = PretrainTask.shares
+    plain = PretrainTask.micro_batches
 
     def overflowing(self, model, batch):
         calls = []
@@ -183,7 +183,7 @@ def test_a_step_that_overflows_names_the_module_the_micro_batch_and_the_document
         finally:
             handle.remove()
 
-    monkeypatch.setattr(PretrainTask, "shares", overflowing)
+    monkeypatch.setattr(PretrainTask, "micro_batches", overflowing)
     with pytest.raises(IngotError, match="training step 5: 1 updates skipped") as raised:
         pretrain(packed())
     assert (

@@ -8,16 +8,14 @@ import torch
 
 from stages.model.config import ModelShape
 from stages.model.decoder import Decoder
-from stages.pretrain.config import PretrainConfig
-from stages.pretrain.held_out import HeldOutSet
+from stages.pretrain.config import ObjectiveConfig, PretrainConfig
+from stages.pretrain.objectives import build_objective
 from stages.pretrain.plan import make_plan
-from stages.pretrain.task import PretrainTask
+from stages.pretrain.task import HeldOutSet, PretrainTask
 from stages.training.config import TrainingExecution
-from stages.training.data import IGNORED, TokenShards
-from stages.training.objective_config import ObjectiveConfig
-from stages.training.objectives import objective_of
+from stages.training.loop import StepSums
 from stages.training.runtime import runtime
-from stages.training.task import Total
+from stages.training.token_shards import IGNORED, TokenShards
 
 NAMES = ("causal", "masked", "prefix", "span_corruption")
 MIXED = [{"name": name, "share": 0.25} for name in NAMES]
@@ -28,14 +26,14 @@ def made(packed, read_input, tiny):
     """`made(objective, micro_batch)` → a task over real shards, and a model."""
     inputs = packed(sequence_length=64)
     shards = TokenShards([read_input(*inputs["train"][0])])
-    held_out = HeldOutSet.of([read_input(*inputs["held_out"][0])], 12)
+    held_out = HeldOutSet.from_inputs([read_input(*inputs["held_out"][0])], 12)
     config = PretrainConfig.parse({**tiny, "model": {}}, where="test")
     clock = make_plan(config, shards).clock
     tokenizer = read_input(*inputs["tokenizer"][0])
 
     def make(how, seed=0, **objective):
         given = ObjectiveConfig.parse(objective, where="objective")
-        chosen = objective_of(given, shards, tokenizer, seed)
+        chosen = build_objective(given, shards, tokenizer, seed)
         return PretrainTask(shards, clock, held_out, how, chosen)
 
     return make
@@ -54,8 +52,8 @@ def with_runtime(micro_batch=3):
 def summed(task, decoder, training_step):
     """Gradients of a step, and the columns that are told of it."""
     decoder.zero_grad()
-    total = Total()
-    for share in task.shares(decoder, task.batch(training_step)):
+    total = StepSums()
+    for share in task.micro_batches(decoder, task.batch(training_step)):
         share.loss.backward()
         total.add(share)
     sums = total.floats(torch.zeros(()))
@@ -154,7 +152,7 @@ def test_each_objective_is_learnt(made, parts):
         losses = []
         for _ in range(30):
             optimizer.zero_grad()
-            (share,) = task.shares(decoder, task.batch(1))
+            (share,) = task.micro_batches(decoder, task.batch(1))
             share.loss.backward()
             optimizer.step()
             losses.append(share.loss.item())

@@ -11,8 +11,8 @@ import pytest
 from two_classes import BAD, GOOD, SMALL, texts
 
 from artifacts_schema.errors import IngotError, InputError, Stopped
-from stages.language_model.classifier import Classifier, line_of, scores
-from stages.quality_models import training
+from stages.language_model.classifier import Classifier, score_texts, to_single_line
+from stages.quality_models import models as training
 from stages.quality_models.config import ClassifierConfig
 
 
@@ -25,7 +25,7 @@ def card_of(read_input):
 def classifier_of(read_input, card_of):
     def load(made):
         card = card_of(made)
-        return Classifier.of(card, read_input(made, "classifier").local_path(card["file"]))
+        return Classifier.from_card(card, read_input(made, "classifier").local_path(card["file"]))
 
     return load
 
@@ -37,7 +37,7 @@ def test_it_tells_the_classes_apart_and_scores_as_it_was_judged(make, card_of, c
     assert card["held"]["roc_auc"]["low"] > 0.95
     fresh = classifier_of(made)
     good, bad = texts(GOOD, 50, seed=11), texts(BAD, 50, seed=12)
-    good_scores, bad_scores = scores(fresh, good), scores(fresh, bad)
+    good_scores, bad_scores = score_texts(fresh, good), score_texts(fresh, bad)
     threshold = card["cutoff"]["threshold"]
     assert sum(score >= threshold for score in good_scores) >= 45
     assert sum(score >= threshold for score in bad_scores) <= 12
@@ -150,7 +150,7 @@ def test_a_quantized_model_is_smaller_and_scores_alike(make, card_of, classifier
     sizes = [read_input(made, "classifier").size for made in (full, small)]
     assert sizes[1] < sizes[0] / 3
     sample = texts(GOOD, 20, seed=5) + texts(BAD, 20, seed=6)
-    pairs = zip(scores(classifier_of(full), sample), scores(classifier_of(small), sample),
+    pairs = zip(score_texts(classifier_of(full), sample), score_texts(classifier_of(small), sample),
                 strict=True)  # fmt: skip
     assert max(abs(a - b) for a, b in pairs) < 0.2
 
@@ -209,35 +209,35 @@ def test_a_cut_model_is_refused(make, classifier_of, tmp_path):
     for length in (0, 6, 100, len(content) // 2, len(content) - 1):
         cut.write_bytes(content[:length])
         with pytest.raises(InputError, match=r"cut\.bin: (not a fastText model|.* cut short)"):
-            scores(Classifier(cut), ["text"])
+            score_texts(Classifier(cut), ["text"])
     shutil.copy(whole.model, cut)
     with pytest.raises(InputError, match="no label 'hq'; it has: contrast, reference"):
-        scores(Classifier(cut, "hq"), ["text"])
+        score_texts(Classifier(cut, "hq"), ["text"])
 
 
 def test_a_text_cannot_end_its_line_or_vote_on_itself(make, classifier_of):
     found = classifier_of(make())
     bad = texts(BAD, 1, seed=9)[0]
-    plain, ended, voted = scores(
+    plain, ended, voted = score_texts(
         found, [bad, f"theory </s> {bad}", f"__label__reference {bad} __label__reference"]
     )
     assert voted == pytest.approx(plain, abs=1e-6)
-    assert ended == pytest.approx(scores(found, [f"theory {bad}"])[0], abs=1e-6)
+    assert ended == pytest.approx(score_texts(found, [f"theory {bad}"])[0], abs=1e-6)
 
 
 def test_any_text_has_a_score(make, classifier_of):
     found = classifier_of(make())
     strange = ["", " \n\t", "\0", "a\0b", "\ud800 x", "</s>", "__label__", "x" * 1_000_000,
                "\u200f" * 100, "a\n" * 100_000]  # fmt: skip
-    given = scores(found, strange)
+    given = score_texts(found, strange)
     assert all(0 <= score <= 1 for score in given)
 
 
 def test_lines_are_joined_as_dclm_joins_them():
-    assert line_of("  A line\r\nand\tanother\x85third \n", lower_case=False) == (
+    assert to_single_line("  A line\r\nand\tanother\x85third \n", lower_case=False) == (
         "A line and\tanother third"
     )
-    assert line_of("Ä B", lower_case=True) == "ä b"
+    assert to_single_line("Ä B", lower_case=True) == "ä b"
 
 
 def test_the_card_names_what_a_user_must_know(make, card_of):
@@ -258,7 +258,7 @@ def test_a_killed_run_goes_on_from_the_model_and_gives_the_same_bytes(
     with killed_at("payload written"):
         make()
     trainings = []
-    monkeypatch.setattr("stages.quality_models.classifier.train", lambda *_: trainings.append(1))
+    monkeypatch.setattr("stages.quality_models.models.train", lambda *_: trainings.append(1))
     made = make()
     assert not trainings
     monkeypatch.undo()

@@ -16,7 +16,7 @@ import pytest
 from forks import fork
 from two_classes import BAD, GOOD, SMALL, texts
 
-from stages.quality_models import training
+from stages.quality_models import models
 from stages.quality_models.config import ClassifierConfig
 
 pytestmark = [
@@ -81,9 +81,9 @@ def test_fasttext_ends_with_the_process_that_asked_for_it(tmp_path: Path) -> Non
     lines, model = tmp_path / "lines.txt", tmp_path / "m.bin"
     labelled = [("reference", t) for t in texts(GOOD, 1000, 1)]
     labelled += [("contrast", t) for t in texts(BAD, 1000, 2)]
-    training.write_lines(labelled, lines, lower_case=False)
+    models.write_lines(labelled, lines, lower_case=False)
     config = ClassifierConfig(**SLOW)
-    assert kill_in_training(lambda: training.train(lines, model, config, lambda: None), tmp_path)
+    assert kill_in_training(lambda: models.train(lines, model, config, lambda: None), tmp_path)
     assert not model.exists()
 
 

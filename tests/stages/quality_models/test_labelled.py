@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stages.language_model.classifier import scores
+from stages.language_model.classifier import score_texts
 from tests.benchmarks.classifiers import (
     BOOKS,
     QUALITY,
@@ -53,7 +53,7 @@ def test_judges_of_quality_agree_with_textbooks_against_the_web(shared_data, tmp
     contrast = web_texts(shared_data, crawl=False)
     narrow = QUALITY.model_copy(update={"dim": 16})
     classifier = trained(texts_of(shared_data, BOOKS), contrast, narrow, tmp_path)
-    ours = area(np.array(scores(classifier, texts)), labelled)
+    ours = area(np.array(score_texts(classifier, texts)), labelled)
     length = area(np.array([float(len(text)) for text in texts]), labelled)
     assert ours["low"] > 0.7
     assert ours["value"] >= length["value"]

@@ -55,7 +55,7 @@ def test_every_card_is_finite_and_the_area_has_its_mirror(positive, negative):
     a, b = np.array(positive) / 6, np.array(negative) / 6
     forth, back = roc_auc(a, b)["value"], roc_auc(b, a)["value"]
     assert forth + back == pytest.approx(1, abs=2e-6)
-    card = score_card(a, b, Curve.of(a, b).best_f1(), seed=1)
+    card = score_card(a, b, Curve.from_scores(a, b).best_f1(), seed=1)
 
     def numbers(value):
         if isinstance(value, dict):
@@ -68,7 +68,7 @@ def test_every_card_is_finite_and_the_area_has_its_mirror(positive, negative):
 
 
 def test_precision_and_recall_at_every_threshold():
-    curve = Curve.of(POSITIVE, NEGATIVE)
+    curve = Curve.from_scores(POSITIVE, NEGATIVE)
     assert curve.thresholds.tolist() == [0.9, 0.8, 0.3, 0.2, 0.1, 0.05]
     assert curve.precision.tolist() == pytest.approx([1, 3 / 4, 4 / 5, 4 / 6, 4 / 8, 4 / 9])
     assert curve.recall.tolist() == pytest.approx([1 / 4, 3 / 4, 1, 1, 1, 1])
@@ -76,11 +76,11 @@ def test_precision_and_recall_at_every_threshold():
 
 
 def test_the_cutoff_keeps_no_more_of_the_contrast_than_was_said():
-    curve = Curve.of(POSITIVE, NEGATIVE)
+    curve = Curve.from_scores(POSITIVE, NEGATIVE)
     assert curve.keeping(0.2) == 0.3  # One of five, 0.8, is above; at 0.2 it would be two.
     assert curve.keeping(0.4) == 0.2
     assert curve.keeping(0.39) == 0.3
-    tied = Curve.of(np.array([1.0, 0.5]), np.array([1.0, 1.0]))
+    tied = Curve.from_scores(np.array([1.0, 0.5]), np.array([1.0, 1.0]))
     assert tied.keeping(0.1) > 1.0  # Half of it has the highest score: nothing can be kept.
 
 
@@ -114,7 +114,7 @@ def test_f1_and_its_interval():
 
 def test_a_constant_score_is_worth_a_coin():
     same = np.full(10, 0.5)
-    card = score_card(same, same, Curve.of(same, same).keeping(0.1), seed=1)
+    card = score_card(same, same, Curve.from_scores(same, same).keeping(0.1), seed=1)
     assert card["roc_auc"]["value"] == 0.5
     assert card["at_cutoff"]["precision"] is None
     assert card["at_cutoff"]["recall"]["value"] == 0

@@ -8,9 +8,7 @@ from two_classes import BAD, GOOD, texts
 
 from artifacts_schema.errors import InputError
 from stages.engine.page import Artifact
-from stages.language_model.model import NgramModel
-from stages.language_model.perplexity import line_scores
-from stages.language_model.tokens import WordTokens
+from stages.language_model.perplexity import NgramModel, WordTokens, line_scores
 from stages.quality_models.page import page
 
 NGRAM = {"order": 3}
@@ -32,7 +30,7 @@ def model_of(read_input):
 
 
 def perplexities(model, documents):
-    return line_scores(model, WordTokens.of(model.config), documents).perplexities()
+    return line_scores(model, WordTokens.from_config(model.config), documents).perplexities()
 
 
 def test_the_reference_is_more_likely_than_the_contrast(make_ngram, read_input, model_of):

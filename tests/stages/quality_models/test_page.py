@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from two_classes import SMALL
 
-from stages.engine.figures import CurveFigure, HistogramFigure, IntervalFigure
-from stages.engine.page import Artifact
+from stages.engine.page import Artifact, CurveFigure, HistogramFigure, IntervalFigure
 from stages.quality_models.page import page, summary
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from stages.sample import harvest
-from stages.sample.site import visible_text
+from stages.sample import modules
+from stages.sample.crawl import visible_text
 
 # Modules whose pages could hang on the surroundings: sets, enums, defaults that are live objects,
 # values read from the environment, optional libraries, conditional definitions.
@@ -41,7 +41,7 @@ DELICATE = (
 
 @pytest.fixture(scope="module")
 def documented() -> dict[str, dict[str, Any]]:
-    return {row["module"]: row for row in harvest.run_documenter(DELICATE)}
+    return {row["module"]: row for row in modules.run_documenter(DELICATE)}
 
 
 def html_of(rows: dict[str, dict[str, Any]], path: str) -> str:
@@ -68,7 +68,7 @@ def test_surroundings_of_the_parent_reach_no_page(
     }.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(enum.Enum, "__doc__", "patched in the parent")
-    assert {r["module"]: r for r in harvest.run_documenter(DELICATE)} == documented
+    assert {r["module"]: r for r in modules.run_documenter(DELICATE)} == documented
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,8 @@ def test_pages_do_not_hang_on_hash_seed_locale_or_environment(
     monkeypatch: pytest.MonkeyPatch,
     environment: dict[str, str],
 ) -> None:
-    monkeypatch.setattr(harvest, "ENVIRONMENT", environment)
-    again = {r["module"]: r for r in harvest.run_documenter(DELICATE)}
+    monkeypatch.setattr(modules, "ENVIRONMENT", environment)
+    again = {r["module"]: r for r in modules.run_documenter(DELICATE)}
     assert [name for name in documented if documented[name] != again[name]] == []
 
 
@@ -92,7 +92,7 @@ def test_pages_do_not_hang_on_optional_libraries_or_the_platform(
     documented: dict[str, dict[str, Any]],
 ) -> None:
     """As a Python built without them, on another POSIX system, would document the same modules."""
-    program = Path(harvest.__file__).with_name("documenter.py")
+    program = Path(modules.__file__).with_name("documenter.py")
     setup = (
         "import sys, pydoc, runpy\n"
         "for name in ('_ssl _hashlib _bz2 _lzma _sqlite3 _ctypes _curses readline _dbm _tkinter "
@@ -101,9 +101,9 @@ def test_pages_do_not_hang_on_optional_libraries_or_the_platform(
         f"runpy.run_path({str(program)!r}, run_name='__main__')"
     )
     done = subprocess.run(
-        [sys.executable, *harvest.FLAGS, "-c", setup],
-        input=json.dumps({"modules": DELICATE, "class_page": harvest.CLASS_PAGE}).encode(),
-        env=harvest.ENVIRONMENT,
+        [sys.executable, *modules.FLAGS, "-c", setup],
+        input=json.dumps({"modules": DELICATE, "class_page": modules.CLASS_PAGE}).encode(),
+        env=modules.ENVIRONMENT,
         capture_output=True,
         check=True,
     )
@@ -172,7 +172,7 @@ def test_entries_are_public_and_described_by_the_module_itself(
 
 
 def test_a_module_that_cannot_be_imported_is_told_with_its_reason() -> None:
-    (row,) = harvest.run_documenter(["no_such_module"])
+    (row,) = modules.run_documenter(["no_such_module"])
     assert row == {
         "module": "no_such_module",
         "missing": "ModuleNotFoundError: No module named 'no_such_module'",

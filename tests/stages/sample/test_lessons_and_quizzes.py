@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 
-from stages.sample.harvest import DocPage, Entry, Module
-from stages.sample.lessons import conversations, preferences
-from stages.sample.quizzes import docstring_items, pieces, summary, text_items, unshared
-from stages.sample.site import page_text
+from stages.sample.crawl import page_text
+from stages.sample.lessons import (
+    conversations,
+    cut_pieces,
+    docstring_items,
+    drop_shared,
+    preferences,
+    summary,
+    text_items,
+)
+from stages.sample.modules import DocPage, Entry, Module
 
 
 def module(name: str, count: int, html: str = "") -> Module:
@@ -55,7 +62,7 @@ def test_entries_with_the_same_summary_are_asked_once() -> None:
 
 def test_text_items_are_whole_paragraphs() -> None:
     line = "This line stands on a page and is told at some length.\n"
-    made = list(pieces((line * 8 + "\n") * 20))
+    made = list(cut_pieces((line * 8 + "\n") * 20))
     assert made
     assert all(len(piece) >= 2000 for piece in made)
     items = text_items([module("crate", 0, f"<p>{line * 8}</p>\n" * 20)])
@@ -70,10 +77,10 @@ def test_items_that_a_page_repeats_are_left_out() -> None:
         for name, text in (("a", long), ("b", long.replace("word3", "other")), ("c", "short"))
     ]
     page = "Before. " + " ".join(f"Word{n}," for n in range(4, 17)) + " After."
-    kept = unshared(items, [page])
+    kept = drop_shared(items, [page])
     # words 4 to 16 are 13 in a row, which both long items hold.
     assert [item["prompt"] for item in kept] == ["c:"]
-    assert len(unshared(items, [page.replace("Word16,", "")])) == 3
+    assert len(drop_shared(items, [page.replace("Word16,", "")])) == 3
 
 
 def test_conversations_alternate_and_end_with_the_assistant() -> None:

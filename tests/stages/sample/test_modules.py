@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from stages.sample import harvest, modules
+from stages.sample import modules
 
 IMPORTED = (*modules.CRAWL, *modules.CONVERSATIONS, *modules.BENCHMARKS)
 
@@ -18,16 +18,16 @@ def test_no_module_serves_two_purposes() -> None:
 
 
 def test_every_module_has_a_source_file_in_this_python() -> None:
-    assert [name for name in (*IMPORTED, *modules.CODE) if harvest.source_file(name) is None] == []
+    assert [name for name in (*IMPORTED, *modules.CODE) if modules.source_file(name) is None] == []
 
 
 def test_source_files_are_named_by_their_place_in_the_library() -> None:
-    found = harvest.source_file("json.decoder")
+    found = modules.source_file("json.decoder")
     assert found is not None
     name, text = found
     assert name == "json/decoder.py"
     assert text == (Path(json.__file__).parent / "decoder.py").read_text(encoding="utf-8")
-    package = harvest.source_file("json")
+    package = modules.source_file("json")
     assert package is not None
     assert package[0] == "json/__init__.py"
 
@@ -41,8 +41,8 @@ def test_importing_the_documented_modules_does_nothing_to_be_seen(tmp_path: Path
         "assert not {'tkinter', 'antigravity', 'this', 'turtle', 'idlelib'} & set(sys.modules)\n"
     )
     done = subprocess.run(
-        [sys.executable, *harvest.FLAGS, "-c", program, *IMPORTED],
-        env=harvest.ENVIRONMENT,
+        [sys.executable, *modules.FLAGS, "-c", program, *IMPORTED],
+        env=modules.ENVIRONMENT,
         cwd=tmp_path,
         capture_output=True,
         check=False,

@@ -5,7 +5,7 @@ from typing import Any
 from artifacts_schema.kinds import KINDS
 from artifacts_schema.store import Store
 from stages.engine import Stage
-from stages.engine.page import Artifact, page_of
+from stages.engine.page import Artifact, make_page
 from stages.sample.stage import Sample
 
 
@@ -46,7 +46,7 @@ def planted(defect: str, number: int, count: int = 1) -> dict[str, Any]:
 
 def test_what_was_made_and_planted_is_tabled(store: Store, run_stage: Any) -> None:
     rows = [planted("garbled", 3), planted("personal_data", 1, 4), planted("personal_data", 2, 2)]
-    found = page_of(Sample, Artifact(store, run_stage(made(*rows))))
+    found = make_page(Sample, Artifact(store, run_stage(made(*rows))))
     page: dict[str, Any] = {figure.title: figure for figure in found}
     assert page["Snapshots made (bytes)"].rows == (("crawl", 2, 30),)
     assert page["Defects planted in the crawl (records)"].rows == (
@@ -59,5 +59,5 @@ def test_what_was_made_and_planted_is_tabled(store: Store, run_stage: Any) -> No
 
 
 def test_nothing_planted_is_no_table(store: Store, run_stage: Any) -> None:
-    found = page_of(Sample, Artifact(store, run_stage(made())))
+    found = make_page(Sample, Artifact(store, run_stage(made())))
     assert [figure.title for figure in found] == ["Snapshots made (bytes)"]

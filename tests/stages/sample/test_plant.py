@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from artifacts_schema.errors import UsageError
-from stages.sample.harvest import DocPage
-from stages.sample.plant import layout, leakable, plant
-from stages.sample.site import framed, site_pages, visible_text
+from stages.sample.crawl import render_page, site_pages, visible_text
+from stages.sample.defects import lay_out, leakable_items, plant
+from stages.sample.modules import DocPage
 
 WORDS = ("parser", "buffer", "socket", "reader", "writer", "module", "object", "method", "string")
 COUNTS = {
@@ -58,7 +58,7 @@ def test_planted_records_come_beside_the_pages_and_are_told() -> None:
 
 
 def test_a_page_without_a_defect_is_as_it_was_but_for_the_decoys() -> None:
-    before = {page.url: framed(page, "3.11.7") for page in PAGES}
+    before = {page.url: render_page(page, "3.11.7") for page in PAGES}
     records = plant(PAGES, ITEMS, COUNTS, 4, "3.11.7", 0)
     changed = [r for r in records if r.defect is None and r.exchange.body != before[r.exchange.url]]
     assert len(changed) == 4
@@ -67,7 +67,7 @@ def test_a_page_without_a_defect_is_as_it_was_but_for_the_decoys() -> None:
 
 def test_only_one_record_is_cut_and_it_ends_the_crawl() -> None:
     records = plant(PAGES, ITEMS, COUNTS, 0, "3.11.7", 0)
-    _, located = layout(records, 4, 0)
+    _, located = lay_out(records, 4, 0)
     cut = [place for place in located if place.record.exchange.cut]
     assert cut == [located[-1]]
 
@@ -75,7 +75,7 @@ def test_only_one_record_is_cut_and_it_ends_the_crawl() -> None:
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_copies_come_after_their_originals(seed: int) -> None:
     records = plant(PAGES, ITEMS, COUNTS, 0, "3.11.7", seed)
-    _, located = layout(records, 4, seed)
+    _, located = lay_out(records, 4, seed)
     order = {place.record.exchange.url: n for n, place in enumerate(located)}
     copies = [r for r in records if r.follows]
     assert len(copies) == COUNTS["near_duplicate"] + COUNTS["exact_duplicate"]
@@ -84,7 +84,7 @@ def test_copies_come_after_their_originals(seed: int) -> None:
 
 
 def test_an_offset_is_where_the_record_of_that_address_begins() -> None:
-    files, located = layout(plant(PAGES, ITEMS, COUNTS, 0, "3.11.7", 0), 3, 0)
+    files, located = lay_out(plant(PAGES, ITEMS, COUNTS, 0, "3.11.7", 0), 3, 0)
     assert sorted(files) == ["crawl-00000.warc", "crawl-00001.warc", "crawl-00002.warc"]
     for place in located:
         head = files[place.file][place.offset :].split(b"\r\n\r\n")[0].decode()
@@ -103,7 +103,7 @@ def test_another_seed_plants_elsewhere() -> None:
 
 def test_a_leaked_page_holds_the_item_it_names() -> None:
     records = plant(PAGES, ITEMS, COUNTS, 0, "3.11.7", 0)
-    texts = {item["item_id"]: text for item, text in leakable(ITEMS)}
+    texts = {item["item_id"]: text for item, text in leakable_items(ITEMS)}
     for record in records:
         if record.defect and record.defect.kind == "benchmark_leak":
             page = visible_text(record.exchange.body.decode())
@@ -111,5 +111,5 @@ def test_a_leaked_page_holds_the_item_it_names() -> None:
 
 
 def test_more_defects_than_pages_is_refused_with_the_field_to_change() -> None:
-    with pytest.raises(UsageError, match=r"sample\.planted\.near_duplicate: 100 pages .* only \d"):
+    with pytest.raises(UsageError, match=r"sample\.planted\.near_duplicate: 100 .*\d"):
         plant(PAGES, ITEMS, {**COUNTS, "near_duplicate": 100}, 0, "3.11.7", 0)

@@ -23,8 +23,9 @@ from stages.engine import Input
 from stages.engine.runner import run_stage as run_spec
 from stages.engine.sources import SourceFile, snapshot_name, source_files
 from stages.engine.spec import StageSpec
-from stages.sample.site import jaccard, visible_text
-from stages.sample.stage import Sample, SampleConfig
+from stages.sample.config import SampleConfig
+from stages.sample.crawl import jaccard, visible_text
+from stages.sample.stage import Sample
 
 CONFIG = {"share": 0.12, "crawl_files": 2, "planted": {"broken_record": 70}}
 """With 70 of 100 spoilt records at 12 %: nine, so that every manner is there."""
@@ -46,7 +47,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 @pytest.fixture(scope="module")
 def snapshot(made: Made) -> Callable[[str], Input]:
     store, manifest = made
-    return lambda output: Input.of(store, manifest, output)
+    return lambda output: Input.from_manifest(store, manifest, output)
 
 
 @pytest.fixture(scope="module")
@@ -166,16 +167,16 @@ def extract(extractor: str, page: str) -> str:
 def test_only_planted_pages_leak_benchmark_items(
     truth: list[dict[str, Any]], records: dict[str, Any], snapshot: Callable[[str], Input]
 ) -> None:
-    from stages.sample.quizzes import unshared
+    from stages.sample.lessons import drop_shared
 
     items = lines(snapshot("benchmarks"))
     leaks = {row["doc_id"]: row["partner"] for row in truth if row["defect"] == "benchmark_leak"}
     pages = {n: visible_text(r[3].decode(errors="replace")) for n, r in records.items()}
     code = [read(file).decode() for file in source_files(snapshot("code"))]
     clean = [text for name, text in pages.items() if name not in leaks]
-    assert unshared(items, [*clean, *code]) == items
+    assert drop_shared(items, [*clean, *code]) == items
     for name, item in leaks.items():
-        kept = {i["item_id"] for i in unshared(items, [pages[name]])}
+        kept = {i["item_id"] for i in drop_shared(items, [pages[name]])}
         assert item not in kept
 
 
@@ -242,7 +243,7 @@ def test_the_plan_fills_in_the_running_python() -> None:
 
 
 def test_another_python_than_planned_is_refused(run_stage: Callable[..., Manifest]) -> None:
-    with pytest.raises(UsageError, match=r"the plan names Python 3\.11\.0, this is Python"):
+    with pytest.raises(UsageError, match=r"3\.11\.0"):
         run_stage(Sample, {"python_version": "3.11.0"})
 
 

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from stages.sample.warc import Exchange, response, warc_file
+from stages.sample.crawl import Exchange, response_record, warc_file
 
 PAGES = [
     Exchange("https://docs.example/a.html", "<p>naïve café</p>".encode()),
@@ -50,8 +50,8 @@ def test_warcio_finds_the_digests_right_and_the_file_described() -> None:
 
 
 def test_a_cut_record_promises_more_bytes_than_follow() -> None:
-    whole = response(Exchange("https://docs.example/a.html", b"x" * 100))
-    cut = response(Exchange("https://docs.example/a.html", b"x" * 100, cut=50))
+    whole = response_record(Exchange("https://docs.example/a.html", b"x" * 100))
+    cut = response_record(Exchange("https://docs.example/a.html", b"x" * 100, cut=50))
     assert cut == whole[:-50]
 
 

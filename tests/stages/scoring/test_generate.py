@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from stages.scoring.generate import generate
+from stages.scoring.likelihood import generate
 
 
 def test_greedy_takes_the_likeliest_token_each_time(model):

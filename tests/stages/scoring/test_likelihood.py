@@ -2,8 +2,14 @@ import numpy as np
 import pytest
 import torch
 
-from stages.scoring.likelihood import choice_scores, log_likelihoods, target_nll, text_nll
-from stages.scoring.requests import Request, continuation_request
+from stages.scoring.likelihood import (
+    Request,
+    choice_scores,
+    continuation_request,
+    log_likelihoods,
+    target_nll,
+    text_nll,
+)
 
 
 def alone(model, request: Request) -> float:

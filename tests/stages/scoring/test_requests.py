@@ -1,12 +1,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.scoring.requests import (
-    Request,
-    continuation_request,
-    encode_text,
-    rolling_requests,
-)
+from stages.scoring.likelihood import Request, continuation_request, encode_text, rolling_requests
 
 
 def test_white_space_at_the_end_of_a_prompt_moves_to_the_continuation(tokenizer):

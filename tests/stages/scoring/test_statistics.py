@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
+from stages.scoring.likelihood import unigram_nll
 from stages.scoring.uncertainty import Estimate, mean, normal_interval, ratio, wilson
-from stages.scoring.unigram import unigram_nll
 
 
 def test_standard_error_of_a_mean_is_that_of_lm_eval():

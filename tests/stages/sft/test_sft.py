@@ -8,8 +8,8 @@ from artifacts_schema.errors import InputError
 from stages.engine.reading.messages import message
 from stages.model.files import read_model
 from stages.sft.stage import Sft
-from stages.text.chat import segments
-from stages.training.examples import ExampleClock, encoded, fitted, held_out_split
+from stages.tokens.chat import render_segments
+from stages.training.examples import ExampleClock, encode_example, fit_example, held_out_split
 
 QUICK = {"device": "cpu", "threads": 1, "micro_batch": 2, "checkpoint_every": 2}
 TINY = {
@@ -54,7 +54,7 @@ def test_only_what_the_assistant_says_and_its_closing_token_is_learnt(tokenizer)
         {"role": "user", "content": "say dog"},
         {"role": "assistant", "content": "dog"},
     ]
-    example = encoded(tokenizer, segments(messages))
+    example = encode_example(tokenizer, render_segments(messages))
     learnt = tokenizer.decode(example.ids[example.trained].tolist(), skip_special_tokens=False)
     assert learnt == "yes<|im_end|>dog<|im_end|>"
 
@@ -83,7 +83,7 @@ def test_first_loss_is_the_mean_over_assistant_tokens_of_each_conversation_alone
     model = read_model(read_input(*checkpoint))
     nats, count = 0.0, 0
     for row in rows:
-        example = encoded(tokenizer, segments(row["messages"]))
+        example = encode_example(tokenizer, render_segments(row["messages"]))
         with torch.no_grad():
             logits = model(torch.from_numpy(example.ids[None, :-1]))[0]
         losses = -torch.log_softmax(logits.double(), -1)
@@ -138,12 +138,12 @@ def test_nothing_to_train_on_is_refused(sft):
 
 
 def test_fitting_keeps_what_the_context_holds(tokenizer):
-    example = encoded(tokenizer, segments(conversation(1)["messages"]))
-    assert fitted(example, len(example), "drop") == (example, None)
-    cut, reason = fitted(example, len(example) - 2, "truncate")
+    example = encode_example(tokenizer, render_segments(conversation(1)["messages"]))
+    assert fit_example(example, len(example), "drop") == (example, None)
+    cut, reason = fit_example(example, len(example) - 2, "truncate")
     assert (len(cut), reason) == (len(example) - 2, "truncated")
-    assert fitted(example, len(example) - 1, "drop") == (None, "too_long")
-    assert fitted(example, 3, "truncate") == (None, "nothing_to_learn")
+    assert fit_example(example, len(example) - 1, "drop") == (None, "too_long")
+    assert fit_example(example, 3, "truncate") == (None, "nothing_to_learn")
 
 
 def test_every_epoch_shows_every_example_once_in_another_order():
@@ -175,7 +175,7 @@ def test_a_tool_call_is_learnt_as_qwen_writes_it_and_weight_0_is_not(tokenizer):
         message("tool", "blue"),
         message("assistant", "blue", weight=1.0),
     ]
-    example = encoded(tokenizer, segments(messages, tools='[{"name": "sky"}]'))
+    example = encode_example(tokenizer, render_segments(messages, tools='[{"name": "sky"}]'))
     learnt = tokenizer.decode(example.ids[example.trained].tolist(), skip_special_tokens=False)
     assert learnt == (
         '<tool_call>\n{"name": "sky", "arguments": {"day": "today"}}\n</tool_call>\n'

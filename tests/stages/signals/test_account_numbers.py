@@ -6,12 +6,12 @@ import random
 
 import pytest
 
-from stages.signals.account_numbers import has_iban_check, is_card
-from stages.signals.personal_data import personal_data
+from stages.signals.personal_data import find_personal_data
+from stages.signals.personal_numbers import is_card
 
 
 def found(text: str) -> list[tuple[str, str]]:
-    return [(text[span.start : span.end], span.label) for span in personal_data(text)]
+    return [(text[span.start : span.end], span.label) for span in find_personal_data(text)]
 
 
 # Accounts that organisations publish for donations.
@@ -33,6 +33,7 @@ REGISTRY = [
     "GI75 NWBK 0000 0000 7099 453",
     "ES91 2100 0418 4502 0005 1332",
     "NL91 ABNA 0417 1643 00",
+    "CR05 0152 0200 1026 2840 66",
 ]
 
 
@@ -51,7 +52,6 @@ def test_any_wrong_digit_of_an_iban_is_seen(iban: str) -> None:
     for place in range(4, len(compact)):
         if compact[place].isdigit():
             wrong = compact[:place] + str((int(compact[place]) + 1) % 10) + compact[place + 1 :]
-            assert not has_iban_check(wrong)
             assert ("iban" in dict(map(reversed, found(wrong)))) is False  # type: ignore[arg-type]
 
 

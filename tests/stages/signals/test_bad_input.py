@@ -23,12 +23,12 @@ from artifacts_schema.manifest import Manifest
 from stages.filter.presets import PRESETS
 from stages.filter.stage import Filter
 from stages.quality_models.config import ClassifierConfig
+from stages.quality_models.models import train, write_lines
 from stages.quality_models.stage import QualityModels
-from stages.quality_models.training import train, write_lines
-from stages.signals.columns import Asked, signals_of
+from stages.signals.columns import ColumnChoice, choose_signals
 from stages.signals.config import SignalsConfig
 from stages.signals.measure import Measured, measure
-from stages.signals.spans import Span, replaced
+from stages.signals.outputs import Span, apply_spans
 from stages.signals.stage import Signals
 
 BAD = {
@@ -136,7 +136,7 @@ def test_cuts_lie_in_their_text_and_leave_the_text_whose_signals_were_measured(
     found = measure(texts)
     _is_whole(texts, found)
     left = [
-        replaced(text, views["c4@fineweb"])
+        apply_spans(text, views["c4@fineweb"])
         for text, views in zip(texts, _spans(texts, found), strict=True)
     ]
     for name in ON_EDITED:
@@ -194,8 +194,10 @@ def _shards(sizes: list[int]) -> list[list[dict[str, Any]]]:
 def _chain(run_stage: Any, documents: Any, beside: dict[str, Any]) -> tuple[Manifest, Manifest]:
     """`signals` and `filter` with every preset for which a column was measured."""
     signals = run_stage(Signals, {}, {"documents": [documents], **beside})
-    asked = Asked(language=True, word_lists=True, ngram_models=True, classifiers=("quality",))
-    names = {signal.name for signal in signals_of(asked)}
+    asked = ColumnChoice(
+        language=True, word_lists=True, ngram_models=True, classifiers=("quality",)
+    )
+    names = {signal.name for signal in choose_signals(asked)}
     rules = [name for name, of in PRESETS.items() if {rule.signal for rule in of} <= names]
     assert len(rules) > 12
     config = {"rules": rules, "views": ["mojibake", "personal_data", "secrets", "c4@fineweb"]}

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from artifacts_schema.errors import InputError
-from stages.signals.bad_words import WordList, bad_words, load_words, pack_words
+from stages.signals.bad_words import WordList, load_words, measure_bad_words, pack_words
 
 TERMS = ("ass", "big butt", "hot", "f**k", "xx", "ass hat", "🖕")
 
@@ -70,7 +70,7 @@ def test_counts_are_those_of_one_expression_of_all_phrases(pieces: list[str]) ->
 def test_each_document_is_held_against_the_list_of_its_language(packed: Any) -> None:
     folder = packed({"en": b"damn\n", "de.txt": "# c\nMist\nver\u0064ammt\n".encode()})
     texts = ["damn damn fine", "So ein Mist, damn", "damn", "damn"]
-    columns = bad_words(texts, ["en", "de-AT", None, "fr"], [3, 4, 1, 1], folder)
+    columns = measure_bad_words(texts, ["en", "de-AT", None, "fr"], [3, 4, 1, 1], folder)
     assert columns["bad_words"] == [2, 1, None, None]
     assert columns["bad_word_share"] == [2 / 3, 1 / 4, None, None]
 

@@ -9,12 +9,16 @@ import pyarrow as pa
 import pytest
 
 from artifacts_schema.errors import InputError
-from artifacts_schema.kinds.pages import PAGE_COLUMNS
+from artifacts_schema.kinds.documents import PAGE_COLUMNS
 from artifacts_schema.manifest import Manifest
-from stages.engine.figures import BarFigure
-from stages.engine.page import Artifact, page_of
-from stages.signals.carried import AS_THEY_ARE, PAGE_SIGNALS, page_signals
-from stages.signals.columns import Asked, signals_of
+from stages.engine.page import Artifact, BarFigure, make_page
+from stages.signals.columns import (
+    COPIED,
+    PAGE_SIGNALS,
+    ColumnChoice,
+    choose_signals,
+    copy_page_columns,
+)
 from stages.signals.stage import Signals
 
 ROWS: list[list[dict[str, Any]]] = [
@@ -87,7 +91,9 @@ def test_what_pages_say_is_carried_and_counted(
     assert found["characters_repaired"] == [0, 0, 7]
     assert found["vendored"] == [None, None, 1]
     described = read_input(made, "signals").read_json("signals.json")["columns"]
-    assert [c["name"] for c in described] == [s.name for s in signals_of(Asked(pages=True))]
+    assert [c["name"] for c in described] == [
+        s.name for s in choose_signals(ColumnChoice(pages=True))
+    ]
     assert all(c["description"] and c["unit"] and c["source"] and c["view"] for c in described)
 
 
@@ -114,7 +120,7 @@ def test_pages_say_which_documents_are_code(
 
 
 def test_every_carried_column_is_one_of_pages() -> None:
-    assert set(AS_THEY_ARE) <= {column.name for column in PAGE_COLUMNS}
+    assert set(COPIED) <= {column.name for column in PAGE_COLUMNS}
 
 
 def test_views_are_merged_by_view_then_start(
@@ -182,7 +188,7 @@ def test_a_report_counts_what_is_named(
         "pages": [beside("pages", PAGES)],
         "url_lists": snapshot({"adult/domains": b"bad.example\n"}),
     }
-    page = page_of(Signals, Artifact(store, run_stage(Signals, {}, inputs)))
+    page = make_page(Signals, Artifact(store, run_stage(Signals, {}, inputs)))
     drawn = {figure.title: figure for figure in page if isinstance(figure, BarFigure)}
     for title, label in (
         ("Documents by the list that names their address", "adult"),
@@ -210,10 +216,10 @@ def test_noindex_and_none_keep_robots_out() -> None:
     directives = ["noindex", "nofollow none", "nofollow", "all", None]
     pages = pa.table(
         {
-            **{name: [None] * 5 for name in AS_THEY_ARE},
+            **{name: [None] * 5 for name in COPIED},
             "robots": directives,
             "truncated": pa.array([None] * 5, pa.string()),
             "ai_opt_out": pa.array([None] * 5, pa.string()),
         }
     )
-    assert page_signals(pages)["robots_noindex"] == [1, 1, 0, 0, 0]
+    assert copy_page_columns(pages)["robots_noindex"] == [1, 1, 0, 0, 0]

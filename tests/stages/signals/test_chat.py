@@ -10,9 +10,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.signals.chat import _joined, _moved
-from stages.signals.spans import Span
-from stages.text.chat_rows import Piece, Text, pieces_of
+from stages.signals.chat import _add_whole_text_spans, _place_span
+from stages.signals.outputs import Span
+from stages.text.chat_rows import Piece, Text, split_pieces
 
 VALUES = st.recursive(
     st.integers() | st.text('ab\\"\n\u00e9\U0001f600', max_size=9),
@@ -48,20 +48,20 @@ def test_spans_are_joined_as_pair_by_pair(
     value: Any, ascii_only: bool, broken: bool, data: Any
 ) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only) + "]" * broken
-    pieces = pieces_of(Text("tools", None, text, is_json=True))
-    found = [_moved(span, piece) for piece in pieces for span in drawn(data, len(piece.text))]
+    pieces = split_pieces(Text("tools", None, text, is_json=True))
+    found = [_place_span(span, piece) for piece in pieces for span in drawn(data, len(piece.text))]
     whole = drawn(data, len(text))
-    assert _joined(found, whole, pieces) == joined_pair_by_pair(found, whole, pieces)
+    assert _add_whole_text_spans(found, whole, pieces) == joined_pair_by_pair(found, whole, pieces)
 
 
 def test_a_span_looks_at_the_pieces_near_it(monkeypatch: Any) -> None:
     """A list of 2,000 addresses has 4 million pairs of span and piece."""
     text = json.dumps(["a@b.cd"] * 2_000)
-    pieces = pieces_of(Text("tools", None, text, is_json=True))
+    pieces = split_pieces(Text("tools", None, text, is_json=True))
     whole = [Span(piece.start + 1, piece.start + 7, "email", "<e>") for piece in pieces]
     clipped, looked = Piece.clipped, []
     monkeypatch.setattr(
         Piece, "clipped", lambda self, *place: looked.append(place) or clipped(self, *place)
     )
-    assert _joined([], whole, pieces) == whole
+    assert _add_whole_text_spans([], whole, pieces) == whole
     assert len(looked) <= 2 * len(whole)

@@ -11,8 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.signals.code_files import is_code_path
-from stages.signals.code_marks import code_marks, code_signals, near_binary
+from stages.signals.code_files import (
+    count_near_binary,
+    is_code_path,
+    measure_code,
+    measure_code_file,
+)
 
 
 @pytest.mark.parametrize(
@@ -34,10 +38,10 @@ def test_a_path_tells_source_code(path: str | None, found: bool) -> None:
 
 
 def test_other_documents_have_no_value() -> None:
-    columns = code_signals(["x = 1\n", "Prose."], ["a.py", "https://example.org/a"], None)
+    columns = measure_code(["x = 1\n", "Prose."], ["a.py", "https://example.org/a"], None)
     assert columns["code_max_line_length"] == [5, None]
     assert columns["minified"] == [0, None]
-    named = code_signals(["x = 1\n", "Prose."], [None, "a.py"], ["Python", None])
+    named = measure_code(["x = 1\n", "Prose."], [None, "a.py"], ["Python", None])
     assert named["code_max_line_length"] == [5, None]
 
 
@@ -45,7 +49,7 @@ def test_other_documents_have_no_value() -> None:
 @settings(deadline=None, max_examples=200)
 def test_line_signals_are_bigcodes(text: str) -> None:
     """bigcode-dataset, preprocessing/filtering.py, `add_stats`; 0 where that has no lines."""
-    found = code_marks(text, "a.py")
+    found = measure_code_file(text, "a.py")
     lengths = [len(line) for line in text.splitlines()]
     if lengths:
         assert found["code_mean_line_length"] == pytest.approx(np.mean(lengths))
@@ -69,17 +73,17 @@ def test_line_signals_are_bigcodes(text: str) -> None:
     ],
 )
 def test_data_written_as_text_is_counted(run: str, characters: int) -> None:
-    assert near_binary(f"data = '{run}'\nprint(data)\n") == characters
-    assert near_binary(f"été = '{run}'\n") == characters
+    assert count_near_binary(f"data = '{run}'\nprint(data)\n") == characters
+    assert count_near_binary(f"été = '{run}'\n") == characters
 
 
 def test_minified_by_name_or_by_lines() -> None:
     dense = "function a(b){return b?c(d):e}var f=g;" * 20
-    assert code_marks(dense, "a.js")["minified"] == 1
-    assert code_marks("var a = 1;\n", "lib/x.min.js")["minified"] == 1
-    assert code_marks("var a = 1;\n" * 200, "lib/x.js")["minified"] == 0
+    assert measure_code_file(dense, "a.js")["minified"] == 1
+    assert measure_code_file("var a = 1;\n", "lib/x.min.js")["minified"] == 1
+    assert measure_code_file("var a = 1;\n" * 200, "lib/x.js")["minified"] == 0
     prose = "x = 'a long line of words that is easy to read and has its spaces' " * 5
-    assert code_marks(prose, "a.py")["minified"] == 0
+    assert measure_code_file(prose, "a.py")["minified"] == 0
 
 
 @pytest.mark.parametrize(
@@ -98,8 +102,8 @@ def test_minified_by_name_or_by_lines() -> None:
     ],
 )
 def test_a_head_that_names_a_generator(head: str, found: int) -> None:
-    assert code_marks(f"#!/bin/sh\n{head}\nx = 1\n", "a.x")["generated"] == found
-    assert code_marks("x = 1\n" * 50 + head, "a.x")["generated"] == 0
+    assert measure_code_file(f"#!/bin/sh\n{head}\nx = 1\n", "a.x")["generated"] == found
+    assert measure_code_file("x = 1\n" * 50 + head, "a.x")["generated"] == 0
 
 
 @pytest.mark.parametrize(
@@ -119,7 +123,7 @@ def test_a_head_that_names_a_generator(head: str, found: int) -> None:
     ],
 )
 def test_paths_that_tell(path: str, mark: str | None) -> None:
-    found = code_marks("x = 1\n", path)
+    found = measure_code_file("x = 1\n", path)
     assert [name for name in ("generated", "vendored") if found[name]] == ([mark] if mark else [])
 
 
@@ -129,7 +133,7 @@ def test_the_standard_library_is_ordinary_code(shared_data: Path) -> None:
 
     with zstandard.open(shared_data / "code" / "python-stdlib.jsonl.zst", "rt") as lines:
         rows = [json.loads(line) for line in lines]
-    columns = code_signals([r["text"] for r in rows], [r["path"] for r in rows], None)
+    columns = measure_code([r["text"] for r in rows], [r["path"] for r in rows], None)
     marked = {
         name: [row["path"] for row, value in zip(rows, columns[name], strict=True) if value]
         for name in ("minified", "generated", "vendored")
@@ -143,4 +147,4 @@ def test_the_standard_library_is_ordinary_code(shared_data: Path) -> None:
 def test_random_bytes_are_near_binary() -> None:
     source = random.Random(5)
     text = "".join(chr(source.randrange(256)) for _ in range(4000))
-    assert near_binary(text) / len(text) > 0.2
+    assert count_near_binary(text) / len(text) > 0.2

@@ -16,9 +16,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from stages.signals.credentials import SORTS, crc32_base62, secrets, tag
-from stages.signals.placeholders import is_placeholder, is_random
-from stages.signals.spans import replaced
+from stages.signals.credentials import (
+    SECRET_KINDS,
+    crc32_base62,
+    find_secrets,
+    is_placeholder,
+    is_random,
+    make_tag,
+)
+from stages.signals.outputs import apply_spans
 
 LETTERS = string.ascii_letters + string.digits
 BASE64URL = LETTERS + "_-"
@@ -63,7 +69,7 @@ def made(seed: int = 7) -> dict[str, str]:
 
 
 def labels(text: str) -> list[str]:
-    return [span.label for span in secrets(text)]
+    return [span.label for span in find_secrets(text)]
 
 
 @pytest.mark.parametrize("sort", made())
@@ -72,13 +78,13 @@ def test_each_sort_is_found_whole(sort: str, around: str) -> None:
     for seed in range(5):
         secret = made(seed)[sort]
         text = "été\n" + around.format(secret)
-        (span,) = secrets(text)
+        (span,) = find_secrets(text)
         assert (span.label, text[span.start : span.end]) == (sort, secret)
-        assert span.replacement == tag(sort) == f"<secret:{sort}>"
+        assert span.replacement == make_tag(sort) == f"<secret:{sort}>"
 
 
 def test_every_sort_is_tested() -> None:
-    assert {sort.label for sort in SORTS} == set(made())
+    assert {sort.label for sort in SECRET_KINDS} == set(made())
 
 
 @pytest.mark.parametrize("sort", made())
@@ -86,7 +92,9 @@ def test_a_secret_inside_a_longer_word_is_none(sort: str) -> None:
     secret = made()[sort]
     if sort != "slack_webhook":  # an address: its end alone is fixed
         assert sort not in labels(f"abc{secret}")
-    if sort not in {"slack_webhook"} | {s.label for s in SORTS if "," in s.shape.pattern[-30:]}:
+    if sort not in {"slack_webhook"} | {
+        s.label for s in SECRET_KINDS if "," in s.shape.pattern[-30:]
+    }:
         assert sort not in labels(f"{secret}abcdefgh")
 
 
@@ -105,7 +113,7 @@ def test_private_keys_in_files_and_in_strings() -> None:
     for name in ("", "RSA ", "EC ", "OPENSSH ", "ENCRYPTED "):
         block = f"-----BEGIN {name}PRIVATE KEY-----\n{body}\n-----END {name}PRIVATE KEY-----"
         text = f"before\n{block}\nafter"
-        assert replaced(text, secrets(text)) == "before\n<secret:private_key>\nafter"
+        assert apply_spans(text, find_secrets(text)) == "before\n<secret:private_key>\nafter"
         in_json = json.dumps({"private_key": block})
         assert labels(in_json) == ["private_key"]
     assert labels(f"-----BEGIN PUBLIC KEY-----\n{body}\n-----END PUBLIC KEY-----") == []
@@ -157,7 +165,7 @@ def test_placeholders_and_look_alikes_are_left_alone(text: str) -> None:
 def test_random_values_of_telling_names_are_found(text: str) -> None:
     for seed in range(5):
         value = chars(LETTERS + "+/", 40, seed)
-        (span,) = secrets(text.format(value))
+        (span,) = find_secrets(text.format(value))
         assert span.label == "assigned"
         assert text.format(value)[span.start : span.end] == value
     assert labels("checksum = '" + chars(LETTERS, 40) + "'") == []
@@ -166,7 +174,7 @@ def test_random_values_of_telling_names_are_found(text: str) -> None:
 def test_the_password_of_an_address_goes_and_the_rest_stays() -> None:
     text = "see postgres://admin:kX9q4Zt7w@db.corp.net:5432/x"
     assert (
-        replaced(text, secrets(text))
+        apply_spans(text, find_secrets(text))
         == "see postgres://admin:<secret:url_password>@db.corp.net:5432/x"
     )
 
@@ -191,11 +199,11 @@ PIECES = st.sampled_from([*made().values(), *MARKS, *KEYS])
 @example("token='" + "a1B2" * 8)
 @settings(deadline=None, max_examples=300)
 def test_any_text_has_ordered_spans_and_twice_is_once(text: str) -> None:
-    spans = secrets(text)
+    spans = find_secrets(text)
     assert all(0 <= s.start < s.end <= len(text) for s in spans)
     assert all(a.end <= b.start for a, b in pairwise(spans))
-    once = replaced(text, spans)
-    left = [span for span in secrets(once) if "<secret:" in once[span.start : span.end]]
+    once = apply_spans(text, spans)
+    left = [span for span in find_secrets(once) if "<secret:" in once[span.start : span.end]]
     assert left == []
 
 
@@ -206,4 +214,4 @@ def test_the_standard_library_and_prose_have_none(shared_data: Path) -> None:
     for name in ("code/python-stdlib", "text/en-web-c4-demo", "text/en-docs"):
         with zstandard.open(shared_data / f"{name}.jsonl.zst", "rt") as lines:
             texts = [json.loads(line)["text"] for line in lines]
-        assert [span for text in texts for span in secrets(text)] == [], name
+        assert [span for text in texts for span in find_secrets(text)] == [], name

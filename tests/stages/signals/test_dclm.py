@@ -9,16 +9,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from stages.signals.dclm import SIGNALS, dclm_signals
-from stages.text.split import batch_of
-from stages.text.words import words as split
+from stages.signals.groups import DCLM_SIGNALS, measure_dclm
+from stages.text.batch import split_texts
+from stages.text.words import split_words as split
 
 STOP_WORDS = {"the", "be", "to", "of", "and", "that", "have", "with"}
 
 
 def measured(texts: list[str]) -> list[dict[str, float]]:
-    columns = dclm_signals(batch_of(texts))
-    assert list(columns) == [signal.name for signal in SIGNALS]
+    columns = measure_dclm(split_texts(texts))
+    assert list(columns) == [signal.name for signal in DCLM_SIGNALS]
     return [
         {name.removesuffix("@dclm"): column[i] for name, column in columns.items()}
         for i in range(len(texts))

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.signals.guide import SIGNALS, guide_signals
-from stages.text.split import batch_of
+from stages.signals.groups import GUIDE_SIGNALS, measure_guide
+from stages.text.batch import split_texts
 
 
 def measured(text: str) -> tuple[float, int]:
-    columns = guide_signals(batch_of(["other\nother\nother", text]))
-    assert list(columns) == [signal.name for signal in SIGNALS]
+    columns = measure_guide(split_texts(["other\nother\nother", text]))
+    assert list(columns) == [signal.name for signal in GUIDE_SIGNALS]
     symbols, lines = (column[1] for column in columns.values())
     return symbols, lines
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stages.quality_models.config import ClassifierConfig
-from stages.quality_models.training import train, write_lines
+from stages.quality_models.models import train, write_lines
 from stages.signals.config import SignalsConfig
 from stages.signals.measure import measure
 from stages.signals.stage import Signals

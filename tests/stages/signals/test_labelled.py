@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from stages.signals.language import languages
+from stages.signals.models import identify_languages
 from tests.benchmarks.labelled import (
     CODES,
     PERSONAL,
@@ -73,7 +73,7 @@ def test_sentences_are_named_as_the_model_alone_names_them(shared_data: Path) ->
 
     texts, truth = sentences(shared_data)
     model = shared_data / "models" / "lid.176.ftz"
-    told, _ = languages(texts, model, 1000)
+    told, _ = identify_languages(texts, model, 1000)
     got = named(truth, told, set(CODES.values()))
     assert (got.texts, got.languages) == (24_036, 96)
     assert got.right / got.texts > 0.765
@@ -92,5 +92,5 @@ def test_a_thousand_characters_say_as_much_as_all(shared_data: Path) -> None:
         for row in rows_of(shared_data, f"text/{name}")[::10]
     ]
     model = shared_data / "models" / "lid.176.ftz"
-    cut, uncut = (languages(texts, model, size)[0] for size in (1000, 1_000_000))
+    cut, uncut = (identify_languages(texts, model, size)[0] for size in (1000, 1_000_000))
     assert sum(a != b for a, b in zip(cut, uncut, strict=True)) <= 1

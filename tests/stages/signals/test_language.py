@@ -12,8 +12,8 @@ import pytest
 
 from artifacts_schema.errors import InputError
 from artifacts_schema.manifest import Manifest
-from stages.language_model.fasttext_file import MAGIC, VERSION, is_whole
-from stages.signals.language import languages
+from stages.language_model.classifier import MAGIC, VERSION, is_whole
+from stages.signals.models import identify_languages
 from stages.signals.stage import Signals
 
 ENGLISH = ["the cat sat on the mat and looked at the dog", "this is the house that they built"]
@@ -76,9 +76,9 @@ def test_language_and_probability_stand_beside_the_other_signals(
 
 def test_only_the_beginning_is_judged_and_lines_do_not_matter(model_file: Path) -> None:
     text = ENGLISH[0].replace(" ", "\n") + "\n" + GERMAN[0] * 20
-    names, _ = languages([text, text], model_file, len(ENGLISH[0]))
+    names, _ = identify_languages([text, text], model_file, len(ENGLISH[0]))
     assert names == ["en", "en"]
-    assert languages([text], model_file, 100_000)[0] == ["de"]
+    assert identify_languages([text], model_file, 100_000)[0] == ["de"]
 
 
 def test_what_is_no_model_is_refused_before_fasttext_sees_it(measured: Any) -> None:

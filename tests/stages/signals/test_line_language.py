@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stages.signals.language import languages
-from stages.signals.line_language import line_language_shares
+from stages.signals.models import identify_languages, measure_line_languages
 
 ENGLISH = "The committee will meet again on Thursday to settle the budget."
 GERMAN = "Der Ausschuss trifft sich am Donnerstag wieder, um den Haushalt zu beraten."
@@ -20,9 +19,9 @@ def test_lines_in_another_language_lower_the_share(shared_data: Path) -> None:
         "\ud800 " + ENGLISH,
         "",
     ]
-    names, _ = languages(texts, model, 1000)
+    names, _ = identify_languages(texts, model, 1000)
     assert names == ["en", "de", "en", "en", None]
-    shares = line_language_shares(texts, names, model, 1000)
+    shares = measure_line_languages(texts, names, model, 1000)
     english, german = 3 * len(ENGLISH), len(GERMAN)
     assert shares == [english / (english + german), 1.0, None, 1.0, None]
 
@@ -30,4 +29,4 @@ def test_lines_in_another_language_lower_the_share(shared_data: Path) -> None:
 def test_only_the_beginning_is_judged(shared_data: Path) -> None:
     model = shared_data / "models/lid.176.ftz"
     text = f"{ENGLISH}\n{GERMAN}"
-    assert line_language_shares([text], ["en"], model, len(ENGLISH)) == [1.0]
+    assert measure_line_languages([text], ["en"], model, len(ENGLISH)) == [1.0]

@@ -8,19 +8,19 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from stages.signals.line_signals import (
+from stages.signals.quality import (
     DUPLICATE_SIGNALS,
     FILLED_LINE_SIGNALS,
     LINE_COUNTS,
-    line_signals,
+    measure_lines,
 )
-from stages.text.punctuation import TERMINAL_PUNCTUATION
-from stages.text.split import batch_of
-from stages.text.words import words
+from stages.text.batch import split_texts
+from stages.text.characters import TERMINAL_PUNCTUATION
+from stages.text.words import split_words
 
 
 def measured(texts: list[str]) -> list[dict[str, float]]:
-    columns = line_signals(batch_of(texts))
+    columns = measure_lines(split_texts(texts))
     every = (*DUPLICATE_SIGNALS, *FILLED_LINE_SIGNALS, *LINE_COUNTS)
     assert list(columns) == [signal.name for signal in every]
     return [{name: column[i] for name, column in columns.items()} for i in range(len(texts))]
@@ -52,7 +52,7 @@ def reference(text: str) -> dict[str, float]:
         "duplicate_filled_line_character_share": over(
             copies(filled)[1], len(text.replace("\n", ""))
         ),
-        "newline_to_word_ratio": over(text.count("\n"), len(words(text))),
+        "newline_to_word_ratio": over(text.count("\n"), len(split_words(text))),
         "filled_lines": len(filled),
         "lines_of_200_characters": sum(len(line) >= 200 for line in text.split("\n")),
     }

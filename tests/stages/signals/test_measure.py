@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from stages.signals.columns import TEXT_SIGNALS, text_signals_of
+from stages.signals.columns import TEXT_SIGNALS, choose_text_signals
 from stages.signals.config import GROUPS, LINE_VIEWS
 from stages.signals.measure import Measured, measure
 
@@ -87,7 +87,7 @@ def test_any_text_gives_finite_values_that_no_neighbour_changes(
         alone = measure([text])
         assert together.views[place] == alone.views[0]
         assert _cuts_of(together, place) == _cuts_of(alone, 0)
-        for signal in text_signals_of(GROUPS, LINE_VIEWS):
+        for signal in choose_text_signals(GROUPS, LINE_VIEWS):
             value = together.columns[signal.name][place]
             assert value == alone.columns[signal.name][0], signal.name
             if signal.type == "float64":

@@ -16,8 +16,8 @@ import pytest
 from artifacts_schema.errors import InputError
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
-from stages.language_model.fasttext_file import MAGIC, VERSION
-from stages.language_model.model import NgramModel
+from stages.language_model.classifier import MAGIC, VERSION
+from stages.language_model.perplexity import NgramModel
 from stages.language_model.vocabulary import Lines
 from stages.quality_models.stage import QualityModels
 from stages.signals.models import Models
@@ -129,9 +129,9 @@ def test_own_models_score_documents_of_their_language(
     assert [row["perplexity_bucket"] is not None for row in rows] == ENGLISH
 
     model = NgramModel.load(read_input(models, "ngram_model").local_path("model.json").parent)
-    lines, _ = model.token_scores(Lines.of(["the theory of evidence", "is measured ."]))
+    lines, _ = model.token_scores(Lines.from_texts(["the theory of evidence", "is measured ."]))
     assert rows[0]["line_perplexity"] == pytest.approx(10 ** (-lines.sum() / (4 + 3 + 2)))
-    whole, _ = model.token_scores(Lines.of(["the theory of evidence is measured ."]))
+    whole, _ = model.token_scores(Lines.from_texts(["the theory of evidence is measured ."]))
     assert rows[0]["perplexity"] == pytest.approx(10 ** (-whole.sum() / (7 + 1)))
 
     told = read_input(models, "cutoffs").read_json("cutoffs.json")["languages"]["en"]
@@ -353,14 +353,14 @@ def test_models_stay_where_the_cache_drops_them(
 ) -> None:
     """On a bucket the files are copies in the node's cache, which may go while workers start."""
     given = roles(make_models())
-    laid, cache = Models.of, Path(os.environ["INGOT_CACHE"])
+    laid, cache = Models.from_context, Path(os.environ["INGOT_CACHE"])
 
     def laid_then_dropped(context: Any) -> Models:
         models = laid(context)
         shutil.rmtree(cache / "files")
         return models
 
-    monkeypatch.setattr(Models, "of", laid_then_dropped)
+    monkeypatch.setattr(Models, "from_context", laid_then_dropped)
     rows = read_table(measure(given), "signals").to_pylist()
     assert [row["perplexity"] is not None for row in rows] == ENGLISH
     assert all(row["quality_score"] is not None for row in rows)

@@ -12,12 +12,12 @@ from ftfy.badness import is_bad
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from stages.signals.mojibake import LONGEST_STRETCH, mojibake
-from stages.signals.spans import replaced
+from stages.signals.mojibake import LONGEST_STRETCH, find_mojibake
+from stages.signals.outputs import apply_spans
 
 
 def repaired(text: str) -> str:
-    return replaced(text, mojibake([text])[0])
+    return apply_spans(text, find_mojibake([text])[0])
 
 
 SENTENCES = {
@@ -71,7 +71,7 @@ def test_mojibake_upon_mojibake_and_control_codes() -> None:
 
 def test_spans_cover_what_differs_alone() -> None:
     text = "naÃ¯ve and cafÃ© are right, so is Größe\nélan vital"
-    (spans,) = mojibake([text])
+    (spans,) = find_mojibake([text])
     assert [(text[s.start : s.end], s.replacement) for s in spans] == [("Ã¯", "ï"), ("Ã©", "é")]
     assert all(span.label == "mojibake" for span in spans)
 
@@ -84,11 +84,11 @@ GARBLE = st.text(alphabet="Ãâ€™©Â éà»ñŒ\x85\x92 a\nъёВ😀–√
 @example(["😀\nÃ©\n", "x\nÃ©"])
 @settings(deadline=None, max_examples=300)
 def test_applied_the_view_is_ftfy_on_every_line_it_touches(texts: list[str]) -> None:
-    for text, spans in zip(texts, mojibake(texts), strict=True):
+    for text, spans in zip(texts, find_mojibake(texts), strict=True):
         assert all(0 <= s.start < s.end <= len(text) for s in spans)
         assert all(a.end <= b.start for a, b in pairwise(spans))
-        assert spans == mojibake([text])[0]
-        after = replaced(text, spans)
+        assert spans == find_mojibake([text])[0]
+        after = apply_spans(text, spans)
         touched = {text.count("\n", 0, span.start) for span in spans}
         lines = text.split("\n")
         wanted = [
@@ -132,7 +132,7 @@ def read(folder: Path, name: str) -> list[dict[str, str]]:
 def test_clean_text_has_no_span(shared_data: Path, name: str) -> None:
     """Whole files; the sentences of `langid-tatoeba` are in 113 languages."""
     texts = [row["text"] for row in read(shared_data, name)]
-    assert [span for spans in mojibake(texts) for span in spans] == []
+    assert [span for spans in find_mojibake(texts) for span in spans] == []
 
 
 def test_true_mojibake_in_published_sets_is_found(shared_data: Path) -> None:
@@ -140,14 +140,14 @@ def test_true_mojibake_in_published_sets_is_found(shared_data: Path) -> None:
     rows = read(shared_data, "parallel-xquad")
     found = {
         (row["lang"], row["text"][span.start : span.end], span.replacement)
-        for row, spans in zip(rows, mojibake([row["text"] for row in rows]), strict=True)
+        for row, spans in zip(rows, find_mojibake([row["text"] for row in rows]), strict=True)
         for span in spans
     }
     assert {lang for lang, _, _ in found} == {"tr", "vi"}
     assert ("tr", "Â°", "°") in found
     assert ("vi", "â€“", "–") in found
     rows = read(shared_data, "udhr")
-    with_spans = zip(rows, mojibake([row["text"] for row in rows]), strict=True)
+    with_spans = zip(rows, find_mojibake([row["text"] for row in rows]), strict=True)
     assert {row["id"] for row, spans in with_spans if spans} == {
         "udhr-kea",
         "udhr-kng_AO",

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from artifacts_schema.store import Store
-from stages.engine.figures import Figure
-from stages.engine.page import Artifact, page_of
+from stages.engine.page import Artifact, Figure, make_page
 from stages.signals.stage import Signals
 
 
@@ -17,7 +16,7 @@ def figures(store: Store, run_stage: Any, make_documents: Any) -> Callable[..., 
 
     def make(shards: list[list[str]]) -> dict[str, Figure]:
         manifest = run_stage(Signals, {}, {"documents": [make_documents(shards)]})
-        found = page_of(Signals, Artifact(store, manifest))
+        found = make_page(Signals, Artifact(store, manifest))
         assert len({figure.title for figure in found}) == len(found)
         return {figure.title: figure for figure in found}
 
@@ -104,7 +103,7 @@ def test_other_signals_are_tabled_by_their_own_description(
             }
         }
     )
-    page = {figure.title: figure for figure in page_of(Signals, Artifact(store, whole))}
+    page = {figure.title: figure for figure in make_page(Signals, Artifact(store, whole))}
     (perplexity,) = page["Shares and means: quantiles over documents"].rows
     (depth,) = page["Counts: quantiles over documents"].rows
     assert perplexity[1:7] == (-4.0, -4.0, -4.0, -4.0, -4.0, 0.0)

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.signals.periodic import SIGNALS, periodic_signals
-from stages.text.split import batch_of
+from stages.signals.repetition import PERIODIC_SIGNALS, measure_periodic
+from stages.text.batch import split_texts
 
 
 def measured(texts: list[str]) -> list[tuple[int, int, float]]:
     """Runs, most repetitions of one, and the share of tokens in them."""
-    columns = periodic_signals(batch_of(texts))
-    assert list(columns) == [signal.name for signal in SIGNALS]
+    columns = measure_periodic(split_texts(texts))
+    assert list(columns) == [signal.name for signal in PERIODIC_SIGNALS]
     return list(zip(*(column.tolist() for column in columns.values()), strict=True))
 
 

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from artifacts_schema.errors import InputError
-from stages.signals import perplexity
-from stages.signals.models import NgramScorer
-from stages.signals.perplexity import PERPLEXITY_SIGNALS, perplexity_signals
+from stages.signals import models
+from stages.signals.models import PERPLEXITY_SIGNALS, NgramScorer, measure_perplexity
 
 ARPA = """\\data\\
 ngram 1=4
@@ -50,12 +49,12 @@ def arpa(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def scored(scorers: list[NgramScorer], by_language: list[str | None]) -> list[float | None]:
     """Perplexity of the text "word" in each of these languages."""
-    return perplexity_signals(["word"] * len(by_language), by_language, scorers)["perplexity"]
+    return measure_perplexity(["word"] * len(by_language), by_language, scorers)["perplexity"]
 
 
 def test_perplexities_are_those_of_the_arithmetic(arpa: Path) -> None:
     texts = list(EXPECTED)
-    found = perplexity_signals(texts, ["en"] * len(texts), [NgramScorer(arpa, "en")])
+    found = measure_perplexity(texts, ["en"] * len(texts), [NgramScorer(arpa, "en")])
     assert list(found) == [signal.name for signal in PERPLEXITY_SIGNALS]
     for row, (text, (by_line, as_one)) in enumerate(EXPECTED.items()):
         assert math.log10(found["line_perplexity"][row]) == pytest.approx(by_line), text
@@ -64,7 +63,7 @@ def test_perplexities_are_those_of_the_arithmetic(arpa: Path) -> None:
 
 
 def test_the_empty_text_has_none(arpa: Path) -> None:
-    found = perplexity_signals(["", "word"], ["en", "en"], [NgramScorer(arpa, "en")])
+    found = measure_perplexity(["", "word"], ["en", "en"], [NgramScorer(arpa, "en")])
     assert [values[0] for values in found.values()] == [None, None, None]
     assert found["perplexity"][1] == pytest.approx(10**0.5)
 
@@ -72,12 +71,12 @@ def test_the_empty_text_has_none(arpa: Path) -> None:
 def test_buckets_part_the_perplexity_by_line(arpa: Path) -> None:
     """A cut-off belongs to what is above it; as one line the second text would be in the tail."""
     texts = ["word", "word\nword word", "other"]
-    by_line = perplexity_signals(texts, ["en"] * 3, [NgramScorer(arpa, "en")])["line_perplexity"]
+    by_line = measure_perplexity(texts, ["en"] * 3, [NgramScorer(arpa, "en")])["line_perplexity"]
     for cutoffs, expected in [
         ((10**0.52, 10**0.6), ["head", "middle", "tail"]),
         ((by_line[0], by_line[1]), ["middle", "tail", "tail"]),
     ]:
-        found = perplexity_signals(texts, ["en"] * 3, [NgramScorer(arpa, "en", cutoffs=cutoffs)])
+        found = measure_perplexity(texts, ["en"] * 3, [NgramScorer(arpa, "en", cutoffs=cutoffs)])
         assert found["perplexity_bucket"] == expected
 
 
@@ -104,16 +103,16 @@ def test_values_do_not_depend_on_what_is_scored_together(
     texts = [*EXPECTED, "", *reversed(EXPECTED)]
     languages = ["en", "de", "en"] * len(texts)
     scorers = [NgramScorer(arpa, "en", cutoffs=(3.0, 4.0))]
-    together = perplexity_signals(texts, languages[: len(texts)], scorers)
+    together = measure_perplexity(texts, languages[: len(texts)], scorers)
     for limit in (1, 12):
-        monkeypatch.setattr(perplexity, "BATCH_CHARACTERS", limit)
-        assert perplexity_signals(texts, languages[: len(texts)], scorers) == together
+        monkeypatch.setattr(models, "BATCH_CHARACTERS", limit)
+        assert measure_perplexity(texts, languages[: len(texts)], scorers) == together
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.text(st.sampled_from("word \n\0\ud800é١\u200f\r\x85，")), max_size=4))
 def test_any_text_has_finite_perplexities_or_none(arpa: Path, texts: list[str]) -> None:
-    found = perplexity_signals(texts, [None] * len(texts), [NgramScorer(arpa, None)])
+    found = measure_perplexity(texts, [None] * len(texts), [NgramScorer(arpa, None)])
     for text, by_line, as_one in zip(
         texts, found["line_perplexity"], found["perplexity"], strict=True
     ):
@@ -122,7 +121,7 @@ def test_any_text_has_finite_perplexities_or_none(arpa: Path, texts: list[str]) 
 
 
 def test_equal_lines_have_the_perplexity_of_one(arpa: Path) -> None:
-    found = perplexity_signals(["word\n" * 300_000 + "word"], ["en"], [NgramScorer(arpa, "en")])
+    found = measure_perplexity(["word\n" * 300_000 + "word"], ["en"], [NgramScorer(arpa, "en")])
     assert found["line_perplexity"] == [pytest.approx(10**0.5)]
 
 

@@ -8,13 +8,20 @@ from hypothesis import strategies as st
 
 from artifacts_schema.errors import UsageError
 from stages.signals.config import PersonalDataConfig
-from stages.signals.personal_data import PERSONAL_SIGNALS, personal_counts, personal_data
-from stages.signals.replacements import EXAMPLES, EXAMPLES_IPV6, TAGS, replacement
-from stages.signals.spans import replaced
+from stages.signals.outputs import apply_spans
+from stages.signals.personal_data import (
+    EXAMPLES,
+    EXAMPLES_IPV6,
+    PERSONAL_SIGNALS,
+    TAGS,
+    choose_replacement,
+    count_personal_data,
+    find_personal_data,
+)
 
 
 def labels(text: str) -> list[tuple[str, str]]:
-    return [(text[span.start : span.end], span.label) for span in personal_data(text)]
+    return [(text[span.start : span.end], span.label) for span in find_personal_data(text)]
 
 
 @pytest.mark.parametrize(
@@ -170,28 +177,34 @@ VALUES = {
 
 def test_every_sort_is_found_counted_and_replaced() -> None:
     text = "; ".join(VALUES.values())
-    spans = personal_data(text)
+    spans = find_personal_data(text)
     assert [(span.label, text[span.start : span.end]) for span in spans] == list(VALUES.items())
-    assert replaced(text, personal_data(text, form="tags")) == (
+    assert apply_spans(text, find_personal_data(text, form="tags")) == (
         "<EMAIL>; <IP_ADDRESS>; <PHONE>; <IBAN>; <CARD>"
     )
     assert all(span.replacement in EXAMPLES[span.label] for span in spans)
-    counts = personal_counts([spans, [], spans[2:4]])
+    counts = count_personal_data([spans, [], spans[2:4]])
     assert list(counts) == [signal.name for signal in PERSONAL_SIGNALS]
     assert list(counts.values()) == [[1, 0, 0], [1, 0, 0], [1, 0, 1], [1, 0, 1], [1, 0, 0]]
 
 
 def test_a_value_has_one_replacement_however_it_is_written() -> None:
-    assert replacement("iban", "CH5609000000895217667") == replacement("iban", VALUES["iban"])
-    assert replacement("email", "A.B@CORP.COM") == replacement("email", VALUES["email"])
-    assert replacement("card", "5512-9332-3603-8776") == replacement("card", VALUES["card"])
+    assert choose_replacement("iban", "CH5609000000895217667") == choose_replacement(
+        "iban", VALUES["iban"]
+    )
+    assert choose_replacement("email", "A.B@CORP.COM") == choose_replacement(
+        "email", VALUES["email"]
+    )
+    assert choose_replacement("card", "5512-9332-3603-8776") == choose_replacement(
+        "card", VALUES["card"]
+    )
 
 
 def test_different_values_are_spread_over_all_examples() -> None:
     """Of 300 values six examples have 50 each; below 25 has a chance of 1e-5 each."""
     for label, examples in [*EXAMPLES.items(), ("ip_address", EXAMPLES_IPV6)]:
         colon = ":" if examples is EXAMPLES_IPV6 else ""
-        given = [replacement(label, f"{colon}{number}") for number in range(300)]
+        given = [choose_replacement(label, f"{colon}{number}") for number in range(300)]
         assert set(given) == set(examples)
         assert min(map(given.count, examples)) >= 25
 
@@ -225,7 +238,7 @@ PIECES = st.sampled_from(
 @given(st.lists(PIECES | st.text(max_size=4), max_size=14).map("".join))
 @settings(deadline=None, max_examples=300)
 def test_spans_are_in_order_and_apart(text: str) -> None:
-    spans = personal_data(text)
+    spans = find_personal_data(text)
     borders = [border for span in spans for border in (span.start, span.end)]
     assert borders == sorted(borders)
     assert all(0 <= span.start < span.end <= len(text) for span in spans)
@@ -236,8 +249,8 @@ def test_spans_are_in_order_and_apart(text: str) -> None:
 def test_replacing_twice_is_replacing_once(pieces: list[str], between: str) -> None:
     text = between.join(pieces)
     for form in ("examples", "tags"):
-        once = replaced(text, personal_data(text, form=form))  # type: ignore[arg-type]
-        assert personal_data(once) == []
+        once = apply_spans(text, find_personal_data(text, form=form))  # type: ignore[arg-type]
+        assert find_personal_data(once) == []
 
 
 EMAIL_TEXTS = st.lists(
@@ -251,8 +264,8 @@ EMAIL_TEXTS = st.lists(
 def test_emails_equal_datatroves(text: str) -> None:
     pii = pytest.importorskip("datatrove.pipeline.formatters.pii")
     formatter = pii.PIIFormatter(remove_ips=False, email_replacement="<EMAIL>")
-    emails = [span for span in personal_data(text, form="tags") if span.label == "email"]
-    assert replaced(text, emails) == formatter.format(text)
+    emails = [span for span in find_personal_data(text, form="tags") if span.label == "email"]
+    assert apply_spans(text, emails) == formatter.format(text)
 
 
 FLOODS = ["@", "a@", "a-", "a.", "1.", "1.2.3.", "2001:", "a@b-", "[1.", "1", "+", "(", "1+", "1 "]
@@ -262,4 +275,4 @@ MORE_FLOODS = ["1  /", "１", "\ud800", "::", "(1)", "GB29 NWBK ", "card 4111111
 @pytest.mark.parametrize("unit", FLOODS + MORE_FLOODS)
 def test_long_floods_take_linear_time(unit: str) -> None:
     # A quadratic scan of these 600,000 characters would take minutes; the test has a time limit.
-    assert personal_data(unit * (600_000 // len(unit))) == []
+    assert find_personal_data(unit * (600_000 // len(unit))) == []

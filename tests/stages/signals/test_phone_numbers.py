@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from stages.signals.personal_data import personal_data
+from stages.signals.personal_data import find_personal_data
 
 
 def phones(text: str, regions: tuple[str, ...] = ("US", "CA", "GB", "DE", "FR")) -> list[str]:
-    spans = personal_data(text, regions)
+    spans = find_personal_data(text, regions)
     return [text[span.start : span.end] for span in spans if span.label == "phone"]
 
 
@@ -196,7 +196,7 @@ def test_books_encyclopedias_and_code_have_none(shared_data: Path) -> None:
         found += [
             (name, span.label, text[span.start : span.end])
             for text in texts
-            for span in personal_data(text)
+            for span in find_personal_data(text)
             if span.label in ("phone", "iban", "card")
         ]
     assert found == []

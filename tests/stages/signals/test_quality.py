@@ -7,17 +7,17 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from stages.signals.quality import SIGNALS, quality_signals, string_hashes
-from stages.text.punctuation import SYMBOLS
-from stages.text.split import batch_of
-from stages.text.words import words as split
+from stages.signals.quality import QUALITY_SIGNALS, hash_strings, measure_quality
+from stages.text.batch import split_texts
+from stages.text.characters import SYMBOLS
+from stages.text.words import split_words as split
 
 STOP_WORDS = ("the", "be", "to", "of", "and", "that", "have", "with")
 
 
 def measured(texts: list[str], stop_words: tuple[str, ...] = STOP_WORDS) -> list[dict[str, float]]:
-    columns = quality_signals(batch_of(texts), stop_words)
-    assert list(columns) == [signal.name for signal in SIGNALS]
+    columns = measure_quality(split_texts(texts), stop_words)
+    assert list(columns) == [signal.name for signal in QUALITY_SIGNALS]
     return [{name: column[i] for name, column in columns.items()} for i in range(len(texts))]
 
 
@@ -115,7 +115,7 @@ def test_stop_words_are_those_that_are_given_each_counted_once() -> None:
 
 
 def test_hashes_of_strings_are_those_of_the_tokens() -> None:
-    batch = batch_of(["end.Next日本"])  # one string, several tokens
+    batch = split_texts(["end.Next日本"])  # one string, several tokens
     assert len(batch.tokens.starts) > 1
-    assert string_hashes(["end", "日", "a b", ""]).tolist() == batch.tokens.hashes[[0, -2]].tolist()
-    assert np.array_equal(string_hashes(["end.Next"]), string_hashes(["end.Next"], "spacy_english"))
+    assert hash_strings(["end", "日", "a b", ""]).tolist() == batch.tokens.hashes[[0, -2]].tolist()
+    assert np.array_equal(hash_strings(["end.Next"]), hash_strings(["end.Next"], "spacy_english"))

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from stages.signals.redpajama import SIGNALS, redpajama_signals, stop_words
-from stages.text.split import batch_of
+from stages.signals.redpajama import REDPAJAMA_SIGNALS, load_stop_words, measure_redpajama
+from stages.text.batch import split_texts
 
 BULLETS = tuple("\u2022\u2023\u25b6\u25c0\u25e6\u25a0\u25a1\u25aa\u25ab\u2013")
 
 
 def measured(texts: list[str], language: str = "en") -> list[dict[str, float]]:
-    columns = redpajama_signals(batch_of(texts), language)
-    assert set(columns) == {signal.name for signal in SIGNALS}
+    columns = measure_redpajama(split_texts(texts), language)
+    assert set(columns) == {signal.name for signal in REDPAJAMA_SIGNALS}
     return [{name: column[i] for name, column in columns.items()} for i in range(len(texts))]
 
 
@@ -39,7 +39,7 @@ def reference(text: str) -> dict[str, float]:
     words, raw = content.split(), re.findall(r"\w+|[^\w\s]+", text)
     counts = Counter(words)
     lettered = sum(re.search("[a-zA-Z]", word) is not None for word in raw)
-    stops = set(stop_words("en"))
+    stops = set(load_stop_words("en"))
     found = {
         "rps_doc_word_count": len(words),
         "rps_doc_mean_word_length": over(sum(map(len, words)), len(words)),
@@ -197,7 +197,7 @@ def test_stop_words_are_those_of_the_language() -> None:
     assert measured(text, "de")[0]["rps_doc_stop_word_fraction"] == round(4 / 6, 8)
     assert measured(text)[0]["rps_doc_stop_word_fraction"] == round(2 / 6, 8)
     assert measured(text, "xx")[0]["rps_doc_stop_word_fraction"] == 0
-    assert [len(stop_words(code)) for code in ("de", "en", "es", "fr", "it")] == [
+    assert [len(load_stop_words(code)) for code in ("de", "en", "es", "fr", "it")] == [
         *(596, 570, 577, 606, 619)
     ]
 

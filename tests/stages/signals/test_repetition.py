@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.signals.repetition import SIGNALS, repetition_signals
-from stages.text.split import batch_of
+from stages.signals.repetition import REPETITION_SIGNALS, measure_repetition
+from stages.text.batch import split_texts
 
 TOP, DUPLICATE = (2, 3, 4), (5, 6, 7, 8, 9, 10)
 WORDS = st.lists(st.sampled_from(["a", "b", "ab", "ba", "aab", ".", "abcdefgh"]), max_size=60)
@@ -48,8 +48,8 @@ def shares(words: list[str]) -> dict[str, float]:
 
 
 def measured(texts: list[str]) -> list[dict[str, float]]:
-    columns = repetition_signals(batch_of(texts))
-    assert list(columns) == [signal.name for signal in SIGNALS]
+    columns = measure_repetition(split_texts(texts))
+    assert list(columns) == [signal.name for signal in REPETITION_SIGNALS]
     return [{name: column[i] for name, column in columns.items()} for i in range(len(texts))]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from artifacts_schema.errors import UsageError
 from artifacts_schema.manifest import Manifest
-from stages.signals.columns import signals_of
+from stages.signals.columns import choose_signals
 from stages.signals.config import STOP_WORDS
 from stages.signals.stage import Signals
 
@@ -74,7 +74,7 @@ def test_every_column_is_described(
     described = read_input(made, "signals").read_json("signals.json")
     schema = read_table(made, "signals").schema
     assert [column["name"] for column in described["columns"]] == schema.names[1:]
-    assert schema.names[1:] == [signal.name for signal in signals_of()]
+    assert schema.names[1:] == [signal.name for signal in choose_signals()]
     assert all(
         column["description"] and column["source"] and column["unit"] and column["view"]
         for column in described["columns"]

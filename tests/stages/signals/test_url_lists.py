@@ -14,9 +14,15 @@ import zstandard
 
 from artifacts_schema.errors import InputError
 from stages.engine import Input
-from stages.signals.url_lists import UrlLists, bare_address, load_lists, pack_lists
-from stages.signals.url_matches import list_signals, word_counts
-from stages.signals.urls import host
+from stages.signals.urls import (
+    UrlLists,
+    count_words,
+    load_lists,
+    measure_url_lists,
+    pack_lists,
+    parse_host,
+    strip_address,
+)
 
 Pack = Callable[..., tuple[UrlLists, list[str]]]
 
@@ -38,7 +44,7 @@ def pack(snapshot: Any, read_input: Any, tmp_path: Path) -> Pack:
 
 
 def found(lists: UrlLists, *urls: str | None) -> list[str | None]:
-    return list_signals(urls, [host(url) for url in urls], lists)["url_blocked"]
+    return measure_url_lists(urls, [parse_host(url) for url in urls], lists)["url_blocked"]
 
 
 def test_a_domain_counts_with_all_below_it_and_never_as_part_of_a_name(pack: Pack) -> None:
@@ -91,7 +97,7 @@ def test_categories_are_folders_in_the_order_of_the_lists(pack: Pack) -> None:
     )
     assert lists.names == ("adult", "gambling", "domains-mine")
     urls = ["https://both.example", "https://casino.example", "https://mine.example"]
-    columns = list_signals(urls, [host(url) for url in urls], lists)
+    columns = measure_url_lists(urls, [parse_host(url) for url in urls], lists)
     assert columns["url_blocked"] == ["adult", "gambling", "domains-mine"]
     assert columns["url_block_lists"] == [2, 1, 1]
     assert len(left_out) == 2
@@ -109,24 +115,24 @@ def test_words_are_compared_as_refinedweb_says(pack: Pack) -> None:
         }
     )
     words = lists.words
-    assert word_counts("https://my-x-vi.deos.com/", words) == (1, 0, 0)
-    assert word_counts("https://a.com/GroupSex", words) == (1, 0, 0)
-    assert word_counts("https://a.com/porn/xxx", words) == (0, 2, 0)
-    assert word_counts("https://a.com/pornography", words) == (0, 0, 0)
-    assert word_counts("https://essex.ac.uk/sex-education", words) == (0, 0, 1)
-    assert word_counts("https://a.com/sex_webcam/sex", words) == (0, 0, 2)
-    assert word_counts("https://a.com/p%6Frn", words) == (0, 1, 0)
+    assert count_words("https://my-x-vi.deos.com/", words) == (1, 0, 0)
+    assert count_words("https://a.com/GroupSex", words) == (1, 0, 0)
+    assert count_words("https://a.com/porn/xxx", words) == (0, 2, 0)
+    assert count_words("https://a.com/pornography", words) == (0, 0, 0)
+    assert count_words("https://essex.ac.uk/sex-education", words) == (0, 0, 1)
+    assert count_words("https://a.com/sex_webcam/sex", words) == (0, 0, 2)
+    assert count_words("https://a.com/p%6Frn", words) == (0, 1, 0)
     urls = ["https://a.com/sex", "https://a.com/sex/escort", "https://porn.com/", "src/sex/porn.py"]
-    columns = list_signals(urls, [host(url) for url in urls], lists)
+    columns = measure_url_lists(urls, [parse_host(url) for url in urls], lists)
     assert columns["url_score"] == [1, 2, 2, None]
     assert columns["url_soft_words"] == [1, 2, 0, None]
     assert columns["url_block_lists"] == [0, 0, 0, None]
 
 
 def test_the_bare_address() -> None:
-    assert bare_address("https://u:p@WWW.Example.com:8080/A/b/?q=1#f") == "example.com/A/b/?q=1"
-    assert bare_address("example.com/") == "example.com"
-    assert bare_address("http://example.com?q=1") == "example.com?q=1"
+    assert strip_address("https://u:p@WWW.Example.com:8080/A/b/?q=1#f") == "example.com/A/b/?q=1"
+    assert strip_address("example.com/") == "example.com"
+    assert strip_address("http://example.com?q=1") == "example.com?q=1"
 
 
 def test_a_snapshot_without_lists_and_a_broken_one_are_refused(pack: Pack) -> None:
@@ -155,16 +161,16 @@ def test_real_lists_name_what_they_hold_and_nothing_else(pack: Pack, shared_data
         f"{name}/domains": "\n".join(domains).encode() for name, domains in by_category.items()
     }
     lists, _ = pack(files)
-    domains = [row["domain"] for row in rows if host(f"http://{row['domain']}")]
+    domains = [row["domain"] for row in rows if parse_host(f"http://{row['domain']}")]
     assert len(domains) > 24_000
     urls = [f"https://m.{domain}/page" for domain in domains]
-    columns = list_signals(urls, [host(url) for url in urls], lists)
+    columns = measure_url_lists(urls, [parse_host(url) for url in urls], lists)
     assert all(count >= 1 for count in columns["url_block_lists"])
     with zstandard.open(shared_data / "warc" / "pages.jsonl.zst", "rt") as lines:
         pages = [json.loads(line)["url"] for line in lines]
     named = {name for domains in by_category.values() for name in domains}
     for url, blocked in zip(pages, found(lists, *pages), strict=True):
-        labels = (host(url) or "").split(".")
+        labels = (parse_host(url) or "").split(".")
         below = {".".join(labels[n:]) for n in range(len(labels))}
         bare = {name.removeprefix("www.") for name in named & (below | {f"www.{b}" for b in below})}
         assert (blocked is not None) == bool(bare), url

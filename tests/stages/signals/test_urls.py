@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.signals.urls import host, registered_domain, url_signals
+from stages.signals.urls import find_registered_domain, measure_urls, parse_host
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ from stages.signals.urls import host, registered_domain, url_signals
     ],
 )
 def test_the_host_of_an_address(url: str | None, found: str | None) -> None:
-    assert host(url) == found
+    assert parse_host(url) == found
 
 
 @pytest.mark.parametrize(
@@ -67,14 +67,14 @@ def test_the_host_of_an_address(url: str | None, found: str | None) -> None:
     ],
 )
 def test_the_registered_domain_of_a_host(name: str, domain: str | None) -> None:
-    assert registered_domain(name) == domain
+    assert find_registered_domain(name) == domain
 
 
 @given(st.text(alphabet=st.sampled_from("ahtps:/.@[]?#\\ é\x00\ud800-1%"), max_size=30) | st.text())
 @settings(deadline=None, max_examples=1000)
 def test_any_string_is_taken(tail: str) -> None:
     for url in (tail, f"https://{tail}"):
-        columns: dict[str, Any] = url_signals([url])
+        columns: dict[str, Any] = measure_urls([url])
         (name,), (domain,) = columns["host"], columns["registered_domain"]
         assert name is None or (name == name.lower() and name)
         if domain is not None:

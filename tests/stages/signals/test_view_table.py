@@ -11,11 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from artifacts_schema.kinds import KINDS
-from stages.signals.line_rules.marks import Cuts
-from stages.signals.line_rules.views import LINE_VIEWS, line_views
-from stages.signals.spans import Span, replaced
-from stages.signals.view_table import view_table
-from stages.text.split import batch_of
+from stages.signals.line_views import LINE_VIEWS, make_line_views
+from stages.signals.outputs import Cuts, Span, apply_spans, make_view_table
+from stages.text.batch import split_texts
 
 SCHEMA = KINDS["views"].tables["*.parquet"].arrow()
 ROWS = 3
@@ -89,7 +87,7 @@ def test_rows_equal_those_of_dictionaries(
         rows += more[row] if with_further else []
         expected.append(sorted(rows, key=lambda s: (s["view"], s["start"], s["end"])))
     column = pa.chunked_array([pa.array(more, type=SCHEMA.field("spans").type)])
-    table = view_table(IDS, views, given_cuts, column if with_further else None)
+    table = make_view_table(IDS, views, given_cuts, column if with_further else None)
     assert table.schema == SCHEMA
     assert table["doc_id"].to_pylist() == IDS.to_pylist()
     assert table["spans"].to_pylist() == expected
@@ -97,9 +95,9 @@ def test_rows_equal_those_of_dictionaries(
 
 def test_no_documents_and_no_spans() -> None:
     none = pa.chunked_array([], type=pa.string())
-    assert view_table(none, []).num_rows == 0
+    assert make_view_table(none, []).num_rows == 0
     nothing = [{"mojibake": [], "personal_data": [], "secrets": []}] * ROWS
-    assert view_table(IDS, nothing)["spans"].to_pylist() == [[]] * ROWS
+    assert make_view_table(IDS, nothing)["spans"].to_pylist() == [[]] * ROWS
 
 
 def test_further_spans_of_a_sliced_column_stay_with_their_rows() -> None:
@@ -110,7 +108,7 @@ def test_further_spans_of_a_sliced_column_stay_with_their_rows() -> None:
             pa.array([[span, span]], type=SCHEMA.field("spans").type),
         ]
     )
-    table = view_table(IDS, [{}] * ROWS, (), column)
+    table = make_view_table(IDS, [{}] * ROWS, (), column)
     assert table["spans"].to_pylist() == [[], [span], [span, span]]
 
 
@@ -121,11 +119,14 @@ def test_the_spans_of_two_batches_give_the_edited_texts(view: str) -> None:
         "Sign-in a b\nx\nSee it all[1] here, in full.\x85",
     ]
     texts.append(texts[0] + texts[1] + "Then come two other lines.\n3 likes")
-    both = [line_views(batch_of(part), [view], batch_of)[0] for part in (texts[:2], texts[2:])]
+    both = [
+        make_line_views(split_texts(part), [view], split_texts)[0]
+        for part in (texts[:2], texts[2:])
+    ]
     moved = [both[0].cuts, both[1].cuts.moved(2)]
-    table = view_table(IDS, [{}] * ROWS, moved)
+    table = make_view_table(IDS, [{}] * ROWS, moved)
     for text, row, left in zip(
         texts, table["spans"].to_pylist(), [*both[0].edited, *both[1].edited], strict=True
     ):
         given_spans = [Span(s["start"], s["end"], s["label"], s["replacement"]) for s in row]
-        assert replaced(text, given_spans) == left
+        assert apply_spans(text, given_spans) == left

@@ -12,7 +12,7 @@ from chat_data import MAIL, PAIRS, TALKS, call, conversation, message
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.text.chat_rows import ChatShard, Text, pieces_of, texts_of, with_text
+from stages.text.chat_rows import ChatShard, Text, list_texts, replace_text, split_pieces
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=9),
@@ -31,14 +31,14 @@ def test_a_span_of_a_piece_is_replaced_and_nothing_else(
     value: Any, ascii_only: bool, by: str, data: Any
 ) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only)
-    pieces = pieces_of(Text("tools", None, text, is_json=True))
+    pieces = split_pieces(Text("tools", None, text, is_json=True))
     for piece in pieces:
         start = data.draw(st.integers(0, len(piece.text) - 1))
         end = data.draw(st.integers(start + 1, len(piece.text)))
         made = replaced(text, *piece.span(start, end), piece.replacement(by))
         json.loads(made)
         if piece.literal is not None and piece.literal.startswith('"'):
-            after = pieces_of(Text("tools", None, made, is_json=True))
+            after = split_pieces(Text("tools", None, made, is_json=True))
             expected = piece.text[:start] + by + piece.text[end:]
             assert not expected or expected in [one.text for one in after]
 
@@ -51,29 +51,29 @@ def test_a_span_of_the_whole_text_is_clipped_to_its_pieces(
     text = json.dumps(value, ensure_ascii=ascii_only)
     start = data.draw(st.integers(0, len(text) - 1))
     end = data.draw(st.integers(start + 1, len(text)))
-    for piece in reversed(pieces_of(Text("tools", None, text, is_json=True))):
+    for piece in reversed(split_pieces(Text("tools", None, text, is_json=True))):
         if (place := piece.clipped(start, end)) is not None:
             text = replaced(text, *place, piece.replacement("-"))
     json.loads(text)
 
 
 def test_every_text_of_a_row_has_its_place() -> None:
-    assert [(text.place, text.role) for text in texts_of(TALKS[0], "conversations")] == [
+    assert [(text.place, text.role) for text in list_texts(TALKS[0], "conversations")] == [
         ("messages/0/content", "user"),
         ("messages/1/reasoning", "assistant"),
         ("messages/1/tool_calls/0/arguments", "assistant"),
         ("messages/2/content", "tool"),
         ("messages/3/content", "assistant"),
     ]
-    places = [text.place for text in texts_of(PAIRS[0], "preferences")]
+    places = [text.place for text in list_texts(PAIRS[0], "preferences")]
     assert places == ["prompt/0/content", "chosen/0/content", "rejected/0/content"]
     row = conversation("a", message("user", "x"), message("assistant", "y"), tools="[]")
-    assert next(texts_of(row, "conversations")) == Text("tools", None, "[]", is_json=True)
+    assert next(list_texts(row, "conversations")) == Text("tools", None, "[]", is_json=True)
 
 
 def test_a_text_is_changed_at_its_place_alone() -> None:
     row = conversation("a", message("assistant", "one", tool_calls=[call("{}"), call("[1]")]))
-    with_text(row, "messages/0/tool_calls/1/arguments", lambda text: text + "2")
+    replace_text(row, "messages/0/tool_calls/1/arguments", lambda text: text + "2")
     assert [one["arguments"] for one in row["messages"][0]["tool_calls"]] == ["{}", "[1]2"]
     assert row["messages"][0]["content"] == "one"
 
@@ -96,14 +96,14 @@ def test_rows_are_read_by_row_group() -> None:
     "text", ["not JSON", '{"a": ', f'{{"a" "{MAIL}"}}', "[" * 100_000, "1" * 10_000]
 )
 def test_what_is_no_json_is_searched_as_it_stands(text: str) -> None:
-    (piece,) = pieces_of(Text("tools", None, text, is_json=True))
+    (piece,) = split_pieces(Text("tools", None, text, is_json=True))
     assert piece.text == text
     assert piece.span(0, len(text)) == (0, len(text))
 
 
 def test_half_of_a_surrogate_pair_is_no_obstacle() -> None:
     text = '{"a": "\\ud83d anna", "b": "\\ud83d\\ude00 anna"}'
-    for piece in pieces_of(Text("tools", None, text, is_json=True)):
+    for piece in split_pieces(Text("tools", None, text, is_json=True)):
         if "anna" in piece.text:
             start = piece.text.index("anna")
             assert text[slice(*piece.span(start, start + 4))] == "anna"

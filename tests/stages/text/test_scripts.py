@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stages.text.scripts import main_script
+from stages.text.characters import find_main_script
 
 
 @pytest.mark.parametrize(
@@ -21,5 +21,5 @@ from stages.text.scripts import main_script
     ],
 )
 def test_main_script(text: str, expected: tuple[str | None, float]) -> None:
-    assert main_script(text) == pytest.approx(expected)
-    assert main_script(text) == main_script(text)  # the second time from the filled table
+    assert find_main_script(text) == pytest.approx(expected)
+    assert find_main_script(text) == find_main_script(text)  # the second time from the filled table

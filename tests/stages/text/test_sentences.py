@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.text.sentences import SENTENCE_MARKS, line_sentence_counts, sentence_counts
-from stages.text.split import Splitter, batch_of
+from stages.text.batch import SENTENCE_MARKS, count_line_sentences, count_sentences, split_texts
+from stages.text.splitters import Splitter
 
 VECTORS = json.loads(Path(__file__).with_name("spacy_english_vectors.json").read_text())["vectors"]
 SPLITTERS = pytest.mark.parametrize("splitter", ["unicode", "spacy_english"])
 
 
 def test_counts_are_the_sentencizers() -> None:
-    counts = sentence_counts(batch_of([text for text, _, _ in VECTORS], "spacy_english"))
+    counts = count_sentences(split_texts([text for text, _, _ in VECTORS], "spacy_english"))
     assert counts.tolist() == [sentences for _, _, sentences in VECTORS]
 
 
@@ -38,7 +38,7 @@ def test_counts_are_the_sentencizers() -> None:
     ],
 )
 def test_counts_by_the_rules(splitter: Splitter, text: str, sentences: int) -> None:
-    assert sentence_counts(batch_of([text], splitter)).tolist() == [sentences]
+    assert count_sentences(split_texts([text], splitter)).tolist() == [sentences]
 
 
 def test_the_marks_are_as_many_as_spacys() -> None:
@@ -50,8 +50,8 @@ def test_the_marks_are_as_many_as_spacys() -> None:
 @given(st.lists(st.text(alphabet='aB.!?)" \t', max_size=12), max_size=6))
 @settings(deadline=None, max_examples=150)
 def test_a_line_counts_as_it_would_alone(splitter: Splitter, lines: list[str]) -> None:
-    batch = batch_of(["\n".join(lines)], splitter)
+    batch = split_texts(["\n".join(lines)], splitter)
     lengths = np.array([len(line) for line in lines], dtype=np.int64)
     starts = np.cumsum(lengths + 1) - lengths - 1
-    alone = sentence_counts(batch_of(lines, splitter))
-    assert line_sentence_counts(batch, starts, starts + lengths).tolist() == alone.tolist()
+    alone = count_sentences(split_texts(lines, splitter))
+    assert count_line_sentences(batch, starts, starts + lengths).tolist() == alone.tolist()

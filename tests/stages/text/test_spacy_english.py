@@ -15,8 +15,7 @@ import pytest
 from derive_spacy_english import TARGET
 from zstandard import ZstdDecompressor
 
-from stages.text.sentences import sentence_counts
-from stages.text.split import batch_of
+from stages.text.batch import count_sentences, split_texts
 
 HERE = Path(__file__).parent
 VECTORS = json.loads((HERE / "spacy_english_vectors.json").read_text())["vectors"]
@@ -27,7 +26,7 @@ SOURCES = {"text": 40_000, "labels": 60_000, "code": 400_000, "blocklists": 60_0
 
 def tokens(text: str) -> list[str]:
     """The tokens of one text."""
-    found = batch_of([text], "spacy_english").tokens
+    found = split_texts([text], "spacy_english").tokens
     return [text[a:b] for a, b in zip(found.starts.tolist(), found.ends.tolist(), strict=True)]
 
 
@@ -38,7 +37,7 @@ def test_tokens_are_spacys(text: str, expected: list[str]) -> None:
 
 def test_a_batch_of_all_gives_the_same() -> None:
     texts = [text for text, _, _ in VECTORS]
-    batch = batch_of(texts, "spacy_english")
+    batch = split_texts(texts, "spacy_english")
     joined = "".join(texts)
     spans = zip(batch.tokens.starts.tolist(), batch.tokens.ends.tolist(), strict=True)
     assert [joined[a:b] for a, b in spans] == [token for _, found, _ in VECTORS for token in found]
@@ -85,7 +84,7 @@ def asked(python: str, texts: list[str]) -> list[tuple[list[str], int]]:
 
 def compare(python: str, texts: list[str]) -> None:
     """Asserts equal tokens and sentences, text by text."""
-    counts = sentence_counts(batch_of(texts, "spacy_english")).tolist()
+    counts = count_sentences(split_texts(texts, "spacy_english")).tolist()
     answers = asked(python, texts)
     for text, count, (expected, sentences) in zip(texts, counts, answers, strict=True):
         assert tokens(text) == expected

@@ -10,11 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.text.batch import LETTER, PUNCTUATION, SENTENCE_END, SYMBOL, Batch
-from stages.text.characters import CharacterTable
-from stages.text.punctuation import SYMBOLS
-from stages.text.sentences import SENTENCE_MARKS
-from stages.text.split import Splitter, batch_of
+from stages.text.batch import (
+    LETTER,
+    PUNCTUATION,
+    SENTENCE_END,
+    SENTENCE_MARKS,
+    SYMBOL,
+    Batch,
+    split_texts,
+)
+from stages.text.characters import SYMBOLS, CharacterTable
+from stages.text.splitters import Splitter
 
 SPLITTERS = pytest.mark.parametrize("splitter", ["unicode", "spacy_english"])
 ALPHABET = st.one_of(st.sampled_from("ab A.!?…-(1é日 \n\x00\ud800।😀"), st.characters())
@@ -33,8 +39,8 @@ def tokens_of(batch: Batch) -> list[list[str]]:
 @given(TEXTS)
 @settings(deadline=None, max_examples=100)
 def test_a_batch_holds_what_its_texts_hold_one_by_one(splitter: Splitter, texts: list[str]) -> None:
-    batch = batch_of(texts, splitter)
-    assert tokens_of(batch) == [tokens_of(batch_of([text], splitter))[0] for text in texts]
+    batch = split_texts(texts, splitter)
+    assert tokens_of(batch) == [tokens_of(split_texts([text], splitter))[0] for text in texts]
     assert np.diff(batch.offsets).tolist() == [len(text) for text in texts]
     assert ["".join(found) for found in tokens_of(batch)] == ["".join(t.split()) for t in texts]
     assert "".join(map(chr, batch.codes.tolist())) == "".join(texts)
@@ -44,7 +50,7 @@ def test_a_batch_holds_what_its_texts_hold_one_by_one(splitter: Splitter, texts:
 @given(TEXTS)
 @settings(deadline=None, max_examples=100)
 def test_kinds_follow_from_the_characters(splitter: Splitter, texts: list[str]) -> None:
-    batch = batch_of(texts, splitter)
+    batch = split_texts(texts, splitter)
     words = [word for found in tokens_of(batch) for word in found]
     assert batch.tokens.lengths.tolist() == [len(word) for word in words]
     for word, kind in zip(words, batch.tokens.kinds.tolist(), strict=True):
@@ -56,18 +62,18 @@ def test_kinds_follow_from_the_characters(splitter: Splitter, texts: list[str]) 
 
 
 def test_the_sentence_marks_are_single_and_a_run_of_them_is_none() -> None:
-    kinds = batch_of(["! !! ... 。 ។ -"]).tokens.kinds & SENTENCE_END
+    kinds = split_texts(["! !! ... 。 ។ -"]).tokens.kinds & SENTENCE_END
     assert (kinds > 0).tolist() == [True, True, True, False, True, False, False]
 
 
 @given(st.lists(st.text(alphabet="abA.\x00\ud800日", min_size=1, max_size=5), max_size=8))
 @settings(deadline=None, max_examples=150)
 def test_hashes_name_strings_and_compose(words: list[str]) -> None:
-    joined = batch_of(["".join(words)]).tokens
-    tokens = batch_of(words).tokens
+    joined = split_texts(["".join(words)]).tokens
+    tokens = split_texts(words).tokens
     one, other = (_composed(t.hashes.tolist(), t.powers.tolist()) for t in (joined, tokens))
     assert one == other
-    strings = [word for found in tokens_of(batch_of(words)) for word in found]
+    strings = [word for found in tokens_of(split_texts(words)) for word in found]
     same = tokens.hashes[:, None] == tokens.hashes[None, :]
     assert same.tolist() == [[a == b for b in strings] for a in strings]
 
@@ -86,7 +92,7 @@ def test_hashes_are_the_same_on_every_machine() -> None:
         return value ^ (value >> 32)
 
     base = 0x9E3779B97F4A7C15
-    tokens = batch_of(["ab"]).tokens
+    tokens = split_texts(["ab"]).tokens
     assert tokens.hashes.tolist() == [(mixed("a") * base + mixed("b")) % 2**64]
     assert tokens.powers.tolist() == [base * base % 2**64]
 
@@ -94,7 +100,7 @@ def test_hashes_are_the_same_on_every_machine() -> None:
 @SPLITTERS
 @pytest.mark.parametrize("texts", [[], [""], ["", ""], [" \n\t"], ["", " ", "a", ""]])
 def test_nothing_to_split(splitter: Splitter, texts: list[str]) -> None:
-    batch = batch_of(texts, splitter)
+    batch = split_texts(texts, splitter)
     assert len(batch.offsets) == len(batch.tokens.offsets) == len(texts) + 1
     assert tokens_of(batch) == [text.split() for text in texts]
     assert batch.offsets.dtype == batch.tokens.offsets.dtype == np.int64
@@ -109,7 +115,7 @@ def test_a_million_times_the_same_takes_linear_time(
     splitter: Splitter, piece: str, tokens: int | None
 ) -> None:
     # A quadratic search would take hours.
-    found = batch_of([piece * 10**6], splitter).tokens
+    found = split_texts([piece * 10**6], splitter).tokens
     if tokens is not None and (splitter, piece) != ("unicode", ":) "):
         assert len(found.starts) == tokens
     assert int(found.lengths.sum()) == 10**6 * len(piece.strip())
@@ -120,7 +126,7 @@ def test_a_million_times_the_same_takes_linear_time(
 def test_texts_without_white_space_between_them_stay_apart(
     splitter: Splitter, text: str, tokens: int
 ) -> None:
-    batch = batch_of([text] * 5000, splitter)
+    batch = split_texts([text] * 5000, splitter)
     expected = 1 if splitter == "unicode" else tokens
     assert (np.diff(batch.tokens.offsets) == expected).all()
     assert len(batch.tokens.starts) == len(batch.tokens.hashes) == 5000 * expected

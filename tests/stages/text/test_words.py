@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from reference_words import reference_spans
 from zstandard import ZstdDecompressor
 
-from stages.text.words import word_spans, words
+from stages.text.words import find_words, split_words
 
 ODD = st.text(
     alphabet=st.one_of(
@@ -46,15 +46,15 @@ ODD = st.text(
     ],
 )
 def test_splits_by_the_stated_rules(text: str, tokens: list[str]) -> None:
-    assert words(text) == tokens
+    assert split_words(text) == tokens
 
 
 @given(ODD)
 @settings(deadline=None, max_examples=300)
 def test_tokens_are_those_of_the_rules_as_one_regular_expression(text: str) -> None:
-    assert word_spans(text) == reference_spans(text)
-    assert words(text) == [text[start:end] for start, end in reference_spans(text)]
-    assert "".join(words(text)) == "".join(text.split())
+    assert find_words(text) == reference_spans(text)
+    assert split_words(text) == [text[start:end] for start, end in reference_spans(text)]
+    assert "".join(split_words(text)) == "".join(text.split())
 
 
 def test_every_character_is_classed_as_in_the_regular_expression() -> None:
@@ -63,7 +63,7 @@ def test_every_character_is_classed_as_in_the_regular_expression() -> None:
         chars = map(chr, range(first, min(first + (1 << 16), sys.maxunicode + 1)))
         rare = (c for c in chars if unicodedata.category(c) not in ("Cn", "Co", "Lo") or c < "\xff")
         text = " ".join(f"a{c}1.{c}A" for c in rare)
-        assert word_spans(text) == reference_spans(text)
+        assert find_words(text) == reference_spans(text)
 
 
 @pytest.mark.full
@@ -72,4 +72,4 @@ def test_real_text_of_every_language_is_split_as_by_the_regular_expression(
 ) -> None:
     for path in sorted((shared_data / "text").glob("*.jsonl.zst")):
         text = ZstdDecompressor().decompress(path.read_bytes(), 1 << 30).decode()
-        assert word_spans(text) == reference_spans(text), path.name
+        assert find_words(text) == reference_spans(text), path.name

@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-from stages.engine.figures import BarFigure, SamplesFigure, TableFigure
-from stages.engine.page import Artifact
-from stages.text import figures
-from stages.text.token_spelling import spelt_bytes
+from stages.engine.page import Artifact, BarFigure, SamplesFigure, TableFigure
+from stages.tokenizer import page as pages
 from stages.tokenizer.page import page
 from stages.tokenizer.stage import TokenizerStage
+from stages.tokens.vocabulary import decode_vocabulary
 
 # Twelve words each by UAX #29.
 TEXTS = [f"the cat number {n} sat on a mat, and        the dog ran" for n in range(80)]
@@ -108,7 +107,7 @@ def test_texts_in_pieces_are_whole_under_every_algorithm(trained, algorithm):
     found = page(trained(algorithm=algorithm))
     shown = of_type(found, SamplesFigure, "Texts cut")
     prose = shown.samples[0]
-    assert prose.text.replace(figures.BORDER, "") == figures.TEXTS["prose"]
+    assert prose.text.replace(pages.BORDER, "") == pages.TEXTS["prose"]
     lengths = of_type(found, BarFigure, "Tokens of the vocabulary").series[0].values
     assert lengths[0] >= 256
 
@@ -152,13 +151,13 @@ def test_runs_of_one_character_do_not_fill_the_longest_tokens(trained):
 
 
 def test_a_token_in_a_table_shows_its_white_space_and_is_cut():
-    assert figures.visible(' a\n"') == '␣a\\n\\"'
-    assert figures.visible("x" * 500) == "x" * (figures.LONGEST_CHARACTERS - 1) + "…"
+    assert pages.visible(' a\n"') == '␣a\\n\\"'
+    assert pages.visible("x" * 500) == "x" * (pages.LONGEST_CHARACTERS - 1) + "…"
 
 
 def test_texts_are_shown_in_pieces_with_their_counts(tokenizer):
-    shown = figures.texts_in_pieces(tokenizer, spelt_bytes(tokenizer))
+    shown = pages.texts_in_pieces(tokenizer, decode_vocabulary(tokenizer))
     for sample in shown.samples:
         facts = dict(sample.facts)
-        assert sample.text.count(figures.BORDER) == facts["tokens"] - 1
-        assert facts["bytes"] == len(figures.TEXTS[sample.group].encode())
+        assert sample.text.count(pages.BORDER) == facts["tokens"] - 1
+        assert facts["bytes"] == len(pages.TEXTS[sample.group].encode())

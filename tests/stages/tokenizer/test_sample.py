@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from artifacts_schema.errors import InputError, UsageError
-from stages.tokenizer.sample import BINS, bin_of, deepest
+from stages.tokenizer.sample import BINS, RequestedShares, bin_depth, depth_bin
 from stages.tokenizer.stage import TokenizerStage
-from stages.tokenizer.weights import Asked
 
 BODY = "the cat sat on the mat and the dog ran far away "
 
@@ -120,8 +119,8 @@ def test_copies_are_never_both_held_and_trained_on(make_documents, read_input, s
         for n in range(3000)
     ]
     manifest, output = make_documents([documents])
-    shards = Input.of(store, manifest, output).shards()
-    asked = Asked({"code": 0.05}, {})
+    shards = Input.from_manifest(store, manifest, output).shards()
+    asked = RequestedShares({"code": 0.05}, {})
     sample = Sample(shards, size(documents) // 3, 0.3, lambda: None, asked)
     trained = {text.split()[1] for text in sample.training()}
     held = {text.split()[1] for _, text in sample.held()}
@@ -136,9 +135,9 @@ def test_a_larger_sample_holds_a_smaller_one(make_documents, store):
     from stages.tokenizer.sample import Sample
 
     manifest, output = make_documents([[f"{number} {BODY}" for number in range(10_000)]])
-    shards = Input.of(store, manifest, output).shards()
+    shards = Input.from_manifest(store, manifest, output).shards()
     drawn = [
-        set(Sample(shards, limit, 0, lambda: None, Asked({}, {})).training())
+        set(Sample(shards, limit, 0, lambda: None, RequestedShares({}, {})).training())
         for limit in (50_000, 200_000)
     ]
     assert drawn[0] < drawn[1]
@@ -169,7 +168,7 @@ def test_shares_of_what_is_not_there_are_refused(record, config, said):
     [
         ({"weights": {"web": 0.7, "code": 0.7}}, "weights: shares sum to 1.4, more than 1"),
         ({"weights": {"web": -0.1}}, "greater than 0"),
-        ({"language_weights": {"en": 0.5}, "language_alpha": 0.3}, "one of them decides"),
+        ({"language_weights": {"en": 0.5}, "language_alpha": 0.3}, "alpha and language_weights"),
         ({"language_alpha": 1.5}, "less than or equal to 1"),
         ({"max_bytes": 2**31}, "less than"),
     ],
@@ -181,10 +180,12 @@ def test_shares_that_cannot_be_are_refused(record, config, said):
 
 @given(depth=st.floats(2.0**-53, 1.0))
 def test_a_depth_lies_in_its_bin(depth):
-    number = bin_of(depth)
+    number = depth_bin(depth)
     assert 0 <= number < BINS
-    assert deepest(number + 1) < depth <= deepest(number)
-    assert deepest(number) - deepest(number + 1) <= deepest(number) / 256 or number == BINS - 1
+    assert bin_depth(number + 1) < depth <= bin_depth(number)
+    assert (
+        bin_depth(number) - bin_depth(number + 1) <= bin_depth(number) / 256 or number == BINS - 1
+    )
 
 
 CELLS = st.dictionaries(
@@ -198,7 +199,7 @@ def test_asked_shares_sum_to_one_and_keep_what_they_name(available, data):
     sources = sorted({source for source, _ in available})
     named = data.draw(st.sets(st.sampled_from(sources), max_size=len(sources) - 1))
     asked = {name: data.draw(st.floats(0.01, 0.9 / len(named))) for name in sorted(named)}
-    found = Asked(asked, {}).shares(available)
+    found = RequestedShares(asked, {}).shares(available)
     assert sum(found.values()) == pytest.approx(1)
     assert set(found) == set(available)
     by_source = {s: sum(v for (name, _), v in found.items() if name == s) for s in sources}

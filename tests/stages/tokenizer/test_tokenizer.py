@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from artifacts_schema.errors import InputError, Stopped, UsageError
-from stages.text.chat import CHAT_TEMPLATE, encode, segments
-from stages.text.token_bytes import token_byte_lengths
 from stages.tokenizer.stage import TokenizerStage
 from stages.tokenizer.training import special_tokens, train, transformers_config
+from stages.tokens.chat import CHAT_TEMPLATE, encode_segments, render_segments
+from stages.tokens.vocabulary import count_token_bytes
 
 WORDS = [
     "the",
@@ -84,7 +84,7 @@ def each_tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
 def test_any_text_survives_encoding_and_decoding(each_tokenizer, text):
     each_tokenizer.encode_special_tokens = True
     ids = each_tokenizer.encode(text, add_special_tokens=False).ids
-    lengths = token_byte_lengths(each_tokenizer)
+    lengths = count_token_bytes(each_tokenizer)
     assert each_tokenizer.decode(ids, skip_special_tokens=False) == text
     assert sum(int(lengths[i]) for i in ids) == len(text.encode())
 
@@ -116,7 +116,7 @@ def test_special_tokens_leave_the_spaces_around_them(tokenizer):
 
 def test_special_tokens_are_first_then_bytes_then_longer_ones(each_tokenizer):
     assert [each_tokenizer.token_to_id(token) for token in SPECIAL] == list(range(16))
-    lengths = token_byte_lengths(each_tokenizer)
+    lengths = count_token_bytes(each_tokenizer)
     assert lengths[:16].tolist() == [0] * 16
     assert lengths[16:272].tolist() == [1] * 256
     assert (lengths[272:] >= 2).all()
@@ -147,7 +147,7 @@ def test_reserved_tokens_follow_the_eight():
 )
 def test_pre_tokenizers_cut_digits_and_words_as_their_namesakes(pre_tokenizer, expected):
     """Expected by hand from the regexes of GPT-2, SmolLM, Llama 3 and Qwen 2."""
-    from stages.text.pre_tokenizers import build_pre_tokenizer
+    from stages.tokens.pre_tokenizers import build_pre_tokenizer
 
     cut = build_pre_tokenizer(pre_tokenizer).pre_tokenize_str("a 12345 x'll B")
     assert [piece.replace("Ġ", " ") for piece, _ in cut] == expected
@@ -155,7 +155,7 @@ def test_pre_tokenizers_cut_digits_and_words_as_their_namesakes(pre_tokenizer, e
 
 def test_llama_pattern_is_that_of_llama_3():
     """From `pre_tokenizer.pretokenizers[0].pattern.Regex` of Meta-Llama-3-8B's tokenizer.json."""
-    from stages.text.pre_tokenizers import DIGITS, LLAMA3_PATTERN
+    from stages.tokens.pre_tokenizers import DIGITS, LLAMA3_PATTERN
 
     assert LLAMA3_PATTERN.replace("DIGITS", DIGITS["llama-bpe"]) == (
         r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
@@ -253,7 +253,7 @@ def test_chat_ids_and_masks_equal_those_of_transformers(tokenizer, folder):
         return_dict=True,
         tokenize=True,
     )
-    ids, learnt = encode(tokenizer, segments(messages))
+    ids, learnt = encode_segments(tokenizer, render_segments(messages))
     assert ids == oracle["input_ids"]
     assert [int(flag) for flag in learnt] == oracle["assistant_masks"]
 

@@ -16,19 +16,20 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, trainers
 from tokenizers.pre_tokenizers import ByteLevel
 
-from stages.text.pre_tokenizers import build_pre_tokenizer
 from stages.tokenizer import unigram
-from stages.tokenizer.exact import exp_digamma, log
-from stages.tokenizer.lattice import (
+from stages.tokenizer.training import count_words, train
+from stages.tokenizer.unigram import (
     Trie,
     Words,
     alternatives,
+    exp_digamma,
     expected_counts,
     likeliest_counts,
+    log,
+    seed_pieces,
+    train_unigram,
 )
-from stages.tokenizer.seeds import seed_pieces
-from stages.tokenizer.training import count_words, train
-from stages.tokenizer.unigram import train_unigram
+from stages.tokens.pre_tokenizers import build_pre_tokenizer
 
 EULER = 0.5772156649015329
 WORDS = st.dictionaries(st.text("abc", min_size=1, max_size=9), st.integers(1, 50), min_size=1)
@@ -70,7 +71,7 @@ def test_counts_are_those_of_all_segmentations_one_by_one(words, longer, seed):
                 expected[part] += count * likelihood / total
         for part in max(found, key=lambda one: one[1])[0]:
             likeliest[part] += count
-    trie = Trie.of([piece.encode() for piece in pieces])
+    trie = Trie.from_pieces([piece.encode() for piece in pieces])
     probability = np.array(list(pieces.values()))
     given_words = as_words(words)
     assert expected_counts(given_words, trie, probability) == pytest.approx(
@@ -87,7 +88,7 @@ def test_an_alternative_is_the_likeliest_without_the_piece_itself(longer, seed):
     pieces = model_of(longer, seed)
     names = list(pieces)
     raw = [piece.encode() for piece in pieces]
-    found, edges, itself = alternatives(raw, Trie.of(raw), np.array(list(pieces.values())))
+    found, edges, itself = alternatives(raw, Trie.from_pieces(raw), np.array(list(pieces.values())))
     for index, piece in enumerate(names):
         others = [one for one in segmentations(piece, pieces) if one[0] != [piece]]
         parts = [names[i] for i in found[edges[index] : edges[index + 1]]]
@@ -110,8 +111,10 @@ def test_no_word_is_too_long_or_too_unlikely_for_a_probability():
         np.array([7], dtype=np.int64),
     )
     # "ab" is half as likely as "a", "b": of 1,500 places a third, with a count of 7.
-    assert expected_counts(words, Trie.of(raw), probability) == pytest.approx([7000, 7000, 3500])
-    assert likeliest_counts(words, Trie.of(raw), probability).tolist() == [10500, 10500, 0]
+    assert expected_counts(words, Trie.from_pieces(raw), probability) == pytest.approx(
+        [7000, 7000, 3500]
+    )
+    assert likeliest_counts(words, Trie.from_pieces(raw), probability).tolist() == [10500, 10500, 0]
 
 
 @settings(max_examples=100, deadline=None)

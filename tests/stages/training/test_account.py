@@ -9,9 +9,10 @@ from types import SimpleNamespace
 import pytest
 
 from artifacts_schema.errors import UsageError
-from stages.training.account import Stock, TokenAccount, caps_of, check_caps, refusals
-from stages.training.clock import SampleClock, clock_of_run
-from stages.training.phases import Phase
+from stages.pretrain.plan import Stock, TokenAccount, cap_errors, check_caps
+from stages.pretrain.plan_check import epoch_caps
+from stages.training.sample_clock import SampleClock, clock_of_run
+from stages.training.schedule import Phase
 
 SOURCES = {"web": 40, "code": 10}
 LENGTHS = dict.fromkeys(SOURCES, 8)
@@ -46,7 +47,7 @@ PHASES = [
 @pytest.mark.parametrize("skip", [(), [(3, 8)]])
 def test_it_adds_up_with_a_walk_over_all_steps(skip):
     clock = made(*PHASES, skip=skip)
-    seen, account = read(clock), TokenAccount.of(clock, STOCK, {"code": 9})
+    seen, account = read(clock), TokenAccount.from_clock(clock, STOCK, {"code": 9})
     for one, mean in zip(account.sources, (8.0, 7.5), strict=True):
         by_phase = [seen[one.name, phase] for phase in (0, 1)]
         total, available = sum(by_phase), SOURCES[one.name]
@@ -65,7 +66,7 @@ def test_it_adds_up_with_a_walk_over_all_steps(skip):
 
 
 def test_languages_have_their_share_of_each_source():
-    account = TokenAccount.of(made(Phase(25, 4, 8, {"web": 0.8, "code": 0.2})), STOCK, {})
+    account = TokenAccount.from_clock(made(Phase(25, 4, 8, {"web": 0.8, "code": 0.2})), STOCK, {})
     code, web = (one.planned for one in account.sources)
     by_name = {one.name: one for one in account.languages}
     assert list(by_name) == ["", "de", "en"]
@@ -80,7 +81,7 @@ def test_languages_have_their_share_of_each_source():
 
 
 def test_what_was_read_stands_beside_the_plan_and_changes_it_not():
-    before = TokenAccount.of(made(*PHASES), STOCK, {})
+    before = TokenAccount.from_clock(made(*PHASES), STOCK, {})
     after = before.realised({"web": 150, "code": 40}, {"": 30, "de": 45, "en": 115})
     assert all(one["realised_tokens"] is None for one in before.plain()["sources"].values())
     plain = after.plain()
@@ -97,25 +98,25 @@ def test_what_was_read_stands_beside_the_plan_and_changes_it_not():
 
 
 def test_a_log_has_a_line_for_each_source():
-    lines = TokenAccount.of(made(Phase(5, 4, 8, {"web": 1.0})), STOCK, {}).lines()
+    lines = TokenAccount.from_clock(made(Phase(5, 4, 8, {"web": 1.0})), STOCK, {}).lines()
     assert lines[1] == "web: 150 of 300 tokens planned (0.50 epochs, 0 repeated, 150 never read)"
     assert lines[0].startswith("code: 0 of 80 tokens planned")
 
 
 def test_a_source_without_tokens_has_an_account_of_nothing():
     clock = SampleClock({"web": 4, "none": 0}, [Phase(2, 2, 8)], 0)
-    account = TokenAccount.of(clock, Stock({"web": 30}, {"web": 3}, {}), {"none": 1})
+    account = TokenAccount.from_clock(clock, Stock({"web": 30}, {"web": 3}, {}), {"none": 1})
     assert account.plain()["sources"]["none"]["epochs"] == 0
     assert account.plain()["languages"] == {}
     check_caps(clock, {"none": 1})
 
 
 def test_a_cap_is_for_all_or_by_source():
-    assert caps_of(["code", "web"], None, {}) == {}
-    assert caps_of(["code", "web"], 2.5, {"code": 4}) == {"code": 4, "web": 2.5}
-    assert caps_of(["code", "web"], None, {"web": 1}) == {"web": 1}
+    assert epoch_caps(["code", "web"], None, {}) == {}
+    assert epoch_caps(["code", "web"], 2.5, {"code": 4}) == {"code": 4, "web": 2.5}
+    assert epoch_caps(["code", "web"], None, {"web": 1}) == {"web": 1}
     with pytest.raises(UsageError, match=r"no source 'wbe' .*did you mean 'web'"):
-        caps_of(["code", "web"], None, {"wbe": 1})
+        epoch_caps(["code", "web"], None, {"wbe": 1})
 
 
 def test_a_plan_within_its_caps_is_not_refused():
@@ -137,7 +138,7 @@ def test_a_refusal_gives_needed_and_available_and_what_would_fit():
     """20 of 40 are code: 10 are there, so a quarter may be; they last until some step."""
     clock = made(Phase(10, 4, 8, {"web": 0.5, "code": 0.5}))
     planned = clock.planned()[0].planned
-    (error,) = refusals(clock, {"code": 1, "web": 1})
+    (error,) = cap_errors(clock, {"code": 1, "web": 1})
     assert error.what == (
         f"source 'code' would be read {planned / 10:.2f} times, max_epochs is 1: {planned} "
         f"sequences planned, 10 allowed (10 available), {planned - 10} too many"

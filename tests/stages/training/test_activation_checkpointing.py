@@ -9,9 +9,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from stages.model.config import Experts, ModelShape
 from stages.model.decoder import Decoder
 from stages.model.experts import update_balance
-from stages.training.activation_checkpointing import checkpoint_activations
 from stages.training.config import TrainingExecution
-from stages.training.precision import autocast
+from stages.training.losses import autocast
+from stages.training.runtime import checkpoint_activations
 
 CPU = torch.device("cpu")
 DENSE: dict = {}

@@ -12,7 +12,7 @@ import pytest
 from written_shards import every, write_shards
 
 from artifacts_schema.errors import CorruptArtifact, InputError, StoreError
-from stages.training.data import TokenShards
+from stages.training.token_shards import TokenShards
 
 LENGTH = 16
 

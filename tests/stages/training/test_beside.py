@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from artifacts_schema.errors import StoreError
-from stages.training.host_memory import HostMemory
-from stages.training.listener import Listener
-from stages.training.telemetry.throughput import Stopwatch
+from stages.training.callbacks import Callback
+from stages.training.checkpointing import HostMemory
+from stages.training.telemetry import Stopwatch
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from line_run import assert_bit_equal, train
@@ -45,7 +45,7 @@ class Permanent:
 
 
 @dataclass
-class Steps(Listener):
+class Steps(Callback):
     """In the order in which the loop tells them."""
 
     told: list = field(default_factory=list)
@@ -73,7 +73,7 @@ def test_training_goes_on_while_one_is_written_and_it_holds_what_was_then(tmp_pa
     waited = []
     steps = Steps(passed={DUE + 3: further})
     beside = Permanent(during=lambda step: waited.append(further.wait(30)))
-    train(tmp_path / "a", every=100, permanent=beside, listeners=[steps])
+    train(tmp_path / "a", every=100, permanent=beside, callbacks=[steps])
     assert waited == [True]
     other = Permanent()
     train(tmp_path / "b", every=DUE, permanent=other)
@@ -113,7 +113,7 @@ def test_what_goes_wrong_in_it_ends_the_run_and_the_next_one_makes_it(
 def test_the_time_that_training_stands_still_for_it_is_a_checkpoints(tmp_path):
     """Told after its training step, like a rolling one: then no step and no batch is charged."""
     steps = Steps()
-    train(tmp_path, every=100, steps=12, permanent=Permanent(), listeners=[steps])
+    train(tmp_path, every=100, steps=12, permanent=Permanent(), callbacks=[steps])
     at = steps.told.index(("saved", DUE))
     assert steps.told[at - 1] == ("done", DUE)
     assert steps.told[at + 1] == ("done", DUE + 1)

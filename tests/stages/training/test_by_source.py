@@ -8,10 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.training.by_source import BySource, HeldOutSums
-from stages.training.groups import Groups
-from stages.training.pieces import IGNORED, PADDED
-from stages.training.rows import Rows
+from stages.training.rows import Groups, HeldOutSums, Rows, SourceMetrics
+from stages.training.token_shards import IGNORED, PADDED
 
 SOURCES = ("code", "news", "web")
 GROUPS = Groups(SOURCES, ((0, "de"), (0, "en"), (1, ""), (2, "en")))
@@ -57,7 +55,7 @@ def added(one, other):
 @given(seed=st.integers(0, 999), cut=st.integers(1, 5))
 def test_values_are_those_of_single_tokens_however_the_step_is_cut(seed, cut):
     rows, losses, groups = step(seed=seed)
-    found = BySource(GROUPS, BYTES)
+    found = SourceMetrics(GROUPS, BYTES)
     sums = None
     for start in range(0, 5, cut):
         part = slice(start, start + cut)
@@ -84,7 +82,7 @@ def test_values_are_those_of_single_tokens_however_the_step_is_cut(seed, cut):
 
 def test_a_step_and_a_held_out_batch_are_measured_alike():
     rows, losses, groups = step(seed=4)
-    found = BySource(GROUPS, BYTES)
+    found = SourceMetrics(GROUPS, BYTES)
     sums = found.sums(losses, rows, groups)
     values = found.measures({name: one.tolist() for name, one in sums.items()})
     total = HeldOutSums(GROUPS, BYTES)
@@ -100,7 +98,7 @@ def test_a_step_and_a_held_out_batch_are_measured_alike():
 
 def test_without_bytes_there_are_no_bits_per_byte():
     rows, losses, groups = step()
-    found = BySource(GROUPS)
+    found = SourceMetrics(GROUPS)
     sums = found.sums(losses, rows, groups)
     values = found.measures({name: one.tolist() for name, one in sums.items()})
     assert not any("bits" in name for name in values)
@@ -108,7 +106,7 @@ def test_without_bytes_there_are_no_bits_per_byte():
 
 
 def test_of_one_language_sources_alone_are_told():
-    found = BySource(Groups.of(("a", "b"), {"a": {"en": 5}, "b": {"en": 1, "fr": 0}}))
+    found = SourceMetrics(Groups.from_tokens(("a", "b"), {"a": {"en": 5}, "b": {"en": 1, "fr": 0}}))
     assert not [column.name for column in found.columns() if column.name.startswith("language")]
     total = HeldOutSums(found.groups)
     rows, losses, _ = step()

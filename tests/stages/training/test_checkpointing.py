@@ -9,10 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from artifacts_schema.errors import StoreError
-from artifacts_schema.store import points
-from stages.training.background import Background
-from stages.training.checkpointing import MOST_KEPT, RollingCheckpoints
-from stages.training.host_memory import HostMemory
+from artifacts_schema.store import failpoints
+from stages.training.checkpointing import MOST_KEPT, Background, HostMemory, RollingCheckpoints
 from stages.training.monitor import RunLog
 
 LOG = logging.getLogger("test")
@@ -73,7 +71,7 @@ def test_a_disk_that_is_full_is_told_with_the_next_call_and_earlier_ones_stay(
         if point == "checkpoint files written":
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(points, "on_reach", full)
+    monkeypatch.setattr(failpoints, "on_failpoint", full)
     save(checkpoints, 2)
     while checkpoints._background._thread.is_alive():
         pass
@@ -150,7 +148,7 @@ def test_decisions_are_published_with_each_checkpoint_and_what_is_refused_is_wit
     """So that another machine goes on from the same decisions, and from no later checkpoint."""
     log, decisions, state = RunLog(tmp_path / "log"), tmp_path / "rollbacks.json", Published()
     checkpoints = RollingCheckpoints(
-        tmp_path / "checkpoints", log, LOG, state=state, beside=[decisions]
+        tmp_path / "checkpoints", log, LOG, state=state, sidecars=[decisions]
     )
     log.append("metrics", {"training_step": 3})
     save(checkpoints, 3, horizon=1)

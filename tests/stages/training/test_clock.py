@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from artifacts_schema.errors import UsageError
-from stages.training.clock import SampleClock, rank_rows
-from stages.training.phases import Phase
+from stages.training.sample_clock import SampleClock, rank_rows
+from stages.training.schedule import Phase
 
 SOURCES = {"web": 97, "code": 13, "books": 40}
 LENGTH = 8

@@ -12,19 +12,19 @@ import torch
 from artifacts_schema.errors import UsageError
 from stages.model.config import Experts, ModelShape
 from stages.model.decoder import Decoder
-from stages.training import compiled, runtime
-from stages.training.activation_checkpointing import checkpoint_activations
-from stages.training.compiled import (
+from stages.training import runtime
+from stages.training.callbacks import StepDone
+from stages.training.config import TrainingExecution
+from stages.training.losses import autocast
+from stages.training.runtime import (
     CompileWatch,
+    checkpoint_activations,
     compile_blocks,
     compiled_graphs,
     graph_breaks,
+    should_compile,
     uncompiled,
 )
-from stages.training.config import TrainingExecution
-from stages.training.listener import StepDone
-from stages.training.precision import autocast
-from stages.training.runtime import compiles
 
 
 @pytest.fixture(autouse=True)
@@ -206,7 +206,7 @@ class Told:
 def test_compiling_that_does_not_end_is_said_aloud(monkeypatch, caplog):
     """Each of the first 20 steps compiles something, then steps 21, 23, 24 and 25 of this run."""
     counts = iter([5, *range(6, 26), 26, 26, 28, 29, 31, 31])
-    monkeypatch.setattr(compiled, "compiled_graphs", lambda: next(counts))
+    monkeypatch.setattr(runtime, "compiled_graphs", lambda: next(counts))
     context = Told()
     watch = CompileWatch(logging.getLogger("test"), context)
     for step in range(1, 26):
@@ -222,18 +222,20 @@ def test_compiling_that_does_not_end_is_said_aloud(monkeypatch, caplog):
 def test_compiling_is_asked_of_steady_batches_alone():
     on, auto = TrainingExecution(compile="on"), TrainingExecution()
     cpu, cuda = torch.device("cpu"), torch.device("cuda")
-    assert compiles(on, cpu, steady=True)
-    assert not compiles(auto, cpu, steady=True)
-    assert not compiles(auto, cuda, steady=False)
-    assert not compiles(TrainingExecution(compile="off"), cuda, steady=True)
+    assert should_compile(on, cpu, steady=True)
+    assert not should_compile(auto, cpu, steady=True)
+    assert not should_compile(auto, cuda, steady=False)
+    assert not should_compile(TrainingExecution(compile="off"), cuda, steady=True)
     with pytest.raises(UsageError, match="compiling is for pretraining"):
-        compiles(on, cuda, steady=False)
+        should_compile(on, cuda, steady=False)
 
 
 def test_auto_compiles_on_a_gpu_that_has_triton(monkeypatch):
     for there in (True, False):
         monkeypatch.setattr(runtime, "find_spec", lambda name, there=there: there or None)
-        assert runtime.compiles(TrainingExecution(), torch.device("cuda"), steady=True) == there
+        assert (
+            runtime.should_compile(TrainingExecution(), torch.device("cuda"), steady=True) == there
+        )
 
 
 def test_a_compiled_run_says_so_in_its_layout_and_leaves_torch_as_it_was():

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.training.corruption import _segments, corrupt_spans, most_spans
-from stages.training.draws import token_draws
-from stages.training.pieces import IGNORED
+from stages.pretrain.corruption import _segments, corrupt_spans, most_spans, token_draws
+from stages.training.token_shards import IGNORED
 
 END, PAD = 1, 0
 SENTINELS = np.arange(10_000, 10_400)

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from written_shards import END, PADDING, every, write_shards
 
-from stages.training.clock import Phase, SampleClock
-from stages.training.data import IGNORED, Batch, TokenShards, clock_batch
-from stages.training.pieces import cut_into_pieces
+from stages.training.sample_clock import Phase, SampleClock, clock_batch
+from stages.training.token_shards import IGNORED, TokenShards, cut_into_segments
 
 LENGTH, VOCABULARY = 16, 50
 
@@ -33,26 +32,22 @@ def rows_of(written, source):
     return [row for one in written for row in one.rows.get(source, [])]
 
 
-def test_hand_made_rows_give_targets_positions_pieces_and_cumulative_lengths():
+def test_hand_made_rows_give_targets_and_segments():
     rows = np.array([[0, 9, 1, 0, 8, 7, 1, 2], [5, 6, 7, 8, 9, 5, 6, 7]], dtype=np.uint16)
-    cut = cut_into_pieces(rows, END, PADDING)
-    assert cut.tokens_BL.tolist() == rows.tolist()
-    assert cut.targets_BL.tolist() == [
+    targets_BL, documents_BL = cut_into_segments(rows, END, PADDING)
+    assert targets_BL.tolist() == [
         [9, 1, IGNORED, 8, 7, 1, IGNORED, IGNORED],
         [6, 7, 8, 9, 5, 6, 7, IGNORED],
     ]
-    assert cut.positions_BL.tolist() == [[0, 1, 2, 0, 1, 2, 3, 0], list(range(8))]
-    assert cut.documents_BL.tolist() == [[0, 0, 0, 1, 1, 1, 1, -1], [0] * 8]
-    assert cut.cu_seqlens.tolist() == [0, 3, 7, 8, 16]
-    assert (cut.max_length, cut.largest) == (8, 9)
+    assert documents_BL.tolist() == [[0, 0, 0, 1, 1, 1, 1, -1], [0] * 8]
 
 
 def test_where_the_end_token_is_also_the_padding_the_first_one_ends_the_text():
     """As GPT-2's tokenizer has it, whose one special token is all of them."""
-    cut = cut_into_pieces(np.array([[7, 8, 1, 9, 1, 1, 1]], dtype=np.uint32), 1, 1)
-    assert cut.documents_BL.tolist() == [[0, 0, 0, 1, 1, -1, -1]]
-    assert cut.targets_BL.tolist() == [[8, 1, IGNORED, 1, IGNORED, IGNORED, IGNORED]]
-    assert cut.cu_seqlens.tolist() == [0, 3, 5, 7]
+    rows = np.array([[7, 8, 1, 9, 1, 1, 1]], dtype=np.uint32)
+    targets_BL, documents_BL = cut_into_segments(rows, 1, 1)
+    assert documents_BL.tolist() == [[0, 0, 0, 1, 1, -1, -1]]
+    assert targets_BL.tolist() == [[8, 1, IGNORED, 1, IGNORED, IGNORED, IGNORED]]
 
 
 def test_batches_are_what_was_written(shards, written):
@@ -61,17 +56,14 @@ def test_batches_are_what_was_written(shards, written):
         batch = shards.batch(*every(shards, source))
         for row, runs in enumerate(rows_of(written, source)):
             tokens, documents = np.full(LENGTH, PADDING), np.full(LENGTH, -1)
-            targets, positions = np.full(LENGTH, IGNORED), np.zeros(LENGTH, dtype=int)
+            targets = np.full(LENGTH, IGNORED)
             for number, run in enumerate(runs):
                 span = slice(run.start, run.start + len(run.ids))
                 tokens[span], documents[span] = run.ids, number
                 targets[span] = [*run.ids[1:], IGNORED]
-                positions[span] = range(len(run.ids))
             assert batch.tokens_BL[row].tolist() == tokens.tolist()
             assert batch.targets_BL[row].tolist() == targets.tolist()
             assert batch.documents_BL[row].tolist() == documents.tolist()
-            text = documents >= 0
-            assert batch.positions_BL[row][text].tolist() == positions[text].tolist()
 
 
 def test_documents_are_named_with_place_language_and_content_hash(shards, written):
@@ -154,9 +146,8 @@ def test_a_batch_by_the_clock_names_its_sources(shards):
 
 def test_a_batch_of_no_rows_is_whole():
     """A rank may have none, where the batch has fewer rows than there are ranks."""
-    cut = cut_into_pieces(np.empty((0, LENGTH), dtype=np.uint16), END, PADDING)
-    assert cut.tokens_BL.shape == cut.targets_BL.shape == (0, LENGTH)
-    assert (cut.cu_seqlens.tolist(), cut.max_length, cut.largest) == ([0], 0, -1)
+    targets_BL, documents_BL = cut_into_segments(np.empty((0, LENGTH), np.uint16), END, PADDING)
+    assert targets_BL.shape == documents_BL.shape == (0, LENGTH)
 
 
 def test_types_are_those_that_embedding_and_cross_entropy_take(shards):
@@ -169,29 +160,6 @@ def test_types_are_those_that_embedding_and_cross_entropy_take(shards):
     loss.backward()
     seen = np.bincount(batch.tokens_BL[batch.targets_BL != IGNORED], minlength=VOCABULARY)
     assert ((table.grad.abs().sum(1) > 0).numpy() == (seen > 0)).all()
-
-
-def same(one: Batch, other: Batch) -> bool:
-    names = ("tokens_BL", "targets_BL", "positions_BL", "documents_BL", "sources_B", "cu_seqlens")
-    equal = all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
-    return equal and one.max_length == other.max_length
-
-
-def test_part_of_a_batch_is_the_batch_of_those_rows(shards):
-    sources_B, sequences_B = every(shards, "web")
-    whole = shards.batch(sources_B, sequences_B)
-    for start, stop in ((0, 3), (3, 7), (2, len(whole)), (4, 4), (0, len(whole))):
-        part = shards.batch(sources_B[start:stop], sequences_B[start:stop])
-        assert same(whole.part(start, stop), part)
-
-
-def test_batches_that_are_held_keep_their_values(shards):
-    sources_B, sequences_B = every(shards, "web")
-    held = [shards.batch(sources_B[i : i + 2], sequences_B[i : i + 2]) for i in range(9)]
-    copies = [batch.tokens_BL.copy() for batch in held]
-    for i in range(9):
-        shards.batch(sources_B[i : i + 2], sequences_B[i : i + 2])
-    assert all((a.tokens_BL == b).all() for a, b in zip(held, copies, strict=True))
 
 
 @pytest.mark.parametrize("sequence", [10**6, -1])

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from stages.training.draws import row_draws, token_draws
+from stages.pretrain.corruption import row_draws, token_draws
 
 
 def test_a_draw_depends_on_seed_step_row_and_position_alone():

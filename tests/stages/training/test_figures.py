@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from artifacts_schema.store import layout
-from stages.engine.figures import Mark
-from stages.engine.page import Artifact
+from stages.engine.page import Artifact, Mark
 from stages.training import figures
 from stages.training.figures import Telemetry, TrainingRun, kept_rows, smoothed
 
@@ -114,7 +113,7 @@ def test_where_a_rollback_left_steps_out_is_marked_behind_them(made):
 def test_going_back_takes_no_tokens_from_the_speed():
     """Ten tokens a second: steps 1 to 3, back to 2, which is done anew at the same speed."""
     steps = [(1, 1.0, 10), (2, 2.0, 20), (3, 3.0, 30), (2, 10.0, 20), (3, 11.0, 30), (4, 12.0, 40)]
-    told = Telemetry.of(iter([STARTED, *(metric(*one) for one in steps)]), 4)
+    told = Telemetry.from_events(iter([STARTED, *(metric(*one) for one in steps)]), 4)
     assert set(told.tokens_per_second) == {10.0}
 
 
@@ -212,7 +211,7 @@ def test_speed_counts_the_time_of_steps_and_not_of_measurement():
         metric(2, 99.0, **{"held_out/all": 7.0}),
         metric(3, 103.0, 700),
     ]
-    found = Telemetry.of(iter(events), 3)
+    found = Telemetry.from_events(iter(events), 3)
     assert found.tokens_per_second == (50.0, 200.0, 100.0)
     assert found.last_steps == (1, 2, 3)
     assert found.resumed_at == ()
@@ -229,7 +228,7 @@ def test_a_resumed_run_is_marked_where_it_went_on_and_its_pause_costs_no_speed()
         metric(2, 1000.0, 200),
         metric(3, 1002.0, 300),
     ]
-    found = Telemetry.of(iter(events), 3)
+    found = Telemetry.from_events(iter(events), 3)
     assert found.resumed_at == (2,)
     # Step 3 ran twice, in 1 s and in 2 s; of step 2's second run the start is not known.
     assert found.tokens_per_second == (100.0, 100.0, 200 / 3)
@@ -238,7 +237,7 @@ def test_a_resumed_run_is_marked_where_it_went_on_and_its_pause_costs_no_speed()
 def test_a_run_that_began_anew_counts_no_time_before_its_start():
     events = [STARTED, metric(1, 1.0, 100), metric(2, 2.0, 200)]
     events += [STARTED, metric(1, 1000.0, 100), metric(2, 1004.0, 200)]
-    found = Telemetry.of(iter(events), 2)
+    found = Telemetry.from_events(iter(events), 2)
     assert found.tokens_per_second == (200 / 5,)
     assert found.resumed_at == (1,)
 
@@ -246,18 +245,18 @@ def test_a_run_that_began_anew_counts_no_time_before_its_start():
 def test_tokens_before_the_first_step_of_a_resumed_run_are_not_guessed():
     events = [STARTED, metric(1, 1.0, 100), metric(2, 2.0, 200), metric(3, 3.0, 300)]
     events += [STARTED, metric(1, 50.0, **{"held_out/all": 1.0}), metric(2, 60.0, 200)]
-    assert Telemetry.of(iter(events), 3).tokens_per_second == (100.0, 100.0)
+    assert Telemetry.from_events(iter(events), 3).tokens_per_second == (100.0, 100.0)
 
 
 def test_a_start_that_made_no_step_is_not_told_twice():
     events = [STARTED, metric(1, 1.0, 100), STARTED, STARTED, metric(2, 2.0, 200)]
-    assert Telemetry.of(iter(events), 2).resumed_at == (2,)
+    assert Telemetry.from_events(iter(events), 2).resumed_at == (2,)
 
 
 def test_speed_is_averaged_over_windows_of_a_long_run():
     events = [STARTED, metric(0, 0.0, loss=1.0)]
     events += [metric(step, float(step), 10 * step) for step in range(1, 1001)]
-    found = Telemetry.of(iter(events), 1000)
+    found = Telemetry.from_events(iter(events), 1000)
     assert found.window == 5
     assert found.last_steps == tuple(range(5, 1001, 5))
     assert set(found.tokens_per_second) == {10.0}
@@ -266,7 +265,7 @@ def test_speed_is_averaged_over_windows_of_a_long_run():
 def test_a_clock_set_back_makes_no_negative_speed():
     events = [STARTED, metric(0, 8.0, loss=1.0), metric(1, 9.0, 100), metric(2, 5.0, 200)]
     # Of 400 steps, two make a window: the first took a second, of the other nothing is known.
-    assert Telemetry.of(iter(events), 400).tokens_per_second == (100.0,)
+    assert Telemetry.from_events(iter(events), 400).tokens_per_second == (100.0,)
 
 
 def test_events_cut_by_a_kill_are_stepped_over(made):

@@ -10,15 +10,14 @@ from hypothesis import strategies as st
 from written_shards import every, write_shards
 
 from artifacts_schema.errors import CorruptArtifact
-from stages.training.data import TokenShards
-from stages.training.groups import Groups
-from stages.training.pieces import PADDED
+from stages.training.rows import Groups
+from stages.training.token_shards import PADDED, TokenShards
 
 TOKENS = {"a": {"de": 3, "en": 5}, "b": {"": 2, "fr": 0}, "c": {"en": 1, "": 4}, "d": {}}
 
 
 def test_a_group_is_a_language_of_a_source():
-    groups = Groups.of(tuple(TOKENS), TOKENS)
+    groups = Groups.from_tokens(tuple(TOKENS), TOKENS)
     assert groups.pairs == ((0, "de"), (0, "en"), (1, ""), (2, ""), (2, "en"), (3, None))
     assert [list(groups.of_source(number)) for number in range(4)] == [[0, 1], [2], [3, 4], [5]]
     assert groups.by_language == {"": [2, 3], "de": [0], "en": [1, 4]}
@@ -56,7 +55,7 @@ def whole(shards, source):
 
 def test_each_token_is_in_the_language_of_its_document(mixed):
     shards = TokenShards([mixed])
-    groups = Groups.of(shards.sources, shards.languages)
+    groups = Groups.from_tokens(shards.sources, shards.languages)
     assert groups.pairs == ((0, "en"), (1, ""), (1, "de"), (1, "en"))
     for number, source in enumerate(shards.sources):
         asked = whole(shards, source)

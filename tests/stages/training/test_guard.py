@@ -12,10 +12,8 @@ from line_run import WATCHED, Lines, train
 from torch import nn
 
 from artifacts_schema.errors import IngotError
-from stages.training.guard import Guard
-from stages.training.spikes import MAD_TO_SIGMA, robust_z
-from stages.training.stability_config import StabilityConfig
-from stages.training.stalls import fingerprint
+from stages.training.config import StabilityConfig
+from stages.training.guard import MAD_TO_SIGMA, Guard, fingerprint, robust_z
 
 QUIET = StabilityConfig(window=16, stall=20)
 
@@ -125,10 +123,10 @@ def test_strikes_count_within_the_window_alone():
     losses = falling(80)
     losses[30] = losses[50] = 50.0
     told(guard, losses[:51])
-    assert guard.strikes == (51,)
+    assert guard.skips == (51,)
     assert not guard.gives_up()
     told(guard, [50.0], first=52)
-    assert guard.strikes == (51, 52)
+    assert guard.skips == (51, 52)
     assert guard.gives_up()
 
 
@@ -197,8 +195,8 @@ def test_a_gradient_of_zero_is_a_stall():
 class Detached(Lines):
     """A loss that the weights have no part in, though autograd sees them."""
 
-    def shares(self, model, batch):
-        for share in super().shares(model, batch):
+    def micro_batches(self, model, batch):
+        for share in super().micro_batches(model, batch):
             nothing = sum(p.sum() for p in model.parameters()) * 0.0
             yield type(share)(share.loss.detach() + nothing, share.tokens)
 
@@ -251,7 +249,7 @@ def test_a_guard_that_was_saved_and_restored_judges_as_one_that_was_not(values, 
         found = []
         for step, (loss, norm) in enumerate(part, start=first):
             try:
-                found.append((guard.judge(step, step // 20, loss, norm), guard.strikes))
+                found.append((guard.judge(step, step // 20, loss, norm), guard.skips))
             except IngotError as error:
                 found.append(str(error))
         return found

@@ -9,9 +9,9 @@ import pytest
 from written_shards import every, write_shards
 
 from artifacts_schema.errors import InputError, UsageError
-from stages.training.account import Stock, TokenAccount
-from stages.training.clock import clock_of_run
-from stages.training.data import TokenShards, clock_batch
+from stages.pretrain.plan import Stock, TokenAccount
+from stages.training.sample_clock import clock_batch, clock_of_run
+from stages.training.token_shards import TokenShards
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_they_hold_what_they_hold_alone(shards, written):
             ours = shards.batch(*every(shards, f"{source}@{length}"))
             theirs = alone.batch(*every(alone, source))
             assert np.array_equal(ours.tokens_BL, theirs.tokens_BL)
-            assert np.array_equal(ours.cu_seqlens, theirs.cu_seqlens)
+            assert np.array_equal(ours.documents_BL, theirs.documents_BL)
             named = shards.documents_of(*every(shards, f"{source}@{length}"))
             assert named == alone.documents_of(*every(alone, source))
 
@@ -90,7 +90,7 @@ def test_mixtures_name_sources_plainly_and_the_account_tells_both(shards):
         phase(mixture={"web": 0.5, "code": 0.5}),
         phase(sequence_length=32, mixture={"web": 1.0}),
     )
-    account = TokenAccount.of(clock, Stock.of(shards), {})
+    account = TokenAccount.from_clock(clock, Stock.from_shards(shards), {})
     assert [one.name for one in account.sources] == ["code@8", "web@32", "web@8"]
     short, long, other = (one.sequences.by_phase for one in account.sources)
     assert long == (0, 20)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from stages.training.linear_cross_entropy import (
+from stages.training.losses import (
     OutputLayer,
     differentiated,
     linear_cross_entropy,

@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from reference_pieces import reference_pieces
 from written_shards import END, PADDING, STRATEGIES, write_shards
 
-from stages.training.clock import Phase, SampleClock
-from stages.training.data import IGNORED, TokenShards, clock_batch
-from stages.training.pieces import cut_into_pieces
+from stages.training.sample_clock import Phase, SampleClock, clock_batch
+from stages.training.token_shards import IGNORED, TokenShards, cut_into_segments
 
-FIELDS = ("tokens_BL", "targets_BL", "positions_BL", "documents_BL", "sources_B")
+FIELDS = ("tokens_BL", "targets_BL", "documents_BL", "sources_B")
 
 
 @st.composite
@@ -39,17 +38,11 @@ def packed_rows(draw):
 
 @settings(max_examples=120, deadline=None)
 @given(rows_BL=packed_rows())
-def test_the_compiled_pass_gives_what_whole_array_operations_give(rows_BL):
-    cut = cut_into_pieces(rows_BL, END, PADDING)
-    targets, positions, documents = reference_pieces(rows_BL, END, PADDING)
-    assert np.array_equal(cut.tokens_BL, rows_BL)
-    assert np.array_equal(cut.targets_BL, targets)
-    assert np.array_equal(cut.positions_BL, positions)
-    assert np.array_equal(cut.documents_BL, documents)
-    assert cut.largest == (rows_BL.max() if rows_BL.size else -1)
-    starts = np.flatnonzero(cut.positions_BL.ravel() == 0)
-    assert cut.cu_seqlens.tolist() == [*starts.tolist(), rows_BL.size]
-    assert cut.max_length == max(np.diff(cut.cu_seqlens), default=0)
+def test_whole_array_operations_give_what_a_walk_over_the_tokens_gives(rows_BL):
+    targets_BL, documents_BL = cut_into_segments(rows_BL, END, PADDING)
+    targets, documents = reference_pieces(rows_BL, END, PADDING)
+    assert np.array_equal(targets_BL, targets)
+    assert np.array_equal(documents_BL, documents)
 
 
 _counter = itertools.count()
@@ -128,9 +121,6 @@ def test_the_ranks_of_any_world_together_read_the_batch(
             assert np.array_equal(joined, getattr(whole, name))
         sizes = [len(part) for part in parts]
         assert max(sizes) - min(sizes) <= 1
-        edges = np.cumsum([0, *(part.tokens_BL.size for part in parts)])
-        lengths = [p.cu_seqlens[:-1] + edge for p, edge in zip(parts, edges, strict=False)]
-        assert [*np.concatenate(lengths), edges[-1]] == whole.cu_seqlens.tolist()
 
 
 def test_a_rank_reads_its_own_rows_and_no_other(tmp_path, monkeypatch):
@@ -141,13 +131,13 @@ def test_a_rank_reads_its_own_rows_and_no_other(tmp_path, monkeypatch):
     given = made.local_path
     monkeypatch.setattr(made, "local_path", lambda path: opened.append(path) or given(path))
     clock_batch(shards, clock, 1, rank=1, world=4)
-    files_B, _ = shards._tables.locate(draw.sources[2:4], draw.sequences[2:4])
+    files_B, _ = shards.locate(draw.sources[2:4], draw.sequences[2:4])
     assert set(opened) == {shards._tables.paths[file] for file in files_B}
 
 
 @settings(max_examples=25, deadline=None)
 @given(corpus=corpora, chosen=st.lists(st.integers(0, 10**6), min_size=1, max_size=6))
-def test_labels_positions_and_lengths_are_those_of_the_flattening_collator_of_transformers(
+def test_labels_and_segments_are_those_of_the_flattening_collator_of_transformers(
     tmp_path_factory, corpus, chosen
 ):
     """Its labels are not shifted: the label of a token is what our target before it says."""
@@ -169,10 +159,11 @@ def test_labels_positions_and_lengths_are_those_of_the_flattening_collator_of_tr
     )
     assert batch.tokens_BL.ravel().tolist() == theirs["input_ids"][0].tolist()
     assert batch.targets_BL.ravel().tolist() == [*theirs["labels"][0, 1:].tolist(), IGNORED]
-    assert batch.positions_BL.ravel().tolist() == theirs["position_ids"][0].tolist()
-    assert batch.cu_seqlens.tolist() == theirs["cu_seq_lens_q"].tolist()
-    assert batch.cu_seqlens.dtype == np.asarray(theirs["cu_seq_lens_q"]).dtype
-    assert batch.max_length == theirs["max_length_q"]
+    numbers = batch.documents_BL.ravel()
+    first = np.flatnonzero(np.diff(numbers, prepend=numbers[0] - 1) != 0)
+    edges = np.arange(0, numbers.size, batch.tokens_BL.shape[1])
+    starts = np.union1d(first, edges)
+    assert [*starts.tolist(), numbers.size] == theirs["cu_seq_lens_q"].tolist()
 
 
 def resident():

@@ -11,23 +11,21 @@ import torch
 
 from artifacts_schema.errors import IngotError, Stopped, StoreError
 from artifacts_schema.kinds import Column
-from artifacts_schema.store import points
+from artifacts_schema.store import failpoints
 from stages.model.config import Experts, ModelShape
 from stages.model.decoder import Decoder
 from stages.training.averages import Averages
 from stages.training.checkpointing import RollingCheckpoints
 from stages.training.config import AveragesConfig, LearningRate, OptimizerConfig, TrainingExecution
-from stages.training.examples import Example
-from stages.training.fit import NOT_WATCHED
-from stages.training.guard import Guard
+from stages.training.examples import Example, pack_rows
+from stages.training.fit import UNGUARDED
+from stages.training.guard import Guard, Rollbacks
 from stages.training.loop import Trainer
 from stages.training.monitor import HeldOut, RunLog, held_out_table, metrics_table
 from stages.training.optimizer import build_optimizer
-from stages.training.rollback import Rollbacks
-from stages.training.rows import pack_rows
 from stages.training.runtime import Runtime, runtime
 from stages.training.schedule import schedule
-from stages.training.task import Share, Task
+from stages.training.task import MicroBatch, Task
 
 CONTEXT = 16
 STEPS = 9
@@ -52,13 +50,13 @@ class ToyTask(Task):
             ids = np.cumsum(np.append(random.integers(1, 20), np.ones(length, dtype=int))) % 29
             yield Example(ids, np.ones(length + 1, dtype=bool))
 
-    def shares(self, model, training_step):
+    def micro_batches(self, model, training_step):
         rows = pack_rows(list(self.examples(training_step)), CONTEXT)
         for number, part in enumerate(rows.split(self.how.micro_batch)):
             loss = self.how.losses(model, part).sum() / rows.targets
             if training_step in self.broken:
                 loss = loss * math.nan
-            yield Share(loss, part.tokens, {"targets": torch.tensor(part.targets)})
+            yield MicroBatch(loss, part.tokens, {"targets": torch.tensor(part.targets)})
             if training_step == self.dies and number == 0:
                 raise Killed
 
@@ -131,7 +129,7 @@ def train(
             layout=how.layout(),
             checkpoints=RollingCheckpoints(work / "checkpoints", log, context.log),
             rollbacks=Rollbacks(work / "rollbacks.json"),
-            guard=Guard(NOT_WATCHED),
+            guard=Guard(UNGUARDED),
             context=context,
             checkpoint_every=every,
             held_out_every=4,
@@ -332,10 +330,10 @@ def test_a_full_disk_is_one_line_and_the_run_goes_on_later(tmp_path, undisturbed
         if saves.count("checkpoint files written") == 2:
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(points, "on_reach", full)
+    monkeypatch.setattr(failpoints, "on_failpoint", full)
     with pytest.raises(StoreError, match="No space left"):
         train(tmp_path)
-    monkeypatch.setattr(points, "on_reach", None)
+    monkeypatch.setattr(failpoints, "on_failpoint", None)
     assert_bit_equal(train(tmp_path), undisturbed)
 
 

@@ -13,15 +13,14 @@ from artifacts_schema.errors import InputError, Stopped
 from stages.training.averages import Averages
 from stages.training.checkpointing import RollingCheckpoints
 from stages.training.config import AveragesConfig, LearningRate, OptimizerConfig, TrainingExecution
-from stages.training.fit import NOT_WATCHED
-from stages.training.guard import Guard
+from stages.training.fit import UNGUARDED
+from stages.training.guard import Guard, Rollbacks
 from stages.training.loop import Trainer
 from stages.training.monitor import RunLog, metrics_table
 from stages.training.optimizer import build_optimizer
-from stages.training.rollback import Rollbacks
 from stages.training.runtime import runtime
 from stages.training.schedule import schedule
-from stages.training.task import Share, Task
+from stages.training.task import MicroBatch, Task
 
 STEPS = 8
 
@@ -44,8 +43,8 @@ class Lines(Task):
             return None
         return torch.randn(4, 3, generator=torch.Generator().manual_seed(training_step))
 
-    def shares(self, model, batch):
-        yield Share((model(batch) - batch.sum(1, keepdim=True)).square().mean(), 4)
+    def micro_batches(self, model, batch):
+        yield MicroBatch((model(batch) - batch.sum(1, keepdim=True)).square().mean(), 4)
 
     def measures(self, sums):
         return {}
@@ -95,7 +94,7 @@ def train(work, *, prefetch, stop_at=None, **task):
             layout=how.layout(),
             checkpoints=RollingCheckpoints(work / "checkpoints", log, context.log),
             rollbacks=Rollbacks(work / "rollbacks.json"),
-            guard=Guard(NOT_WATCHED),
+            guard=Guard(UNGUARDED),
             skip_limit=0,
             context=context,
             checkpoint_every=100,

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from stages.training.draws import token_draws
-from stages.training.masking import mask_tokens
-from stages.training.pieces import IGNORED
+from stages.pretrain.corruption import mask_tokens, token_draws
+from stages.training.token_shards import IGNORED
 
 MASK, TEXT_IDS = 3, np.arange(10, 60)
 BERT = {"corrupted": 0.15, "masked": 0.8, "replaced": 0.1}

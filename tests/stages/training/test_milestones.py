@@ -7,11 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from artifacts_schema.errors import UsageError
+from stages.pretrain.config import CheckpointsConfig
+from stages.pretrain.plan_check import decay_starts, milestones, token_labels
 from stages.training.config import LearningRate
-from stages.training.milestones import decay_starts, milestones, token_labels
-from stages.training.permanent_config import CheckpointsConfig
-from stages.training.phases import Phase, Timeline
-from stages.training.schedule import schedule
+from stages.training.schedule import Phase, Timeline, schedule
 
 STABLE, DECAY = LearningRate(peak=1e-3), LearningRate(decay="linear")
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.training.mixture import BLOCK, Mixture
+from stages.training.sample_clock import BLOCK, Mixture
 
 WEIGHTS = st.lists(st.floats(0, 1e6), min_size=1, max_size=9).filter(any)
 PAIRS = st.lists(st.tuples(st.floats(0, 1e3), st.floats(0, 1e3)), min_size=1, max_size=40).filter(

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from stages.training import muon
+from stages.training import optimizer
 from stages.training.config import MuonConfig
-from stages.training.muon import Muon, orthogonalised, shape_scale
+from stages.training.optimizer import Muon, orthogonalise, shape_scale
 
 SHAPES = [(8, 24), (24, 8), (16, 16), (8, 24), (1, 8)]
 
@@ -71,7 +71,7 @@ def test_singular_vectors_stay_and_values_go_through_the_quintic(shape):
         expected = 3.4445 * expected - 4.775 * expected**3 + 2.0315 * expected**5
     assert (expected > 0.65).all()
     assert (expected < 1.25).all()
-    found = orthogonalised((left @ torch.diag(values) @ right.T)[None], 5)[0].float()
+    found = orthogonalise((left @ torch.diag(values) @ right.T)[None], 5)[0].float()
     inner = left.T @ found @ right
     torch.testing.assert_close(inner, torch.diag(expected), rtol=0, atol=0.03)  # bfloat16
 
@@ -92,7 +92,7 @@ def test_how_much_is_stacked_at_once_changes_nothing_but_order(monkeypatch):
     with_gradients(one, 0)
     with_gradients(two, 0)
     ours(one).step()
-    monkeypatch.setattr(muon, "_STACKED", 1)
+    monkeypatch.setattr(optimizer, "_STACKED", 1)
     ours(two).step()
     for left, right in zip(one, two, strict=True):
         torch.testing.assert_close(left, right, rtol=0, atol=1e-3)

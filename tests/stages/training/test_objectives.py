@@ -7,12 +7,11 @@ import torch
 from artifacts_schema.errors import UsageError
 from stages.model.config import ModelShape
 from stages.model.decoder import Decoder
+from stages.pretrain.config import ObjectiveConfig
+from stages.pretrain.objectives import Objective, ReservedTokens, Vocabulary
 from stages.tokenizer.training import train, transformers_config
-from stages.training.objective_config import ObjectiveConfig
-from stages.training.objectives import Objective, Vocabulary
-from stages.training.pieces import IGNORED, cut_into_pieces
-from stages.training.reserved_tokens import ReservedTokens
 from stages.training.rows import Rows
+from stages.training.token_shards import IGNORED, cut_into_segments
 
 END, PAD, MASK = 1, 2, 3
 TEXT = np.arange(64) >= 20
@@ -40,8 +39,7 @@ def rows_of(batch=12, seed=0):
             row[start : start + length - 1] = draw.integers(20, 64, length - 1)
             row[start + length - 1] = END
             start += length
-    cut = cut_into_pieces(raw, END, PAD)
-    return Rows(cut.tokens_BL, cut.targets_BL, cut.documents_BL)
+    return Rows(raw.astype(np.int32), *cut_into_segments(raw, END, PAD))
 
 
 def same(one, other):
@@ -162,7 +160,7 @@ def test_reserved_tokens_of_a_trained_tokenizer_are_found():
     tokenizer = train(
         iter(["a text"] * 3), vocabulary_size=300, pre_tokenizer="llama-bpe", min_frequency=1
     )
-    found = ReservedTokens.of(tokenizer, transformers_config("llama-bpe"))
+    found = ReservedTokens.from_tokenizer(tokenizer, transformers_config("llama-bpe"))
     assert found == ReservedTokens(8, tuple(range(9, 16)))
 
 
@@ -182,7 +180,9 @@ def test_reserved_tokens_of_other_tokenizers_are_found(names, config, mask, sent
 
     tokenizer = Tokenizer(models.BPE())
     tokenizer.add_special_tokens([AddedToken(name, special=True) for name in names])
-    assert ReservedTokens.of(tokenizer, config) == ReservedTokens(mask, tuple(sentinels))
+    assert ReservedTokens.from_tokenizer(tokenizer, config) == ReservedTokens(
+        mask, tuple(sentinels)
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ from artifacts_schema.errors import CorruptArtifact
 from stages.model.config import ModelShape
 from stages.model.decoder import Decoder
 from stages.training.config import OptimizerConfig, ParameterGroup
-from stages.training.optimizer import build_optimizer
-from stages.training.precision import LossScaler
+from stages.training.optimizer import LossScaler, build_optimizer
 
 MUON = OptimizerConfig(name="muon")
 BOTH = pytest.mark.parametrize("config", [OptimizerConfig(), MUON], ids=["adamw", "muon"])

@@ -10,12 +10,7 @@ import torch
 from artifacts_schema.errors import IngotError
 from stages.model.config import ModelShape
 from stages.training.config import OptimizerConfig, TrainingExecution
-from stages.training.out_of_memory import (
-    PARTS,
-    StepMemory,
-    explaining_out_of_memory,
-    savings,
-)
+from stages.training.hardware import PARTS, StepMemory, explain_out_of_memory, savings
 
 SHAPE = {"width": 512, "layers": 8, "heads": 8, "kv_heads": 8, "context": 2048}
 STEP = StepMemory(
@@ -77,7 +72,7 @@ def test_half_precision_is_named_where_the_run_has_none():
     ],
 )
 def test_an_error_of_memory_says_for_what_and_what_helps(error):
-    with pytest.raises(IngotError) as caught, explaining_out_of_memory(STEP):
+    with pytest.raises(IngotError) as caught, explain_out_of_memory(STEP):
         raise error
     said = str(caught.value)
     assert said.startswith("cpu: out of memory: 16 sequences of 2,048 tokens take about ")
@@ -87,10 +82,10 @@ def test_an_error_of_memory_says_for_what_and_what_helps(error):
 
 
 def test_torch_says_what_is_looked_for():
-    with pytest.raises(IngotError, match="out of memory"), explaining_out_of_memory(STEP):
+    with pytest.raises(IngotError, match="out of memory"), explain_out_of_memory(STEP):
         torch.empty(2**50, dtype=torch.uint8)
 
 
 def test_other_errors_stay_as_they_are():
-    with pytest.raises(RuntimeError, match="shape"), explaining_out_of_memory(STEP):
+    with pytest.raises(RuntimeError, match="shape"), explain_out_of_memory(STEP):
         raise RuntimeError("shape mismatch")

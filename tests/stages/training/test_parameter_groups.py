@@ -7,8 +7,7 @@ from artifacts_schema.errors import UsageError
 from stages.model.config import Experts, ModelShape
 from stages.model.decoder import Decoder
 from stages.training.config import MuonConfig, OptimizerConfig, ParameterGroup
-from stages.training.optimizer import build_optimizer
-from stages.training.parameter_groups import Treatment, treatments
+from stages.training.optimizer import Treatment, build_optimizer, treatments
 
 
 def tiny(tied=True, **shape):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.training.permutation import LARGEST, Permutation, key_of, round_keys, shuffled
+from stages.training.permutation import LARGEST, Permutation, key_of, round_keys, shuffle_ordinals
 
 
 @pytest.mark.parametrize("size", [*range(1, 70), 255, 256, 257, 1000, 4096, 4097, 65_537])
@@ -61,7 +61,7 @@ def test_rows_of_many_sources_and_epochs_are_shuffled_as_each_alone(sizes, rows)
     sources = np.array([source % len(sizes) for source, _ in rows], dtype=np.int64)
     ordinals = np.array([ordinal for _, ordinal in rows], dtype=np.int64)
     table = np.stack([round_keys(key) for key in keys])
-    found = shuffled(sources, ordinals, np.array(sizes, dtype=np.int64), table)
+    found = shuffle_ordinals(sources, ordinals, np.array(sizes, dtype=np.int64), table)
     for source, ordinal, sequence in zip(sources, ordinals.tolist(), found.tolist(), strict=True):
         epoch, within = divmod(ordinal, sizes[source])
         assert Permutation(sizes[source], keys[source], epoch)([within]).tolist() == [sequence]

@@ -3,7 +3,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.training.precision import LossScaler, autocast
+from stages.training.losses import autocast
+from stages.training.optimizer import LossScaler
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from stages.training.preference import dpo_losses, sequence_log_probabilities
+from stages.dpo.task import dpo_losses, sequence_log_probabilities
 
 
 def test_sequences_sum_over_their_tokens_and_padding_counts_nowhere():

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from written_shards import write_shards
 
 from stages.training import prefetch
-from stages.training.clock import Phase, SampleClock
-from stages.training.data import TokenShards, clock_batch
 from stages.training.prefetch import Prefetch
+from stages.training.sample_clock import Phase, SampleClock, clock_batch
+from stages.training.token_shards import TokenShards
 
 
 def threads():
@@ -61,7 +61,7 @@ def test_batches_are_the_same_with_and_without_also_after_stop_and_restart(tmp_p
         with Prefetch(lambda n: clock_batch(shards, clock, n), ahead=ahead, last=15) as batches:
             for step in range(first, last + 1):
                 got, expected = batches(step), plain[step - 1]
-                for name in ("tokens_BL", "targets_BL", "positions_BL", "sources_B", "cu_seqlens"):
+                for name in ("tokens_BL", "targets_BL", "documents_BL", "sources_B"):
                     assert np.array_equal(getattr(got, name), getattr(expected, name))
 
 

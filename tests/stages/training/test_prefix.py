@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.training.draws import token_draws
-from stages.training.pieces import IGNORED
-from stages.training.prefix import pieces_of, split_documents
+from stages.pretrain.corruption import segment_bounds, split_documents, token_draws
+from stages.training.token_shards import IGNORED
 
 END, PAD = 1, 0
 
@@ -57,6 +56,6 @@ def test_every_split_point_is_as_likely():
 
 
 def test_pieces_are_found_by_their_number():
-    starts, lengths = pieces_of(np.array([[0, 0, 1, 1, 1], [0, 1, 1, -1, -1]]))
+    starts, lengths = segment_bounds(np.array([[0, 0, 1, 1, 1], [0, 1, 1, -1, -1]]))
     assert starts.tolist() == [0, 2, 5, 6, 8]
     assert lengths.tolist() == [2, 3, 1, 2, 2]

@@ -10,7 +10,7 @@ import torch
 
 from artifacts_schema.errors import LeaseLost
 from artifacts_schema.store import Store
-from artifacts_schema.store.refusals import Unreachable
+from artifacts_schema.store.storage_errors import Unreachable
 from stages.engine.state import State
 from stages.training import monitor
 from stages.training.checkpointing import RollingCheckpoints, fetch_newest

@@ -10,10 +10,10 @@ from torch import nn
 from artifacts_schema.errors import IngotError
 from stages.model.config import ModelShape
 from stages.model.decoder import Decoder
-from stages.training.activation_checkpointing import checkpoint_activations
 from stages.training.config import TrainingExecution
-from stages.training.replay import Fault, find_fault
-from stages.training.task import Share, Task
+from stages.training.diagnosis import Fault, find_fault
+from stages.training.runtime import checkpoint_activations
+from stages.training.task import MicroBatch, Task
 
 POISON = 7
 """A token that injected faults look for."""
@@ -22,10 +22,10 @@ POISON = 7
 class ThreeParts(Task):
     """Three micro-batches of four tokens; the second holds the poisoned one."""
 
-    def shares(self, model, batch):
+    def micro_batches(self, model, batch):
         for tokens in ([1, 2, 3, 4], [5, 6, POISON, 8], [9, 1, 2, 3]):
             logits_BLV = model(torch.tensor([tokens]))
-            yield Share(logits_BLV.logsumexp(-1).mean(), 4)
+            yield MicroBatch(logits_BLV.logsumexp(-1).mean(), 4)
 
     def measures(self, sums):
         return {}
@@ -121,8 +121,8 @@ def test_a_gradient_that_overflows_in_a_weight_alone_is_put_on_its_module():
             return x * self.factor
 
     class Means(ThreeParts):
-        def shares(self, model, batch):
-            yield Share(model(torch.ones(4, 2)).mean(), 4)
+        def micro_batches(self, model, batch):
+            yield MicroBatch(model(torch.ones(4, 2)).mean(), 4)
 
     model = nn.Sequential(nn.Linear(2, 2), Times(1e30), nn.Linear(2, 2), Times(1e12))
     with torch.no_grad():
@@ -133,9 +133,9 @@ def test_a_gradient_that_overflows_in_a_weight_alone_is_put_on_its_module():
 
 def test_a_loss_that_is_not_finite_behind_finite_modules_is_the_losss(model):
     class Divides(ThreeParts):
-        def shares(self, model, batch):
-            for share in super().shares(model, batch):
-                yield Share(share.loss / 0.0, 4)
+        def micro_batches(self, model, batch):
+            for share in super().micro_batches(model, batch):
+                yield MicroBatch(share.loss / 0.0, 4)
 
     assert find_fault(model, Divides(), 1) == Fault("loss", "", 0)
 

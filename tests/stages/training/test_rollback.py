@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from line_run import WATCHED, Killed, Lines, Watched, assert_bit_equal, train
 
 from artifacts_schema.errors import IngotError, Stopped, StoreError
-from artifacts_schema.store import points
-from stages.training.listener import Listener
-from stages.training.rollback import Rollback, Rollbacks
-from stages.training.task import Share
+from artifacts_schema.store import failpoints
+from stages.training.callbacks import Callback
+from stages.training.guard import Rollback, Rollbacks
+from stages.training.task import MicroBatch
 
 STRUCK = (20, 22, 23)
 """Three training steps in trouble: the third goes back four trained steps before the first."""
@@ -48,7 +48,7 @@ def test_several_go_back_and_what_led_there_is_as_if_it_had_never_been(struck, t
     """The oracle is a run whose data was left out by its config, from its first step on."""
     without = train(tmp_path, left_out=LEFT_OUT)
     assert_bit_equal(struck, without, "metrics", "held_out")
-    assert struck.rollbacks.left_out == ((16, 23),)
+    assert struck.rollbacks.excluded == ((16, 23),)
     assert events(struck) == [(20, "spike"), (22, "spike"), (23, "spike"), (23, "rollback")]
     assert events(without) == []
 
@@ -64,7 +64,7 @@ def test_the_rollback_event_says_what_was_decided_and_the_spikes_why(struck):
     assert last == {"first": 16, "last": 23, "strikes": list(STRUCK)}
     assert all(one["loss_z"] > WATCHED.threshold and one["documents"] == 2 for one in spikes)
     assert "training step 20 skipped: loss" in struck.context.alerts[0][1]
-    assert "training steps 16 to 23 are left out" in struck.context.alerts[-1][1]
+    assert "training steps 16 to 23 are excluded" in struck.context.alerts[-1][1]
 
 
 def test_documents_of_the_steps_in_trouble_are_listed_once_with_the_first_reason(struck):
@@ -124,7 +124,7 @@ def test_a_decision_that_cannot_be_written_is_no_decision(tmp_path, struck, monk
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("stages.training.rollback._replace", full)
+        patch.setattr("stages.training.guard._replace", full)
         with pytest.raises(StoreError, match="cannot write down a rollback: No space left"):
             train(tmp_path, bad=STRUCK)
     assert Rollbacks(tmp_path / "rollbacks.json").made == ()
@@ -160,7 +160,7 @@ def test_without_a_checkpoint_to_go_back_to_the_run_begins_anew(tmp_path, struck
                 (folder / "sealed.json").unlink()
 
     with monkeypatch.context() as patch:
-        patch.setattr(points, "on_reach", remove)
+        patch.setattr(failpoints, "on_failpoint", remove)
         with pytest.raises(Stopped, match="no checkpoint before training step 16") as raised:
             train(tmp_path, bad=STRUCK)
     assert raised.value.exit_code == 75
@@ -193,10 +193,10 @@ class BadGradients(Lines):
 
     factors: dict[int, float] = field(default_factory=dict)
 
-    def shares(self, model, batch):
-        for share in super().shares(model, batch):
+    def micro_batches(self, model, batch):
+        for share in super().micro_batches(model, batch):
             factor = self.factors.get(batch[0], 1.0)
-            yield Share(Distorted.apply(share.loss, factor), share.tokens)
+            yield MicroBatch(Distorted.apply(share.loss, factor), share.tokens)
 
 
 @pytest.mark.parametrize(("factor", "kind"), [(math.nan, "not_finite"), (1e6, "spike")])
@@ -225,7 +225,7 @@ def test_where_there_is_no_memory_to_look_for_the_module_the_run_goes_on(tmp_pat
     assert line.progress.training_step == 40
 
 
-class Heard(Listener):
+class Heard(Callback):
     """What a listener is told, in its order."""
 
     def __init__(self):
@@ -254,7 +254,7 @@ class Heard(Listener):
 def test_listeners_hear_all_of_it_in_order(tmp_path):
     """One spike at 6 leaves out 4 to 6, so the checkpoint of 4 is of no use."""
     heard, eager = Heard(), WATCHED.model_copy(update={"strikes": 1, "margin": 2})
-    train(tmp_path, bad=(6,), steps=8, every=4, listeners=[heard], stability=eager)
+    train(tmp_path, bad=(6,), steps=8, every=4, callbacks=[heard], stability=eager)
     assert heard.calls == [
         *[("started", 0), ("measured", 0), ("saved", 0)],
         *[("step", 1), ("step", 2), ("step", 3), ("step", 4), ("saved", 4), ("step", 5)],
@@ -283,7 +283,7 @@ def test_weights_that_a_fault_of_the_machine_made_nan_are_those_of_a_checkpoint_
             return found
 
     line = train(tmp_path / "a", task=StruckByLightning())
-    assert line.rollbacks.left_out == ((18, 24),)
+    assert line.rollbacks.excluded == ((18, 24),)
     event = json.loads(line.tables["events"].to_pylist()[0]["details"])
     assert event["fault"]["text"] == "the weights of weight"
     without = train(tmp_path / "b", left_out=range(18, 25))
@@ -355,10 +355,10 @@ def test_before_counts_trained_steps_alone(ranges, step, trained, tmp_path_facto
     rollbacks = Rollbacks(tmp_path_factory.getbasetemp() / "none.json")
     rollbacks.made = tuple(Rollback(first, first + more, ()) for first, more in ranges)
     found = rollbacks.before(step, trained)
-    kept = [one for one in range(found, step) if not rollbacks.leaves_out(one)]
+    kept = [one for one in range(found, step) if not rollbacks.excludes(one)]
     assert len(kept) == trained or (found == 1 and len(kept) < trained)
     for one in range(1, 81):
-        assert rollbacks.leaves_out(one) == any(a <= one <= b for a, b in rollbacks.left_out)
+        assert rollbacks.excludes(one) == any(a <= one <= b for a, b in rollbacks.excluded)
 
 
 def test_a_run_that_is_not_watched_only_skips_what_is_not_finite(tmp_path):

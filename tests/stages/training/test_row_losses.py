@@ -10,10 +10,10 @@ import torch.nn.functional as F
 from stages.model.config import ModelShape
 from stages.model.decoder import Decoder
 from stages.training.config import TrainingExecution
-from stages.training.pieces import IGNORED
-from stages.training.row_losses import Arithmetic, losses_of_rows, train_on_rows
+from stages.training.losses import Arithmetic
 from stages.training.rows import Rows
 from stages.training.runtime import runtime
+from stages.training.token_shards import IGNORED
 
 CPU = Arithmetic(torch.device("cpu"), "fp32")
 VOCABULARY = 23
@@ -59,7 +59,7 @@ def test_losses_and_gradients_are_those_of_a_plain_forward_pass(tied, softcap, p
     model = model_of(tied_embeddings=tied, logit_softcap=softcap)
     rows = rows_of(prefix=prefix)
     expected = plain(model, rows)
-    each, mean = losses_of_rows(model, rows, CPU), train_on_rows(model, rows, CPU, targets=50)
+    each, mean = CPU.losses(model, rows), CPU.train(model, rows, targets=50)
     torch.testing.assert_close(each, expected)
     torch.testing.assert_close(mean.losses_BL, expected.detach())
     torch.testing.assert_close(mean.loss, expected.sum() / 50)
@@ -77,7 +77,7 @@ def test_all_tokens_in_the_prefix_are_seen_from_both_sides():
     changed[0, -1] = (changed[0, -1] + 1) % VOCABULARY
     for prefix, moves in ((None, False), (np.ones_like(changed, dtype=bool), True)):
         first, second = (
-            losses_of_rows(model, Rows(tokens, rows.targets_BL, rows.documents_BL, prefix), CPU)
+            CPU.losses(model, Rows(tokens, rows.targets_BL, rows.documents_BL, prefix))
             for tokens in (rows.tokens_BL, changed)
         )
         assert torch.equal(first[0, 0], second[0, 0]) is not moves
@@ -87,12 +87,11 @@ def test_the_mean_over_a_step_does_not_depend_on_micro_batches():
     """Sums over all targets of the step: a mean of micro-batch means would weigh rows unequally."""
     model, rows = model_of(), rows_of(batch=6, ignored=0.5)
     rows.targets_BL[:2, 1:] = IGNORED
-    whole = gradients(model, train_on_rows(model, rows, CPU, targets=rows.targets).loss)
+    whole = gradients(model, CPU.train(model, rows, targets=rows.targets).loss)
     for size in (1, 2, 4):
         model.zero_grad()
         parts = [
-            train_on_rows(model, part, CPU, targets=rows.targets, z_loss=0.0)
-            for part in rows.split(size)
+            CPU.train(model, part, targets=rows.targets, z_loss=0.0) for part in rows.split(size)
         ]
         for part in parts:
             part.loss.backward()
@@ -102,7 +101,7 @@ def test_the_mean_over_a_step_does_not_depend_on_micro_batches():
 
 def test_z_loss_is_told_apart_from_cross_entropy():
     model, rows = model_of(), rows_of()
-    found = train_on_rows(model, rows, CPU, targets=rows.targets, z_loss=1e-2)
+    found = CPU.train(model, rows, targets=rows.targets, z_loss=1e-2)
     given = torch.from_numpy(rows.tokens_BL), None, torch.from_numpy(rows.documents_BL)
     log_z = model(*given).logsumexp(-1)[torch.from_numpy(rows.targets_BL) != IGNORED]
     assert found.z_loss.item() == pytest.approx(1e-2 * log_z.square().mean().item(), rel=1e-5)
@@ -115,8 +114,8 @@ def test_z_loss_is_told_apart_from_cross_entropy():
 def test_rows_without_a_target_cost_nothing_and_leave_gradients_of_zero():
     model, rows = model_of(), rows_of(ignored=1.1)
     assert rows.targets == 0
-    assert not losses_of_rows(model, rows, CPU).any()
-    found = train_on_rows(model, rows, CPU, targets=0, z_loss=1e-4)
+    assert not CPU.losses(model, rows).any()
+    found = CPU.train(model, rows, targets=0, z_loss=1e-4)
     assert found.loss.item() == 0
     assert not any(one.any() for one in gradients(model, found.loss).values())
 
@@ -142,7 +141,7 @@ def test_a_model_that_knows_nothing_pays_the_log_of_the_vocabulary():
 def test_one_chunk_or_many_give_the_same_step():
     model, rows = model_of(), rows_of(batch=8, length=16, ignored=0.1)
     few = Arithmetic(torch.device("cpu"), "fp32", logits=5 * VOCABULARY)
-    whole, cut = (train_on_rows(model, rows, how, targets=rows.targets) for how in (CPU, few))
+    whole, cut = (how.train(model, rows, targets=rows.targets) for how in (CPU, few))
     torch.testing.assert_close(whole.loss, cut.loss)
     torch.testing.assert_close(gradients(model, cut.loss), gradients(model, whole.loss))
 
@@ -151,7 +150,7 @@ def test_one_chunk_or_many_give_the_same_step():
 @pytest.mark.parametrize("compiled", ["off", "on"])
 def test_a_gpu_gives_the_same_step_twice_to_the_bit_and_nearly_that_of_a_cpu(compiled):
     model, rows = model_of(logit_softcap=2.0), rows_of(batch=8, length=16, prefix=True)
-    expected = gradients(model, train_on_rows(model, rows, CPU, targets=50, z_loss=1e-2).loss)
+    expected = gradients(model, CPU.train(model, rows, targets=50, z_loss=1e-2).loss)
     execution = TrainingExecution(
         device="cuda", compile=compiled, logits_in_memory=VOCABULARY * 40, attention="sdpa"
     )

@@ -3,9 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.training.data import IGNORED
-from stages.training.examples import Example
-from stages.training.rows import pack_rows
+from stages.training.examples import Example, pack_rows
+from stages.training.token_shards import IGNORED
 
 
 def example(length, first=10):

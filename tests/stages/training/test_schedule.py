@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from artifacts_schema.errors import UsageError
 from stages.training.config import LearningRate
-from stages.training.phases import Phase
-from stages.training.schedule import remaining, schedule
+from stages.training.schedule import Phase, remaining, schedule
 
 
 def rates(*phases, start=0.0):

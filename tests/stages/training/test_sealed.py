@@ -3,7 +3,7 @@ import os
 import pytest
 
 from artifacts_schema.errors import StoreError
-from stages.training.sealed import SEAL, Unsealed, seal, unseal
+from stages.training.atomic_dir import SEAL, IncompleteDir, read_atomic_dir, write_atomic_dir
 
 
 def write(text):
@@ -11,17 +11,17 @@ def write(text):
 
 
 def test_a_sealed_folder_gives_its_facts_back(tmp_path):
-    seal(tmp_path / "a", {"x": write("1"), "y": write("2")}, {"step": 3})
-    assert unseal(tmp_path / "a") == {"step": 3}
+    write_atomic_dir(tmp_path / "a", {"x": write("1"), "y": write("2")}, {"step": 3})
+    assert read_atomic_dir(tmp_path / "a") == {"step": 3}
 
 
 def test_an_unfinished_folder_is_told_from_a_whole_one(tmp_path):
-    seal(tmp_path / "a", {"x": write("1")}, {})
+    write_atomic_dir(tmp_path / "a", {"x": write("1")}, {})
     (tmp_path / "a" / SEAL).unlink()
-    with pytest.raises(Unsealed, match="never finished"):
-        unseal(tmp_path / "a")
-    with pytest.raises(Unsealed, match="never finished"):
-        unseal(tmp_path / "missing")
+    with pytest.raises(IncompleteDir, match="never finished"):
+        read_atomic_dir(tmp_path / "a")
+    with pytest.raises(IncompleteDir, match="never finished"):
+        read_atomic_dir(tmp_path / "missing")
 
 
 @pytest.mark.parametrize(
@@ -35,10 +35,10 @@ def test_an_unfinished_folder_is_told_from_a_whole_one(tmp_path):
     ],
 )
 def test_a_damaged_file_is_named(tmp_path, damage, message):
-    seal(tmp_path / "a", {"x": write("1")}, {})
+    write_atomic_dir(tmp_path / "a", {"x": write("1")}, {})
     damage(tmp_path / "a")
-    with pytest.raises(Unsealed, match=message):
-        unseal(tmp_path / "a")
+    with pytest.raises(IncompleteDir, match=message):
+        read_atomic_dir(tmp_path / "a")
 
 
 def test_a_full_disk_leaves_nothing_behind(tmp_path):
@@ -47,12 +47,12 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path):
         raise OSError(28, "No space left on device")
 
     with pytest.raises(StoreError, match="no space"):
-        seal(tmp_path / "a", {"x": full}, {})
+        write_atomic_dir(tmp_path / "a", {"x": full}, {})
     assert not (tmp_path / "a").exists()
 
 
 def test_sealing_again_replaces_what_lay_there(tmp_path):
-    seal(tmp_path / "a", {"x": write("1"), "old": write("1")}, {})
-    seal(tmp_path / "a", {"x": write("2")}, {"n": 2})
-    assert unseal(tmp_path / "a") == {"n": 2}
+    write_atomic_dir(tmp_path / "a", {"x": write("1"), "old": write("1")}, {})
+    write_atomic_dir(tmp_path / "a", {"x": write("2")}, {"n": 2})
+    assert read_atomic_dir(tmp_path / "a") == {"n": 2}
     assert not (tmp_path / "a" / "old").exists()

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from written_shards import every, write_shards
 
-from stages.training import shard_files
-from stages.training.data import TokenShards
+from stages.training import token_shards
+from stages.training.token_shards import TokenShards
 
 
 def open_files():
@@ -21,7 +21,7 @@ def open_files():
 
 
 def test_only_so_many_files_are_open_whatever_the_batch(tmp_path, monkeypatch):
-    monkeypatch.setattr(shard_files, "open_at_once", lambda: 3)
+    monkeypatch.setattr(token_shards, "open_at_once", lambda: 3)
     made = write_shards(tmp_path / "a", {"web": [4] * 20})
     gc.collect()
     before = open_files()
@@ -62,7 +62,7 @@ def hasty_threads():
 
 def test_threads_may_share_the_files(tmp_path, monkeypatch, hasty_threads):
     """Without turns one closes what the other is about to read."""
-    monkeypatch.setattr(shard_files, "open_at_once", lambda: 2)
+    monkeypatch.setattr(token_shards, "open_at_once", lambda: 2)
     shards = TokenShards([write_shards(tmp_path / "a", {"web": [6] * 8})])
     whole = shards.batch(*every(shards, "web"))
     wrong: list[int] = []
@@ -88,7 +88,7 @@ def test_threads_may_share_the_files(tmp_path, monkeypatch, hasty_threads):
 
 def test_a_copy_that_made_room_for_another_is_fetched_again(tmp_path, monkeypatch):
     """Of a remote store files are copies in a cache; one that was closed may be gone."""
-    monkeypatch.setattr(shard_files, "open_at_once", lambda: 1)
+    monkeypatch.setattr(token_shards, "open_at_once", lambda: 1)
     made = write_shards(tmp_path / "a", {"web": [5, 5]})
     fetched: list[Path] = []
 
@@ -114,6 +114,5 @@ def test_a_row_that_comes_in_parts_is_put_together(tmp_path, monkeypatch):
     whole = shards.batch(*every(shards, "web"))
     given = os.preadv
     monkeypatch.setattr(os, "preadv", lambda f, views, at: given(f, [views[0][:5]], at))
-    monkeypatch.setattr(shard_files, "_read_rows", lambda fds, offsets, raw, row: row)
     for file in (TokenShards([made]), shards):
         assert (file.batch(*every(shards, "web")).tokens_BL == whole.tokens_BL).all()

@@ -5,7 +5,8 @@ import math
 
 import pytest
 
-from stages.training.suspects import Suspect, excluded_table, outstanding, told
+from stages.training.diagnosis import excluded_table, format_suspects, outlier_rows
+from stages.training.task import Suspect
 
 
 @pytest.mark.parametrize(
@@ -21,12 +22,12 @@ from stages.training.suspects import Suspect, excluded_table, outstanding, told
 )
 def test_rows_stand_out_by_what_is_not_finite_or_else_far_above_the_rest(losses, rows):
     """Of eight rows at 2.0 one is odd above 2 + half of 2 = 3: six times a sixth of that half."""
-    assert outstanding(losses) == rows
+    assert outlier_rows(losses) == rows
 
 
 def test_documents_are_told_by_source_with_the_first_of_them():
     found = [Suspect("web", "b"), Suspect("web", "a"), Suspect("code", "c"), Suspect("web", "d")]
-    assert told(found) == "documents: 3 of web, 1 of code (c, a, b, …)"
+    assert format_suspects(found) == "documents: 3 of web, 1 of code (c, a, b, …)"
 
 
 def test_the_list_asks_for_the_rows_of_each_event_and_keeps_the_first_reason():

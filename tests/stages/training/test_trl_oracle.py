@@ -5,24 +5,15 @@ import math
 import pytest
 import torch
 
-from stages.dpo.pairs import Pair, answer_segments
-from stages.dpo.reference import answer_log_probabilities, packed_pairs
+from stages.dpo.task import answer_log_probabilities, answer_segments, dpo_losses, pack_pairs
 from stages.model.config import ModelShape
 from stages.model.decoder import Decoder
 from stages.model.huggingface import to_config, to_weights
-from stages.text.chat import (
-    BEGIN_OF_TEXT,
-    CHAT_TEMPLATE,
-    END_OF_TEXT,
-    PADDING,
-    TURN_END,
-    segments,
-)
 from stages.tokenizer.training import train
+from stages.tokens.chat import CHAT_TEMPLATE, TURN_END, render_segments
+from stages.tokens.vocabulary import BEGIN_OF_TEXT, END_OF_TEXT, PADDING
 from stages.training.config import TrainingExecution
-from stages.training.examples import encoded
-from stages.training.preference import dpo_losses
-from stages.training.rows import pack_rows
+from stages.training.examples import encode_example, pack_rows
 from stages.training.runtime import runtime
 
 pytestmark = [
@@ -129,7 +120,9 @@ def test_sft_loss_over_packed_rows_is_that_of_trl_over_padded_ones(
     )
     with torch.enable_grad():
         expected = trainer.evaluate()["eval_loss"]
-    examples = [encoded(tokenizer, segments(one["messages"])) for one in conversations]
+    examples = [
+        encode_example(tokenizer, render_segments(one["messages"])) for one in conversations
+    ]
     for example, theirs in zip(examples, trainer.eval_dataset, strict=True):
         assert example.ids.tolist() == theirs["input_ids"]
         assert example.trained.tolist() == [label != -100 for label in theirs["labels"]]
@@ -148,7 +141,7 @@ def test_dpo_loss_and_margin_are_those_of_trl(offline, models, wrapped, tokenize
         {
             # The tokenizer puts begin_of_text first by itself; TRL would double it.
             "prompt": "".join(
-                part.text for part in segments(user(row["prompt"]), True)
+                part.text for part in render_segments(user(row["prompt"]), True)
             ).removeprefix(BEGIN_OF_TEXT),
             "chosen": row["chosen"] + TURN_END,
             "rejected": row["rejected"] + TURN_END,
@@ -169,15 +162,13 @@ def test_dpo_loss_and_margin_are_those_of_trl(offline, models, wrapped, tokenize
     with torch.enable_grad():
         expected = trainer.evaluate()
     pairs = [
-        Pair(
-            *(
-                encoded(tokenizer, answer_segments(user(row["prompt"]), said(row[side])))
-                for side in ("chosen", "rejected")
-            )
+        tuple(
+            encode_example(tokenizer, answer_segments(user(row["prompt"]), said(row[side])))
+            for side in ("chosen", "rejected")
         )
         for row in PAIRS
     ]
-    rows = packed_pairs(pairs, CONTEXT)
+    rows = pack_pairs(pairs, CONTEXT)
     ours, theirs = (
         answer_log_probabilities(model, rows, len(pairs), how) for model in (policy, reference)
     )

@@ -8,8 +8,7 @@ import sys
 
 import pytest
 
-from stages.engine.launch import WAITING, child_environment
-from stages.engine.spec import StageSpec
+from stages.engine.spec import WAIT_POLICY, StageSpec, child_environment
 from stages.pretrain.stage import Pretrain
 
 STEP = """
@@ -28,7 +27,7 @@ print(torch.get_num_threads(), found.hexdigest())
 
 
 def gradients(environment):
-    plain = {name: value for name, value in os.environ.items() if name not in WAITING}
+    plain = {name: value for name, value in os.environ.items() if name not in WAIT_POLICY}
     done = subprocess.run(
         [sys.executable, "-c", STEP],
         env={**plain, "OMP_NUM_THREADS": "2", **environment},
@@ -40,7 +39,7 @@ def gradients(environment):
 
 
 def test_gradients_have_the_same_bits_however_threads_wait():
-    asleep, spinning = gradients(WAITING), gradients({})
+    asleep, spinning = gradients(WAIT_POLICY), gradients({})
     assert asleep[0] == "2"
     assert asleep == spinning
 
@@ -65,6 +64,6 @@ def test_a_stage_that_a_node_starts_waits_asleep_too():
         "main(['toy', '--store', '/nowhere', '--spec', '/nowhere/spec.json']); "
         "print(os.environ['OMP_WAIT_POLICY'], 'torch' in sys.modules)"
     )
-    plain = {name: value for name, value in os.environ.items() if name not in WAITING}
+    plain = {name: value for name, value in os.environ.items() if name not in WAIT_POLICY}
     done = subprocess.run([sys.executable, "-c", code], env=plain, capture_output=True, text=True)
     assert done.stdout.split()[-2:] == ["PASSIVE", "False"]

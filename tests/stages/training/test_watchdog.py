@@ -6,8 +6,7 @@ import threading
 
 import pytest
 
-from stages.training.listener import StepDone
-from stages.training.watchdog import FACTOR, Patience, Watchdog, stacks
+from stages.training.callbacks import FACTOR, SilenceTimer, StepDone, Watchdog, thread_stacks
 
 
 def step(seconds):
@@ -15,35 +14,35 @@ def step(seconds):
 
 
 def test_silence_longer_than_the_floor_is_a_hang():
-    patience = Patience(60)
+    patience = SilenceTimer(60)
     assert patience.tick == 6
     assert [patience.passed(6) for _ in range(11)] == [False] * 10 + [True]
 
 
 def test_a_sign_of_life_starts_anew():
-    patience = Patience(60)
+    patience = SilenceTimer(60)
     for _ in range(50):
         patience.alive()
         assert not any(patience.passed(6) for _ in range(9))
 
 
 def test_slow_training_steps_may_take_many_times_their_median():
-    patience = Patience(60)
+    patience = SilenceTimer(60)
     for seconds in (10, 11, 900, 10, 12):
         patience.alive(seconds)
     assert patience.limit == FACTOR * 11
     patience.alive(0.1)
-    assert Patience(60).limit == 60
+    assert SilenceTimer(60).limit == 60
 
 
 def test_a_process_that_stood_still_as_a_whole_does_not_hang():
     """An hour between two looks of six seconds: a stopped job counts two looks."""
-    patience = Patience(60)
+    patience = SilenceTimer(60)
     assert not patience.passed(3600)
     assert patience.silent == 12
 
 
-def test_it_ends_a_hang_once_and_not_a_run_that_is_over():
+def test_it_exit_on_hang_once_and_not_a_run_that_is_over():
     hung = threading.Event()
     watchdog = Watchdog(0.05, lambda silent: hung.set())
     watchdog.started(0, 10)
@@ -68,7 +67,7 @@ def test_stacks_name_the_function_that_waits():
     thread.start()
     entered.wait()
     try:
-        assert "waits_for_ever" in stacks()
+        assert "waits_for_ever" in thread_stacks()
     finally:
         leave.set()
         thread.join()
@@ -77,7 +76,7 @@ def test_stacks_name_the_function_that_waits():
 def test_a_hung_process_ends_with_the_code_for_resume_me():
     program = """
 import logging, sys, threading
-from stages.training.watchdog import Watchdog, ends_a_hang
+from stages.training.callbacks import Watchdog, exit_on_hang
 
 class Context:
     log = logging.getLogger()
@@ -88,7 +87,7 @@ def collective_that_never_returns():
     threading.Event().wait()
 
 logging.basicConfig(stream=sys.stdout)
-Watchdog(0.1, ends_a_hang(Context())).started(0, 10)
+Watchdog(0.1, exit_on_hang(Context())).started(0, 10)
 collective_that_never_returns()
 """
     done = subprocess.run(

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from artifacts_schema.config import Config
-from artifacts_schema.kinds import beside
-from stages.dedup.passages.search import find_passages
+from artifacts_schema.kinds import sidecar_folder
+from stages.dedup.passages import find_passages
 from stages.dedup.signing import document_shards
 from stages.engine import Context, Many, Stage
 
@@ -79,7 +79,7 @@ def find(
         manifest = run_stage(stage, asked, roles, {"workers": workers}, force=True)
         spans: dict[str, list[tuple[str, int, int, str]]] = {}
         for (documents, output), shards in zip(given, inputs, strict=True):
-            folder = beside(documents.outputs[output].digest)
+            folder = sidecar_folder(documents.outputs[output].digest)
             for number, shard in enumerate(shards if told[0] else ()):
                 table = read_table(manifest, "views", f"{folder}/{number:05d}.parquet")
                 assert table["doc_id"].to_pylist() == [row["doc_id"] for row in shard]

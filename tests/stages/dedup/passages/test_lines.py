@@ -19,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stages.dedup.passages.lines import BLANK, line_hash, line_occurrences, normalised_lines
+from stages.dedup.passage_units import BLANK, line_hash, line_occurrences, normalised_lines
 
 Make = Callable[..., Any]
 VECTORS = json.loads(Path(__file__).with_name("ccnet_vectors.json").read_text())
@@ -58,7 +58,8 @@ def test_a_text_at_once_is_what_its_lines_are_one_by_one(text: str) -> None:
     assert normalised_lines(text) == [normalised(line).encode() for line in lines]
     found = line_occurrences(["x", text], 5)[1:]
     assert [text[a:b] for a, b in zip(found["start"], found["end"], strict=True)] == lines
-    assert found["behind"].tolist() == [*(found["end"][:-1] + 1), len(text)]
+    assert found["next_start"].tolist() == [*(found["end"][:-1] + 1), len(text)]
+    assert found["following"].tolist() == list(range(len(lines)))[::-1]
     assert set(found["row"].tolist()) == {6}
     hashes = [line_hash(normalised(line).encode()) for line in lines]
     assert found["hash"].tolist() == np.frombuffer(b"".join(hashes), "<u8").tolist()
@@ -83,7 +84,7 @@ TEXTS = st.lists(
 
 @given(texts=TEXTS, order=st.randoms(use_true_random=False))
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_the_first_of_equal_lines_stays_and_names_the_others(
     texts: list[str], order: Any, find: Make, rows: Make

@@ -17,9 +17,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stages.dedup.passages.sentences import sentence_bounds, sentence_occurrences
-from stages.text.sentences import sentence_counts
-from stages.text.split import batch_of
+from stages.dedup.passage_units import sentence_bounds, sentence_occurrences
+from stages.text.batch import count_sentences, split_texts
 
 Make = Callable[..., Any]
 HERE = Path(__file__).parent
@@ -41,10 +40,10 @@ def test_what_is_left_is_what_datatrove_leaves(corpus: str, find: Make, rows: Ma
 
 def test_there_are_as_many_sentences_as_spacy_counts() -> None:
     texts = [text for text, _, _ in json.loads(SPACY.read_text())["vectors"]]
-    batch = batch_of(texts, "spacy_english")
+    batch = split_texts(texts, "spacy_english")
     found, starts, ends = sentence_bounds(batch)
     counts = [found.tolist().count(text) for text in range(len(texts))]
-    assert counts == sentence_counts(batch).tolist()
+    assert counts == count_sentences(batch).tolist()
     assert (starts < ends).all()
 
 
@@ -56,7 +55,7 @@ def test_a_span_takes_the_white_space_before_it() -> None:
         "  One. Two?\n\nThree!",
         " Two?\n\nThree! Four",
     ]
-    assert [text[a:] for a in found["behind"]] == ["Four", ""]
+    assert [text[a:] for a in found["next_start"]] == ["Four", ""]
 
 
 def test_texts_without_spaces_have_sentences() -> None:
@@ -88,7 +87,7 @@ WORDS = ("Ada", "Ben", "Cid")
 
 @given(texts=st.lists(st.lists(st.sampled_from(WORDS), max_size=8).filter(bool), max_size=6))
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_every_sentence_of_a_span_seen_before_goes(
     texts: list[list[str]], find: Make, rows: Make

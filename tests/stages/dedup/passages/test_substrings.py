@@ -11,14 +11,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stages.dedup.passages.substrings import (
+from stages.dedup.passage_units import (
     anchor_occurrences,
     gram_length,
-    tokens_of,
+    joined_tokens,
     window_occurrences,
 )
-from stages.text.split import batch_of
-from stages.text.words import word_spans
+from stages.text.batch import split_texts
+from stages.text.words import find_words
 
 Make = Callable[..., Any]
 Row = dict[str, Any]
@@ -28,7 +28,7 @@ QUIET = [HealthCheck.function_scoped_fixture]
 def tokens(text: str) -> list[tuple[int, int]]:
     """The definition: words and symbols, rows of one sign that is no letter joined."""
     found: list[tuple[int, int]] = []
-    for start, end in word_spans(text):
+    for start, end in find_words(text):
         row = found and text[found[-1][0] : end] == text[start] * (end - found[-1][0])
         if row and not text[start].isalpha():
             found[-1] = (found[-1][0], end)
@@ -84,7 +84,7 @@ def planted(seed: int, words: int, texts: int, least: int) -> list[str]:
     least=st.integers(2, 12),
     texts=st.integers(1, 9),
 )
-@settings(max_examples=40, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=20, deadline=None, suppress_health_check=QUIET)
 def test_spans_are_the_union_of_all_windows_that_occur_earlier(
     seed: int, words: int, least: int, texts: int, find: Make, rows: Make
 ) -> None:
@@ -104,7 +104,7 @@ def test_spans_are_the_union_of_all_windows_that_occur_earlier(
 
 
 @given(text=st.text(alphabet="ab'. \n=-😀中", max_size=200), least=st.integers(2, 6))
-@settings(max_examples=40, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=20, deadline=None, suppress_health_check=QUIET)
 def test_any_characters(text: str, least: int, find: Make, rows: Make) -> None:
     documents = rows([text or "a", text[::-1] or "a", text or "b"])
     assert find([[documents]], substrings=least).spans == repeated(documents, least)
@@ -152,7 +152,7 @@ def test_a_rule_of_signs_is_one_token(find: Make, rows: Make) -> None:
     documents = rows([f"A\n{rule}\nb", f"C\n{rule}\nd", "字" * 60, "字" * 60])
     found = find([[documents]], substrings=50)
     assert [len(spans) for spans in found.spans.values()] == [0, 0, 1, 1]
-    made = tokens_of(batch_of([f"{rule} {rule[1:]} {rule}", "==", "=", "="]))
+    made = joined_tokens(split_texts([f"{rule} {rule[1:]} {rule}", "==", "=", "="]))
     assert made.offsets.tolist() == [0, 3, 4, 5, 6]
     assert len(set(made.hashes.tolist())) == 4
     assert made.hashes[0] == made.hashes[2]
@@ -175,7 +175,7 @@ def test_anchors_are_few_and_every_window_has_one(least: int) -> None:
 
 def test_rows_of_one_sign_are_joined_and_nothing_else() -> None:
     text = "Don't — say '''' or === ... -- ++ += 哈哈 1,000 😀😀😀 a_b !!!? ! !"
-    made = tokens_of(batch_of([text]))
+    made = joined_tokens(split_texts([text]))
     spans = zip(made.starts.tolist(), made.ends.tolist(), strict=True)
     assert [text[a:b] for a, b in spans] == [
         *("Don't", "—", "say", "''''", "or", "===", "...", "--", "++", "+", "=", "哈", "哈"),

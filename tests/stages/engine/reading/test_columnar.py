@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from stages.engine.reading import columnar
-from stages.engine.reading.rows import FREE_EXPANSION, RowLimits, read_rows
+from stages.engine.reading.row import FREE_EXPANSION, RowLimits
+from stages.engine.reading.rows import read_rows
 
 LIMITS = RowLimits(row=1_000_000, expansion=20)
 MEMORY = 600 << 20

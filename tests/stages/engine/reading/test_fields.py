@@ -10,11 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from artifacts_schema.errors import InputError
-from stages.benchmarks.stage import Benchmarks
-from stages.conversations.stage import Conversations
-from stages.engine.reading.fields import rename_hint, suggested
+from stages.engine.reading.row import rename_hint, suggest_renames
+from stages.examples.stage import Benchmarks, Conversations, Preferences
 from stages.ingest.stage import Ingest
-from stages.preferences.stage import Preferences
 
 TALK = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]
 CASES = [
@@ -57,11 +55,11 @@ def test_the_guess_makes_the_stage_read_the_rows(run_stage, snapshot):
 
 
 def test_guesses_are_by_synonym_then_by_likeness_and_never_twice():
-    assert suggested({"Content": 1, "body": 2}, ("text",)) == {"Content": "text"}
-    assert suggested({"mesages": 1}, ("messages",)) == {"mesages": "messages"}
-    assert suggested({"input": 1}, ("prompt", "question")) == {"input": "prompt"}
-    assert suggested({"zzz": 1}, ("text",)) == {}
-    assert suggested({"text": 1, "content": 2}, ("text",)) == {}
+    assert suggest_renames({"Content": 1, "body": 2}, ("text",)) == {"Content": "text"}
+    assert suggest_renames({"mesages": 1}, ("messages",)) == {"mesages": "messages"}
+    assert suggest_renames({"input": 1}, ("prompt", "question")) == {"input": "prompt"}
+    assert suggest_renames({"zzz": 1}, ("text",)) == {}
+    assert suggest_renames({"text": 1, "content": 2}, ("text",)) == {}
 
 
 def test_many_and_hostile_names_stay_short():

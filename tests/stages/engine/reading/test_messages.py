@@ -10,11 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from stages.conversations.shapes import conversation_of
-from stages.conversations.stage import Conversations
 from stages.engine.reading.examples import BadExample, Origin
 from stages.engine.reading.messages import message, parse_message
-from stages.preferences.shapes import preference_of
+from stages.examples.shapes import conversation_row, preference_row
+from stages.examples.stage import Conversations
 
 ORIGIN = Origin("0" * 32, "x.jsonl", "x")
 WEATHER = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
@@ -87,7 +86,7 @@ def legacy() -> dict[str, Any]:
     ],
 )
 def test_tool_calls_results_and_tools_are_kept(fields, calling, result):
-    made = conversation_of(fields, ORIGIN)
+    made = conversation_row(fields, ORIGIN)
     assert made["messages"] == [USER, calling, result, ANSWER]
     assert json.loads(made["tools"]) == [WEATHER]
     assert made["metadata"] == "{}"
@@ -96,7 +95,7 @@ def test_tool_calls_results_and_tools_are_kept(fields, calling, result):
 def test_a_query_is_answered_by_calls_as_in_xlam():
     calls = json.dumps([{"name": "weather", "arguments": {"city": "Zürich"}}])
     fields = {"id": 3, "query": "q", "answers": calls, "tools": json.dumps([WEATHER])}
-    made = conversation_of(fields, ORIGIN)
+    made = conversation_row(fields, ORIGIN)
     assert made["messages"] == [USER, {**CALLING, "tool_calls": [NAMELESS]}]
     assert json.loads(made["tools"]) == [WEATHER]
     assert json.loads(made["metadata"]) == {"id": 3}
@@ -115,7 +114,7 @@ def test_other_fields_of_calls_in_xlam_are_kept_where_their_message_is():
     answers = [{"name": "f", "arguments": {}}, {"name": "g", "arguments": {}, "score": 5}]
     row = {"query": "q", "answers": answers}
     for fields, position in ((row, "1"), ({**row, "system": "s"}, "2")):
-        made = conversation_of(dict(fields), ORIGIN)
+        made = conversation_row(dict(fields), ORIGIN)
         kept = json.loads(made["metadata"])["message_fields"]["messages"]
         assert kept == {position: {"other_tool_call_fields": {"1": {"score": 5}}}}
         assert len(made["messages"][int(position)]["tool_calls"]) == 2
@@ -125,7 +124,7 @@ def test_fields_of_messages_after_a_system_prompt_bear_their_position_in_the_row
     asked = [{**USER, "lang": "de"}]
     talk = {"messages": [*asked, ANSWER], "system": "s"}
     pair = {"prompt": asked, "chosen": "a", "rejected": "b", "system": "s"}
-    made = conversation_of(talk, ORIGIN), preference_of(pair, ORIGIN)
+    made = conversation_row(talk, ORIGIN), preference_row(pair, ORIGIN)
     kept = [json.loads(row["metadata"])["message_fields"] for row in made]
     assert kept == [{name: {"1": {"lang": "de"}}} for name in ("messages", "prompt")]
 
@@ -133,9 +132,9 @@ def test_fields_of_messages_after_a_system_prompt_bear_their_position_in_the_row
 @pytest.mark.parametrize("empty", [[], "", "[]"])
 def test_empty_tools_do_not_hide_functions(empty):
     row = {"messages": [USER, ANSWER], "tools": empty}
-    made = conversation_of({**row, "functions": [WEATHER]}, ORIGIN)
+    made = conversation_row({**row, "functions": [WEATHER]}, ORIGIN)
     assert (json.loads(made["tools"]), made["metadata"]) == ([WEATHER], "{}")
-    assert conversation_of(row, ORIGIN)["tools"] is None
+    assert conversation_row(row, ORIGIN)["tools"] is None
 
 
 @pytest.mark.parametrize("role", ["user", "tool", "system"])
@@ -185,7 +184,7 @@ def test_what_has_no_place_goes_to_the_metadata_by_message():
         {"role": "user", "content": "q", "timestamp": 5, "images": []},
         {"role": "assistant", "content": "a", "logprobs": None, "loss": 0.25},
     ]
-    made = conversation_of({"messages": rows, "license": "MIT", "message_fields": 1}, ORIGIN)
+    made = conversation_row({"messages": rows, "license": "MIT", "message_fields": 1}, ORIGIN)
     assert json.loads(made["metadata"]) == {
         "license": "MIT",
         "message_fields": 1,
@@ -221,7 +220,7 @@ def test_bad_messages_have_reasons(said, reason):
 def test_an_empty_turn_is_bad_unless_it_calls_a_tool():
     for said in ({"content": ""}, {"content": "", "reasoning": "hm"}):
         with pytest.raises(BadExample) as found:
-            conversation_of({"messages": [USER, {"role": "assistant", **said}]}, ORIGIN)
+            conversation_row({"messages": [USER, {"role": "assistant", **said}]}, ORIGIN)
         assert found.value.reason == "empty_message"
 
 
@@ -253,25 +252,25 @@ def test_a_preference_may_be_between_answers_with_tool_calls():
     worse = [message("assistant", "no idea")]
     whole = {"chosen": [USER, *better], "rejected": [USER, *worse], "tools": [WEATHER]}
     for fields in (whole, {"prompt": [USER], "chosen": better, "rejected": worse}):
-        made = preference_of(dict(fields), ORIGIN)
+        made = preference_row(dict(fields), ORIGIN)
         assert (made["prompt"], made["chosen"], made["rejected"]) == ([USER], better, worse)
-    assert json.loads(preference_of(dict(whole), ORIGIN)["tools"]) == [WEATHER]
+    assert json.loads(preference_row(dict(whole), ORIGIN)["tools"]) == [WEATHER]
     after = {"prompt": [USER, CALLING, RESULT], "chosen": "a", "rejected": "b"}
-    assert preference_of(after, ORIGIN)["prompt"] == [USER, CALLING, RESULT]
+    assert preference_row(after, ORIGIN)["prompt"] == [USER, CALLING, RESULT]
 
 
 def test_ultrafeedback_repeats_its_prompt_and_another_prompt_is_kept():
     rows = {"chosen": [USER, ANSWER], "rejected": [USER, message("assistant", "b")]}
-    made = preference_of({"prompt": "q", "score_chosen": 8.0, **rows}, ORIGIN)
+    made = preference_row({"prompt": "q", "score_chosen": 8.0, **rows}, ORIGIN)
     assert json.loads(made["metadata"]) == {"score_chosen": 8.0}
-    made = preference_of({"prompt": "another", **rows}, ORIGIN)
+    made = preference_row({"prompt": "another", **rows}, ORIGIN)
     assert json.loads(made["metadata"]) == {"prompt": "another"}
 
 
 def test_a_prompt_that_repeats_a_message_is_not_kept_beside_it():
     talk = {"messages": [{"role": "user", "content": "q "}, ANSWER]}
     for prompt, kept in ((" q", {}), ("another", {"prompt": "another"})):
-        made = conversation_of({**talk, "prompt": prompt}, ORIGIN)
+        made = conversation_row({**talk, "prompt": prompt}, ORIGIN)
         assert json.loads(made["metadata"]) == kept
 
 
@@ -288,7 +287,7 @@ def test_a_conversation_that_repeats_the_pair_is_not_kept_beside_it(name, system
                 **system,
                 name: [{"role": m["role"], "value": m["content"]} for m in said],
             }
-            made = preference_of(row, ORIGIN)
+            made = preference_row(row, ORIGIN)
             assert made["metadata"] == "{}"
             assert (made["prompt"][-1], made["chosen"], made["rejected"]) == (
                 USER,
@@ -302,5 +301,5 @@ def test_a_conversation_that_repeats_the_pair_is_not_kept_beside_it(name, system
 )
 def test_a_conversation_that_tells_more_than_the_pair_is_kept(said):
     row = {"prompt": "q", "chosen": "a", "rejected": "b", "messages": said}
-    made = preference_of(row, ORIGIN)
+    made = preference_row(row, ORIGIN)
     assert json.loads(made["metadata"]) == {"messages": said}

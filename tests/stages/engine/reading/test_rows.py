@@ -16,7 +16,8 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stages.engine.reading.rows import Row, RowLimits, metadata_json, read_rows, scrub, stem
+from stages.engine.reading.row import Row, RowLimits, scrub
+from stages.engine.reading.rows import metadata_json, read_rows, stem
 
 Rows = Callable[..., list[Row]]
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.ingest.archives.arc import iso_date, read_head
-from stages.ingest.archives.archive import Capture, read_archive
-from stages.ingest.pages import PageRules, record_of
+from stages.ingest.archive import read_archive
+from stages.ingest.archive_heads import Capture, arc_date, read_arc_head
+from stages.ingest.pages import PageRules, read_capture
 from stages.ingest.records import Document, Rejected
 
 Wrap = Callable[[bytes], bytes]
@@ -67,7 +67,7 @@ def test_records_are_what_warcio_reads(shared_data: Path) -> None:
 
 def test_the_page_of_an_arc_becomes_a_document(article: str) -> None:
     (capture,) = read(record(article))
-    made = record_of(capture, PageRules())
+    made = read_capture(capture, PageRules())
     assert isinstance(made, Document)
     assert "quick brown fox" in made.text
 
@@ -76,7 +76,7 @@ def test_what_is_no_http_message_is_a_resource_of_its_own_type(member: Wrap) -> 
     line = b"dns:a.example 1.2.3.4 20140216050221 text/dns 8\n"
     (capture,) = read(member(line + b"1.2.3.4\n\n"))
     assert (capture.type, capture.content_type) == ("resource", "text/dns")
-    assert isinstance(record_of(capture, PageRules()), Rejected)
+    assert isinstance(read_capture(capture, PageRules()), Rejected)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_what_is_no_http_message_is_a_resource_of_its_own_type(member: Wrap) -> 
     ],
 )
 def test_a_head_has_five_fields_or_ten(line: bytes, uri: str, length: int) -> None:
-    found = read_head(line, 0, 0)
+    found = read_arc_head(line, 0, 0)
     assert found is not None
     assert (found[0].uri, found[1]) == (uri, length)
 
@@ -107,12 +107,12 @@ def test_a_head_has_five_fields_or_ten(line: bytes, uri: str, length: int) -> No
     ],
 )
 def test_other_lines_are_no_head(line: bytes) -> None:
-    assert read_head(line, 0, 0) is None
+    assert read_arc_head(line, 0, 0) is None
 
 
 def test_a_date_is_fourteen_digits_of_a_calendar() -> None:
-    assert iso_date("20140216050221") == "2014-02-16T05:02:21Z"
-    assert [iso_date(s) for s in ("20141316050221", "20140216240000", "2014", "20140216")] == [
+    assert arc_date("20140216050221") == "2014-02-16T05:02:21Z"
+    assert [arc_date(s) for s in ("20141316050221", "20140216240000", "2014", "20140216")] == [
         None
     ] * 4
 

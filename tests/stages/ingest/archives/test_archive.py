@@ -16,7 +16,8 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stages.ingest.archives.archive import Capture, read_archive
+from stages.ingest.archive import read_archive
+from stages.ingest.archive_heads import Capture
 
 Maker = Callable[..., bytes]
 Wrap = Callable[[bytes], bytes]

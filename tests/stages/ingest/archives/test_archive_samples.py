@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from stages.ingest.archives.archive import Capture, read_archive
+from stages.ingest.archive import read_archive
+from stages.ingest.archive_heads import Capture
 
 
 def read(data: bytes) -> list[Capture]:

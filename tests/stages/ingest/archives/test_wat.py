@@ -11,8 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.ingest.archives.archive import read_archive
-from stages.ingest.archives.wat import WatFault, WatPage, wat_page
+from stages.ingest.archive import read_archive
+from stages.ingest.archive_heads import Capture
+from stages.ingest.pages import PageRules
+from stages.ingest.reader import MOST_LINKS, read_wat
+from stages.ingest.records import Document, Ignored, Record, Rejected
 
 
 def envelope(**html: Any) -> bytes:
@@ -29,8 +32,13 @@ def envelope(**html: Any) -> bytes:
     return json.dumps({"Envelope": value}).encode()
 
 
+def read(block: bytes) -> Record:
+    uri = "http://capture.example/"
+    return read_wat(Capture("metadata", 0, 0, len(block), uri=uri, block=block), PageRules())
+
+
 def test_title_description_status_and_links_of_a_page() -> None:
-    page = wat_page(
+    page = read(
         envelope(
             Head={
                 "Title": "  A\n title ",
@@ -47,22 +55,17 @@ def test_title_description_status_and_links_of_a_page() -> None:
             ],
         )
     )
-    assert page == WatPage(
-        kind="response",
-        url="http://a.example/",
-        status=200,
-        title="A title",
-        description="what it is",
-        language="de",
-        links=(("/b", "B"), ("javascript:x()", "")),
-    )
+    assert isinstance(page, Document)
+    assert (page.text, page.title) == ("A title\nwhat it is", "A title")
+    assert (page.url, page.language) == ("http://a.example/", "de")
+    assert page.metadata == {"links": 2}
 
 
 def test_links_are_capped() -> None:
-    links = [{"path": "A@/href", "url": f"/{n}"} for n in range(50)]
-    page = wat_page(envelope(Links=links), most_links=10)
-    assert isinstance(page, WatPage)
-    assert [url for url, _ in page.links] == [f"/{n}" for n in range(10)]
+    links = [{"path": "A@/href", "url": f"/{n}"} for n in range(MOST_LINKS + 5)]
+    page = read(envelope(Head={"Title": "a"}, Links=links))
+    assert isinstance(page, Document)
+    assert page.metadata == {"links": MOST_LINKS}
 
 
 def test_a_real_record_of_common_crawl(shared_data: Path) -> None:
@@ -74,10 +77,7 @@ def test_a_real_record_of_common_crawl(shared_data: Path) -> None:
     ]
     assert captures[0].block == b""
     # The sample's only record describes the request.
-    page = wat_page(captures[1].block)
-    assert page == WatPage(
-        "request", "https://an.wikipedia.org/wiki/Escopete", None, None, None, None, ()
-    )
+    assert read_wat(captures[1], PageRules()) == Ignored("metadata")
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ def test_a_real_record_of_common_crawl(shared_data: Path) -> None:
     ],
 )
 def test_what_is_no_envelope_is_a_fault(block: bytes, reason: str) -> None:
-    fault = wat_page(block)
-    assert isinstance(fault, WatFault)
+    fault = read(block)
+    assert isinstance(fault, Rejected)
     assert fault.reason == reason
 
 
@@ -118,4 +118,4 @@ JSON = st.recursive(
 @given(html=JSON, links=JSON)
 def test_an_envelope_of_any_shape_is_read(html: Any, links: Any) -> None:
     body = html if isinstance(html, dict) else {"Head": html}
-    assert isinstance(wat_page(envelope(**{**body, "Links": links})), WatPage)
+    assert isinstance(read(envelope(**{**body, "Links": links})), Document | Rejected)

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from stages.ingest.declared.dates import iso_date
-from stages.ingest.declared.head import Head, language_tag, read_head, web_address
-from stages.ingest.declared.json_ld import LONGEST_BLOCK, read_linked_data
+from stages.ingest.head import Head, language_tag, read_head, web_address
+from stages.ingest.linked_data import LONGEST_BLOCK, iso_date, read_linked_data
 
 
 def head(html: str, **headers: str) -> Head:

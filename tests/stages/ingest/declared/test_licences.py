@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.ingest.declared.licences import (
-    declared_in_source,
+from stages.ingest.rights import (
     first_licence,
     is_licence_file,
-    licence_of_address,
-    licence_of_text,
+    licence_from_source,
+    licence_from_text,
+    licence_from_url,
     nearest_licence,
     spdx_expression,
 )
@@ -62,7 +62,7 @@ event will the authors be held liable. The origin of this software must not be m
     ],
 )
 def test_addresses_are_read_as_spdx_names_them(url: str, licence: str | None) -> None:
-    assert licence_of_address(url) == licence
+    assert licence_from_url(url) == licence
 
 
 def test_the_first_known_address_wins() -> None:
@@ -101,15 +101,15 @@ def test_the_first_known_address_wins() -> None:
     ],
 )
 def test_texts_are_known_by_their_phrases(text: str, licence: str | None) -> None:
-    assert licence_of_text(text) == licence
+    assert licence_from_text(text) == licence
 
 
 def test_the_licence_that_stands_first_is_the_files() -> None:
     """A GPL text ends by naming the Lesser GPL; bundled licences follow the project's own."""
     gpl = "GNU GENERAL PUBLIC LICENSE\nVersion 3, 29 June 2007\n"
     gpl += "… use the GNU Lesser General Public License, version 3, instead."
-    assert licence_of_text(gpl) == "GPL-3.0-only"
-    assert licence_of_text(f"{MIT}\n\nBundled code:\n{BSD_3}") == "MIT"
+    assert licence_from_text(gpl) == "GPL-3.0-only"
+    assert licence_from_text(f"{MIT}\n\nBundled code:\n{BSD_3}") == "MIT"
 
 
 def test_the_texts_that_debian_ships_are_known() -> None:
@@ -130,7 +130,7 @@ def test_the_texts_that_debian_ships_are_known() -> None:
     if not found:
         pytest.skip("this system has no common-licenses")
     for name, path in found.items():
-        assert licence_of_text(path.read_text(errors="replace")) == named[name], name
+        assert licence_from_text(path.read_text(errors="replace")) == named[name], name
 
 
 def test_installed_packages_agree_with_what_they_declare() -> None:
@@ -145,7 +145,7 @@ def test_installed_packages_agree_with_what_they_declare() -> None:
         ]
         if declared and " " not in declared and len(files) == 1:
             text = Path(str(files[0].locate())).read_text(errors="replace")
-            pairs.append((spdx_expression(declared), licence_of_text(text)))
+            pairs.append((spdx_expression(declared), licence_from_text(text)))
     if len(pairs) < 20:
         pytest.skip("too few packages that declare a licence")
     agree = sum(declared == found for declared, found in pairs)
@@ -164,7 +164,7 @@ def test_installed_packages_agree_with_what_they_declare() -> None:
     ],
 )
 def test_the_tag_of_a_source_file(text: str, licence: str | None) -> None:
-    assert declared_in_source(text) == licence
+    assert licence_from_source(text) == licence
 
 
 @pytest.mark.parametrize("value", ["(" * 199, "not MIT", "MIT or", "MIT\x00", "é", "a" * 5000, " "])
@@ -203,8 +203,8 @@ def test_the_nearest_licence_above_wins() -> None:
 
 @given(st.text(max_size=400))
 def test_nothing_raises(text: str) -> None:
-    licence_of_address(text)
-    licence_of_text(text)
-    declared_in_source(f"SPDX-License-Identifier: {text}")
+    licence_from_url(text)
+    licence_from_text(text)
+    licence_from_source(f"SPDX-License-Identifier: {text}")
     is_licence_file(text)
     nearest_licence(text, {"": "MIT"})

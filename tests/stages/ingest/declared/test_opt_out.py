@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.ingest.declared.opt_out import (
+from stages.ingest.rights import (
     ai_marks,
-    asked_by_header,
-    asked_by_meta,
+    directives_from_header,
+    directives_from_meta,
     robots_directives,
 )
 
@@ -31,12 +31,14 @@ from stages.ingest.declared.opt_out import (
     ],
 )
 def test_directives_of_the_header(header: str, robots: str | None) -> None:
-    assert robots_directives(asked_by_header(header)) == robots
+    assert robots_directives(directives_from_header(header)) == robots
 
 
 def test_directives_of_a_tag_are_split_at_spaces_too() -> None:
-    assert robots_directives(asked_by_meta("robots", "NOINDEX NOFOLLOW")) == "nofollow noindex"
-    assert robots_directives(asked_by_meta("bingbot", "noindex")) is None
+    assert (
+        robots_directives(directives_from_meta("robots", "NOINDEX NOFOLLOW")) == "nofollow noindex"
+    )
+    assert robots_directives(directives_from_meta("bingbot", "noindex")) is None
 
 
 @pytest.mark.parametrize(
@@ -52,12 +54,12 @@ def test_directives_of_a_tag_are_split_at_spaces_too() -> None:
     ],
 )
 def test_marks_of_the_header(header: str, marks: str | None) -> None:
-    assert ai_marks(asked_by_header(header), []) == marks
+    assert ai_marks(directives_from_header(header), []) == marks
 
 
 def test_a_tag_that_names_an_ai_crawler_is_a_mark_only_if_it_refuses() -> None:
-    assert ai_marks(asked_by_meta("anthropic-ai", "noindex"), []) == "anthropic-ai"
-    assert ai_marks(asked_by_meta("anthropic-ai", "index, follow"), []) is None
+    assert ai_marks(directives_from_meta("anthropic-ai", "noindex"), []) == "anthropic-ai"
+    assert ai_marks(directives_from_meta("anthropic-ai", "index, follow"), []) is None
 
 
 @pytest.mark.parametrize(("value", "marks"), [("1", "tdm-reservation"), ("0", None), ("yes", None)])
@@ -72,7 +74,7 @@ def test_where_header_and_page_disagree_the_reservation_wins() -> None:
 
 @given(st.text(max_size=300))
 def test_values_are_sorted_directives_on_one_line(header: str) -> None:
-    asked = list(asked_by_header(header))
+    asked = list(directives_from_header(header))
     robots = robots_directives(asked)
     if robots is not None:
         words = robots.split(" ")

@@ -6,7 +6,7 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from stages.ingest.extraction.blocks import Blocks, segment
-from stages.ingest.extraction.errors import PageTooLarge
+from stages.ingest.extraction.nesting import PageTooLarge
 from stages.ingest.extraction.vocabulary import BLOCK, PLACE_BIT
 
 

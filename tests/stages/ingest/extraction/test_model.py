@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from stages.ingest.extraction import model as model_module
+from stages.ingest.extraction import classifier as model_module
 from stages.ingest.extraction.blocks import segment
+from stages.ingest.extraction.classifier import WEIGHTS, Ensemble, block_model
 from stages.ingest.extraction.features import Page, first_features, second_features
 from stages.ingest.extraction.lexicon import LEXICON_FEATURES, Lexicon
-from stages.ingest.extraction.model import WEIGHTS, Ensemble, block_model
 
 HTML = (
     "<title>Storm hits the coast</title><nav><ul class=menu><li><a href=/>Home</a>"

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from stages.ingest.extraction import nesting
-from stages.ingest.extraction.errors import PageTooLarge
-from stages.ingest.extraction.nesting import check_nesting
+from stages.ingest.extraction.nesting import PageTooLarge, check_nesting
 
 LIMITS = (1_000, 250_000)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from stages.ingest.extraction.blocks import segment
-from stages.ingest.extraction.render import LABELS, Rendered, render
+from stages.ingest.extraction.main_text import LABELS, Rendered, render
 
 PAGE = """
 <header><a href=/>Home</a></header><nav><ul><li>News<li>Sport</ul></nav>

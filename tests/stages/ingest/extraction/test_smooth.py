@@ -7,16 +7,16 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from stages.ingest.extraction.blocks import segment
-from stages.ingest.extraction.smooth import GAP_CHARACTERS, LEAST, smoothed
+from stages.ingest.extraction.classifier import GAP_CHARACTERS, LEAST_SCORE, smooth
 
 
-def smoothed_of(html: str, main: str, score: int = LEAST) -> str:
+def smoothed_of(html: str, main: str, score: int = LEAST_SCORE) -> str:
     """`main` has a letter for each block: m for main text, - for what is not."""
     blocks = segment(LexborHTMLParser(html))
     assert len(blocks.text) == len(main)
     kept = np.array([letter == "m" for letter in main])
     scores = np.where(kept, 900, score)
-    return "".join("m" if is_main else "-" for is_main in smoothed(kept, scores, blocks))
+    return "".join("m" if is_main else "-" for is_main in smooth(kept, scores, blocks))
 
 
 @pytest.mark.parametrize(
@@ -41,4 +41,4 @@ def test_what_stands_amid_main_text_is_kept(html: str, main: str, expected: str)
 
 
 def test_what_the_classifier_is_sure_of_stays_out() -> None:
-    assert smoothed_of("<h2>a</h2><p>b</p><p>c</p><p>d</p>", "-m-m", LEAST - 1) == "-m-m"
+    assert smoothed_of("<h2>a</h2><p>b</p><p>c</p><p>d</p>", "-m-m", LEAST_SCORE - 1) == "-m-m"

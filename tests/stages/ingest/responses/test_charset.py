@@ -15,7 +15,7 @@ from archives.records import page as article
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.ingest.responses.charset import decode
+from stages.ingest.charset import decode
 
 WIDE = ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"]
 
@@ -26,14 +26,14 @@ def page(charset: str, text: str = "Grüße") -> str:
 
 def test_a_byte_order_mark_beats_http_and_meta() -> None:
     found = decode(b"\xef\xbb\xbf" + page("windows-1252").encode(), "koi8-r")
-    assert (found.encoding, found.told_by) == ("utf-8", "bom")
+    assert (found.encoding, found.source) == ("utf-8", "bom")
     assert "Grüße" in found.text
     assert not found.text.startswith("\ufeff")
 
 
 def test_http_beats_meta() -> None:
     found = decode(page("koi8-r").encode("windows-1252"), "ISO-8859-1")
-    assert (found.encoding, found.told_by) == ("cp1252", "http")
+    assert (found.encoding, found.source) == ("cp1252", "http")
     assert "Grüße" in found.text
 
 
@@ -46,13 +46,13 @@ def test_http_beats_meta() -> None:
 )
 def test_meta_is_believed_where_http_is_silent(tag: str) -> None:
     found = decode(f"<html>{tag}<p>Добрый день, мир".encode("windows-1251"))
-    assert (found.encoding, found.told_by) == ("cp1251", "meta")
+    assert (found.encoding, found.source) == ("cp1251", "meta")
     assert "Добрый день" in found.text
 
 
 def test_an_unknown_label_is_passed_over() -> None:
     found = decode(page("windows-1252").encode("windows-1252"), "no-such-charset")
-    assert (found.encoding, found.told_by) == ("cp1252", "meta")
+    assert (found.encoding, found.source) == ("cp1252", "meta")
 
 
 def test_utf8_is_not_read_as_a_single_byte_encoding_that_a_server_declares() -> None:
@@ -87,7 +87,7 @@ def test_one_bad_byte_does_not_cost_the_declared_encoding() -> None:
 def test_a_declared_encoding_that_does_not_fit_gives_way_to_one_that_does() -> None:
     text = "Все люди рождаются свободными и равными в своем достоинстве и правах. "
     found = decode(text.encode("windows-1251") * 5, "utf-8")
-    assert (found.text, found.told_by) == (text * 5, "bytes")
+    assert (found.text, found.source) == (text * 5, "bytes")
 
 
 @pytest.mark.parametrize(("language", "label", "codec"), LEGACY)
@@ -146,7 +146,7 @@ def test_utf16_and_utf32_are_known_without_a_mark(codec: str, language: str) -> 
     text = article([ARTICLE_1[language]] * 2)
     for declared in (None, "utf-8", "iso-8859-1"):
         found = decode(text.encode(codec), declared)
-        assert (found.text, found.encoding, found.told_by) == (text, codec, "bytes")
+        assert (found.text, found.encoding, found.source) == (text, codec, "bytes")
     cut = decode(text.encode(codec)[:-1])
     assert cut.text[:-2] == text[:-2]
 
@@ -163,7 +163,7 @@ def test_utf16_and_utf32_are_known_without_a_mark(codec: str, language: str) -> 
 )
 def test_marks_of_all_widths_are_known(mark: bytes, codec: str) -> None:
     found = decode(mark + "<p>Grüße 語".encode(codec), "koi8-r")
-    assert (found.text, found.encoding, found.told_by) == ("<p>Grüße 語", codec, "bom")
+    assert (found.text, found.encoding, found.source) == ("<p>Grüße 語", codec, "bom")
 
 
 @pytest.mark.parametrize("label", ["utf-16", "utf-16le", "unicode", "gbk", "shift_jis", "big5"])

@@ -14,8 +14,13 @@ from archives.bodies import chunked, raw_deflate, spoiled
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from stages.ingest.responses.encodings import FREE_EXPANSION
-from stages.ingest.responses.http import MalformedBody, Response, decode_body, parse_response
+from stages.ingest.http_response import (
+    FREE_EXPANSION,
+    MalformedBody,
+    Response,
+    decode_body,
+    parse_response,
+)
 
 gzipped = partial(gzip.compress, mtime=0)  # The same bytes, and names of tests, in every run.
 TEXT = b"<p>" + b"hello world " * 50
@@ -99,9 +104,9 @@ def test_repeated_fields_are_joined_unless_they_are_no_lists() -> None:
     assert found is not None
     assert found.headers["x-robots-tag"] == "noindex, noai"
     assert (found.headers["location"], found.headers["set-cookie"]) == ("/b", "c=d")
-    assert found.all_of("set-cookie") == ("a=b; Expires=Mon, 1", "c=d")
-    assert found.all_of("location") == ("/a", "/b")
-    assert found.all_of("absent") == ()
+    assert found.values("set-cookie") == ("a=b; Expires=Mon, 1", "c=d")
+    assert found.values("location") == ("/a", "/b")
+    assert found.values("absent") == ()
 
 
 def test_injected_control_characters_become_spaces_and_injected_lines_no_fields() -> None:

@@ -21,7 +21,9 @@ def own(drawn):
 
     def make(name):
         model = drawn(EVERY[name])
-        loaded = IngotForCausalLM(IngotConfig.of(model.config, eos_token_id=None, pad_token_id=2))
+        loaded = IngotForCausalLM(
+            IngotConfig.from_model_config(model.config, eos_token_id=None, pad_token_id=2)
+        )
         loaded.model.load_state_dict(model.state_dict())
         return loaded.eval()
 

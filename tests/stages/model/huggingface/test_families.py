@@ -17,7 +17,7 @@ from stages.model.huggingface import (
     to_weights,
     unread,
 )
-from stages.model.huggingface.windows import repeated_unit
+from stages.model.huggingface.family import repeated_unit
 
 
 def config_of(name, **changes):

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from stages.engine import Many, Maybe, Stage
-from stages.pretrain.held_out import HeldOutSet
-from stages.pretrain.preflight.data import (
+from stages.pretrain.preflight_checks import (
     check_contamination,
     check_epochs,
     check_held_out,
     check_ids,
 )
+from stages.pretrain.task import HeldOutSet
 
 
 def account(**epochs):
@@ -82,9 +82,9 @@ def test_a_remote_store_is_not_fetched_for_a_sample(train):
 
 
 def test_a_run_without_held_out_sequences_is_warned_of(packed, read_input):
-    held_out = HeldOutSet.of([read_input(*packed()["held_out"][0])], 12)
+    held_out = HeldOutSet.from_inputs([read_input(*packed()["held_out"][0])], 12)
     assert check_held_out(held_out).said.endswith("sequences of code, web")
-    assert check_held_out(HeldOutSet.of([], 12)).level == "warning"
+    assert check_held_out(HeldOutSet.from_inputs([], 12)).level == "warning"
 
 
 def stage_of(name, inputs):

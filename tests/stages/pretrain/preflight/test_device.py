@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 
-from stages.pretrain.preflight import device as module
-from stages.pretrain.preflight.device import (
+from stages.pretrain import preflight_checks as module
+from stages.pretrain.preflight_checks import (
     TIMES,
     check_device,
-    judged,
-    measured_flops,
-    multiplies_rightly,
+    is_product_exact,
+    judge_speed,
+    measure_flops,
     random_matrix,
 )
 
@@ -27,14 +27,14 @@ def test_a_cpu_is_named():
 )
 def test_a_gpu_below_half_of_its_peak_is_warned_of(tflops, level):
     """790 of 989 TFLOP/s is what large products reach on an H100 or H200 that is well."""
-    finding = judged("NVIDIA H200", tflops * 1e12, 989e12)
+    finding = judge_speed("NVIDIA H200", tflops * 1e12, 989e12)
     assert finding.level == level
     assert finding.numbers["tflops"] == tflops
 
 
 def test_operations_are_counted_by_the_shapes():
     ticks = iter(range(100))
-    reached = measured_flops(torch.device("cpu"), side=16, clock=lambda: float(next(ticks)))
+    reached = measure_flops(torch.device("cpu"), side=16, clock=lambda: float(next(ticks)))
     assert reached == 2 * 16**3 * TIMES  # One second a round.
 
 
@@ -48,7 +48,7 @@ def test_what_is_multiplied_is_random_and_leaves_the_runs_random_state():
 
 
 def test_one_wrong_number_in_a_product_is_found(monkeypatch):
-    assert multiplies_rightly(torch.device("cpu"), side=32)
+    assert is_product_exact(torch.device("cpu"), side=32)
     mm = torch.mm
 
     def defective(one, two):
@@ -57,15 +57,15 @@ def test_one_wrong_number_in_a_product_is_found(monkeypatch):
         return product
 
     monkeypatch.setattr(module.torch, "mm", defective)
-    assert not multiplies_rightly(torch.device("cpu"), side=32)
+    assert not is_product_exact(torch.device("cpu"), side=32)
 
 
 def test_a_gpu_that_multiplies_wrongly_is_refused(monkeypatch):
-    monkeypatch.setattr(module, "multiplies_rightly", lambda device: False)
+    monkeypatch.setattr(module, "is_product_exact", lambda device: False)
     assert check_device(torch.device("cuda"), "NVIDIA H100", 989e12).level == "refusal"
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_gpu_reaches_a_share_of_its_peak():
-    assert multiplies_rightly(torch.device("cuda"))
-    assert measured_flops(torch.device("cuda")) > 0.1e12
+    assert is_product_exact(torch.device("cuda"))
+    assert measure_flops(torch.device("cuda")) > 0.1e12

@@ -9,13 +9,13 @@ import pytest
 
 from artifacts_schema.errors import StoreError
 from artifacts_schema.store import Store
-from stages.pretrain.preflight import disk
-from stages.pretrain.preflight.disk import (
+from stages.pretrain import preflight_checks
+from stages.pretrain.preflight_checks import (
     CheckpointSizes,
     check_disk,
     check_writable,
     disk_needs,
-    existing,
+    nearest_existing,
 )
 
 
@@ -70,12 +70,12 @@ def test_too_little_for_rolling_ones_is_a_refusal(tmp_path, free):
 
 def test_folders_on_two_disks_are_two_findings(tmp_path, free, monkeypatch):
     free(10**9)
-    monkeypatch.setattr(disk, "disk_of", lambda folder: folder.name)
+    monkeypatch.setattr(preflight_checks, "disk_of", lambda folder: folder.name)
     assert [one.level for one in check_disk(needs(tmp_path))] == ["ok", "ok"]
 
 
 def test_a_folder_that_is_still_to_come_lies_on_the_disk_of_the_one_above(tmp_path):
-    assert existing(tmp_path / "a" / "b") == tmp_path
+    assert nearest_existing(tmp_path / "a" / "b") == tmp_path
 
 
 def test_a_store_is_tried_and_nothing_stays(store):

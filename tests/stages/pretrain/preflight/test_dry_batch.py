@@ -9,18 +9,18 @@ from torch import nn
 
 from stages.model.config import Experts, ModelShape
 from stages.model.decoder import Decoder
-from stages.pretrain.preflight.dry_batch import MOST_PASSES, dry_batch
+from stages.pretrain.preflight_trial import MOST_PASSES, try_batch
 from stages.training.config import TrainingExecution
 from stages.training.rows import Rows
 from stages.training.runtime import runtime
-from stages.training.task import Share, Task
+from stages.training.task import MicroBatch, Task
 
 
 class Trial(Task):
     """Random rows of two documents, in micro-batches of two; `left_out` steps are none."""
 
     def __init__(self, how, left_out=()):
-        self.how, self.left_out, self.micro_batches = how, left_out, 0
+        self.how, self.left_out, self.passes = how, left_out, 0
 
     def batch(self, training_step):
         if training_step in self.left_out:
@@ -31,11 +31,11 @@ class Trial(Task):
         documents[:, 9:] = 1
         return Rows(ids[:, :-1].astype(np.int32), ids[:, 1:].astype(np.int64), documents)
 
-    def shares(self, model, batch):
+    def micro_batches(self, model, batch):
         for part in batch.split(2):
-            self.micro_batches += 1
+            self.passes += 1
             torch.rand(1)  # What a task may draw is undone as well.
-            yield Share(self.how.losses(model, part).sum() / batch.targets, part.tokens)
+            yield MicroBatch(self.how.losses(model, part).sum() / batch.targets, part.tokens)
 
     def measures(self, sums):
         return {}
@@ -65,7 +65,7 @@ def everything(model):
 def test_it_leaves_weights_buffers_gradients_mode_and_random_state_as_they_were(how, model):
     model.eval()
     before, random = everything(model), torch.get_rng_state()
-    dry = dry_batch(model, Trial(how), 1, 9)
+    dry = try_batch(model, Trial(how), 1, 9)
     assert dry.loss > 0
     after = everything(model)
     assert before.keys() == after.keys()
@@ -95,8 +95,8 @@ def passes(*seconds):
 def test_the_first_pass_compiles_and_is_not_timed(how, model):
     """As with `compile: on`: 70 s to the first loss, then a second a pass."""
     task = Trial(how)
-    dry = dry_batch(model, task, 1, 9, clock=passes(70.0, 1.0))
-    assert task.micro_batches == 2
+    dry = try_batch(model, task, 1, 9, clock=passes(70.0, 1.0))
+    assert task.passes == 2
     assert dry.first_seconds == 70.0
     assert dry.seconds == pytest.approx(1.0)
     assert dry.tokens_per_second == pytest.approx(32)
@@ -104,34 +104,34 @@ def test_the_first_pass_compiles_and_is_not_timed(how, model):
 
 def test_fast_passes_are_repeated_until_enough_is_known(how, model):
     task = Trial(how)
-    dry = dry_batch(model, task, 1, 9, clock=passes(0.01, 0.1, 0.05, 0.04))
-    assert task.micro_batches == MOST_PASSES == 4
+    dry = try_batch(model, task, 1, 9, clock=passes(0.01, 0.1, 0.05, 0.04))
+    assert task.passes == MOST_PASSES == 4
     assert (dry.tokens, dry.first_seconds) == (32, 0.01)
     assert dry.seconds == pytest.approx(0.04)
 
 
 def test_it_ends_once_the_passes_behind_the_first_took_long_enough(how, model):
     task = Trial(how)
-    assert dry_batch(model, task, 1, 9, clock=passes(0.3, 0.2, 0.1)).seconds == pytest.approx(0.1)
-    assert task.micro_batches == 3
+    assert try_batch(model, task, 1, 9, clock=passes(0.3, 0.2, 0.1)).seconds == pytest.approx(0.1)
+    assert task.passes == 3
 
 
 def test_the_loss_is_that_of_the_first_micro_batch(how, model):
     rows = Trial(how).batch(4)
     expected = how.losses(model, rows.split(2)[0]).sum().item() / rows.targets
-    dry = dry_batch(model, Trial(how, left_out=(2, 3)), 2, 9)
+    dry = try_batch(model, Trial(how, left_out=(2, 3)), 2, 9)
     assert dry.training_step == 4
     assert dry.loss == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_run_that_leaves_out_all_has_nothing_to_try(how, model):
-    assert dry_batch(model, Trial(how, left_out=range(10)), 1, 9) is None
+    assert try_batch(model, Trial(how, left_out=range(10)), 1, 9) is None
 
 
 def test_an_error_leaves_no_trace_either(how, model):
     class Broken(Trial):
-        def shares(self, model, batch):
-            yield from super().shares(model, batch)
+        def micro_batches(self, model, batch):
+            yield from super().micro_batches(model, batch)
             raise AssertionError
 
         def batch(self, training_step):
@@ -141,7 +141,7 @@ def test_an_error_leaves_no_trace_either(how, model):
 
     before = everything(model)
     with pytest.raises((IndexError, RuntimeError)):
-        dry_batch(model, Broken(how), 1, 9)
+        try_batch(model, Broken(how), 1, 9)
     assert all(torch.equal(before[name], tensor) for name, tensor in everything(model).items())
 
 
@@ -153,8 +153,8 @@ def test_a_gpu_tells_the_most_memory(how):
     class One(Task):
         columns = ()
 
-        def shares(self, model, batch):
-            yield Share(model(torch.ones(1024, 1024, device=device)).mean(), 5)
+        def micro_batches(self, model, batch):
+            yield MicroBatch(model(torch.ones(1024, 1024, device=device)).mean(), 5)
 
         def measures(self, sums):
             return {}
@@ -162,4 +162,4 @@ def test_a_gpu_tells_the_most_memory(how):
         def held_out(self, model):
             return []
 
-    assert dry_batch(linear, One(), 1, 1).peak_bytes > 8 * 1024**2
+    assert try_batch(linear, One(), 1, 1).peak_bytes > 8 * 1024**2

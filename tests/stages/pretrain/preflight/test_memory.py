@@ -6,11 +6,10 @@ import pytest
 import torch
 
 from stages.model.config import ModelShape
-from stages.pretrain.preflight import memory
-from stages.pretrain.preflight.memory import check_memory, judged, judged_host
+from stages.pretrain import preflight_checks
+from stages.pretrain.preflight_checks import check_memory, judge_host_memory, judge_memory
 from stages.training.config import OptimizerConfig, TrainingExecution
-from stages.training.out_of_memory import StepMemory
-from stages.training.telemetry.sensors import Room
+from stages.training.hardware import Room, StepMemory
 
 STEP = StepMemory(
     ModelShape(width=256, layers=4, heads=4, kv_heads=4).with_vocabulary(8000),
@@ -37,7 +36,7 @@ SURE = NEED.weights + NEED.gradients + NEED.optimizer
     ],
 )
 def test_an_estimate_is_warned_of_and_what_cannot_fit_is_refused(total, free, level):
-    finding = judged(STEP, Room(total, free))
+    finding = judge_memory(STEP, Room(total, free))
     assert finding.level == level
     assert ("saves about" in finding.hint) == (level != "ok")
     assert finding.numbers["checkpoint_copy_bytes"] == COPY
@@ -50,8 +49,8 @@ GPU = StepMemory(**{**vars(STEP), "device": torch.device("cuda")})
 
 def test_a_gpu_has_the_copies_of_its_checkpoints_in_the_hosts_memory():
     room = Room(10**12, GPU.need.total)
-    assert judged(GPU, room).level == "ok"
-    assert judged(GPU, room).numbers["checkpoint_copy_bytes"] == 0
+    assert judge_memory(GPU, room).level == "ok"
+    assert judge_memory(GPU, room).numbers["checkpoint_copy_bytes"] == 0
 
 
 @pytest.mark.parametrize(
@@ -64,13 +63,13 @@ def test_a_gpu_has_the_copies_of_its_checkpoints_in_the_hosts_memory():
     ],
 )
 def test_the_host_must_hold_that_copy(total, free, level):
-    finding = judged_host(GPU, Room(total, free))
+    finding = judge_host_memory(GPU, Room(total, free))
     assert (finding.check, finding.level) == ("host memory", level)
     assert finding.numbers["checkpoint_copy_bytes"] == COPY
 
 
 def test_both_are_looked_at_where_there_is_a_gpu(monkeypatch):
     rooms = {"cuda": Room(10**12, 10**12), "cpu": Room(10**3, 10**3)}
-    monkeypatch.setattr(memory, "memory_room", lambda device: rooms[device.type])
+    monkeypatch.setattr(preflight_checks, "memory_room", lambda device: rooms[device.type])
     assert [one.level for one in check_memory(GPU)] == ["ok", "refusal"]
     assert [one.check for one in check_memory(STEP)] == ["memory"]

@@ -8,11 +8,11 @@ import pytest
 
 from artifacts_schema.errors import IngotError
 from artifacts_schema.store import layout
-from stages.pretrain.preflight import flight
-from stages.pretrain.preflight.report import Finding
+from stages.pretrain import preflight as flight
+from stages.pretrain.preflight_checks import Finding
 from stages.pretrain.stage import Pretrain
 from stages.pretrain.task import PretrainTask
-from stages.training.telemetry.table import TABLE, read_table
+from stages.training.telemetry import TABLE, read_table
 
 CHECKS = [
     "device", "memory", "disk", "store", "data", "token ids", "held-out", "contamination",
@@ -43,9 +43,9 @@ def test_a_run_is_looked_at_and_has_the_same_bits_as_one_that_is_not(
     how = {"device": "cpu", "threads": 1, "micro_batch": 3, "checkpoint_every": 2}
     caplog.clear()
     run_stage(Pretrain, tiny, inputs, {**how, "preflight": "off"}, force=True)
-    assert "differs from the artifact that stands" not in caplog.text
+    assert "differs from the committed artifact" not in caplog.text
     run_stage(Pretrain, tiny, inputs, {**how, "preflight": "off", "micro_batch": 1}, force=True)
-    assert "differs from the artifact that stands" in caplog.text
+    assert "differs from the committed artifact" in caplog.text
 
 
 def test_a_refusal_ends_the_run_before_its_first_step(packed, pretrain, monkeypatch):
@@ -74,11 +74,11 @@ def test_telemetry_lies_beside_the_payload_and_is_no_part_of_it(store, packed, p
 def test_out_of_memory_names_three_settings_before_and_in_the_first_step(
     packed, pretrain, monkeypatch, preflight
 ):
-    def shares(self, model, batch):
+    def micro_batches(self, model, batch):
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 B")
         yield
 
-    monkeypatch.setattr(PretrainTask, "shares", shares)
+    monkeypatch.setattr(PretrainTask, "micro_batches", micro_batches)
     with pytest.raises(IngotError, match="out of memory: 3 sequences of 32 tokens") as caught:
         pretrain(packed(), {"preflight": preflight})
     assert caught.value.hint.count("saves about") == 3

@@ -6,16 +6,16 @@ import pytest
 import torch
 
 from artifacts_schema.errors import UsageError
-from stages.model import backends
+from stages.model import attention
 from stages.model.attention import Sdpa
 from stages.model.config import Experts, LatentAttention, ModelShape, RopeScaling
 from stages.model.decoder import Decoder
-from stages.pretrain.preflight import rehearsal
-from stages.pretrain.preflight.rehearsal import check_resume, tiny
-from stages.training import placing, row_losses
-from stages.training.compiled import compile_blocks, compiled_graphs
+from stages.pretrain import preflight_trial
+from stages.pretrain.preflight_trial import check_resume, tiny
+from stages.training import losses
+from stages.training import runtime as training_runtime
 from stages.training.config import OptimizerConfig, TrainingExecution
-from stages.training.runtime import runtime
+from stages.training.runtime import compile_blocks, compiled_graphs, runtime
 
 LATENT = LatentAttention(query_rank=48, kv_rank=32, plain_width=32, rotary_width=16, value_width=24)
 EXPERTS = Experts(experts=8, chosen=3, width=48, groups=2, chosen_groups=1)
@@ -70,7 +70,7 @@ def test_it_goes_on_to_the_same_bits_and_leaves_nothing(how, tmp_path, name, opt
 
 @pytest.mark.parametrize("file", ["model.safetensors", "optimizer.safetensors"])
 def test_a_state_that_comes_back_changed_is_a_refusal(how, tmp_path, monkeypatch, file):
-    load = rehearsal.load_file
+    load = preflight_trial.load_file
 
     def garbled(path):
         tensors = load(path)
@@ -79,7 +79,7 @@ def test_a_state_that_comes_back_changed_is_a_refusal(how, tmp_path, monkeypatch
             tensors[name].view(-1)[0] += 1e-6
         return tensors
 
-    monkeypatch.setattr(rehearsal, "load_file", garbled)
+    monkeypatch.setattr(preflight_trial, "load_file", garbled)
     finding = check_resume(tmp_path, config_of("plain"), OptimizerConfig(), how, EXECUTION)
     assert finding.level == "refusal"
     assert finding.said.endswith("differs")
@@ -89,7 +89,7 @@ def test_a_disk_that_takes_nothing_is_a_refusal(how, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(rehearsal, "save_file", full)
+    monkeypatch.setattr(preflight_trial, "save_file", full)
     finding = check_resume(tmp_path, config_of("plain"), OptimizerConfig(), how, EXECUTION)
     assert (finding.level, finding.check) == ("refusal", "resume")
     assert "No space left" in finding.said
@@ -111,14 +111,14 @@ class Recorder(Sdpa):
 def test_it_has_the_attention_checkpointing_and_compilation_of_the_run(tmp_path, monkeypatch):
     """A stand-in for a GPU: the backend that `auto` finds there, and blocks that are compiled."""
     recorder, compiled = Recorder(), []
-    monkeypatch.setitem(backends._BACKENDS, recorder.name, recorder)
-    monkeypatch.setattr(placing, "fitting_attention", lambda *_, **__: recorder.name)
+    monkeypatch.setitem(attention._BACKENDS, recorder.name, recorder)
+    monkeypatch.setattr(training_runtime, "choose_attention", lambda *_, **__: recorder.name)
     monkeypatch.setattr(
-        placing,
+        training_runtime,
         "compile_blocks",
         lambda model: (compiled.append(model), compile_blocks(model, backend="aot_eager")),
     )
-    monkeypatch.setattr(row_losses, "_compiled", lambda: row_losses.differentiated)
+    monkeypatch.setattr(losses, "_compiled", lambda: losses.differentiated)
     execution = TrainingExecution(
         device="cpu", threads=1, compile="on", activation_checkpointing="full"
     )

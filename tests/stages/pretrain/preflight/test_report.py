@@ -7,7 +7,7 @@ import json
 import pytest
 
 from artifacts_schema.errors import IngotError
-from stages.pretrain.preflight.report import Finding, Report, span
+from stages.pretrain.preflight_checks import Finding, Report, span
 
 
 def test_refusals_are_one_error_with_what_helps():

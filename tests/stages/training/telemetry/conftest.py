@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stages.training.listener import StepDone
+from stages.training.callbacks import StepDone
 
 
 class Clock:

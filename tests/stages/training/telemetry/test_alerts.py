@@ -7,9 +7,8 @@ import random
 import pytest
 
 from artifacts_schema.errors import UsageError
+from stages.training.alerts import Alert, Alerts, BaselineRun, Plateau, Regression, SlowRun
 from stages.training.monitor import HeldOut
-from stages.training.telemetry.alerts import Alert, Alerts, Plateau, Regression, SlowRun
-from stages.training.telemetry.earlier import EarlierRun
 
 
 def rings(detector, speeds, seconds=10.0):
@@ -34,7 +33,7 @@ def test_a_lasting_drop_rings_once_and_once_when_it_is_over():
     # The median of 16 has dropped with the 9th slow step at the latest; 120 s are 12 steps more.
     assert 112 <= step <= 122
     assert alert.kind == "throughput"
-    assert "70%" in alert.said or "71%" in alert.said or "69%" in alert.said
+    assert "70%" in alert.text or "71%" in alert.text or "69%" in alert.text
     assert 200 < later <= 216
     assert over.over
 
@@ -91,7 +90,7 @@ def test_a_loss_that_is_not_finite_is_a_plateau_and_no_error():
     assert [alert.kind for alert in alerts if alert] == ["plateau"]
 
 
-EARLIER = EarlierRun.of(
+EARLIER = BaselineRun.from_rows(
     "base",
     [
         {"tokens": 0, "source": "all", "loss": 5.0, "bits_per_byte": 2.0, "language": None},
@@ -127,14 +126,12 @@ def test_worse_than_the_earlier_run_twice_rings_and_better_ends_it():
     assert take(70, 1.40) is None
     assert take(80, 1.19).over
     assert take(99, float("nan")) is None
-    assert take(100, float("nan")).said.endswith("(+nan%)")
+    assert take(100, float("nan")).text.endswith("(+nan%)")
 
 
 def test_the_listener_feeds_them_without_the_time_of_checkpoints_and_losses(clock, step_done):
     told = []
-    alerts = Alerts(
-        lambda step, alert: told.append((step, alert.kind)), clock=clock, earlier=EARLIER
-    )
+    alerts = Alerts(lambda step, alert: told.append((step, alert.kind)), EARLIER, clock=clock)
     alerts.started(0, 10**6)
     for step in range(1, 200):
         clock.after(1.0)
@@ -167,12 +164,12 @@ def test_a_run_to_compare_with_is_one_of_the_store(store, given):
     spoken = [{**row, "language": None}, {**row, "language": "de", "loss": 3.0}]
     run, _ = given("training_run", {"held_out.parquet": spoken})
     store.set_ref("base/pretrain", run.stage, run.key)
-    earlier = EarlierRun.read(store, "base/pretrain")
+    earlier = BaselineRun.read(store, "base/pretrain")
     assert earlier.at(HeldOut("all", 6.0, 1.0), 0) == (6.0, 5.0)
     assert earlier.at(HeldOut("all", 6.0, 1.0, "de"), 0) == (6.0, 3.0)
     assert earlier.at(HeldOut("all", 6.0, 1.0, "fr"), 0) is None
     other, _ = given("release", {"README.md": b"x"})
     with pytest.raises(UsageError, match=r"compare_with: .* is no training run"):
-        EarlierRun.read(store, other.key)
+        BaselineRun.read(store, other.key)
     with pytest.raises(UsageError, match="no ref 'gone'"):
-        EarlierRun.read(store, "gone")
+        BaselineRun.read(store, "gone")

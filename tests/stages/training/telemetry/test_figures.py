@@ -9,8 +9,8 @@ import pytest
 from artifacts_schema.store import layout
 from stages.engine.page import Artifact
 from stages.training.figures import TrainingRun
-from stages.training.telemetry.figures import telemetry_figures
-from stages.training.telemetry.table import TABLE, TELEMETRY, TelemetryFile
+from stages.training.telemetry import TABLE, TELEMETRY, TelemetryFile
+from stages.training.telemetry_figures import telemetry_figures
 
 
 def row(step, **changed):

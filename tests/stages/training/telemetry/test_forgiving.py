@@ -6,13 +6,13 @@ import logging
 
 import pytest
 
-from stages.training.telemetry.forgiving import Forgiving
-from stages.training.telemetry.tensorboard import TensorBoard
+from stages.training.callbacks import TolerantCallback
+from stages.training.dashboards import TensorBoard
 
 
 def test_a_full_disk_is_one_warning_and_silence(tmp_path, step_done, caplog, monkeypatch):
     board = TensorBoard(tmp_path, every=1)
-    forgiving = Forgiving(board, logging.getLogger("test"))
+    forgiving = TolerantCallback(board, logging.getLogger("test"))
     forgiving.started(0, 9)
     forgiving.step_done(step_done(1))
     written = sum(path.stat().st_size for path in tmp_path.iterdir())
@@ -20,7 +20,7 @@ def test_a_full_disk_is_one_warning_and_silence(tmp_path, step_done, caplog, mon
     def full(event):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(board._file, "append", full)
+    monkeypatch.setattr(board._file, "write", full)
     for step in (2, 3):
         forgiving.step_done(step_done(step))
     forgiving.telemetry({"training_step": 3, "mfu": 0.5})
@@ -37,4 +37,4 @@ def test_a_bug_is_not_forgiven(tmp_path):
             raise KeyError("bug")
 
     with pytest.raises(KeyError):
-        Forgiving(Broken(tmp_path, every=1), logging.getLogger("test")).started(0, 1)
+        TolerantCallback(Broken(tmp_path, every=1), logging.getLogger("test")).started(0, 1)

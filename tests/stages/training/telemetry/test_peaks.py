@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stages.training.telemetry.peaks import PEAKS, known_peak, mfu, peak_flops
+from stages.training.hardware import PEAKS, known_peak, mfu, peak_flops
 
 
 @pytest.mark.parametrize(

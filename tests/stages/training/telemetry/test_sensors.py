@@ -7,7 +7,7 @@ import resource
 import pytest
 import torch
 
-from stages.training.telemetry.sensors import (
+from stages.training.hardware import (
     Reading,
     Room,
     group_room,

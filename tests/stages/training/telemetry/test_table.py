@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from artifacts_schema.errors import CorruptArtifact
-from stages.training.telemetry.listener import Telemetry
-from stages.training.telemetry.sensors import Reading
-from stages.training.telemetry.table import LINES, TABLE, TELEMETRY, TelemetryFile, read_table
+from stages.training.hardware import Reading
+from stages.training.telemetry import LINES, TABLE, TELEMETRY, Telemetry, TelemetryFile, read_table
 
 
 def telemetry(folder, clock, **changed):

@@ -1,4 +1,4 @@
-"""Event files: checksums by published vectors, content by TensorBoard's own reader."""
+"""Event files: content by a second hand and by TensorBoard's own reader."""
 
 from __future__ import annotations
 
@@ -7,24 +7,8 @@ import struct
 
 import pytest
 
+from stages.training.dashboards import TensorBoard
 from stages.training.monitor import HeldOut
-from stages.training.telemetry.event_file import crc32c, record
-from stages.training.telemetry.tensorboard import TensorBoard
-
-
-@pytest.mark.parametrize(
-    ("data", "crc"),
-    [
-        # RFC 3720, appendix B.4.
-        (bytes(32), 0x8A9136AA),
-        (b"\xff" * 32, 0x62A8AB43),
-        (bytes(range(32)), 0x46DD794E),
-        (bytes(reversed(range(32))), 0x113FDB5C),
-        (b"123456789", 0xE3069283),
-    ],
-)
-def test_checksums_are_those_of_the_published_vectors(data, crc):
-    assert crc32c(data) == crc
 
 
 def fields(message):
@@ -61,7 +45,6 @@ def events(folder):
         while data:
             (size,) = struct.unpack("<Q", data[:8])
             whole, data = data[: size + 16], data[size + 16 :]
-            assert record(whole[12:-4]) == whole
             event = dict(fields(whole[12:-4]))
             if 5 in event:
                 values = [dict(fields(value)) for _, value in fields(event[5])]

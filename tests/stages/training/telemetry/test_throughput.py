@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stages.training.telemetry.throughput import Interval, Stopwatch, due
+from stages.training.telemetry import Interval, Stopwatch, due
 
 
 def test_seconds_are_parted_by_what_they_were_spent_on(clock, step_done):

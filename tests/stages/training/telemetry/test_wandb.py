@@ -10,8 +10,8 @@ import pytest
 
 from artifacts_schema.errors import IngotError, UsageError
 from stages.training.config import TrainingExecution
+from stages.training.dashboards import WandbRun
 from stages.training.monitor import HeldOut
-from stages.training.telemetry.wandb_run import WandbRun
 
 
 class FakeRun:
@@ -51,17 +51,14 @@ def fake(monkeypatch):
 
 
 def wandb_run(folder, **changed):
-    facts = {
-        "mode": "offline",
-        "project": "trial",
-        "run_id": "pretrain-abc",
-        "folder": folder,
-        "every": 2,
-        "config": {"seed": 3},
-        "log": logging.getLogger("test"),
-        **changed,
-    }
-    return WandbRun(**facts)
+    settings = {"wandb": "offline", "wandb_project": "trial", "telemetry_every": 2, **changed}
+    return WandbRun(
+        TrainingExecution(**settings),
+        "pretrain-abc",
+        folder,
+        config={"seed": 3},
+        log=logging.getLogger("test"),
+    )
 
 
 def test_a_resumed_run_goes_on_in_the_same_one_and_counts_by_training_step(fake, tmp_path):
@@ -103,7 +100,7 @@ def test_a_dashboard_that_is_away_costs_a_warning_and_no_more(fake, tmp_path, st
         run.step_done(step_done(step))
     run.ended(RuntimeError("x"))
     assert [record.message for record in caplog.records] == [
-        "Weights & Biases is told nothing more: away"
+        "Weights & Biases gets nothing more: away"
     ]
     assert fake.run.exit_code is None
 
@@ -116,7 +113,7 @@ def test_a_package_that_is_missing_or_does_not_start_is_an_error_before_the_firs
 
     fake.init = refuse
     with pytest.raises(IngotError, match=r"does not start: no api key \(run `wandb login`"):
-        wandb_run(tmp_path, mode="online")
+        wandb_run(tmp_path, wandb="online")
     monkeypatch.setitem(sys.modules, "wandb", None)
     with pytest.raises(UsageError, match=r"needs the package wandb \(pip install 'ingot\[wandb\]'"):
         wandb_run(tmp_path)

@@ -1,0 +1,38 @@
+"""Failpoints: named moments of a run at which a test can stop it.
+
+In production `hit_failpoint` does nothing. A fault test sets `on_failpoint` in the process under
+test and kills it, or raises "disk full", at the failpoint it wants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+on_failpoint: Callable[[str], None] | None = None
+
+FAILPOINTS = (
+    "lease taken",
+    "state taken over",
+    "shard written",
+    "shard recorded",
+    "payload written",
+    "before manifest",
+    "manifest linked",
+    "work removed",
+    "checkpoint files written",
+    "checkpoint written",
+    "rollback decided",
+    "rollback cleared",
+    "interim written",
+    "interim committed",
+    "interim listed",
+    "state files published",
+    "state published",
+)
+"""The moments between which a run's state on disk differs; the kill campaign visits each."""
+
+
+def hit_failpoint(point: str) -> None:
+    """Report that the run is at `point`."""
+    if on_failpoint is not None:
+        on_failpoint(point)

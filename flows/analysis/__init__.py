@@ -1,0 +1,1 @@
+"""Analysis of a store: typed results that commands, the report and notebooks share."""

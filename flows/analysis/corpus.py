@@ -1,0 +1,240 @@
+"""A corpus that `filter` made: its config and inputs, ready to decide again, and its token counts.
+
+Tokens of a document are counted where it was packed, else estimated from its tokenizer's report.
+Token shards hold only what the corpus kept, so the tokens of other documents are estimated by the
+tokens per character of their source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from artifacts_schema.errors import InputError, UsageError
+from artifacts_schema.identity import short
+from artifacts_schema.kinds import sidecar_folder
+from artifacts_schema.manifest import Manifest
+from artifacts_schema.store import Store
+from flows.analysis.artifacts import list_manifests
+from stages.engine.inputs import Input
+from stages.filter.config import FilterConfig
+from stages.filter.stage import Filter
+from stages.filter.verdicts import FilterInputs, Verdicts, compute_verdicts
+from stages.text.chat_rows import list_chat_shards
+
+if TYPE_CHECKING:
+    from stages.engine.tally import Row
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A filter artifact with its config and its inputs."""
+
+    store: Store
+    manifest: Manifest
+    config: FilterConfig
+    inputs: FilterInputs
+
+    @classmethod
+    def open(cls, store: Store, text: str) -> Corpus:
+        """The corpus that a ref or key names, or one of its outputs.
+
+        UsageError if a filter did not make it, InputError if an input was collected.
+        """
+        manifest, _ = store.resolve(text)
+        if manifest.stage != Filter.name:
+            corpora = [name for name, ref in store.refs().items() if ref.stage == Filter.name]
+            known = f": {', '.join(corpora[:5])}" if corpora else ""
+            raise UsageError(
+                f"{manifest.stage} {short(manifest.key)} is not a corpus",
+                where=text,
+                hint=f"give the artifact of a filter step{known}",
+            )
+        if manifest.version != Filter.version:
+            raise UsageError(
+                f"made by filter version {manifest.version}, this Ingot decides by version "
+                f"{Filter.version}",
+                where=text,
+                hint="run its recipe again, through the filter step",
+            )
+        config = FilterConfig.parse(manifest.config, where=text)
+        return cls(store, manifest, config, _load_inputs(store, manifest))
+
+    def decide(self, config: FilterConfig) -> Verdicts:
+        """What the stage would decide under another config."""
+        return compute_verdicts(self.inputs, config)
+
+    @cached_property
+    def ledger(self) -> pa.Table:
+        """Characters and verdict of every document, in the order of `Verdicts`."""
+        ledger = Input.from_manifest(self.store, self.manifest, "ledger", full_check=False)
+        paths = [
+            f"{sidecar_folder(documents.digest)}/{shard.path}"
+            for documents in self.inputs.documents
+            for shard in documents.shards()
+        ]
+        chat = {"conversations": self.inputs.conversations, "preferences": self.inputs.preferences}
+        paths += [shard.path for shard in list_chat_shards(chat, where="filter")]
+        columns = ["verdict", "characters"]
+        return pa.concat_tables([ledger.read_table(path, columns) for path in paths])
+
+    @property
+    def characters(self) -> NDArray[np.int64]:
+        """[documents] Characters of each text before any edit."""
+        return self.ledger["characters"].to_numpy()
+
+    @property
+    def was_kept(self) -> NDArray[np.bool_]:
+        """[documents] Whether the ledger says that it was kept."""
+        return pc.equal(self.ledger["verdict"], "kept").to_numpy()
+
+    def texts(self, doc_ids: Sequence[str]) -> dict[str, Row]:
+        """Text, address and source by doc_id, personal data and secrets replaced where found.
+
+        Of conversations and preference pairs no text is shown.
+        """
+        from stages.engine.tally import rows_by_id
+        from stages.filter.config import PERSONAL_DATA, SECRETS
+        from stages.filter.edits import apply_views, spans_by_id
+
+        rows = rows_by_id(self.inputs.documents, doc_ids, ["text", "url", "source"])
+        spans = spans_by_id(self.inputs.views, doc_ids)
+        hidden = tuple(dict.fromkeys((PERSONAL_DATA, SECRETS, *self.config.views)))
+        for doc_id, row in rows.items():
+            row["text"] = apply_views(row["text"], spans.get(doc_id, ()), hidden)
+        chat = {"text": "", "url": None, "source": ""}
+        return {doc_id: rows.get(doc_id, chat) for doc_id in doc_ids}
+
+
+def _load_inputs(store: Store, manifest: Manifest) -> FilterInputs:
+    """The inputs of a filter; InputError that names what was collected."""
+    inputs: dict[str, Any] = {}
+    for role in Filter.inputs:
+        references = manifest.inputs.get(role, ())
+        collected = [r for r in references if store.manifest(r.stage, r.key) is None]
+        if collected:
+            names = ", ".join(f"{r.stage} {short(r.key)}" for r in collected)
+            raise InputError(
+                f"{role} that it was decided by were collected: {names}",
+                where=f"{manifest.stage} {short(manifest.key)}",
+                hint="run its recipe again",
+            )
+        inputs[role] = [Input.load(store, r, full_check=False) for r in references]
+    inputs["contamination"] = next(iter(inputs["contamination"]), None)
+    return FilterInputs(**inputs)
+
+
+@dataclass(frozen=True, eq=False)
+class TokenCounts:
+    """Tokens of each document, and how they are known."""
+
+    tokens: NDArray[np.float64]
+    counted: NDArray[np.bool_]
+    """Whether a document was counted; the others are estimated."""
+    origin: str
+    """Which artifact they were read from, in words."""
+
+
+def count_tokens(corpus: Corpus, verdicts: Verdicts) -> TokenCounts | None:
+    """The tokens of each document that `verdicts` are about; None if no tokenizer read them."""
+    digest = corpus.manifest.output("documents").digest
+    named = {(ref.stage, ref.key) for ref in corpus.store.refs().values()}
+    readers = [
+        manifest
+        for manifest in list_manifests(corpus.store)
+        if any(r.digest == digest for inputs in manifest.inputs.values() for r in inputs)
+    ]
+    readers.sort(key=lambda m: (m.stage, m.key) not in named)  # Those with a ref first.
+    for manifest in readers:
+        shards = [n for n, o in manifest.outputs.items() if o.kind == "token_shards"]
+        if shards:
+            return _count_packed(corpus, verdicts, manifest, shards)
+    for manifest in readers:
+        if any(output.kind == "tokenizer" for output in manifest.outputs.values()):
+            return _estimate_measured(corpus, verdicts, manifest)
+    return None
+
+
+def _count_packed(
+    corpus: Corpus, verdicts: Verdicts, manifest: Manifest, outputs: list[str]
+) -> TokenCounts | None:
+    """Tokens by the indexes of token shards, special tokens around a document included."""
+    tables = [
+        shards.read_table(path, ["doc_id", "length"])
+        for name in outputs
+        for shards in [Input.from_manifest(corpus.store, manifest, name, full_check=False)]
+        for path in shards.paths("*/*.index.parquet")
+    ]
+    if not tables:
+        return None
+    sums = pa.concat_tables(tables).group_by("doc_id").aggregate([("length", "sum")])
+    places = pc.index_in(verdicts.doc_ids, value_set=sums["doc_id"].combine_chunks())
+    counts = sums["length_sum"].combine_chunks().take(places)
+    counted = ~pc.is_null(counts).to_numpy(zero_copy_only=False)
+    tokens = pc.fill_null(counts.cast(pa.float64()), 0.0).to_numpy()
+    rates = _rates(verdicts, tokens, corpus.characters, counted)
+    estimated = corpus.characters * rates
+    where = f"counted in {manifest.stage} {short(manifest.key)}"
+    return TokenCounts(np.where(counted, tokens, estimated), counted, where)
+
+
+def _rates(
+    verdicts: Verdicts,
+    tokens: NDArray[np.float64],
+    characters: NDArray[np.int64],
+    counted: NDArray[np.bool_],
+) -> NDArray[np.float64]:
+    """[documents] Tokens per character of the counted documents of each one's source, or of all."""
+    codes, sources = _encode_sources(verdicts)
+    source_tokens = np.bincount(codes[counted], tokens[counted], minlength=sources)
+    source_characters = np.bincount(codes[counted], characters[counted], minlength=sources)
+    overall = source_tokens.sum() / max(1.0, source_characters.sum())
+    known = source_characters > 0
+    rates = np.where(known, source_tokens / np.where(known, source_characters, 1), overall)
+    return np.asarray(rates[codes], dtype=np.float64)
+
+
+def _estimate_measured(
+    corpus: Corpus, verdicts: Verdicts, manifest: Manifest
+) -> TokenCounts | None:
+    """Bytes over the bytes per token that a tokenizer measured on held-out documents by source."""
+    (name,) = [n for n, output in manifest.outputs.items() if output.kind == "tokenizer"]
+    tokenizer = Input.from_manifest(corpus.store, manifest, name, full_check=False)
+    held: Mapping[str, Any] = tokenizer.read_json("training.json")["held"]
+    total_tokens = sum(source["tokens"] for source in held.values())
+    sizes = _text_bytes(corpus)
+    if not total_tokens or sizes is None:
+        return None
+    overall = sum(source["bytes"] for source in held.values()) / total_tokens
+    by_source = {name: source["bytes_per_token"] or overall for name, source in held.items()}
+    per_token = np.array([by_source.get(s, overall) for s in verdicts.sources.to_pylist()])
+    none = np.zeros(len(sizes), dtype=bool)
+    where = f"bytes by the bytes per token of {manifest.stage} {short(manifest.key)}"
+    return TokenCounts(sizes / per_token, none, where)
+
+
+def _text_bytes(corpus: Corpus) -> NDArray[np.float64] | None:
+    """[documents] UTF-8 bytes of each text, from the signals; None if they lack it."""
+    columns = []
+    for shard in [shard for signals in corpus.inputs.signals for shard in signals.shards()]:
+        with shard.input.open(shard.path) as file:
+            if "bytes" not in pq.read_schema(file).names:
+                return None
+        columns.append(shard.read(["bytes"])["bytes"])
+    if not columns:
+        return None
+    joined = pa.chunked_array([chunk for column in columns for chunk in column.chunks])
+    return joined.cast(pa.float64()).to_numpy()
+
+
+def _encode_sources(verdicts: Verdicts) -> tuple[NDArray[np.int64], int]:
+    encoded = verdicts.sources.dictionary_encode()
+    return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)

@@ -1,0 +1,303 @@
+"""Rows about documents, found by id or address in one pass, and the duplicates of documents.
+
+Only the columns that identify a row are read; of the rest, the row groups that hold a match. Search
+text is compared literally: `*` or a control character is a character. Where a duplicate is dropped,
+`filter` may keep another one in its place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from artifacts_schema.errors import UsageError
+from artifacts_schema.kinds import KINDS
+from artifacts_schema.manifest import Manifest
+from artifacts_schema.store import Store
+from stages.engine.inputs import Input
+from stages.filter.duplicates import DuplicatesTable, listed_pairs, pairs_with, rows_where
+from stages.text.chat_rows import ID_COLUMN
+
+WHOLE_ID = re.compile(r"[0-9a-f]{32}")
+ID_PREFIX = re.compile(r"[0-9a-f]{6,31}")
+MIN_SUBSTRING = 4
+"""Characters that a part of an address needs to be searched."""
+EXACT_DUPLICATES_LISTED = 20
+"""Documents of one text that are listed; all are counted."""
+
+
+class Place(NamedTuple):
+    """Location of a row."""
+
+    manifest: Manifest
+    output: str
+    path: str
+    row: int
+
+
+PlacesById = dict[str, list[Place]]
+"""Places by doc_id."""
+
+
+@dataclass
+class Match:
+    """The documents that one text names: by id (whole or prefix), address, part of an address."""
+
+    by_id: PlacesById = field(default_factory=dict)
+    by_url: PlacesById = field(default_factory=dict)
+    by_part: PlacesById = field(default_factory=dict)
+
+
+# Rows ---------------------------------------------------------------------------------------------
+
+
+def find_documents(
+    store: Store, manifests: Iterable[Manifest], texts: Sequence[str], *, parts: bool = False
+) -> dict[str, Match]:
+    """What each of `texts` names among the documents and rejected records of `manifests`.
+
+    Conversations and preference pairs are found by their ids. Parts of addresses are searched only
+    with `parts`.
+    """
+    search = _Search(texts, parts)
+    kinds = ("documents", "rejected", *ID_COLUMN)
+    for manifest, name, rows in open_outputs(store, manifests, kinds):
+        column = ID_COLUMN.get(rows.kind)
+        for path in rows.paths("*.parquet"):
+            table = rows.read_table(path, [column] if column else search.columns)
+            search.add_table(
+                table.rename_columns(["doc_id"]) if column else table, (manifest, name, path)
+            )
+    return search.matches
+
+
+def open_outputs(
+    store: Store, manifests: Iterable[Manifest], kinds: Sequence[str]
+) -> Iterator[tuple[Manifest, str, Input]]:
+    """Every output of these kinds, with its artifact and name."""
+    for manifest in manifests:
+        for name, output in manifest.outputs.items():
+            if output.kind in kinds:
+                yield manifest, name, Input.from_manifest(store, manifest, name, full_check=False)
+
+
+def read_row(source: Input, path: str, row: int) -> dict[str, Any]:
+    """One row of a table; only its row group is read."""
+    with _open_parquet(source, path) as parquet:
+        start = 0
+        for group in range(parquet.num_row_groups):
+            rows = parquet.metadata.row_group(group).num_rows
+            if row < start + rows:
+                table = parquet.read_row_group(group, use_threads=False)
+                return dict(table.slice(row - start, 1).to_pylist()[0])
+            start += rows
+    raise UsageError(f"{path} has {start} rows, none is {row}")
+
+
+def find_rows(
+    source: Input, path: str, doc_ids: Iterable[str], columns: Sequence[str] | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Number and values of the rows of a table with one of these ids, in order.
+
+    The id column is `doc_id`, or that of conversations and preferences.
+    """
+    ids = _id_array(set(doc_ids))
+    id_column = ID_COLUMN.get(source.kind, "doc_id")
+    with _open_parquet(source, path) as parquet:
+        start = 0
+        for group in range(parquet.num_row_groups):
+            column = parquet.read_row_group(group, columns=[id_column], use_threads=False)[
+                id_column
+            ]
+            places = pc.indices_nonzero(pc.is_in(column, value_set=ids))
+            if len(places):
+                names = None if columns is None else [id_column, *columns]
+                table = parquet.read_row_group(group, columns=names, use_threads=False)
+                rows = table.take(places).to_pylist()
+                yield from zip((start + place for place in places.to_pylist()), rows, strict=True)
+            start += len(column)
+
+
+@contextmanager
+def _open_parquet(source: Input, path: str) -> Iterator[pq.ParquetFile]:
+    with source.open(path) as file:
+        yield pq.ParquetFile(file)
+
+
+class _Search:
+    """Texts that are searched together, and the matches of each."""
+
+    def __init__(self, texts: Sequence[str], parts: bool) -> None:
+        self.matches = {text: Match() for text in texts}
+        texts = [text for text in self.matches if _is_text(text)]
+        ids = [text for text in texts if WHOLE_ID.fullmatch(text)]
+        self._ids = pa.array(ids, pa.string())
+        self._prefixes = [text for text in texts if ID_PREFIX.fullmatch(text)]
+        self._urls = pa.array([text for text in texts if text not in set(ids)], pa.string())
+        self._parts = [text for text in texts if parts and len(text) >= MIN_SUBSTRING]
+        self.columns = ["doc_id", "url"] if len(self._urls) or self._parts else ["doc_id"]
+
+    def add_table(self, table: pa.Table, place: tuple[Manifest, str, str]) -> None:
+        """Record the rows of a table that match; `place` is its artifact, output and path."""
+        ids = table["doc_id"]
+
+        def add(places: PlacesById, row: int) -> None:
+            places.setdefault(ids[row].as_py(), []).append(Place(*place, row))
+
+        for row in _true_rows(pc.is_in(ids, value_set=self._ids)):
+            add(self.matches[ids[row].as_py()].by_id, row)
+        for text in self._prefixes:
+            for row in _true_rows(pc.starts_with(ids, text)):
+                add(self.matches[text].by_id, row)
+        if "url" not in table.column_names:
+            return
+        urls = table["url"]
+        for row in _true_rows(pc.is_in(urls, value_set=self._urls)):
+            add(self.matches[urls[row].as_py()].by_url, row)
+        for text in self._parts:
+            for row in _true_rows(pc.match_substring(urls, text)):
+                add(self.matches[text].by_part, row)
+
+
+def _true_rows(mask: Any) -> list[int]:
+    rows: list[int] = pc.indices_nonzero(pc.fill_null(mask, False)).to_pylist()
+    return rows
+
+
+def _is_text(text: str) -> bool:
+    """Whether a table can hold the value: bytes of an argument that are not UTF-8 cannot be."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return bool(text)
+
+
+# Duplicates ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Duplicate:
+    """A document with the same text (1.0), or one as similar as that (0.0: not verified)."""
+
+    doc_id: str
+    similarity: float
+
+
+@dataclass(frozen=True)
+class ExactDuplicates:
+    """Other documents of the same text: how many, and the first of them."""
+
+    normalised: int
+    """Those with the same normalised text, identical bytes included."""
+    raw: int
+    """Those with identical bytes."""
+    doc_ids: tuple[str, ...]
+    """Identical bytes first."""
+
+
+@dataclass(frozen=True)
+class DuplicateLink:
+    """What makes two documents duplicates; None where it is unknown, or was not verified."""
+
+    exact: Literal["raw", "normalised"] | None
+    similarity: float | None
+    containment: float | None
+    band: int | None
+    """The first band in which both agree; -1: found through a third document."""
+
+
+def find_duplicates(
+    store: Store, manifests: Iterable[Manifest], doc_ids: Collection[str]
+) -> list[Duplicate]:
+    """Duplicates of these documents that `duplicates` artifacts list, most similar first.
+
+    The members of their exact classes, and of all classes that these have pairs with.
+    """
+    tables = _duplicate_tables(
+        source
+        for manifest, name, source in open_outputs(store, manifests, ("duplicates",))
+        if _is_current(manifest, name)
+    )
+    own = rows_where(tables, "doc_id", _id_array(doc_ids), ["exact_class"])
+    classes = dict.fromkeys(own["exact_class"].to_pylist(), 1.0)
+    pairs = pairs_with(tables, pa.array(list(classes), pa.string()))
+    for pair in pairs.to_pylist():
+        similarity = pair["similarity"] or 0.0
+        for name in (pair["one"], pair["two"]):
+            classes[name] = max(similarity, classes.get(name, 0.0))
+    members = rows_where(
+        tables, "exact_class", pa.array(list(classes), pa.string()), ["doc_id", "exact_class"]
+    )
+    similarities: dict[str, float] = {}
+    for row in members.to_pylist():
+        similarity = classes[row["exact_class"]]
+        similarities[row["doc_id"]] = max(similarity, similarities.get(row["doc_id"], 0.0))
+    duplicates = [
+        Duplicate(doc_id, round(similarity, 4))
+        for doc_id, similarity in similarities.items()
+        if doc_id not in doc_ids
+    ]
+    return sorted(duplicates, key=lambda one: (-one.similarity, one.doc_id))
+
+
+def find_exact_duplicates(source: Input, doc_id: str, row: Mapping[str, Any]) -> ExactDuplicates:
+    """The documents of an artifact with the same text as one of them, by its row."""
+    if "text_class" not in row:  # An older version of the table.
+        return ExactDuplicates(0, 0, ())
+    classes = pa.array([row["exact_class"]], pa.string())
+    rows = rows_where(_duplicate_tables([source]), "exact_class", classes, ["doc_id", "text_class"])
+    rows = rows.filter(pc.not_equal(rows["doc_id"], doc_id))
+    same = pc.equal(rows["text_class"], row["text_class"])
+    raw = sorted(rows["doc_id"].filter(same).to_pylist())
+    others = sorted(rows["doc_id"].filter(pc.invert(same)).to_pylist())
+    return ExactDuplicates(len(rows), len(raw), tuple([*raw, *others][:EXACT_DUPLICATES_LISTED]))
+
+
+def find_link(store: Store, manifest: Manifest, one: str, two: str) -> DuplicateLink | None:
+    """What makes two documents duplicates, by the `duplicates` inputs of an artifact.
+
+    None if no table says: they were collected, or are of an older version.
+    """
+    sources = []
+    for reference in manifest.inputs.get("duplicates", ()):
+        measured = store.manifest(reference.stage, reference.key)
+        if measured is not None and _is_current(measured, reference.output):
+            sources.append(Input.load(store, reference, full_check=False))
+    tables = _duplicate_tables(sources)
+    columns = ["doc_id", "exact_class", "text_class"]
+    table = rows_where(tables, "doc_id", _id_array([one, two]), columns)
+    rows = {row["doc_id"]: row for row in table.to_pylist()}
+    if len(rows) < 2:
+        return None
+    exact, texts = ({row[name] for row in rows.values()} for name in columns[1:])
+    if len(exact) == 1:
+        return DuplicateLink("raw" if len(texts) == 1 else "normalised", 1.0, 1.0, None)
+    # A pair of two classes is listed in the row of one of their representatives.
+    listing = rows_where(tables, "doc_id", _id_array(exact), ["doc_id", "partners"])
+    for pair in listed_pairs(listing).to_pylist():
+        if {pair.pop("one"), pair.pop("two")} == exact:
+            return DuplicateLink(None, **pair)
+    return None
+
+
+def _is_current(manifest: Manifest, output: str) -> bool:
+    """Whether a table of duplicates has the current version."""
+    return manifest.output(output).kind_version == KINDS["duplicates"].version
+
+
+def _duplicate_tables(sources: Iterable[Input]) -> list[DuplicatesTable]:
+    return [
+        DuplicatesTable(source, path) for source in sources for path in source.paths("*/*.parquet")
+    ]
+
+
+def _id_array(doc_ids: Collection[str]) -> pa.Array:
+    return pa.array(sorted(doc_ids), pa.string())

@@ -1,0 +1,292 @@
+"""`ingot ls`, `ingot runs`, `ingot show` and `ingot lineage`: what a store holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import click
+
+from artifacts_schema.config import did_you_mean
+from artifacts_schema.errors import CorruptArtifact, UsageError
+from artifacts_schema.identity import short
+from artifacts_schema.manifest import Manifest, Output
+from artifacts_schema.store import Store
+from artifacts_schema.store.runs import Run, load_runs, recorded_recipes
+from artifacts_schema.store.store import Edge, ancestors, descendants
+from flows.analysis.artifacts import (
+    ArtifactName,
+    RefsByArtifact,
+    format_title,
+    open_store,
+    refs_by_artifact,
+    warn_damaged,
+)
+from flows.cli.options import json_option, store_option
+from flows.cli.output import Column, echo, print_fields, print_json, print_table, size
+
+FILES_SHOWN = 8
+
+
+@click.command("ls")
+@click.argument("what", required=False, metavar="[STAGE|REF]")
+@store_option
+@json_option
+def ls(what: str | None, store: str, as_json: bool) -> None:
+    """List artifacts with their outputs, sizes and names, the oldest first.
+
+    With STAGE only those of that stage; with the beginning of a REF only those so named.
+    """
+    opened = open_store(store)
+    refs = refs_by_artifact(opened)
+    matches = []
+    damaged: list[CorruptArtifact] = []
+    for manifest in opened.manifests(on_damage=damaged.append):
+        own = refs.get((manifest.stage, manifest.key), [])
+        if what is None or manifest.stage == what or any(ref.startswith(what) for ref in own):
+            matches.append((manifest, own))
+    for error in damaged:
+        warn_damaged(error)
+    if what is not None and not matches:
+        raise UsageError(f"no artifact of stage or name '{what}'", where=opened.url)
+    matches.sort(key=lambda pair: (str(pair[0].telemetry.get("finished", "")), pair[0].stage))
+    if as_json:
+        print_json([_artifact_json(manifest, own) for manifest, own in matches])
+        return
+    rows = [
+        (
+            manifest.stage,
+            short(manifest.key),
+            ", ".join(_format_output(name, output) for name, output in manifest.outputs.items()),
+            size(sum(output.bytes for output in manifest.outputs.values())),
+            manifest.telemetry.get("finished", "")[:16].replace("T", " "),
+            ", ".join(own),
+        )
+        for manifest, own in matches
+    ]
+    outputs, total = Column("outputs", wraps=True), Column("size", right=True)
+    print_table(["stage", "key", outputs, total, "made (UTC)", Column("names", wraps=True)], rows)
+
+
+def _format_output(name: str, output: Output) -> str:
+    kind = "" if name == output.kind else f" ({output.kind})"
+    rows = f" {output.rows:,}" if output.rows else ""
+    return f"{name}{kind}{rows}"
+
+
+def _artifact_json(manifest: Manifest, names: list[str]) -> dict[str, Any]:
+    return {
+        "stage": manifest.stage,
+        "version": manifest.version,
+        "key": manifest.key,
+        "names": names,
+        "interim_of": manifest.interim_of.model_dump() if manifest.interim_of else None,
+        "finished": manifest.telemetry.get("finished"),
+        "outputs": {
+            name: {
+                "kind": output.kind,
+                "digest": output.digest,
+                "files": len(output.files),
+                "bytes": output.bytes,
+                "rows": output.rows,
+            }
+            for name, output in manifest.outputs.items()
+        },
+    }
+
+
+@click.command("runs")
+@click.argument("recipe", required=False)
+@store_option
+@json_option
+def runs(recipe: str | None, store: str, as_json: bool) -> None:
+    """List the runs of RECIPE, or of all recipes, the newest first.
+
+    The name of a run, RECIPE@ID, is what `ingot report`, its --against and `ingot watch` take.
+    """
+    opened = open_store(store)
+    known = recorded_recipes(opened)
+    if recipe is not None and recipe not in known:
+        raise UsageError(f"no run of a recipe '{recipe}'{did_you_mean(recipe, known)}")
+    runs = [run for name in ([recipe] if recipe else known) for run in load_runs(opened, name)]
+    runs.sort(key=lambda run: run.id, reverse=True)
+    if as_json:
+        print_json([run.model_dump(mode="json") for run in runs])
+        return
+    numbers = [Column(title, right=True) for title in ("made", "reused", "of")]
+    print_table(
+        ["run", "state", "began (UTC)", *numbers, Column("changes", wraps=True)],
+        [_run_row(run) for run in runs],
+    )
+
+
+def _run_row(run: Run) -> tuple[Any, ...]:
+    made = sum(step.state == "made" for step in run.steps)
+    reused = sum(step.state == "reused" for step in run.steps)
+    began = run.started[:16].replace("T", " ")
+    return run.name, run.state, began, made, reused, len(run.steps), " ".join(run.overrides)
+
+
+@click.command("show")
+@click.argument("ref")
+@store_option
+@json_option
+def show(ref: str, store: str, as_json: bool) -> None:
+    """Show what REF is: config, inputs, outputs and files, counts, samples, how it was made.
+
+    REF is a name in the store, or a key of 6 or more digits; --json prints the whole manifest.
+    """
+    opened = open_store(store)
+    manifest, only = opened.resolve(ref)
+    if as_json:
+        print_json(manifest.model_dump(mode="json"))
+        return
+    echo(f"{format_title(manifest, refs_by_artifact(opened))}\n")
+    account = manifest.conservation
+    print_fields(
+        [
+            ("key", manifest.key),
+            ("version", manifest.version),
+            ("reproducible", manifest.reproducible),
+            ("committed by", _format_run(manifest)),
+            ("on its way", "\n".join(f"{i.label}: {i.key[:12]}" for i in manifest.interims)),
+            ("config", _format_lines(manifest.identity) or "all defaults"),
+            ("inputs", _format_inputs(manifest)),
+            ("records", account and f"{account.records_in:,} in, {account.out:,} out"),
+            ("dropped", _format_lines(account.dropped) if account else ""),
+            ("counts", _format_lines(manifest.counts)),
+            (
+                "samples",
+                "\n".join(f"{why}: {s}" for why, ss in manifest.samples.items() for s in ss),
+            ),
+            ("code", manifest.code.digest[:12]),
+            ("libraries", ", ".join(f"{n} {v}" for n, v in manifest.code.libraries.items())),
+            ("layout", _format_lines(manifest.layout)),
+            ("telemetry", _format_lines(manifest.telemetry)),
+        ]
+    )
+    for name in [only] if only else manifest.outputs:
+        _print_output(opened, manifest, name)
+
+
+def _print_output(store: Store, manifest: Manifest, name: str) -> None:
+    output = manifest.outputs[name]
+    count = f", {output.rows:,} rows" if output.rows else ""
+    echo(f"\n{name}: {output.kind}, {size(output.bytes)}{count}")
+    echo(f"  digest {output.digest}")
+    echo(f"  {store.backend.full(store.payload(manifest, name))}")
+    rows = [
+        (
+            f"  {file.path}",
+            f"{file.bytes:,}",
+            "" if file.rows is None else f"{file.rows:,}",
+            file.sha256[:12],
+        )
+        for file in output.files[:FILES_SHOWN]
+    ]
+    if rows:
+        numbers = [Column("bytes", right=True), Column("rows", right=True)]
+        print_table(["  file", *numbers, "sha256"], rows)
+    if len(output.files) > FILES_SHOWN:
+        echo(f"  and {len(output.files) - FILES_SHOWN} more (--json lists all)")
+
+
+def _format_run(manifest: Manifest) -> str:
+    """The run that committed it before its end."""
+    interim = manifest.interim_of
+    if interim is None:
+        return ""
+    return f"{manifest.stage} {interim.run[:12]} on its way, at {interim.label} ({interim.at:,})"
+
+
+def _format_inputs(manifest: Manifest) -> str:
+    return "\n".join(
+        f"{role}: {r.stage} {r.key[:12]}:{r.output} ({r.digest[:12]})"
+        for role, references in manifest.inputs.items()
+        for r in references
+    )
+
+
+def _format_lines(values: dict[str, Any]) -> str:
+    return "\n".join(f"{name}: {_format_value(value)}" for name, value in values.items())
+
+
+def _format_value(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return f"{value:,}"
+    return json.dumps(value, ensure_ascii=False)
+
+
+@click.command("lineage")
+@click.argument("ref")
+@click.option("--down", is_flag=True, help="What was made of it, instead of what it was made of.")
+@store_option
+@json_option
+def lineage(ref: str, down: bool, store: str, as_json: bool) -> None:
+    """Show the tree of artifacts above REF (or below it, with --down)."""
+    opened = open_store(store)
+    manifest, _ = opened.resolve(ref)
+    edges = descendants(opened, manifest) if down else ancestors(opened, manifest)
+    start = (manifest.stage, manifest.key)
+    if as_json:
+        plain = [
+            {
+                "parent": _name_json(edge.parent),
+                "output": edge.output,
+                "role": edge.role,
+                "child": _name_json(edge.child),
+            }
+            for edge in edges
+        ]
+        print_json({"artifact": _name_json(start), "edges": plain})
+        return
+    refs = refs_by_artifact(opened)
+    for line in _format_tree(start, edges, down, lambda name: _format_label(opened, name, refs)):
+        echo(line)
+
+
+def _name_json(name: ArtifactName) -> dict[str, str]:
+    return {"stage": name[0], "key": name[1]}
+
+
+def _format_tree(
+    start: ArtifactName, edges: Sequence[Edge], down: bool, label: Callable[[ArtifactName], str]
+) -> Iterator[str]:
+    """Lines of a tree; an artifact's own branches are drawn where it first appears."""
+
+    def branches_of(name: ArtifactName) -> list[Edge]:
+        return [
+            edge for edge in dict.fromkeys(edges) if (edge.parent if down else edge.child) == name
+        ]
+
+    drawn = {start}
+    yield label(start)
+    # A stack, so that a long chain of artifacts needs no deep recursion.
+    stack = [("", branches_of(start))]
+    while stack:
+        indent, branches = stack[-1]
+        if not branches:
+            stack.pop()
+            continue
+        edge = branches.pop(0)
+        is_last = not branches
+        name = edge.child if down else edge.parent
+        below = branches_of(name)
+        note = " (as above)" if name in drawn and below else ""
+        way = f"{edge.output} → {edge.role}" if edge.output != edge.role else edge.role
+        yield f"{indent}{'└─' if is_last else '├─'} {way}: {label(name)}{note}"
+        stack.append((indent + ("   " if is_last else "│  "), [] if name in drawn else below))
+        drawn.add(name)
+
+
+def _format_label(store: Store, name: ArtifactName, refs: RefsByArtifact) -> str:
+    try:
+        manifest = store.manifest(*name)
+    except CorruptArtifact:
+        return f"{name[0]} {name[1][:12]} (damaged)"
+    if manifest is None:
+        return f"{name[0]} {name[1][:12]} (collected)"
+    return format_title(manifest, refs)

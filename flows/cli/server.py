@@ -1,0 +1,186 @@
+"""`ingot up`, `ingot down` and `ingot schedule`: the local Prefect server and its schedules."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from artifacts_schema.errors import UsageError
+from flows.cli.options import (
+    debug_option,
+    json_option,
+    profile_option,
+    set_option,
+    store_option,
+    through_option,
+)
+from flows.cli.output import Column, echo, print_fields, print_json, print_table
+from flows.cli.progress import print_line
+from flows.recipe.pipeline import Request
+from flows.recipe.recipe import find_recipe, load_recipe
+
+
+@click.command("up")
+@store_option
+@click.option("--port", type=click.IntRange(1, 65534), help="Port of the UI.  [default: 4200]")
+@click.option("--pool", metavar="NAME", default="ingot", show_default=True, help="Work pool.")
+@click.option(
+    "--recipe", "recipes", metavar="FILE", multiple=True, type=click.Path(path_type=Path),
+    help="A recipe of your own to make a form for; may be repeated.",
+)  # fmt: skip
+def up(store: str, port: int | None, pool: str, recipes: tuple[Path, ...]) -> None:
+    """Start the Prefect server, a worker and the server of reports, all on loopback, and keep them.
+
+    Every recipe and every stage becomes a form in the UI, filled in for --store. Run again, it
+    brings the forms up to date and restarts no running process. Where PREFECT_API_URL, or Prefect's
+    own profile, names a server, the forms are made there and no server is started. The local server
+    and the reports ask for the password in ~/.ingot/password, which only you can read.
+    """
+    from flows.orchestration.control import WORKER, bring_up
+    from flows.orchestration.local_state import log_path, password_file
+
+    place = store if "://" in store else os.path.abspath(store)
+    status = bring_up(place, recipes, pool, port, print_line)
+    server = status.server
+    if server.process is None:
+        print_line(f"using the Prefect server at {server.api}; none is started here")
+    pipelines = [name for name in status.forms if name.startswith("pipeline/")]
+    print_fields(
+        [
+            ("Prefect UI", server.ui),
+            ("sign in", f"with the line in {password_file()}"),
+            ("recipes", "\n".join(pipelines)),
+            ("stages", f"{len(status.forms) - len(pipelines)} forms, stage/NAME"),
+            ("store", status.store),
+            ("reports", status.reports),
+            ("work pool", status.pool),
+            ("worker log", log_path(WORKER)),
+            ("server log", log_path("prefect") if server.process is not None else ""),
+        ]
+    )
+
+
+@click.command("down")
+@debug_option
+def down() -> None:
+    """Stop the local worker, reports and Prefect server.
+
+    Runs that the worker started are stopped too: their stages save what they have, and the next run
+    continues there. Runs of `ingot run` go on without the server. The server's history is kept.
+    """
+    from flows.orchestration.control import bring_down
+
+    stopped = bring_down()
+    echo(f"stopped {', '.join(stopped)}" if stopped else "nothing was running")
+
+
+@click.command("schedule")
+@click.argument("recipe", required=False)
+@store_option
+@click.option("--cron", metavar="CRON", help="When: minute hour day month weekday.")
+@click.option("--timezone", metavar="ZONE", default="UTC", show_default=True, help="Whose clock.")
+@profile_option
+@through_option
+@set_option
+@click.option("--list", "is_list", is_flag=True, help="List all schedules.")
+@click.option("--remove", "is_remove", is_flag=True, help="Remove RECIPE's (of --cron, if given).")
+@click.option("--pool", metavar="NAME", default="ingot", show_default=True, help="Work pool.")
+@json_option
+def schedule(
+    recipe: str | None,
+    cron: str | None,
+    is_list: bool,
+    is_remove: bool,
+    as_json: bool,
+    **flags: Any,
+) -> None:
+    """Run RECIPE at the times of --cron, in the worker that `ingot up` keeps.
+
+    The recipe is checked now, and again at every run. A run reuses what is unchanged, so it
+    costs only what is new. Runs that were missed while a machine was off are not made up for.
+    """  # fmt: skip
+    if is_list:
+        _list(as_json)
+    elif recipe is None:
+        raise click.UsageError("name a recipe, or use --list")
+    elif is_remove:
+        _remove(recipe, cron)
+    elif cron is None:
+        raise click.UsageError("say when: --cron '0 3 * * *'")
+    else:
+        _add(recipe, cron, as_json, **flags)
+
+
+def _add(
+    recipe: str,
+    cron: str,
+    as_json: bool,
+    *,
+    store: str,
+    timezone: str,
+    profile: str | None,
+    through: str | None,
+    overrides: tuple[str, ...],
+    pool: str,
+) -> None:
+    from flows.orchestration.control import absolute_parameters, connect_server, worker_pool
+    from flows.orchestration.forms import check_recipe
+
+    parameters = absolute_parameters(Request(recipe, store, profile, overrides, through=through))
+    check_recipe(parameters)
+    connect_server()
+    from flows.orchestration.deployments import add_schedule, check_cron
+
+    chosen = {
+        name: parameters[name] for name in ("profile", "through", "overrides") if parameters[name]
+    }
+    loaded, times = load_recipe(find_recipe(recipe)), check_cron(cron, timezone)
+    made = add_schedule(loaded, times, chosen, parameters["store"], pool)
+    if as_json:
+        print_json(made.to_json())
+    else:
+        echo(f"{made.recipe} runs at '{made.cron}' ({made.timezone}) in {parameters['store']}")
+    if worker_pool() != pool:
+        print_line(
+            f"no worker takes runs of pool '{pool}' on this machine: start one with `ingot up`"
+        )
+
+
+def _remove(recipe: str, cron: str | None) -> None:
+    from flows.orchestration.control import connect_server
+
+    name = load_recipe(find_recipe(recipe)).name
+    connect_server()
+    from flows.orchestration.deployments import remove_schedules
+
+    removed = remove_schedules(name, cron)
+    if not removed:
+        raise UsageError(f"{name} has no such schedule", hint="see `ingot schedule --list`")
+    for one in removed:
+        echo(f"removed {one.recipe} at '{one.cron}' ({one.timezone})")
+
+
+def _list(as_json: bool) -> None:
+    from flows.orchestration.control import connect_server
+
+    connect_server()
+    from flows.orchestration.deployments import list_schedules
+
+    schedules = list_schedules()
+    if as_json:
+        print_json([one.to_json() for one in schedules])
+        return
+    rows = [
+        (
+            one.recipe,
+            one.cron,
+            one.timezone,
+            one.parameters.get("through"),
+            one.parameters.get("store"),
+        )
+        for one in schedules
+    ]
+    print_table(["recipe", "cron", "timezone", "through", Column("store", wraps=True)], rows)

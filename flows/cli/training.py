@@ -1,0 +1,260 @@
+"""`ingot account`, `ingot preflight` and `ingot prove-resume`: checks of a training run."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import click
+
+from flows.analysis.artifacts import open_store
+from flows.analysis.pretraining import (
+    TokenAccount,
+    plan_account,
+    preflight_step,
+    read_account,
+    select_pretraining_steps,
+)
+from flows.analysis.resume_proof import Proof, ProofRequest, prove
+from flows.cli.options import (
+    json_option,
+    pretraining_options,
+    profile_option,
+    set_option,
+    store_option,
+)
+from flows.cli.output import Column, echo, print_json, print_table
+from flows.cli.progress import print_line, show_hashing
+from flows.recipe.pipeline import Pipeline, Request
+from flows.recipe.plan import PlannedStep
+from flows.recipe.recipe import BUNDLED
+
+DIFFERENCES_SHOWN = 10
+
+
+def _open_steps(
+    recipe: str, store: str, step: str | None, profile: str | None, overrides: tuple[str, ...]
+) -> tuple[Pipeline, list[PlannedStep]]:
+    """A recipe in an existing store, and its pretraining steps."""
+    request = Request(recipe, store, profile, overrides)
+    with show_hashing() as progress:
+        pipeline = Pipeline.open(request, progress=progress, create=False)
+    return pipeline, select_pretraining_steps(pipeline, step)
+
+
+# Account ------------------------------------------------------------------------------------------
+
+
+@click.command("account")
+@click.argument("target", metavar="RECIPE|REF")
+@store_option
+@pretraining_options
+@json_option
+def account(target: str, store: str, as_json: bool, **selection: Any) -> None:
+    """Show the tokens that pretraining plans to read, how often, and what is left.
+
+    RECIPE is a path, or the name of a recipe that comes with Ingot: what its pretraining steps plan
+    to read of the token shards in the store, before anything is launched. REF is a pretraining run
+    in the store, by name or key: what it planned and what it read.
+    """  # fmt: skip
+
+    if _is_recipe(target):
+        pipeline, steps = _open_steps(target, store, **selection)
+        accounts = [plan_account(pipeline, one) for one in steps]
+    else:
+        accounts = [read_account(open_store(store), target)]
+    if as_json:
+        print_json({"accounts": [one.to_json() for one in accounts]})
+    else:
+        for one in accounts:
+            _print_account(one, target)
+    for one in accounts:
+        one.raise_refusals()
+
+
+def _is_recipe(target: str) -> bool:
+    """Whether a text means a file, or a recipe that comes with Ingot."""
+    path = Path(target)
+    return (
+        path.suffix in (".yaml", ".yml") or path.is_file() or (BUNDLED / f"{target}.yaml").exists()
+    )
+
+
+def _print_account(one: TokenAccount, recipe: str) -> None:
+    """The headline and tables of one account."""
+    if one.waits_for:
+        echo(
+            f"{one.name}: the token shards are not there yet; {' and '.join(one.waits_for)} makes "
+            f"them (`ingot run {recipe} --through {one.waits_for[0]}`)"
+        )
+        return
+    phases = one.account["phases"]
+    steps, tokens = (sum(phase[n] for phase in phases) for n in ("training_steps", "tokens"))
+    plural = "s" if len(phases) > 1 else ""
+    echo(
+        f"{one.name}: {steps:,} training steps in {len(phases)} phase{plural}, {tokens:,} token "
+        f"positions in sequences of {phases[0]['sequence_length']:,}\n"
+    )
+    _print_entries("source", one.account["sources"])
+    _print_entries("language", one.account["languages"])
+    if len(phases) > 1:
+        _print_phases(one.account["sources"])
+    for first, last in one.account["skipped_training_steps"]:
+        echo(f"skipped: training steps {first:,} to {last:,}")
+
+
+def _print_entries(label: str, entries: dict[str, dict[str, Any]]) -> None:
+    """One row for each source or language, and one for all."""
+    columns = {
+        "available_tokens": "available",
+        "planned_tokens": "planned",
+        "repeated_tokens": "repeated",
+        "left_tokens": "left",
+    }
+    if any(entry["realised_tokens"] is not None for entry in entries.values()):
+        columns["realised_tokens"] = "read"
+    rows = []
+    for name, entry in sorted(entries.items()):
+        cap = entry.get("max_epochs")
+        epochs = f"{entry['epochs']:.2f}" + (f" of {cap:g}" if cap is not None else "")
+        rows.append((name or "(none)", epochs, *(f"{entry[column]:,}" for column in columns)))
+    if len(rows) > 1:
+        sums = (sum(entry[column] for entry in entries.values()) for column in columns)
+        rows.append(("all", "", *(f"{value:,}" for value in sums)))
+    headings = ["epochs", *columns.values()]
+    print_table([label, *(Column(heading, right=True) for heading in headings)], rows)
+    echo()
+
+
+def _print_phases(sources: dict[str, dict[str, Any]]) -> None:
+    """Planned tokens and their share, a column for each phase."""
+    planned = {name: one["planned_tokens_by_phase"] for name, one in sorted(sources.items())}
+    totals = [sum(column) for column in zip(*planned.values(), strict=True)]
+    rows = [
+        (name, *(_format_share(value, total) for value, total in zip(values, totals, strict=True)))
+        for name, values in planned.items()
+    ]
+    headings = [Column(f"phase {number}", right=True) for number in range(1, len(totals) + 1)]
+    print_table(["planned in", *headings], rows)
+    echo()
+
+
+def _format_share(value: int, total: int) -> str:
+    return f"{value:,} ({value / total:.1%})" if total else "0"
+
+
+# Pre-flight ---------------------------------------------------------------------------------------
+
+
+@click.command("preflight")
+@click.argument("recipe")
+@store_option
+@pretraining_options
+@json_option
+def preflight(recipe: str, store: str, as_json: bool, **selection: Any) -> None:
+    """Check a pretraining step of RECIPE on this machine, and train nothing.
+
+    Memory by part, disk, device, store, token shards, held-out data and contamination, a rehearsal
+    of save and resume, a dry batch; and how long the run will take. The run itself does the same
+    before its first step. Exit code 1: it would fail.
+    """  # fmt: skip
+    pipeline, steps = _open_steps(recipe, store, **selection)
+    reports = [_preflight(pipeline, one, as_json) for one in steps]
+    if as_json:
+        print_json({"preflights": reports})
+    if any(report.get("refused") for report in reports):
+        raise SystemExit(1)
+
+
+def _preflight(pipeline: Pipeline, step: PlannedStep, as_json: bool) -> dict[str, Any]:
+    """One pre-flight, printed line by line while it runs."""
+    name, waits = pipeline.ref(step.instance), list(step.waits_for)
+    if step.spec is None or step.key is None:
+        through = f"`ingot run {pipeline.name} --through {waits[0]}`" if waits else "see the plan"
+        if not as_json:
+            makers = " and ".join(waits)
+            echo(f"{name}: its inputs are not there yet; {makers} makes them ({through})")
+        return {"name": name, "waits_for": waits}
+    if not as_json:
+        echo(f"{name}:")
+    report = preflight_step(pipeline, step, (lambda finding: None) if as_json else _print_finding)
+    if not as_json:
+        refused = len(report.refusals)
+        verdict = f"{refused} would keep it from running" if refused else "nothing keeps it"
+        echo(f"  {verdict}; looked for {report.seconds:.1f} s")
+    return {"name": name, "waits_for": [], **report.to_json()}
+
+
+def _print_finding(finding: Any) -> None:
+    """A line, and below it what to do."""
+    mark = {"ok": "", "warning": "warning: ", "refusal": "REFUSED: "}[finding.level]
+    echo(f"  {finding.check:<13}  {mark}{finding.said}")
+    if finding.hint and finding.level != "ok":
+        echo(f"  {'':<13}  → {finding.hint}")
+
+
+# Proof of resume ----------------------------------------------------------------------------------
+
+
+@click.command("prove-resume")
+@click.argument("recipe")
+@store_option
+@click.option(
+    "--step", metavar="STEP", help="The step to prove; by default the one that pretrains."
+)
+@profile_option
+@set_option
+@click.option(
+    "--kills",
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="How often it is killed: in random training steps, and once inside a save.",
+)
+@click.option(
+    "--training-steps",
+    type=click.IntRange(min=4),
+    default=24,
+    show_default=True,
+    metavar="N",
+    help="Length of the run; its phases keep their proportions.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Decides where it is killed.")
+@click.option(
+    "--keep",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Where both runs are kept; by default nowhere.",
+)
+@json_option
+def prove_resume(keep: Path | None, as_json: bool, **request: Any) -> None:
+    """Train twice, once with SIGKILLs, and compare everything bit by bit.
+
+    The step of RECIPE is cut short and run in temporary stores: undisturbed, then killed at random
+    training steps and inside a save and resumed each time. Batches, losses, gradient norms,
+    held-out losses, weights, optimizer and permanent checkpoints are compared. Exit codes: 0
+    bit-exact, 1 not.
+    """  # fmt: skip
+    with ExitStack() as stack:
+        if keep is None:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ingot-proof-")))
+        else:
+            folder = keep
+            folder.mkdir(parents=True, exist_ok=True)
+        proof = prove(ProofRequest(**request), folder, print_line)
+    if as_json:
+        print_json(proof.to_json())
+    else:
+        _print_proof(proof)
+    if not proof.bit_exact:
+        raise click.exceptions.Exit(1)
+
+
+def _print_proof(proof: Proof) -> None:
+    echo(proof.verdict())
+    for one in proof.differences[:DIFFERENCES_SHOWN]:
+        place = "run" if one.step is None else f"training step {one.step}"
+        echo(f"  {place}: {one.what}")

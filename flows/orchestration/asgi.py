@@ -1,0 +1,260 @@
+"""Our own Prefect server: `python -P -m flows.orchestration.asgi FILE`, on loopback.
+
+Prefect's server with its own authentication, behind four middlewares: `Loopback` lets in no web
+page of another origin, `SignIn` nobody without the password, `Admission` refuses a run whose form
+cannot run before it is queued, and `Retry` asks again if the database was locked.
+
+Prefect checks each field of a form against its schema. What crosses fields (a reference that does
+not exist, a recipe that overrides break) is checked by `Admission` when the run is requested: the
+same validation as the command line's, in a process of its own, so that it sees the current code.
+If the check itself fails, the run is let through; the flow checks again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import re
+import socket
+import sys
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from flows.orchestration.local_state import is_password, read_password
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Message, Receive, Send], Awaitable[None]]
+
+CHECK_SECONDS = 30.0
+RETRY_SECONDS = 30.0
+RETRY_WAIT_SECONDS = 0.5
+BUSY = "the Prefect server is busy (its database is locked): try again in a moment"
+PROBES = ("/api/health", "/api/ready")
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+POLICY = (
+    "connect-src 'self' ws://127.0.0.1:* ws://localhost:*; img-src 'self' data: blob:; "
+    "frame-ancestors 'none'; object-src 'none'; base-uri 'self'"
+)
+_RUN = re.compile(r"/api/deployments/([0-9a-f-]{36})/create_flow_run/?")
+
+log = logging.getLogger(__name__)
+
+
+class Loopback:
+    """Rejects requests of other origins, and keeps the UI from calling other hosts.
+
+    A web page must not start programs here; and Prefect's UI fetches the settings of its analytics
+    from their maker even if analytics are off.
+    """
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Pass on requests of this machine's programs and of the UI itself."""
+
+        async def answer(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                policy = (b"content-security-policy", POLICY.encode())
+                message["headers"] = [*message.get("headers", ()), policy]
+            await send(message)
+
+        if scope["type"] == "lifespan" or _is_own(_headers(scope)):
+            await self.app(scope, receive, answer)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+        else:
+            await _send_error(send, 403, "only for programs and pages of this machine")
+
+
+class SignIn:
+    """Answers 401 to API calls without the password, before their body is read.
+
+    Prefect checks the password again. The UI's own pages hold no data and need none.
+    """
+
+    def __init__(self, app: App, password: str) -> None:
+        self.app, self.password = app, password
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Pass on requests with the password; websockets send it in their first message."""
+        is_open = scope["type"] != "http" or not scope["path"].startswith("/api")
+        is_probe = not is_open and scope["path"] in PROBES and scope["method"] in ("GET", "HEAD")
+        header = None if is_open or is_probe else _headers(scope).get("authorization")
+        if is_open or is_probe or is_password(header, self.password):
+            await self.app(scope, receive, send)
+        else:
+            await _send_error(send, 401, "sign in with the line of the file that `ingot up` names")
+
+
+class Admission:
+    """Checks the parameters of a run of Ingot's before Prefect queues it."""
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Answer 422 with the reason if the run cannot run; else pass the request on."""
+        match = _RUN.fullmatch(scope["path"]) if scope["type"] == "http" else None
+        if match is None or scope["method"] != "POST":
+            await self.app(scope, receive, send)
+            return
+        body = await _body(receive)
+        try:
+            problem = await self._problem(match[1], body, _headers(scope))
+        except Exception:
+            log.warning("a form was not checked before its run was queued", exc_info=True)
+            problem = None
+        if problem:
+            await _send_error(send, 422, problem)
+        else:
+            await self.app(scope, _replay(body, receive), send)
+
+    async def _problem(self, id: str, body: bytes, headers: dict[str, str]) -> str | None:
+        """Why the run cannot run; None if it can, or if it is not a run of Ingot."""
+        form = json.loads(body or b"{}").get("parameters") or {}
+        sign_in = {name: headers[name] for name in ("authorization",) if name in headers}
+        transport = httpx.ASGITransport(app=self.app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            reply = await client.get(f"/api/deployments/{id}", headers=sign_in)
+        if not reply.is_success:
+            return None  # Prefect answers the request itself in the same way and starts nothing.
+        deployment = reply.json()
+        parameters = {**deployment["parameters"], **form}
+        if not str(deployment.get("entrypoint")).startswith("flows.orchestration."):
+            return None
+        if any(isinstance(value, dict) for value in parameters.values()):
+            return None  # A template of Prefect's, filled in when the run is made.
+        return await _run_check({"entrypoint": deployment["entrypoint"], "parameters": parameters})
+
+
+class Retry:
+    """Retries requests that Prefect answers with 503, which means that it changed nothing.
+
+    SQLite's database is locked now and then on a busy machine. Prefect's clients retry by
+    themselves; its UI does not, and shows nothing.
+    """
+
+    def __init__(
+        self, app: App, seconds: float = RETRY_SECONDS, wait: float = RETRY_WAIT_SECONDS
+    ) -> None:
+        self.app, self.seconds, self.wait = app, seconds, wait
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Pass on the first answer other than 503; after `seconds`, an answer that says so."""
+        if scope["type"] != "http" or not scope["path"].startswith("/api/"):
+            await self.app(scope, receive, send)
+            return
+        body, end = await _body(receive), time.monotonic() + self.seconds
+        while True:
+            is_busy = False
+
+            async def answer(message: Message) -> None:
+                nonlocal is_busy
+                if message["type"] == "http.response.start":
+                    is_busy = message["status"] == 503
+                if not is_busy:
+                    await send(message)
+
+            try:
+                await self.app(dict(scope), _replay(body, receive), answer)
+            except Exception:
+                if not is_busy:  # Starlette raises the error again after it has answered.
+                    raise
+            if not is_busy:
+                return
+            if time.monotonic() >= end:
+                await _send_error(send, 503, BUSY)
+                return
+            await asyncio.sleep(self.wait)
+
+
+async def _run_check(run: dict[str, Any]) -> str | None:
+    """Run `flows.orchestration.forms`, which prints what is wrong."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-P", "-m", "flows.orchestration.forms",
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        output, _ = await asyncio.wait_for(
+            process.communicate(json.dumps(run).encode()), CHECK_SECONDS
+        )
+    finally:
+        if process.returncode is None:
+            process.kill()
+    return json.loads(output)["problem"]
+
+
+def _is_own(headers: dict[str, str]) -> bool:
+    host, origin = headers.get("host", ""), headers.get("origin")
+    try:
+        if urlsplit(f"//{host}").hostname not in LOOPBACK:
+            return False
+        return origin is None or urlsplit(origin).netloc == host
+    except ValueError:  # An address such as `[`.
+        return False
+
+
+def _headers(scope: Message) -> dict[str, str]:
+    return {
+        name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
+    }
+
+
+async def _body(receive: Receive) -> bytes:
+    parts = []
+    while True:
+        message = await receive()
+        parts.append(message.get("body", b""))
+        if not message.get("more_body"):
+            return b"".join(parts)
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """A `receive` that returns the body again, then the messages that follow."""
+    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def again() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return again
+
+
+async def _send_error(send: Send, status: int, why: str) -> None:
+    headers = [(b"content-type", b"application/json")]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": json.dumps({"detail": why}).encode()})
+
+
+GRACE_SECONDS = 3
+
+
+def main(file: int) -> None:
+    """Serve on the listening socket with this file number, until told to end."""
+    os.umask(0o077)
+    # Uvicorn closes its copy before its last requests end; ours holds the port until we have ended.
+    listener = socket.socket(fileno=file)
+    listener.set_inheritable(False)
+    # Prefect reads its settings when it is imported; the password is in no command line.
+    password = os.environ["PREFECT_SERVER_API_AUTH_STRING"] = read_password()
+    import uvicorn
+    from prefect.server.api.server import create_app
+
+    config = uvicorn.Config(
+        Loopback(SignIn(Admission(Retry(create_app(final=True))), password)),
+        log_level="warning",
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+    uvicorn.Server(config).run(sockets=[listener.dup()])
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

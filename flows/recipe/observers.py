@@ -1,0 +1,304 @@
+"""Observers of a run: the interface, the run's record in the store, its view from outside.
+
+The view is read from the store alone, so a run can be watched from any machine that can read the
+store, by people who did not start it, with Prefect or without.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from artifacts_schema.errors import IngotError, Stopped
+from artifacts_schema.manifest import Manifest
+from artifacts_schema.store import Store, layout
+from artifacts_schema.store.lease import Record, is_held, process_is_gone, this_process
+from artifacts_schema.store.runs import (
+    Run,
+    RunState,
+    RunStep,
+    find_run,
+    load_runs,
+    new_run_id,
+    write_run,
+)
+from flows.recipe.pipeline import Pipeline
+from flows.recipe.plan import Plan, PlannedStep
+
+
+class Observer:
+    """Receives what happens in a run, in order, from one thread. Every method does nothing here."""
+
+    def planned(self, plan: Plan) -> None:
+        """A plan was made: at the start, and after each commit."""
+
+    def started(self, step: PlannedStep) -> None:
+        """A step was started."""
+
+    def event(self, step: PlannedStep, event: dict[str, Any]) -> None:
+        """An event of a running step: its `type` is started, progress, metric, finished, …"""
+
+    def finished(self, step: PlannedStep, manifest: Manifest, seconds: float) -> None:
+        """A step committed."""
+
+    def failed(self, step: PlannedStep, error: IngotError) -> None:
+        """A step failed or was stopped."""
+
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Recorder(Observer):
+    """Keeps the record of one run; a run in which nothing is new leaves no record."""
+
+    pipeline: Pipeline
+    id: str = field(default_factory=new_run_id)
+    started_at: str = field(default_factory=lambda: utc_now())
+    steps: dict[str, RunStep] = field(default_factory=dict)
+    worth_keeping: bool = False
+
+    def planned(self, plan: Plan) -> None:
+        """Add every step; those that this run made or saw fail keep that state."""
+        first = not self.steps
+        for step in plan.steps:
+            known = self.steps.get(step.instance)
+            if known is None or known.state in ("waiting", "reused"):
+                self.steps[step.instance] = self._line(step)
+        if first:
+            self.worth_keeping = not self._is_recorded()
+            self._write("running")
+
+    def started(self, step: PlannedStep) -> None:
+        """Record that a step runs."""
+        self._update(step, state="running", key=step.key, cause=step.cause)
+
+    def finished(self, step: PlannedStep, manifest: Manifest, seconds: float) -> None:
+        """Record what a step committed."""
+        self._update(step, state="made", key=manifest.key, seconds=round(seconds, 3))
+
+    def failed(self, step: PlannedStep, error: IngotError) -> None:
+        """Record that a step failed or was stopped."""
+        state = "stopped" if isinstance(error, Stopped) else "failed"
+        self._update(step, state=state, error=str(error))
+
+    def ended(self, error: BaseException | None) -> None:
+        """Record how the run ended: done, failed or stopped."""
+        if error is None:
+            self._write("done")
+            return
+        is_stop = isinstance(error, Stopped | KeyboardInterrupt) or not isinstance(error, Exception)
+        for name, step in self.steps.items():
+            if step.state == "running":
+                self.steps[name] = step.model_copy(update={"state": "stopped"})
+        self._write("stopped" if is_stop else "failed", str(error) or type(error).__name__)
+
+    def _line(self, step: PlannedStep) -> RunStep:
+        return RunStep(
+            instance=step.instance,
+            stage=step.stage,
+            key=step.key,
+            state="reused" if step.action == "reuse" else "waiting",
+            cause=step.cause,
+            waits_for=step.reads,
+        )
+
+    def _update(self, step: PlannedStep, **values: Any) -> None:
+        self.steps[step.instance] = self.steps[step.instance].model_copy(update=values)
+        self._write("running")
+
+    def _is_recorded(self) -> bool:
+        """Whether the newest record lists the same artifacts as this plan, all of them made."""
+        try:
+            newest = next(load_runs(self.pipeline.store, self.pipeline.name), None)
+        except IngotError:
+            return False
+        mine = {(step.instance, step.key, True) for step in self.steps.values()}
+        if newest is None or newest.state != "done":
+            return False
+        done = ("made", "reused")
+        return mine == {(step.instance, step.key, step.state in done) for step in newest.steps}
+
+    def _write(self, state: RunState, error: str | None = None) -> None:
+        if not self.worth_keeping:
+            return
+        pipeline, process = self.pipeline, this_process()
+        run = Run(
+            id=self.id,
+            recipe=pipeline.name,
+            state=state,
+            started=self.started_at,
+            updated=utc_now(),
+            steps=tuple(self.steps.values()),
+            snapshots={name: manifest.key for name, manifest in pipeline.snapshots.items()},
+            overrides=tuple(override.text for override in pipeline.graph.recipe.overrides),
+            profile=pipeline.profile.name,
+            machine=process.machine,
+            process=process.process,
+            process_started=process.started,
+            error=error,
+        )
+        try:
+            write_run(pipeline.store, run)
+        except (IngotError, OSError) as problem:
+            log.warning("the record of this run was not written: %s", problem)
+
+
+def utc_now() -> str:
+    """The time in UTC, to the second."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+POINTS = 512
+"""Most losses kept of a curve: above that, every second one is dropped."""
+RATE_SECONDS = 30.0
+"""Time span over which tokens a second are measured."""
+EVENTS_FILE = "events.jsonl"
+
+
+@dataclass
+class LiveProgress:
+    """What the events of a running step say."""
+
+    progress: dict[str, Any] | None = None
+    metric: dict[str, Any] = field(default_factory=dict)
+    losses: list[float] = field(default_factory=list)
+    first: tuple[float, float] | None = None
+    """Time and work done at its first progress event."""
+    _every: int = 1
+    _seen: int = 0
+    _rates: deque[tuple[float, float]] = field(default_factory=deque)
+
+    def add(self, event: dict[str, Any]) -> None:
+        """Add one event."""
+        if event["type"] == "started":  # Events of an earlier attempt are in the same file.
+            self.progress, self.first = None, None
+            self._rates.clear()
+        elif event["type"] == "progress" and event.get("total"):
+            self.progress = event
+            self.first = self.first or (float(event["time"]), float(event["done"]))
+        elif event["type"] == "metric":
+            self.metric.update(event)
+            self._measure(event)
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """Over the last half minute; None until there are two events."""
+        if len(self._rates) < 2:
+            return None
+        (since, fewer), (until, more) = self._rates[0], self._rates[-1]
+        return (more - fewer) / (until - since) if until > since else None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """By the rate since this attempt began; None until there is some progress."""
+        if self.progress is None or self.first is None:
+            return None
+        since, done_before = self.first
+        done, total = float(self.progress["done"]), float(self.progress["total"])
+        spent = float(self.progress["time"]) - since
+        if done <= done_before or spent <= 0.0:
+            return None
+        return (total - done) * spent / (done - done_before)
+
+    def _measure(self, event: dict[str, Any]) -> None:
+        if isinstance(event.get("loss"), int | float):
+            if self._seen % self._every == 0:
+                self.losses.append(float(event["loss"]))
+            self._seen += 1
+            if len(self.losses) > POINTS:
+                self.losses, self._every = self.losses[::2], self._every * 2
+        if isinstance(event.get("tokens"), int | float):
+            now = float(event["time"])
+            self._rates.append((now, float(event["tokens"])))
+            while now - self._rates[0][0] > RATE_SECONDS:
+                self._rates.popleft()
+
+
+@dataclass(frozen=True)
+class StepView:
+    """One step at this moment; `live` if it runs, `manifest` if its artifact exists."""
+
+    step: RunStep
+    live: LiveProgress | None
+    manifest: Manifest | None
+
+
+@dataclass(frozen=True)
+class RunView:
+    """A run at this moment. `lost`: its process ended without writing how."""
+
+    run: Run
+    steps: tuple[StepView, ...]
+    lost: bool
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no more events will follow."""
+        return self.run.state != "running" or self.lost
+
+
+@dataclass
+class RunWatcher:
+    """Reads one run repeatedly; each event is read once."""
+
+    store: Store
+    run: Run
+    _live: dict[str, LiveProgress] = field(default_factory=dict)
+    _offsets: dict[str, int] = field(default_factory=dict)
+    _rests: dict[str, bytes] = field(default_factory=dict)
+    _manifests: dict[str, Manifest] = field(default_factory=dict)
+
+    def look(self) -> RunView:
+        """The run now."""
+        self.run = find_run(self.store, self.run.name) or self.run
+        steps = tuple(self._step(step) for step in self.run.steps)
+        record = Record("", self.run.machine, self.run.process, self.run.process_started)
+        return RunView(self.run, steps, self.run.state == "running" and process_is_gone(record))
+
+    def still_working(self, view: RunView) -> list[str]:
+        """Steps whose own process still runs after the run's has ended."""
+        return [
+            one.step.instance
+            for one in view.steps
+            if one.step.state == "running"
+            and one.step.key is not None
+            and is_held(self.store.backend, one.step.key)
+        ]
+
+    def _step(self, step: RunStep) -> StepView:
+        if step.key is None or step.state == "waiting":
+            return StepView(step, None, None)
+        if step.state in ("made", "reused"):
+            return StepView(step, None, self._manifest(step))
+        return StepView(step, self._follow(step.key), None)
+
+    def _manifest(self, step: RunStep) -> Manifest | None:
+        assert step.key is not None
+        if step.key not in self._manifests:
+            manifest = self.store.manifest(step.stage, step.key)
+            if manifest is None:
+                return None
+            self._manifests[step.key] = manifest
+        return self._manifests[step.key]
+
+    def _follow(self, key: str) -> LiveProgress:
+        live = self._live.setdefault(key, LiveProgress())
+        for line in self._new_lines(key):
+            live.add(json.loads(line))
+        return live
+
+    def _new_lines(self, key: str) -> list[bytes]:
+        """Whole lines that were appended since the last look."""
+        start = self._offsets.get(key, 0)
+        try:
+            new = self.store.backend.read(layout.work(key, EVENTS_FILE), start)
+        except FileNotFoundError:
+            return []  # Not there yet, or it committed meanwhile and the record will say so.
+        self._offsets[key] = start + len(new)
+        *lines, self._rests[key] = (self._rests.get(key, b"") + new).split(b"\n")
+        return [line for line in lines if line.strip()]

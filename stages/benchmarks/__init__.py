@@ -1,1 +1,0 @@
-"""From snapshots of evaluation data to benchmark items."""

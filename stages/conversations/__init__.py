@@ -1,1 +1,0 @@
-"""From snapshots of instruction data to conversations."""

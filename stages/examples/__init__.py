@@ -1,0 +1,1 @@
+"""From snapshots of instruction, preference and evaluation data to tables of examples."""

@@ -1,0 +1,270 @@
+"""A source's documents as Megatron's indexed dataset, version 1.
+
+The format is Megatron-LM's (megatron/core/datasets/indexed_dataset.py): PREFIX.bin holds token
+ids end to end; PREFIX.idx a header, then for each sequence its number of tokens (int32) and its
+first byte (int64), then for each document its first sequence (int64) and the number of all
+sequences. Here a sequence is a document.
+
+Documents that lie whole in no shard are joined from their pieces over all shards. What the scans
+left is sorted by id, so a range of ids is one stretch of each: ranges are joined one after the
+other, and what is in memory at once does not grow with the corpus.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import numpy as np
+from numpy.typing import NDArray
+
+from artifacts_schema.errors import CorruptArtifact, InputError
+from stages.export_megatron.shards import (
+    ENTRY,
+    LAST,
+    LENGTH,
+    PART,
+    PIECE,
+    WHOLE,
+    Entries,
+    Ints,
+    Packed,
+    Source,
+    blocks,
+    check_lengths,
+    plain_bytes,
+    sum_groups,
+    to_pieces,
+)
+
+if TYPE_CHECKING:
+    from stages.engine import ShardOutput, ShardResult
+
+
+AT_ONCE = 1 << 20
+"""Entries of a range of ids, about: some 200 MB of memory."""
+_SIZE = ENTRY.itemsize
+SAMPLED = 4096
+"""Ids of each range that are looked at to cut ranges, about."""
+
+
+def join_source(source: Source, out: ShardOutput) -> dict[str, Any]:
+    """Join what no scan found whole; InputError for a document that comes twice.
+
+    Leaves `pieces` (PIECE) and `lengths` (LENGTH), documents by id, their pieces by start. Returns
+    {"documents", "tokens": of these, "incomplete": those of which tokens are missing}.
+    """
+    documents = tokens = incomplete = 0
+    with out.open_scratch("pieces") as pieces_out, out.open_scratch("lengths") as lengths_out:
+        for entries, files in id_ranges(source, AT_ONCE):
+            check_once(source, entries, files)
+            loose = entries["state"] != WHOLE
+            entries, files = entries[loose], files[loose]
+            if not len(entries):
+                continue
+            opens = np.append(True, entries["id"][1:] != entries["id"][:-1])
+            first = np.flatnonzero(opens)
+            totals = sum_groups(entries["length"], first)
+            check_lengths(entries["id"][first], totals, f"source '{source.name}'")
+            pieces_out.write(plain_bytes(to_pieces(entries, files)))
+            lengths_out.write(plain_bytes(totals.astype(LENGTH)))
+            documents += len(first)
+            tokens += int(totals.sum())
+            incomplete += _incomplete(entries, opens, first)
+    return {"documents": documents, "tokens": tokens, "incomplete": incomplete}
+
+
+def id_ranges(source: Source, most: int) -> Iterator[tuple[Entries, Ints]]:
+    """All entries of a source in ranges of ids: (entries by id and start, their files)."""
+    paths = [scan.scratch_path("entries") for scan in source.scans]
+    edges = cut_points(paths, most)
+    cuts = [_cuts(path, edges) for path in paths]
+    for number in range(len(edges) + 1):
+        stretches = [
+            np.fromfile(path, ENTRY, cut[number + 1] - cut[number], offset=cut[number] * _SIZE)
+            for path, cut in zip(paths, cuts, strict=True)
+        ]
+        entries = np.concatenate(stretches)
+        files = np.repeat(np.arange(len(paths)), [len(stretch) for stretch in stretches])
+        order = np.lexsort((files, entries["start"], entries["id"]))
+        yield entries[order], files[order]
+
+
+def cut_points(paths: Sequence[Path], most: int) -> list[bytes]:
+    """Ids that part the entries into ranges of about `most`; none where all fit into one.
+
+    Found from a sample that is spread over the scans: each begins it at another of its first ids.
+    """
+    total = sum(path.stat().st_size for path in paths) // _SIZE
+    if total <= most:
+        return []
+    every = max(1, most // SAMPLED)
+    sample = np.concatenate(
+        [_mapped(path)["id"][number * 101 % every :: every] for number, path in enumerate(paths)]
+    )
+    sample.sort()
+    count = -(-total // most)
+    return np.unique(sample[np.arange(1, count) * len(sample) // count]).tolist()
+
+
+def _cuts(path: Path, edges: Sequence[bytes]) -> list[int]:
+    """The first entry of each range in the entries of a scan, and their number."""
+    ids = _mapped(path)["id"]
+    return [0, *(bisect_left(ids, edge) for edge in edges), len(ids)]
+
+
+def check_once(source: Source, entries: Entries, files: Ints) -> None:
+    """InputError where two entries of a document hold the same tokens, or one follows its end."""
+    same = entries["id"][1:] == entries["id"][:-1]
+    before = entries["start"][:-1] + entries["length"][:-1]
+    twice = same & ((entries["start"][1:] < before) | (entries["state"][:-1] != PART))
+    if twice.any():
+        row = int(np.argmax(twice))
+        first, second = (source.files[int(files[n])].where for n in (row, row + 1))
+        raise InputError(
+            f"document {entries['id'][row].decode()} comes twice: in {first}, and in {second}",
+            where=f"source '{source.name}'",
+            hint="give each packing of the same documents to an export of its own",
+        )
+
+
+def _incomplete(entries: Entries, opens: NDArray[np.bool_], first: Ints) -> int:
+    """Documents that do not begin at their first token, have a gap, or lack their end."""
+    expected = np.append(0, entries["start"][:-1] + entries["length"][:-1])
+    expected[opens] = 0
+    sound = np.logical_and.reduceat(entries["start"] == expected, first)
+    last = np.append(first[1:], len(entries)) - 1
+    return int((~(sound & (entries["state"][last] == LAST))).sum())
+
+
+def _mapped(path: Path) -> Entries:
+    return np.memmap(path, ENTRY, mode="r") if path.stat().st_size else np.empty(0, ENTRY)
+
+
+HEADER, VERSION = b"MMIDIDX\x00\x00", 1
+
+WRITTEN = {"uint16": ("uint16", 8), "uint32": ("int32", 4)}
+"""Type of the ids in a shard → type in Megatron's files and its code there (`DType`), which has no
+uint32: ids are less than 2^31."""
+
+BLOCK_TOKENS = 1 << 21
+BLOCK_ROWS = 1 << 19
+OPEN_FILES = 64
+
+
+def write_source(source: Source, out: ShardOutput) -> dict[str, Any]:
+    """Write one pair of files; whole documents by file and place, then the joined ones.
+
+    Returns {"prefix", "dtype", "documents", "tokens", "bytes": of both files, "incomplete"}.
+    """
+    assert source.join is not None
+    values = [result.value for result in (*source.scans, source.join)]
+    prefix = quote(source.name, safe="")  # One name, whatever the source's is.
+    name, code = WRITTEN[source.files[0].dtype]
+    with out.open("dataset", f"{prefix}.bin") as tokens_file:
+        for block in token_blocks(source):
+            tokens_file.write(plain_bytes(block))
+    documents = sum(value["documents"] for value in values)
+    with out.open("dataset", f"{prefix}.idx") as index_file:
+        index_file.write(struct.pack("<9sQBQQ", HEADER, VERSION, code, documents, documents + 1))
+        for part in index_parts(source, documents, np.dtype(name).itemsize):
+            index_file.write(plain_bytes(part))
+    return {
+        "prefix": prefix,
+        "dtype": name,
+        "documents": documents,
+        "tokens": sum(value["tokens"] for value in values),
+        "bytes": tokens_file.bytes + index_file.bytes,
+        "incomplete": source.join.value["incomplete"],
+    }
+
+
+def token_blocks(source: Source) -> Iterator[NDArray[Any]]:
+    """The ids of all documents, at most about BLOCK_TOKENS at a time."""
+    opened = _OpenFiles(source)
+    for result in (*source.scans, source.join):
+        assert result is not None
+        for pieces in blocks(result.scratch_path("pieces"), PIECE, BLOCK_ROWS):
+            ends = np.cumsum(pieces["length"], dtype=np.int64)
+            edges = np.arange(BLOCK_TOKENS, ends[-1], BLOCK_TOKENS)
+            for part in np.split(pieces, np.unique(np.searchsorted(ends, edges, side="right"))):
+                if len(part):
+                    yield np.concatenate([opened.ids(*piece) for piece in part.tolist()])
+
+
+def index_parts(source: Source, documents: int, token_bytes: int) -> Iterator[NDArray[Any]]:
+    """What follows the header of the index: lengths, first bytes, documents."""
+    results = [result for result in (*source.scans, source.join) if result is not None]
+    paths = [result.scratch_path("lengths") for result in results]
+    for path in paths:
+        yield from blocks(path, LENGTH, BLOCK_ROWS)
+    begin = 0
+    for path in paths:
+        for lengths in blocks(path, LENGTH, BLOCK_ROWS):
+            ends = begin + np.cumsum(lengths, dtype="<i8") * token_bytes
+            yield np.append(begin, ends[:-1]).astype("<i8")
+            begin = int(ends[-1])
+    for first in range(0, documents + 1, BLOCK_ROWS):
+        yield np.arange(first, min(first + BLOCK_ROWS, documents + 1), dtype="<i8")
+
+
+class _OpenFiles:
+    """The token files of a source, those used last kept open."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._maps: OrderedDict[int, NDArray[Any]] = OrderedDict()
+
+    def ids(self, file: int, length: int, place: int) -> NDArray[Any]:
+        """The ids of a piece."""
+        if file not in self._maps:
+            self._maps[file] = self._source.files[file].ids()
+            if len(self._maps) > OPEN_FILES:
+                self._maps.popitem(last=False)
+        self._maps.move_to_end(file)
+        return self._maps[file][place : place + length]
+
+
+def dataset_table(packed: Packed, written: Sequence[ShardResult]) -> dict[str, Any]:
+    """The content of dataset.json.
+
+    `data_path` is what follows --data-path: for each source its tokens as weight, and its prefix,
+    to be put behind the path of this folder. Megatron scales weights to a sum of one.
+    """
+    sources = {
+        source.name: result.value for source, result in zip(packed.sources, written, strict=True)
+    }
+    return {
+        **{name: value for name, value in packed.facts.items() if name != "dtype"},
+        "sources": sources,
+        "data_path": [
+            word for one in sources.values() for word in (str(one["tokens"]), one["prefix"])
+        ],
+    }
+
+
+def drop_counts(packed: Packed, written: Sequence[ShardResult]) -> dict[str, Any]:
+    """What `conserve` takes: documents that were packed, exported, and left out whole by `pack`.
+
+    CorruptArtifact if a source holds more documents than its shards.json says.
+    """
+    stated = exported = 0
+    for source, result in zip(packed.sources, written, strict=True):
+        count = result.value["documents"]
+        if count > source.documents:
+            raise CorruptArtifact(
+                f"{count:,} documents of source '{source.name}' in the index tables, "
+                f"{source.documents:,} in shards.json",
+                hint="pack again",
+            )
+        stated, exported = stated + source.documents, exported + count
+    return {
+        "records_in": stated,
+        "out": exported,
+        "dropped": {"left out by pack": stated - exported},
+    }

@@ -1,0 +1,214 @@
+"""Shards of documents aligned with their sidecar tables: signals, views, contamination.
+
+Also the ids of all documents, which must be unique.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from artifacts_schema.errors import InputError
+from artifacts_schema.identity import short
+from artifacts_schema.kinds import sidecar_folder
+from stages.text.chat_rows import FOLDER
+
+if TYPE_CHECKING:
+    from stages.engine import Input, Shard
+
+
+@dataclass(frozen=True)
+class Sidecars:
+    """The shards that describe one; `id` sorts in the order of decision."""
+
+    id: str
+    signals: Shard | None
+    views: tuple[Shard, ...]
+    contamination: Shard | None
+
+
+@dataclass(frozen=True)
+class AlignedShard(Sidecars):
+    """A shard of documents and the shards that describe it."""
+
+    documents: Shard
+
+
+def align_tables(
+    documents: Sequence[Input],
+    signals: Sequence[Input],
+    views: Sequence[Input],
+    contamination: Input | None,
+) -> list[AlignedShard]:
+    """The shards of all documents in the order of the inputs, each with its sidecar tables.
+
+    InputError unless there are signals, and views without folders, for every documents input in the
+    same order, and contamination, and views with folders, cover them.
+    """
+    signals = [input_ for input_ in signals if not describes_chat(input_)]
+    views = [input_ for input_ in views if not describes_chat(input_)]
+    plain = [input_ for input_ in views if not has_folders(input_)]
+    cover = [input_ for input_ in views if has_folders(input_)]
+    for role, count in (("signals", len(signals)), ("views", len(plain))):
+        if count not in (0, len(documents)):
+            raise InputError(
+                f"{count} inputs of role '{role}' for {len(documents)} of role 'documents'",
+                where="filter",
+                hint=f"give none, or the {role} of each documents input, in the same order",
+            )
+    width = max(2, len(str(len(documents) - 1)))
+    tables = {
+        id(input_): _Tables(input_) for input_ in (*signals, *views, *_as_list(contamination))
+    }
+    aligned = []
+    for index, input_ in enumerate(documents):
+        folder, shards = f"{sidecar_folder(input_.digest)}/", input_.shards()
+        here = [view for view in cover if sidecar_folder(input_.digest) in document_folders(view)]
+        if cover and shards and not here:
+            raise InputError(
+                f"no views with folders cover documents {input_label(input_)}",
+                where="filter",
+                hint="give the views that dedup made of each documents input, or of none",
+            )
+        for shard in shards:
+            measured = [tables[id(one)].at(shard.path) for one in signals[index : index + 1]]
+            overlap = [tables[id(one)].at(folder + shard.path) for one in _as_list(contamination)]
+            edits = [tables[id(one)].at(shard.path) for one in plain[index : index + 1]]
+            edits += [tables[id(view)].at(folder + shard.path) for view in here]
+            aligned.append(
+                AlignedShard(
+                    id=f"{index:0{width}d}-{shard.id}",
+                    documents=shard,
+                    signals=next(iter(measured), None),
+                    views=tuple(edits),
+                    contamination=next(iter(overlap), None),
+                )
+            )
+    return aligned
+
+
+def describes_chat(input_: Input) -> bool:
+    """Whether an input describes conversations and preferences, and no documents."""
+    paths = input_.paths("*.parquet")
+    return bool(paths) and all(path.startswith(f"{FOLDER}/") for path in paths)
+
+
+def has_folders(input_: Input) -> bool:
+    """Whether an input's tables are in a folder for each documents output that they describe."""
+    return any("/" in file.path for file in input_.files)
+
+
+def read_sidecar(shard: Shard, ids: pa.ChunkedArray, columns: list[str] | None = None) -> pa.Table:
+    """The table of a shard, once its rows are known to be those of the documents."""
+    table = shard.read(columns)
+    if not table["doc_id"].equals(ids):
+        raise _misaligned(shard.input)
+    return table
+
+
+def covering_input(documents: Input, side: Sequence[Input], role: str) -> Input:
+    """The one input of `side` whose folder describes `documents`.
+
+    InputError if there is none, or more than one, or if it lacks a shard.
+    """
+    folder = sidecar_folder(documents.digest)
+    matches = [input_ for input_ in side if folder in document_folders(input_)]
+    if len(matches) > 1:
+        raise InputError(
+            f"documents {input_label(documents)} are covered twice, by {role} "
+            + " and ".join(map(input_label, matches)),
+            where="filter",
+            hint=f"give {role} that each cover other documents",
+        )
+    paths = {file.path for input_ in matches for file in input_.files}
+    if not matches or not all(f"{folder}/{shard.path}" in paths for shard in documents.shards()):
+        raise InputError(
+            f"the {role} do not cover documents {input_label(documents)}",
+            where="filter",
+            hint="give dedup the same documents as filter",
+        )
+    return matches[0]
+
+
+def document_folders(input_: Input) -> list[str]:
+    """The folders of an input's tables about documents, sorted."""
+    folders = {path.partition("/")[0] for path in input_.paths("*/*.parquet")}
+    return sorted(folders - {FOLDER})
+
+
+def input_label(input_: Input) -> str:
+    """Stage and key, as people are shown them."""
+    return f"{input_.stage} {short(input_.key)}"
+
+
+class _Tables:
+    """The tables of an input by path."""
+
+    def __init__(self, input_: Input) -> None:
+        self._given = input_
+        self._shards = {shard.path: shard for shard in input_.shards()}
+
+    def at(self, path: str) -> Shard:
+        """The table at `path`; InputError if there is none."""
+        if path not in self._shards:
+            raise _misaligned(self._given)
+        return self._shards[path]
+
+
+def _as_list(input_: Input | None) -> list[Input]:
+    return [] if input_ is None else [input_]
+
+
+def _misaligned(input_: Input) -> InputError:
+    return InputError(
+        f"{input_label(input_)} describes other documents than those it is given with",
+        where="filter",
+        hint=f"give the {input_.kind} that were made of these documents, in the order of the "
+        "documents",
+    )
+
+
+_DIGITS = 32
+"""Characters of a doc_id."""
+
+_FACTORS = np.array(
+    [0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93],
+    dtype=np.uint64,
+)
+"""Odd numbers, one for each eight digits."""
+
+
+def read_doc_ids(shards: Sequence[AlignedShard]) -> pa.StringArray:
+    """All doc_ids in priority order. InputError if two documents have one id."""
+    columns = [shard.documents.read(["doc_id"])["doc_id"] for shard in shards]
+    chunks = [chunk for column in columns for chunk in column.chunks]
+    doc_ids = pa.concat_arrays([pa.array([], pa.string()), *chunks])
+    if not all_differ(doc_ids):
+        raise InputError(
+            "two documents have the same doc_id",
+            where="filter",
+            hint="the same documents, or overlapping snapshots under one name, came in twice",
+        )
+    return doc_ids
+
+
+def all_differ(names: pa.StringArray) -> bool:
+    """Whether no two strings are equal.
+
+    Where all are as long as doc_ids are, numbers made of them are sorted first: different numbers
+    prove different strings at a fraction of what a table of strings costs.
+    """
+    lengths = pc.binary_length(names)
+    if len(names) and pc.all(pc.equal(lengths, _DIGITS)).as_py():
+        _, offsets, data = names.buffers()
+        first = np.frombuffer(offsets, dtype=np.int32)[names.offset]
+        words = np.frombuffer(data, np.uint8)[first : first + _DIGITS * len(names)]
+        numbers = np.sort((words.view(np.uint64).reshape(-1, 4) * _FACTORS).sum(axis=1))
+        if (numbers[1:] != numbers[:-1]).all():
+            return True
+    return bool(pc.count_distinct(names).as_py() == len(names))

@@ -1,1 +1,0 @@
-"""The main text of a page as Markdown."""

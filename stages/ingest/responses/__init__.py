@@ -1,1 +1,0 @@
-"""HTTP responses as archives hold them: heads, bodies, types, characters."""

@@ -1,1 +1,0 @@
-"""From snapshots of preference data to preference pairs."""

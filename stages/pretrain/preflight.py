@@ -1,0 +1,264 @@
+"""The pre-flight of a pretraining run: what it needs and what would fail, before its first step.
+
+Some checks come before the model is made; a dry batch follows with the very model that is trained.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from artifacts_schema.config import format_bytes
+from artifacts_schema.store import Store
+from artifacts_schema.store.backend import Backend
+from stages.engine import Input
+from stages.pretrain.checkpoints import plan_milestones
+from stages.pretrain.config import PretrainConfig
+from stages.pretrain.plan import Plan
+from stages.pretrain.preflight_checks import (
+    CheckpointSizes,
+    Finding,
+    Report,
+    check_contamination,
+    check_device,
+    check_disk,
+    check_epochs,
+    check_held_out,
+    check_ids,
+    check_memory,
+    check_writable,
+    disk_needs,
+)
+from stages.pretrain.preflight_trial import (
+    DryBatch,
+    RemainingWork,
+    check_resume,
+    predict,
+    prediction_finding,
+    try_batch,
+)
+from stages.pretrain.run_setup import RunSetup
+from stages.training.callbacks import Callback
+from stages.training.config import TrainingExecution
+from stages.training.hardware import StepMemory, explain_out_of_memory, peak_flops
+from stages.training.runtime import Runtime, device_name, place, resolve_attention, runtime
+
+if TYPE_CHECKING:
+    from stages.engine import Context
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A run that is to be: what it starts with, how and where it works."""
+
+    ready: RunSetup
+    execution: TrainingExecution
+    runtime: Runtime
+    backend: Backend
+    work: Path
+
+    @property
+    def plan(self) -> Plan:
+        """What each training step reads."""
+        return self.ready.plan
+
+    @property
+    def peak(self) -> float | None:
+        """Operations a second that the device can do at most, where that is known."""
+        return peak_flops(device_name(self.runtime.device), self.execution.peak_tflops)
+
+    @property
+    def attention(self) -> str:
+        """The backend that the run will have."""
+        ready = self.ready
+        return resolve_attention(
+            ready.model_config, self.execution, self.runtime, prefixes=ready.prefixes
+        )
+
+    def steps(self) -> list[StepMemory]:
+        """What a step of each phase is to memory."""
+        phases, averages = self.plan.clock.phases, self.ready.config.averages
+        rows = [max(one.sequences for one in phase.stretches) for phase in phases]
+        return [
+            StepMemory(
+                self.ready.model_config,
+                min(count, self.runtime.micro_batch),
+                phase.sequence_length,
+                self.ready.config.precision,
+                self.ready.config.optimizer,
+                self.execution,
+                self.runtime.device,
+                averages=(averages.ema is not None) + (averages.last > 0),
+                attention=self.attention,
+            )
+            for count, phase in zip(rows, phases, strict=True)
+        ]
+
+    @property
+    def largest(self) -> StepMemory:
+        """The step that needs most memory."""
+        return max(self.steps(), key=lambda one: one.need.total)
+
+    def work_ahead(self, done: int, dry: DryBatch) -> RemainingWork:
+        """What is left behind `done` training steps."""
+        clock, account = self.plan.clock, self.plan.account
+        tokens = [0.0] * len(clock.phases)
+        for source in account.sources:
+            for phase, planned in enumerate(source.tokens_by_phase):
+                tokens[phase] += planned
+        for phase, one in enumerate(clock.phases):
+            first = clock.first_steps[phase] - 1
+            read = clock.tokens_until(max(done, first)) - clock.tokens_until(first)
+            tokens[phase] *= 1 - min(1.0, read / one.tokens)
+        every = self.ready.config.held_out_every
+        measurements = -(-clock.steps // every) - done // every + (done == 0)
+        length = clock.phases[-1].sequence_length
+        return RemainingWork(
+            tokens,
+            [phase.sequence_length for phase in clock.phases],
+            clock.phase_of(dry.training_step),
+            float(measurements * len(self.ready.held_out.sources_B) * length),
+        )
+
+
+def run_checks(flight: PlannedRun) -> list[Finding]:
+    """All that is known without the model itself, cheapest first."""
+    ready, runtime = flight.ready, flight.runtime
+    payload = flight.backend.local_path("data") if flight.backend.local else None
+    need = flight.largest.need
+    kept = len(plan_milestones(flight.ready.config, flight.plan))
+    sizes = CheckpointSizes(need.weights + need.optimizer, kept)
+    return [
+        check_device(runtime.device, device_name(runtime.device), flight.peak),
+        *check_memory(flight.largest),
+        *check_disk(disk_needs(flight.work, payload, sizes)),
+        check_writable(flight.backend),
+        check_epochs(flight.plan.account),
+        check_ids(ready.train),
+        check_held_out(ready.held_out),
+        check_contamination(Store(flight.backend.url), ready.train),
+        check_resume(
+            flight.work,
+            ready.model_config,
+            ready.config.optimizer,
+            runtime,
+            flight.execution,
+            prefixes=ready.prefixes,
+        ),
+    ]
+
+
+FILE = "preflight.json"
+"""In the telemetry of the run."""
+
+
+def dry_findings(flight: PlannedRun, done: int) -> list[Finding]:
+    """The batch behind `done` training steps, tried; and what it says of the rest of the run."""
+    ready = flight.ready
+    dry = try_batch(ready.model, ready.task(flight.runtime), done + 1, flight.plan.clock.steps)
+    if dry is None:
+        return []
+    peak = "" if dry.peak_bytes is None else f", {format_bytes(dry.peak_bytes)} of the GPU at most"
+    text = f"{dry.tokens:,} tokens of training step {dry.training_step:,} in {dry.seconds:.2f} s"
+    numbers = {"dry_tokens": dry.tokens, "peak_bytes": dry.peak_bytes}
+    tried = Finding("dry batch", "ok", text + peak, numbers=numbers)
+    if not math.isfinite(dry.loss):
+        what = f"the loss of training step {dry.training_step:,} is {dry.loss}"
+        tried = Finding("dry batch", "refusal", what, "look at weights and precision", numbers)
+    if not dry.tokens:
+        return [tried]
+    ahead = flight.work_ahead(done, dry)
+    results = predict(ready.model.config, ahead, dry, flight.peak)
+    return [tried, prediction_finding(results, ahead, dry, time.time())]
+
+
+@dataclass
+class Preflight(Callback):
+    """Looks before the run leaps: `check` before there is a model, `started` before its first
+    step, with the very model that is trained. `tell` is given each finding, `keep` the report.
+    """
+
+    flight: PlannedRun
+    tell: Callable[[Finding], None]
+    keep: Callable[[Report], None]
+    findings: list[Finding] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def check(self) -> None:
+        """Raise IngotError where the run would fail; warnings are told."""
+        self._take(lambda: run_checks(self.flight))
+
+    def started(self, training_step: int, total: int) -> None:
+        """The dry batch, and what the rest of the run will take."""
+        if training_step < total:
+            self._take(lambda: dry_findings(self.flight, training_step))
+
+    def _take(self, look: Callable[[], list[Finding]]) -> None:
+        began = time.monotonic()
+        results = look()
+        self.seconds += time.monotonic() - began
+        self.findings += results
+        for one in results:
+            self.tell(one)
+        report = Report(tuple(self.findings), self.seconds)
+        self.keep(report)
+        if self.flight.execution.preflight == "refuse":
+            report.raise_refusals()
+
+
+def start_preflight(context: Context, ready: RunSetup, runtime: Runtime) -> list[Callback]:
+    """The pre-flight of a run as its execution asks for it, its first half done.
+
+    Raises IngotError where the run would fail; the listener does the rest before the first step.
+    """
+    execution: TrainingExecution = context.execution
+    if execution.preflight == "off":
+        return []
+    folder = context.telemetry_folder
+    flight = PlannedRun(ready, execution, runtime, context.attempt.backend, context.work)
+
+    def tell(finding: Finding) -> None:
+        say = context.log.info if finding.level == "ok" else context.log.warning
+        say("%s", finding.line())
+
+    def keep(report: Report) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / FILE).write_text(json.dumps(report.to_json(), indent=1))
+
+    look = Preflight(flight, tell, keep)
+    look.check()
+    return [look]
+
+
+def run_preflight(
+    config: PretrainConfig,
+    execution: TrainingExecution,
+    inputs: Mapping[str, Sequence[Input]],
+    *,
+    backend: Backend,
+    work: Path,
+    tell: Callable[[Finding], None] = lambda finding: None,
+) -> Report:
+    """Check a run that would work in `work`.
+
+    Refusals stand in the report, without a dry batch. Raises what the stage would raise for inputs
+    that are wrong, and IngotError where memory runs out.
+    """
+    execution = execution.model_copy(update={"preflight": "warn"})  # The whole report, always.
+    ready = RunSetup.from_inputs(config, inputs)
+    kept: list[Report] = []
+    with runtime(execution, config.precision, config.seed) as how:
+        flight = PlannedRun(ready, execution, how, backend, work)
+        look = Preflight(flight, tell, kept.append)
+        look.check()
+        if kept[-1].refusals:  # A model that no memory holds is not made.
+            return kept[-1]
+        place(ready.model, execution, how, prefixes=ready.prefixes)
+        with explain_out_of_memory(flight.largest):
+            look.started(ready.begin.training_step, ready.plan.clock.steps)
+    return kept[-1]

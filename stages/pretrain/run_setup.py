@@ -1,0 +1,190 @@
+"""Everything that a run starts with, checked: data, plan, objective, and the model to train.
+
+The model is new, or that of a checkpoint. The stage trains it; a pre-flight tries it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from safetensors.torch import load_file
+
+from artifacts_schema.errors import InputError, UsageError
+from stages.engine import Input
+from stages.model.config import ModelConfig
+from stages.model.decoder import Decoder
+from stages.model.files import read_model
+from stages.pretrain.checkpoints import starting_progress
+from stages.pretrain.config import PretrainConfig
+from stages.pretrain.objectives import Objective, build_objective
+from stages.pretrain.plan import Plan, check_tokenizer, make_plan
+from stages.pretrain.plan_check import check_architecture, check_length
+from stages.pretrain.task import HeldOutSet, PretrainTask, RopeByPhase
+from stages.training.checkpointing import AVERAGES, OPTIMIZER, STATE
+from stages.training.fit import ResumeState
+from stages.training.loop import Progress
+from stages.training.permanent import TRAINED
+from stages.training.runtime import Runtime
+from stages.training.token_shards import TokenShards
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def starting_model(
+    config: PretrainConfig, shards: TokenShards, start: Input | None, tokenizer: Input
+) -> Decoder:
+    """A new model, or that of `start`, which then decides the architecture but for its context.
+
+    Raises UsageError or InputError when the phases' sequences, the vocabulary, the tokenizer or the
+    configured architecture do not fit it.
+    """
+    if start is None:
+        model = Decoder(
+            config.model.with_vocabulary(shards.padded_vocabulary_size), seed=config.seed
+        )
+    else:
+        model = read_model(start)
+        if config.clock == "continue" and start.has(TRAINED):
+            model.load_state_dict(load_file(start.local_path(TRAINED)))
+        _check_start(config, model, start, tokenizer)
+    longest = max(phase.sequence_length or shards.sequence_length for phase in config.phases)
+    check_length(longest, model.config.context)
+    if shards.vocabulary_size > model.config.vocabulary_size:
+        raise InputError(
+            f"the token shards have a vocabulary of {shards.vocabulary_size}, "
+            f"the model one of {model.config.vocabulary_size}",
+            where="checkpoint",
+            hint="pack with the tokenizer of the checkpoint",
+        )
+    return model
+
+
+def resume_state_from(
+    config: PretrainConfig, start: Input | None, progress: Progress
+) -> ResumeState:
+    """What the run takes over of `start` beside the weights, if there is one.
+
+    The moments as `optimizer_state` says; averages, and what the guard remembers, where the run
+    goes on in the same stream. UsageError where there are no moments to keep.
+    """
+    moments = _moments(config, start)
+    if config.clock == "restart" or start is None:
+        return ResumeState(progress, moments)
+    averages = load_file(start.local_path(AVERAGES)) if start.has(AVERAGES) else None
+    return ResumeState(progress, moments, averages, start.read_json(STATE).get("guard"))
+
+
+def _moments(config: PretrainConfig, start: Input | None) -> dict[str, Tensor] | None:
+    if config.optimizer_state == "fresh":
+        return None
+    if start is None:
+        raise UsageError("there is no input checkpoint to keep it from", where="optimizer_state")
+    if not start.has(OPTIMIZER):
+        raise UsageError(
+            "the input checkpoint carries no optimizer state",
+            where="optimizer_state",
+            hint="use fresh",
+        )
+    return load_file(start.local_path(OPTIMIZER))
+
+
+def _check_start(config: PretrainConfig, model: Decoder, start: Input, tokenizer: Input) -> None:
+    """Refuse an architecture that is not that of the checkpoint, and another tokenizer.
+
+    The context may be greater than the checkpoint's: no weight depends on it.
+    """
+    wanted, own_shape = config.model, model.config
+    if "context" in wanted.identity() and wanted.context > own_shape.context:
+        model.set_context(wanted.context)
+        own_shape = model.config
+    check_architecture(own_shape, wanted)
+    if not start.has("tokenizer.json"):
+        raise InputError(
+            "the input checkpoint carries no tokenizer",
+            where="checkpoint",
+            hint="give import_model the tokenizer of the model",
+        )
+    own, theirs = (
+        hashlib.sha256(one.read_bytes("tokenizer.json")).digest() for one in (start, tokenizer)
+    )
+    if own != theirs:
+        raise InputError(
+            "the input checkpoint was trained with another tokenizer",
+            where="checkpoint",
+            hint="pack with the tokenizer that the checkpoint carries",
+        )
+
+
+@dataclass(frozen=True)
+class RunSetup:
+    """Data, plan and model of a run, before anything is placed on a device.
+
+    The model is made when it is first asked for: one that no memory holds can be told before.
+    """
+
+    config: PretrainConfig
+    tokenizer: Input
+    start: Input | None
+    train: Sequence[Input]
+    shards: TokenShards
+    held_out: HeldOutSet
+    plan: Plan
+    objective: Objective
+    begin: Progress
+
+    @classmethod
+    def from_inputs(cls, config: PretrainConfig, inputs: Mapping[str, Sequence[Input]]) -> RunSetup:
+        """From the inputs of the stage, by role.
+
+        Raises UsageError or InputError for what is wrong about them; `model` does so for what is
+        wrong about the model.
+        """
+        (tokenizer,) = inputs["tokenizer"]
+        start = next(iter(inputs.get("checkpoint", ())), None)
+        shards = TokenShards(inputs["train"])
+        held_out = HeldOutSet.from_inputs(inputs.get("held_out", ()), config.max_held_out_sequences)
+        check_tokenizer(tokenizer, shards, held_out.shards)
+        plan = make_plan(config, shards, start)
+        return cls(
+            config=config,
+            tokenizer=tokenizer,
+            start=start,
+            train=inputs["train"],
+            shards=shards,
+            held_out=held_out,
+            plan=plan,
+            objective=build_objective(config.objective, shards, tokenizer, config.seed),
+            begin=starting_progress(config, plan, start),
+        )
+
+    @property
+    def model_config(self) -> ModelConfig:
+        """What `model` is, or will be."""
+        if self.start is None:
+            return self.config.model.with_vocabulary(self.shards.padded_vocabulary_size)
+        return ModelConfig.parse(self.start.read_json("model.json"), where="model.json")
+
+    @cached_property
+    def model(self) -> Decoder:
+        """The model that is trained: new, or that of the input checkpoint."""
+        return starting_model(self.config, self.shards, self.start, self.tokenizer)
+
+    @property
+    def prefixes(self) -> bool:
+        """Whether some tokens see later ones."""
+        return any(part.name != "causal" for part in self.config.objective.parts)
+
+    @cached_property
+    def rope(self) -> RopeByPhase:
+        """Its rotary positions by phase."""
+        return RopeByPhase(self.model, self.config.phases, self.plan.clock)
+
+    def task(self, runtime: Runtime) -> PretrainTask:
+        """What the training loop is given."""
+        clock, held_out = self.plan.clock, self.held_out
+        return PretrainTask(self.shards, clock, held_out, runtime, self.objective, self.rope)

@@ -1,0 +1,198 @@
+"""The chat template that a checkpoint carries: the one that its weights were last trained with.
+
+It lies in the checkpoint's `tokenizer_config.json` as `chat_template`, and `state.json` records
+where it comes from (see `make_chatml_record` and `make_imported_record`). A model that was never
+trained on conversations carries none. A template that somebody else wrote is data: it is rendered
+by `transformers` in Jinja's sandbox, in a process of its own with limits, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from artifacts_schema.errors import InputError
+from stages.tokens.chat import CHAT_TEMPLATE
+
+TOKENIZER_CONFIG, STATE, KEY = "tokenizer_config.json", "state.json", "chat_template"
+JINJA_FILE, JINJA_FOLDER = "chat_template.jinja", "additional_chat_templates"
+JINJA_LIMIT = 1_000_000
+"""Bytes of the largest template that is read; published ones have up to 20,000."""
+RENDER_SECONDS = 60
+
+Template = str | list[dict[str, str]]
+"""As tokenizer_config.json holds it: one, or several as {"name", "template"}."""
+
+
+class TokenizerFiles(Protocol):
+    """What carries a tokenizer's files: an input, or `TokenizerWithTemplate`."""
+
+    def read_bytes(self, path: str) -> bytes:
+        """Content of a file."""
+
+
+class Checkpoint(TokenizerFiles, Protocol):
+    """A checkpoint."""
+
+    def read_json(self, path: str) -> Any:
+        """Content of a JSON file."""
+
+    def has(self, path: str) -> bool:
+        """Whether there is such a file."""
+
+
+@dataclass(frozen=True)
+class TokenizerWithTemplate:
+    """The files of a tokenizer, with the chat template that a checkpoint is to carry, or none."""
+
+    source: TokenizerFiles
+    template: Template | None
+
+    def read_bytes(self, path: str) -> bytes:
+        """Content of a file; that of tokenizer_config.json with the template."""
+        content = self.source.read_bytes(path)
+        if path != TOKENIZER_CONFIG:
+            return content
+        config = json.loads(content)
+        config.pop(KEY, None)
+        if self.template is not None:
+            config[KEY] = self.template
+        return (json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode()
+
+
+def read_template(checkpoint: Checkpoint) -> Template | None:
+    """The template of a checkpoint; None where it was not trained on conversations."""
+    if not checkpoint.has(TOKENIZER_CONFIG):
+        return None
+    template: Template | None = checkpoint.read_json(TOKENIZER_CONFIG).get(KEY)
+    return template
+
+
+def read_template_record(checkpoint: Checkpoint) -> dict[str, Any] | None:
+    """What `state.json` of a checkpoint says of its template."""
+    record: dict[str, Any] | None = checkpoint.read_json(STATE).get(KEY)
+    return record
+
+
+def make_chatml_record(stage: str, before: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Of a checkpoint that `stage` trained on conversations; `before` is the record it began with.
+
+    `replaced` is the record of the template that the model had when it was imported, if that was
+    another one.
+    """
+    record = {"format": "ChatML", "source": f"stage {stage}", "sha256": _digest(CHAT_TEMPLATE)}
+    replaced = before
+    if before is not None and before["sha256"] == record["sha256"]:
+        replaced = before.get("replaced")
+    return {**record, "replaced": dict(replaced) if replaced is not None else None}
+
+
+def make_imported_record(template: Template, snapshot: str) -> dict[str, Any]:
+    """Of a template that was imported from a snapshot, unchanged."""
+    name = "ChatML" if template == CHAT_TEMPLATE else "imported"
+    digest = _digest(template)
+    return {"format": name, "source": f"snapshot {snapshot}", "sha256": digest, "replaced": None}
+
+
+def read_published_template(
+    config: Mapping[str, Any], files: Mapping[str, bytes], *, where: str
+) -> Template | None:
+    """The template of a published tokenizer, as data; None where it has none.
+
+    `config` is tokenizer_config.json, `files` the Jinja files by path; as in `transformers` these
+    come first. InputError if it is no text, or too long.
+    """
+    templates = {_template_name(path): _text(data, where=path) for path, data in files.items()}
+    if templates:
+        value: Any = [{"name": n, "template": templates[n]} for n in sorted(templates)]
+        return templates["default"] if list(templates) == ["default"] else value
+    value = config.get(KEY)
+    several = isinstance(value, list) and all(
+        isinstance(one, dict)
+        and set(one) == {"name", "template"}
+        and all(isinstance(text, str) for text in one.values())
+        for one in value
+    )
+    if value is not None and not isinstance(value, str) and not several:
+        raise InputError(f"chat_template is {str(value)[:80]!r}, no template", where=where)
+    if len(json.dumps(value)) > JINJA_LIMIT:
+        raise InputError(f"chat_template is longer than {JINJA_LIMIT:,} bytes", where=where)
+    return value or None
+
+
+def is_template_file(path: str) -> bool:
+    """Whether `transformers` reads a chat template from a file of this path."""
+    parts = path.split("/")
+    return parts[-1] == JINJA_FILE or (parts[-2:-1] == [JINJA_FOLDER] and path.endswith(".jinja"))
+
+
+def render_prompt(
+    template: Template, messages: Sequence[Mapping[str, Any]], config: Mapping[str, Any]
+) -> str:
+    """The prompt by which a model is asked for its answer to `messages`.
+
+    `config` is tokenizer_config.json, whose special tokens the template may name. Dates that a
+    template asks for are fixed, so that a prompt does not depend on the day. InputError where the
+    template fails, or takes more time, memory or text than it may.
+    """
+    if isinstance(template, list):
+        named = {one["name"]: one["template"] for one in template}
+        if "default" not in named:
+            raise _problem(f"has no default, but {', '.join(sorted(named))[:80]}")
+        template = named["default"]
+    tokens = {
+        name: value.get("content") if isinstance(value, dict) else value
+        for name, value in config.items()
+        if name in ("bos_token", "eos_token", "pad_token", "unk_token") and value is not None
+    }
+    request = {"template": template, "messages": list(messages), "tokens": tokens}
+    # -I: no environment, user site or working directory on its path.
+    command = [sys.executable, "-I", str(Path(__file__).with_name("render_template.py"))]
+    try:
+        done = subprocess.run(
+            command,
+            input=json.dumps(request).encode(),
+            capture_output=True,
+            timeout=RENDER_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise _problem(f"does not render within {RENDER_SECONDS} s") from None
+    lines = done.stdout.decode("utf-8", "replace").splitlines()
+    if done.returncode or not lines:
+        died = f"signal {-done.returncode}" if done.returncode < 0 else f"code {done.returncode}"
+        raise _problem(f"takes more time or memory than it may ({died})")
+    answer: dict[str, str] = json.loads(lines[-1])
+    if "failed" in answer:
+        raise _problem(f"does not render: {answer['failed'][:300]}")
+    return answer["rendered"]
+
+
+def _template_name(path: str) -> str:
+    name = path.rsplit("/", 1)[-1]
+    return "default" if name == JINJA_FILE else name.removesuffix(".jinja")
+
+
+def _text(data: bytes, *, where: str) -> str:
+    if len(data) > JINJA_LIMIT:
+        raise InputError(f"has {len(data):,} bytes, more than {JINJA_LIMIT:,}", where=where)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"is no UTF-8: {error}", where=where) from None
+
+
+def _digest(template: Template) -> str:
+    text = template if isinstance(template, str) else json.dumps(template, sort_keys=True)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _problem(what: str) -> InputError:
+    hint = "leave `chat_prompts` empty, or import the model with a template that renders"
+    return InputError(f"the chat template {what}", where="checkpoint", hint=hint)

@@ -1,0 +1,79 @@
+"""Shingles: expected sets are those of the word n-grams themselves."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stages.decontaminate.shingles import mix, ngram_hashes, shingle_hashes, word_hashes
+
+WORDS = st.lists(st.sampled_from(["a", "b", "ab", "ba", "", "naïve", "日"]), max_size=40)
+
+
+@given(WORDS, st.integers(1, 6))
+@settings(deadline=None, max_examples=200)
+def test_numbers_are_equal_exactly_where_ngrams_are(words: list[str], n: int) -> None:
+    hashes = ngram_hashes(word_hashes(words), n)
+    ngrams = [tuple(words[i : i + n]) for i in range(len(words) - n + 1)]
+    assert len(hashes) == len(ngrams)
+    assert len(set(zip(ngrams, hashes.tolist(), strict=True))) == len(set(ngrams))
+    assert len(set(hashes.tolist())) == len(set(ngrams))
+
+
+@given(WORDS, st.integers(1, 6))
+@settings(deadline=None, max_examples=100)
+def test_shingles_are_sorted_distinct_and_whole_for_short_texts(words: list[str], n: int) -> None:
+    shingles = shingle_hashes(words, n)
+    assert shingles.dtype == np.uint64
+    assert shingles.tolist() == sorted(set(shingles.tolist()))
+    expected = len({tuple(words[i : i + n]) for i in range(len(words) - n + 1)})
+    assert len(shingles) == (expected if len(words) >= n else bool(words))
+
+
+def test_word_order_and_word_borders_count() -> None:
+    pairs = [["a", "b"], ["b", "a"], ["ab", ""], ["", "ab"], ["a", "b", ""]]
+    assert len({int(shingle_hashes(words, 9)[0]) for words in pairs}) == len(pairs)
+
+
+def test_a_place_in_a_long_text_does_not_bear_on_the_number() -> None:
+    filler = [f"w{i}" for i in range(5000)]
+    alone = ngram_hashes(word_hashes(["x", "y", "z"]), 3)[0]
+    assert alone in ngram_hashes(word_hashes([*filler, "x", "y", "z", *filler]), 3)
+
+
+def test_mixing_is_a_bijection() -> None:
+    values = np.arange(1 << 16, dtype=np.uint64)
+    assert len(np.unique(mix(values))) == len(values)
+
+
+def test_numbers_are_the_same_in_a_process_with_another_hash_seed() -> None:
+    program = (
+        "from stages.decontaminate.shingles import shingle_hashes;"
+        "print(shingle_hashes('to be or not to be'.split(), 2).tolist())"
+    )
+    expected = shingle_hashes(["to", "be", "or", "not", "to", "be"], 2).tolist()
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert outputs == {f"{expected}\n"}
+
+
+def test_lone_surrogates_have_a_number() -> None:
+    assert len(shingle_hashes(["\ud800"], 1)) == 1
+
+
+def test_ngrams_without_words_are_refused() -> None:
+    with pytest.raises(ValueError, match="at least one word"):
+        ngram_hashes(word_hashes(["a"]), 0)
