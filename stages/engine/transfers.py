@@ -77,12 +77,14 @@ def watch_fetches(tell: Tell, stopping: Callable[[], bool]) -> Iterator[None]:
 @contextmanager
 def log_compiling(log: logging.Logger) -> Iterator[None]:
     """Log when a process of this stage begins to compile kernels, and how long it took in all."""
+    first: dict[int, tuple[float, int]] = {}
     compiled: dict[int, tuple[float, int]] = {}
 
     def note(process: int, kernels: int, seconds: float) -> None:
         if not compiled:
             log.info("compiling kernels for this machine; later runs load them")
-        compiled[process] = seconds, kernels
+        seconds_before, kernels_before = first.setdefault(process, (seconds, kernels))
+        compiled[process] = seconds - seconds_before, kernels - kernels_before
 
     before, _watch.compiling = _watch.compiling, note
     try:

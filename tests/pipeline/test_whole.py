@@ -144,10 +144,12 @@ def test_why_names_the_rule_that_dropped_a_planted_page(ran):
     (planted,) = Input.from_manifest(ran.store, ran.made("sample"), "truth").shards()
     truth = planted.read().to_pylist()
     garbled = next(row for row in truth if row["defect"] == "garbled")
-    shown = ingot(ran, "why", garbled["url"])
-    assert "dropped" in shown
+    (history,) = json.loads(ingot(ran, "why", garbled["url"], "--json"))
+    (entry,) = (row["values"] for row in history["sightings"] if row["kind"] == "ledger")
+    assert (entry["verdict"], bool(entry["failures"])) == ("dropped", True)
     broken = next(row for row in truth if row["defect"] == "broken_record")
-    assert "turned away" in ingot(ran, "why", broken["doc_id"])
+    (history,) = json.loads(ingot(ran, "why", broken["doc_id"], "--json"))
+    assert {row["kind"] for row in history["sightings"]} == {"rejected"}
 
 
 def test_trace_leads_from_the_release_back_to_the_snapshot(ran):
