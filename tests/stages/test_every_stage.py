@@ -1,26 +1,41 @@
 """What holds for every installed stage: light to import, described, and stable in its identity.
 
-`defaults.json` stores, for each stage and version, a digest of the defaults of its Config. A
-changed default changes what an unchanged recipe means, so it needs a new version: then add the new
-line with `python tests/stages/test_every_stage.py`.
+`defaults.json` stores, for each stage and version, a digest of the defaults of its Config, and of
+each preset that recipes name. A changed default or preset changes what an unchanged recipe means,
+so it needs a new version of the stage: then add its digests with
+
+    python tests/stages/test_every_stage.py [STAGE…]
+
+A new field needs no new version if its default changes no output. Name the stage then, and its
+stored digest is replaced; without its name a stored digest is never changed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from artifacts_schema.config import Config
 from artifacts_schema.identity import canonical_sha256
 from artifacts_schema.kinds import KINDS
+from stages.dedup.presets import PRESETS as DEDUP_PRESETS
 from stages.engine.protocol import stage_named, stage_names
+from stages.filter.presets import PRESETS as FILTER_PRESETS
 
 STORED = Path(__file__).parent / "defaults.json"
 STAGES = [name for name in stage_names() if stage_named(name).__module__.startswith("stages.")]
+PRESETS = {"dedup": DEDUP_PRESETS, "filter": FILTER_PRESETS}
+"""Presets that a config holds by name, so that its key does not tell what is in them."""
+PROSE = ("source", "fidelity")
+"""Fields of rules and presets that decide nothing."""
 HEAVY = ("torch", "numpy", "pyarrow", "transformers", "tokenizers", "duckdb", "scipy", "prefect")
 
 
@@ -44,20 +59,30 @@ def defaults_digest(config: type[Config]) -> str:
     return canonical_sha256({**plain, **required(config)})[:16]
 
 
-def table() -> dict[str, dict[str, str]]:
-    """Stage → version → digest of its defaults, as the code has it."""
-    return {
-        name: {str(stage_named(name).version): defaults_digest(stage_named(name).Config)}
-        for name in STAGES
+def preset_digest(preset: Any) -> str:
+    """Digest of the settings, or of the rules, of a preset."""
+    parts = preset if isinstance(preset, tuple) else (preset,)
+    names = [field.name for field in fields(parts[0]) if field.name not in PROSE]
+    values = [{name: getattr(part, name) for name in names} for part in parts]
+    return hashlib.sha256(repr(values).encode()).hexdigest()[:16]
+
+
+def digests(name: str) -> dict[str, str]:
+    """Digests of a stage's defaults and of each of its presets, as the code has them."""
+    presets = {
+        f"preset {preset_name}": preset_digest(preset)
+        for preset_name, preset in PRESETS.get(name, {}).items()
     }
+    return {"defaults": defaults_digest(stage_named(name).Config), **presets}
 
 
 @pytest.mark.parametrize("name", STAGES)
-def test_a_changed_default_comes_with_a_new_version(name):
+def test_a_changed_default_or_preset_comes_with_a_new_version(name):
     stored = json.loads(STORED.read_text())
-    (version, digest), *_ = table()[name].items()
-    assert stored.get(name, {}).get(version) == digest, (
-        f"the defaults of {name} changed, or its version {version} is new: see this file's head"
+    version = str(stage_named(name).version)
+    assert stored.get(name, {}).get(version) == digests(name), (
+        f"defaults or presets of {name} changed, or its version {version} is new: see this "
+        "file's head"
     )
 
 
@@ -102,8 +127,18 @@ def test_every_column_of_every_kind_is_described():
                 assert column.description.strip(), f"{kind.name}.{column.name}"
 
 
-if __name__ == "__main__":
-    known = json.loads(STORED.read_text()) if STORED.exists() else {}
-    for stage_name, versions in table().items():
-        known.setdefault(stage_name, {}).update(versions)
+def store_digests(replace: Sequence[str]) -> None:
+    """Add what is new to `defaults.json`; SystemExit where a stored digest differs."""
+    known = json.loads(STORED.read_text())
+    for name in STAGES:
+        stage, current = stage_named(name), digests(name)
+        stored = known.setdefault(name, {}).setdefault(str(stage.version), {})
+        changed = [one for one, digest in stored.items() if current.get(one) != digest]
+        if changed and name not in replace:
+            sys.exit(f"{name}, {', '.join(changed)}: raise its version {stage.version} first")
+        known[name][str(stage.version)] = current
     STORED.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
+
+
+if __name__ == "__main__":
+    store_digests(sys.argv[1:])
