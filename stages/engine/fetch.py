@@ -7,6 +7,7 @@ size and ETag:
     NAME-SHA256    the whole file with its checksum, taken while it arrived
 
 The least recently opened ones are removed for new ones (`INGOT_CACHE`, `INGOT_CACHE_SIZE`).
+No library that we tried resumes a fetch of exactly the pinned file; `web` says what each does.
 
 Few files come from one web server to this machine at a time. A node has many workers, and a public
 archive serves everybody: Common Crawl answers 503 to all while a few ask too much

@@ -122,10 +122,6 @@ Inputs = Mapping[str, Sequence["Upstream"]]
 """What a step reads, by role, in order."""
 
 
-def _no_inputs() -> Inputs:
-    return {}
-
-
 @dataclass(frozen=True, eq=False)
 class Upstream:
     """One output given to a role.
@@ -141,7 +137,7 @@ class Upstream:
     stage: type[Stage] | None = None
     config: Any = None
     manifest: Manifest | None = None
-    read_inputs: Callable[[], Inputs] = _no_inputs
+    read_inputs: Callable[[], Inputs] = dict
 
     @cached_property
     def inputs(self) -> Inputs:

@@ -15,16 +15,10 @@ from typing import Any, Protocol
 _TYPES = {
     name: name
     for name in (
-        "warcinfo",
-        "response",
-        "resource",
-        "request",
-        "metadata",
-        "revisit",
-        "conversion",
+        "warcinfo", "response", "resource", "request", "metadata", "revisit", "conversion",
         "continuation",
     )
-}
+}  # fmt: skip
 _PAGES = frozenset({"response", "resource", "conversion", "revisit"})
 
 
@@ -89,14 +83,9 @@ _VERSION_END = re.compile(rb"WARC/\d\.\d{1,2}\r?\n$")
 _BLANK = (b"\r\n", b"\n")
 _LENGTH = re.compile(rb"\d{1,18}")
 _WARC_FIELDS = {
-    b"warc-type",
-    b"warc-target-uri",
-    b"warc-date",
-    b"content-type",
-    b"content-length",
-    b"warc-truncated",
-    b"warc-identified-content-language",
-}
+    b"warc-type", b"warc-target-uri", b"warc-date", b"content-type", b"content-length",
+    b"warc-truncated", b"warc-identified-content-language",
+}  # fmt: skip
 
 
 class LineSource(Protocol):

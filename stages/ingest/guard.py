@@ -17,13 +17,13 @@ In the stage's process:
 In the worker (no `yield` inside `guard.page`, or the reader's work counts as the page's):
 
     with watch.over(unit.id) as guard:
-        for capture in read_archive(...):
+        for capture in ArchiveReader(...):
             page = page_name(source.name, capture.record)
             if (reason := guard.reason_to_skip(page)) is not None:
                 record = Rejected(place, reason, DETAILS[reason], capture.uri)
             else:
                 with guard.page(page):
-                    record = record_of(capture, rules)
+                    record = read_capture(capture, config)
 """
 
 from __future__ import annotations
@@ -56,14 +56,10 @@ _SET = "crashing-pages-"
 _HUNG = signal.SIGPROF
 _CRASHES = frozenset(
     {
-        signal.SIGSEGV,
-        signal.SIGBUS,
-        signal.SIGABRT,
-        signal.SIGILL,
-        signal.SIGFPE,
+        signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE,
         signal.SIGTRAP,
     }
-)
+)  # fmt: skip
 _HEAD = struct.Struct("<BI")  # Whether a page is being parsed; bytes of its name, which follows.
 _MARK_BYTES = 4096
 

@@ -267,20 +267,10 @@ _CHARSET = re.compile(r"""charset\s*=\s*["']?([^\s"';,]+)""", re.IGNORECASE)
 _MEDIA_TYPE = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+/[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _SINGLE = frozenset(
     {
-        "age",
-        "content-length",
-        "content-location",
-        "content-type",
-        "date",
-        "etag",
-        "expires",
-        "last-modified",
-        "location",
-        "retry-after",
-        "server",
-        "set-cookie",
+        "age", "content-length", "content-location", "content-type", "date", "etag", "expires",
+        "last-modified", "location", "retry-after", "server", "set-cookie",
     }
-)
+)  # fmt: skip
 """Fields that are no lists (RFC 9110, 5.3 and their own definitions): joining would change them."""
 _TEXT_TYPES = frozenset({None, "application/xhtml+xml", "application/xml"})
 

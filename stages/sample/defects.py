@@ -33,15 +33,9 @@ LEAST_JACCARD = 0.87
 PARAGRAPH = re.compile(r"<p>(?:(?!</?p>).)*</p>\n?", re.DOTALL)
 
 PEOPLE = (
-    "Ada Brandt",
-    "Milo Okafor",
-    "Ines Tarkov",
-    "Jonas Lindqvist",
-    "Priya Raman",
-    "Tomas Herrera",
-    "Yuki Watanabe",
-    "Noor Haddad",
-)
+    "Ada Brandt", "Milo Okafor", "Ines Tarkov", "Jonas Lindqvist", "Priya Raman", "Tomas Herrera",
+    "Yuki Watanabe", "Noor Haddad",
+)  # fmt: skip
 MAIL_DOMAINS = ("mail-provider.example", "post-office.example", "campus-mail.example")
 PUBLIC_ADDRESSES = ("8.8.8.8", "8.8.4.4", "1.1.1.1", "1.0.0.1", "9.9.9.9", "149.112.112.112")
 """Public resolvers: global addresses that name no person."""
@@ -147,15 +141,9 @@ def add_leak(content: str, text: str) -> str:
 
 
 BREAKAGES = (
-    "http_404",
-    "http_500",
-    "not_html",
-    "empty_body",
-    "truncated",
-    "invalid_utf8",
-    "malformed_http",
-    "cut_record",
-)
+    "http_404", "http_500", "not_html", "empty_body", "truncated", "invalid_utf8",
+    "malformed_http", "cut_record",
+)  # fmt: skip
 
 
 def break_record(manner: str, url: str, body: bytes) -> Exchange:

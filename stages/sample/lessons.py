@@ -108,14 +108,11 @@ def _grams(text: str) -> set[str]:
 
 
 QUESTIONS = (
-    "What does `{name}` do?",
-    "Explain `{name}` from Python's `{module}` module.",
-    "I am reading code that uses `{name}`. What is it for?",
-    "In a few words, what is `{name}`?",
-    "Describe the {kind} `{short}` of the module `{module}`.",
-    "How would you document `{name}`?",
+    "What does `{name}` do?", "Explain `{name}` from Python's `{module}` module.",
+    "I am reading code that uses `{name}`. What is it for?", "In a few words, what is `{name}`?",
+    "Describe the {kind} `{short}` of the module `{module}`.", "How would you document `{name}`?",
     "Can you tell me what the {kind} `{name}` is good for?",
-)
+)  # fmt: skip
 FOLLOW_UPS = ("How is it called?", "What is its signature?", "Which arguments does it take?")
 MORE = ("Is there more to know?", "Please go on.", "Tell me more.")
 SYSTEM = "You explain Python's standard library briefly and correctly."

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from selectolax.lexbor import LexborHTMLParser
 
+from stages.ingest.config import IngestConfig
 from stages.ingest.extraction.blocks import Blocks, segment
 from stages.ingest.extraction.classifier import block_model, smooth
 from stages.ingest.extraction.features import Ints
@@ -175,10 +176,7 @@ def label_for(blocks: Blocks, index: int) -> str:
     return "other"
 
 
-Markup = Literal["plain", "markdown"]
-
-
-def trafilatura_text(html: str, markup: Markup = "plain") -> str:
+def trafilatura_text(html: str, markup: str = "plain") -> str:
     """Main text by trafilatura (comments off, tables on); empty where it finds none.
 
     It reads pages with lxml and in places by recursion: callers bound nesting and nodes before, and
@@ -213,22 +211,7 @@ def resiliparse_text(html: str) -> str:
     return text.strip()
 
 
-Extractor = Literal["blocks", "resiliparse", "trafilatura"]
-NEVER = 1001
 _SURE_CHARACTERS = 400  # less main text than this counts as doubtful in itself
-
-
-@dataclass(frozen=True, slots=True)
-class ExtractionRules:
-    """What decides the text of a page."""
-
-    extractor: Extractor = "blocks"
-    markup: Markup = "plain"
-    boilerplate: Literal["cut", "keep"] = "cut"
-    max_nodes: int = 250_000
-    max_depth: int = 1_000
-    careful_from: int = NEVER
-    """Doubt in thousandths from which trafilatura decides instead of the blocks; 1001 is never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,30 +242,28 @@ class _Classification:
     linked: int = 0
 
 
-def extract(
-    html: str, rules: ExtractionRules, headers: Mapping[str, str] | None = None
-) -> MainText:
+def extract(html: str, config: IngestConfig, headers: Mapping[str, str] | None = None) -> MainText:
     """The main text of a page; empty where it has none.
 
     `headers` are those of its response, for what they declare. Raises `PageTooLarge` for a page
     that nests too deep or has too many nodes, and what another's extractor raises.
     """
-    check_nesting(html, rules.max_depth, rules.max_nodes)
+    check_nesting(html, config.max_depth, config.max_nodes)
     tree = LexborHTMLParser(html)
-    blocks = segment(tree, rules.max_nodes, text_nodes=rules.markup == "markdown")
+    blocks = segment(tree, config.max_nodes, text_nodes=config.markup == "markdown")
     depth = max(blocks.containers.depth, default=0)
-    if depth > rules.max_depth:
+    if depth > config.max_depth:
         raise PageTooLarge("too_deep", f"block elements are nested {depth:,} deep")
     head = read_head(tree, headers or {})
     visible = sum(map(len, blocks.text))
     doubt: float | None = None
-    if rules.extractor == "blocks":
+    if config.extractor == "blocks":
         verdict = classify(blocks)
         doubt = verdict.doubt / 1000
-        careful = verdict.doubt >= rules.careful_from and rules.boilerplate == "cut"
-        text = _trafilatura_or_nothing(html, rules.markup) if careful else ""
+        careful = verdict.doubt >= config.careful_from and config.boilerplate == "cut"
+        text = _trafilatura_or_nothing(html, config.markup) if careful else ""
         if not text:
-            rendered = _write_text(tree, blocks, verdict, rules)
+            rendered = _write_text(tree, blocks, verdict, config)
             return MainText(
                 text=rendered[0],
                 boilerplate=rendered[1],
@@ -295,14 +276,14 @@ def extract(
             )
         by = "trafilatura"
     else:
-        by = rules.extractor
-        careful_text = rules.extractor == "trafilatura"
-        text = trafilatura_text(html, rules.markup) if careful_text else resiliparse_text(html)
+        by = config.extractor
+        careful_text = config.extractor == "trafilatura"
+        text = trafilatura_text(html, config.markup) if careful_text else resiliparse_text(html)
     share = min(len(text) / max(visible, 1), 1.0)
     return MainText(text, [], by, doubt, blocks.nodes, share, None, head)
 
 
-def _trafilatura_or_nothing(html: str, markup: Markup) -> str:
+def _trafilatura_or_nothing(html: str, markup: str) -> str:
     """What trafilatura makes of a page; empty where it fails, so that the blocks decide."""
     try:
         return trafilatura_text(html, markup)
@@ -311,9 +292,9 @@ def _trafilatura_or_nothing(html: str, markup: Markup) -> str:
 
 
 def _write_text(
-    tree: LexborHTMLParser, blocks: Blocks, verdict: _Classification, rules: ExtractionRules
+    tree: LexborHTMLParser, blocks: Blocks, verdict: _Classification, config: IngestConfig
 ) -> tuple[str, list[Span]]:
-    if rules.markup == "markdown":
+    if config.markup == "markdown":
         kept = {
             node
             for nodes, is_main in zip(blocks.text_nodes, verdict.main, strict=True)
@@ -321,7 +302,7 @@ def _write_text(
             for node in nodes
         }
         return to_markdown(tree, kept).strip(), []
-    rendered = render(blocks, verdict.main, keep=rules.boilerplate == "keep")
+    rendered = render(blocks, verdict.main, keep=config.boilerplate == "keep")
     return rendered.text, rendered.boilerplate
 
 

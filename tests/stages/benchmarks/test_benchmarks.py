@@ -11,7 +11,7 @@ import pytest
 
 from artifacts_schema.errors import InputError
 from artifacts_schema.manifest import Manifest
-from stages.engine.reading.examples import BadExample, Origin
+from stages.examples.conversion import BadExample, Origin
 from stages.examples.shapes import benchmark_row
 from stages.examples.stage import Benchmarks
 

@@ -12,8 +12,8 @@ import pytest
 from artifacts_schema.errors import InputError
 from artifacts_schema.identity import document_id
 from artifacts_schema.manifest import Manifest
-from stages.engine.reading.examples import BadExample, Origin
-from stages.engine.reading.messages import message
+from stages.examples.conversion import BadExample, Origin
+from stages.examples.messages import message
 from stages.examples.shapes import conversation_row
 from stages.examples.stage import Conversations
 

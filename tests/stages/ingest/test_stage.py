@@ -18,10 +18,10 @@ from artifacts_schema.errors import InputError
 from artifacts_schema.identity import document_id
 from artifacts_schema.manifest import Manifest
 from stages.ingest.config import IngestConfig
-from stages.ingest.reader import Reader
-from stages.ingest.records import Document, Rejected
+from stages.ingest.pages import Document, Rejected
+from stages.ingest.reader import Part, Reader
+from stages.ingest.snapshot import make_units
 from stages.ingest.stage import Ingest
-from stages.ingest.units import Part, make_units
 
 Maker = Callable[..., bytes]
 Snapshot = Callable[..., list[tuple[Manifest, str]]]
