@@ -19,7 +19,7 @@ from artifacts_schema.errors import InputError, StoreError
 from artifacts_schema.files import file_state, open_regular
 from artifacts_schema.store import Store, layout
 from stages.engine.inputs import Input
-from stages.engine.remote import Identity, is_url
+from stages.engine.remote import Identity, SourceChanged, is_url
 
 FRESH_SECONDS = 600.0
 """How long a server's answer is reused, since a plan may need many files."""
@@ -114,7 +114,6 @@ class SourceFile:
 
     def _open_copy(self, url: str) -> BinaryIO:
         from stages.engine.fetch import open_copy
-        from stages.engine.remote import Identity, SourceChanged
 
         pinned = Identity(self.bytes, self.etag or "", self.sha256)
         assert pinned.etag or pinned.sha256, "a URL is pinned by its ETag or a checksum"

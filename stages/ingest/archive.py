@@ -5,9 +5,9 @@ that is what a corpus needs: where each record lies, a budget for decompressed b
 after damage, and reading a file in parts. A stretch of bytes that holds no readable record is a
 record of its own with a fault, so every byte range is reported once.
 
-fastwarc or warcio alone would lose records without notice: after one damaged member (or foreign
-bytes between two) fastwarc 2.0 and warcio 1.8 both end with an error and read none of the sound
-records that follow, and both return a record that is cut by the end of the file as if it were whole.
+It is ours because fastwarc or warcio alone would lose records: after one damaged member, or foreign
+bytes between two, fastwarc 2.0 and warcio 1.8 both end with an error and read none of the sound
+records that follow; both return a record that the end of the file cuts as if it were whole.
 """
 
 from __future__ import annotations

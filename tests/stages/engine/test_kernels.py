@@ -119,7 +119,7 @@ def test_every_kernel_can_be_named_by_what_it_reads():
 
 
 def test_a_constant_that_says_nothing_of_its_value_is_refused():
-    with pytest.raises(TypeError, match="constants are"):
+    with pytest.raises(TypeError, match="object object"):
         list(kernels._describe(object(), set()))
 
 
