@@ -305,7 +305,7 @@ class Interims:
         return tuple(committed_interims(self.store.backend, self.run))
 
     def withdraw(self, after: int) -> None:
-        """Remove those behind `after` from the index; the artifacts stay until collected."""
+        """Remove those after `after` from the index; the artifacts stay until collected."""
         self.check()
         withdraw_interims(self.store.backend, self.run, after=after)
 

@@ -124,7 +124,7 @@ Inputs = Mapping[str, Sequence["Upstream"]]
 
 @dataclass(frozen=True, eq=False)
 class Upstream:
-    """One output given to a role.
+    """One output that a role reads.
 
     `name` is the step, snapshot or artifact, for messages. `stage` and its parsed `config` are
     those of the producer, None for snapshots and for stages that are not installed. `manifest` is

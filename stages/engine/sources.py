@@ -73,7 +73,7 @@ class KnownFiles:
 
 
 def forget_url(store: Store, url: str) -> None:
-    """Have the next plan ask the server again: the file behind `url` changed while it was read."""
+    """Have the next plan ask the server again: the file at `url` changed while it was read."""
     with suppress(StoreError, OSError):  # A stage that may not write there has lost only time.
         known = KnownFiles(store)
         known.forget(url)
@@ -89,7 +89,7 @@ _AGAIN = "plan again to take the changed file as a new snapshot"
 class SourceFile:
     """One file of a snapshot. Picklable; opens nothing until asked.
 
-    `sha256` is known of files of this machine, and of those behind a URL whose server sends it;
+    `sha256` is known of files of this machine, and of those at a URL whose server sends it;
     of others the `etag`.
     """
 
@@ -104,7 +104,7 @@ class SourceFile:
     def open(self) -> BinaryIO:
         """Open for reading, seekable. InputError if it is missing or not what was pinned.
 
-        A file behind a URL is fetched to this machine first.
+        A file at a URL is fetched to this machine first.
         """
         if self.location is None:
             return cast(BinaryIO, self.snapshot.open(f"files/{self.name}"))

@@ -1,4 +1,4 @@
-"""Files behind `https://`, and `http://` on this machine: HEAD for identity, ranges for bytes.
+"""Files at `https://` URLs, and `http://` on this machine: HEAD for identity, ranges for bytes.
 
 RFC 9110: `If-Range` makes a server send the rest of the same file, or the whole of another one; the
 `Content-Range` and ETag of the answer are checked either way. Requests to the Hugging Face Hub
@@ -171,7 +171,7 @@ def _validator(response: BaseHTTPResponse, like: str | None = None) -> str | Non
 def _answer(
     method: str, url: str, headers: dict[str, str], also: tuple[int, ...] = ()
 ) -> Iterator[BaseHTTPResponse]:
-    """The last response behind `url`, its body unread. Faults are raised by their kind."""
+    """The response after redirects, its body unread. Faults are raised by their kind."""
     from urllib3.exceptions import HTTPError, SSLError
 
     response: BaseHTTPResponse | None = None

@@ -237,7 +237,7 @@ def _keep_others(
 
 
 def _as_list(value: Any) -> list[Any]:
-    """Tool calls given as a list, or as JSON text of one."""
+    """Tool calls as a list, or as JSON text of one."""
     if isinstance(value, str):
         try:
             value = _parse(value)

@@ -63,7 +63,7 @@ class ArchiveFile:
     def next_start(self, position: int, stop: int | None = None) -> int:
         """The first byte in [position, stop) where a record (member, frame) begins, else `stop`.
 
-        `stop` is the size of the file if it is not given.
+        `stop` is the size of the file by default.
         """
         stop = self.size if stop is None else min(stop, self.size)
         position, length = max(position, self.begin), _WINDOWS[0]

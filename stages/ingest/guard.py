@@ -121,7 +121,7 @@ class Guard:
         return self._known.get(_key(page)) if self._known else None
 
     def page(self, page: str) -> _Page:
-        """`with guard.page(name):` around all that a page's bytes are given to."""
+        """`with guard.page(name):` around everything that parses a page's bytes."""
         name = _key(page).encode("utf-8", "surrogatepass")
         self._mark[_HEAD.size : _HEAD.size + len(name)] = name
         _HEAD.pack_into(self._mark, 0, 0, len(name))

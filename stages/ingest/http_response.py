@@ -80,8 +80,8 @@ class _Output:
 def join_chunks(body: bytes) -> tuple[bytes, str | None, bool]:
     """(joined body, what ended early, whether it was chunked at all); RFC 9112, 7.1.
 
-    Extensions and trailers are skipped. A body that does not begin with a chunk is given as it
-    is: crawlers store bodies joined and leave the header. A size that contradicts what follows
+    Extensions and trailers are skipped. A body that does not begin with a chunk is returned as
+    it is: crawlers store bodies joined and leave the header. A size that contradicts what follows
     raises MalformedBody.
     """
     parts: list[bytes] = []
@@ -404,7 +404,7 @@ def decode_body(response: Response, limit: int, expansion: int = 200) -> Body:
     What cannot be undone raises MalformedBody with its reason: `malformed_body` (contradicts
     itself, or more than MAX_ENCODINGS in a row), `too_large` (over the limit) and `expansion` (more
     than `expansion` times its stored size, and FREE_EXPANSION). A body that only ends early is
-    given as far as it goes, with `truncated`.
+    returned as far as it goes, with `truncated`.
     """
     body, removed, truncated = response.body, list[str](), None
     transfer = _codings(response, "transfer-encoding")

@@ -1,4 +1,4 @@
-"""From a capture of a crawl, or a whole file, to a document, or to the reason why there is none.
+"""From a capture of a crawl, or a whole file, to a document or to a reason for rejection.
 
 Of a capture: status, type, body, characters, main text. Plain text, Markdown, HTML and source code
 are one document a file.
@@ -148,7 +148,8 @@ def document_from_page(page: Page, config: IngestConfig) -> Record:
         "charset": page.decoded.encoding,
         "charset_told_by": page.decoded.source,
     }
-    title, language, boilerplate = None, page.language, list[Span]()
+    title, language = None, page.language
+    boilerplate: Sequence[Span] = ()
     if page.markup:
         try:
             main = extract(text, config, page.headers)

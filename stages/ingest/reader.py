@@ -1,4 +1,4 @@
-"""The records of a file or a part of one, whatever its format: archives, WAT, tables, files."""
+"""The records of a file, or of a part of one, in any format: archives, WAT, tables, files."""
 
 from __future__ import annotations
 

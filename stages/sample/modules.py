@@ -154,7 +154,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Module:
-    """What `pydoc` tells of a module: pages and entries."""
+    """What `pydoc` says about a module: pages and entries."""
 
     name: str
     pages: tuple[DocPage, ...]

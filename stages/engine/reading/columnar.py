@@ -203,7 +203,7 @@ def _materialised(batch: Any, longest: int) -> Iterator[Any]:
 
     In dictionaries, views and runs one value may be shared by many rows: `nbytes` counts it once.
     Where the lists of a row may repeat one, the row is measured before it is decoded; for a row of
-    more than `longest` bytes its size is given instead.
+    more than `longest` bytes its size comes instead.
     """
     import pyarrow as pa
 

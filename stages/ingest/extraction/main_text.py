@@ -1,6 +1,6 @@
 """From the HTML of a page to its main text: budgets, one parse, blocks, labels, the text.
 
-Ingot's block classifier finds it, or a maintained extractor of others behind the same interface. In
+Ingot's block classifier finds it, or resiliparse or trafilatura behind the same interface. In
 the text a paragraph, heading, list item or table row is a line; a blank line separates them, but
 not the items of a list or the rows of a table. Boilerplate that is kept is marked by spans.
 """
@@ -8,6 +8,7 @@ not the items of a list or the rows of a table. Boilerplate that is kept is mark
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -37,21 +38,15 @@ class Span(NamedTuple):
     label: str
 
 
-@dataclass(frozen=True, slots=True)
-class Rendered:
-    """Text, and its spans that are not main text, in order and without overlap."""
-
-    text: str
-    boilerplate: list[Span]
-
-
-def render(blocks: Blocks, main: Sequence[bool], keep: bool) -> Rendered:
+def render(blocks: Blocks, main: Sequence[bool], keep: bool) -> tuple[str, list[Span]]:
     """The text of the main blocks; with `keep` of all, the others marked as spans.
 
-    Cutting the spans out of the kept text gives the text without them, character by character.
+    Spans are in order and do not overlap. Cutting them out of the kept text gives the text without
+    them, character by character.
     """
-    writer, pieces, spans = _Lines(blocks), [], []
-    others = _Lines(blocks)
+    writer, others = _Lines(blocks), _Lines(blocks)
+    pieces: list[str] = []
+    spans: list[Span] = []
     length = 0
     boilerplate: list[int] = []
     for index, is_main in enumerate(main):
@@ -63,26 +58,26 @@ def render(blocks: Blocks, main: Sequence[bool], keep: bool) -> Rendered:
         pieces.append(separator)
         length += len(separator)
         if boilerplate:
-            written = _boilerplate(
+            text, own = _boilerplate(
                 blocks, others, boilerplate, length, separator or "\n\n", after=True
             )
-            pieces.append(written.text)
-            spans += written.boilerplate
-            length += len(written.text)
+            pieces.append(text)
+            spans += own
+            length += len(text)
             boilerplate = []
         pieces.append(line)
         length += len(line)
     if boilerplate:
         before = "\n\n" if length else ""
-        written = _boilerplate(blocks, others, boilerplate, length, before, after=False)
-        pieces.append(written.text)
-        spans += written.boilerplate
-    return Rendered("".join(pieces), spans)
+        text, own = _boilerplate(blocks, others, boilerplate, length, before, after=False)
+        pieces.append(text)
+        spans += own
+    return "".join(pieces), spans
 
 
 def _boilerplate(
     blocks: Blocks, lines: _Lines, indices: list[int], start: int, separator: str, after: bool
-) -> Rendered:
+) -> tuple[str, list[Span]]:
     """Adjacent blocks outside the main text; `separator` is theirs, so that a cut leaves none."""
     lines.begin()
     text, spans = "" if after else separator, []
@@ -102,7 +97,7 @@ def _boilerplate(
         pieces.append(separator)
         length += len(separator)
     spans.append(Span(start + begun, start + length, label))
-    return Rendered("".join(pieces), spans)
+    return "".join(pieces), spans
 
 
 class _Lines:
@@ -257,38 +252,32 @@ def extract(html: str, config: IngestConfig, headers: Mapping[str, str] | None =
     head = read_head(tree, headers or {})
     visible = sum(map(len, blocks.text))
     doubt: float | None = None
-    if config.extractor == "blocks":
+    by, text = config.extractor, ""
+    if by == "blocks":
         verdict = classify(blocks)
         doubt = verdict.doubt / 1000
-        careful = verdict.doubt >= config.careful_from and config.boilerplate == "cut"
-        text = _trafilatura_or_nothing(html, config.markup) if careful else ""
+        if verdict.doubt >= config.careful_from and config.boilerplate == "cut":
+            with suppress(Exception):  # It raises what it likes; then the blocks decide.
+                text = trafilatura_text(html, config.markup)
         if not text:
-            rendered = _write_text(tree, blocks, verdict, config)
+            text, spans = _write_text(tree, blocks, verdict, config)
             return MainText(
-                text=rendered[0],
-                boilerplate=rendered[1],
-                extractor="blocks",
-                doubt=doubt,
-                nodes=blocks.nodes,
+                text,
+                spans,
+                by,
+                doubt,
+                blocks.nodes,
                 main_share=verdict.characters / max(visible, 1),
                 link_share=verdict.linked / max(verdict.characters, 1),
                 head=head,
             )
         by = "trafilatura"
+    elif by == "trafilatura":
+        text = trafilatura_text(html, config.markup)
     else:
-        by = config.extractor
-        careful_text = config.extractor == "trafilatura"
-        text = trafilatura_text(html, config.markup) if careful_text else resiliparse_text(html)
+        text = resiliparse_text(html)
     share = min(len(text) / max(visible, 1), 1.0)
     return MainText(text, [], by, doubt, blocks.nodes, share, None, head)
-
-
-def _trafilatura_or_nothing(html: str, markup: str) -> str:
-    """What trafilatura makes of a page; empty where it fails, so that the blocks decide."""
-    try:
-        return trafilatura_text(html, markup)
-    except Exception:  # It raises what it likes on a hostile page.
-        return ""
 
 
 def _write_text(
@@ -302,8 +291,7 @@ def _write_text(
             for node in nodes
         }
         return to_markdown(tree, kept).strip(), []
-    rendered = render(blocks, verdict.main, keep=config.boilerplate == "keep")
-    return rendered.text, rendered.boilerplate
+    return render(blocks, verdict.main, keep=config.boilerplate == "keep")
 
 
 def classify(blocks: Blocks) -> _Classification:
