@@ -7,23 +7,8 @@ machine kills nothing), a mark on the disk names the page, and the stage puts it
 outlives kills and travels with the work to another machine. The page's unit is done again, without
 it. A unit that was finished holds no page of the list, so finished units stay as they are.
 
-In the stage's process:
-
-    crashing_pages = CrashingPages(context.state, seconds=context.execution.page_seconds)
-    results = context.map(
-        ingest_unit, units, ..., watch=crashing_pages.watch(), on_death=crashing_pages.on_crash
-    )
-
-In the worker (no `yield` inside `guard.page`, or the reader's work counts as the page's):
-
-    with watch.over(unit.id) as guard:
-        for capture in ArchiveReader(...):
-            page = page_name(source.name, capture.record)
-            if (reason := guard.reason_to_skip(page)) is not None:
-                record = Rejected(place, reason, DETAILS[reason], capture.uri)
-            else:
-                with guard.page(page):
-                    record = read_capture(capture, config)
+`CrashingPages` is the list, in the stage's process; `Watch.over` makes the `Guard` of a unit in its
+worker. Nothing may be yielded inside `guard.page`, or the work of the reader counts as the page's.
 """
 
 from __future__ import annotations

@@ -225,11 +225,6 @@ class Unit:
     id: str
     parts: tuple[Part, ...]
 
-    @property
-    def files(self) -> tuple[SourceFile, ...]:
-        """The files that the unit reads from."""
-        return tuple(part.file for part in self.parts)
-
 
 @dataclass
 class Reader:

@@ -181,7 +181,7 @@ def test_small_files_share_a_shard_and_archives_have_their_own(read_bytes: Any) 
     names = ["a.py", "b.py", "c.warc.gz", "d.md", "e.md", "f.md"]
     files = [read_bytes(name, b"12345") for name in names]
     units = make_units(files, IngestConfig(shard_bytes=10))
-    assert [[f.name for f in unit.files] for unit in units] == [
+    assert [[part.file.name for part in unit.parts] for unit in units] == [
         ["a.py", "b.py"],
         ["c.warc.gz"],
         ["d.md", "e.md"],
