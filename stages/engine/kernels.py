@@ -13,6 +13,7 @@ time of its stage.
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
@@ -106,15 +107,26 @@ def _describe_code(code: CodeType, names: dict[str, Any], seen: set[int]) -> Ite
                 yield from _describe(values, seen)
 
 
-class _CompileListener(event.Listener):  # type: ignore[misc]
-    """Reports that this process compiles a kernel."""
+class _CompileTimer(event.Listener):  # type: ignore[misc]
+    """Reports how many kernels this process has compiled so far, and how long that took."""
+
+    def __init__(self) -> None:
+        self._depth, self._kernels, self._seconds, self._begun = 0, 0, 0.0, 0.0
 
     def on_start(self, event: Any) -> None:
         """A kernel, or one that it calls, begins to be compiled."""
-        report_compiling()
+        if self._depth == 0:
+            self._begun = time.perf_counter()
+            report_compiling(self._kernels, self._seconds)
+        self._depth += 1
 
     def on_end(self, event: Any) -> None:
         """It is compiled."""
+        self._depth -= 1
+        self._kernels += 1
+        if self._depth == 0:
+            self._seconds += time.perf_counter() - self._begun
+            report_compiling(self._kernels, self._seconds)
 
 
-event.register("numba:compile", _CompileListener())
+event.register("numba:compile", _CompileTimer())

@@ -34,8 +34,6 @@ _AHEAD = 8
 """Blocks that may wait to be written."""
 _NAME = 255
 """Characters of a name that a worker reports."""
-_COMPILES = "compiles"
-"""What a worker reports in place of a transfer."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +54,8 @@ class _Watch:
 
     tell: Tell | None = None
     stopping: Callable[[], bool] | None = None
-    compiling: Callable[[], None] | None = None
-    """Called when a process begins to compile a kernel."""
+    compiling: Callable[[int, int, float], None] | None = None
+    """Called with a process, the kernels it has compiled so far, and the seconds that took."""
     waits: Callable[[], None] | None = None
     """In a worker: called regularly while it waits for an outside server, or for its rate limit."""
 
@@ -78,26 +76,31 @@ def watch_fetches(tell: Tell, stopping: Callable[[], bool]) -> Iterator[None]:
 
 @contextmanager
 def log_compiling(log: logging.Logger) -> Iterator[None]:
-    """Within the block, log once if a process of this stage compiles kernels: it takes a while."""
-    logged = False
+    """Log when a process of this stage begins to compile kernels, and how long it took in all."""
+    first: dict[int, tuple[float, int]] = {}
+    compiled: dict[int, tuple[float, int]] = {}
 
-    def note() -> None:
-        nonlocal logged
-        if not logged:
+    def note(process: int, kernels: int, seconds: float) -> None:
+        if not compiled:
             log.info("compiling kernels for this machine; later runs load them")
-        logged = True
+        seconds_before, kernels_before = first.setdefault(process, (seconds, kernels))
+        compiled[process] = seconds - seconds_before, kernels - kernels_before
 
     before, _watch.compiling = _watch.compiling, note
     try:
         yield
     finally:
         _watch.compiling = before
+        if compiled:
+            seconds, kernels = max(compiled.values())
+            processes = f", in each of {len(compiled)} processes" if len(compiled) > 1 else ""
+            log.info("compiled %d kernels in %.1f s%s", kernels, seconds, processes)
 
 
-def report_compiling() -> None:
-    """Report that this process compiles a kernel."""
+def report_compiling(kernels: int, seconds: float) -> None:
+    """Report that this process compiles, and has compiled `kernels` so far, in `seconds`."""
     if _watch.compiling is not None:
-        _watch.compiling()
+        _watch.compiling(os.getpid(), kernels, seconds)
 
 
 def check_stop() -> None:
@@ -238,8 +241,9 @@ class Relay:
         while self._reader.poll(0):
             process, *transfer = json.loads(self._reader.recv_bytes())
             heard.add(process)
-            if transfer == [_COMPILES]:
-                report_compiling()
+            if transfer and not isinstance(transfer[0], str):
+                if _watch.compiling is not None:
+                    _watch.compiling(process, *transfer)
             elif transfer and _watch.tell is not None:
                 _watch.tell(Transfer(*transfer))
         return heard
@@ -269,7 +273,7 @@ def report_to(sender: Connection) -> None:
             send()
 
     _watch.tell, _watch.waits = tell, waits
-    _watch.compiling = lambda: send(_COMPILES)
+    _watch.compiling = lambda process, kernels, seconds: send(kernels, seconds)
     cache.on_wait = waits
 
 
