@@ -187,9 +187,9 @@ class ShardMap:
 
     def _check_stop(self) -> None:
         if self.stopping():
-            done = f"{len(self._done)} of {self._total} shards finished"
+            done, total = len(self._done), self._total
             raise Stopped(
-                f"stopped in map '{self.name}' with {done}",
+                f"stopped in map '{self.name}' with {done} of {total} shards finished",
                 hint="run the same command to continue",
             )
 
