@@ -41,45 +41,45 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--accept-code", action="store_true", help="continue from the work of another program"
     )
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     for name, value in WAIT_POLICY.items():  # Before a library with threads is loaded.
         os.environ.setdefault(name, value)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR2):
         signal.signal(number, lambda _number, _frame: stop.set())
     try:
-        return _run(given, stop)
+        return _run(options, stop)
     except IngotError as error:
         print(printable_lines(f"error: {error}"), file=sys.stderr)
         return error.exit_code
     except Exception as error:
         if known := system_error(error):
-            print(printable_lines(f"error: {given.name}: {known}"), file=sys.stderr)
+            print(printable_lines(f"error: {options.name}: {known}"), file=sys.stderr)
             return known.exit_code
         print(printable_lines(traceback.format_exc().rstrip()), file=sys.stderr)
-        said = f"error: {given.name} failed: {type(error).__name__}: {error}"
-        print(printable_lines(said), file=sys.stderr)
+        message = f"error: {options.name} failed: {type(error).__name__}: {error}"
+        print(printable_lines(message), file=sys.stderr)
         return EXIT_FAILED
 
 
-def _run(given: argparse.Namespace, stop: threading.Event) -> int:
+def _run(options: argparse.Namespace, stop: threading.Event) -> int:
     from artifacts_schema.store import Store
     from stages.engine.runner import run_stage
     from stages.engine.spec import StageSpec
 
-    spec = StageSpec.from_json(_read(given.spec), where=given.spec)
-    if spec.stage != given.name:
+    spec = StageSpec.from_json(_read(options.spec), where=options.spec)
+    if spec.stage != options.name:
         raise UsageError(
-            f"the spec is for stage '{spec.stage}', not '{given.name}'", where=given.spec
+            f"the spec is for stage '{spec.stage}', not '{options.name}'", where=options.spec
         )
     # Where this runs is no place to start a store: it may be a volume that is not mounted here.
-    store = Store.open(given.store, create=False)
+    store = Store.open(options.store, create=False)
     outcome = run_stage(
         store,
         spec,
-        expected_key=given.key,
-        force=given.force,
-        accept_code=given.accept_code,
+        expected_key=options.key,
+        force=options.force,
+        accept_code=options.accept_code,
         stop=stop.is_set,
     )
     verb = "reused" if outcome.reused else "made"

@@ -16,21 +16,7 @@ from stages.engine.protocol import (
 )
 
 __all__ = [
-    "Context",
-    "Input",
-    "Inputs",
-    "LeftFile",
-    "Many",
-    "Maybe",
-    "Milestone",
-    "One",
-    "Role",
-    "Shard",
-    "ShardOutput",
-    "ShardResult",
-    "Stage",
-    "Upstream",
-    "check_all",
-    "check_bad_share",
+    "Context", "Input", "Inputs", "LeftFile", "Many", "Maybe", "Milestone", "One", "Role",
+    "Shard", "ShardOutput", "ShardResult", "Stage", "Upstream", "check_all", "check_bad_share",
     "source_names",
-]
+]  # fmt: skip

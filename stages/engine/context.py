@@ -253,7 +253,7 @@ class Context(AttemptWriters, RunReport):
         self._events.write("interim", at=at.at, label=at.label)
 
     def withdraw_interims(self, after: int) -> None:
-        """The run rolls back: what it committed behind `after` is no part of it any more.
+        """The run rolls back: what it committed after `after` no longer belongs to it.
 
         The artifacts stay until they are collected, for those who read them.
         """

@@ -145,7 +145,7 @@ class DaskWorkers:
         """Worker and future of each check, by Dask's key."""
         self._ended: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._refused: dict[str, str] = {}
-        """Why a worker is given nothing, by its address."""
+        """Why a worker gets no shards, by its address."""
         self._workers: dict[str, dict[str, Any]] = {}
         """What the scheduler last said about each worker, by address."""
         self._open = False

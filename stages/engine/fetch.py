@@ -7,6 +7,7 @@ size and ETag:
     NAME-SHA256    the whole file with its checksum, taken while it arrived
 
 The least recently opened ones are removed for new ones (`INGOT_CACHE`, `INGOT_CACHE_SIZE`).
+No library that we tried resumes a fetch of exactly the pinned file; `web` says what each does.
 
 Few files come from one web server to this machine at a time. A node has many workers, and a public
 archive serves everybody: Common Crawl answers 503 to all while a few ask too much
@@ -127,7 +128,7 @@ def open_copy(
     check: bool = True,
     policy: RetryPolicy | None = None,
 ) -> BinaryIO:
-    """The file behind `url`, fetched if there is no copy yet, open for reading and seekable.
+    """The file at `url`, fetched if there is no copy yet, open for reading and seekable.
 
     `name` names it in progress reports; `check` hashes a copy that was there already. Raises
     SourceChanged if the file is not the pinned one any more, InputError if it cannot be had,
@@ -255,7 +256,7 @@ def checksum(file: IO[bytes], digest: _Hash) -> _Hash:
 
 
 def _lock(file: FileIO, report: Callable[[int], None]) -> None:
-    """Wait for the process that fetches the same file, telling how far that one is."""
+    """Wait for the process that fetches the same file, and report its progress."""
     while True:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -156,10 +156,6 @@ class Written:
         return cls(value["output"], File(**value["file"]), value["place"])
 
 
-def _never() -> bool:
-    return False
-
-
 @dataclass
 class ShardOutput(Writers):
     """The output of one shard: files under the work folder until the whole stage commits."""
@@ -167,7 +163,7 @@ class ShardOutput(Writers):
     backend: Backend
     folder: str
     kinds: dict[str, str]
-    stop: Callable[[], bool] = _never
+    stop: Callable[[], bool] = lambda: False
     written: list[Written] = field(default_factory=list)
     _token: str = field(default_factory=lambda: secrets.token_hex(4))
 
@@ -309,7 +305,7 @@ class Interims:
         return tuple(committed_interims(self.store.backend, self.run))
 
     def withdraw(self, after: int) -> None:
-        """Remove those behind `after` from the index; the artifacts stay until collected."""
+        """Remove those after `after` from the index; the artifacts stay until collected."""
         self.check()
         withdraw_interims(self.store.backend, self.run, after=after)
 

@@ -122,13 +122,9 @@ Inputs = Mapping[str, Sequence["Upstream"]]
 """What a step reads, by role, in order."""
 
 
-def _no_inputs() -> Inputs:
-    return {}
-
-
 @dataclass(frozen=True, eq=False)
 class Upstream:
-    """One output given to a role.
+    """One output that a role reads.
 
     `name` is the step, snapshot or artifact, for messages. `stage` and its parsed `config` are
     those of the producer, None for snapshots and for stages that are not installed. `manifest` is
@@ -141,7 +137,7 @@ class Upstream:
     stage: type[Stage] | None = None
     config: Any = None
     manifest: Manifest | None = None
-    read_inputs: Callable[[], Inputs] = _no_inputs
+    read_inputs: Callable[[], Inputs] = dict
 
     @cached_property
     def inputs(self) -> Inputs:

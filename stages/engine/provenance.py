@@ -34,14 +34,8 @@ if TYPE_CHECKING:
 
 
 SHARED_ROOMS = (
-    "engine.reading",
-    "language_model",
-    "text",
-    "tokens",
-    "model",
-    "training",
-    "scoring",
-)
+    "engine.reading", "language_model", "text", "tokens", "model", "training", "scoring",
+)  # fmt: skip
 UNCOUNTED = ("page.py", "figures.py")
 _USES = re.compile(r"\bstages\.(" + "|".join(map(re.escape, SHARED_ROOMS)) + r")\b")
 

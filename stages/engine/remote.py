@@ -1,4 +1,4 @@
-"""Files behind URLs: which are read, how one is shown without secrets, identity, faults, retries.
+"""Files at URLs: which are read, their identity, faults, retries, and URLs without secrets.
 
 `https://` is `web`; `s3://` and `gs://` are read here through fsspec, with credentials from the
 environment. Both give an `Identity` and blocks of bytes, and raise `TransientError` for what may
@@ -119,15 +119,15 @@ class TransientError(Exception):
 
 
 class NoSuchFile(InputError):
-    """There is no file behind a URL."""
+    """There is no file at a URL."""
 
 
 class AccessDenied(InputError):
-    """A server does not give a file to this person, or does not say that there is none."""
+    """The server denies access to a file, which may or may not exist."""
 
 
 class SourceChanged(InputError):
-    """The file behind a URL is not the one that the snapshot pinned."""
+    """The file at a URL is not the one that the snapshot pinned."""
 
     def __init__(
         self,

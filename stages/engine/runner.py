@@ -27,7 +27,7 @@ from artifacts_schema.store import Store, layout
 from artifacts_schema.store.backend import Backend
 from artifacts_schema.store.commit import Attempt, commit
 from artifacts_schema.store.failpoints import hit_failpoint
-from artifacts_schema.store.lease import Lease, Record, local_work, remove_work
+from artifacts_schema.store.lease import Lease, local_work, remove_work
 from artifacts_schema.store.verify import find_committed
 from stages.engine.context import Context, RunServices
 from stages.engine.events import EVENTS_FILE, TELEMETRY_FOLDER, EventWriter, LogUploader
@@ -83,8 +83,14 @@ def run_stage(
         lease = Lease.take(
             store.backend,
             key,
-            on_wait=lambda holder: _log_wait(log, holder),
-            on_silent=lambda holder, ended: _log_silence(log, holder, ended),
+            on_wait=lambda holder: log.info(
+                "another run (process %d) holds this key; waiting for it", holder.process
+            ),
+            on_silent=lambda holder, ended: log.warning(
+                "process %d held this key and gave no sign of life; %s",
+                holder.process,
+                "it was ended" if ended else "it ends by itself if it wakes up",
+            ),
             give_up=stop,
             settled=lambda: not force and _find_committed(store, spec) is not None,
         )
@@ -121,8 +127,8 @@ def _run_leased(
     attempt = Attempt(store.backend, spec.stage, spec.key, dict(stage.outputs))
     events = EventWriter(folder / EVENTS_FILE)
     events.write("started", stage=spec.stage, key=spec.key)
-    mirror = LogUploader(store.backend, spec.key, folder, (LOG_FILE, EVENTS_FILE), lease.is_mine)
-    mirror.start()
+    uploader = LogUploader(store.backend, spec.key, folder, (LOG_FILE, EVENTS_FILE), lease.is_mine)
+    uploader.start()
     finished = False
     try:
         started = time.monotonic()
@@ -168,7 +174,7 @@ def _run_leased(
     finally:
         events.close()
         lease.stop_beating()
-        mirror.stop(last=not finished)
+        uploader.stop(last=not finished)
         if finished:
             _log_failure(lambda: _remove_own_work(store.backend, lease))
             hit_failpoint("work removed")
@@ -293,12 +299,3 @@ def _logger(spec: StageSpec, path: Path) -> tuple[logging.Logger, Callable[[], N
         handler.close()
 
     return log, close
-
-
-def _log_wait(log: logging.Logger, holder: Record) -> None:
-    log.info("another run (process %d) holds this key; waiting for it", holder.process)
-
-
-def _log_silence(log: logging.Logger, holder: Record, ended: bool) -> None:
-    what = "it was ended" if ended else "it ends by itself if it wakes up"
-    log.warning("process %d held this key and gave no sign of life; %s", holder.process, what)

@@ -14,7 +14,7 @@ import json
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from signal import SIGKILL
 from typing import Any, Protocol
@@ -59,6 +59,9 @@ class ShardMap:
     """Told of a process of this machine that does nothing: its id, the shard, and for how long."""
     silent_limit: float | None = None
     """Seconds after which such a process is ended, and its shard done again."""
+    _done: dict[str, dict[str, Any]] = field(default_factory=dict, init=False)
+    """Records of the finished shards."""
+    _total: int = field(default=0, init=False)
 
     def run(
         self, function: Callable[..., Any], items: Sequence[Item], shared: dict[str, Any]
@@ -67,36 +70,27 @@ class ShardMap:
         ids = [item.id for item in items]
         if len(set(ids)) != len(ids):
             raise ValueError(f"map '{self.name}': ids of items are not unique")
-        done = self._finished(ids)
-        waiting = [item for item in items if item.id not in done]
-        self.progress(len(done), len(ids))
+        self._done, self._total = self._finished(ids), len(ids)
+        waiting = [item for item in items if item.id not in self._done]
+        self.progress(len(self._done), self._total)
         alone = min(self.workers, len(waiting)) <= 1 and self.on_death is None and not self.pool
         run = self._run_inline if alone or not waiting else self._run_pool
-        run(function, waiting, shared, done, len(ids))
-        results = [self._result(name, done[name]) for name in ids]
-        written = [Written.from_plain(item) for name in ids for item in done[name]["files"]]
+        run(function, waiting, shared)
+        results = [self._result(name) for name in ids]
+        records = [self._done[name] for name in ids]
+        written = [Written.from_plain(item) for record in records for item in record["files"]]
         return results, [item for item in written if item.output is not None]
 
     def _run_inline(
-        self,
-        function: Callable[..., Any],
-        items: Sequence[Item],
-        shared: dict[str, Any],
-        done: dict[str, Any],
-        total: int,
+        self, function: Callable[..., Any], items: Sequence[Item], shared: dict[str, Any]
     ) -> None:
         for item in items:
-            self._check_stop(done, total)
+            self._check_stop()
             output = self._output(item.id, stop=self.stopping)
-            self._record(item.id, _call(function, item, output, shared), done, total)
+            self._record(item.id, _call(function, item, output, shared))
 
     def _run_pool(
-        self,
-        function: Callable[..., Any],
-        items: Sequence[Item],
-        shared: dict[str, Any],
-        done: dict[str, Any],
-        total: int,
+        self, function: Callable[..., Any], items: Sequence[Item], shared: dict[str, Any]
     ) -> None:
         by_id = {item.id: item for item in items}
         waiting = deque(by_id)
@@ -111,17 +105,17 @@ class ShardMap:
                     name = waiting.popleft()
                     workers.start(name, _call, function, by_id[name], self._output(name), shared)
                 for name, value in made:  # Workers have their next item: recording takes a while.
-                    self._record(name, value, done, total)
-                self._check_stop(done, total)
+                    self._record(name, value)
+                self._check_stop()
                 made, deaths = workers.wait(0.5 if waiting or workers.busy else 0)
                 workers.mark_alive(fetches.forward())
                 for death in deaths:
                     while made:
-                        self._record(*made.pop(), done, total)
+                        self._record(*made.pop())
                     losses[death.item] += 1
                     tries = workers.tries if death.silent is None else SILENT_TRIES
                     again = losses[death.item] < tries
-                    shared = {**shared, **self._after(death, again, done, total)}
+                    shared = {**shared, **self._after(death, again)}
                     waiting.extendleft([death.item] if death.item else [])
 
     def _pool(self, most: int, fetches: Relay) -> Pool:
@@ -130,14 +124,12 @@ class ShardMap:
         limit = self.silent_limit
         return Workers(most, fetches.sender, on_silent=self.on_silent, silent_limit=limit)
 
-    def _after(
-        self, death: WorkerCrash, again: bool, done: dict[str, Any], total: int
-    ) -> Mapping[str, Any]:
+    def _after(self, death: WorkerCrash, again: bool) -> Mapping[str, Any]:
         """Arguments that change for the crashed worker's item and later ones; IngotError to fail.
 
         `again` says whether the item may be retried though the cause of the crash is unknown.
         """
-        self._check_stop(done, total)  # Who ends a group of processes ends the workers as well.
+        self._check_stop()  # Who ends a group of processes ends the workers as well.
         changed = self.on_death(death) if self.on_death is not None else None
         if changed is not None:
             return changed
@@ -165,19 +157,13 @@ class ShardMap:
             hint="finished shards are kept; run again, with fewer workers if memory was short",
         )
 
-    def _record(
-        self,
-        name: str,
-        made: tuple[dict[str, Any], list[Written]],
-        done: dict[str, Any],
-        total: int,
-    ) -> None:
+    def _record(self, name: str, made: tuple[dict[str, Any], list[Written]]) -> None:
         self.check_lease()
         record = record_of(*made, self.code)
         self.backend.replace(self._path(name), record)
         hit_failpoint("shard recorded")
-        done[name] = json.loads(record)
-        self.progress(len(done), total)
+        self._done[name] = json.loads(record)
+        self.progress(len(self._done), self._total)
 
     def _finished(self, ids: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Records of shards that this same program finished and whose files are still whole."""
@@ -199,14 +185,16 @@ class ShardMap:
                 records[paths[path]] = record
         return records
 
-    def _check_stop(self, done: dict[str, Any], total: int) -> None:
+    def _check_stop(self) -> None:
         if self.stopping():
+            done, total = len(self._done), self._total
             raise Stopped(
-                f"stopped in map '{self.name}' with {len(done)} of {total} shards finished",
+                f"stopped in map '{self.name}' with {done} of {total} shards finished",
                 hint="run the same command to continue",
             )
 
-    def _result(self, name: str, record: dict[str, Any]) -> ShardResult:
+    def _result(self, name: str) -> ShardResult:
+        record = self._done[name]
         written = [Written.from_plain(item) for item in record["files"]]
         files = {(item.output, item.file.path): item for item in written}
         return ShardResult(name, record["value"], self.backend, files)

@@ -19,7 +19,7 @@ from artifacts_schema.errors import InputError, StoreError
 from artifacts_schema.files import file_state, open_regular
 from artifacts_schema.store import Store, layout
 from stages.engine.inputs import Input
-from stages.engine.remote import Identity, is_url
+from stages.engine.remote import Identity, SourceChanged, is_url
 
 FRESH_SECONDS = 600.0
 """How long a server's answer is reused, since a plan may need many files."""
@@ -73,7 +73,7 @@ class KnownFiles:
 
 
 def forget_url(store: Store, url: str) -> None:
-    """Have the next plan ask the server again: the file behind `url` changed while it was read."""
+    """Have the next plan ask the server again: the file at `url` changed while it was read."""
     with suppress(StoreError, OSError):  # A stage that may not write there has lost only time.
         known = KnownFiles(store)
         known.forget(url)
@@ -89,7 +89,7 @@ _AGAIN = "plan again to take the changed file as a new snapshot"
 class SourceFile:
     """One file of a snapshot. Picklable; opens nothing until asked.
 
-    `sha256` is known of files of this machine, and of those behind a URL whose server sends it;
+    `sha256` is known of files of this machine, and of those at a URL whose server sends it;
     of others the `etag`.
     """
 
@@ -104,7 +104,7 @@ class SourceFile:
     def open(self) -> BinaryIO:
         """Open for reading, seekable. InputError if it is missing or not what was pinned.
 
-        A file behind a URL is fetched to this machine first.
+        A file at a URL is fetched to this machine first.
         """
         if self.location is None:
             return cast(BinaryIO, self.snapshot.open(f"files/{self.name}"))
@@ -114,7 +114,6 @@ class SourceFile:
 
     def _open_copy(self, url: str) -> BinaryIO:
         from stages.engine.fetch import open_copy
-        from stages.engine.remote import Identity, SourceChanged
 
         pinned = Identity(self.bytes, self.etag or "", self.sha256)
         assert pinned.etag or pinned.sha256, "a URL is pinned by its ETag or a checksum"

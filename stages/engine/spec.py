@@ -131,7 +131,7 @@ class StageSpec:
 
 
 def check_role(name: str, role: Role, references: Sequence[InputRef], *, where: str) -> None:
-    """Raise UsageError unless `given` fits the role in number and kind."""
+    """Raise UsageError unless the references fit the role in number and kind."""
     if len(references) < role.least:
         need = "is missing" if role.least == 1 else f"needs at least {role.least}"
         raise UsageError(f"input '{name}' ({role.kind}) {need}", where=where)
@@ -148,15 +148,10 @@ def check_role(name: str, role: Role, references: Sequence[InputRef], *, where: 
             )
 
 
-OUTPUT_FILE = "output.txt"
 THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-    "RAYON_NUM_THREADS",
-    "NUMBA_NUM_THREADS",
-)
+    "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS",
+    "RAYON_NUM_THREADS", "NUMBA_NUM_THREADS",
+)  # fmt: skip
 
 WAIT_POLICY = {"OMP_WAIT_POLICY": "PASSIVE"}
 """How OpenMP's threads wait for each other: asleep. Those of GNU's runtime, which torch brings,

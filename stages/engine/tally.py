@@ -52,7 +52,7 @@ _HOST = r"^[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#]*@)?(?:www\.)?(?P<host>[^/?#:@\s]+
 
 
 def inputs_in_order(artifact: Artifact, role: str) -> list[Input | None]:
-    """What was given to a role, in order; None for what was collected since."""
+    """The inputs of a role, in order; None for those collected since."""
     inputs: list[Input | None] = []
     for reference in artifact.manifest.inputs.get(role, ()):
         try:
@@ -63,7 +63,7 @@ def inputs_in_order(artifact: Artifact, role: str) -> list[Input | None]:
 
 
 def available_inputs(artifact: Artifact, role: str) -> list[Input]:
-    """What was given to a role, in order, without what was collected since."""
+    """The inputs of a role, in order, without those collected since."""
     return [source for source in inputs_in_order(artifact, role) if source is not None]
 
 
@@ -247,7 +247,7 @@ CONTEXT = 200
 """Characters shown before the first difference."""
 
 _WORDS_COMPARED = 400
-"""Bound on what `SequenceMatcher`, quadratic in it, is given."""
+"""Most words that `SequenceMatcher` compares: its time is quadratic in them."""
 
 _UNSPACED = "\\u0e00-\\u0eff\\u1000-\\u109f\\u1780-\\u17ff\\u3040-\\u30ff\\u3400-\\u9fff"
 _WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+|[^\w\s]")
@@ -327,7 +327,7 @@ def diff_from(
     key: Callable[[str], str] = str,
     run: int = 1,
 ) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
-    """Two texts from given places on, at most `SIDE` characters each, what differs marked.
+    """Two texts from a place on, at most `SIDE` characters each, with the differences marked.
 
     Words agree where their `key` is equal in at least `run` of them in a row.
     """
@@ -346,7 +346,7 @@ def diff_from(
 
 
 def _words(text: str, start: int) -> list[str]:
-    """The words of the text from `start`, each with what stands before it; together the text."""
+    """The words of the text from `start`, each with the characters before it; joined, the text."""
     window = text[start : start + 2 * SIDE]
     ends = [word.end() for word in _WORD.finditer(window)][:_WORDS_COMPARED]
     return [window[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]

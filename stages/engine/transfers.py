@@ -127,9 +127,9 @@ def pause(seconds: float) -> None:
 
 @contextmanager
 def report_fetch(name: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Tell of one fetch: call what is given with the bytes that have come, as often as they do.
+    """Report one fetch: call the yielded function with the bytes so far, as often as they come.
 
-    One that is over at once is not told.
+    A fetch that ends immediately is not reported.
     """
     tell, last, begun = _watch.tell, time.monotonic(), False
 

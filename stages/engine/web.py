@@ -1,8 +1,13 @@
-"""Files behind `https://`, and `http://` on this machine: HEAD for identity, ranges for bytes.
+"""Files at `https://` URLs, and `http://` on this machine: HEAD for identity, ranges for bytes.
 
 RFC 9110: `If-Range` makes a server send the rest of the same file, or the whole of another one; the
 `Content-Range` and ETag of the answer are checked either way. Requests to the Hugging Face Hub
 carry the token of the person who is logged in; no other host is sent it.
+
+The code is ours because a key must never cover bytes of two states of a file. Where the connection
+broke after half of 30 MB and the file was replaced meanwhile, huggingface_hub 2.4 (`http_get`)
+returned a mix of both files and urllib3's `Retry` the new one, neither with an error; fsspec's
+HTTP file system and pooch 1.9 raised and kept nothing to resume from.
 """
 
 from __future__ import annotations
@@ -166,7 +171,7 @@ def _validator(response: BaseHTTPResponse, like: str | None = None) -> str | Non
 def _answer(
     method: str, url: str, headers: dict[str, str], also: tuple[int, ...] = ()
 ) -> Iterator[BaseHTTPResponse]:
-    """The last response behind `url`, its body unread. Faults are raised by their kind."""
+    """The response after redirects, its body unread. Faults are raised by their kind."""
     from urllib3.exceptions import HTTPError, SSLError
 
     response: BaseHTTPResponse | None = None

@@ -50,8 +50,7 @@ def cpu_seconds(process: int) -> float | None:
 class Silence:
     """Of one worker, while it does one call; begins when the call does.
 
-    Time counts only in looks: one that comes far too late says that the looking process itself was
-    still itself.
+    A look that comes far too late counts as a short one: this process itself was paused.
     """
 
     process: int
@@ -278,7 +277,8 @@ class Workers:
         return WorkerCrash(worker.item, process, code, silent=silent)
 
     def _spawn(self) -> _Worker:
-        their_calls, calls = _SPAWN.Pipe(duplex=False)  # Thrice as fast as sockets, for big ones.
+        # One-way pipes: three times as fast as sockets for long messages.
+        their_calls, calls = _SPAWN.Pipe(duplex=False)
         answers, their_answers = _SPAWN.Pipe(duplex=False)
         arguments = (their_calls, their_answers, os.getpid(), self._fetches)
         process = _SPAWN.Process(target=_work, args=arguments)

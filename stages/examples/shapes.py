@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any
 
-from stages.engine.reading.examples import BadExample, Origin
-from stages.engine.reading.messages import (
+from stages.engine.reading.row import rename_hint
+from stages.engine.reading.rows import metadata_json
+from stages.examples.conversion import BadExample, Origin
+from stages.examples.messages import (
     Message,
     MessageFields,
     check_order,
@@ -20,8 +22,6 @@ from stages.engine.reading.messages import (
     with_message_fields,
     with_system,
 )
-from stages.engine.reading.row import rename_hint
-from stages.engine.reading.rows import metadata_json
 
 ANSWERS = ("completion", "response", "output", "answer")
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from artifacts_schema.config import Execution
 from stages.engine import Context, One, Stage
-from stages.engine.reading.examples import ExamplesConfig
+from stages.examples.config import ExamplesConfig
 
 
 class ExamplesStage(Stage):
@@ -27,8 +27,8 @@ class ExamplesStage(Stage):
 
     def run(self, context: Context) -> None:
         """Convert every file."""
-        from stages.engine.reading.examples import make_examples
         from stages.examples import shapes
+        from stages.examples.conversion import make_examples
 
         (table,) = self.outputs
         make_examples(context, table, getattr(shapes, self.converter), self.unique)

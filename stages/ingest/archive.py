@@ -1,9 +1,13 @@
 """Records of WARC, WET, WAT and ARC files with their true offsets, whatever state the file is in.
 
 fastwarc reads compressed WARC; uncompressed WARC, and ARC of every kind, are scanned here. Added to
-that is what a corpus needs: where each record lies, a budget for decompressed bytes, going on after
-damage, and reading a file in parts. A stretch of bytes that holds no readable record is given as a
+that is what a corpus needs: where each record lies, a budget for decompressed bytes, continuing
+after damage, and reading a file in parts. A stretch of bytes that holds no readable record is a
 record of its own with a fault, so every byte range is reported once.
+
+It is ours because fastwarc or warcio alone would lose records: after one damaged member, or foreign
+bytes between two, fastwarc 2.0 and warcio 1.8 both end with an error and read none of the sound
+records that follow; both return a record that the end of the file cuts as if it were whole.
 """
 
 from __future__ import annotations
@@ -12,59 +16,18 @@ from collections.abc import Generator, Iterator
 from typing import IO
 
 from stages.ingest import archive_heads
-from stages.ingest.archive_heads import Capture, is_read
-from stages.ingest.archive_members import ArchiveFile, Member, open_archive_file
+from stages.ingest.archive_heads import Capture
+from stages.ingest.archive_members import (
+    ArchiveFile,
+    Member,
+    RecordScanner,
+    open_archive_file,
+)
 from stages.ingest.archive_packed import PackedRecords
 
 _LONG = 1 << 20
 """Length of a block above which the bytes after it are checked before it is read."""
 _BLANK = (b"\r\n", b"\n", b"\r")  # The last where the file is cut.
-
-
-class RecordScanner:
-    """Records from a start up to the end of the part or of the file, or to damage.
-
-    After iteration its attributes are those of `PackedRecords`.
-    """
-
-    def __init__(self, volume: ArchiveFile, start: int, end: int, limit: int) -> None:
-        self.volume, self.start, self.end, self.limit = volume, start, end, limit
-        self.pending: Capture | None = None
-        self.damage: Capture | None = None
-        self.resume, self.lost = start, False
-
-    def _head(
-        self, line: bytes, source: IO[bytes] | Member, member: int, ordinal: int
-    ) -> tuple[Capture, int, int] | None:
-        """(record without block, length of the block, bytes of the head), or None for no head."""
-        if self.volume.form == "warc":
-            return (
-                archive_heads.read_warc_head(line, source, member, ordinal)
-                if archive_heads.is_warc_head(line)
-                else None
-            )
-        read = archive_heads.read_arc_head(line, member, ordinal)
-        return (*read, len(line)) if read else None
-
-    def _fill(self, capture: Capture, source: IO[bytes] | Member, length: int, there: int) -> int:
-        """Read or pass over a block of which `there` bytes exist; how many were passed."""
-        wanted = is_read(capture.type, capture.content_type)
-        if wanted and length <= min(self.limit, there):
-            capture.block = source.read(length)
-            passed = len(capture.block)
-        elif isinstance(source, Member):
-            passed = source.skip(length)
-        else:
-            passed = min(length, there)
-            source.seek(passed, 1)
-        if passed < length:
-            capture.block = b""
-            capture.fault, capture.detail = "truncated", f"{passed} of {length} bytes"
-        elif wanted and length > self.limit:
-            capture.fault, capture.detail = "too_large", f"{length} bytes"
-        if self.volume.form == "arc":
-            archive_heads.set_arc_type(capture)
-        return passed
 
 
 class PlainRecords(RecordScanner):
@@ -181,53 +144,42 @@ class MemberRecords(RecordScanner):
         self.damage = Capture("damage", member.start, ordinal, fault=fault, detail=detail)
 
 
-def read_archive(
-    stream: IO[bytes],
-    size: int,
-    *,
-    limit: int,
-    expansion: int,
-    start: int = 0,
-    end: int | None = None,
-    exact: bool = False,
-) -> ArchiveReader:
-    """Every record of an archive of `size` bytes in file order; faults are reported, never raised.
-
-    With `start` and `end`: the records of one part, see `Reading`. Blocks over `limit` bytes are
-    not read (fault `too_large`). A member that decompresses to more than `expansion` times its
-    size (and FREE_EXPANSION) is left at that point (fault `expansion`). Other faults:
-    `truncated`, `malformed_record`. Errors of the stream itself are raised.
-    """
-    return ArchiveReader(stream, size, limit, expansion, start, size if end is None else end, exact)
-
-
 class ArchiveReader:
-    """The records of an archive that begin in [start, end), to be iterated once.
+    """Every record that begins in [start, end) of an archive, in file order, to be iterated once.
+
+    Faults are reported, never raised; errors of the stream itself are raised. Blocks over `limit`
+    bytes are not read (fault `too_large`). A member that decompresses to more than `expansion`
+    times its size (and FREE_EXPANSION) is left at that point (fault `expansion`). Other faults:
+    `truncated`, `malformed_record`.
 
     A part begins at the first record start at or after `start`, or at `start` itself if that is
     `exact`. After iteration `first` is where it began (None: no record begins in the part) and
     `next` where the following part has to begin. Bytes inside a payload can look like a record's
     start; so parts are what the whole file would give only if each one's `next` is the `first` of
-    the one after it, see `units.misaligned_parts`.
+    the one after it, see `snapshot.misaligned_parts`.
     """
 
     def __init__(
         self,
         stream: IO[bytes],
         size: int,
+        *,
         limit: int,
         expansion: int,
-        start: int,
-        end: int,
-        exact: bool,
+        start: int = 0,
+        end: int | None = None,
+        exact: bool = False,
     ) -> None:
         self.stream, self.size, self.limit, self.expansion = stream, size, limit, expansion
-        self.start, self.end, self.exact = start, min(end, size), exact or start == 0
+        self.start, self.end = start, size if end is None else min(end, size)
+        self.exact = exact or start == 0
         self.first: int | None = None
         self.next: int | None = None
 
     def __iter__(self) -> Iterator[Capture]:
         volume = open_archive_file(self.stream, self.size, self.expansion)
+        packed = PackedRecords if volume.form == "warc" else MemberRecords
+        scanner = PlainRecords if volume.codec == "plain" else packed
         position = max(self.start, volume.begin)
         if not self.exact:
             position = volume.next_start(position, self.end)
@@ -236,7 +188,7 @@ class ArchiveReader:
         if position < self.end:
             self.first = position
         while position < self.end:
-            segment = _read_segment(volume, position, self.end, self.limit)
+            segment = scanner(volume, position, self.end, self.limit)
             records = iter(segment)
             first = next(records, None)
             begun = first or segment.pending
@@ -254,17 +206,9 @@ class ArchiveReader:
         self.next = position
 
 
-def _read_segment(
-    volume: ArchiveFile, start: int, end: int, limit: int
-) -> PackedRecords | PlainRecords | MemberRecords:
-    if volume.codec == "plain":
-        return PlainRecords(volume, start, end, limit)
-    return (PackedRecords if volume.form == "warc" else MemberRecords)(volume, start, end, limit)
-
-
 def _after_segment(
     volume: ArchiveFile,
-    segment: PackedRecords | PlainRecords | MemberRecords,
+    segment: RecordScanner,
     start: int,
     empty: bool,
 ) -> Generator[Capture, None, int]:

@@ -15,22 +15,16 @@ from typing import Any, Protocol
 _TYPES = {
     name: name
     for name in (
-        "warcinfo",
-        "response",
-        "resource",
-        "request",
-        "metadata",
-        "revisit",
-        "conversion",
+        "warcinfo", "response", "resource", "request", "metadata", "revisit", "conversion",
         "continuation",
     )
-}
+}  # fmt: skip
 _PAGES = frozenset({"response", "resource", "conversion", "revisit"})
 
 
 @dataclass(slots=True)
 class Capture:
-    """One record of an archive, or a stretch that is none (`type` "damage").
+    """One record of an archive, or a stretch without a readable record (`type` "damage").
 
     `member` is the first byte of the record, or of the gzip member or zstd frame that holds it;
     `ordinal` counts the records before it in that member; `length` is 0 where a member holds
@@ -89,14 +83,9 @@ _VERSION_END = re.compile(rb"WARC/\d\.\d{1,2}\r?\n$")
 _BLANK = (b"\r\n", b"\n")
 _LENGTH = re.compile(rb"\d{1,18}")
 _WARC_FIELDS = {
-    b"warc-type",
-    b"warc-target-uri",
-    b"warc-date",
-    b"content-type",
-    b"content-length",
-    b"warc-truncated",
-    b"warc-identified-content-language",
-}
+    b"warc-type", b"warc-target-uri", b"warc-date", b"content-type", b"content-length",
+    b"warc-truncated", b"warc-identified-content-language",
+}  # fmt: skip
 
 
 class LineSource(Protocol):
@@ -116,7 +105,7 @@ def read_warc_head(
 ) -> tuple[Capture, int, int]:
     """The record under a version line, its length, and the bytes of its head, `line` included.
 
-    Of a field given twice the first counts; two different lengths are a fault, as is none. The
+    The first of repeated fields counts; two different lengths are a fault, as is a missing one. The
     fault is "truncated" if the source ends within the head.
     """
     fields: dict[bytes, bytes] = {}

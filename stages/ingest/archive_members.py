@@ -8,10 +8,21 @@ from __future__ import annotations
 import io
 import re
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import IO, Any, Literal
 
-from stages.ingest.archive_heads import ARC_HEAD, LONGEST_ARC_HEAD, find_arc_heads
+from stages.ingest.archive_heads import (
+    ARC_HEAD,
+    LONGEST_ARC_HEAD,
+    Capture,
+    find_arc_heads,
+    is_read,
+    is_warc_head,
+    read_arc_head,
+    read_warc_head,
+    set_arc_type,
+)
 
 Codec = Literal["plain", "gzip", "zstd"]
 Form = Literal["warc", "arc"]
@@ -52,7 +63,7 @@ class ArchiveFile:
     def next_start(self, position: int, stop: int | None = None) -> int:
         """The first byte in [position, stop) where a record (member, frame) begins, else `stop`.
 
-        `stop` is the size of the file if it is not given.
+        `stop` is the size of the file by default.
         """
         stop = self.size if stop is None else min(stop, self.size)
         position, length = max(position, self.begin), _WINDOWS[0]
@@ -292,3 +303,51 @@ def _decompress_opening(
     except (zlib.error, zstandard.ZstdError):
         return output[:wanted]  # Damage further on; what came before it may tell what this is.
     return output[:wanted]
+
+
+class RecordScanner:
+    """Records from a start up to the end of the part or of the file, or to damage.
+
+    Subclasses yield the records whose length is known. Afterwards `pending` is the last one, which
+    ends where the next begins; `resume` is where to go on, and if the bytes there may be no record,
+    `lost` is true: the next start is to be searched from there. `damage` is a stretch that is
+    unreadable inside a member.
+    """
+
+    def __init__(self, volume: ArchiveFile, start: int, end: int, limit: int) -> None:
+        self.volume, self.start, self.end, self.limit = volume, start, end, limit
+        self.pending: Capture | None = None
+        self.damage: Capture | None = None
+        self.resume, self.lost = start, False
+
+    def __iter__(self) -> Iterator[Capture]:
+        raise NotImplementedError
+
+    def _head(
+        self, line: bytes, source: IO[bytes] | Member, member: int, ordinal: int
+    ) -> tuple[Capture, int, int] | None:
+        """(record without block, length of the block, bytes of the head), or None for no head."""
+        if self.volume.form == "warc":
+            return read_warc_head(line, source, member, ordinal) if is_warc_head(line) else None
+        read = read_arc_head(line, member, ordinal)
+        return (*read, len(line)) if read else None
+
+    def _fill(self, capture: Capture, source: IO[bytes] | Member, length: int, there: int) -> int:
+        """Read or pass over a block of which `there` bytes exist; how many were passed."""
+        wanted = is_read(capture.type, capture.content_type)
+        if wanted and length <= min(self.limit, there):
+            capture.block = source.read(length)
+            passed = len(capture.block)
+        elif isinstance(source, Member):
+            passed = source.skip(length)
+        else:
+            passed = min(length, there)
+            source.seek(passed, 1)
+        if passed < length:
+            capture.block = b""
+            capture.fault, capture.detail = "truncated", f"{passed} of {length} bytes"
+        elif wanted and length > self.limit:
+            capture.fault, capture.detail = "too_large", f"{length} bytes"
+        if self.volume.form == "arc":
+            set_arc_type(capture)
+        return passed

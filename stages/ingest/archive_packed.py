@@ -7,7 +7,7 @@ from typing import IO, Any
 
 from stages.ingest import archive_heads
 from stages.ingest.archive_heads import Capture, is_read
-from stages.ingest.archive_members import FREE_EXPANSION, ArchiveFile, Member
+from stages.ingest.archive_members import FREE_EXPANSION, ArchiveFile, Member, RecordScanner
 
 _SKIP = 1 << 20
 _BUFFER = 64 << 10
@@ -23,23 +23,14 @@ class _WhiteSpaceError(Exception):
     """More white space between two records than the budget allows."""
 
 
-class PackedRecords:
-    """Records from a member's start up to the end of the part or of the file, or to damage.
-
-    Yields the records whose length is known. Afterwards `pending` is the last one, which ends where
-    the next begins; `resume` is where to go on, and if the bytes there may be no record, `lost` is
-    true: the next start is to be searched from there. `damage` is a stretch that is unreadable
-    inside a member.
-    """
+class PackedRecords(RecordScanner):
+    """Records of WARC in gzip members or zstd frames; a record may leave its member."""
 
     def __init__(self, volume: ArchiveFile, start: int, end: int, limit: int) -> None:
         from fastwarc.stream_io import GzipReader, ZstdReader
         from fastwarc.warc import ArchiveIterator, WarcHeader
 
-        self.volume, self.start, self.end, self.limit = volume, start, end, limit
-        self.pending: Capture | None = None
-        self.damage: Capture | None = None
-        self.resume, self.lost = start, False
+        super().__init__(volume, start, end, limit)
         self.source, self.field = _MeteredStream(volume.stream, start), WarcHeader
         self.reader: Any
         if volume.codec == "gzip":

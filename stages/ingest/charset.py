@@ -108,7 +108,11 @@ def decode(body: bytes, http_charset: str | None = None, *, markup: bool = True)
         return utf8
     legacy = [(name, source) for name, source in declared if name != "utf-8"]
     believed = [read for name, source in legacy if (read := _decode_tolerant(body, name, source))]
-    return _most_plausible(body, believed) or _least_bad(body, declared)
+    if (plausible := _most_plausible(body, believed)) is not None:
+        return plausible
+    guesses = [*declared, (_detect_encoding(body) or "utf-8", "bytes"), ("utf-8", "bytes")]
+    readings = (_decode_replacing(body, *guess) for guess in guesses)
+    return min(readings, key=lambda reading: reading.replaced)  # Nothing fits: the least bad one.
 
 
 def _most_plausible(body: bytes, believed: list[Decoded]) -> Decoded | None:
@@ -211,7 +215,8 @@ def _decode_utf8(body: bytes, declared: list[tuple[str, str]]) -> Decoded | None
     strict = _decode_strict(body, "utf-8")
     if strict is not None:
         first = next((name for name, _ in declared if not name.startswith("utf-16")), "utf-8")
-        by_chance = first != "utf-8" and _is_multibyte(first) and not body.isascii()
+        multibyte = first != "utf-8" and first.lower().startswith(_MULTIBYTE)
+        by_chance = multibyte and not body.isascii()
         if by_chance and len(body) - len(strict) < 8 and _decode_strict(body, first) is not None:
             return None
         return Decoded(strict, "utf-8", source, 0)
@@ -255,14 +260,6 @@ def _detect_encoding(body: bytes) -> str | None:
     return "koi8-u" if codec == "koi8-r" and _KOI8_U.search(body) else codec
 
 
-def _least_bad(body: bytes, declared: list[tuple[str, str]]) -> Decoded:
-    """Nothing fits: the declared encoding or guess with the fewest replacements."""
-    guesses = [*declared, (_detect_encoding(body) or "utf-8", "bytes"), ("utf-8", "bytes")]
-    return min(
-        (_decode_replacing(body, *guess) for guess in guesses), key=lambda reading: reading.replaced
-    )
-
-
 _SCRIPT = "\u0370-\u058f\u0590-\u06ff\u0e00-\u0e7f"  # Greek, Cyrillic, Armenian … Arabic, Thai
 _LATIN = "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f"
 _ODD = re.compile(
@@ -303,7 +300,3 @@ def _decode_strict(body: bytes, encoding: str) -> str | None:
 def _decode_replacing(body: bytes, encoding: str, source: str) -> Decoded:
     text = body.decode(encoding, "replace")
     return Decoded(text, encoding, source, text.count("\ufffd"))
-
-
-def _is_multibyte(encoding: str) -> bool:
-    return encoding.lower().startswith(_MULTIBYTE)

@@ -7,23 +7,8 @@ machine kills nothing), a mark on the disk names the page, and the stage puts it
 outlives kills and travels with the work to another machine. The page's unit is done again, without
 it. A unit that was finished holds no page of the list, so finished units stay as they are.
 
-In the stage's process:
-
-    crashing_pages = CrashingPages(context.state, seconds=context.execution.page_seconds)
-    results = context.map(
-        ingest_unit, units, ..., watch=crashing_pages.watch(), on_death=crashing_pages.on_crash
-    )
-
-In the worker (no `yield` inside `guard.page`, or the reader's work counts as the page's):
-
-    with watch.over(unit.id) as guard:
-        for capture in read_archive(...):
-            page = page_name(source.name, capture.record)
-            if (reason := guard.reason_to_skip(page)) is not None:
-                record = Rejected(place, reason, DETAILS[reason], capture.uri)
-            else:
-                with guard.page(page):
-                    record = record_of(capture, rules)
+`CrashingPages` is the list, in the stage's process; `Watch.over` makes the `Guard` of a unit in its
+worker. Nothing may be yielded inside `guard.page`, or the work of the reader counts as the page's.
 """
 
 from __future__ import annotations
@@ -56,14 +41,10 @@ _SET = "crashing-pages-"
 _HUNG = signal.SIGPROF
 _CRASHES = frozenset(
     {
-        signal.SIGSEGV,
-        signal.SIGBUS,
-        signal.SIGABRT,
-        signal.SIGILL,
-        signal.SIGFPE,
+        signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE,
         signal.SIGTRAP,
     }
-)
+)  # fmt: skip
 _HEAD = struct.Struct("<BI")  # Whether a page is being parsed; bytes of its name, which follows.
 _MARK_BYTES = 4096
 
@@ -125,7 +106,7 @@ class Guard:
         return self._known.get(_key(page)) if self._known else None
 
     def page(self, page: str) -> _Page:
-        """`with guard.page(name):` around all that a page's bytes are given to."""
+        """`with guard.page(name):` around everything that parses a page's bytes."""
         name = _key(page).encode("utf-8", "surrogatepass")
         self._mark[_HEAD.size : _HEAD.size + len(name)] = name
         _HEAD.pack_into(self._mark, 0, 0, len(name))

@@ -18,7 +18,6 @@ from stages.ingest.linked_data import LinkedData, iso_date, read_linked_data
 from stages.ingest.rights import (
     AI_CRAWLERS,
     EVERYONE,
-    RobotsDirective,
     ai_marks,
     directives_from_header,
     directives_from_meta,
@@ -132,6 +131,7 @@ def read_head(tree: LexborHTMLParser, headers: Mapping[str, str]) -> Head:
     for name in (*sorted(EVERYONE), *sorted(AI_CRAWLERS & elements.meta.keys())):
         for content in elements.meta.get(name, ()):
             directives.extend(directives_from_meta(name, content))
+    reservations = [headers.get("tdm-reservation", ""), *elements.meta.get("tdm-reservation", ())]
     licence, licence_url = _licence(elements, linked)
     return Head(
         title=title or _fallback_title(elements, linked),
@@ -144,7 +144,7 @@ def read_head(tree: LexborHTMLParser, headers: Mapping[str, str]) -> Head:
             elements.canonical + elements.meta.get("og:url", []), web_address
         ),
         robots=robots_directives(directives),
-        ai_opt_out=_ai_opt_out(directives, elements, headers),
+        ai_opt_out=ai_marks(directives, reservations),
         tdm_policy=web_address(headers.get("tdm-policy"))
         or _first_valid(elements.meta.get("tdm-policy", ()), web_address),
         licence=licence,
@@ -293,13 +293,6 @@ def _language(
         *elements.meta.get("og:locale", ()),
     )
     return _first_valid((value for value in declared if value), language_tag)
-
-
-def _ai_opt_out(
-    directives: list[RobotsDirective], elements: _Elements, headers: Mapping[str, str]
-) -> str | None:
-    reservations = [headers.get("tdm-reservation", ""), *elements.meta.get("tdm-reservation", ())]
-    return ai_marks(directives, reservations)
 
 
 def _licence(elements: _Elements, linked: LinkedData) -> tuple[str | None, str | None]:

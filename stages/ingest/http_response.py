@@ -48,46 +48,40 @@ class MalformedBody(Exception):
         super().__init__(detail, reason)
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """Bytes that a body of `stored` bytes may become: `limit`, and `expansion` times its size."""
+@dataclass(slots=True)
+class _Output:
+    """What a decompressor has given so far of a body of `stored` bytes.
 
+    At most `limit` bytes, and `expansion` times what was stored.
+    """
+
+    coding: str
     limit: int
     expansion: int
     stored: int
-
-    def check(self, made: int, coding: str) -> None:
-        """Raise MalformedBody if so many bytes are too many."""
-        if made > self.limit:
-            raise MalformedBody(f"more than {self.limit} bytes after {coding}", "too_large")
-        if made > FREE_EXPANSION and made > self.expansion * self.stored:
-            detail = f"{coding}: more than {self.expansion} times its stored size"
-            raise MalformedBody(detail, "expansion")
-
-
-@dataclass(slots=True)
-class _Output:
-    """What a decompressor has given so far, within the budget."""
-
-    coding: str
-    budget: Budget
     parts: list[bytes] = field(default_factory=list)
     made: int = 0
 
     def add(self, part: bytes) -> None:
+        """Keep a part; MalformedBody if it is too much."""
         self.parts.append(part)
         self.made += len(part)
-        self.budget.check(self.made, self.coding)
+        if self.made > self.limit:
+            raise MalformedBody(f"more than {self.limit} bytes after {self.coding}", "too_large")
+        if self.made > FREE_EXPANSION and self.made > self.expansion * self.stored:
+            detail = f"{self.coding}: more than {self.expansion} times its stored size"
+            raise MalformedBody(detail, "expansion")
 
     def clear(self) -> None:
+        """Drop what was given: it is decompressed in another way."""
         self.parts, self.made = [], 0
 
 
 def join_chunks(body: bytes) -> tuple[bytes, str | None, bool]:
     """(joined body, what ended early, whether it was chunked at all); RFC 9112, 7.1.
 
-    Extensions and trailers are skipped. A body that does not begin with a chunk is given as it
-    is: crawlers store bodies joined and leave the header. A size that contradicts what follows
+    Extensions and trailers are skipped. A body that does not begin with a chunk is returned as
+    it is: crawlers store bodies joined and leave the header. A size that contradicts what follows
     raises MalformedBody.
     """
     parts: list[bytes] = []
@@ -127,7 +121,7 @@ def is_surely_chunked(body: bytes) -> bool:
 def detect_coding(body: bytes, label: str | None) -> str | None:
     """The encoding that a body is in: by its own first bytes, else as labelled; None for none.
 
-    A body labelled `br` or `deflate` may be plain all the same, which `taken_off` finds out:
+    A body labelled `br` or `deflate` may be plain all the same, which `decompress` finds out:
     neither has a mark of its own.
     """
     if body[:3] == b"\x1f\x8b\x08":
@@ -139,9 +133,11 @@ def detect_coding(body: bytes, label: str | None) -> str | None:
     return label if label in ("br", "deflate") and body else None
 
 
-def decompress(body: bytes, coding: str, budget: Budget) -> tuple[bytes, str | None, str | None]:
+def decompress(
+    body: bytes, coding: str, limit: int, expansion: int, stored: int
+) -> tuple[bytes, str | None, str | None]:
     """(content, what ended early, encoding undone: None if the body was plain)."""
-    output = _Output(coding, budget)
+    output = _Output(coding, limit, expansion, stored)
     ended = _DECOMPRESSORS[coding](body, output)
     if ended is None:
         return b"".join(output.parts), None, coding
@@ -267,20 +263,10 @@ _CHARSET = re.compile(r"""charset\s*=\s*["']?([^\s"';,]+)""", re.IGNORECASE)
 _MEDIA_TYPE = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+/[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _SINGLE = frozenset(
     {
-        "age",
-        "content-length",
-        "content-location",
-        "content-type",
-        "date",
-        "etag",
-        "expires",
-        "last-modified",
-        "location",
-        "retry-after",
-        "server",
-        "set-cookie",
+        "age", "content-length", "content-location", "content-type", "date", "etag", "expires",
+        "last-modified", "location", "retry-after", "server", "set-cookie",
     }
-)
+)  # fmt: skip
 """Fields that are no lists (RFC 9110, 5.3 and their own definitions): joining would change them."""
 _TEXT_TYPES = frozenset({None, "application/xhtml+xml", "application/xml"})
 
@@ -418,7 +404,7 @@ def decode_body(response: Response, limit: int, expansion: int = 200) -> Body:
     What cannot be undone raises MalformedBody with its reason: `malformed_body` (contradicts
     itself, or more than MAX_ENCODINGS in a row), `too_large` (over the limit) and `expansion` (more
     than `expansion` times its stored size, and FREE_EXPANSION). A body that only ends early is
-    given as far as it goes, with `truncated`.
+    returned as far as it goes, with `truncated`.
     """
     body, removed, truncated = response.body, list[str](), None
     transfer = _codings(response, "transfer-encoding")
@@ -430,17 +416,17 @@ def decode_body(response: Response, limit: int, expansion: int = 200) -> Body:
     declared = [*_codings(response, "content-encoding"), *(n for n in transfer if n != "chunked")]
     if len(declared) > MAX_ENCODINGS:
         raise MalformedBody(f"{len(declared)} content encodings in a row")
-    budget = Budget(limit, expansion, len(body))
+    stored = len(body)
     for label in reversed(declared):
         coding = detect_coding(body, label)
         if coding is not None:
-            body, ended, coding = decompress(body, coding, budget)
+            body, ended, coding = decompress(body, coding, limit, expansion, stored)
             # A stream that came to its own end is whole, whatever became of the chunks around it.
             truncated = ended if coding else truncated
             removed += [coding] if coding else []
     # Packed once more than declared, or not declared at all.
     while readable and len(removed) <= MAX_ENCODINGS and (coding := detect_coding(body, None)):
-        body, truncated, _ = decompress(body, coding, budget)
+        body, truncated, _ = decompress(body, coding, limit, expansion, stored)
         removed.append(coding)
     if len(body) > limit:
         raise MalformedBody(f"{len(body)} bytes", "too_large")

@@ -1,4 +1,4 @@
-"""From a capture of a crawl, or a whole file, to a document.
+"""From a capture of a crawl, or a whole file, to a document or to a reason for rejection.
 
 Of a capture: status, type, body, characters, main text. Plain text, Markdown, HTML and source code
 are one document a file.
@@ -6,15 +6,24 @@ are one document a file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from stages.engine.reading.row import Damage, Readable, scrub
 from stages.engine.reading.rows import decompress_stream
 from stages.ingest.archive_heads import Capture
 from stages.ingest.charset import Decoded, decode
-from stages.ingest.extraction import ExtractionRules, PageTooLarge, extract
+from stages.ingest.config import IngestConfig
+from stages.ingest.extraction import PageTooLarge, Span, extract
+from stages.ingest.formats import (
+    Format,
+    binary_type,
+    may_be_page,
+    page_kind,
+    programming_language,
+    sniffed_type,
+)
 from stages.ingest.http_response import (
     MalformedBody,
     Response,
@@ -22,28 +31,63 @@ from stages.ingest.http_response import (
     media_type,
     parse_response,
 )
-from stages.ingest.media_types import binary_type, may_be_page, page_kind, sniffed_type
-from stages.ingest.records import Document, Ignored, Place, Record, Rejected
 from stages.ingest.rights import licence_from_source, nearest_licence
-from stages.ingest.units import Format, programming_language
 
 _PAGES = frozenset({"response", "resource", "conversion"})
+_DECLARED = (
+    "canonical_url", "author", "published", "robots", "ai_opt_out", "tdm_policy", "licence",
+    "licence_url",
+)  # fmt: skip
+_MEASURED = ("extractor", "doubt", "nodes", "main_share", "link_share")
 
 
 @dataclass(frozen=True, slots=True)
-class PageRules:
-    """What the Config says about pages."""
+class Place:
+    """Where a record lies: its name in the file, first byte, bytes (0 where it shares them)."""
 
-    extraction: ExtractionRules = field(default_factory=ExtractionRules)
-    max_bytes: int = 10 << 20
-    """Longest body, after its encodings are undone."""
-    max_expansion: int = 200
-    min_characters: int = 1
-    max_replaced_share: float = 0.05
-    """Share of characters that no encoding explains, above which a text is `undecodable`."""
-    truncated: Literal["reject", "keep"] = "reject"
-    plain_text: bool = False
-    """Whether responses of plain text are documents too."""
+    record: int | str
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A record that became a document.
+
+    `page` holds columns of the `pages` table, `boilerplate` the stretches of the text that are not
+    its main text, `repaired` the characters dropped or replaced when it was read.
+    """
+
+    place: Place
+    text: str
+    url: str | None = None
+    date: str | None = None
+    title: str | None = None
+    language: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    page: dict[str, Any] = field(default_factory=dict)
+    boilerplate: Sequence[Span] = ()
+    repaired: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A record that did not."""
+
+    place: Place
+    reason: str
+    detail: str | None = None
+    url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """A record that never could be a document (warcinfo, request, metadata): only counted."""
+
+    type: str
+
+
+Record = Document | Rejected | Ignored
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +105,13 @@ class Page:
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
-def read_capture(capture: Capture, rules: PageRules) -> Record:
+def read_capture(capture: Capture, config: IngestConfig) -> Record:
     """The document that a capture holds, or why it holds none."""
-    page = page_from_capture(capture, rules)
-    return document_from_page(page, rules) if isinstance(page, Page) else page
+    page = page_from_capture(capture, config)
+    return document_from_page(page, config) if isinstance(page, Page) else page
 
 
-def page_from_capture(capture: Capture, rules: PageRules) -> Page | Rejected | Ignored:
+def page_from_capture(capture: Capture, config: IngestConfig) -> Page | Rejected | Ignored:
     """The page that a capture holds, before anything of it is parsed."""
     place = Place(capture.record, capture.member, capture.length)
     if capture.fault is not None:
@@ -76,7 +120,7 @@ def page_from_capture(capture: Capture, rules: PageRules) -> Page | Rejected | I
         return Rejected(place, "revisit", None, capture.uri)
     if capture.type not in _PAGES:
         return Ignored(capture.type)
-    if capture.truncated and rules.truncated == "reject":
+    if capture.truncated and config.truncated == "reject":
         return Rejected(place, "truncated", f"WARC-Truncated: {capture.truncated}", capture.uri)
     if capture.type == "conversion":
         return _page_from_conversion(capture, place)
@@ -90,13 +134,13 @@ def page_from_capture(capture: Capture, rules: PageRules) -> Page | Rejected | I
             reason = "malformed_record" if capture.block else "empty_body"
             return Rejected(place, reason, "no HTTP status line", capture.uri)
         response = parsed
-    return _page_from_response(response, capture, place, rules)
+    return _page_from_response(response, capture, place, config)
 
 
-def document_from_page(page: Page, rules: PageRules) -> Record:
+def document_from_page(page: Page, config: IngestConfig) -> Record:
     """The document that a page makes."""
     text, replaced = page.decoded.text, page.decoded.replaced
-    if replaced > rules.max_replaced_share * len(text):
+    if replaced > config.max_replaced_share * len(text):
         detail = f"{replaced} of {len(text)} characters as {page.decoded.encoding}"
         return Rejected(page.place, "undecodable", detail, page.url)
     columns = {
@@ -104,67 +148,39 @@ def document_from_page(page: Page, rules: PageRules) -> Record:
         "charset": page.decoded.encoding,
         "charset_told_by": page.decoded.source,
     }
+    title, language = None, page.language
+    boilerplate: Sequence[Span] = ()
     if page.markup:
-        return _extract_document(page, rules, columns)
+        try:
+            main = extract(text, config, page.headers)
+        except PageTooLarge as error:
+            return Rejected(page.place, error.reason, error.detail, page.url)
+        except Exception as error:  # Third-party parsers raise what they like on a hostile page.
+            detail = f"{type(error).__name__}: {error}"
+            return Rejected(page.place, "extractor_error", detail, page.url)
+        text, boilerplate = main.text, main.boilerplate
+        title, language = main.head.title, main.head.language or language
+        columns |= {name: getattr(main.head, name) for name in _DECLARED}
+        columns |= {name: getattr(main, name) for name in _MEASURED}
     text, repaired = scrub(text)
-    if len(text.strip()) < max(1, rules.min_characters):
+    if len(text.strip()) < config.min_characters:
         return Rejected(page.place, "no_text", f"{len(text)} characters", page.url)
     return Document(
         page.place,
         text,
         url=page.url,
         date=page.date,
-        language=page.language,
+        title=title,
+        language=language,
         metadata=page.metadata,
         page=columns,
+        boilerplate=boilerplate,
         repaired=repaired + replaced,
     )
 
 
-def _extract_document(page: Page, rules: PageRules, columns: dict[str, Any]) -> Record:
-    try:
-        main = extract(page.decoded.text, rules.extraction, page.headers)
-    except PageTooLarge as error:
-        return Rejected(page.place, error.reason, error.detail, page.url)
-    except Exception as error:  # Third-party parsers raise what they like on a hostile page.
-        return Rejected(page.place, "extractor_error", f"{type(error).__name__}: {error}", page.url)
-    text, repaired = scrub(main.text)
-    if len(text.strip()) < max(1, rules.min_characters):
-        return Rejected(page.place, "no_text", f"{len(text)} characters", page.url)
-    head = main.head
-    declared = {
-        name: getattr(head, name)
-        for name in (
-            "canonical_url",
-            "author",
-            "published",
-            "robots",
-            "ai_opt_out",
-            "tdm_policy",
-            "licence",
-            "licence_url",
-        )
-    }
-    measured = {
-        name: getattr(main, name)
-        for name in ("extractor", "doubt", "nodes", "main_share", "link_share")
-    }
-    return Document(
-        page.place,
-        text,
-        url=page.url,
-        date=page.date,
-        title=head.title,
-        language=head.language or page.language,
-        metadata=page.metadata,
-        page={**columns, **declared, **measured},
-        boilerplate=main.boilerplate,
-        repaired=repaired + page.decoded.replaced,
-    )
-
-
 def _page_from_response(
-    response: Response, capture: Capture, place: Place, rules: PageRules
+    response: Response, capture: Capture, place: Place, config: IngestConfig
 ) -> Page | Rejected:
     url, declared = capture.uri, response.content_type
     if response.status != 200:
@@ -172,16 +188,16 @@ def _page_from_response(
     if not may_be_page(declared):
         return Rejected(place, "content_type", declared, url)
     try:
-        body = decode_body(response, rules.max_bytes, rules.max_expansion)
+        body = decode_body(response, config.max_document_bytes, config.max_expansion)
     except MalformedBody as error:
         return Rejected(place, error.reason, error.detail, url)
-    if body.truncated and rules.truncated == "reject":
+    if body.truncated and config.truncated == "reject":
         return Rejected(place, "truncated", body.truncated, url)
     if not body.content.strip():
         return Rejected(place, "empty_body", None, url)
     sniffed = sniffed_type(body.content)
     kind, detail = page_kind(declared, sniffed)
-    if kind is None or (kind == "text" and not rules.plain_text):
+    if kind is None or (kind == "text" and not config.plain_text):
         return Rejected(place, "content_type", detail or declared, url)
     columns = {
         "record_type": capture.type,
@@ -227,11 +243,8 @@ def _page_from_conversion(capture: Capture, place: Place) -> Page | Rejected:
     )
 
 
-_NO_LICENCES: Mapping[str, str] = {}
-
-
 def read_file(
-    source: Readable, form: Format, rules: PageRules, licences: Mapping[str, str] = _NO_LICENCES
+    source: Readable, form: Format, config: IngestConfig, licences: Mapping[str, str]
 ) -> Record:
     """The document that a whole file makes, or why it makes none.
 
@@ -239,7 +252,7 @@ def read_file(
     """
     place = Place(0, 0, source.bytes)
     try:
-        body = _read_body(source, rules.max_bytes, rules.max_expansion)
+        body = _read_body(source, config.max_document_bytes, config.max_expansion)
     except Damage as damage:
         return Rejected(place, damage.reason, damage.detail, source.name)
     if not body.strip():
@@ -257,7 +270,7 @@ def read_file(
             source.name, licences
         )
     page = Page(place, markup, decoded, url=source.name, columns=columns, metadata=metadata)
-    return document_from_page(page, rules)
+    return document_from_page(page, config)
 
 
 def _read_body(source: Readable, limit: int, expansion: int) -> bytes:

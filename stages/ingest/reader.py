@@ -1,4 +1,4 @@
-"""The records of a file or a part of one, whatever its format: archives, WAT, tables, files."""
+"""The records of a file, or of a part of one, in any format: archives, WAT, tables, files."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from functools import partial
 from typing import Any
 
 from stages.engine.reading.row import (
@@ -17,22 +18,28 @@ from stages.engine.reading.row import (
     suggest_renames,
 )
 from stages.engine.reading.rows import read_rows
+from stages.engine.sources import SourceFile
 from stages.engine.strict_json import parse_json
-from stages.ingest.archive import read_archive
+from stages.ingest.archive import ArchiveReader
 from stages.ingest.archive_heads import Capture
 from stages.ingest.config import IngestConfig
-from stages.ingest.extraction import ExtractionRules
-from stages.ingest.guard import DETAILS, Guard, page_name
-from stages.ingest.http_response import media_type
-from stages.ingest.pages import PageRules, read_capture, read_file
-from stages.ingest.records import Document, Ignored, Place, Record, Rejected
-from stages.ingest.units import (
+from stages.ingest.formats import (
     Format,
-    Part,
     describes_dataset,
     format_by_content,
     format_by_name,
     why_unsupported,
+)
+from stages.ingest.guard import DETAILS, Guard, page_name
+from stages.ingest.http_response import media_type
+from stages.ingest.pages import (
+    Document,
+    Ignored,
+    Place,
+    Record,
+    Rejected,
+    read_capture,
+    read_file,
 )
 
 _COLUMN_NAMES = {
@@ -46,19 +53,6 @@ MOST_LINKS = 10_000
 _LANGUAGE_TAG = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*")
 
 
-def read_table(
-    source: Readable,
-    limits: RowLimits,
-    text_field: str,
-    min_characters: int,
-    start: int = 0,
-    end: int | None = None,
-) -> Iterator[Record]:
-    """One record for each row of the file, or of its part from byte `start` to `end`."""
-    for row in read_rows(source, limits, start, end):
-        yield document_from_row(row, text_field, min_characters)
-
-
 def document_from_row(row: Row, text_field: str, min_characters: int = 1) -> Record:
     """The document that a row holds; fields that are no columns go to its metadata."""
     place = Place(row.record, row.record, row.length)
@@ -70,7 +64,7 @@ def document_from_row(row: Row, text_field: str, min_characters: int = 1) -> Rec
     if not isinstance(text, str):
         return Rejected(place, "missing_text", _missing(row.value, text_field), columns["url"])
     text, repaired = scrub(text)
-    if len(text.strip()) < max(1, min_characters):
+    if len(text.strip()) < min_characters:
         return Rejected(place, "no_text", f"{len(text)} characters", columns["url"])
     fields = {name: value for name, value in fields.items() if value is not None}
     return Document(
@@ -115,7 +109,7 @@ def is_wat(capture: Capture) -> bool:
     return capture.type == "metadata" and is_json
 
 
-def read_wat(capture: Capture, rules: PageRules) -> Record:
+def read_wat(capture: Capture, config: IngestConfig) -> Record:
     """The document of title and description that a metadata record makes, or why it makes none.
 
     A WAT holds what Common Crawl says of a page without its text, one JSON envelope a record. Only
@@ -146,7 +140,7 @@ def read_wat(capture: Capture, rules: PageRules) -> Record:
     title = _text(_object(html, "Head").get("Title"))
     description = metas.get("description") or metas.get("og:description")
     text, repaired = scrub("\n".join(part for part in (title, description) if part))
-    if len(text.strip()) < max(1, rules.min_characters):
+    if len(text.strip()) < config.min_characters:
         return Rejected(place, "no_text", f"{len(text)} characters", url)
     languages = (
         metas.get("content-language"),
@@ -203,24 +197,33 @@ def _count_links(value: Any) -> int:
     return min(sum(target is not None for target in targets), MOST_LINKS)
 
 
-def page_rules(config: IngestConfig) -> PageRules:
-    """What the Config says about pages."""
-    return PageRules(
-        extraction=ExtractionRules(
-            extractor=config.extractor,
-            markup=config.markup,
-            boilerplate=config.boilerplate,
-            max_nodes=config.max_nodes,
-            max_depth=config.max_depth,
-            careful_from=config.careful_from,
-        ),
-        max_bytes=config.max_document_bytes,
-        max_expansion=config.max_expansion,
-        min_characters=config.min_characters,
-        max_replaced_share=config.max_replaced_share,
-        truncated=config.truncated,
-        plain_text=config.plain_text,
-    )
+@dataclass(frozen=True)
+class Part:
+    """The records of a file that begin in its bytes [start, end); `end` None is the file's end.
+
+    Where records can only be found by looking for them, the first begins at or after `start`; at
+    `start` itself if that is `exact`.
+    """
+
+    file: SourceFile
+    start: int = 0
+    end: int | None = None
+    exact: bool = False
+    beside_tables: bool = False
+    """Whether tables lie in its folder or below, so that it may describe them."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether this is the whole file."""
+        return self.start == 0 and self.end is None
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Files, or a part of one, that one worker reads into one shard."""
+
+    id: str
+    parts: tuple[Part, ...]
 
 
 @dataclass
@@ -237,60 +240,48 @@ class Reader:
     next: int | None = None
 
     def __iter__(self) -> Iterator[Record]:
-        source = self.part.file
-        form = self._format()
+        source, part, config = self.part.file, self.part, self.config
+        form: Format
+        if config.format == "auto":
+            form = format_by_name(source.name) or format_by_content(source)
+        else:
+            form = "warc" if config.format == "wat" else config.format
+        whole = Place(0, 0, source.bytes)
         if form == "unsupported":
             detail = why_unsupported(source.name) or source.name
-            yield Rejected(Place(0, 0, source.bytes), "unsupported_format", detail)
+            yield Rejected(whole, "unsupported_format", detail)
         elif form == "warc":
-            yield from self._archive(source)
-        elif form == "jsonl":
-            yield from self._table(source)
-        elif self.part.beside_tables and describes_dataset(source):
+            yield from self._read_archive(source)
+        elif part.beside_tables and describes_dataset(source):
             yield Ignored("dataset_description")
+        elif form == "jsonl":
+            limits = RowLimits(row=config.max_document_bytes, expansion=config.max_expansion)
+            for row in read_rows(source, limits, part.start, part.end):
+                yield document_from_row(row, config.text_field, config.min_characters)
         else:
-            place = Place(0, 0, source.bytes)
-            yield self._guarded(place, source.name, lambda: self._file(source, form))
+            read = partial(read_file, source, form, config, self.licences)
+            yield self._guarded(whole, source.name, read)
 
-    def _format(self) -> Format:
-        source = self.part.file
-        if self.config.format == "auto":
-            return format_by_name(source.name) or format_by_content(source)
-        return "warc" if self.config.format == "wat" else self.config.format
-
-    def _archive(self, source: Readable) -> Iterator[Record]:
-        config, part = self.config, self.part
-        rules, self.is_archive = page_rules(config), True
+    def _read_archive(self, source: Readable) -> Iterator[Record]:
+        part, config = self.part, self.config
+        self.is_archive = True
         with source.open() as stream:
-            reading = read_archive(
+            captures = ArchiveReader(
                 stream,
                 source.bytes,
-                limit=rules.max_bytes,
+                limit=config.max_document_bytes,
                 expansion=config.max_expansion,
                 start=part.start,
                 end=part.end,
                 exact=part.exact,
             )
-            for capture in reading:
+            for capture in captures:
                 if config.format == "wat" and is_wat(capture):
-                    yield read_wat(capture, rules)
+                    yield read_wat(capture, config)
                     continue
                 place = Place(capture.record, capture.member, capture.length)
-                yield self._guarded(place, capture.uri, _record(capture, rules))
-            self.first, self.next = reading.first, reading.next
-
-    def _table(self, source: Readable) -> Iterator[Record]:
-        config, part = self.config, self.part
-        limits = RowLimits(row=config.max_document_bytes, expansion=config.max_expansion)
-        if part.beside_tables and describes_dataset(source):
-            yield Ignored("dataset_description")
-            return
-        yield from read_table(
-            source, limits, config.text_field, config.min_characters, part.start, part.end
-        )
-
-    def _file(self, source: Readable, form: Format) -> Record:
-        return read_file(source, form, page_rules(self.config), self.licences)
+                yield self._guarded(place, capture.uri, partial(read_capture, capture, config))
+            self.first, self.next = captures.first, captures.next
 
     def _guarded(self, place: Place, url: str | None, read: Callable[[], Record]) -> Record:
         """The record, unless it is known to crash or hang its worker."""
@@ -301,7 +292,3 @@ class Reader:
             return Rejected(place, reason, DETAILS[reason], url)
         with self.guard.page(page):
             return read()
-
-
-def _record(capture: Capture, rules: PageRules) -> Callable[[], Record]:
-    return lambda: read_capture(capture, rules)

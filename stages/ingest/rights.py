@@ -9,7 +9,7 @@ What a page asks of robots is read from robots meta tags and `X-Robots-Tag`
 (https://developers.google.com/search/docs/crawling-indexing/robots-meta-tag), `noai` and
 `noimageai` (first asked for by DeviantArt, 2022), tags that name a crawler of an AI company, and
 the TDM Reservation Protocol (https://www.w3.org/community/reports/tdmrep/CG-FINAL-tdmrep-20240202/).
-A mark counts whoever it is addressed to and wherever it is written: when header and page disagree,
+A mark counts for every addressee and in every place: when header and page disagree,
 the one that reserves rights wins.
 """
 
@@ -135,7 +135,7 @@ def first_licence(addresses: Iterable[str]) -> tuple[str | None, str | None]:
 
 
 def spdx_expression(value: str) -> str | None:
-    """An SPDX expression in its canonical writing; None if it is none. Never raises."""
+    """The canonical form of an SPDX expression; None for anything else. Never raises."""
     from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
     value = value.strip()

@@ -7,9 +7,10 @@ before: that count is kept, and `filter` may decide by it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,9 +27,8 @@ from stages.engine.reading.row import scrub
 from stages.engine.reading.rows import metadata_json
 from stages.ingest.config import IngestConfig
 from stages.ingest.guard import Watch
-from stages.ingest.reader import Reader
-from stages.ingest.records import DETAIL, Document, Ignored, Record, Rejected, Tally
-from stages.ingest.units import Unit
+from stages.ingest.pages import Document, Ignored, Record, Rejected
+from stages.ingest.reader import Reader, Unit
 
 AT_ONCE = 1 << 22
 """Documents whose URLs are compared at once: some 200 MB, for a snapshot of any size."""
@@ -81,7 +81,57 @@ def _repeats(keys: NDArray[np.uint64]) -> Iterator[tuple[int, int]]:
         yield int(order[place]), int(rank[place])
 
 
-VIEW = "boilerplate"
+DETAIL = 200
+"""Characters kept of a detail."""
+SAMPLES = 5
+
+
+@dataclass
+class Tally:
+    """Counts by what a record became, and the first few samples of each reason."""
+
+    documents: int = 0
+    characters: int = 0
+    repaired: int = 0
+    rejected: Counter[str] = field(default_factory=Counter[str])
+    ignored: Counter[str] = field(default_factory=Counter[str])
+    extractors: Counter[str] = field(default_factory=Counter[str])
+    samples: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, record: Record, file: str) -> None:
+        """Count a record of `file`."""
+        if isinstance(record, Document):
+            self.documents += 1
+            self.characters += len(record.text)
+            self.repaired += record.repaired
+            if (extractor := record.page.get("extractor")) is not None:
+                self.extractors[extractor] += 1
+        elif isinstance(record, Ignored):
+            self.ignored[record.type] += 1
+        else:
+            self.rejected[record.reason] += 1
+            samples = self.samples.setdefault(record.reason, [])
+            if len(samples) < SAMPLES:
+                parts = [f"{file} at {record.place.record}", record.url, record.detail]
+                samples.append(scrub(" ".join(part for part in parts if part))[0][:DETAIL])
+
+
+def sum_tallies(values: Iterable[dict[str, Any]]) -> Tally:
+    """The tallies of all units, as plain values in their order, as one."""
+    total = Tally()
+    for value in values:
+        total.documents += value["documents"]
+        total.characters += value["characters"]
+        total.repaired += value["repaired"]
+        total.rejected.update(value["rejected"])
+        total.ignored.update(value["ignored"])
+        total.extractors.update(value["extractors"])
+        for reason, texts in value["samples"].items():
+            kept = total.samples.setdefault(reason, [])
+            kept.extend(texts[: SAMPLES - len(kept)])
+    return total
+
+
 SCRATCH = "pages"
 _BATCH_ROWS = 1_000
 _BATCH_CHARACTERS = 16 << 20
@@ -102,59 +152,37 @@ def ingest_unit(
 
     What pages say is left as scratch, with the key of each URL: whether a URL came before is not
     known yet. For a part of an archive it includes `first` and `next`, see
-    `units.misaligned_parts`.
+    `snapshot.misaligned_parts`.
     """
     tally, reader = Tally(), None
     with watch.over(unit.id) as guard, ExitStack() as opened:
-        tables = _Tables(unit.id, out, opened)
+
+        def open_table(name: str) -> _Batch:
+            schema = KINDS[name].tables["*.parquet"].arrow()
+            writer = out.table_writer(name, f"{unit.id}.parquet", schema)
+            return _Batch(opened.enter_context(writer))
+
+        documents, rejected, views = map(open_table, ("documents", "rejected", "views"))
+        file = opened.enter_context(out.open_scratch(SCRATCH))
+        writer = TableWriter(file, scratch_schema(), kind=None, path=SCRATCH)
+        pages = _Batch(opened.enter_context(writer))
         for part in unit.parts:
             reader = Reader(part, config, guard, licences)
             name = part.file.name
             for record in _limit_records(iter(reader), config.max_records):
                 tally.add(record, name)
                 if isinstance(record, Document):
-                    tables.add_document(record, snapshot, name, config.source)
+                    row = document_row(record, snapshot, name, config.source)
+                    documents.add(row, len(record.text))
+                    views.add({"doc_id": row["doc_id"], "spans": boilerplate_spans(record)})
+                    pages.add({"doc_id": row["doc_id"], **page_values(record)})
                 elif isinstance(record, Rejected):
-                    tables.add_rejected(record, snapshot, name)
-        tables.flush()
+                    rejected.add(rejected_row(record, snapshot, name))
+        for table in (documents, rejected, views, pages):
+            table.flush()
     assert reader is not None, "a unit holds a part"
     bounds = {name: getattr(reader, name) for name in ("is_archive", "first", "next")}
-    return {**asdict(tally), **bounds}
-
-
-class _Tables:
-    """The four tables of a unit, written in row groups so that memory does not grow with it."""
-
-    def __init__(self, unit: str, out: ShardOutput, opened: ExitStack) -> None:
-        path = f"{unit}.parquet"
-
-        def batch(name: str) -> _Batch:
-            schema = KINDS[name].tables["*.parquet"].arrow()
-            return _Batch(opened.enter_context(out.table_writer(name, path, schema)))
-
-        self._documents, self._rejected, self._views = map(
-            batch, ("documents", "rejected", "views")
-        )
-        file = opened.enter_context(out.open_scratch(SCRATCH))
-        writer = TableWriter(file, scratch_schema(), kind=None, path=SCRATCH)
-        self._pages = _Batch(opened.enter_context(writer))
-
-    def flush(self) -> None:
-        """Write what is held."""
-        for batch in (self._documents, self._rejected, self._views, self._pages):
-            batch.flush()
-
-    def add_document(self, document: Document, snapshot: str, file: str, source: str) -> None:
-        """A row of `documents`, and those of its sidecar tables."""
-        row = document_row(document, snapshot, file, source)
-        doc_id = row["doc_id"]
-        self._documents.add(row, len(document.text))
-        self._views.add({"doc_id": doc_id, "spans": boilerplate_spans(document)}, 0)
-        self._pages.add({"doc_id": doc_id, **page_values(document)}, 0)
-
-    def add_rejected(self, record: Rejected, snapshot: str, file: str) -> None:
-        """A row of `rejected`."""
-        self._rejected.add(rejected_row(record, snapshot, file), 0)
+    return {**vars(tally), **bounds}
 
 
 def scratch_schema() -> pa.Schema:
@@ -167,7 +195,7 @@ def scratch_schema() -> pa.Schema:
 def page_values(document: Document) -> dict[str, Any]:
     """What the scratch table holds of a document."""
     page = document.page
-    columns = {name: _stored_value(page.get(name)) for name in _PAGE_VALUES}
+    columns = {name: _storable(page.get(name)) for name in _PAGE_VALUES}
     repaired = {"characters_repaired": document.repaired}
     return {**columns, **repaired, "url_key": url_key(document.url)}
 
@@ -175,7 +203,7 @@ def page_values(document: Document) -> dict[str, Any]:
 def boilerplate_spans(document: Document) -> list[dict[str, Any]]:
     """The boilerplate in a document as spans of a view that cuts it."""
     return [
-        {"view": VIEW, "start": start, "end": end, "label": label, "replacement": ""}
+        {"view": "boilerplate", "start": start, "end": end, "label": label, "replacement": ""}
         for start, end, label in document.boilerplate
     ]
 
@@ -220,7 +248,7 @@ class _Batch:
     def __init__(self, writer: TableWriter) -> None:
         self.writer, self.rows, self.characters = writer, [], 0  # type: TableWriter, list[Any], int
 
-    def add(self, row: dict[str, Any], characters: int) -> None:
+    def add(self, row: dict[str, Any], characters: int = 0) -> None:
         self.rows.append(row)
         self.characters += characters
         if len(self.rows) >= _BATCH_ROWS or self.characters >= _BATCH_CHARACTERS:
@@ -232,11 +260,7 @@ class _Batch:
             self.rows, self.characters = [], 0
 
 
-def _storable(value: str | None) -> str | None:
-    return scrub(value)[0] if value is not None else None
-
-
-def _stored_value(value: Any) -> Any:
+def _storable(value: Any) -> Any:
     return scrub(value)[0] if isinstance(value, str) else value
 
 

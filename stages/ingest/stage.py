@@ -15,7 +15,7 @@ class Ingest(Stage):
     ones read in parts. `pages` holds row for row what archive and page say about each document,
     `views` the boilerplate in the texts if it is kept. Records that cannot be
     documents by their type (requests, warcinfo, metadata) are counted as ignored.
-    `stages.ingest.records.BROKEN` lists the reasons that count against `max_bad_share`.
+    `stages.ingest.snapshot.BROKEN` lists the reasons that count against `max_bad_share`.
     """
 
     name, version, reproducible = "ingest", 5, "bytes"
@@ -50,8 +50,12 @@ class Ingest(Stage):
         from stages.engine.sources import snapshot_name, source_files
         from stages.ingest.guard import CrashingPages
         from stages.ingest.shards import SHARDS_A_WORKER, pages_shards, write_pages
-        from stages.ingest.snapshot import account_for_records, read_tree_licences, read_units
-        from stages.ingest.units import make_units
+        from stages.ingest.snapshot import (
+            account_for_records,
+            make_units,
+            read_tree_licences,
+            read_units,
+        )
 
         config: IngestConfig = context.config
         snapshot = context.one("snapshot")

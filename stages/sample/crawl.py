@@ -14,7 +14,7 @@ import html
 import re
 import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from stages.sample.modules import DocPage
 
@@ -123,10 +123,6 @@ class Page:
     title: str
     content: str
     menu: tuple[tuple[str, str], ...] = ()
-
-    def with_content(self, content: str) -> Page:
-        """The same page with other content."""
-        return replace(self, content=content)
 
 
 def address(path: str, python: str, host: str = HOST) -> str:

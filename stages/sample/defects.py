@@ -33,15 +33,9 @@ LEAST_JACCARD = 0.87
 PARAGRAPH = re.compile(r"<p>(?:(?!</?p>).)*</p>\n?", re.DOTALL)
 
 PEOPLE = (
-    "Ada Brandt",
-    "Milo Okafor",
-    "Ines Tarkov",
-    "Jonas Lindqvist",
-    "Priya Raman",
-    "Tomas Herrera",
-    "Yuki Watanabe",
-    "Noor Haddad",
-)
+    "Ada Brandt", "Milo Okafor", "Ines Tarkov", "Jonas Lindqvist", "Priya Raman", "Tomas Herrera",
+    "Yuki Watanabe", "Noor Haddad",
+)  # fmt: skip
 MAIL_DOMAINS = ("mail-provider.example", "post-office.example", "campus-mail.example")
 PUBLIC_ADDRESSES = ("8.8.8.8", "8.8.4.4", "1.1.1.1", "1.0.0.1", "9.9.9.9", "149.112.112.112")
 """Public resolvers: global addresses that name no person."""
@@ -147,15 +141,9 @@ def add_leak(content: str, text: str) -> str:
 
 
 BREAKAGES = (
-    "http_404",
-    "http_500",
-    "not_html",
-    "empty_body",
-    "truncated",
-    "invalid_utf8",
-    "malformed_http",
-    "cut_record",
-)
+    "http_404", "http_500", "not_html", "empty_body", "truncated", "invalid_utf8",
+    "malformed_http", "cut_record",
+)  # fmt: skip
 
 
 def break_record(manner: str, url: str, body: bytes) -> Exchange:
@@ -263,7 +251,7 @@ def plant(
         put(page, defect)
     for page, _ in hosts.take("decoys", decoys):
         content = page.content + NOTICE
-        records[page.url] = Record(_exchange(page.with_content(content), version))
+        records[page.url] = Record(_exchange(replace(page, content=content), version))
     for page, defect in _copies(hosts, counts):
         put(page, defect, follows=defect.partner_url)
     for page, defect in _junk(hosts, pages, counts, seed):
@@ -271,7 +259,7 @@ def plant(
     spoilt = hosts.take("broken_record", counts["broken_record"])
     for n, (page, _) in enumerate(spoilt):
         manner = _manner(n)
-        url = _move_page(page, f"broken/{n}").url
+        url = _move_page(page, f"broken/{n}", "").url
         exchange = break_record(manner, url, render_page(page, version))
         records[url] = Record(exchange, Defect("broken_record", detail=manner))
     return list(records.values())
@@ -295,7 +283,7 @@ def _changed_pages(
     for page, rng in hosts.take("personal_data", counts["personal_data"], has_no_address):
         content, planted = add_personal_data(page.content, rng)
         yield (
-            page.with_content(content),
+            replace(page, content=content),
             Defect("personal_data", count=len(planted), detail=", ".join(planted)),
         )
     leaks = list(leakable_items(items))
@@ -305,7 +293,7 @@ def _changed_pages(
     ):
         detail = f"{len(text.split())} words of a {item['benchmark']} item"
         yield (
-            page.with_content(add_leak(page.content, text)),
+            replace(page, content=add_leak(page.content, text)),
             Defect("benchmark_leak", partner_item=item["item_id"], detail=detail),
         )
 
@@ -339,22 +327,20 @@ def _junk(
     for n, (page, rng) in enumerate(hosts.take("garbled", counts["garbled"])):
         manner = MANNERS[n % len(MANNERS)]
         content = garble(page.content, rng, manner)
-        yield _move_page(page, "raw").with_content(content), Defect("garbled", detail=manner)
+        yield _move_page(page, "raw", content), Defect("garbled", detail=manner)
     for page, rng in hosts.take("repetition", counts["repetition"]):
         content = repeat_sentences(page.content, rng)
         detail = "three sentences, 25 times"
-        yield _move_page(page, "print").with_content(content), Defect("repetition", detail=detail)
+        yield _move_page(page, "print", content), Defect("repetition", detail=detail)
     for n in range(counts["boilerplate"]):
         rng = random.Random(f"{seed}/boilerplate/{n}")
-        page = replace(
-            _move_page(pages[n], f"sitemap/{n}"), title=f"Site map, part {n + 1}", menu=()
-        )
-        content = make_navigation(pages, rng)
-        yield page.with_content(content), Defect("boilerplate", detail="links only")
+        page = _move_page(pages[n], f"sitemap/{n}", make_navigation(pages, rng))
+        page = replace(page, title=f"Site map, part {n + 1}", menu=())
+        yield page, Defect("boilerplate", detail="links only")
 
 
-def _move_page(page: Page, folder: str) -> Page:
-    return replace(page, url=page.url.replace(f"{HOST}/", f"{HOST}/{folder}/"))
+def _move_page(page: Page, folder: str, content: str) -> Page:
+    return replace(page, url=page.url.replace(f"{HOST}/", f"{HOST}/{folder}/"), content=content)
 
 
 def _exchange(page: Page, version: str) -> Exchange:

@@ -1,12 +1,12 @@
 """Document modules of the running Python, in an interpreter of its own.
 
-This file is run as a program by `harvest.py`, not imported: in a fresh interpreter without site
+This file is run as a program by `modules.py`, not imported: in a fresh interpreter without site
 packages, with a fixed hash seed and an empty environment, nothing of the parent (imported modules,
 patches, locale, paths) can reach the pages. It needs the standard library only.
 
 Standard input: a JSON object {"modules": [...], "class_page": characters}. Standard output: one
 JSON object a line for each module, in order: `module`, and either `missing` (why it cannot be
-documented) or `text`, `pages` and `entries`, as described by `harvest.Module`.
+documented) or `text`, `pages` and `entries`, as described by `modules.Module`.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from stages.sample.crawl import page_text
@@ -25,15 +26,19 @@ def summary(doc: str) -> str:
     return " ".join(re.split(r"\n\s*\n", doc.strip())[0].split())
 
 
+def teachable_entries(modules: Sequence[Module], most_words: int | None = None) -> list[Entry]:
+    """Entries with something to tell, each summary once, in the order of the modules."""
+    entries: dict[str, Entry] = {}
+    for entry in (entry for module in modules for entry in module.entries):
+        words = summary(entry.doc).split()
+        if len(words) >= 4 and (most_words is None or len(words) <= most_words):
+            entries.setdefault(" ".join(words), entry)
+    return list(entries.values())
+
+
 def docstring_items(modules: Sequence[Module], seed: int) -> list[dict[str, Any]]:
     """Multiple choice: which summary belongs to a name and signature, among four of like length."""
-    entries, seen = [], set[str]()
-    for module in modules:
-        for entry in module.entries:
-            text = summary(entry.doc)
-            if 4 <= len(text.split()) <= 60 and text not in seen:
-                seen.add(text)
-                entries.append(entry)
+    entries = teachable_entries(modules, most_words=60)
     if len(entries) < CHOICES:
         return []
     return [_item(n, entry, entries, seed) for n, entry in enumerate(entries)]
@@ -69,13 +74,10 @@ def text_items(modules: Sequence[Module]) -> list[dict[str, Any]]:
             "answer": None,
         }
         for module in modules
-        for n, piece in zip(range(PIECES), cut_pieces(module_text(module)), strict=False)
+        for n, piece in enumerate(
+            islice(cut_pieces("\n\n".join(page_text(page.html) for page in module.pages)), PIECES)
+        )
     ]
-
-
-def module_text(module: Module) -> str:
-    """The text of a module's pages, one after the other."""
-    return "\n\n".join(page_text(page.html) for page in module.pages)
 
 
 def cut_pieces(text: str) -> Iterator[str]:
@@ -108,31 +110,16 @@ def _grams(text: str) -> set[str]:
 
 
 QUESTIONS = (
-    "What does `{name}` do?",
-    "Explain `{name}` from Python's `{module}` module.",
-    "I am reading code that uses `{name}`. What is it for?",
-    "In a few words, what is `{name}`?",
-    "Describe the {kind} `{short}` of the module `{module}`.",
-    "How would you document `{name}`?",
+    "What does `{name}` do?", "Explain `{name}` from Python's `{module}` module.",
+    "I am reading code that uses `{name}`. What is it for?", "In a few words, what is `{name}`?",
+    "Describe the {kind} `{short}` of the module `{module}`.", "How would you document `{name}`?",
     "Can you tell me what the {kind} `{name}` is good for?",
-)
+)  # fmt: skip
 FOLLOW_UPS = ("How is it called?", "What is its signature?", "Which arguments does it take?")
 MORE = ("Is there more to know?", "Please go on.", "Tell me more.")
 SYSTEM = "You explain Python's standard library briefly and correctly."
 
 Message = dict[str, str]
-
-
-def teachable_entries(modules: Sequence[Module]) -> list[Entry]:
-    """Entries with something to tell, each summary once, in the order of the modules."""
-    entries, seen = [], set[str]()
-    for module in modules:
-        for entry in module.entries:
-            text = summary(entry.doc)
-            if len(text.split()) >= 4 and text not in seen:
-                seen.add(text)
-                entries.append(entry)
-    return entries
 
 
 def conversations(modules: Sequence[Module], seed: int) -> list[dict[str, Any]]:

@@ -102,28 +102,14 @@ TOPICS = "pydoc_data.topics"
 """The language reference: pages of the crawl, but no code."""
 
 CONVERSATIONS = (
-    "optparse",
-    "threading",
-    "inspect",
-    "logging",
-    "mailbox",
-    "unittest.case",
-)
+    "optparse", "threading", "inspect", "logging", "mailbox", "unittest.case",
+)  # fmt: skip
 """Held out: their docstrings become conversations and preferences."""
 
 BENCHMARKS = (
-    "base64",
-    "calendar",
-    "configparser",
-    "difflib",
-    "fractions",
-    "ipaddress",
-    "random",
-    "statistics",
-    "string",
-    "symtable",
-    "textwrap",
-)
+    "base64", "calendar", "configparser", "difflib", "fractions", "ipaddress", "random",
+    "statistics", "string", "symtable", "textwrap",
+)  # fmt: skip
 """Held out: their docstrings become benchmark items."""
 
 
@@ -168,7 +154,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Module:
-    """What `pydoc` tells of a module: pages and entries."""
+    """What `pydoc` says about a module: pages and entries."""
 
     name: str
     pages: tuple[DocPage, ...]

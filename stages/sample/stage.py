@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import platform
 from collections.abc import Sequence
@@ -94,8 +96,6 @@ def _take_share(names: Sequence[str], share: float) -> list[str]:
 
 def _document(context: Context, names: Sequence[str]) -> dict[str, Module]:
     """Every module that this Python has, by name."""
-    import json
-
     from stages.sample.modules import SCRATCH, document_group, groups, module_from_row
 
     results = context.map(document_group, groups(names))
@@ -105,12 +105,9 @@ def _document(context: Context, names: Sequence[str]) -> dict[str, Module]:
         context.sample("module_missing", text)
     check_bad_share(len(missing), len(names), context.config.max_bad_share, reasons, "sample")
     context.count(modules_documented=len(names) - len(missing), modules_missing=len(missing))
-    rows = (json.loads(r) for part in results for r in _records(part.read_scratch(SCRATCH)))
+    tables = [part.read_scratch(SCRATCH) for part in results]
+    rows = [json.loads(record) for table in tables for record in table["record"].to_pylist()]
     return {row["module"]: module_from_row(row) for row in rows}
-
-
-def _records(table: Any) -> list[str]:
-    return list(table.column("record").to_pylist())
 
 
 def _write_crawl(
@@ -200,8 +197,6 @@ def _snapshot(output: str, python: str) -> str:
 
 def _write_snapshot(context: Context, output: str, python: str, files: dict[str, bytes]) -> None:
     """A snapshot that carries its files."""
-    import hashlib
-
     entries = [
         {"name": name, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
         for name, data in sorted(files.items())
@@ -214,6 +209,4 @@ def _write_snapshot(context: Context, output: str, python: str, files: dict[str,
 
 
 def _jsonl(rows: Sequence[dict[str, Any]]) -> bytes:
-    import json
-
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()

@@ -92,7 +92,7 @@ SCRIPTS = (
     *("Malayalam", "Sinhala", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan", "Georgian", "Armenian"),
     *("Ethiopic", "Cherokee", "Mongolian", "Syriac", "Thaana", "Canadian_Aboriginal"),
 )
-"""Scripts told apart, by their Unicode names; letters of any other are "Other"."""
+"""Scripts that are distinguished, by their Unicode names; letters of any other are "Other"."""
 
 _PATTERNS = [regex.compile(rf"\p{{Script={name}}}") for name in SCRIPTS]
 _LETTER = regex.compile(r"[\p{L}\p{M}]")

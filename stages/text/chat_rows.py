@@ -48,7 +48,7 @@ class ChatShard:
 
 
 def list_chat_shards(inputs: Mapping[str, Sequence[Input]], *, where: str) -> list[ChatShard]:
-    """The shards of all inputs by role, in order. InputError if one output is given twice."""
+    """The shards of all inputs by role, in order. InputError if one output is listed twice."""
     shards: list[ChatShard] = []
     seen: set[str] = set()
     for role in ID_COLUMN:

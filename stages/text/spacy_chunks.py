@@ -179,7 +179,7 @@ def _is_digit(code: np.uint32) -> bool:
 
 @kernel
 def _run(codes: NDArray[np.uint32], i: int, end: int) -> int:
-    """How many equal characters stand from `i` on."""
+    """The number of equal characters from `i` on."""
     last = i + 1
     while last < end and codes[last] == codes[i]:
         last += 1

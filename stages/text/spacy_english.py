@@ -148,7 +148,7 @@ def _select_sequences(
     starts: NDArray[np.int64],
     ends: NDArray[np.int64],
 ) -> NDArray[np.bool_]:
-    """Which of the sequences stand and hold no space."""
+    """Which of the sequences match and hold no space."""
     taken = np.zeros(tokens, dtype=np.bool_)
     selected = np.zeros(len(matches), dtype=np.bool_)
     for length in range(longest, 0, -1):

@@ -201,10 +201,11 @@ def extractors() -> dict[str, Extractor]:
     """Ingot's extractor and its peers, by name, each from decoded HTML to text and doubt."""
     import trafilatura
 
-    from stages.ingest.extraction import ExtractionRules, PageTooLarge, extract
+    from stages.ingest.config import IngestConfig
+    from stages.ingest.extraction import PageTooLarge, extract
     from stages.ingest.extraction.main_text import resiliparse_text
 
-    rules = ExtractionRules()
+    rules = IngestConfig()
 
     def blocks(html: str) -> tuple[str, float | None]:
         try:

@@ -79,12 +79,12 @@ def read_by_fastwarc(path: Path) -> int:
 
 
 def read_by_ingot(path: Path) -> int:
-    """The same through `read_archive`, which also tells places, damage and expansion."""
-    from stages.ingest.archive import read_archive
+    """The same through `ArchiveReader`, which also tells places, damage and expansion."""
+    from stages.ingest.archive import ArchiveReader
 
     size = path.stat().st_size
     with path.open("rb") as stream:
-        return sum(1 for _ in read_archive(stream, size, limit=10_000_000, expansion=200))
+        return sum(1 for _ in ArchiveReader(stream, size, limit=10_000_000, expansion=200))
 
 
 def _all(read: Callable[[Path], int], files: Sequence[Path]) -> None:
@@ -93,7 +93,7 @@ def _all(read: Callable[[Path], int], files: Sequence[Path]) -> None:
 
 
 def reading_table(files: Sequence[Path], plain: Sequence[Path]) -> str:
-    """`read_archive` beside fastwarc, on gzip members and on the same bytes unpacked."""
+    """`ArchiveReader` beside fastwarc, on gzip members and on the same bytes unpacked."""
     rows = []
     for name, chosen in (("gzip, a member a record", files), ("plain", plain)):
         readers = {"fastwarc": read_by_fastwarc, "ingot": read_by_ingot}
@@ -108,13 +108,14 @@ def reading_table(files: Sequence[Path], plain: Sequence[Path]) -> str:
 
 def decoded_pages(path: Path) -> list[str]:
     """The HTML that the stage gives to its extractor, in the order of the records."""
-    from stages.ingest.archive import read_archive
-    from stages.ingest.pages import Page, PageRules, page_from_capture
+    from stages.ingest.archive import ArchiveReader
+    from stages.ingest.config import IngestConfig
+    from stages.ingest.pages import Page, page_from_capture
 
     size = path.stat().st_size
     with path.open("rb") as stream:
-        captures = read_archive(stream, size, limit=10_000_000, expansion=200)
-        pages = [page_from_capture(capture, PageRules()) for capture in captures]
+        captures = ArchiveReader(stream, size, limit=10_000_000, expansion=200)
+        pages = [page_from_capture(capture, IngestConfig()) for capture in captures]
     return [page.decoded.text for page in pages if isinstance(page, Page) and page.markup]
 
 
@@ -142,13 +143,12 @@ def unit_table(files: Sequence[Path], folder: Path, extractor: str, rounds: int 
     from stages.ingest.config import IngestConfig
     from stages.ingest.extraction import PageTooLarge, extract
     from stages.ingest.guard import Watch
-    from stages.ingest.reader import page_rules
+    from stages.ingest.reader import Part, Unit
     from stages.ingest.shards import ingest_unit
     from stages.ingest.stage import Ingest
-    from stages.ingest.units import Part, Unit
 
     config = IngestConfig.model_validate({"extractor": extractor})
-    rules, backend = page_rules(config).extraction, backend_at(str(folder))
+    backend = backend_at(str(folder))
     kinds, watch = dict(Ingest.outputs), Watch(folder, seconds=60)
 
     def unit(path: Path) -> None:
@@ -160,7 +160,7 @@ def unit_table(files: Sequence[Path], folder: Path, extractor: str, rounds: int 
     def alone(pages: Sequence[str]) -> None:
         for html in pages:
             try:
-                extract(html, rules)
+                extract(html, config)
             except PageTooLarge:
                 continue
 

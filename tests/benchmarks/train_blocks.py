@@ -29,9 +29,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stages.ingest.extraction.blocks import Blocks, segment
-from stages.ingest.extraction.classifier import WEIGHTS
+from stages.ingest.extraction.classifier import (
+    LEAD_CHARACTERS,
+    LEAD_WORDS,
+    NAME_CHARACTERS,
+    WEIGHTS,
+    Lexicon,
+)
 from stages.ingest.extraction.features import Page, first_features, second_features
-from stages.ingest.extraction.lexicon import NAME_CHARACTERS, Lexicon, lead_words
 from stages.ingest.extraction.main_text import resiliparse_text, trafilatura_text
 from stages.ingest.extraction.vocabulary import name_words
 from tests.benchmarks.extraction import (
@@ -181,7 +186,7 @@ def _votes(sample: Sample) -> tuple[dict[str, list[float]], dict[str, list[float
         for word in sorted(chains[container]) if container >= 0 else ():
             names[word][0] += size * target
             names[word][1] += size * (1 - target)
-        for word in dict.fromkeys(lead_words(text)):
+        for word in dict.fromkeys(text[:LEAD_CHARACTERS].lower().split()[:LEAD_WORDS]):
             leads[word][0] += target
             leads[word][1] += 1 - target
     return names, leads
@@ -261,7 +266,9 @@ def train(pages: list[LabelledPage]) -> tuple[dict[str, Any], list[Sample], list
     columns = []
     names: list[str] = []
     for sample, view in zip(samples, views, strict=True):
-        names, values = first_features(view, sample.blocks, lexicons[sample.fold])
+        names, values = first_features(
+            view, sample.blocks, lexicons[sample.fold].features(sample.blocks)
+        )
         columns.append(values)
     first_scores = cross_fit(columns, samples, TREES[0])
     more_names: list[str] = []

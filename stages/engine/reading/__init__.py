@@ -1,1 +1,1 @@
-"""Shared by the stages that read from outside: rows of JSON and Parquet files, chat messages."""
+"""Shared by the stages that read from outside: rows of JSON, Parquet and Arrow files."""

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import IO, Any
 
-from stages.engine.reading.decoded_sizes import chunk_place, decoded_group_bytes, texts_in_lists
-from stages.engine.reading.decoded_sizes import decoded_stream_bytes as arrow_bytes
+from stages.engine.reading.decoded_sizes import (
+    chunk_place,
+    decoded_group_bytes,
+    decoded_stream_bytes,
+    texts_in_lists,
+)
 from stages.engine.reading.row import (
     ARROW,
     FREE_EXPANSION,
@@ -54,9 +58,7 @@ class _Budget:
         self.left -= decoded
 
 
-def parquet_rows(
-    stream: IO[bytes], start: int, end: int, limits: RowLimits | None = None
-) -> Iterator[Row]:
+def parquet_rows(stream: IO[bytes], start: int, end: int, limits: RowLimits) -> Iterator[Row]:
     """Rows of the row groups that begin in the bytes [start, end); a row's name is its ordinal.
 
     A broken row group, or one that holds far more than its compressed size, is one fault and the
@@ -64,7 +66,6 @@ def parquet_rows(
     """
     import pyarrow.parquet as pq
 
-    limits = limits or RowLimits()
     size = stream.seek(0, 2)
     try:
         _check_footer(stream, size)
@@ -149,7 +150,7 @@ def _row_groups(metadata: Any) -> list[tuple[int, int, int]]:
     return groups
 
 
-def arrow_rows(stream: IO[bytes], limits: RowLimits | None = None) -> Iterator[Row]:
+def arrow_rows(stream: IO[bytes], limits: RowLimits) -> Iterator[Row]:
     """Rows of an Arrow IPC file or stream, up to its first fault.
 
     A file is read as the stream that it holds: its footer could lead to batches that nobody
@@ -157,14 +158,13 @@ def arrow_rows(stream: IO[bytes], limits: RowLimits | None = None) -> Iterator[R
     """
     import pyarrow as pa
 
-    limits = limits or RowLimits()
     budget = _Budget(limits.expansion)
     budget.earn(stream.seek(0, 2))
     stream.seek(0)
     begin = len(ARROW) if stream.read(len(ARROW)) == ARROW else 0
     try:
         stream.seek(begin)
-        decoded = arrow_bytes(stream)
+        decoded = decoded_stream_bytes(stream)
         if decoded > budget.left:
             budget.spend(decoded)
         stream.seek(begin)
@@ -203,17 +203,19 @@ def _materialised(batch: Any, longest: int) -> Iterator[Any]:
 
     In dictionaries, views and runs one value may be shared by many rows: `nbytes` counts it once.
     Where the lists of a row may repeat one, the row is measured before it is decoded; for a row of
-    more than `longest` bytes its size is given instead.
+    more than `longest` bytes its size comes instead.
     """
     import pyarrow as pa
 
-    if any(map(_holds_dictionary, batch.columns)):
+    if any(_without_dictionaries(one.type) != one.type for one in batch.columns):
         for row in _slices(batch, 1):
             cost = sum(map(_expanded_bytes, row.columns))
             if cost > longest:
                 yield cost
             else:
-                yield from _materialised(_expand(row), longest)
+                columns = [column.cast(_text_of(column.type)) for column in row.columns]
+                plain = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+                yield from _materialised(plain, longest)
         return
     shared = [column for column in batch.columns if _shares(column.type)]
     if not shared:
@@ -226,11 +228,6 @@ def _materialised(batch: Any, longest: int) -> Iterator[Any]:
     for part in _slices(batch, max(1, min(_ROWS, _BATCH_BYTES // max(1, held)))):
         columns = [_plain(column) for column in part.columns]
         yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
-
-
-def _holds_dictionary(column: Any) -> bool:
-    """Whether texts inside the lists of a column are numbers of a dictionary."""
-    return _without_dictionaries(column.type) != column.type
 
 
 def _without_dictionaries(kind: Any) -> Any:
@@ -265,13 +262,6 @@ def _expanded_bytes(array: Any) -> int:
         return int(pc.sum(lengths.take(array.indices)).as_py() or 0) + _VALUE_COST * len(array)
     inside = _inside(array)
     return sum(map(_expanded_bytes, inside)) if inside else int(array.nbytes)
-
-
-def _expand(batch: Any) -> Any:
-    import pyarrow as pa
-
-    columns = [column.cast(_text_of(column.type)) for column in batch.columns]
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def _slices(batch: Any, rows: int) -> Iterator[Any]:

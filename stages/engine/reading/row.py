@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import IO, Any, Protocol
 
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-
-
 PARQUET, ARROW = b"PAR1", b"ARROW1\0\0"
-
-
 FREE_EXPANSION = 64 << 20
 """Decompressed bytes that any file may have, however small it is."""
-
-
 MAX_EXPANSION = 200
-
-
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -81,18 +74,11 @@ def scrub(text: str) -> tuple[str, int]:
 
     Neither can be stored as UTF-8 that every reader takes.
     """
-    if "\0" not in text and _is_encodable(text):
-        return text, 0
+    with suppress(UnicodeEncodeError):
+        text.encode()  # Many times faster than to search the text for surrogates.
+        if "\0" not in text:
+            return text, 0
     return _UNSTORABLE.subn(lambda match: "" if match[0] == "\0" else "\ufffd", text)
-
-
-def _is_encodable(text: str) -> bool:
-    """Whether UTF-8 can hold the text: many times faster than to search it for surrogates."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def scrub_value(value: Any) -> Any:

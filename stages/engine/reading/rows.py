@@ -77,9 +77,13 @@ def read_rows(
         stream.seek(0)
         form = row_format(source.name) or row_format_by_magic(head) or "jsonl"
         if form in ("parquet", "arrow"):
-            yield from _columnar_rows(form, stream, start, end, limits)
-            return
-        if form == "jsonl" and not head.startswith((GZIP, ZSTD)):
+            from stages.engine.reading.columnar import arrow_rows, parquet_rows
+
+            if form == "parquet":
+                yield from parquet_rows(stream, start, end, limits)
+            elif start == 0:
+                yield from arrow_rows(stream, limits)
+        elif form == "jsonl" and not head.startswith((GZIP, ZSTD)):
             yield from _part_of_lines(stream, limits.row, start, end)
         elif start > 0:
             return
@@ -87,17 +91,6 @@ def read_rows(
             yield from _json_rows(stream, limits)
         else:
             yield from _lines_as_rows(decompress_stream(stream, limits.expansion), limits.row)
-
-
-def _columnar_rows(
-    form: str, stream: IO[bytes], start: int, end: int, limits: RowLimits
-) -> Iterator[Row]:
-    from stages.engine.reading.columnar import arrow_rows, parquet_rows
-
-    if form == "parquet":
-        yield from parquet_rows(stream, start, end, limits)
-    elif start == 0:
-        yield from arrow_rows(stream, limits)
 
 
 def metadata_json(value: dict[str, Any]) -> str:

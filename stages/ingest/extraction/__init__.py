@@ -1,6 +1,6 @@
 """The main text of a page: Ingot's block classifier, or a maintained extractor of others."""
 
-from stages.ingest.extraction.main_text import LABELS, ExtractionRules, MainText, Span, extract
+from stages.ingest.extraction.main_text import LABELS, MainText, Span, extract
 from stages.ingest.extraction.nesting import PageTooLarge
 
-__all__ = ["LABELS", "ExtractionRules", "MainText", "PageTooLarge", "Span", "extract"]
+__all__ = ["LABELS", "MainText", "PageTooLarge", "Span", "extract"]

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stages.ingest.extraction.blocks import Blocks
-from stages.ingest.extraction.lexicon import LEXICON_FEATURES, Lexicon
 from stages.ingest.extraction.vocabulary import BLOCK, BLOCK_TAGS, PLACES
 
 Ints = NDArray[Any]  # of int32 or int64
@@ -24,6 +23,10 @@ _END: Final = {**dict.fromkeys(":;'’)]", 1), **dict.fromkeys('.!?…。！？�
 _FACTS: Final = (
     "characters", "words", "linked", "commas", "stops", "ends", "breaks", "marks", "colons",
     "title", "in_description",
+)  # fmt: skip
+LEXICON_FEATURES: Final = (
+    "names_low", "names_high", "names_low_all", "names_high_all", "names_sum_all", "names_low_up",
+    "names_high_up", "names_low_up2", "names_high_up2", "words_low", "words_high", "words_mean",
 )  # fmt: skip
 _TITLE_CHARACTERS: Final = 300
 _DESCRIPTION_CHARACTERS: Final = 1_000
@@ -159,10 +162,8 @@ def _share(part: Ints, whole: Ints | int) -> Ints:
     return part.astype(np.int64) * 1000 // np.maximum(whole, 1)
 
 
-def first_features(
-    page: Page, blocks: Blocks, lexicon: Lexicon
-) -> tuple[list[str], NDArray[np.int32]]:
-    """What the first pass sees of each block."""
+def first_features(page: Page, blocks: Blocks, marks: Ints) -> tuple[list[str], NDArray[np.int32]]:
+    """What the first pass sees of each block; `marks` are those of its words, by the lexicon."""
     rows = _Rows(page.count)
     characters, words, linked = page.facts[:3]
     ends = page.facts[_FACTS.index("ends")]
@@ -177,7 +178,7 @@ def first_features(
     rows.add((f"in_{name}" for name in PLACES), (places >> bits) & 1)
     depth = np.array([*blocks.containers.depth, 0], np.int32)[page.container]
     rows.add(("depth",), depth)
-    rows.add(LEXICON_FEATURES, lexicon.features(blocks))
+    rows.add(LEXICON_FEATURES, marks)
     _add_neighbours(rows, page, np.array([characters, link_share, good, ends, page.kind]))
     _add_containers(rows, page, np.array([characters, linked, good, heading]))
     _add_alike(rows, page, blocks, good)

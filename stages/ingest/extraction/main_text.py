@@ -1,6 +1,6 @@
 """From the HTML of a page to its main text: budgets, one parse, blocks, labels, the text.
 
-Ingot's block classifier finds it, or a maintained extractor of others behind the same interface. In
+Ingot's block classifier finds it, or resiliparse or trafilatura behind the same interface. In
 the text a paragraph, heading, list item or table row is a line; a blank line separates them, but
 not the items of a list or the rows of a table. Boilerplate that is kept is marked by spans.
 """
@@ -8,12 +8,14 @@ not the items of a list or the rows of a table. Boilerplate that is kept is mark
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from selectolax.lexbor import LexborHTMLParser
 
+from stages.ingest.config import IngestConfig
 from stages.ingest.extraction.blocks import Blocks, segment
 from stages.ingest.extraction.classifier import block_model, smooth
 from stages.ingest.extraction.features import Ints
@@ -36,21 +38,15 @@ class Span(NamedTuple):
     label: str
 
 
-@dataclass(frozen=True, slots=True)
-class Rendered:
-    """Text, and its spans that are not main text, in order and without overlap."""
-
-    text: str
-    boilerplate: list[Span]
-
-
-def render(blocks: Blocks, main: Sequence[bool], keep: bool) -> Rendered:
+def render(blocks: Blocks, main: Sequence[bool], keep: bool) -> tuple[str, list[Span]]:
     """The text of the main blocks; with `keep` of all, the others marked as spans.
 
-    Cutting the spans out of the kept text gives the text without them, character by character.
+    Spans are in order and do not overlap. Cutting them out of the kept text gives the text without
+    them, character by character.
     """
-    writer, pieces, spans = _Lines(blocks), [], []
-    others = _Lines(blocks)
+    writer, others = _Lines(blocks), _Lines(blocks)
+    pieces: list[str] = []
+    spans: list[Span] = []
     length = 0
     boilerplate: list[int] = []
     for index, is_main in enumerate(main):
@@ -62,26 +58,26 @@ def render(blocks: Blocks, main: Sequence[bool], keep: bool) -> Rendered:
         pieces.append(separator)
         length += len(separator)
         if boilerplate:
-            written = _boilerplate(
+            text, own = _boilerplate(
                 blocks, others, boilerplate, length, separator or "\n\n", after=True
             )
-            pieces.append(written.text)
-            spans += written.boilerplate
-            length += len(written.text)
+            pieces.append(text)
+            spans += own
+            length += len(text)
             boilerplate = []
         pieces.append(line)
         length += len(line)
     if boilerplate:
         before = "\n\n" if length else ""
-        written = _boilerplate(blocks, others, boilerplate, length, before, after=False)
-        pieces.append(written.text)
-        spans += written.boilerplate
-    return Rendered("".join(pieces), spans)
+        text, own = _boilerplate(blocks, others, boilerplate, length, before, after=False)
+        pieces.append(text)
+        spans += own
+    return "".join(pieces), spans
 
 
 def _boilerplate(
     blocks: Blocks, lines: _Lines, indices: list[int], start: int, separator: str, after: bool
-) -> Rendered:
+) -> tuple[str, list[Span]]:
     """Adjacent blocks outside the main text; `separator` is theirs, so that a cut leaves none."""
     lines.begin()
     text, spans = "" if after else separator, []
@@ -101,7 +97,7 @@ def _boilerplate(
         pieces.append(separator)
         length += len(separator)
     spans.append(Span(start + begun, start + length, label))
-    return Rendered("".join(pieces), spans)
+    return "".join(pieces), spans
 
 
 class _Lines:
@@ -175,10 +171,7 @@ def label_for(blocks: Blocks, index: int) -> str:
     return "other"
 
 
-Markup = Literal["plain", "markdown"]
-
-
-def trafilatura_text(html: str, markup: Markup = "plain") -> str:
+def trafilatura_text(html: str, markup: str = "plain") -> str:
     """Main text by trafilatura (comments off, tables on); empty where it finds none.
 
     It reads pages with lxml and in places by recursion: callers bound nesting and nodes before, and
@@ -213,22 +206,7 @@ def resiliparse_text(html: str) -> str:
     return text.strip()
 
 
-Extractor = Literal["blocks", "resiliparse", "trafilatura"]
-NEVER = 1001
 _SURE_CHARACTERS = 400  # less main text than this counts as doubtful in itself
-
-
-@dataclass(frozen=True, slots=True)
-class ExtractionRules:
-    """What decides the text of a page."""
-
-    extractor: Extractor = "blocks"
-    markup: Markup = "plain"
-    boilerplate: Literal["cut", "keep"] = "cut"
-    max_nodes: int = 250_000
-    max_depth: int = 1_000
-    careful_from: int = NEVER
-    """Doubt in thousandths from which trafilatura decides instead of the blocks; 1001 is never."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,61 +237,53 @@ class _Classification:
     linked: int = 0
 
 
-def extract(
-    html: str, rules: ExtractionRules, headers: Mapping[str, str] | None = None
-) -> MainText:
+def extract(html: str, config: IngestConfig, headers: Mapping[str, str] | None = None) -> MainText:
     """The main text of a page; empty where it has none.
 
     `headers` are those of its response, for what they declare. Raises `PageTooLarge` for a page
     that nests too deep or has too many nodes, and what another's extractor raises.
     """
-    check_nesting(html, rules.max_depth, rules.max_nodes)
+    check_nesting(html, config.max_depth, config.max_nodes)
     tree = LexborHTMLParser(html)
-    blocks = segment(tree, rules.max_nodes, text_nodes=rules.markup == "markdown")
+    blocks = segment(tree, config.max_nodes, text_nodes=config.markup == "markdown")
     depth = max(blocks.containers.depth, default=0)
-    if depth > rules.max_depth:
+    if depth > config.max_depth:
         raise PageTooLarge("too_deep", f"block elements are nested {depth:,} deep")
     head = read_head(tree, headers or {})
     visible = sum(map(len, blocks.text))
     doubt: float | None = None
-    if rules.extractor == "blocks":
+    by, text = config.extractor, ""
+    if by == "blocks":
         verdict = classify(blocks)
         doubt = verdict.doubt / 1000
-        careful = verdict.doubt >= rules.careful_from and rules.boilerplate == "cut"
-        text = _trafilatura_or_nothing(html, rules.markup) if careful else ""
+        if verdict.doubt >= config.careful_from and config.boilerplate == "cut":
+            with suppress(Exception):  # It raises what it likes; then the blocks decide.
+                text = trafilatura_text(html, config.markup)
         if not text:
-            rendered = _write_text(tree, blocks, verdict, rules)
+            text, spans = _write_text(tree, blocks, verdict, config)
             return MainText(
-                text=rendered[0],
-                boilerplate=rendered[1],
-                extractor="blocks",
-                doubt=doubt,
-                nodes=blocks.nodes,
+                text,
+                spans,
+                by,
+                doubt,
+                blocks.nodes,
                 main_share=verdict.characters / max(visible, 1),
                 link_share=verdict.linked / max(verdict.characters, 1),
                 head=head,
             )
         by = "trafilatura"
+    elif by == "trafilatura":
+        text = trafilatura_text(html, config.markup)
     else:
-        by = rules.extractor
-        careful_text = rules.extractor == "trafilatura"
-        text = trafilatura_text(html, rules.markup) if careful_text else resiliparse_text(html)
+        text = resiliparse_text(html)
     share = min(len(text) / max(visible, 1), 1.0)
     return MainText(text, [], by, doubt, blocks.nodes, share, None, head)
 
 
-def _trafilatura_or_nothing(html: str, markup: Markup) -> str:
-    """What trafilatura makes of a page; empty where it fails, so that the blocks decide."""
-    try:
-        return trafilatura_text(html, markup)
-    except Exception:  # It raises what it likes on a hostile page.
-        return ""
-
-
 def _write_text(
-    tree: LexborHTMLParser, blocks: Blocks, verdict: _Classification, rules: ExtractionRules
+    tree: LexborHTMLParser, blocks: Blocks, verdict: _Classification, config: IngestConfig
 ) -> tuple[str, list[Span]]:
-    if rules.markup == "markdown":
+    if config.markup == "markdown":
         kept = {
             node
             for nodes, is_main in zip(blocks.text_nodes, verdict.main, strict=True)
@@ -321,8 +291,7 @@ def _write_text(
             for node in nodes
         }
         return to_markdown(tree, kept).strip(), []
-    rendered = render(blocks, verdict.main, keep=rules.boilerplate == "keep")
-    return rendered.text, rendered.boilerplate
+    return render(blocks, verdict.main, keep=config.boilerplate == "keep")
 
 
 def classify(blocks: Blocks) -> _Classification:

@@ -46,55 +46,17 @@ _TOKEN: Final = re.compile(
 )
 _VOID: Final = frozenset(
     [
-        "area",
-        "base",
-        "br",
-        "col",
-        "embed",
-        "hr",
-        "img",
-        "input",
-        "link",
-        "meta",
-        "param",
-        "source",
-        "track",
-        "wbr",
-        "basefont",
-        "bgsound",
-        "frame",
-        "keygen",
-        "image",
+        "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param",
+        "source", "track", "wbr", "basefont", "bgsound", "frame", "keygen", "image",
     ]
-)
+)  # fmt: skip
 # Elements that the next one of their kind closes: they nest only inside elements that count.
 _CLOSED_BY_THE_NEXT: Final = frozenset(
     [
-        "p",
-        "li",
-        "dt",
-        "dd",
-        "option",
-        "optgroup",
-        "tr",
-        "td",
-        "th",
-        "thead",
-        "tbody",
-        "tfoot",
-        "colgroup",
-        "caption",
-        "rb",
-        "rt",
-        "rp",
-        "rtc",
-        "a",
-        "nobr",
-        "html",
-        "head",
-        "body",
+        "p", "li", "dt", "dd", "option", "optgroup", "tr", "td", "th", "thead", "tbody", "tfoot",
+        "colgroup", "caption", "rb", "rt", "rp", "rtc", "a", "nobr", "html", "head", "body",
     ]
-)
+)  # fmt: skip
 _FORMATTING: Final = frozenset(
     ["b", "big", "code", "em", "font", "i", "s", "small", "strike", "strong", "tt", "u"]
 )

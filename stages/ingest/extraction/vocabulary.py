@@ -9,34 +9,11 @@ from typing import Final
 # Elements whose text is not shown, or is no prose.
 NOT_SHOWN: Final = frozenset(
     [
-        "script",
-        "style",
-        "template",
-        "svg",
-        "noscript",
-        "head",
-        "iframe",
-        "object",
-        "video",
-        "audio",
-        "canvas",
-        "select",
-        "option",
-        "optgroup",
-        "textarea",
-        "datalist",
-        "progress",
-        "meter",
-        "map",
-        "frameset",
-        "noframes",
-        "noembed",
-        "applet",
-        "param",
-        "rp",
-        "rt",
+        "script", "style", "template", "svg", "noscript", "head", "iframe", "object", "video",
+        "audio", "canvas", "select", "option", "optgroup", "textarea", "datalist", "progress",
+        "meter", "map", "frameset", "noframes", "noembed", "applet", "param", "rp", "rt",
     ]
-)
+)  # fmt: skip
 
 # Elements that begin a line of their own; every other element is inline.
 BLOCK_TAGS: Final = [

@@ -12,8 +12,8 @@ import pytest
 from artifacts_schema.errors import InputError
 from artifacts_schema.identity import document_id
 from artifacts_schema.manifest import Manifest
-from stages.engine.reading.examples import BadExample, Origin
-from stages.engine.reading.messages import message
+from stages.examples.conversion import BadExample, Origin
+from stages.examples.messages import message
 from stages.examples.shapes import conversation_row
 from stages.examples.stage import Conversations
 
@@ -86,7 +86,7 @@ def test_rows_are_kept_in_order_named_by_their_place_and_the_bad_ones_counted(
     length = len(lines(good))
     assert rows[1]["conversation_id"] == document_id("chats", "a.jsonl", length)
     assert {row["source"] for row in rows} == {"a"}
-    with pytest.raises(InputError, match="2 of 12 records are bad"):
+    with pytest.raises(InputError, match=r"\b2 of 12\b"):
         run_stage(Conversations, {}, {"snapshot": snapshot(files, "chats")})
 
 
@@ -104,8 +104,9 @@ def test_other_names_are_mapped_and_rows_limited(
 def test_a_snapshot_without_conversations_is_an_error(
     snapshot: Snapshot, run_stage: Callable[..., Manifest]
 ) -> None:
-    with pytest.raises(InputError, match="files are empty"):
-        run_stage(Conversations, {}, {"snapshot": snapshot({"a.jsonl": b"\n"})})
+    with pytest.raises(InputError) as caught:
+        run_stage(Conversations, {}, {"snapshot": snapshot({"a.jsonl": b"\n"}, "chats")})
+    assert caught.value.where == "snapshot 'chats'"
 
 
 def test_the_same_bytes_for_one_worker_and_two(

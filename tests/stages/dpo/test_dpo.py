@@ -9,7 +9,7 @@ import torch
 from artifacts_schema.errors import InputError
 from stages.dpo.stage import Dpo
 from stages.dpo.task import answer_segments
-from stages.engine.reading.messages import message
+from stages.examples.messages import message
 from stages.model.files import read_model
 from stages.tokens.chat import render_segments
 from stages.training.examples import encode_example

@@ -19,7 +19,7 @@ def test_arrays_are_what_pyarrow_makes_of_them(dtype: str) -> None:
     assert arrow_array(values, missing).equals(pa.array(values, mask=missing))
     assert arrow_array(values[:0], missing[:0]).equals(pa.array(values[:0]))
     assert (numpy_array(pa.array(values).slice(3)) == values[3:]).all()
-    with pytest.raises(ValueError, match="4 values are null"):
+    with pytest.raises(ValueError, match=r"\b4\b"):
         numpy_array(arrow_array(values, missing))
 
 

@@ -127,19 +127,17 @@ def test_a_worker_killed_in_the_middle_of_a_shard_costs_that_attempt(squares, ex
 
 
 def test_a_shard_that_kills_every_worker_ends_the_map(squares, server):
-    with pytest.raises(
-        IngotError, match="shard 1: several workers were lost at this shard"
-    ) as told:
+    with pytest.raises(IngotError, match=r"tcp://127\.0\.0\.1:") as caught:
         squares("", "dies", "")
-    assert "the last was tcp://127.0.0.1:" in str(told.value)
+    assert caught.value.where == "shard 1"
     assert squares.starts().count("1") == 2
     server.wait_for_workers(2)
 
 
 def test_what_a_shard_raises_arrives_as_itself(squares):
-    with pytest.raises(Unkind, match="here: this cannot be squared") as told:
+    with pytest.raises(Unkind) as caught:
         squares("", "raises")
-    assert told.value.hint == "try another"
+    assert (caught.value.where, caught.value.hint) == ("here", "try another")
 
 
 @pytest.mark.parametrize("store", ["s3"], indirect=True)
@@ -148,10 +146,9 @@ def test_a_dead_scheduler_is_one_error_and_processes_finish_the_work(squares, ex
         own.worker("--nthreads", "1", nanny=False)
         own.wait_for_workers(1)
         (tmp_path / "scheduler").write_text(str(own.scheduler.pid))
-        with pytest.raises(IngotError, match="the Dask scheduler is gone") as told:
+        with pytest.raises(IngotError) as caught:
             squares("", "ends the scheduler", "", address=own.address)
-        assert told.value.where == own.address
-        assert "finished shards are kept" in told.value.hint
+        assert caught.value.where == own.address
     made = squares("", "ends the scheduler", "", engine="processes", workers=1)
     assert made.outputs == expected(3)
     assert squares.starts() == ["0", "1", "1", "2"]
@@ -195,39 +192,40 @@ def test_a_stop_leaves_the_cluster_and_a_late_attempt_changes_nothing(
 
 def test_an_address_where_nothing_listens_is_told(squares, monkeypatch):
     monkeypatch.setattr(dask_engine, "CONNECT_SECONDS", 0.5)
-    with pytest.raises(IngotError, match="no Dask scheduler can be reached: no answer") as told:
+    with pytest.raises(IngotError) as caught:
         squares("", address="tcp://127.0.0.1:1")
-    assert told.value.where == "tcp://127.0.0.1:1"
-    assert "dask worker tcp://127.0.0.1:1 --nthreads 1 --nworkers N" in told.value.hint
+    assert caught.value.where == "tcp://127.0.0.1:1"
+    assert "dask worker tcp://127.0.0.1:1 --nthreads 1 --nworkers N" in caught.value.hint
 
 
 def test_a_server_of_another_sort_is_told(squares, file_server, monkeypatch):
     """Such as Dask's own dashboard, whose port is beside the scheduler's."""
     monkeypatch.setattr(dask_engine, "CONNECT_SECONDS", 0.5)
     address = file_server.url.replace("http://", "tcp://").rstrip("/")
-    with pytest.raises(IngotError, match="no Dask scheduler can be reached"):
+    with pytest.raises(IngotError) as caught:
         squares("", address=address)
+    assert caught.value.where == address
 
 
 def test_the_address_of_a_worker_is_told(squares, server):
     worker = server.workers()[0]
-    with pytest.raises(IngotError, match="a Worker of Dask answers there, not a scheduler"):
+    with pytest.raises(IngotError, match=r"\bWorker\b"):
         squares("", address=worker)
 
 
 def test_workers_with_another_program_are_refused_before_any_work(squares, tmp_path, monkeypatch):
     monkeypatch.setattr("stages.engine.runner.code_digest", lambda stage: "f" * 64)
-    with pytest.raises(IngotError, match="2 of 2 Dask workers cannot do the shards") as told:
+    with pytest.raises(IngotError, match=r"\b2 of 2\b") as caught:
         squares("", "")
-    assert "other code of toy_squares (" in str(told.value)
-    assert "here ffffffffffff)" in str(told.value)
+    assert "toy_squares" in caught.value.what
+    assert "ffffffffffff" in caught.value.what
     assert not (tmp_path / "starts").exists()
 
 
 def test_workers_with_other_versions_are_refused(squares, tmp_path, monkeypatch):
     ours = {"python": "3.0.1", "numpy": "1.0"}
     monkeypatch.setattr("stages.engine.dask_engine.library_versions", lambda stage: ours)
-    with pytest.raises(IngotError, match=r"python 3\.\d+\.\d+, here 3\.0\.1; numpy .*here 1\.0"):
+    with pytest.raises(IngotError, match=r"python 3\.\d+\.\d+.*3\.0\.1.*numpy .*1\.0"):
         squares("", "")
     assert not (tmp_path / "starts").exists()
 
@@ -235,16 +233,15 @@ def test_workers_with_other_versions_are_refused(squares, tmp_path, monkeypatch)
 def test_workers_that_do_not_see_the_store_are_refused(squares, server, tmp_path, monkeypatch):
     """Another folder under the same path, as on a machine that does not mount it."""
     monkeypatch.setattr("stages.engine.dask_worker.SharedFolder.announce", lambda place: None)
-    with pytest.raises(IngotError, match=r"it does not share .*/dask with this machine") as told:
+    with pytest.raises(IngotError, match=r"tcp://127\.0\.0\.1:") as caught:
         squares("", "")
-    assert str(tmp_path / "store" / "work") in str(told.value)
-    assert "tcp://127.0.0.1:" in str(told.value)
+    assert str(tmp_path / "store" / "work") in caught.value.what
 
 
 def test_workers_whose_files_are_not_seen_here_are_refused(squares, monkeypatch):
     """A container that writes into a layer of its own."""
     monkeypatch.setattr("stages.engine.dask_worker.SharedFolder.holds", lambda place, name: False)
-    with pytest.raises(IngotError, match="what it writes there is not seen here"):
+    with pytest.raises(IngotError, match=r"/work/.*/dask"):
         squares("", "")
 
 
@@ -254,10 +251,9 @@ def test_a_worker_without_ingot_is_refused_and_lives(squares, server, tmp_path):
     without = server.worker("--nthreads", "1", "--preload", str(block), nanny=False)
     try:
         server.wait_for_workers(3)
-        with pytest.raises(IngotError, match="1 of 3 Dask workers cannot do the shards") as told:
+        with pytest.raises(IngotError, match=r"\b1 of 3\b.*ModuleNotFoundError") as caught:
             squares("", "")
-        assert "it cannot import Ingot: ModuleNotFoundError" in str(told.value)
-        assert f"dask worker {server.address} --nthreads 1 --nworkers N" in told.value.hint
+        assert f"dask worker {server.address} --nthreads 1 --nworkers N" in caught.value.hint
         assert len(server.workers()) == 3
     finally:
         server.end(without)
@@ -301,9 +297,10 @@ def test_a_cluster_without_workers_is_told(squares, tmp_path, monkeypatch):
     monkeypatch.setattr(dask_engine, "ABSENT_SECONDS", 0.2)
     with (
         DaskServer(tmp_path / "dask", workers=0) as own,
-        pytest.raises(IngotError, match="has had no worker that can do a shard for 0 s"),
+        pytest.raises(IngotError, match=r"\b0 s\b") as caught,
     ):
         squares("", address=own.address)
+    assert caught.value.where == own.address
 
 
 def test_the_stage_and_its_workers_share_the_store_and_what_the_stage_laid_beside_it(tmp_path):
@@ -346,20 +343,20 @@ def test_an_adaptive_cluster_grows_for_shards_that_wait(squares, expected, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("execution", "named"),
     [
-        ({"engine": "dask"}, "engine dask needs the address of a scheduler: start one by `dask"),
-        ({"engine": "dask", "scheduler": "host"}, "'host' is no address like tcp://HOST:8786"),
-        ({"scheduler": "http://host:8787"}, "is no address like"),
-        ({"scheduler": "tcp://me:secret@host:8786"}, "holds no user and no password"),
-        ({"engine": "spark"}, "input should be 'processes' or 'dask'"),
+        ({"engine": "dask"}, "scheduler"),
+        ({"engine": "dask", "scheduler": "host"}, "'host'"),
+        ({"scheduler": "http://host:8787"}, "http://host:8787"),
+        ({"scheduler": "tcp://me:secret@host:8786"}, "password"),
+        ({"engine": "spark"}, "'processes' or 'dask'"),
     ],
 )
-def test_a_wrong_execution_is_told(given, told):
-    with pytest.raises(UsageError) as error:
-        MapExecution.parse(given, where="x")
-    assert told in str(error.value)
-    assert "secret" not in str(error.value)
+def test_a_wrong_execution_is_refused(execution, named):
+    with pytest.raises(UsageError) as caught:
+        MapExecution.parse(execution, where="x")
+    assert named in str(caught.value)
+    assert "secret" not in str(caught.value)
 
 
 def test_addresses_of_every_sort_are_taken():
@@ -374,7 +371,7 @@ def test_a_stage_that_asks_about_deaths_has_no_cluster(server, run_stage):
         def run(self, context):
             context.map(make_square, [], on_death=lambda death: None)
 
-    with pytest.raises(ValueError, match="why a worker of a cluster ended is not known"):
+    with pytest.raises(ValueError, match="make_square"):
         run_stage(Asks, {}, {}, {"engine": "dask", "scheduler": server.address})
 
 

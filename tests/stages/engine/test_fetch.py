@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,7 +17,13 @@ import pytest
 from artifacts_schema.errors import InputError, StoreError
 from artifacts_schema.store import cache
 from stages.engine.fetch import open_copy, query_identity
-from stages.engine.remote import Identity, RetryPolicy, SourceChanged
+from stages.engine.remote import (
+    AccessDenied,
+    Identity,
+    NoSuchFile,
+    RetryPolicy,
+    SourceChanged,
+)
 
 sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 from file_server import Fault
@@ -78,15 +85,15 @@ def test_what_the_server_says_is_the_identity(file_server, patience):
 @pytest.mark.parametrize(
     ("how", "missing"),
     [
-        ({"etag": None}, "no strong ETag and no Last-Modified"),
-        ({"etag": 'W/"weak"'}, "no strong ETag and no Last-Modified"),
-        ({"etag": "x" * 300}, "no strong ETag and no Last-Modified"),
-        ({"told_length": -1, "ranges": False}, "no Content-Length"),
+        ({"etag": None}, "ETag.*Last-Modified"),
+        ({"etag": 'W/"weak"'}, "ETag.*Last-Modified"),
+        ({"etag": "x" * 300}, "ETag.*Last-Modified"),
+        ({"told_length": -1, "ranges": False}, "Content-Length"),
     ],
 )
 def test_a_server_that_gives_no_identity_is_refused(file_server, patience, how, missing):
     url = file_server.serve("/a", b"12345", **how)
-    with pytest.raises(InputError, match=f"the server sends {missing}.*download the file"):
+    with pytest.raises(InputError, match=missing):
         query_identity(url, patience)
 
 
@@ -119,7 +126,7 @@ def test_waits_double_and_follow_the_server_that_names_one(file_server, served, 
 
 def test_after_some_tries_there_is_one_clear_error(file_server, served, patience, waits):
     file_server.faults[PATH] = [Fault(cut=9)] + [Fault(status=503)] * 4
-    with pytest.raises(InputError, match=r"a\.warc\.gz: the server answered 503 \(4 tries\)"):
+    with pytest.raises(InputError, match=r"a\.warc\.gz: .*503.*\b4\b"):
         read(served, patience)
     assert waits == [1.0, 2.0, 4.0]
     assert read(served, patience) == DATA  # What had arrived was kept.
@@ -129,7 +136,7 @@ def test_after_some_tries_there_is_one_clear_error(file_server, served, patience
 def test_nobody_there_is_told_without_a_query(file_server, patience):
     file_server.close()
     url = f"{file_server.url}/a?name=value"
-    with pytest.raises(InputError, match=r"/a\?…: the connection failed: .*refused \(4 tries\)"):
+    with pytest.raises(InputError, match=r"/a\?…: .*\b4\b"):
         query_identity(url, patience)
 
 
@@ -143,8 +150,9 @@ def test_a_server_without_ranges_sends_all_again(file_server, served, patience):
 def test_a_part_that_was_not_asked_for_is_not_taken(file_server, served, patience):
     file_server.files[PATH].told_start = 0
     file_server.faults[PATH] = [Fault(cut=3 * MIB)]
-    with pytest.raises(InputError, match="another range than the requested one"):
+    with pytest.raises(InputError) as caught:
         read(served, patience)
+    assert caught.value.where == served[0]
 
 
 def test_a_last_modified_date_resumes_as_an_etag_does(file_server, patience):
@@ -158,10 +166,10 @@ def test_a_last_modified_date_resumes_as_an_etag_does(file_server, patience):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"data": DATA[::-1]}, "the file changed since"),
-        ({"data": DATA + b"!", "etag": "same"}, "has 5,242,888 bytes, the snapshot pinned 5,242,8"),
-        ({"data": DATA[:-1], "etag": "same"}, "has 5,242,886 bytes"),
-        ({"data": DATA + b"!", "etag": "same", "told_length": -1}, "more came than the 5,242,887"),
+        ({"data": DATA[::-1]}, r"a\.warc"),
+        ({"data": DATA + b"!", "etag": "same"}, "5,242,888.*5,242,887"),
+        ({"data": DATA[:-1], "etag": "same"}, "5,242,886"),
+        ({"data": DATA + b"!", "etag": "same", "told_length": -1}, "5,242,887"),
     ],
 )
 def test_a_changed_file_is_refused(file_server, served, patience, changed, message, begun):
@@ -173,7 +181,7 @@ def test_a_changed_file_is_refused(file_server, served, patience, changed, messa
     if changed.get("etag") == "same":
         changed = {**changed, "etag": served[1].etag}
     file_server.serve(PATH, **changed, **how)
-    with pytest.raises(SourceChanged, match=rf"{message}.*plan again to take the changed file"):
+    with pytest.raises(SourceChanged, match=message):
         read(served, patience)
     assert copies() == []
 
@@ -181,24 +189,24 @@ def test_a_changed_file_is_refused(file_server, served, patience, changed, messa
 def test_a_body_shorter_than_told_is_not_taken(file_server, served, patience):
     file_server.serve(PATH, DATA[:-1], etag=served[1].etag, told_length=len(DATA))
     file_server.faults[PATH] = [Fault(cut=len(DATA) - 1) for _ in range(4)]
-    with pytest.raises(InputError, match=r"IncompleteRead|connection (failed|ended)"):
+    with pytest.raises(InputError, match=r"\b4\b"):
         read(served, patience)
 
 
 @pytest.mark.parametrize(
-    ("status", "message"),
+    ("status", "kind", "message"),
     [
-        (404, "no such file"),
-        (410, "no such file"),
-        (403, "the server answered 403 .*https is read without a login"),
-        (418, "the server answered 418"),
+        (404, NoSuchFile, "a.warc.gz"),
+        (410, NoSuchFile, "a.warc.gz"),
+        (403, AccessDenied, "403"),
+        (418, InputError, "418"),
     ],
 )
 def test_what_asking_again_will_not_mend_is_told_at_once(
-    file_server, served, patience, waits, status, message
+    file_server, served, patience, waits, status, kind, message
 ):
     file_server.faults[PATH] = [Fault(status=status)]
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(kind, match=message):
         read(served, patience)
     assert waits == []
 
@@ -215,11 +223,11 @@ def test_redirects_are_followed_to_safe_places_only(file_server, served, patienc
         "//user:word@127.0.0.1/a",
         "file:///etc/passwd",
     ):
-        with pytest.raises(InputError, match="the server redirects to") as caught:
+        with pytest.raises(InputError, match=re.escape(to.replace("user:word@", "…@"))) as caught:
             read(lead(to, "/unsafe"), patience)
         assert "word" not in str(caught.value)
     file_server.faults["/round"] = [Fault(status=302, headers={"Location": "/round"})] * 9
-    with pytest.raises(InputError, match="more than 5 redirects"):
+    with pytest.raises(InputError, match=r"\b5\b"):
         read((f"{file_server.url}/round", served[1]), patience)
 
 
@@ -228,13 +236,13 @@ def test_https_is_never_left_for_http():
 
     start = "https://example.org/a"
     assert _next(start, start, "//cdn.example/b?sig=1") == "https://cdn.example/b?sig=1"
-    with pytest.raises(InputError, match="only https is followed"):
+    with pytest.raises(InputError, match=r"http://127\.0\.0\.1/b"):
         _next(start, start, "http://127.0.0.1/b")
 
 
 def test_a_certificate_that_nobody_vouches_for_is_refused(file_server, patience, waits, tmp_path):
     url = file_server.speak_tls(tmp_path).replace("127.0.0.1", "localhost")
-    with pytest.raises(InputError, match=r"no secure connection: .*self.signed certificate"):
+    with pytest.raises(InputError, match=r"self.signed"):
         query_identity(f"{url}{PATH}", patience)
     assert waits == []
 
@@ -315,14 +323,14 @@ def test_the_least_recently_opened_copy_makes_room(file_server, patience, monkey
     read(pinned["c"], patience)
     assert sorted(p.read_bytes()[:1] for p in copies()) == [b"a", b"c"]
     big = file_server.serve("/big", bytes(3000))
-    with pytest.raises(StoreError, match="3,000 bytes does not go into a cache of 2,500"):
+    with pytest.raises(StoreError, match=r"3,000.*2,500"):
         read((big, query_identity(big, patience)), patience)
 
 
 def test_a_cache_that_cannot_be_written_is_told(file_server, served, patience, tmp_path):
     (tmp_path / "node-cache").mkdir()
     (tmp_path / "node-cache" / "sources").write_text("not a folder")
-    with pytest.raises(StoreError, match=r"no copy of http.* can be made: .*set INGOT_CACHE"):
+    with pytest.raises(StoreError, match="INGOT_CACHE"):
         read(served, patience)
 
 

@@ -62,7 +62,7 @@ def test_a_stop_ends_a_fetch_while_the_line_is_silent_and_keeps_the_part(
     try:
         with (
             watch_fetches(lambda transfer: None, lambda: arrived() == 3 * MIB),
-            pytest.raises(Stopped, match=r"while a source was fetched \(run the same command"),
+            pytest.raises(Stopped),
         ):
             read(served, patience)
     finally:
@@ -126,7 +126,7 @@ def test_a_full_disk_is_one_clear_error_and_what_arrived_is_kept(
 ):
     with monkeypatch.context() as patched:
         patched.setattr(fetch, "open", lambda path, mode, **_: Full(path, "a+"), raising=False)
-        with pytest.raises(StoreError, match=r"can be made: No space left .*kept: free space and"):
+        with pytest.raises(StoreError, match="No space left"):
             read(served, patience)
     kept = arrived()
     assert 0 < kept <= 2 * MIB
@@ -159,7 +159,7 @@ def test_bytes_that_were_hurt_on_the_way_come_again(file_server, patience):
     assert read((url, pinned), patience) == DATA
     file_server.serve(PATH, DATA[::-1])
     other = Identity(len(DATA), "", "0" * 64)
-    with pytest.raises(SourceChanged, match="not those of the pinned checksum"):
+    with pytest.raises(SourceChanged, match=PATH.rpartition("/")[2]):
         read((url, other), patience)
 
 

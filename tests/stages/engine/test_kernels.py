@@ -119,11 +119,15 @@ def test_every_kernel_can_be_named_by_what_it_reads():
 
 
 def test_a_constant_that_says_nothing_of_its_value_is_refused():
-    with pytest.raises(TypeError, match="constants are"):
+    with pytest.raises(TypeError, match="object object"):
         list(kernels._describe(object(), set()))
 
 
-def test_the_log_says_that_kernels_are_compiled_and_how_long_it_took(caplog):
+def test_the_log_says_that_kernels_are_compiled_and_how_long_it_took(caplog, monkeypatch):
+    def keep_nothing(function):
+        raise RuntimeError("no locator available")
+
+    monkeypatch.setattr(kernels, "_Cache", keep_nothing)  # Or a second run of this test loads it.
     log = logging.getLogger("a stage")
     with caplog.at_level(logging.INFO, "a stage"), transfers.log_compiling(log):
 

@@ -79,7 +79,7 @@ def test_a_stage_that_loses_records_does_not_commit(store, run_stage):
         def run(self, context: Context) -> None:
             context.conserve(records_in=10, out=7, dropped={"short": 2})
 
-    with pytest.raises(NotConserved, match="10 records in, but 7 out \\+ 2 short"):
+    with pytest.raises(NotConserved, match=r"10 .*7 .*2 short"):
         run_stage(Lossy)
     assert list(store.manifests()) == []
 
@@ -91,8 +91,9 @@ def test_a_stage_that_never_accounts_does_not_commit(run_stage):
         def run(self, context: Context) -> None:
             context.count(rows=1)
 
-    with pytest.raises(NotConserved, match="did not account"):
+    with pytest.raises(NotConserved) as caught:
         run_stage(Silent)
+    assert caught.value.where == "toy_silent"
 
 
 def test_a_stop_keeps_finished_shards_and_the_next_run_continues(store, run_stage):
@@ -195,7 +196,7 @@ def test_a_changed_input_byte_is_refused_by_name(store, run_stage):
     data = bytearray(store.backend.read(path))
     data[50] ^= 1
     store.backend.replace(path, bytes(data))
-    with pytest.raises(CorruptArtifact, match=r"00001\.parquet: the file's bytes changed"):
+    with pytest.raises(CorruptArtifact, match=r"00001\.parquet"):
         run_stage(Double, {}, {"exclusions": [(made, "exclusions")]})
 
 
@@ -211,7 +212,7 @@ def test_a_cut_artifact_is_made_again(store, run_stage):
 def test_a_key_computed_elsewhere_must_agree(store):
     register(Make)
     spec = StageSpec.make(Make, {}, {})
-    with pytest.raises(UsageError, match="expected 0000"):
+    with pytest.raises(UsageError, match="0000"):
         run_spec(store, spec, expected_key="0" * 64)
 
 

@@ -77,20 +77,17 @@ def test_a_death_costs_only_its_own_item_when_the_stage_knows_how_to_go_on(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("does", "told"),
-    [
-        ("SIGKILL", r"died \(out of memory, or killed\)"),
-        ("SIGSEGV", r"died \(SIGSEGV\)"),
-        ("exits", r"died \(exit code 7\)"),
-    ],
+    ("does", "cause"),
+    [("SIGKILL", "out of memory"), ("SIGSEGV", "SIGSEGV"), ("exits", r"\b7\b")],
 )
 @pytest.mark.parametrize("asked", [True, False])
 def test_a_death_that_nobody_explains_is_an_error_and_the_next_run_continues(
-    tried, starts, does, told, asked
+    tried, starts, does, cause, asked
 ):
     tasks = [Task("a"), Task("b"), Task("c", does)]
-    with pytest.raises(IngotError, match=rf"shard c: a worker process of map 'act' {told}"):
+    with pytest.raises(IngotError, match=cause) as caught:
         tried(tasks, on_death=(lambda death: None) if asked else None)
+    assert (caught.value.where, "'act'" in caught.value.what) == ("shard c", True)
     assert set(tried([Task("a"), Task("b"), Task("c")])) == {"a", "b", "c"}
     assert starts() == ("a", "b", "c", "c")
 

@@ -22,7 +22,7 @@ def test_sizes_are_counted_by_thousands_or_by_1024(size: str, expected: int) -> 
 
 @pytest.mark.parametrize("size", ["", "2", "GiB", "2G", "2gib", "-2GiB", "2,5GiB", "2GiB 3MiB"])
 def test_what_is_no_size_is_refused_with_an_example(size: str) -> None:
-    with pytest.raises(ValueError, match=f"'{size}' is no size: .* as 2GiB"):
+    with pytest.raises(ValueError, match=f"'{size}'.*2GiB"):
         parse_size(size)
 
 

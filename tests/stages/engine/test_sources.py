@@ -45,9 +45,9 @@ def test_files_come_in_the_order_of_their_names(pinned):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda path: path.write_text("FIRST"), "the file's bytes changed since"),
-        (lambda path: path.write_text("longer"), "has 6 bytes, the snapshot pinned 5"),
-        (lambda path: path.unlink(), "a file of the snapshot is missing"),
+        (lambda path: path.write_text("FIRST"), r"a\.txt"),
+        (lambda path: path.write_text("longer"), r"\b6\b.*\b5\b"),
+        (lambda path: path.unlink(), r"a\.txt"),
     ],
 )
 def test_a_file_that_is_not_what_was_pinned_is_refused_by_name(pinned, change, message):
@@ -55,7 +55,7 @@ def test_a_file_that_is_not_what_was_pinned_is_refused_by_name(pinned, change, m
     change(folder / "a.txt")
     with pytest.raises(InputError, match=message) as caught:
         source_files(snapshot)[0].open()
-    assert str(folder / "a.txt") in str(caught.value)
+    assert caught.value.where == str(folder / "a.txt")
 
 
 def test_a_file_is_hashed_once_in_a_process_however_often_its_parts_are_read(pinned, monkeypatch):
@@ -73,5 +73,5 @@ def test_a_file_is_hashed_once_in_a_process_however_often_its_parts_are_read(pin
     assert hashed == [str(folder / "a.txt")]
     (folder / "a.txt").write_text("FIRST")
     os.utime(folder / "a.txt", ns=(0, 0))
-    with pytest.raises(InputError, match="the file's bytes changed"):
+    with pytest.raises(InputError, match=r"a\.txt"):
         source_files(snapshot)[0].open()

@@ -9,8 +9,8 @@ import pytest
 
 from stages.dpo.stage import Dpo
 from stages.engine.protocol import Upstream
-from stages.engine.reading.messages import message
 from stages.evaluate.stage import Evaluate
+from stages.examples.messages import message
 from stages.export.folder import model_folder
 from stages.export.stage import Export
 from stages.import_model.stage import ImportModel

@@ -12,7 +12,7 @@ import pytest
 import zstandard
 
 from stages.engine.reading.row import Readable
-from stages.ingest.units import (
+from stages.ingest.formats import (
     describes_dataset,
     format_by_content,
     format_by_name,
@@ -129,12 +129,12 @@ def test_every_reader_gets_what_the_content_tells(read_rows_of: Callable[..., li
 @pytest.fixture
 def read_rows_of() -> Callable[..., list[str]]:
     """`read_rows_of(name, data)` → the texts of the rows."""
-    from stages.engine.reading.row import RowLimits
-    from stages.ingest.reader import read_table
-    from stages.ingest.records import Document
+    from stages.ingest.config import IngestConfig
+    from stages.ingest.pages import Document
+    from stages.ingest.reader import Part, Reader
 
     def read(name: str, data: bytes) -> list[str]:
-        made = list(read_table(given(name, data), RowLimits(), "text", 1))
+        made = list(Reader(Part(given(name, data)), IngestConfig(format="jsonl")))
         return [record.text for record in made if isinstance(record, Document)]
 
     return read

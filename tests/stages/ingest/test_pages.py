@@ -9,17 +9,16 @@ from dataclasses import replace
 import pytest
 
 from stages.ingest import pages
-from stages.ingest.archive import read_archive
-from stages.ingest.extraction import ExtractionRules
-from stages.ingest.pages import PageRules, read_capture
-from stages.ingest.records import Document, Ignored, Record, Rejected
+from stages.ingest.archive import ArchiveReader
+from stages.ingest.config import IngestConfig
+from stages.ingest.pages import Document, Ignored, Record, Rejected, read_capture
 
 Maker = Callable[..., bytes]
 
 
-def only(data: bytes, rules: PageRules | None = None) -> Record:
-    (capture,) = read_archive(io.BytesIO(data), len(data), limit=1 << 20, expansion=200)
-    return read_capture(capture, rules or PageRules(max_bytes=1 << 20))
+def only(data: bytes, rules: IngestConfig | None = None) -> Record:
+    (capture,) = ArchiveReader(io.BytesIO(data), len(data), limit=1 << 20, expansion=200)
+    return read_capture(capture, rules or IngestConfig(max_document_bytes=1 << 20))
 
 
 def reason(record: Record) -> str:
@@ -42,7 +41,7 @@ def test_a_page_gives_its_main_text_title_language_date_and_address(
 
 
 def test_trafilatura_can_be_chosen(warc_record: Maker, article: str) -> None:
-    rules = PageRules(extraction=ExtractionRules(extractor="trafilatura"))
+    rules = IngestConfig(extractor="trafilatura")
     found = only(warc_record(article), rules)
     assert isinstance(found, Document)
     assert "The quick brown fox" in found.text
@@ -96,7 +95,7 @@ def test_a_body_that_inflates_over_the_limit_is_too_large(warc_record: Maker) ->
 
 def test_text_that_no_encoding_explains_is_undecodable(warc_record: Maker) -> None:
     noise = b"<html><body><p>" + bytes(range(128, 256)) * 40
-    found = only(warc_record(noise), PageRules(max_replaced_share=0.0))
+    found = only(warc_record(noise), IngestConfig(max_replaced_share=0.0))
     assert reason(found) == "undecodable"
 
 
@@ -150,6 +149,6 @@ def test_text_holds_no_nul_and_its_loss_is_counted(warc_record: Maker) -> None:
 
 def test_a_fault_of_the_archive_stands_whatever_the_type(warc_record: Maker) -> None:
     data = warc_record(type="request", block=b"GET / HTTP/1.1\r\n\r\n")
-    (capture,) = read_archive(io.BytesIO(data), len(data), limit=100, expansion=200)
+    (capture,) = ArchiveReader(io.BytesIO(data), len(data), limit=100, expansion=200)
     faulty = replace(capture, fault="truncated", detail="1 of 2 bytes")
-    assert reason(read_capture(faulty, PageRules())) == "truncated"
+    assert reason(read_capture(faulty, IngestConfig())) == "truncated"

@@ -18,10 +18,10 @@ from artifacts_schema.errors import InputError
 from artifacts_schema.identity import document_id
 from artifacts_schema.manifest import Manifest
 from stages.ingest.config import IngestConfig
-from stages.ingest.reader import Reader
-from stages.ingest.records import Document, Rejected
+from stages.ingest.pages import Document, Rejected
+from stages.ingest.reader import Part, Reader
+from stages.ingest.snapshot import make_units
 from stages.ingest.stage import Ingest
-from stages.ingest.units import Part, make_units
 
 Maker = Callable[..., bytes]
 Snapshot = Callable[..., list[tuple[Manifest, str]]]
@@ -181,7 +181,7 @@ def test_small_files_share_a_shard_and_archives_have_their_own(read_bytes: Any) 
     names = ["a.py", "b.py", "c.warc.gz", "d.md", "e.md", "f.md"]
     files = [read_bytes(name, b"12345") for name in names]
     units = make_units(files, IngestConfig(shard_bytes=10))
-    assert [[f.name for f in unit.files] for unit in units] == [
+    assert [[part.file.name for part in unit.parts] for unit in units] == [
         ["a.py", "b.py"],
         ["c.warc.gz"],
         ["d.md", "e.md"],

@@ -17,10 +17,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stages.engine.sources import SourceFile
-from stages.ingest.archive import ArchiveReader, read_archive
+from stages.ingest.archive import ArchiveReader
 from stages.ingest.archive_heads import Capture
 from stages.ingest.config import IngestConfig
-from stages.ingest.units import Part, make_units, misaligned_parts, split_file
+from stages.ingest.reader import Part
+from stages.ingest.snapshot import make_units, misaligned_parts, split_file
 
 Maker = Callable[..., bytes]
 Pack = Callable[[bytes], bytes]
@@ -100,7 +101,7 @@ def _fields(c: Capture) -> tuple[Any, ...]:
 
 
 def whole(data: bytes) -> list[tuple[Any, ...]]:
-    return told(read_archive(io.BytesIO(data), len(data), **LIMITS))
+    return told(ArchiveReader(io.BytesIO(data), len(data), **LIMITS))
 
 
 def in_parts(data: bytes, cuts: list[int]) -> tuple[list[tuple[Any, ...]], int]:
@@ -110,7 +111,7 @@ def in_parts(data: bytes, cuts: list[int]) -> tuple[list[tuple[Any, ...]], int]:
     parts = [Part(file, a, b) for a, b in pairwise(edges)]
 
     def read(part: Part) -> tuple[list[tuple[Any, ...]], ArchiveReader]:
-        reading = read_archive(
+        reading = ArchiveReader(
             io.BytesIO(data),
             len(data),
             start=part.start,
@@ -122,7 +123,7 @@ def in_parts(data: bytes, cuts: list[int]) -> tuple[list[tuple[Any, ...]], int]:
 
     made = [read(part) for part in parts]
     again = 0
-    while mended := misaligned_parts(parts, [reading for _, reading in made]):
+    while mended := misaligned_parts(parts, [(one.first, one.next) for _, one in made]):
         again += len(mended)
         assert again <= 2 * len(parts), "a part is read three times at most"
         for number, part in mended:
@@ -257,7 +258,7 @@ def test_parts_are_mended_whatever_looks_like_a_record(
 
     made = [read(part) for part in parts]
     times = [1] * len(parts)
-    while mended := misaligned_parts(parts, [told for _, told in made]):
+    while mended := misaligned_parts(parts, [(one.first, one.next) for _, one in made]):
         for number, part in mended:
             parts[number], made[number] = part, read(part)
             times[number] += 1

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from artifacts_schema.manifest import Manifest
-from stages.engine.reading.examples import BadExample, Origin
-from stages.engine.reading.messages import message
+from stages.examples.conversion import BadExample, Origin
+from stages.examples.messages import message
 from stages.examples.shapes import preference_row
 from stages.examples.stage import Preferences
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from artifacts_schema.errors import InputError
-from stages.engine.reading.messages import message
+from stages.examples.messages import message
 from stages.model.files import read_model
 from stages.sft.stage import Sft
 from stages.tokens.chat import render_segments

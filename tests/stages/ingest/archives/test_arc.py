@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.ingest.archive import read_archive
+from stages.ingest.archive import ArchiveReader
 from stages.ingest.archive_heads import Capture, arc_date, read_arc_head
-from stages.ingest.pages import PageRules, read_capture
-from stages.ingest.records import Document, Rejected
+from stages.ingest.config import IngestConfig
+from stages.ingest.pages import Document, Rejected, read_capture
 
 Wrap = Callable[[bytes], bytes]
 
@@ -31,7 +31,7 @@ def record(body: str, uri: str = "http://a.example/", length: int | None = None)
 
 
 def read(data: bytes, limit: int = 1 << 20, expansion: int = 200) -> list[Capture]:
-    return list(read_archive(io.BytesIO(data), len(data), limit=limit, expansion=expansion))
+    return list(ArchiveReader(io.BytesIO(data), len(data), limit=limit, expansion=expansion))
 
 
 def told(captures: list[Capture]) -> list[tuple[int | str, int, str | None]]:
@@ -67,7 +67,7 @@ def test_records_are_what_warcio_reads(shared_data: Path) -> None:
 
 def test_the_page_of_an_arc_becomes_a_document(article: str) -> None:
     (capture,) = read(record(article))
-    made = read_capture(capture, PageRules())
+    made = read_capture(capture, IngestConfig())
     assert isinstance(made, Document)
     assert "quick brown fox" in made.text
 
@@ -76,7 +76,7 @@ def test_what_is_no_http_message_is_a_resource_of_its_own_type(member: Wrap) -> 
     line = b"dns:a.example 1.2.3.4 20140216050221 text/dns 8\n"
     (capture,) = read(member(line + b"1.2.3.4\n\n"))
     assert (capture.type, capture.content_type) == ("resource", "text/dns")
-    assert isinstance(read_capture(capture, PageRules()), Rejected)
+    assert isinstance(read_capture(capture, IngestConfig()), Rejected)
 
 
 @pytest.mark.parametrize(

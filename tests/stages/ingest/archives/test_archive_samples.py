@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from stages.ingest.archive import read_archive
+from stages.ingest.archive import ArchiveReader
 from stages.ingest.archive_heads import Capture
 
 
 def read(data: bytes) -> list[Capture]:
-    return list(read_archive(io.BytesIO(data), len(data), limit=10 << 20, expansion=200))
+    return list(ArchiveReader(io.BytesIO(data), len(data), limit=10 << 20, expansion=200))
 
 
 SAMPLES: dict[str, dict[tuple[str, str | None], int]] = {

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.ingest.archive import read_archive
+from stages.ingest.archive import ArchiveReader
 from stages.ingest.archive_heads import Capture
-from stages.ingest.pages import PageRules
+from stages.ingest.config import IngestConfig
+from stages.ingest.pages import Document, Ignored, Record, Rejected
 from stages.ingest.reader import MOST_LINKS, read_wat
-from stages.ingest.records import Document, Ignored, Record, Rejected
 
 
 def envelope(**html: Any) -> bytes:
@@ -34,7 +34,7 @@ def envelope(**html: Any) -> bytes:
 
 def read(block: bytes) -> Record:
     uri = "http://capture.example/"
-    return read_wat(Capture("metadata", 0, 0, len(block), uri=uri, block=block), PageRules())
+    return read_wat(Capture("metadata", 0, 0, len(block), uri=uri, block=block), IngestConfig())
 
 
 def test_title_description_status_and_links_of_a_page() -> None:
@@ -70,14 +70,14 @@ def test_links_are_capped() -> None:
 
 def test_a_real_record_of_common_crawl(shared_data: Path) -> None:
     data = (shared_data / "warc_samples" / "whirlwind.warc.wat.gz").read_bytes()
-    captures = list(read_archive(io.BytesIO(data), len(data), limit=1 << 20, expansion=200))
+    captures = list(ArchiveReader(io.BytesIO(data), len(data), limit=1 << 20, expansion=200))
     assert [(c.type, c.content_type) for c in captures] == [
         ("warcinfo", "application/warc-fields"),
         ("metadata", "application/json"),
     ]
     assert captures[0].block == b""
     # The sample's only record describes the request.
-    assert read_wat(captures[1], PageRules()) == Ignored("metadata")
+    assert read_wat(captures[1], IngestConfig()) == Ignored("metadata")
 
 
 @pytest.mark.parametrize(

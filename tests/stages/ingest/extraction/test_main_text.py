@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.ingest.extraction import ExtractionRules, MainText, PageTooLarge, extract
+from stages.ingest.config import IngestConfig
+from stages.ingest.extraction import MainText, PageTooLarge, extract
 from stages.ingest.extraction import main_text as main_text_module
 
 PARAGRAPHS = [
@@ -26,7 +27,7 @@ PAGE = (
 
 
 def test_the_default_keeps_the_article_and_drops_menu_and_footer() -> None:
-    found = extract(PAGE, ExtractionRules())
+    found = extract(PAGE, IngestConfig())
     lines = found.text.split("\n\n")
     assert [line for line in lines if line != "A storm"] == PARAGRAPHS
     assert found.extractor == "blocks"
@@ -40,8 +41,8 @@ def test_the_default_keeps_the_article_and_drops_menu_and_footer() -> None:
 
 
 def test_kept_boilerplate_is_spans_of_the_text() -> None:
-    cut = extract(PAGE, ExtractionRules())
-    kept = extract(PAGE, ExtractionRules(boilerplate="keep"))
+    cut = extract(PAGE, IngestConfig())
+    kept = extract(PAGE, IngestConfig(boilerplate="keep"))
     text = kept.text
     for span in reversed(kept.boilerplate):
         text = text[: span.start] + text[span.end :]
@@ -52,14 +53,14 @@ def test_kept_boilerplate_is_spans_of_the_text() -> None:
 
 
 def test_markdown_has_the_same_main_text() -> None:
-    found = extract(PAGE.replace("<p>", "<p><b>So</b> "), ExtractionRules(markup="markdown"))
+    found = extract(PAGE.replace("<p>", "<p><b>So</b> "), IngestConfig(markup="markdown"))
     assert "**So** " + PARAGRAPHS[3] in found.text
     assert "Section 3" not in found.text
 
 
 @pytest.mark.parametrize("extractor", ["resiliparse", "trafilatura"])
 def test_other_extractors_answer_in_the_same_form(extractor: str) -> None:
-    found = extract(PAGE, ExtractionRules(extractor=extractor))  # type: ignore[arg-type]
+    found = extract(PAGE, IngestConfig(extractor=extractor))  # type: ignore[arg-type]
     assert all(text in found.text for text in PARAGRAPHS)
     assert "Imprint" not in found.text
     assert (found.extractor, found.doubt, found.link_share) == (extractor, None, None)
@@ -69,33 +70,33 @@ def test_other_extractors_answer_in_the_same_form(extractor: str) -> None:
 
 def test_doubtful_pages_go_to_the_careful_extractor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(main_text_module, "trafilatura_text", lambda html, markup: "careful")
-    sure = extract(PAGE, ExtractionRules(careful_from=1001))
+    sure = extract(PAGE, IngestConfig(careful_from=1001))
     doubt = round((sure.doubt or 0) * 1000)
-    assert extract(PAGE, ExtractionRules(careful_from=doubt)).text == "careful"
-    assert extract(PAGE, ExtractionRules(careful_from=doubt)).extractor == "trafilatura"
-    assert extract(PAGE, ExtractionRules(careful_from=doubt + 1)).text == sure.text
+    assert extract(PAGE, IngestConfig(careful_from=doubt)).text == "careful"
+    assert extract(PAGE, IngestConfig(careful_from=doubt)).extractor == "trafilatura"
+    assert extract(PAGE, IngestConfig(careful_from=doubt + 1)).text == sure.text
 
 
 def test_a_plain_text_in_one_element_is_main_text() -> None:
     lines = [f"{number}. A line of a plain text, as of old." for number in range(40)]
     page = "<a href=/>up</a><pre>" + "\n".join(lines) + "</pre>"
-    assert extract(page, ExtractionRules()).text.split("\n") == lines
+    assert extract(page, IngestConfig()).text.split("\n") == lines
 
 
 def test_where_the_careful_extractor_finds_nothing_the_blocks_stand(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(main_text_module, "trafilatura_text", lambda html, markup: "")
-    assert extract(PAGE, ExtractionRules(careful_from=0)).extractor == "blocks"
+    assert extract(PAGE, IngestConfig(careful_from=0)).extractor == "blocks"
 
 
 def test_a_page_over_a_budget_is_refused_with_its_reason() -> None:
     with pytest.raises(PageTooLarge) as deep:
-        extract("<div>" * 50_000, ExtractionRules())
+        extract("<div>" * 50_000, IngestConfig())
     with pytest.raises(PageTooLarge) as wide:
-        extract("<a href=x>y</a>" * 1_000_000, ExtractionRules())
+        extract("<a href=x>y</a>" * 1_000_000, IngestConfig())
     with pytest.raises(PageTooLarge) as shallow:
-        extract("<div>" * 50 + "x", ExtractionRules(max_depth=40))
+        extract("<div>" * 50 + "x", IngestConfig(max_depth=40))
     reasons = [error.value.reason for error in (deep, wide, shallow)]
     assert reasons == ["too_deep", "too_many_nodes", "too_deep"]
     again = pickle.loads(pickle.dumps(deep.value))  # as it comes from a worker
@@ -132,13 +133,13 @@ def test_a_page_over_a_budget_is_refused_with_its_reason() -> None:
 )
 def test_huge_pages_come_back(html: str) -> None:
     """Each takes seconds where time grows with the size, and hours where it grows faster."""
-    assert isinstance(extract(html, ExtractionRules()), MainText)
+    assert isinstance(extract(html, IngestConfig()), MainText)
 
 
 @pytest.mark.parametrize("extractor", ["blocks", "resiliparse", "trafilatura"])
 def test_nesting_just_within_the_budget_is_borne(extractor: str) -> None:
     html = "<div>" * 990 + "<p>Some text in the depth.</p>"
-    rules = ExtractionRules(extractor=extractor, careful_from=0)  # type: ignore[arg-type]
+    rules = IngestConfig(extractor=extractor, careful_from=0)  # type: ignore[arg-type]
     assert isinstance(extract(html, rules).text, str)
 
 
@@ -146,7 +147,7 @@ def test_nesting_just_within_the_budget_is_borne(extractor: str) -> None:
     "html", ["", " ", "<", "\x00", "<html>", "<p>", "x", "\ud800", "<p>\udfff x"]
 )
 def test_pages_of_nothing(html: str) -> None:
-    found = extract(html, ExtractionRules(boilerplate="keep"))
+    found = extract(html, IngestConfig(boilerplate="keep"))
     assert found.text == "" or found.boilerplate or found.text.strip()
 
 
@@ -198,8 +199,8 @@ _TAGS = st.sampled_from(
 @settings(max_examples=150, deadline=None)
 def test_any_page_gives_a_text_and_spans_that_fit_it(pieces: list[str]) -> None:
     html = "".join(pieces)
-    cut = extract(html, ExtractionRules())
-    kept = extract(html, ExtractionRules(boilerplate="keep"))
+    cut = extract(html, IngestConfig())
+    kept = extract(html, IngestConfig(boilerplate="keep"))
     text = kept.text
     for span in reversed(kept.boilerplate):
         assert 0 <= span.start < span.end <= len(kept.text)
@@ -207,4 +208,4 @@ def test_any_page_gives_a_text_and_spans_that_fit_it(pieces: list[str]) -> None:
     assert text == cut.text
     assert 0 <= cut.main_share <= 1
     assert 0 <= (cut.link_share or 0) <= 1
-    assert extract(html, ExtractionRules()) == cut
+    assert extract(html, IngestConfig()) == cut

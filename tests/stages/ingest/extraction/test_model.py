@@ -13,9 +13,13 @@ from selectolax.lexbor import LexborHTMLParser
 
 from stages.ingest.extraction import classifier as model_module
 from stages.ingest.extraction.blocks import segment
-from stages.ingest.extraction.classifier import WEIGHTS, Ensemble, block_model
-from stages.ingest.extraction.features import Page, first_features, second_features
-from stages.ingest.extraction.lexicon import LEXICON_FEATURES, Lexicon
+from stages.ingest.extraction.classifier import WEIGHTS, Ensemble, Lexicon, block_model
+from stages.ingest.extraction.features import (
+    LEXICON_FEATURES,
+    Page,
+    first_features,
+    second_features,
+)
 
 HTML = (
     "<title>Storm hits the coast</title><nav><ul class=menu><li><a href=/>Home</a>"
@@ -49,7 +53,7 @@ def weights() -> dict:  # type: ignore[type-arg]
 def test_both_passes_are_the_trees_of_the_weights(weights: dict) -> None:  # type: ignore[type-arg]
     blocks = segment(LexborHTMLParser(HTML))
     page, model = Page(blocks), block_model()
-    names, first = first_features(page, blocks, model.lexicon)
+    names, first = first_features(page, blocks, model.lexicon.features(blocks))
     sums = model.first.score(first)
     assert sums.tolist() == scored_one_by_one(weights["first"], first)
     more_names, more = second_features(page, model.thousandths(sums))
@@ -70,7 +74,7 @@ def test_every_number_of_the_model_is_an_integer(weights: dict) -> None:  # type
     assert {type(number) for number in numbers(weights)} == {int}
     blocks = segment(LexborHTMLParser(HTML))
     page, model = Page(blocks), block_model()
-    _, first = first_features(page, blocks, model.lexicon)
+    _, first = first_features(page, blocks, model.lexicon.features(blocks))
     _, more = second_features(page, np.full(page.count, 500))
     assert first.dtype.kind == more.dtype.kind == "i"
     assert all(scores.dtype.kind == "i" for scores in model.scores(blocks))

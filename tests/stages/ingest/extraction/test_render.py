@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from stages.ingest.extraction.blocks import segment
-from stages.ingest.extraction.main_text import LABELS, Rendered, render
+from stages.ingest.extraction.main_text import LABELS, Span, render
 
 PAGE = """
 <header><a href=/>Home</a></header><nav><ul><li>News<li>Sport</ul></nav>
@@ -20,7 +20,7 @@ PAGE = """
 """
 
 
-def rendered(html: str, keep: bool, main: object = None) -> Rendered:
+def rendered(html: str, keep: bool, main: object = None) -> tuple[str, list[Span]]:
     blocks = segment(LexborHTMLParser(html))
     chosen = main(blocks) if callable(main) else [True] * len(blocks.text)
     return render(blocks, chosen, keep)
@@ -30,15 +30,14 @@ def in_article(blocks) -> list[bool]:  # type: ignore[no-untyped-def]
     return [blocks.containers.article[container] >= 0 for container in blocks.container]
 
 
-def without(found: Rendered) -> str:
-    text = found.text
-    for span in reversed(found.boilerplate):
+def without(text: str, spans: list[Span]) -> str:
+    for span in reversed(spans):
         text = text[: span.start] + text[span.end :]
     return text
 
 
 def test_headings_items_rows_and_code_have_their_lines() -> None:
-    assert rendered(PAGE, False, in_article).text.split("\n") == [
+    assert rendered(PAGE, False, in_article)[0].split("\n") == [
         "Title",
         "",
         "First.",
@@ -56,8 +55,8 @@ def test_headings_items_rows_and_code_have_their_lines() -> None:
 
 
 def test_kept_boilerplate_is_labelled_by_where_it_stands() -> None:
-    found = rendered(PAGE, True, in_article)
-    assert [(span.label, found.text[span.start : span.end]) for span in found.boilerplate] == [
+    text, spans = rendered(PAGE, True, in_article)
+    assert [(span.label, text[span.start : span.end]) for span in spans] == [
         ("header", "Home"),
         ("navigation", "\n\n- News\n- Sport\n\n"),
         ("comments", "\n\nNice!"),
@@ -73,15 +72,14 @@ def test_cutting_the_spans_leaves_the_cut_text(main: list[bool]) -> None:
     blocks = segment(LexborHTMLParser(PAGE))
     chosen = (main * len(blocks.text))[: len(blocks.text)]
     kept, cut = render(blocks, chosen, True), render(blocks, chosen, False)
-    assert without(kept) == cut.text
-    assert cut.boilerplate == []
-    spans = kept.boilerplate
-    assert all(span.start < span.end <= len(kept.text) for span in spans)
+    text, spans = kept
+    assert cut == (without(text, spans), [])
+    assert all(span.start < span.end <= len(text) for span in spans)
     assert all(a.end <= b.start for a, b in itertools.pairwise(spans))
     assert {span.label for span in spans} <= set(LABELS)
 
 
 def test_a_page_without_main_text_is_all_boilerplate() -> None:
-    found = rendered("<p>a<p>b", True, lambda blocks: [False] * len(blocks.text))
-    assert found.text == "a\n\nb"
-    assert [(span.start, span.end) for span in found.boilerplate] == [(0, 4)]
+    text, spans = rendered("<p>a<p>b", True, lambda blocks: [False] * len(blocks.text))
+    assert text == "a\n\nb"
+    assert [(span.start, span.end) for span in spans] == [(0, 4)]

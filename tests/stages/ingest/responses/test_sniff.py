@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.ingest.media_types import binary_type, is_html, may_be_page, page_kind, sniffed_type
+from stages.ingest.formats import binary_type, may_be_page, page_kind, sniffed_type
 
 
 def zipped(*names: str) -> bytes:
@@ -119,11 +119,14 @@ def test_types_are_known_by_the_first_bytes(body: bytes, found: str | None) -> N
 def test_html_is_known_by_the_tags_of_the_standard(opening: str) -> None:
     """https://mimesniff.spec.whatwg.org/#identifying-a-resource-with-an-unknown-mime-type"""
     for body in (opening, f" \r\n\t{opening}", f"\ufeff{opening}", f"\ufeff\ufeff{opening}x"):
-        assert is_html(body.encode())
+        assert sniffed_type(body.encode()) == "text/html"
     for codec in ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"):
-        assert is_html((opening + "\n<p>some words").encode(codec))
-        assert is_html(("\ufeff" + opening + "\n<p>some words").encode(codec))
-    assert is_html(opening.encode() + b"<p>a page that holds \0 and \x1f now and then" * 40)
+        assert sniffed_type((opening + "\n<p>some words").encode(codec)) == "text/html"
+        assert sniffed_type(("\ufeff" + opening + "\n<p>some words").encode(codec)) == "text/html"
+    assert (
+        sniffed_type(opening.encode() + b"<p>a page that holds \0 and \x1f now and then" * 40)
+        == "text/html"
+    )
 
 
 @pytest.mark.parametrize(
@@ -190,16 +193,16 @@ def test_only_the_first_bytes_cost_time(body: bytes) -> None:
 def test_what_is_read_of_a_declared_and_a_sniffed_type(
     declared: str | None, sniffed: str, kind: str | None
 ) -> None:
-    found = page_kind(declared, sniffed)
-    assert found.kind == kind
-    assert (found.detail is None) == (kind is not None)
+    read_as, detail = page_kind(declared, sniffed)
+    assert read_as == kind
+    assert (detail is None) == (kind is not None)
     assert may_be_page(declared) or kind is None
 
 
 def test_what_a_refused_body_is_stands_in_the_detail() -> None:
-    assert page_kind("text/html", "application/pdf").detail == "text/html, is application/pdf"
-    assert page_kind(None, "text/plain").detail == "no type, does not look like HTML"
-    assert page_kind("image/png", "image/png").detail == "image/png"
+    assert page_kind("text/html", "application/pdf")[1] == "text/html, is application/pdf"
+    assert page_kind(None, "text/plain")[1] == "no type, does not look like HTML"
+    assert page_kind("image/png", "image/png")[1] == "image/png"
 
 
 def test_text_of_any_form_is_not_binary() -> None:
@@ -214,7 +217,7 @@ def test_text_of_any_form_is_not_binary() -> None:
 def test_any_bytes_have_a_type_and_whether_they_are_read_follows(body: bytes, start: bytes) -> None:
     found = sniffed_type(start + body)
     assert (found is None) == (not start + body)
-    assert page_kind("image/png", found).kind is None
+    assert page_kind("image/png", found)[0] is None
 
 
 @settings(max_examples=200, deadline=None)

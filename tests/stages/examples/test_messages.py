@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from stages.engine.reading.examples import BadExample, Origin
-from stages.engine.reading.messages import message, parse_message
+from stages.examples.conversion import BadExample, Origin
+from stages.examples.messages import message, parse_message
 from stages.examples.shapes import conversation_row, preference_row
 from stages.examples.stage import Conversations
 

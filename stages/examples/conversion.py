@@ -1,25 +1,24 @@
-"""Stages that turn rows of data files into a table of examples: one map, one account of the bad.
-
-`conversations`, `preferences` and `benchmarks` differ only in what a row becomes.
-"""
+"""Rows of data files into a table of examples: one map, one account of the bad rows."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import Any
 
-from pydantic import Field
+import pyarrow as pa
 
-from artifacts_schema.config import Config
 from artifacts_schema.errors import InputError
 from artifacts_schema.identity import document_id
-
-if TYPE_CHECKING:
-    from stages.engine.context import Context
-    from stages.engine.outputs import ShardOutput, ShardResult
-    from stages.engine.reading.row import Row
-    from stages.engine.sources import SourceFile
+from artifacts_schema.kinds import kind_named
+from stages.engine import Context, ShardOutput, ShardResult, check_bad_share
+from stages.engine.inputs import REPAIR
+from stages.engine.reading.row import Row, RowLimits, scrub
+from stages.engine.reading.rows import read_rows, stem
+from stages.engine.sources import SourceFile, snapshot_name, source_files
+from stages.examples.config import ExamplesConfig
 
 SAMPLES = 5
 UNNAMED = ("unknown_shape", "missing_field")
@@ -27,32 +26,6 @@ UNNAMED = ("unknown_shape", "missing_field")
 RENAME = "say what the fields mean with `rename` (field of the data: Ingot's name)"
 _BATCH = 1_000
 _NAMES = "names.parquet"
-
-
-class ExamplesConfig(Config):
-    """What is read, and how much of it may be bad."""
-
-    source: str | None = Field(
-        default=None, min_length=1, description="Name of the data set; by default the file's stem."
-    )
-    rename: dict[str, str] = Field(
-        default_factory=dict,
-        description="Field of the data → the name under which Ingot knows it, where they differ.",
-    )
-    max_items: int | None = Field(
-        default=None, ge=1, description="Only the first rows of each file, for a small run."
-    )
-    max_row_bytes: int = Field(
-        default=10_000_000, ge=1, description="Longest row in bytes; longer ones are bad."
-    )
-    max_expansion: int = Field(
-        default=200,
-        ge=1,
-        description="Decompressed over compressed bytes above which a file is refused as a bomb.",
-    )
-    max_bad_share: float = Field(
-        default=0.10, ge=0, le=1, description="Share of bad rows above which the stage fails."
-    )
 
 
 class BadExample(Exception):
@@ -82,14 +55,12 @@ class Examples:
 
     rows_in: int = 0
     rows_out: int = 0
-    bad: dict[str, int] = field(default_factory=dict)
+    bad: Counter[str] = field(default_factory=Counter[str])
     samples: dict[str, list[str]] = field(default_factory=dict)
 
     def refuse(self, reason: str, sample: str) -> None:
         """Count a bad row."""
-        from stages.engine.reading.row import scrub
-
-        self.bad[reason] = self.bad.get(reason, 0) + 1
+        self.bad[reason] += 1
         kept = self.samples.setdefault(reason, [])
         if len(kept) < SAMPLES:
             kept.append(scrub(sample)[0][:200])
@@ -104,9 +75,6 @@ def make_examples(
     example: a second one of a name is bad (`duplicate_id`), in another file an InputError. Raises
     InputError as well above `max_bad_share`, and if no row became an example.
     """
-    from stages.engine.inputs import REPAIR, check_bad_share
-    from stages.engine.sources import snapshot_name, source_files
-
     config: ExamplesConfig = context.config
     snapshot = context.one("snapshot")
     name = snapshot_name(snapshot)
@@ -124,8 +92,7 @@ def make_examples(
     for result in results:
         total.rows_in += result.value["rows_in"]
         total.rows_out += result.value["rows_out"]
-        for reason, number in result.value["bad"].items():
-            total.bad[reason] = total.bad.get(reason, 0) + number
+        total.bad.update(result.value["bad"])
         for reason, texts in result.value["samples"].items():
             total.samples.setdefault(reason, []).extend(texts)
             for text in texts:
@@ -135,7 +102,7 @@ def make_examples(
     samples = [f"{reason}: {texts[0]}" for reason, texts in sorted(total.samples.items())]
     where = f"snapshot '{name}'"
     bad = sum(total.bad.values())
-    unnamed = sum(total.bad.get(reason, 0) for reason in UNNAMED)
+    unnamed = sum(total.bad[reason] for reason in UNNAMED)
     hint = RENAME if 2 * unnamed > bad else REPAIR
     check_bad_share(bad, total.rows_in, config.max_bad_share, samples, where, hint)
     if not total.rows_out:
@@ -158,10 +125,6 @@ def _convert_file(
     unique: tuple[str, ...],
 ) -> dict[str, Any]:
     """Write the examples of one file as one shard."""
-    import pyarrow as pa
-
-    from artifacts_schema.kinds import kind_named
-
     schema = kind_named(out.kind_of(output)).tables["*.parquet"].arrow()
     tally, batch, names = Examples(), [], dict[tuple[str, ...], None]()
     with out.table_writer(output, f"{file.id}.parquet", schema) as writer:
@@ -203,11 +166,6 @@ def convert_rows(
     file: SourceFile, snapshot: str, config: ExamplesConfig, convert: Convert, tally: Examples
 ) -> Iterator[dict[str, Any]]:
     """The examples of a file; `tally` counts its rows and what was bad about them."""
-    from itertools import islice
-
-    from stages.engine.reading.row import RowLimits
-    from stages.engine.reading.rows import read_rows, stem
-
     limits = RowLimits(row=config.max_row_bytes, expansion=config.max_expansion)
     for row in islice(read_rows(file, limits), config.max_items):
         tally.rows_in += 1

@@ -7,9 +7,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stages.engine.reading.examples import BadExample
 from stages.engine.reading.rows import metadata_json
 from stages.engine.strict_json import parse_json
+from stages.examples.conversion import BadExample
 
 Message = dict[str, Any]
 """A row of `artifacts_schema.kinds.training.MESSAGES`; every key is there."""
@@ -237,7 +237,7 @@ def _keep_others(
 
 
 def _as_list(value: Any) -> list[Any]:
-    """Tool calls given as a list, or as JSON text of one."""
+    """Tool calls as a list, or as JSON text of one."""
     if isinstance(value, str):
         try:
             value = _parse(value)

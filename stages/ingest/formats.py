@@ -1,4 +1,4 @@
-"""What a body is by its first bytes, whatever its header says.
+"""Formats: of a file by its name and first bytes, of a body by its first bytes.
 
 The patterns for HTML, XML and text are those of the MIME Sniffing standard
 (https://mimesniff.spec.whatwg.org). Whether a body is read depends on these alone; of what is not
@@ -10,9 +10,133 @@ the cost is that of looking at the first kilobytes.
 from __future__ import annotations
 
 import re
-from typing import Literal, NamedTuple
+from typing import Literal
 
+from stages.engine.reading.row import Damage, Readable
+from stages.engine.reading.rows import decompress_stream, row_format, row_format_by_magic
+from stages.ingest.archive_heads import ARC_HEAD
 from stages.ingest.charset import wide_encoding
+
+Format = Literal["warc", "jsonl", "html", "text", "code", "unsupported"]
+"""warc: every archive of a crawl (WARC, WET, WAT, ARC); jsonl: everything with rows, that is JSON
+lines, JSON, Parquet and Arrow."""
+
+_ARCHIVE = re.compile(r"\.(?:warc|wet|wat|arc)(?:\.gz|\.zst|\.zstd)?$")
+_DICTIONARY = b"\x5d\x2a\x4d\x18"
+"""How a .warc.zst begins whose frames share a dictionary."""
+_PACKED = {
+    ".tar": "a tar archive", ".tgz": "a tar archive", ".tbz2": "a tar archive",
+    ".txz": "a tar archive", ".zip": "a zip archive", ".7z": "a 7z archive",
+    ".rar": "a rar archive", ".bz2": "compressed by bzip2", ".xz": "compressed by xz",
+    ".lz4": "compressed by lz4", ".br": "compressed by brotli",
+}  # fmt: skip
+_DESCRIPTIONS = frozenset(
+    {"dataset_infos.json", "dataset_info.json", "dataset_dict.json", "state.json",
+     ".gitattributes", "license", "license.txt", "license.md"}
+)  # fmt: skip
+_CARD = re.compile(
+    rb"(?:\xef\xbb\xbf)?---[ \t]*\r?\n(?P<head>.*?)^---[ \t]*\r?$", re.DOTALL | re.MULTILINE
+)
+_CARD_KEY = re.compile(
+    rb"^(?:dataset_info|configs|task_categories|size_categories|source_datasets"
+    rb"|annotations_creators)[ \t]*:",
+    re.MULTILINE,
+)
+_CARD_HEAD = 1 << 20
+_TEXT = (".txt", ".text", ".md", ".markdown", ".rst", ".adoc", ".org", ".tex")
+_HTML = (".html", ".htm", ".xhtml")
+_LANGUAGES = {
+    ".py": "python", ".pyi": "python", ".pyx": "cython", ".ipynb": "jupyter", ".c": "c", ".h": "c",
+    ".cc": "c++", ".cpp": "c++", ".cxx": "c++", ".hh": "c++", ".hpp": "c++", ".cu": "cuda",
+    ".cs": "c#", ".java": "java", ".kt": "kotlin", ".scala": "scala", ".groovy": "groovy",
+    ".js": "javascript", ".mjs": "javascript", ".jsx": "javascript", ".ts": "typescript",
+    ".tsx": "typescript", ".vue": "vue", ".css": "css", ".scss": "scss", ".go": "go", ".rs": "rust",
+    ".rb": "ruby", ".php": "php", ".pl": "perl", ".pm": "perl", ".lua": "lua", ".swift": "swift",
+    ".m": "objective-c", ".mm": "objective-c", ".r": "r", ".jl": "julia", ".hs": "haskell",
+    ".ml": "ocaml", ".ex": "elixir", ".exs": "elixir", ".erl": "erlang", ".clj": "clojure",
+    ".lisp": "lisp", ".el": "lisp", ".scm": "scheme", ".f90": "fortran", ".f": "fortran",
+    ".sh": "shell", ".bash": "shell", ".ps1": "powershell", ".bat": "batch", ".sql": "sql",
+    ".zig": "zig", ".dart": "dart", ".v": "verilog", ".sv": "systemverilog", ".vhd": "vhdl",
+    ".asm": "assembly", ".s": "assembly", ".cmake": "cmake", ".toml": "toml", ".yaml": "yaml",
+    ".yml": "yaml", ".xml": "xml", ".proto": "protobuf", ".tf": "terraform", ".nix": "nix",
+}  # fmt: skip
+_BY_NAME = {
+    "makefile": "make", "dockerfile": "docker", "cmakelists.txt": "cmake", "rakefile": "ruby",
+}  # fmt: skip
+
+
+def format_by_name(name: str) -> Format | None:
+    """The format by a file's name, or None."""
+    base = name.rsplit("/", 1)[-1].lower()
+    if _ARCHIVE.search(base):
+        return "warc"
+    if why_unsupported(base) is not None:
+        return "unsupported"
+    if row_format(base) is not None:
+        return "jsonl"
+    plain = re.sub(r"\.(?:gz|zst|zstd)$", "", base)
+    if plain.endswith(_HTML):
+        return "html"
+    if programming_language(plain) is not None:
+        return "code"
+    return "text" if plain.endswith(_TEXT) else None
+
+
+def format_by_content(source: Readable) -> Format:
+    """The format by a file's first bytes; text if they may be text, else unsupported."""
+    with source.open() as stream:
+        magic = stream.read(8)
+        if row_format_by_magic(magic) is not None:
+            return "jsonl"
+        if magic.startswith(_DICTIONARY):
+            return "warc"
+        stream.seek(0)
+        try:
+            head = next(decompress_stream(stream), b"")[:4096]
+        except Damage:
+            return "unsupported"
+    if head.startswith(b"WARC/") or ARC_HEAD.match(head):
+        return "warc"
+    if re.match(rb"(?:\xef\xbb\xbf)?\s*\{\s*\"", head):
+        return "jsonl"
+    if sniffed_type(head) == "text/html":
+        return "html"
+    return "unsupported" if binary_type(head) else "text"
+
+
+def why_unsupported(name: str) -> str | None:
+    """What a file is that is not unpacked, by its name, and what to do; None for other files."""
+    base = name.rsplit("/", 1)[-1].lower()
+    stem = re.sub(r"\.(?:gz|zst|zstd)$", "", base)
+    for ending, kind in _PACKED.items():
+        if stem.endswith(ending):
+            return f"{kind} is not read: unpack it and take its files as the snapshot"
+    return None
+
+
+def describes_dataset(source: Readable) -> bool:
+    """Whether a file next to tables only describes them, as in a dataset's folder on a model hub.
+
+    A README does if its YAML head has the keys of a dataset card.
+    """
+    base = source.name.rsplit("/", 1)[-1].lower()
+    if base in _DESCRIPTIONS:
+        return True
+    if base != "readme.md":
+        return False
+    with source.open() as stream:
+        card = _CARD.match(stream.read(_CARD_HEAD))
+    return card is not None and _CARD_KEY.search(card["head"]) is not None
+
+
+def programming_language(name: str) -> str | None:
+    """The programming language of a source file by its name, or None."""
+    base = name.rsplit("/", 1)[-1].lower()
+    if base in _BY_NAME:
+        return _BY_NAME[base]
+    _, dot, ending = base.rpartition(".")
+    return _LANGUAGES.get(dot + ending) if dot else None
+
 
 _WINDOW = 1445
 """Bytes looked at: the standard's resource header."""
@@ -80,25 +204,11 @@ browser shows well hold one now and then, so the standard's "any" would lose the
 _HTML_TYPES = frozenset({"text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml"})
 _UNKNOWN_TYPES = frozenset(
     {
-        None,
-        "*/*",
-        "application/octet-stream",
-        "application/unknown",
-        "application/xml",
-        "text/xml",
-        "unknown/unknown",
-        "binary/octet-stream",
-        "content/unknown",
+        None, "*/*", "application/octet-stream", "application/unknown", "application/xml",
+        "text/xml", "unknown/unknown", "binary/octet-stream", "content/unknown",
     }
-)
+)  # fmt: skip
 _TEXT_TYPES = frozenset({"text/plain", "text/markdown", "text/x-markdown", "text/x-web-markdown"})
-
-
-class PageKind(NamedTuple):
-    """How a body is read, and why not if it is not (`kind` None)."""
-
-    kind: Literal["html", "text"] | None
-    detail: str | None
 
 
 def may_be_page(declared: str | None) -> bool:
@@ -106,8 +216,10 @@ def may_be_page(declared: str | None) -> bool:
     return declared in _HTML_TYPES or declared in _TEXT_TYPES or declared in _UNKNOWN_TYPES
 
 
-def page_kind(declared: str | None, sniffed: str | None) -> PageKind:
-    """Whether a body is a page of HTML, a text document or neither.
+def page_kind(
+    declared: str | None, sniffed: str | None
+) -> tuple[Literal["html", "text"] | None, str | None]:
+    """Whether a body is a page of HTML, a text document or neither (None, with the reason).
 
     `declared` is the media type of the header, `sniffed` that of `sniffed_type`. A declared type of
     text is believed unless the bytes are something else; without a usable declaration the bytes
@@ -117,19 +229,19 @@ def page_kind(declared: str | None, sniffed: str | None) -> PageKind:
     if declared in _HTML_TYPES:
         # HTML needs no opening tag, and browsers read XML of no known kind under this type as HTML.
         if sniffed in ("text/html", "text/plain", "text/xml", None):
-            return PageKind("html", None)
-        return PageKind(None, f"{named}, is {sniffed}")
+            return "html", None
+        return None, f"{named}, is {sniffed}"
     if declared in _TEXT_TYPES:
         # A browser shows a page under this type as its source, and so it is meant.
         if sniffed in ("text/plain", "text/html", "text/xml", "application/json", None):
-            return PageKind("text", None)
-        return PageKind(None, f"{named}, is {sniffed}")
+            return "text", None
+        return None, f"{named}, is {sniffed}"
     if declared in _UNKNOWN_TYPES:
         if sniffed == "text/html":
-            return PageKind("html", None)
+            return "html", None
         seen = "does not look like HTML" if sniffed in ("text/plain", None) else f"is {sniffed}"
-        return PageKind(None, f"{named}, {seen}")
-    return PageKind(None, named)
+        return None, f"{named}, {seen}"
+    return None, named
 
 
 def sniffed_type(body: bytes) -> str | None:
@@ -155,11 +267,6 @@ def sniffed_type(body: bytes) -> str | None:
         closed = marked or body.rstrip(b" \t\r\n\0")[-1:] in _JSON_END
         return "application/json" if stripped[0] == "{" or closed else "text/plain"
     return "text/plain"
-
-
-def is_html(body: bytes) -> bool:
-    """Whether a body without a usable type begins as browsers expect of HTML."""
-    return sniffed_type(body) == "text/html"
 
 
 def binary_type(body: bytes) -> str | None:
