@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from textwrap import indent
@@ -63,7 +62,7 @@ class ContinuedRun:
             raise UsageError(
                 f"{checkpoint.stage} {short(checkpoint.key)} is not a pretraining run", where=ref
             )
-        config: Any = stage_named(STAGE).Config.parse(checkpoint.config, where="the run's config")
+        config = PretrainConfig.parse(checkpoint.config, where="the run's config")
         inputs = {role: group for role, group in checkpoint.inputs.items() if role != ROLE}
         start = next(iter(checkpoint.inputs.get(ROLE, ())), None)
         plan = _make_plan(store, config, inputs, start)
@@ -76,6 +75,11 @@ class ContinuedRun:
     def is_last(self) -> bool:
         """Whether it is the run's last checkpoint."""
         return self.step == self.plan.clock.steps
+
+    @property
+    def plain_phases(self) -> list[dict[str, Any]]:
+        """The phases of the run's config as plain values."""
+        return [phase.plain() for phase in self.config.phases]
 
     @property
     def phase(self) -> int:
@@ -104,11 +108,9 @@ class ContinuedRun:
             hint="name one that does, as RUN@1.6M (ingot ls shows them), or branch from the end",
         )
 
-    def with_inputs(self, role: str, references: Sequence[InputRef]) -> ContinuedRun:
-        """The same run with more inputs in a role."""
-        return replace(
-            self, inputs={**self.inputs, role: (*self.inputs.get(role, ()), *references)}
-        )
+    def with_input(self, role: str, reference: InputRef) -> ContinuedRun:
+        """The same run with one more input in a role."""
+        return replace(self, inputs={**self.inputs, role: (*self.inputs.get(role, ()), reference)})
 
     def recipe(
         self,
@@ -132,7 +134,7 @@ class ContinuedRun:
         )
         if "optimizer_state" not in changes:
             plain["optimizer_state"] = "keep" if has_moments else "fresh"
-        config: Any = stage_named(STAGE).Config.parse(plain, where="the new run's config")
+        config = PretrainConfig.parse(plain, where="the new run's config")
         self._check(config)
         stage_named(STAGE).Execution.parse(execution, where="the new run's execution")
         roles = {
@@ -141,9 +143,9 @@ class ContinuedRun:
         }
         roles[ROLE] = [f"{self.checkpoint.key[:16]}:{ROLE}"]
         inputs = {role: one[0] if len(one) == 1 else one for role, one in roles.items()}
-        body = _to_yaml({"config": config.identity()}, flow=None) + _to_yaml({"inputs": inputs})
+        body = _to_yaml({"config": config.identity()}) + _to_yaml({"inputs": inputs}, flow=False)
         if execution:
-            body += _to_yaml({"execution": dict(execution)}, flow=None)
+            body += _to_yaml({"execution": dict(execution)})
         head = f"# Continues after training step {self.step:,} of {self.ref}.\n"
         return f"{head}name: {name}\nsteps:\n  {step}:\n    stage: {STAGE}\n{indent(body, '    ')}"
 
@@ -216,7 +218,7 @@ def branched_recipe(
             "a mixture needs a phase", where="--mixture", hint="say how long: --tokens 50M"
         )
     else:
-        phases = _plain_phases(run.config)
+        phases = run.plain_phases
     changes: dict[str, Any] = {**run.config.plain(), "phases": phases}
     changes.pop("optimizer_state")
     execution: dict[str, Any] = {}
@@ -233,17 +235,14 @@ def recipe_names(ref: str, suffix: str) -> tuple[str, str]:
     return (f"{recipe}-{suffix}", step) if recipe else (suffix, STAGE)
 
 
-def _plain_phases(config: PretrainConfig) -> list[dict[str, Any]]:
-    return [phase.plain() for phase in config.phases]
-
-
 def _resolve_checkpoint(store: Store, ref: str) -> Manifest:
     """The artifact that a name or key refers to, or with `@LABEL` its permanent checkpoint."""
-    with suppress(UsageError):
-        return store.resolve(ref)[0]
     run, at, label = ref.removeprefix("@").rpartition("@")
-    if not at:
+    try:
         return store.resolve(ref)[0]
+    except UsageError:
+        if not at:
+            raise
     manifest, _ = store.resolve(run)
     entries = {one.label: one.key for one in manifest.interims}
     checkpoint = store.manifest(manifest.stage, entries[label]) if label in entries else None
@@ -268,31 +267,24 @@ def _make_plan(
     return unchecked_plan(config, TokenShards(train), checkpoint)
 
 
-def _to_yaml(values: Mapping[str, Any], *, flow: bool | None = False) -> str:
-    """As YAML; with `flow` None, collections of plain values are written on one line."""
-    text = yaml.safe_dump(dict(values), sort_keys=False, default_flow_style=flow, width=100)
-    return str(text)
+def _to_yaml(values: dict[str, Any], *, flow: bool | None = None) -> str:
+    """As YAML; collections of plain values are written on one line unless `flow` is False."""
+    return str(yaml.safe_dump(values, sort_keys=False, default_flow_style=flow, width=100))
 
 
 def find_decay_start(run: ContinuedRun) -> int | None:
     """The training step after which the run's last decay begins; None if its rate is constant."""
     segments = run.plan.schedule.segments
-    last = segments[-1]
+    last, hint = segments[-1], "ingot branch RUN --tokens N continues at the rate that it had"
     if last.decay == "multi-step":
-        raise UsageError(
-            "its learning rate drops by steps over the whole phase: no rate can be continued",
-            where=run.ref,
-            hint="ingot branch RUN --tokens N continues at the rate that it had",
-        )
+        what = "its learning rate drops by steps over the whole phase: no rate can be continued"
+        raise UsageError(what, where=run.ref, hint=hint)
     if not last.decay_steps:
         return None
     start = run.plan.clock.steps - last.decay_steps
     if start < 1:
-        raise UsageError(
-            "its learning rate decays from the first training step on",
-            where=run.ref,
-            hint="ingot branch RUN --tokens N continues at the rate that it had",
-        )
+        what = "its learning rate decays from the first training step on"
+        raise UsageError(what, where=run.ref, hint=hint)
     return start
 
 
@@ -311,8 +303,7 @@ def lengthen_phases(run: ContinuedRun, tokens: int) -> list[dict[str, Any]]:
             where=run.ref,
             hint="ingot branch continues at the rate that it had",
         )
-    plain = config.plain()
-    rest = _plain_phases(run.config)
+    plain, rest = config.plain(), run.plain_phases
     if config.mixture_end:
         if segment.decay_steps:
             raise _interpolation_error(run)
@@ -346,7 +337,7 @@ def cut_phases(run: ContinuedRun) -> list[dict[str, Any]]:
     index = run.phase
     phase, segment = run.plan.clock.phases[index], run.plan.schedule.segments[index]
     config = run.config.phases[index]
-    before = _plain_phases(run.config)[:index]
+    before = run.plain_phases[:index]
     if run.phase_steps == phase.steps:
         return [*before, config.plain()]
     if config.mixture_end:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -17,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from artifacts_schema.errors import UsageError
+from artifacts_schema.errors import is_utf8
 from artifacts_schema.kinds import KINDS
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
@@ -88,19 +87,6 @@ def open_outputs(
                 yield manifest, name, Input.from_manifest(store, manifest, name, full_check=False)
 
 
-def read_row(source: Input, path: str, row: int) -> dict[str, Any]:
-    """One row of a table; only its row group is read."""
-    with _open_parquet(source, path) as parquet:
-        start = 0
-        for group in range(parquet.num_row_groups):
-            rows = parquet.metadata.row_group(group).num_rows
-            if row < start + rows:
-                table = parquet.read_row_group(group, use_threads=False)
-                return dict(table.slice(row - start, 1).to_pylist()[0])
-            start += rows
-    raise UsageError(f"{path} has {start} rows, none is {row}")
-
-
 def find_rows(
     source: Input, path: str, doc_ids: Iterable[str], columns: Sequence[str] | None = None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -110,12 +96,10 @@ def find_rows(
     """
     ids = _id_array(set(doc_ids))
     id_column = ID_COLUMN.get(source.kind, "doc_id")
-    with _open_parquet(source, path) as parquet:
-        start = 0
+    with source.open(path) as file:
+        parquet, start = pq.ParquetFile(file), 0
         for group in range(parquet.num_row_groups):
-            column = parquet.read_row_group(group, columns=[id_column], use_threads=False)[
-                id_column
-            ]
+            column = parquet.read_row_group(group, [id_column], use_threads=False)[id_column]
             places = pc.indices_nonzero(pc.is_in(column, value_set=ids))
             if len(places):
                 names = None if columns is None else [id_column, *columns]
@@ -125,18 +109,12 @@ def find_rows(
             start += len(column)
 
 
-@contextmanager
-def _open_parquet(source: Input, path: str) -> Iterator[pq.ParquetFile]:
-    with source.open(path) as file:
-        yield pq.ParquetFile(file)
-
-
 class _Search:
     """Texts that are searched together, and the matches of each."""
 
     def __init__(self, texts: Sequence[str], parts: bool) -> None:
         self.matches = {text: Match() for text in texts}
-        texts = [text for text in self.matches if _is_text(text)]
+        texts = [text for text in self.matches if text and is_utf8(text)]
         ids = [text for text in texts if WHOLE_ID.fullmatch(text)]
         self._ids = pa.array(ids, pa.string())
         self._prefixes = [text for text in texts if ID_PREFIX.fullmatch(text)]
@@ -169,15 +147,6 @@ class _Search:
 def _true_rows(mask: Any) -> list[int]:
     rows: list[int] = pc.indices_nonzero(pc.fill_null(mask, False)).to_pylist()
     return rows
-
-
-def _is_text(text: str) -> bool:
-    """Whether a table can hold the value: bytes of an argument that are not UTF-8 cannot be."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return bool(text)
 
 
 # Duplicates ---------------------------------------------------------------------------------------

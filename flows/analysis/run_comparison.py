@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
@@ -114,14 +113,17 @@ def _file_differences(one: RunRecord, two: RunRecord) -> Iterator[Difference]:
 
 def _describe_tensors(one: Input, two: Input, path: str) -> str:
     """How many tensors differ, and the first of them."""
+    import torch
     from safetensors.torch import load_file
 
     a, b = load_file(one.local_path(path)), load_file(two.local_path(path))
-    differing = [
-        name
-        for name in sorted({*a, *b})
-        if name not in a or name not in b or not _are_equal(a[name], b[name])
-    ]
+
+    def are_equal(name: str) -> bool:
+        if name not in a or name not in b or a[name].dtype != b[name].dtype:
+            return False
+        return bool(torch.equal(a[name], b[name]))
+
+    differing = [name for name in sorted({*a, *b}) if not are_equal(name)]
     if not differing:
         return "the file, though its tensors are equal"
     extent = ""
@@ -129,9 +131,3 @@ def _describe_tensors(one: Input, two: Input, path: str) -> str:
     if name in a and name in b and a[name].shape == b[name].shape:
         extent = f", by up to {float((a[name].double() - b[name].double()).abs().max()):.3g}"
     return f"{len(differing)} of {len(a)} tensors, first {name}{extent}"
-
-
-def _are_equal(one: Any, two: Any) -> bool:
-    import torch
-
-    return one.shape == two.shape and one.dtype == two.dtype and bool(torch.equal(one, two))

@@ -139,7 +139,8 @@ def apply_overrides(document: Document, texts: Sequence[str], report: Report) ->
     for text in presets_first(texts):
         source = f"--set {text}"
         try:
-            where, value = _split(document, text, source)
+            parts, value = split_setting(text)
+            where = _document_path(document, parts, source)
             _set(document.values, where, value, source)
         except UsageError as error:
             report(error.what, where=error.where, hint=error.hint)
@@ -152,27 +153,19 @@ def apply_overrides(document: Document, texts: Sequence[str], report: Report) ->
             _, step, section, *within = map(str, where)
             applied.append(Override(text, step, tuple(within), section))
     for where in set_paths:
-        if where[0] == "snapshots":
-            _drop_superseded(_section(document, "snapshots")[str(where[1])], where, set_paths)
+        *entry_path, field = where
+        if entry_path[0] == "snapshots" and field in PLACES:  # It replaces the recipe's location.
+            entry = document.section("snapshots")[str(entry_path[1])]
+            for key in superseded_keys({field: entry[field]}):
+                if (*entry_path, key) not in set_paths:
+                    entry.pop(key, None)
     return applied
-
-
-def _drop_superseded(entry: dict[str, Any], where: KeyPath, set_paths: set[KeyPath]) -> None:
-    """Remove the recipe's location of a snapshot's files if `--set` gives another."""
-    field = where[-1]
-    if field not in PLACES:
-        return
-    for key in superseded_keys({field: entry[field]}):
-        if (*where[:-1], key) not in set_paths:
-            entry.pop(key, None)
 
 
 def presets_first(texts: Sequence[str]) -> list[str]:
     """`--set` texts in the order to apply them: a model's preset before its numbers."""
-    return sorted(texts, key=lambda text: not text.partition("=")[0].strip().endswith(_PRESET))
-
-
-_PRESET = "model.preset"
+    preset = "model.preset"
+    return sorted(texts, key=lambda text: not text.partition("=")[0].strip().endswith(preset))
 
 
 def split_setting(text: str) -> tuple[tuple[str, ...], Any]:
@@ -193,37 +186,35 @@ def set_value(values: dict[str, Any], text: str) -> tuple[str, ...]:
 
 def set_step_value(config: dict[str, Any], execution: dict[str, Any], text: str) -> None:
     """Write `path=value` into a step's config, `execution.path=value` into its execution."""
-    path, _ = split_setting(text)
-    if path[0] != EXECUTION:
-        set_value(config, text)
-    elif len(path) == 1:
-        raise UsageError("name a value: execution.field=value", where=f"--set {text}")
-    else:
-        set_value({EXECUTION: execution}, text)
-
-
-def _split(document: Document, text: str, source: str) -> tuple[KeyPath, Any]:
     parts, value = split_setting(text)
-    steps = _section(document, "steps")
-    if parts[0] == "snapshots":
-        return _snapshot_path(document, parts[1:], source), value
-    if parts[0] not in steps:
-        raise UsageError(
-            f"no step '{parts[0]}'{did_you_mean(parts[0], [*steps, 'snapshots'])}", where=source
-        )
+    source = f"--set {text}"
+    section, *path = _step_path(parts, "", source)
+    _set(config if section == CONFIG else execution, tuple(path), value, source)
+
+
+def _step_path(parts: tuple[str, ...], step: str, source: str) -> KeyPath:
+    """The path of a value within a step: in its config, or after `execution` in its execution."""
+    if parts[:1] != (EXECUTION,):
+        return (CONFIG, *parts)
     if len(parts) == 1:
-        raise UsageError(f"name a config value: {parts[0]}.field=value", where=source)
-    if parts[1] == EXECUTION:
-        if len(parts) == 2:
-            raise UsageError(f"name a value: {parts[0]}.execution.field=value", where=source)
-        return ("steps", parts[0], *parts[1:]), value
-    return ("steps", parts[0], CONFIG, *parts[1:]), value
+        raise UsageError(f"name a value: {step}execution.field=value", where=source)
+    return parts
 
 
-def _snapshot_path(document: Document, parts: tuple[str, ...], source: str) -> KeyPath:
-    """Names of snapshots may contain dots, so the field is what follows the last one."""
-    snapshots = _section(document, "snapshots")
-    name, field = ".".join(parts[:-1]), parts[-1] if parts else ""
+def _document_path(document: Document, parts: tuple[str, ...], source: str) -> KeyPath:
+    """The path of a value within a recipe; UsageError if it names no step or snapshot."""
+    first, *rest = parts
+    if first != "snapshots":
+        steps = document.section("steps")
+        if first not in steps:
+            near = did_you_mean(first, [*steps, "snapshots"])
+            raise UsageError(f"no step '{first}'{near}", where=source)
+        if not rest:
+            raise UsageError(f"name a config value: {first}.field=value", where=source)
+        return "steps", first, *_step_path(tuple(rest), f"{first}.", source)
+    # Names of snapshots may contain dots, so the field is what follows the last one.
+    snapshots = document.section("snapshots")
+    name, field = ".".join(rest[:-1]), rest[-1] if rest else ""
     if name not in snapshots:
         raise UsageError(f"no snapshot '{name}'{did_you_mean(name, snapshots)}", where=source)
     if field not in SNAPSHOT_KEYS:
@@ -231,11 +222,6 @@ def _snapshot_path(document: Document, parts: tuple[str, ...], source: str) -> K
             f"a snapshot has no '{field}'{did_you_mean(field, SNAPSHOT_KEYS)}", where=source
         )
     return "snapshots", name, field
-
-
-def _section(document: Document, name: str) -> dict[str, Any]:
-    section = document.values.get(name)
-    return section if isinstance(section, dict) else {}
 
 
 def _set(values: dict[str, Any], where: KeyPath, value: Any, source: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,7 +19,7 @@ from artifacts_schema.store import Store, layout
 from flows.recipe.graph import Graph, build_graph
 from flows.recipe.plan import Plan, Selection, make_plan, select_instances
 from flows.recipe.recipe import BUNDLED, Profile, Recipe, find_recipe, load_profile, load_recipe
-from flows.recipe.snapshot_entry import ProgressCallback, SnapshotFiles, anchor_folder
+from flows.recipe.snapshot_entry import ProgressCallback, anchor_folder
 from flows.recipe.snapshots import take_snapshot
 from flows.recipe.upstream import check_steps
 
@@ -33,10 +33,6 @@ class BundledRecipe:
     path: str
     snapshots: tuple[str, ...]
     missing: dict[str, str] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain values."""
-        return {**self.__dict__, "snapshots": list(self.snapshots)}
 
 
 def bundled_recipes() -> list[BundledRecipe]:
@@ -58,7 +54,11 @@ def find_missing_data(recipe: Recipe, needed: Collection[str]) -> dict[str, str]
     return {
         name: os.path.normpath(anchor_folder(source))
         for name, source in recipe.snapshots.items()
-        if name in needed and _is_bundled(source) and not anchor_folder(source).is_dir()
+        if name in needed
+        and source.base == BUNDLED
+        and source.root is not None
+        and "://" not in source.root
+        and not anchor_folder(source).is_dir()
     }
 
 
@@ -77,11 +77,6 @@ def check_bundled_data(recipe: Recipe, needed: Collection[str]) -> None:
     )
 
 
-def _is_bundled(source: SnapshotFiles) -> bool:
-    """Whether a bundled recipe names the files by a folder relative to itself."""
-    return source.base == BUNDLED and source.root is not None and "://" not in source.root
-
-
 @contextmanager
 def store_to_read(place: str) -> Iterator[str]:
     """The store at `place`, or a temporary empty one, so that a query creates nothing.
@@ -98,18 +93,13 @@ def store_to_read(place: str) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class Request:
+class Request(Selection):
     """The parameters of a run as plain values: the command line's flags, or a form's fields."""
 
     recipe: str
     store: str
     profile: str | None = None
     overrides: tuple[str, ...] = ()
-    start: str | None = None
-    through: str | None = None
-    force: tuple[str, ...] = ()
-    strict_code: bool = False
-    accept_code: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """As plain values, for a form or a spec file."""
@@ -142,15 +132,7 @@ class Pipeline:
         recipe = load_recipe(path, request.overrides)
         profile = load_profile(request.profile, Path(path))
         store = Store.open(request.store, create=create)
-        graph = build_graph(recipe, store, profile)
-        selection = Selection(
-            request.start,
-            request.through,
-            frozenset(request.force),
-            request.strict_code,
-            request.accept_code,
-        )
-        return cls(graph, store, profile, selection)
+        return cls(build_graph(recipe, store, profile), store, profile, request)
 
     @classmethod
     def open(
@@ -175,8 +157,7 @@ class Pipeline:
 
     def plan(self, settled: frozenset[str] = frozenset()) -> Plan:
         """The plan as of now; `settled` are instances that this run has already made."""
-        selection = replace(self.selection, settled=settled)
-        return make_plan(self.graph, self.store, self.snapshots, selection)
+        return make_plan(self.graph, self.store, self.snapshots, self.selection, settled)
 
     def check(self) -> None:
         """Raise the problems that the stages find in the selected steps, made or not."""

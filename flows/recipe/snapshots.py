@@ -15,6 +15,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 from artifacts_schema.errors import InputError, UsageError, is_utf8
@@ -42,7 +43,12 @@ def match_files(source: SnapshotFiles, pattern: str) -> list[tuple[str, str]]:
     """(name, absolute path) of every file that matches `pattern`, hidden ones skipped."""
     anchor = os.path.realpath(anchor_folder(source))
     full = os.path.normpath(os.path.join(anchor, os.path.expanduser(pattern)))
-    start = Path(anchor) if source.root is not None else Path(_fixed_part(full))
+    # Names begin in the root, in the folder itself, or in the fixed folder of a pattern.
+    start = Path(anchor if source.root is not None else full)
+    if source.root is None and not os.path.isdir(full):
+        parts = full.split(os.sep)
+        fixed = next((i for i, part in enumerate(parts) if MAGIC & set(part)), len(parts) - 1)
+        start = Path(os.sep.join(parts[:fixed]) or os.sep)
     matches = _expand_pattern(full) if MAGIC & set(pattern) else [full]
     files = [path for match in matches for path in _list_files(match)]
     for path in files:
@@ -98,15 +104,6 @@ def _unreadable(path: str, error: OSError) -> InputError:
     return InputError(f"cannot be read: {error.strerror}", where=path, hint=hint)
 
 
-def _fixed_part(pattern: str) -> str:
-    """The folder below which names begin: a folder itself, or the fixed folder of a pattern."""
-    if os.path.isdir(pattern):
-        return pattern
-    parts = pattern.split(os.sep)
-    first = next((i for i, part in enumerate(parts) if MAGIC & set(part)), len(parts) - 1)
-    return os.sep.join(parts[:first]) or os.sep
-
-
 def _expand_pattern(pattern: str) -> list[str]:
     """The paths that match a pattern, sorted; InputError for a folder that cannot be listed.
 
@@ -140,6 +137,7 @@ def _list_files(path: str) -> list[str]:
 STAGE = "snapshot"
 """Stage name under which snapshots lie in the store; no program of that name exists."""
 VERSION = 1
+"""Of snapshots and of the other artifacts that no program makes."""
 OUTPUT = "snapshot"
 
 
@@ -183,10 +181,48 @@ def commit_snapshot(store: Store, name: str, files: list[dict[str, Any]]) -> Man
     committed = _find_committed_snapshot(store, key)
     if committed is not None:
         return committed
+    counts = {"files": len(files), "bytes": sum(file["bytes"] for file in files)}
+    if etags := sum("etag" in file for file in files):
+        counts["provisional"] = etags
     with hold_lease(store.backend, key):
-        return _find_committed_snapshot(store, key) or _write_snapshot(
-            store, key, identity, name, files
-        )
+        if (committed := _find_committed_snapshot(store, key)) is not None:
+            return committed
+        attempt = Attempt(store.backend, STAGE, key, {OUTPUT: "snapshot"})
+        with attempt.create(OUTPUT, "snapshot.json") as file:
+            file.write(canonical_json({"name": name, "files": files}) + b"\n")
+        return commit_record(store, attempt, identity, counts, config={"name": name})
+
+
+def commit_record(
+    store: Store,
+    attempt: Attempt,
+    identity: dict[str, Any],
+    counts: dict[str, Any],
+    *,
+    config: Mapping[str, Any] = MappingProxyType({}),
+    libraries: Mapping[str, str] = MappingProxyType({}),
+) -> Manifest:
+    """Commit an artifact that no program makes; the caller holds the lease.
+
+    If another process commits the key meanwhile, returns the artifact that it wrote.
+    """
+    manifest = Manifest(
+        stage=attempt.stage,
+        version=VERSION,
+        key=attempt.key,
+        reproducible="bytes",
+        config=dict(config),
+        identity=identity,
+        inputs={},
+        outputs=attempt.outputs(),
+        attempt=attempt.name,
+        code=Code(digest="", libraries=dict(libraries)),
+        counts=counts,
+    )
+    committed = commit(store, manifest)
+    if committed.attempt != attempt.name:
+        attempt.discard()
+    return committed
 
 
 def count_provisional(snapshots: Mapping[str, Manifest]) -> dict[str, int]:
@@ -238,14 +274,13 @@ def pin_files(
             remote |= fetch_identities(known, unlisted, progress)
     finally:
         known.save()
+    identities = {path: Identity(size, "", sha256) for path, (size, sha256) in sums.items()}
+    identities |= remote
     rows: list[dict[str, Any]] = []
     for file in files:
-        if (identity := remote.get(file.location)) is not None:
-            pin = {"sha256": identity.sha256} if identity.sha256 else {"etag": identity.etag}
-            rows.append({"name": file.name, "bytes": identity.bytes, **pin})
-        else:
-            size, sha256 = sums[file.location]
-            rows.append({"name": file.name, "bytes": size, "sha256": sha256})
+        identity = identities[file.location]
+        pin = {"sha256": identity.sha256} if identity.sha256 else {"etag": identity.etag}
+        rows.append({"name": file.name, "bytes": identity.bytes, **pin})
     return rows
 
 
@@ -257,10 +292,13 @@ def _all_files(source: SnapshotFiles) -> list[SnapshotFile]:
         return [SnapshotFile(*file) for file in list_hub_files(source)]
     files = []
     for pattern in source.files:
-        matches = _match_pattern(source, pattern)
+        if is_url(pattern) or (source.root is not None and is_url(source.root)):
+            matches = [SnapshotFile(*file) for file in match_urls(source, pattern)]
+            place = source.root
+        else:
+            matches = [SnapshotFile(*file) for file in match_files(source, pattern)]
+            place = os.path.realpath(anchor_folder(source))
         if not matches:
-            remote = is_url(pattern) or (source.root is not None and is_url(source.root))
-            place = source.root if remote else os.path.realpath(anchor_folder(source))
             raise InputError(
                 f"no file matches '{pattern}'",
                 where=source.where,
@@ -268,12 +306,6 @@ def _all_files(source: SnapshotFiles) -> list[SnapshotFile]:
             )
         files += matches
     return files
-
-
-def _match_pattern(source: SnapshotFiles, pattern: str) -> list[SnapshotFile]:
-    if is_url(pattern) or (source.root is not None and is_url(source.root)):
-        return [SnapshotFile(*file) for file in match_urls(source, pattern)]
-    return [SnapshotFile(name, path) for name, path in match_files(source, pattern)]
 
 
 def _is_in_share(name: str, share: float | None) -> bool:
@@ -294,30 +326,3 @@ def _find_committed_snapshot(store: Store, key: str) -> Manifest | None:
         record_damage(store, manifest, problems)
         return None
     return manifest
-
-
-def _write_snapshot(
-    store: Store, key: str, identity: dict[str, Any], name: str, files: list[dict[str, Any]]
-) -> Manifest:
-    attempt = Attempt(store.backend, STAGE, key, {OUTPUT: "snapshot"})
-    with attempt.create(OUTPUT, "snapshot.json") as file:
-        file.write(canonical_json({"name": name, "files": files}) + b"\n")
-    counts = {"files": len(files), "bytes": sum(f["bytes"] for f in files)}
-    etags = sum("etag" in f for f in files)
-    manifest = Manifest(
-        stage=STAGE,
-        version=VERSION,
-        key=key,
-        reproducible="bytes",
-        config={"name": name},
-        identity=identity,
-        inputs={},
-        outputs=attempt.outputs(),
-        attempt=attempt.name,
-        code=Code(digest="", libraries={}),
-        counts={**counts, **({"provisional": etags} if etags else {})},
-    )
-    committed = commit(store, manifest)
-    if committed.attempt != attempt.name:
-        attempt.discard()
-    return committed

@@ -12,6 +12,7 @@ inputs and, for those that exist, their manifests. All problems are raised toget
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
@@ -43,9 +44,7 @@ def check_steps(
         if name not in names:
             continue
         try:
-            lines = instance.stage.check_plan(
-                upstreams.config(instance), upstreams.inputs(instance)
-            )
+            lines = instance.stage.check_plan(instance.parsed_config, upstreams.inputs(instance))
         except UsageError as error:
             where = f"{instance.where}: config.{error.where}" if error.where else instance.where
             problems.add(error.what, where=where, hint=error.hint)
@@ -65,11 +64,9 @@ def check_stored(
     where: str,
 ) -> Sequence[str]:
     """Check one stage over artifacts that exist; returns its notes."""
-    upstreams = {
-        role: [_from_reference(store, ref) for ref in refs] for role, refs in inputs.items()
-    }
     try:
-        return stage.check_plan(stage.Config.parse(config, where=where), upstreams) or ()
+        parsed = stage.Config.parse(config, where=where)
+        return stage.check_plan(parsed, _read_inputs(store, inputs)) or ()
     except UsageError as error:
         place = f"{where}: {error.where}" if error.where else where
         raise UsageError(error.what, where=place, hint=error.hint) from None
@@ -80,15 +77,7 @@ class _UpstreamReader:
     graph: Graph
     store: Store
     made: Mapping[str, Manifest]
-    _configs: dict[str, Any] = field(default_factory=dict)
     _inputs: dict[str, Inputs] = field(default_factory=dict)
-
-    def config(self, instance: Instance) -> Any:
-        """The parsed config of an instance."""
-        if instance.name not in self._configs:
-            config = instance.stage.Config.parse(instance.config, where=instance.where)
-            self._configs[instance.name] = instance.stage.complete(config)
-        return self._configs[instance.name]
 
     def inputs(self, instance: Instance) -> Inputs:
         """What an instance reads."""
@@ -113,7 +102,7 @@ class _UpstreamReader:
             source.kind,
             source.output,
             instance.stage,
-            self.config(instance),
+            instance.parsed_config,
             manifest,
             lambda: self.inputs(instance),
         )
@@ -121,29 +110,22 @@ class _UpstreamReader:
 
 def _from_manifest(store: Store, manifest: Manifest, output: str, kind: str) -> Upstream:
     """An artifact that exists; without its config if the installed stage cannot parse that."""
-    stage, config = _producer(manifest)
-
-    def read_inputs() -> Inputs:
-        return {
-            role: tuple(_from_reference(store, ref) for ref in refs)
-            for role, refs in manifest.inputs.items()
-        }
-
+    stage: type[Stage] | None = None
+    config: Any = None
+    with suppress(UsageError):
+        stage = stage_named(manifest.stage)  # A snapshot has none.
+        config = stage.Config.parse(manifest.config, where=manifest.stage)
     name = f"{manifest.stage} {short(manifest.key)}"
-    return Upstream(name, kind, output, stage, config, manifest, read_inputs)
+    return Upstream(
+        name, kind, output, stage, config, manifest, lambda: _read_inputs(store, manifest.inputs)
+    )
 
 
-def _producer(manifest: Manifest) -> tuple[type[Stage] | None, Any]:
-    """The stage and its parsed config: neither of a snapshot or of a stage that is not installed,
-    no config where an older version of the stage wrote another."""
-    try:
-        stage = stage_named(manifest.stage)
-    except UsageError:
-        return None, None
-    try:
-        return stage, stage.Config.parse(manifest.config, where=manifest.stage)
-    except UsageError:
-        return stage, None
+def _read_inputs(store: Store, inputs: Mapping[str, Sequence[InputRef]]) -> Inputs:
+    return {
+        role: tuple(_from_reference(store, reference) for reference in references)
+        for role, references in inputs.items()
+    }
 
 
 def _from_reference(store: Store, reference: InputRef) -> Upstream:
@@ -244,20 +226,16 @@ class InputResolver:
             if self.waits_for(instance):
                 return None
             inputs = {
-                role: [self._input(source) for source in sources]
+                role: [
+                    Input.from_manifest(self.store, manifest, source.output, full_check=False)
+                    for source in sources
+                    if (manifest := self.find(source)) is not None
+                ]
                 for role, sources in instance.inputs.items()
             }
-            where = f"{instance.where}: config"
-            config = instance.stage.complete(
-                instance.stage.Config.parse(instance.config, where=where)
-            )
-            self._milestones[node] = list(instance.stage.milestones(config, inputs))
+            milestones = instance.stage.milestones(instance.parsed_config, inputs)
+            self._milestones[node] = list(milestones)
         return self._milestones[node]
-
-    def _input(self, source: Source) -> Input:
-        manifest = self.find(source)
-        assert manifest is not None
-        return Input.from_manifest(self.store, manifest, source.output, full_check=False)
 
     def _committed(self, node: str) -> dict[str, Manifest]:
         """The whole checkpoints that a node has committed, by label.

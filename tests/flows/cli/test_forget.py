@@ -15,7 +15,7 @@ from artifacts_schema.manifest import Code, Manifest
 from artifacts_schema.store import Store
 from flows.analysis import deletion
 from flows.analysis.deletion import extend_list, read_list
-from flows.analysis.documents import find_rows, read_row
+from flows.analysis.documents import find_rows
 from flows.analysis.training_batches import find_training_steps, read_batch_documents
 from flows.cli.main import main
 from flows.recipe.graph import build_graph
@@ -393,7 +393,6 @@ def test_rows_are_numbered_through_row_groups(store):
         (5, ids[5]),
         (ROW_GROUP + 9, ids[-1]),
     ]
-    assert read_row(given, deletion.TABLE, ROW_GROUP + 9)["doc_id"] == ids[-1]
 
 
 def test_a_dry_run_writes_nothing(ingot, store, documents):

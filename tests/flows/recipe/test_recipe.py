@@ -99,7 +99,7 @@ def test_an_alias_bomb_is_refused():
         (HEAD + "  read: {stage: lines, for_each: [crawl, crawl], inputs: {snapshot: each}}\n",
          "two items"),
         (HEAD + "  read: {stage: lines, for_each: [crow], inputs: {snapshot: each}}\n",
-         "no step or snapshot"),
+         "steps.read.for_each: no step or snapshot 'crow', did you mean 'crawl'?"),
         (HEAD + "  read: {stage: lines, for_each: snapshots, inputs: {snapshot: each}}\n"
          "  m: {stage: measure, for_each: [read], inputs: {documents: each}}\n",
          "'read' itself repeats"),
@@ -312,6 +312,12 @@ def test_lines_of_a_base_are_its_own(bind, project):
         bind("extends: base.yaml\n")
 
 
+def test_a_base_whose_snapshots_are_a_list_is_replaced_by_a_mapping(bind, project):
+    (project / "base.yaml").write_text("snapshots: [data]\nsteps:\n" + READ)
+    pipeline = bind("extends: base.yaml\nsnapshots: {crawl: {files: [data/a]}}\n")
+    assert list(pipeline.snapshots) == ["crawl"]
+
+
 def test_a_base_that_is_missing_or_extends_back_is_told(bind, project):
     with pytest.raises(InputError, match=r"none\.yaml: no such file"):
         bind("extends: none.yaml\n")
@@ -365,7 +371,8 @@ def test_a_wrong_set_is_told_with_what_is_near(bind, override, expected):
     [
         ("job: 2", "unknown key 'job', did you mean 'jobs'?"),
         ("jobs: 0", "expected a number of 1 or more"),
-        ("stages: {lines: 3}", "expected keys and values, got 3"),
+        ("stages: {lines: 3}", "p.yaml:1: lines: expected keys and values, got 3"),
+        ("stages: [lines]", "p.yaml:1: stages: expected keys and values, got ['lines']"),
         ("stages: {chose: {workers: 1}}", "no stage 'chose', did you mean 'choose'?"),
         ("default: {wrkers: 1}", "unknown key 'wrkers', did you mean 'workers'?"),
     ],
