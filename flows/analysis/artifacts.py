@@ -94,23 +94,6 @@ def load_ancestry(store: Store, *manifests: Manifest) -> dict[ArtifactName, Mani
     return ancestry
 
 
-def resolve_run(store: Store, manifest: Manifest, *, where: str) -> Manifest:
-    """The finished run that committed an interim artifact; any other artifact is returned as is.
-
-    UsageError if that run has not finished.
-    """
-    if manifest.interim_of is None:
-        return manifest
-    run = store.manifest(manifest.stage, manifest.interim_of.run)
-    if run is None:
-        raise UsageError(
-            f"{manifest.stage} {short(manifest.interim_of.run)} is not over, or was collected",
-            where=where,
-            hint="try again when it has finished; ingot watch follows it",
-        )
-    return run
-
-
 @dataclass(frozen=True)
 class ArtifactTrace:
     """An artifact with all its ancestors, and the files of the snapshots that these read."""

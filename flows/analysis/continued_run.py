@@ -22,7 +22,7 @@ from artifacts_schema.identity import short
 from artifacts_schema.manifest import InputRef, Manifest
 from artifacts_schema.store import Store
 from artifacts_schema.store.commit import list_interims
-from flows.recipe.notation import presets_first, set_step_value
+from flows.recipe.notation import set_step_value, sort_presets_first
 from flows.recipe.upstream import check_stored
 from stages.engine.inputs import Input
 from stages.engine.protocol import stage_named
@@ -72,11 +72,6 @@ class ContinuedRun:
         return cls(store, ref, checkpoint, config, plan, int(state["training_step"]), inputs)
 
     @property
-    def is_last(self) -> bool:
-        """Whether it is the run's last checkpoint."""
-        return self.step == self.plan.clock.steps
-
-    @property
     def plain_phases(self) -> list[dict[str, Any]]:
         """The phases of the run's config as plain values."""
         return [phase.plain() for phase in self.config.phases]
@@ -124,6 +119,8 @@ class ContinuedRun:
 
         `changes` are other values of the config than its phases.
         """
+        from stages.pretrain.checkpoints import continue_from
+
         first, *rest = phases
         if first["learning_rate"].get("peak") is None:  # It continued another run.
             peak = self.plan.schedule.segments[0].peak
@@ -134,8 +131,13 @@ class ContinuedRun:
         )
         if "optimizer_state" not in changes:
             plain["optimizer_state"] = "keep" if has_moments else "fresh"
-        config = PretrainConfig.parse(plain, where="the new run's config")
-        self._check(config)
+        where, start = "the new run's config", self.store.reference(self.checkpoint, ROLE)
+        config = PretrainConfig.parse(plain, where=where)
+        everything = {**self.inputs, ROLE: (start,)}
+        check_stored(stage_named(STAGE), config.plain(), everything, self.store, where=where)
+        # It must read what the old run read up to the checkpoint.
+        state = Input.load(self.store, start).read_json("state.json")
+        continue_from(state, _make_plan(self.store, config, self.inputs).clock)
         stage_named(STAGE).Execution.parse(execution, where="the new run's execution")
         roles = {
             role: [f"{one.key[:16]}:{one.output}" for one in references]
@@ -149,22 +151,8 @@ class ContinuedRun:
         head = f"# Continues after training step {self.step:,} of {self.ref}.\n"
         return f"{head}name: {name}\nsteps:\n  {step}:\n    stage: {STAGE}\n{indent(body, '    ')}"
 
-    def _check(self, config: PretrainConfig) -> None:
-        """UsageError if the new run would refuse to start.
 
-        It must fit its inputs, and read what the old one read up to the checkpoint.
-        """
-        from stages.pretrain.checkpoints import continue_from
-
-        start = self.store.reference(self.checkpoint, ROLE)
-        inputs = {**self.inputs, ROLE: (start,)}
-        where = "the new run's config"
-        check_stored(stage_named(STAGE), config.plain(), inputs, self.store, where=where)
-        state = Input.from_manifest(self.store, self.checkpoint, ROLE).read_json("state.json")
-        continue_from(state, _make_plan(self.store, config, self.inputs).clock)
-
-
-def extended_recipe(
+def extend_recipe(
     run: ContinuedRun,
     tokens: int,
     *,
@@ -185,19 +173,19 @@ def extended_recipe(
             hint="--decay linear --decay-tokens 200M",
         )
     start = find_decay_start(run)
-    if run.is_last and start is not None:
+    if start is not None and run.step == run.plan.clock.steps:  # It is the last checkpoint.
         run = run.at_step(start)
     phases = lengthen_phases(run, tokens)
     if decay != "keep":
         phases = drop_decay(phases)
     if decay_tokens is not None:
-        phase = annealing_phase(run, decay_tokens, decay, None)
+        phase = make_annealing_phase(run, decay_tokens, decay, None)
         phases.append({**phase, "learning_rate": {**phase["learning_rate"], "peak": None}})
-    recipe, step = recipe_names(run.ref, "extended")
+    recipe, step = default_names(run.ref, "extended")
     return run.recipe(name or recipe, step, phases)
 
 
-def branched_recipe(
+def branch_recipe(
     run: ContinuedRun,
     *,
     tokens: int | None = None,
@@ -212,7 +200,7 @@ def branched_recipe(
     `overrides` are PATH=VALUE of its config, or execution.PATH=VALUE.
     """
     if tokens is not None:
-        phases = [*cut_phases(run), annealing_phase(run, tokens, decay, mixture)]
+        phases = [*cut_phases(run), make_annealing_phase(run, tokens, decay, mixture)]
     elif mixture is not None:
         raise UsageError(
             "a mixture needs a phase", where="--mixture", hint="say how long: --tokens 50M"
@@ -222,13 +210,13 @@ def branched_recipe(
     changes: dict[str, Any] = {**run.config.plain(), "phases": phases}
     changes.pop("optimizer_state")
     execution: dict[str, Any] = {}
-    for text in presets_first(overrides):
+    for text in sort_presets_first(overrides):
         set_step_value(changes, execution, text)
-    recipe, step = recipe_names(run.ref, "branch")
+    recipe, step = default_names(run.ref, "branch")
     return run.recipe(name or recipe, step, changes.pop("phases"), execution, **changes)
 
 
-def recipe_names(ref: str, suffix: str) -> tuple[str, str]:
+def default_names(ref: str, suffix: str) -> tuple[str, str]:
     """Default names of the recipe and the step that continue `ref`."""
     path = ref.removeprefix("@").partition("@")[0]
     recipe, _, step = path.rpartition("/")
@@ -352,7 +340,7 @@ def cut_phases(run: ContinuedRun) -> list[dict[str, Any]]:
     return [*before, {**config.plain(), **here}]
 
 
-def annealing_phase(
+def make_annealing_phase(
     run: ContinuedRun, tokens: int, shape: str, mixture: dict[str, float] | None
 ) -> dict[str, Any]:
     """A phase after the checkpoint, from the rate that the run has there."""

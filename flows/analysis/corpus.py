@@ -19,12 +19,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from artifacts_schema.errors import InputError, UsageError
+from artifacts_schema.errors import UsageError
 from artifacts_schema.identity import short
 from artifacts_schema.kinds import sidecar_folder
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
-from flows.analysis.artifacts import list_manifests
+from flows.analysis.artifacts import list_manifests, load_inputs
 from flows.analysis.documents import open_outputs
 from stages.engine.inputs import Input
 from stages.filter.config import FilterConfig
@@ -68,7 +68,10 @@ class Corpus:
                 hint="run its recipe again, through the filter step",
             )
         config = FilterConfig.parse(manifest.config, where=text)
-        return cls(store, manifest, config, _load_inputs(store, manifest))
+        inputs: dict[str, Any] = {role: [] for role in Filter.inputs}
+        inputs |= load_inputs(store, manifest.inputs)
+        inputs["contamination"] = next(iter(inputs["contamination"]), None)
+        return cls(store, manifest, config, FilterInputs(**inputs))
 
     def decide(self, config: FilterConfig) -> Verdicts:
         """What the stage would decide under another config."""
@@ -114,24 +117,6 @@ class Corpus:
             row["text"] = apply_views(row["text"], spans.get(doc_id, ()), hidden)
         chat = {"text": "", "url": None, "source": ""}
         return {doc_id: rows.get(doc_id, chat) for doc_id in doc_ids}
-
-
-def _load_inputs(store: Store, manifest: Manifest) -> FilterInputs:
-    """The inputs of a filter; InputError that names what was collected."""
-    inputs: dict[str, Any] = {}
-    for role in Filter.inputs:
-        references = manifest.inputs.get(role, ())
-        collected = [r for r in references if store.manifest(r.stage, r.key) is None]
-        if collected:
-            names = ", ".join(f"{r.stage} {short(r.key)}" for r in collected)
-            raise InputError(
-                f"{role} that it was decided by were collected: {names}",
-                where=f"{manifest.stage} {short(manifest.key)}",
-                hint="run its recipe again",
-            )
-        inputs[role] = [Input.load(store, r, full_check=False) for r in references]
-    inputs["contamination"] = next(iter(inputs["contamination"]), None)
-    return FilterInputs(**inputs)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,8 @@ from flows.analysis.artifacts import open_store
 from flows.analysis.continued_run import (
     STAGE,
     ContinuedRun,
-    branched_recipe,
-    extended_recipe,
+    branch_recipe,
+    extend_recipe,
     parse_tokens,
 )
 from flows.cli.options import input_option, new_recipe_options
@@ -49,7 +49,7 @@ def extend(
     one), or after its end where nothing decays, and reads what an uninterrupted longer run would
     have read; RUN's own decay follows. RUN is a name in the store, or a key.
     """
-    recipe = extended_recipe(
+    recipe = extend_recipe(
         ContinuedRun.open(open_store(output["store"]), ref),
         parse_tokens(tokens, "--tokens"),
         decay=decay,
@@ -107,7 +107,7 @@ def branch(
         run = run.with_input(role, reference)
     weights = parse_value(mixture, f"--mixture {mixture}") if mixture is not None else None
     length = parse_tokens(tokens, "--tokens") if tokens is not None else None
-    recipe = branched_recipe(run, tokens=length, mixture=weights, **changes)
+    recipe = branch_recipe(run, tokens=length, mixture=weights, **changes)
     _deliver(recipe, write, store, run_now)
 
 

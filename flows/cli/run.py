@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -16,7 +16,7 @@ from flows.recipe.execute import execute
 from flows.recipe.pipeline import Pipeline, Request, bundled_recipes, store_to_read
 from flows.recipe.plan import Plan
 from flows.recipe.repair import check_reused
-from flows.recipe.snapshots import count_provisional, provisional_note
+from flows.recipe.snapshots import count_provisional, format_provisional
 from flows.report.overview import print_figures, summarise
 
 
@@ -53,7 +53,7 @@ def plan(as_json: bool, **fields: Any) -> None:
     echo(f"\n{plan.recipe} in {plan.store}: {plan.summary()}")
     if is_new:
         echo(f"there is no store at {request.store} yet: a run makes it")
-    if note := provisional_note(pipeline.snapshots):
+    if note := format_provisional(pipeline.snapshots):
         echo(note)
 
 
@@ -67,16 +67,16 @@ def recipes(as_json: bool) -> None:
     """
     bundled = bundled_recipes()
     if as_json:
-        print_json([asdict(recipe) for recipe in bundled])
+        print_json(bundled)
         return
     rows = []
     for one in bundled:
-        data = f"here: {len(one.snapshots)} snapshots" if one.snapshots else "none"
-        if one.missing:
-            data = f"missing: {', '.join(one.missing)}"
-        rows.append((one.name, data, one.description))
+        data = f"here: {len(one['snapshots'])} snapshots" if one["snapshots"] else "none"
+        if one["missing"]:
+            data = f"missing: {', '.join(one['missing'])}"
+        rows.append((one["name"], data, one["description"]))
     print_table(["recipe", Column("data", wraps=True), Column("does", wraps=True)], rows)
-    echo(f"\nthey are in {bundled[0].path.rpartition('/')[0]}")
+    echo(f"\nthey are in {bundled[0]['path'].rpartition('/')[0]}")
 
 
 @click.command("run")
@@ -104,7 +104,7 @@ def run(jobs: int | None, no_prefect: bool, check: bool, **fields: Any) -> None:
             print_line(f"{step}: {problem.path}: {problem.what}")
         plan = pipeline.plan()
     print_line(f"{plan.recipe} in {plan.store}: {plan.summary()}")
-    if note := provisional_note(pipeline.snapshots):
+    if note := format_provisional(pipeline.snapshots):
         print_line(note)
     if plan.is_done:
         execute(pipeline)  # Starts nothing; the recipe's names may still point elsewhere.

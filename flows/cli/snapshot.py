@@ -14,7 +14,7 @@ from flows.cli.output import echo, print_json, size
 from flows.cli.progress import show_hashing
 from flows.recipe.recipe import SNAPSHOT_NAME, snapshot_entry
 from flows.recipe.snapshot_entry import PLACES, is_crawl_id
-from flows.recipe.snapshots import provisional_note, take_snapshot
+from flows.recipe.snapshots import format_provisional, take_snapshot
 
 
 @click.group("snapshot")
@@ -70,5 +70,5 @@ def add(name: str, files: tuple[str, ...], store: str, as_json: bool, **fields: 
     count, total = manifest.counts["files"], size(manifest.counts["bytes"])
     amount = f"{count:,} file{'s' if count != 1 else ''}, {total}"
     echo(f"{ref} {short(manifest.key)}: {amount}, digest {short(digest)}")
-    if note := provisional_note({name: manifest}):
+    if note := format_provisional({name: manifest}):
         echo(note)

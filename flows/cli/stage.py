@@ -19,7 +19,7 @@ from flows.cli.options import accept_code_option, input_option, json_option, sto
 from flows.cli.output import Column, echo, print_json, print_table
 from flows.cli.progress import show_progress, stop_on_signals
 from flows.recipe.execute import run_step
-from flows.recipe.notation import presets_first, set_step_value, stored_input
+from flows.recipe.notation import set_step_value, sort_presets_first, stored_input
 from flows.recipe.plan import plan_spec
 from flows.recipe.recipe import load_profile
 from flows.recipe.upstream import check_stored
@@ -102,7 +102,7 @@ def make_spec(
     stage = stage_named(name)
     values = read_yaml(config).values if config is not None else {}
     execution: dict[str, Any] = {}
-    for text in presets_first(overrides):
+    for text in sort_presets_first(overrides):
         set_step_value(values, execution, text)
     references: dict[str, list[InputRef]] = {}
     for text in inputs:

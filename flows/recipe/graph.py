@@ -18,7 +18,7 @@ from artifacts_schema.config import did_you_mean
 from artifacts_schema.errors import UsageError
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
-from flows.recipe.notation import EXECUTION, Reference, output_for, parse_reference
+from flows.recipe.notation import EXECUTION, Reference, choose_output, parse_reference
 from flows.recipe.recipe import Checkpoints, Problems, Profile, Recipe, Step
 from stages.engine.protocol import Stage, stage_named
 
@@ -246,13 +246,13 @@ class _Builder:
             return []
         if isinstance(step.for_each, Checkpoints):
             return self._checkpoints(step, step.for_each.step)
-        wanted = ("*",) if step.for_each == "snapshots" else step.for_each
+        patterns = ("*",) if step.for_each == "snapshots" else step.for_each
         names: list[str] = []
-        for text in wanted:  # A pattern such as `crawl-*` means the snapshots that match it.
+        for text in patterns:  # A pattern such as `crawl-*` means the snapshots that match it.
             matches = [name for name in self.recipe.snapshots if fnmatchcase(name, text)]
             names += matches if set(text) & set("*?[") else [text]
         if not names:
-            reason = f"no snapshot matches {', '.join(wanted)}" if wanted else "it is empty"
+            reason = f"no snapshot matches {', '.join(patterns)}" if patterns else "it is empty"
             self._problem(f"for_each has nothing to repeat over: {reason}", step, "for_each")
         items = [item for name in names if (item := self._item(step, name)) is not None]
         labels = [item.label for item in items]
@@ -324,13 +324,13 @@ class _Builder:
     def _check_number(
         self, step: Step, stage: type[Stage], role: str, sources: tuple[Source, ...]
     ) -> None:
-        wanted = stage.inputs[role]
-        if len(sources) < wanted.least:
-            number = f" {wanted.least} times" if wanted.least > 1 else ""
+        limits = stage.inputs[role]
+        if len(sources) < limits.least:
+            number = f" {limits.least} times" if limits.least > 1 else ""
             got = f", got {len(sources)}" if sources else ""
-            what = f"{stage.name} needs input '{role}' ({wanted.kind}){number}{got}"
+            what = f"{stage.name} needs input '{role}' ({limits.kind}){number}{got}"
             self._problem(what, step, "inputs", *([role] if role in step.inputs else []))
-        elif wanted.most is not None and len(sources) > wanted.most:
+        elif limits.most is not None and len(sources) > limits.most:
             names = ", ".join(source.node or "@" for source in sources)
             hint = "give both steps the same for_each, or name one instance, as in step[label]"
             what = f"'{role}' takes one, got {len(sources)}: {names}"
@@ -354,7 +354,7 @@ class _Builder:
         elif reference.is_key:
             manifest, _ = self.store.resolve(reference.name)
             outputs = {name: output.kind for name, output in manifest.outputs.items()}
-            output = output_for(kind, role, outputs, reference, manifest.stage)
+            output = choose_output(kind, role, outputs, reference, manifest.stage)
             return [Source(None, output, kind, manifest)]
         else:
             known = [*self.recipe.steps, *self.recipe.snapshots]
@@ -365,7 +365,7 @@ class _Builder:
                 f"'{text}': {reference.name} commits no checkpoints",
                 hint=f"write {reference.name} for its final artifact",
             )
-        output = output_for(kind, role, outputs, reference, reference.name)
+        output = choose_output(kind, role, outputs, reference, reference.name)
         return [Source(node, output, kind, at=reference.at) for node in nodes]
 
     def _reference(self, text: str) -> Reference:
@@ -381,28 +381,28 @@ class _Builder:
 
     def _nodes(self, step: Step, index: int, reference: Reference) -> list[str]:
         """The instances of a step that a reference in turn `index` of `step` names."""
-        name, wanted = reference.name, reference.index
+        name, which = reference.name, reference.index
         labels = [item.label for item in self.items[name]]
         all_nodes = [f"{name}[{label}]" for label in labels] or [name]
         items = self.items[step.name]
-        if wanted is None:
+        if which is None:
             return [all_nodes[index]] if items and items == self.items[name] else all_nodes
         if not labels:
             raise UsageError(f"'{name}' does not repeat, so '{reference.text}' names nothing")
-        if wanted in ("each", "previous", "earlier"):
-            if isinstance(step.for_each, Checkpoints) and wanted != EACH:
-                raise UsageError(f"'[{wanted}]' is not valid over checkpoints")
+        if which in ("each", "previous", "earlier"):
+            if isinstance(step.for_each, Checkpoints) and which != EACH:
+                raise UsageError(f"'[{which}]' is not valid over checkpoints")
             if not items:
-                raise UsageError(f"'[{wanted}]' is valid only in a step with for_each")
+                raise UsageError(f"'[{which}]' is valid only in a step with for_each")
             label = items[index].label
             if label not in labels:
                 raise UsageError(f"'{name}' has no instance '{label}'; it has {', '.join(labels)}")
             at = labels.index(label)
-            first = {"each": at, "previous": max(at - 1, 0), "earlier": 0}[wanted]
-            return all_nodes[first : at + (wanted == EACH)]
-        if wanted not in labels:
-            raise UsageError(f"'{name}' has no instance '{wanted}'{did_you_mean(wanted, labels)}")
-        return [f"{name}[{wanted}]"]
+            first = {"each": at, "previous": max(at - 1, 0), "earlier": 0}[which]
+            return all_nodes[first : at + (which == EACH)]
+        if which not in labels:
+            raise UsageError(f"'{name}' has no instance '{which}'{did_you_mean(which, labels)}")
+        return [f"{name}[{which}]"]
 
     def _problem(self, what: str, step: Step, *where: str, hint: str | None = None) -> None:
         self.problems.add(what, where=self.recipe.place("steps", step.name, *where), hint=hint)

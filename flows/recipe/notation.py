@@ -78,7 +78,7 @@ def parse_reference(text: str) -> Reference:
     return Reference(text, match["name"], match["index"], match["output"], at=match["at"])
 
 
-def output_for(
+def choose_output(
     kind: str, role: str, outputs: dict[str, str], reference: Reference, owner: str
 ) -> str:
     """The output that a role of `kind` takes; UsageError if none or several would fit."""
@@ -108,7 +108,7 @@ def stored_input(store: Store, stage: type[Stage], role: str, text: str, *, wher
         manifest, output = store.resolve(text)
         kinds = {name: info.kind for name, info in manifest.outputs.items()}
         reference = Reference(text, text, output=output)
-        output = output_for(stage.inputs[role].kind, role, kinds, reference, manifest.stage)
+        output = choose_output(stage.inputs[role].kind, role, kinds, reference, manifest.stage)
     except UsageError as error:
         raise UsageError(error.what, where=where, hint=error.hint) from None
     return store.reference(manifest, output)
@@ -136,7 +136,7 @@ class Override:
 def apply_overrides(document: Document, texts: Sequence[str], report: Report) -> list[Override]:
     """Write every `--set` into `document`; invalid ones are reported and skipped."""
     applied, set_paths = [], set[KeyPath]()
-    for text in presets_first(texts):
+    for text in sort_presets_first(texts):
         source = f"--set {text}"
         try:
             parts, value = split_setting(text)
@@ -162,7 +162,7 @@ def apply_overrides(document: Document, texts: Sequence[str], report: Report) ->
     return applied
 
 
-def presets_first(texts: Sequence[str]) -> list[str]:
+def sort_presets_first(texts: Sequence[str]) -> list[str]:
     """`--set` texts in the order to apply them: a model's preset before its numbers."""
     preset = "model.preset"
     return sorted(texts, key=lambda text: not text.partition("=")[0].strip().endswith(preset))

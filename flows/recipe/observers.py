@@ -172,7 +172,7 @@ class LiveProgress:
     rest: bytes = b""
     """The beginning of a line that is not whole yet."""
     _every: int = 1
-    _seen: int = 0
+    _count: int = 0
     _rates: deque[tuple[float, float]] = field(default_factory=deque)
 
     def add(self, event: dict[str, Any]) -> None:
@@ -209,9 +209,9 @@ class LiveProgress:
 
     def _measure(self, event: dict[str, Any]) -> None:
         if isinstance(event.get("loss"), int | float):
-            if self._seen % self._every == 0:
+            if self._count % self._every == 0:
                 self.losses.append(float(event["loss"]))
-            self._seen += 1
+            self._count += 1
             if len(self.losses) > POINTS:
                 self.losses, self._every = self.losses[::2], self._every * 2
         if isinstance(event.get("tokens"), int | float):

@@ -24,26 +24,22 @@ from flows.recipe.snapshots import take_snapshot
 from flows.recipe.upstream import check_steps
 
 
-@dataclass(frozen=True)
-class BundledRecipe:
-    """A recipe that comes with Ingot; `missing`: snapshot → the folder of its data, if absent."""
+def bundled_recipes() -> list[dict[str, Any]]:
+    """Every recipe that comes with Ingot, by name, as plain values.
 
-    name: str
-    description: str
-    path: str
-    snapshots: tuple[str, ...]
-    missing: dict[str, str] = field(default_factory=dict)
-
-
-def bundled_recipes() -> list[BundledRecipe]:
-    """Every recipe that comes with Ingot, by name."""
-    bundled = []
-    for path in sorted(BUNDLED.glob("*.yaml")):
-        recipe = load_recipe(path)
-        missing = find_missing_data(recipe, recipe.snapshots)
-        names = tuple(recipe.snapshots)
-        bundled.append(BundledRecipe(path.stem, recipe.description, str(path), names, missing))
-    return bundled
+    `missing`: snapshot → the folder of its data, where that does not exist.
+    """
+    recipes = [load_recipe(path) for path in sorted(BUNDLED.glob("*.yaml"))]
+    return [
+        {
+            "name": recipe.path.stem,
+            "description": recipe.description,
+            "path": str(recipe.path),
+            "snapshots": list(recipe.snapshots),
+            "missing": find_missing_data(recipe, recipe.snapshots),
+        }
+        for recipe in recipes
+    ]
 
 
 def find_missing_data(recipe: Recipe, needed: Collection[str]) -> dict[str, str]:
@@ -143,17 +139,13 @@ class Pipeline:
         Raises InputError for a missing source. `progress` receives the bytes hashed so far.
         """
         pipeline = cls.bind(request, create=create)
-        needed = pipeline.needed_snapshots()
+        instances = pipeline.graph.instances
+        needed = {name for one in instances.values() for name in one.waits_for} - set(instances)
         check_bundled_data(pipeline.graph.recipe, needed)
         for name, source in pipeline.graph.recipe.snapshots.items():
             if name in needed:
                 pipeline.snapshots[name] = take_snapshot(pipeline.store, source, progress)
         return pipeline
-
-    def needed_snapshots(self) -> set[str]:
-        """Names of the recipe's snapshots that some step reads."""
-        read = {n for instance in self.graph.instances.values() for n in instance.waits_for}
-        return read - set(self.graph.instances)
 
     def plan(self, settled: frozenset[str] = frozenset()) -> Plan:
         """The plan as of now; `settled` are instances that this run has already made."""

@@ -76,7 +76,7 @@ def input_changes(
     return changes
 
 
-def changes_since(
+def describe_changes(
     previous: Manifest | None, spec: StageSpec, names: Mapping[str, str] | None
 ) -> str:
     """Why no artifact exists under the key of a step: the changes since `previous`.
@@ -238,29 +238,28 @@ def make_plan(
     """
     store.check_mounted()
     selection = selection or Selection()
-    wanted, needed = select_instances(graph, selection)
+    selected, needed = select_instances(graph, selection)
     forced = {name for text in sorted(selection.force) for name in graph.select(text, "--force")}
-    if outside := forced - wanted:
+    if outside := forced - selected:
         raise UsageError(f"{join_names(sorted(outside))} is not part of this run", where="--force")
-    made = dict(snapshots)
-    resolver = InputResolver(graph, store, made)
-    planner = _Planner(graph, store, made, forced - settled, settled, selection, resolver)
+    resolver = InputResolver(graph, store, dict(snapshots))
+    planner = _Planner(graph, store, forced - settled, settled, selection, resolver)
     unmade: dict[str, list[str]] = {}  # Names of the lines that would run, by instance.
     for name, instance in graph.instances.items():
-        if name not in wanted | needed:
+        if name not in selected | needed:
             continue
         for turn in resolver.expand(instance):
             step = planner.plan(turn)
             if step.action != "reuse":
                 unmade.setdefault(name, []).append(turn.name)
-            if name not in wanted and step.action != "reuse":
+            if name not in selected and step.action != "reuse":
                 raise UsageError(
                     f"'{selection.start}' needs {turn.name}, which does not exist: {step.cause}",
                     where="--from",
                     hint=f"start from {instance.step}, or omit --from",
                 )
     # Once a run has made something, a step with a problem fails by itself and others continue.
-    checked = {} if settled else check_steps(graph, store, unmade, made)
+    checked = {} if settled else check_steps(graph, store, unmade, resolver.manifests)
     for name, notes in checked.items():
         for line in unmade[name]:
             step = planner.lines[line]
@@ -286,8 +285,6 @@ def select_instances(graph: Graph, selection: Selection) -> tuple[set[str], set[
 class _Planner:
     graph: Graph
     store: Store
-    made: dict[str, Manifest]
-    """Manifests that exist, by node: snapshots first, then each reused step."""
     forced: Collection[str]
     settled: Collection[str]
     selection: Selection
@@ -308,9 +305,9 @@ class _Planner:
         accept_code = self.selection.accept_code
         line = replace(line, reads=tuple(instance.waits_for), accept_code=accept_code)
         self.lines[instance.name] = line
-        self.resolver.note_key(line.instance, line.key)
+        self.resolver.keys[line.instance] = line.key
         if line.action == "reuse" and line.manifest is not None:
-            self.made[instance.name] = line.manifest
+            self.resolver.manifests[instance.name] = line.manifest
         return line
 
     def _ready(self, instance: Instance) -> PlannedStep:
@@ -326,7 +323,8 @@ class _Planner:
             return self._line(instance, "run", f"corrupt: {artifact.damage}", spec)
         if artifact.manifest is not None:
             return self._existing(instance, spec, artifact.manifest)
-        cause, begun = changes_since(self._previous(instance), spec, names), self._begun(spec.key)
+        cause = describe_changes(self._previous(instance), spec, names)
+        begun = self._begun(spec.key)
         action: Action = "resume" if begun else "run"
         return self._line(instance, action, "; ".join(filter(None, [begun, cause])), spec)
 
@@ -350,7 +348,7 @@ class _Planner:
         spec = StageSpec(stage.name, stage.version, config.plain(), config.identity(), {})
         previous = self._previous(instance)
         if not self._made_before(spec, previous):
-            cause = changes_since(previous, spec, None)
+            cause = describe_changes(previous, spec, None)
             return self._line(instance, "run", f"{cause}, {after}", waits_for=waits_for)
         whose = "its output is" if len(waits_for) == 1 else "their outputs are"
         cause = f"{after}; reused if {whose} unchanged"

@@ -73,13 +73,6 @@ def crawl_problems(values: Mapping[str, Any]) -> Iterator[tuple[str, str, str | 
         )
 
 
-def crawl_list(crawl: str, records: str) -> str:
-    """The path of the list of a crawl's files, below its site."""
-    news = _NEWS.fullmatch(crawl)
-    folder = f"CC-NEWS/{news[1]}/{news[2]}" if news else crawl
-    return f"crawl-data/{folder}/{'arc' if crawl in _ARC else records}.paths.gz"
-
-
 PLACES = ("files", "paths", "crawl", "dataset", "model")
 """Keys that say where files are: one of them, or one of the Hub together with `files`."""
 HUB = {"dataset": "data set", "model": "model"}
@@ -158,7 +151,10 @@ def read_entry(
     if "crawl" in values:
         site = values.get("mirror") or SITES[values.get("via", "https")]
         root = resolve_location(site, base("mirror"))
-        paths = f"{root.rstrip('/')}/{crawl_list(values['crawl'], values.get('records', 'warc'))}"
+        news = _NEWS.fullmatch(values["crawl"])
+        folder = f"CC-NEWS/{news[1]}/{news[2]}" if news else values["crawl"]
+        records = "arc" if values["crawl"] in _ARC else values.get("records", "warc")
+        paths = f"{root.rstrip('/')}/crawl-data/{folder}/{records}.paths.gz"
     return SnapshotFiles(
         name,
         tuple(_list_files(values)),

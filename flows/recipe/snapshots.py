@@ -59,7 +59,7 @@ def match_files(source: SnapshotFiles, pattern: str) -> list[tuple[str, str]]:
     return [(Path(path).relative_to(start).as_posix(), path) for path in files]
 
 
-def checksums(
+def hash_files(
     known: KnownFiles, paths: Sequence[str], progress: ProgressCallback | None = None
 ) -> dict[str, tuple[int, str]]:
     """Size and sha256 by path; only files that changed since they were last read are read.
@@ -231,7 +231,7 @@ def count_provisional(snapshots: Mapping[str, Manifest]) -> dict[str, int]:
     return {name: int(count) for name, count in counts.items() if count}
 
 
-def provisional_note(snapshots: Mapping[str, Manifest]) -> str | None:
+def format_provisional(snapshots: Mapping[str, Manifest]) -> str | None:
     """The line about provisional files under a plan, or None."""
     counts = count_provisional(snapshots)
     if not counts:
@@ -269,7 +269,7 @@ def pin_files(
     remote = {f.location: f.identity for f in files if f.identity is not None}
     unlisted = [f.location for f in files if is_url(f.location) and f.identity is None]
     try:
-        sums = checksums(known, [f.location for f in files if not is_url(f.location)], progress)
+        sums = hash_files(known, [f.location for f in files if not is_url(f.location)], progress)
         if unlisted:
             remote |= fetch_identities(known, unlisted, progress)
     finally:

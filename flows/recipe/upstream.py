@@ -32,14 +32,17 @@ from stages.engine.protocol import Inputs, Stage, Upstream, stage_named
 
 
 def check_steps(
-    graph: Graph, store: Store, names: Collection[str], made: Mapping[str, Manifest] | None = None
+    graph: Graph,
+    store: Store,
+    names: Collection[str],
+    manifests: Mapping[str, Manifest] | None = None,
 ) -> dict[str, tuple[str, ...]]:
     """Check the instances called `names`; returns the notes of each that has some.
 
-    `made` are the manifests that exist, by node. UsageError lists every problem.
+    `manifests` are those that exist, by node. UsageError lists every problem.
     """
     problems, notes = Problems(str(graph.recipe.path)), {}
-    upstreams = _UpstreamReader(graph, store, made or {})
+    upstreams = _UpstreamReader(graph, store, manifests or {})
     for name, instance in graph.instances.items():
         if name not in names:
             continue
@@ -76,7 +79,7 @@ def check_stored(
 class _UpstreamReader:
     graph: Graph
     store: Store
-    made: Mapping[str, Manifest]
+    manifests: Mapping[str, Manifest]
     _inputs: dict[str, Inputs] = field(default_factory=dict)
 
     def inputs(self, instance: Instance) -> Inputs:
@@ -93,7 +96,7 @@ class _UpstreamReader:
             return _from_manifest(self.store, source.manifest, source.output, source.kind)
         assert source.node is not None, "a source is a node or a stored artifact"
         # For a checkpoint, the final manifest of the run is not the one that is read.
-        manifest = self.made.get(source.node) if source.at is None else None
+        manifest = self.manifests.get(source.node) if source.at is None else None
         instance = self.graph.instances.get(source.node)
         if instance is None:
             return Upstream(source.node, source.kind, source.output, manifest=manifest)
@@ -144,21 +147,18 @@ def _from_reference(store: Store, reference: InputRef) -> Upstream:
 class InputResolver:
     """Finds what the instances of a graph read, as far as it is known while a plan is made.
 
-    `made` holds the manifests that exist, by node; the planner adds to it.
+    `manifests` holds those that exist, by node; the planner adds to it.
     """
 
     graph: Graph
     store: Store
-    made: dict[str, Manifest]
-    _keys: dict[str, str | None] = field(default_factory=dict)
+    manifests: dict[str, Manifest]
+    keys: dict[str, str | None] = field(default_factory=dict)
+    """Keys of the instances that were planned."""
     _milestones: dict[str, list[Milestone]] = field(default_factory=dict)
     _checkpoints: dict[str, dict[str, Manifest]] = field(default_factory=dict)
     _labels: dict[str, list[str]] = field(default_factory=dict)
     """Labels of the turns of an instance that repeats over checkpoints."""
-
-    def note_key(self, instance: str, key: str | None) -> None:
-        """Note the key of an instance that was planned."""
-        self._keys[instance] = key
 
     def expand(self, instance: Instance) -> list[Instance]:
         """The turns of an instance that repeats over checkpoints.
@@ -187,7 +187,7 @@ class InputResolver:
         if source.at == EACH:
             return None
         if source.at is None:
-            return self.made.get(source.node)
+            return self.manifests.get(source.node)
         milestones = self._list_milestones(source.node)
         if milestones is None:
             return None
@@ -196,9 +196,9 @@ class InputResolver:
             what = f"{source.node} commits no checkpoint '{source.at}'"
             raise UsageError(f"{what}{did_you_mean(source.at, labels)}", where=source.name)
         if source.at == labels[-1]:
-            return self.made.get(source.node)
+            return self.manifests.get(source.node)
         manifest = self._committed(source.node).get(source.at)
-        if manifest is None and source.node in self.made:
+        if manifest is None and source.node in self.manifests:
             raise UsageError(
                 f"'{source.node}' has ended, and its checkpoint {source.at} does not exist",
                 where=source.name,
@@ -215,7 +215,7 @@ class InputResolver:
         if milestones is None:
             return None
         *before, last = [milestone.label for milestone in milestones]
-        if node in self.made:
+        if node in self.manifests:
             before = [label for label in before if label in self._committed(node)]
         return [*before, last]
 
@@ -243,12 +243,12 @@ class InputResolver:
         CorruptArtifact for a damaged one of a finished run: no step would make it again.
         """
         if node not in self._checkpoints:
-            key, stage = self._keys.get(node), self.graph.instances[node].stage.name
+            key, stage = self.keys.get(node), self.graph.instances[node].stage.name
             entries = list_interims(self.store, stage, key) if key is not None else []
             whole = {}
             for entry in entries:
                 artifact = find_committed(self.store, stage, entry.key)
-                if artifact.damage is not None and node in self.made:
+                if artifact.damage is not None and node in self.manifests:
                     raise CorruptArtifact(
                         f"checkpoint {entry.label} is damaged: {artifact.damage}",
                         where=node,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from artifacts_schema.manifest import Code, Manifest
-from flows.recipe.plan import changes_since
+from flows.recipe.plan import describe_changes
 from stages.engine.spec import StageSpec
 
 
@@ -19,10 +19,10 @@ def test_a_field_that_came_since_is_a_change_only_where_it_leaves_its_default():
     before = made({"least": 3, "policy": {"exact": True}}, {"least": 3})
     grown = {"least": 4, "policy": {"exact": True, "near": 0.8}, "languages": []}
     spec = StageSpec("filter", 1, grown, {"least": 4}, {})
-    assert changes_since(before, spec, {}) == "config least: 3 → 4"
+    assert describe_changes(before, spec, {}) == "config least: 3 → 4"
     identity = {"least": 4, "languages": ["en"], "policy": {"near": 1}}
     spec = StageSpec("filter", 1, {**grown, "languages": ["en"]}, identity, {})
-    assert changes_since(before, spec, {}) == (
+    assert describe_changes(before, spec, {}) == (
         'config least: 3 → 4; config policy.near: unset → 0.8; config languages: unset → ["en"]'
     )
 
@@ -31,4 +31,4 @@ def test_a_key_of_a_mapping_that_a_person_wrote_is_always_a_change():
     before = made({"thresholds": {"words": 50}}, {"thresholds": {"words": 50}})
     after = {"thresholds": {"words": 50, "lines": 2}}
     spec = StageSpec("filter", 1, after, after, {})
-    assert changes_since(before, spec, {}) == "config thresholds.lines: unset → 2"
+    assert describe_changes(before, spec, {}) == "config thresholds.lines: unset → 2"

@@ -15,7 +15,7 @@ from artifacts_schema.store import Store
 from flows.recipe import remote_files
 from flows.recipe.execute import execute
 from flows.recipe.recipe import snapshot_entry
-from flows.recipe.snapshots import count_provisional, find_files, provisional_note, take_snapshot
+from flows.recipe.snapshots import count_provisional, find_files, format_provisional, take_snapshot
 from stages.engine import Input, remote, sources
 from stages.engine import fetch as fetch_module
 from stages.engine.remote import SourceChanged
@@ -97,8 +97,8 @@ def test_local_and_remote_files_may_stand_in_one_snapshot(site, store, project):
     manifest = take_snapshot(store, entry(files=files))
     assert manifest.counts == {"files": 2, "bytes": 32, "provisional": 1}
     assert count_provisional({"crawl": manifest}) == {"crawl": 1}
-    assert provisional_note({"crawl": manifest}).endswith("not by a checksum: 1 of crawl")
-    assert provisional_note({}) is None
+    assert format_provisional({"crawl": manifest}).endswith("not by a checksum: 1 of crawl")
+    assert format_provisional({}) is None
     texts = [
         file.open().read()
         for file in source_files(Input.from_manifest(store, manifest, "snapshot"))
