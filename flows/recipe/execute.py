@@ -123,7 +123,7 @@ class _Run:
     """Whether the running steps were asked to end."""
 
     def start_ready(self) -> Plan:
-        """Plan, name what stands, and start what is ready while there is room and no failure."""
+        """Plan, name reused artifacts, start ready steps while there is room and no failure."""
         while True:
             plan = self.pipeline.plan(frozenset(self.settled))
             for observer in self.observers:
