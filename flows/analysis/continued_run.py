@@ -305,7 +305,7 @@ def lengthen_phases(run: ContinuedRun, tokens: int) -> list[dict[str, Any]]:
         }
         return [*rest[: index + 1], more, *rest[index + 1 :]]
     steps = segment.steps + tokens / (phase.tokens / phase.steps)
-    rate = {**plain["learning_rate"], **_warmup_steps(segment.warmup)}
+    rate = {**plain["learning_rate"], **_fix_warmup(segment.warmup)}
     if segment.decay_steps:
         rate["decay_share"] = segment.decay_steps / steps
     longer = {**plain, "tokens": config.tokens + tokens, "learning_rate": rate}
@@ -317,7 +317,7 @@ def drop_decay(phases: list[dict[str, Any]]) -> list[dict[str, Any]]:
     kept = list(phases)
     while len(kept) > 1 and kept[-1]["learning_rate"]["decay"] != "none":
         kept.pop()
-    return [*kept[:-1], {**kept[-1], "learning_rate": _constant_rate(kept[-1]["learning_rate"])}]
+    return [*kept[:-1], {**kept[-1], "learning_rate": _without_decay(kept[-1]["learning_rate"])}]
 
 
 def cut_phases(run: ContinuedRun) -> list[dict[str, Any]]:
@@ -334,8 +334,8 @@ def cut_phases(run: ContinuedRun) -> list[dict[str, Any]]:
     sizes = config.batch_sizes
     if not isinstance(sizes, int):
         sizes = tuple(pair for pair in sizes if pair[0] < tokens)
-    rate = _constant_rate(config.learning_rate.plain())
-    rate |= _warmup_steps(min(segment.warmup, run.phase_steps))
+    rate = _without_decay(config.learning_rate.plain())
+    rate |= _fix_warmup(min(segment.warmup, run.phase_steps))
     here = {"tokens": tokens, "sequences_per_batch": format_sizes(sizes), "learning_rate": rate}
     return [*before, {**config.plain(), **here}]
 
@@ -366,13 +366,13 @@ def parse_tokens(text: str, flag: str) -> int:
     return tokens
 
 
-def _constant_rate(rate: Mapping[str, Any]) -> dict[str, Any]:
+def _without_decay(rate: Mapping[str, Any]) -> dict[str, Any]:
     """A learning rate that does not decay."""
     decay_fields = ("decay", "decay_share", "final", "drops")
     return {name: value for name, value in rate.items() if name not in decay_fields}
 
 
-def _warmup_steps(steps: int) -> dict[str, Any]:
+def _fix_warmup(steps: int) -> dict[str, Any]:
     """A warmup of as many training steps as the run had, however long the phase is now."""
     return {"warmup_share": 0.0, "warmup_tokens": None, "warmup_steps": steps or None}
 

@@ -164,13 +164,13 @@ def _count_packed(
     counts = sums["length_sum"].combine_chunks().take(places)
     counted = ~pc.is_null(counts).to_numpy(zero_copy_only=False)
     tokens = pc.fill_null(counts.cast(pa.float64()), 0.0).to_numpy()
-    rates = _rates(verdicts, tokens, corpus.characters, counted)
+    rates = _estimate_rates(verdicts, tokens, corpus.characters, counted)
     estimated = corpus.characters * rates
     where = f"counted in {outputs[0].stage} {short(outputs[0].key)}"
     return TokenCounts(np.where(counted, tokens, estimated), counted, where)
 
 
-def _rates(
+def _estimate_rates(
     verdicts: Verdicts,
     tokens: NDArray[np.float64],
     characters: NDArray[np.int64],
@@ -194,7 +194,7 @@ def _estimate_measured(
     (tokenizer,) = outputs
     held: Mapping[str, Any] = tokenizer.read_json("training.json")["held"]
     total_tokens = sum(source["tokens"] for source in held.values())
-    sizes = _text_bytes(corpus)
+    sizes = _read_text_bytes(corpus)
     if not total_tokens or sizes is None:
         return None
     overall = sum(source["bytes"] for source in held.values()) / total_tokens
@@ -205,7 +205,7 @@ def _estimate_measured(
     return TokenCounts(sizes / per_token, none, where)
 
 
-def _text_bytes(corpus: Corpus) -> NDArray[np.float64] | None:
+def _read_text_bytes(corpus: Corpus) -> NDArray[np.float64] | None:
     """[documents] UTF-8 bytes of each text, from the signals; None if they lack it."""
     columns = []
     for shard in [shard for signals in corpus.inputs.signals for shard in signals.shards()]:

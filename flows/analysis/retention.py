@@ -73,7 +73,7 @@ def find_holdings(
             for role, references in manifest.inputs.items()
             if any(reference.digest in touched for reference in references)
         ]
-        holdings += _row_holdings(manifest, rows)
+        holdings += _find_row_holdings(manifest, rows)
         touched |= {
             output.digest
             for name, output in manifest.outputs.items()
@@ -90,7 +90,7 @@ def find_holdings(
             touched.add(digest)
         derived = [o.digest for o in manifest.outputs.values() if o.kind not in _ROW_KINDS]
         if derived and roles:
-            holdings.append(_derived_holding(store, manifest, roles, sequences))
+            holdings.append(_describe_derived(store, manifest, roles, sequences))
             touched |= set(derived)
     return holdings
 
@@ -109,7 +109,7 @@ def sort_manifests(manifests: Iterable[Manifest]) -> list[Manifest]:
     return [known[name] for name in sort_topologically(reads)]
 
 
-def _row_holdings(manifest: Manifest, rows: Sequence[tuple[str, Place]]) -> Iterator[Holding]:
+def _find_row_holdings(manifest: Manifest, rows: Sequence[tuple[str, Place]]) -> Iterator[Holding]:
     """Documents and records in an artifact."""
     for kind, content in _HOLDS_DOCUMENTS.items():
         own = [
@@ -143,7 +143,7 @@ def _token_holdings(store: Store, manifest: Manifest, doc_ids: Iterable[str]) ->
             yield Holding(manifest, "tokens", text, details)
 
 
-def _derived_holding(
+def _describe_derived(
     store: Store,
     manifest: Manifest,
     roles: Sequence[str],

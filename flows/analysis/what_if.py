@@ -54,10 +54,12 @@ def apply_settings(config: FilterConfig, settings: Sequence[str]) -> FilterConfi
     try:
         return FilterConfig.parse(values, where=where)
     except UsageError as error:
-        raise UsageError(error.what, where=where, hint=_hint(error.what, settings)) from None
+        raise UsageError(
+            error.what, where=where, hint=_suggest_setting(error.what, settings)
+        ) from None
 
 
-def _hint(what: str, settings: Sequence[str]) -> str | None:
+def _suggest_setting(what: str, settings: Sequence[str]) -> str | None:
     """What to do about a rule that no chosen preset has."""
     for text in settings:
         name = text.partition("=")[0].strip()

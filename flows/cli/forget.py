@@ -102,11 +102,11 @@ def _print_report(report: DeletionReport) -> None:
         known = f", {len(extended.known):,} were on it" if extended.known else ""
         added = f"{len(extended.added):,} added{known}, {count:,} on the list"
         echo(f"\n{clean(report.ref)} {short(extended.manifest.key)}: {added}")
-        for line in _next_steps(report, extended):
+        for line in _format_next_steps(report, extended):
             echo(clean(line))
 
 
-def _next_steps(report: DeletionReport, extended: ExtendedList) -> list[str]:
+def _format_next_steps(report: DeletionReport, extended: ExtendedList) -> list[str]:
     """How to exclude the documents, and what is made again then."""
     lines = []
     if not report.reruns or any(not rerun.lists for rerun in report.reruns):

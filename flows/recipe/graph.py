@@ -186,7 +186,7 @@ class _Builder:
                 self.stages[name] = stage
         for name in sorted(set(profile.stages) - {step.stage for step in recipe.steps.values()}):
             self._find_stage(name, f"profile {profile.name}")
-        self.items = {name: self._items(step) for name, step in recipe.steps.items()}
+        self.items = {name: self._list_items(step) for name, step in recipe.steps.items()}
 
     def instances(self) -> list[Instance]:
         instances = []
@@ -194,7 +194,7 @@ class _Builder:
             stage = self.stages.get(name)
             if stage is None or (step.for_each is not None and not self.items[name]):
                 continue  # Reported as its own problem.
-            config, execution = self._settings(step, stage)
+            config, execution = self._check_settings(step, stage)
             for index, item in enumerate(self.items[name] or [None]):  # type: ignore[list-item]
                 instances.append(
                     Instance(
@@ -204,7 +204,7 @@ class _Builder:
                         stage,
                         config,
                         execution,
-                        self._inputs(step, stage, index),
+                        self._find_inputs(step, stage, index),
                         self.recipe.place("steps", name),
                         step.for_each.step if isinstance(step.for_each, Checkpoints) else None,
                     )
@@ -222,7 +222,9 @@ class _Builder:
             self.problems.add(error.what, where=where, hint=error.hint)
             return None
 
-    def _settings(self, step: Step, stage: type[Stage]) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _check_settings(
+        self, step: Step, stage: type[Stage]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         overrides = [one for one in self.recipe.overrides if one.step == step.name]
         fields = [one.path[0] for one in overrides if one.section == EXECUTION]
         typed = {name: step.execution[name] for name in fields if name in step.execution}
@@ -240,12 +242,12 @@ class _Builder:
                 self.problems.add(error.what, where=error.where or where, hint=error.hint)
         return step.config, execution
 
-    def _items(self, step: Step) -> list[_Item]:
+    def _list_items(self, step: Step) -> list[_Item]:
         """The turns of a step's `for_each`; empty for a step that does not repeat."""
         if step.for_each is None:
             return []
         if isinstance(step.for_each, Checkpoints):
-            return self._checkpoints(step, step.for_each.step)
+            return self._list_checkpoints(step, step.for_each.step)
         patterns = ("*",) if step.for_each == "snapshots" else step.for_each
         names: list[str] = []
         for text in patterns:  # A pattern such as `crawl-*` means the snapshots that match it.
@@ -253,65 +255,69 @@ class _Builder:
             names += matches if set(text) & set("*?[") else [text]
         if not names:
             reason = f"no snapshot matches {', '.join(patterns)}" if patterns else "it is empty"
-            self._problem(f"for_each has nothing to repeat over: {reason}", step, "for_each")
-        items = [item for name in names if (item := self._item(step, name)) is not None]
+            self._add_problem(f"for_each has nothing to repeat over: {reason}", step, "for_each")
+        items = [item for name in names if (item := self._make_item(step, name)) is not None]
         labels = [item.label for item in items]
         for label in sorted({label for label in labels if labels.count(label) > 1}):
-            self._problem(f"for_each has two items labelled '{label}'", step, "for_each")
+            self._add_problem(f"for_each has two items labelled '{label}'", step, "for_each")
         return items
 
-    def _checkpoints(self, step: Step, name: str) -> list[_Item]:
+    def _list_checkpoints(self, step: Step, name: str) -> list[_Item]:
         """The one turn that stands for all checkpoints of the step called `name`."""
         if name not in self.recipe.steps:
             what = f"no step '{name}'{did_you_mean(name, self.recipe.steps)}"
-            self._problem(what, step, "for_each", "checkpoints")
+            self._add_problem(what, step, "for_each", "checkpoints")
             return []
         if self.recipe.steps[name].for_each is not None:
-            self._problem(f"'{name}' itself repeats", step, "for_each", "checkpoints")
+            self._add_problem(f"'{name}' itself repeats", step, "for_each", "checkpoints")
             return []
         if (stage := self.stages.get(name)) is not None and not stage.commits_on_its_way():
             what = f"'{name}' commits no checkpoints: {stage.name} has no permanent ones"
-            self._problem(what, step, "for_each", "checkpoints")
+            self._add_problem(what, step, "for_each", "checkpoints")
             return []
         return [_Item(f"checkpoints of {name}", f"{name}@{EACH}")]
 
-    def _item(self, step: Step, text: str) -> _Item | None:
+    def _make_item(self, step: Step, text: str) -> _Item | None:
         try:
             reference = parse_reference(text)
         except UsageError as error:
-            self._problem(error.what, step, "for_each", hint=error.hint)
+            self._add_problem(error.what, step, "for_each", hint=error.hint)
             return None
         name = reference.name
         known = [*self.recipe.steps, *self.recipe.snapshots]
         if reference.stored or reference.index or name not in known:
             hint = "`for_each: snapshots`, or a list of steps and snapshots"
             what = f"no step or snapshot '{text}'{did_you_mean(name, known)}"
-            self._problem(what, step, "for_each", hint=hint)
+            self._add_problem(what, step, "for_each", hint=hint)
             return None
         if name in self.recipe.steps and self.recipe.steps[name].for_each is not None:
             hint = f"write the same for_each as {name} has; references are then matched one to one"
-            self._problem(f"'{name}' itself repeats", step, "for_each", hint=hint)
+            self._add_problem(f"'{name}' itself repeats", step, "for_each", hint=hint)
             return None
         return _Item(reference.output or name, text)
 
     # Inputs --------------------------------------------------------------------------------------
 
-    def _inputs(self, step: Step, stage: type[Stage], index: int) -> dict[str, tuple[Source, ...]]:
+    def _find_inputs(
+        self, step: Step, stage: type[Stage], index: int
+    ) -> dict[str, tuple[Source, ...]]:
         inputs: dict[str, tuple[Source, ...]] = {}
         for role, texts in step.inputs.items():
             if role not in stage.inputs:
                 known = did_you_mean(role, stage.inputs) or f"; {step.stage} takes no inputs"
-                self._problem(f"{step.stage} has no input '{role}'{known}", step, "inputs", role)
+                self._add_problem(
+                    f"{step.stage} has no input '{role}'{known}", step, "inputs", role
+                )
                 continue
             sources: list[Source] = []
             whole = True
             for text in texts:
                 try:
-                    sources += self._sources(step, index, text, role, stage.inputs[role].kind)
+                    sources += self._find_sources(step, index, text, role, stage.inputs[role].kind)
                 except _UnknownStage:
                     whole = False
                 except UsageError as error:
-                    self._problem(error.what, step, "inputs", role, hint=error.hint)
+                    self._add_problem(error.what, step, "inputs", role, hint=error.hint)
                     whole = False
             inputs[role] = tuple(sources)
             if whole:
@@ -329,15 +335,17 @@ class _Builder:
             number = f" {limits.least} times" if limits.least > 1 else ""
             got = f", got {len(sources)}" if sources else ""
             what = f"{stage.name} needs input '{role}' ({limits.kind}){number}{got}"
-            self._problem(what, step, "inputs", *([role] if role in step.inputs else []))
+            self._add_problem(what, step, "inputs", *([role] if role in step.inputs else []))
         elif limits.most is not None and len(sources) > limits.most:
             names = ", ".join(source.node or "@" for source in sources)
             hint = "give both steps the same for_each, or name one instance, as in step[label]"
             what = f"'{role}' takes one, got {len(sources)}: {names}"
-            self._problem(what, step, "inputs", role, hint=hint)
+            self._add_problem(what, step, "inputs", role, hint=hint)
 
-    def _sources(self, step: Step, index: int, text: str, role: str, kind: str) -> list[Source]:
-        reference = self._reference(text)
+    def _find_sources(
+        self, step: Step, index: int, text: str, role: str, kind: str
+    ) -> list[Source]:
+        reference = self._parse_reference(text)
         items = self.items[step.name]
         if reference.name == "each" and not reference.stored:
             if not items:
@@ -347,7 +355,7 @@ class _Builder:
         if reference.name in self.recipe.snapshots and not reference.stored:
             nodes, outputs = [reference.name], {"snapshot": "snapshot"}
         elif reference.name in self.recipe.steps and not reference.stored:
-            nodes = self._nodes(step, index, reference)
+            nodes = self._find_nodes(step, index, reference)
             if reference.name not in self.stages:
                 raise _UnknownStage
             outputs = dict(self.stages[reference.name].outputs)
@@ -368,7 +376,7 @@ class _Builder:
         output = choose_output(kind, role, outputs, reference, reference.name)
         return [Source(node, output, kind, at=reference.at) for node in nodes]
 
-    def _reference(self, text: str) -> Reference:
+    def _parse_reference(self, text: str) -> Reference:
         """A parsed reference; a name that is no step and no snapshot may be a name in the store."""
         reference = parse_reference(text)
         known = {*self.recipe.steps, *self.recipe.snapshots, EACH}
@@ -379,7 +387,7 @@ class _Builder:
             return reference
         return replace(reference, name=name, at=None, stored=True)
 
-    def _nodes(self, step: Step, index: int, reference: Reference) -> list[str]:
+    def _find_nodes(self, step: Step, index: int, reference: Reference) -> list[str]:
         """The instances of a step that a reference in turn `index` of `step` names."""
         name, which = reference.name, reference.index
         labels = [item.label for item in self.items[name]]
@@ -404,5 +412,5 @@ class _Builder:
             raise UsageError(f"'{name}' has no instance '{which}'{did_you_mean(which, labels)}")
         return [f"{name}[{which}]"]
 
-    def _problem(self, what: str, step: Step, *where: str, hint: str | None = None) -> None:
+    def _add_problem(self, what: str, step: Step, *where: str, hint: str | None = None) -> None:
         self.problems.add(what, where=self.recipe.place("steps", step.name, *where), hint=hint)

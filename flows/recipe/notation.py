@@ -141,7 +141,7 @@ def apply_overrides(document: Document, texts: Sequence[str], report: Report) ->
         try:
             parts, value = split_setting(text)
             where = _document_path(document, parts, source)
-            _set(document.values, where, value, source)
+            _set_at(document.values, where, value, source)
         except UsageError as error:
             report(error.what, where=error.where, hint=error.hint)
             continue
@@ -180,7 +180,7 @@ def split_setting(text: str) -> tuple[tuple[str, ...], Any]:
 def set_value(values: dict[str, Any], text: str) -> tuple[str, ...]:
     """Write `a.b=value` into a plain config; returns the path. UsageError if it cannot be."""
     path, value = split_setting(text)
-    _set(values, path, value, f"--set {text}")
+    _set_at(values, path, value, f"--set {text}")
     return path
 
 
@@ -189,7 +189,7 @@ def set_step_value(config: dict[str, Any], execution: dict[str, Any], text: str)
     parts, value = split_setting(text)
     source = f"--set {text}"
     section, *path = _step_path(parts, "", source)
-    _set(config if section == CONFIG else execution, tuple(path), value, source)
+    _set_at(config if section == CONFIG else execution, tuple(path), value, source)
 
 
 def _step_path(parts: tuple[str, ...], step: str, source: str) -> KeyPath:
@@ -224,21 +224,21 @@ def _document_path(document: Document, parts: tuple[str, ...], source: str) -> K
     return "snapshots", name, field
 
 
-def _set(values: dict[str, Any], where: KeyPath, value: Any, source: str) -> None:
+def _set_at(values: dict[str, Any], where: KeyPath, value: Any, source: str) -> None:
     """Follow `where` through mappings and list positions and put `value` at its end."""
     here: Any = values
     for depth, part in enumerate(where[:-1]):
-        key = _position(here, part, where, depth, source)
+        key = _find_position(here, part, where, depth, source)
         child = here[key] if isinstance(here, list) else here.get(key)
         names_model = part == "model" and where[depth + 1] == "preset"
         if child is None or names_model:  # A preset replaces the numbers of the previous model.
             child = {}
             here[key] = child
         here = child
-    here[_position(here, where[-1], where, len(where) - 1, source)] = value
+    here[_find_position(here, where[-1], where, len(where) - 1, source)] = value
 
 
-def _position(here: Any, part: str | int, where: KeyPath, depth: int, source: str) -> Any:
+def _find_position(here: Any, part: str | int, where: KeyPath, depth: int, source: str) -> Any:
     path = ".".join(str(p) for p in where[:depth])
     if isinstance(here, dict):
         return part

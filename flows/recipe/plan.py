@@ -301,7 +301,7 @@ class _Planner:
     def plan(self, instance: Instance) -> PlannedStep:
         """Plan one instance; all that it reads is planned already."""
         waits_for = self.resolver.waits_for(instance)
-        line = self._waiting(instance, waits_for) if waits_for else self._ready(instance)
+        line = self._plan_waiting(instance, waits_for) if waits_for else self._plan_ready(instance)
         accept_code = self.selection.accept_code
         line = replace(line, reads=tuple(instance.waits_for), accept_code=accept_code)
         self.lines[instance.name] = line
@@ -310,8 +310,8 @@ class _Planner:
             self.resolver.manifests[instance.name] = line.manifest
         return line
 
-    def _ready(self, instance: Instance) -> PlannedStep:
-        inputs, names = self._inputs(instance)
+    def _plan_ready(self, instance: Instance) -> PlannedStep:
+        inputs, names = self._find_inputs(instance)
         spec = StageSpec.make(
             instance.stage, instance.config, inputs, instance.execution, where=instance.where
         )
@@ -320,41 +320,43 @@ class _Planner:
             self.store, spec.stage, spec.key, outputs=outputs, records=records
         )
         if artifact.damage is not None:
-            return self._line(instance, "run", f"corrupt: {artifact.damage}", spec)
+            return self._make_line(instance, "run", f"corrupt: {artifact.damage}", spec)
         if artifact.manifest is not None:
-            return self._existing(instance, spec, artifact.manifest)
-        cause = describe_changes(self._previous(instance), spec, names)
-        begun = self._begun(spec.key)
+            return self._plan_existing(instance, spec, artifact.manifest)
+        cause = describe_changes(self._load_previous(instance), spec, names)
+        begun = self._describe_work(spec.key)
         action: Action = "resume" if begun else "run"
-        return self._line(instance, action, "; ".join(filter(None, [begun, cause])), spec)
+        return self._make_line(instance, action, "; ".join(filter(None, [begun, cause])), spec)
 
-    def _existing(self, instance: Instance, spec: StageSpec, manifest: Manifest) -> PlannedStep:
+    def _plan_existing(
+        self, instance: Instance, spec: StageSpec, manifest: Manifest
+    ) -> PlannedStep:
         """A whole artifact exists: reuse it, unless the selection says otherwise."""
         if instance.name in self.forced:
-            return self._line(instance, "run", "forced", spec, manifest=manifest, force=True)
+            return self._make_line(instance, "run", "forced", spec, manifest=manifest, force=True)
         if manifest.code.digest == code_digest(instance.stage):
-            return self._line(instance, "reuse", "", spec, manifest=manifest)
+            return self._make_line(instance, "reuse", "", spec, manifest=manifest)
         if self.selection.strict_code and instance.name not in self.settled:
             cause = f"{CODE_DIFFERS} (--strict-code)"
-            return self._line(instance, "run", cause, spec, manifest=manifest, force=True)
-        return self._line(instance, "reuse", "", spec, manifest=manifest, note=CODE_DIFFERS)
+            return self._make_line(instance, "run", cause, spec, manifest=manifest, force=True)
+        return self._make_line(instance, "reuse", "", spec, manifest=manifest, note=CODE_DIFFERS)
 
-    def _waiting(self, instance: Instance, waits_for: tuple[str, ...]) -> PlannedStep:
+    def _plan_waiting(self, instance: Instance, waits_for: tuple[str, ...]) -> PlannedStep:
         """An input is not made yet: the step runs, or depends on whether that input changes."""
         after = f"after {join_names(waits_for)}"
         if instance.name in self.forced:
-            return self._line(instance, "run", f"forced, {after}", waits_for=waits_for)
+            return self._make_line(instance, "run", f"forced, {after}", waits_for=waits_for)
         stage, config = instance.stage, instance.parsed_config
         spec = StageSpec(stage.name, stage.version, config.plain(), config.identity(), {})
-        previous = self._previous(instance)
-        if not self._made_before(spec, previous):
+        previous = self._load_previous(instance)
+        if not self._was_made(spec, previous):
             cause = describe_changes(previous, spec, None)
-            return self._line(instance, "run", f"{cause}, {after}", waits_for=waits_for)
+            return self._make_line(instance, "run", f"{cause}, {after}", waits_for=waits_for)
         whose = "its output is" if len(waits_for) == 1 else "their outputs are"
         cause = f"{after}; reused if {whose} unchanged"
-        return self._line(instance, "depends", cause, waits_for=waits_for)
+        return self._make_line(instance, "depends", cause, waits_for=waits_for)
 
-    def _line(
+    def _make_line(
         self,
         instance: Instance,
         action: Action,
@@ -367,7 +369,7 @@ class _Planner:
             instance.name, instance.step, instance.stage.name, action, cause, key, spec, **more
         )
 
-    def _inputs(self, instance: Instance) -> tuple[dict[str, list[InputRef]], dict[str, str]]:
+    def _find_inputs(self, instance: Instance) -> tuple[dict[str, list[InputRef]], dict[str, str]]:
         """References of all inputs by role, and the node each digest comes from."""
         inputs: dict[str, list[InputRef]] = {}
         names: dict[str, str] = {}
@@ -380,7 +382,7 @@ class _Planner:
                 names[reference.digest] = source.name or f"{manifest.stage} {short(manifest.key)}"
         return inputs, names
 
-    def _previous(self, instance: Instance) -> Manifest | None:
+    def _load_previous(self, instance: Instance) -> Manifest | None:
         """The last artifact of this step under this recipe's name."""
         ref = self.store.ref(f"{self.graph.recipe.name}/{instance.name}")
         if ref is None or ref.stage != instance.stage.name:
@@ -390,7 +392,7 @@ class _Planner:
         except CorruptArtifact:
             return None
 
-    def _made_before(self, spec: StageSpec, previous: Manifest | None) -> bool:
+    def _was_made(self, spec: StageSpec, previous: Manifest | None) -> bool:
         """Whether some artifact has this stage, version and config, so that it might be reused."""
 
         def matches(manifest: Manifest) -> bool:
@@ -406,7 +408,7 @@ class _Planner:
                 return True
         return any(one.interim_of is None and matches(one) for one in self.artifacts[spec.stage])
 
-    def _begun(self, key: str) -> str | None:
+    def _describe_work(self, key: str) -> str | None:
         """The work of an earlier run under this key, in words."""
         state = self.store.work_state(key)
         if state.running:

@@ -138,7 +138,7 @@ def load_recipe(path: Path, overrides: tuple[str, ...] = ()) -> Recipe:
     document = _read_with_bases(path, ())
     problems = Problems(str(path))
     applied = apply_overrides(document, overrides, problems.add)
-    recipe = _shape(document, path, tuple(applied), problems)
+    recipe = _read_shape(document, path, tuple(applied), problems)
     problems.raise_any()
     return recipe
 
@@ -176,7 +176,7 @@ def _drop_superseded(base: Document, document: Document) -> None:
                 base_entry.pop(key, None)
 
 
-def _shape(
+def _read_shape(
     document: Document, path: Path, overrides: tuple[Override, ...], problems: Problems
 ) -> Recipe:
     values = document.values
@@ -186,12 +186,12 @@ def _shape(
     if not _NAME.fullmatch(name):
         check.problem("a name is letters, digits, _ and -, a letter first", "name")
     snapshots = {
-        key: _snapshot(check, key, value)
+        key: _read_snapshot(check, key, value)
         for key, value in check.mapping(values, "snapshots").items()
         if value is not None
     }
     steps = {
-        key: _step(check, key, value)
+        key: _read_step(check, key, value)
         for key, value in check.mapping(values, "steps").items()
         if value is not None
     }
@@ -211,12 +211,12 @@ def snapshot_entry(name: str, values: dict[str, Any], source: str) -> SnapshotFi
     """An entry of `snapshots:` that a command line gives; UsageError if it is wrong."""
     document = Document({"snapshots": {name: values}}, {(): Place(source)})
     problems = Problems(source)
-    entry = _snapshot(_Check(document, problems), name, values)
+    entry = _read_snapshot(_Check(document, problems), name, values)
     problems.raise_any()
     return replace(entry, where=source)
 
 
-def _snapshot(check: _Check, name: str, value: Any) -> SnapshotFiles:
+def _read_snapshot(check: _Check, name: str, value: Any) -> SnapshotFiles:
     where = ("snapshots", name)
     written = check.as_mapping(value, *where)
     check.keys(written, SNAPSHOT_KEYS, *where)
@@ -234,7 +234,7 @@ def _snapshot(check: _Check, name: str, value: Any) -> SnapshotFiles:
     return read_entry(name, values, base, lambda key: str(check.document.place(*where, key)))
 
 
-def _step(check: _Check, name: str, value: Any) -> Step:
+def _read_step(check: _Check, name: str, value: Any) -> Step:
     where = ("steps", name)
     values = check.as_mapping(value, *where)
     check.keys(values, STEP_KEYS, *where)
@@ -245,12 +245,12 @@ def _step(check: _Check, name: str, value: Any) -> Step:
     roles = [role for role in written if written[role] is not None]
     inputs = {role: check.texts(written, role, *where, "inputs") for role in roles}
     config = check.mapping(values, "config", *where)
-    for_each = _for_each(check, values, name)
+    for_each = _read_for_each(check, values, name)
     execution = check.mapping(values, "execution", *where)
     return Step(name, stage, config, inputs, for_each, execution)
 
 
-def _for_each(
+def _read_for_each(
     check: _Check, values: Mapping[str, Any], name: str
 ) -> str | tuple[str, ...] | Checkpoints | None:
     """What a step repeats over, as written: all snapshots, a list, or a step's checkpoints."""

@@ -72,7 +72,7 @@ def hash_files(
         try:
             status = os.stat(path)
         except OSError as error:
-            raise _unreadable(path, error) from None
+            _raise_unreadable(error, path)
         sha256 = known.sha256(path, status)
         if sha256 is None:
             unknown.append((path, status.st_size))
@@ -91,17 +91,12 @@ def hash_files(
                         progress(done, total)
                 changed = file_state(os.fstat(raw.fileno())) != file_state(status)
         except OSError as error:
-            raise _unreadable(path, error) from None
+            _raise_unreadable(error, path)
         if changed:
             raise InputError("the file changed while it was read", where=path, hint="run again")
         sums[path] = status.st_size, digest.hexdigest()
         known.note_sha256(path, status, digest.hexdigest())
     return sums
-
-
-def _unreadable(path: str, error: OSError) -> InputError:
-    hint = "check the path" if isinstance(error, FileNotFoundError) else "make it readable"
-    return InputError(f"cannot be read: {error.strerror}", where=path, hint=hint)
 
 
 def _expand_pattern(pattern: str) -> list[str]:
@@ -119,8 +114,10 @@ def _expand_pattern(pattern: str) -> list[str]:
     return sorted(glob.glob(pattern, recursive=True))
 
 
-def _raise_unreadable(error: OSError) -> NoReturn:
-    raise _unreadable(str(error.filename), error)
+def _raise_unreadable(error: OSError, path: str | None = None) -> NoReturn:
+    hint = "check the path" if isinstance(error, FileNotFoundError) else "make it readable"
+    where = path or str(error.filename)
+    raise InputError(f"cannot be read: {error.strerror}", where=where, hint=hint) from None
 
 
 def _list_files(path: str) -> list[str]:
@@ -243,7 +240,7 @@ def format_provisional(snapshots: Mapping[str, Manifest]) -> str | None:
 def find_files(source: SnapshotFiles) -> list[SnapshotFile]:
     """The files that `source` selects, sorted by the name they get."""
     files: dict[str, SnapshotFile] = {}
-    for file in _all_files(source):
+    for file in _list_all_files(source):
         if files.setdefault(file.name, file).location != file.location:
             raise UsageError(
                 f"two files would both be named '{file.name}': {files[file.name].location} "
@@ -284,7 +281,7 @@ def pin_files(
     return rows
 
 
-def _all_files(source: SnapshotFiles) -> list[SnapshotFile]:
+def _list_all_files(source: SnapshotFiles) -> list[SnapshotFile]:
     """Every file that the entry names, in the order of the list, or of patterns, then names."""
     if source.paths is not None:
         return [SnapshotFile(name, place) for name, place in read_path_list(source)]

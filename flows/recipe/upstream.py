@@ -86,12 +86,12 @@ class _UpstreamReader:
         """What an instance reads."""
         if instance.name not in self._inputs:
             self._inputs[instance.name] = {
-                role: tuple(self._upstream(source) for source in sources)
+                role: tuple(self._make_upstream(source) for source in sources)
                 for role, sources in instance.inputs.items()
             }
         return self._inputs[instance.name]
 
-    def _upstream(self, source: Source) -> Upstream:
+    def _make_upstream(self, source: Source) -> Upstream:
         if source.manifest is not None:
             return _from_manifest(self.store, source.manifest, source.output, source.kind)
         assert source.node is not None, "a source is a node or a stored artifact"
@@ -166,12 +166,12 @@ class InputResolver:
         The instance itself if it does not repeat over checkpoints, or they are not known yet.
         """
         if instance.over is None:
-            return [_map_sources(instance, self._all_turns)]
-        labels = self._turns_over(instance.over)
+            return [_map_sources(instance, self._expand_source)]
+        labels = self._list_turns(instance.over)
         if labels is None:
             return [instance]
         self._labels[instance.name] = labels
-        return [self._turn(instance, label) for label in labels]
+        return [self._make_turn(instance, label) for label in labels]
 
     def waits_for(self, instance: Instance) -> tuple[str, ...]:
         """Names of the inputs of an instance that do not exist yet, each once."""
@@ -197,7 +197,7 @@ class InputResolver:
             raise UsageError(f"{what}{did_you_mean(source.at, labels)}", where=source.name)
         if source.at == labels[-1]:
             return self.manifests.get(source.node)
-        manifest = self._committed(source.node).get(source.at)
+        manifest = self._load_committed(source.node).get(source.at)
         if manifest is None and source.node in self.manifests:
             raise UsageError(
                 f"'{source.node}' has ended, and its checkpoint {source.at} does not exist",
@@ -206,7 +206,7 @@ class InputResolver:
             )
         return manifest
 
-    def _turns_over(self, node: str) -> list[str] | None:
+    def _list_turns(self, node: str) -> list[str] | None:
         """Labels of a node's checkpoints; of a finished run, those that exist.
 
         None while they are not known.
@@ -216,7 +216,7 @@ class InputResolver:
             return None
         *before, last = [milestone.label for milestone in milestones]
         if node in self.manifests:
-            before = [label for label in before if label in self._committed(node)]
+            before = [label for label in before if label in self._load_committed(node)]
         return [*before, last]
 
     def _list_milestones(self, node: str) -> list[Milestone] | None:
@@ -237,7 +237,7 @@ class InputResolver:
             self._milestones[node] = list(milestones)
         return self._milestones[node]
 
-    def _committed(self, node: str) -> dict[str, Manifest]:
+    def _load_committed(self, node: str) -> dict[str, Manifest]:
         """The whole checkpoints that a node has committed, by label.
 
         CorruptArtifact for a damaged one of a finished run: no step would make it again.
@@ -259,7 +259,7 @@ class InputResolver:
             self._checkpoints[node] = whole
         return self._checkpoints[node]
 
-    def _turn(self, instance: Instance, label: str) -> Instance:
+    def _make_turn(self, instance: Instance, label: str) -> Instance:
         """One turn: `each` is the checkpoint of this label, or the turn of a step that read it."""
 
         def select(source: Source) -> list[Source]:
@@ -268,12 +268,12 @@ class InputResolver:
             repeated = self.graph.instances.get(source.node or "")
             if source.node in self._labels and repeated and repeated.over == instance.over:
                 return [replace(source, node=f"{repeated.step}[{label}]")]
-            return self._all_turns(source)
+            return self._expand_source(source)
 
         turn = _map_sources(instance, select)
         return replace(turn, name=f"{instance.step}[{label}]", label=label, over=None)
 
-    def _all_turns(self, source: Source) -> list[Source]:
+    def _expand_source(self, source: Source) -> list[Source]:
         """A source that repeats over checkpoints as all its turns; any other as it is."""
         if source.node is None or source.node not in self._labels:
             return [source]
