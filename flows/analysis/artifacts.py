@@ -8,13 +8,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from artifacts_schema.errors import CorruptArtifact, UsageError, printable_text
 from artifacts_schema.identity import short
 from artifacts_schema.manifest import InputRef, Manifest
 from artifacts_schema.store import Store
-from artifacts_schema.store.store import ancestors
 from stages.engine.inputs import Input
 
 ArtifactName = tuple[str, str]
@@ -71,57 +71,27 @@ def list_in_scope(store: Store, prefix: str | None, *, everything: bool = False)
         raise UsageError(f"no ref begins with '{prefix}'", where=store.url, hint="see `ingot ls`")
     if everything or not refs:
         return list_manifests(store)
-    manifests: dict[ArtifactName, Manifest] = {}
-    for ref in refs.values():
-        manifest = read_manifest(store, (ref.stage, ref.key))
-        if manifest is not None:
-            manifests |= load_ancestry(store, manifest, manifests)
+    roots = {(ref.stage, ref.key) for ref in refs.values()}
+    manifests = load_ancestry(
+        store, *(one for name in roots if (one := read_manifest(store, name)) is not None)
+    )
     return [manifests[name] for name in sorted(manifests)]
 
 
-def load_ancestry(
-    store: Store, manifest: Manifest, known: dict[ArtifactName, Manifest] | None = None
-) -> dict[ArtifactName, Manifest]:
-    """An artifact and all its ancestors, sources first, without collected and `known` ones."""
+def load_ancestry(store: Store, *manifests: Manifest) -> dict[ArtifactName, Manifest]:
+    """Artifacts and all their ancestors, sources first, without collected ones."""
     ancestry: dict[ArtifactName, Manifest] = {}
 
     def visit(current: Manifest) -> None:
-        name = (current.stage, current.key)
-        if name in ancestry or (known is not None and name in known):
-            return
-        for references in current.inputs.values():
-            for reference in references:
-                parent = read_manifest(store, (reference.stage, reference.key))
-                if parent is not None:
-                    visit(parent)
-        ancestry[name] = current
+        for reference in chain.from_iterable(current.inputs.values()):
+            name = (reference.stage, reference.key)
+            if name not in ancestry and (parent := read_manifest(store, name)) is not None:
+                visit(parent)
+        ancestry[current.stage, current.key] = current
 
-    visit(manifest)
+    for manifest in manifests:
+        visit(manifest)
     return ancestry
-
-
-def find_collected(store: Store, manifest: Manifest) -> list[ArtifactName]:
-    """Ancestors that manifests name but that are no longer in the store."""
-    parents = dict.fromkeys(edge.parent for edge in ancestors(store, manifest))
-    existing = set(store.keys())
-    return [name for name in parents if name not in existing]
-
-
-def resolve_run(store: Store, manifest: Manifest, *, where: str) -> Manifest:
-    """The finished run that committed an interim artifact; any other artifact is returned as is.
-
-    UsageError if that run has not finished.
-    """
-    if manifest.interim_of is None:
-        return manifest
-    run = store.manifest(manifest.stage, manifest.interim_of.run)
-    if run is None:
-        raise UsageError(
-            f"{manifest.stage} {short(manifest.interim_of.run)} is not over, or was collected",
-            where=where,
-            hint="try again when it has finished; ingot watch follows it",
-        )
-    return run
 
 
 @dataclass(frozen=True)
@@ -158,17 +128,25 @@ class ArtifactTrace:
 def trace_artifact(store: Store, manifest: Manifest) -> ArtifactTrace:
     """Follow an artifact back to the files that it came from."""
     ancestry = load_ancestry(store, manifest)
-    read = {r.digest for m in ancestry.values() for group in m.inputs.values() for r in group}
+    references = [
+        reference
+        for one in reversed(ancestry.values())
+        for reference in chain.from_iterable(one.inputs.values())
+    ]
+    digests = {reference.digest for reference in references}
     files = {
         name: [
             line
             for label, output in one.outputs.items()
-            if output.kind == "snapshot" and output.digest in read
+            if output.kind == "snapshot" and output.digest in digests
             for line in _snapshot_files(store, one, label)
         ]
         for name, one in ancestry.items()
     }
-    return ArtifactTrace(list(ancestry.values()), files, find_collected(store, manifest))
+    existing = set(store.keys())
+    parents = dict.fromkeys((reference.stage, reference.key) for reference in references)
+    collected = [name for name in parents if name not in existing]
+    return ArtifactTrace(list(ancestry.values()), files, collected)
 
 
 def _snapshot_files(store: Store, manifest: Manifest, output: str) -> Iterator[str]:

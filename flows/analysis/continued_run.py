@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from textwrap import indent
@@ -23,7 +22,7 @@ from artifacts_schema.identity import short
 from artifacts_schema.manifest import InputRef, Manifest
 from artifacts_schema.store import Store
 from artifacts_schema.store.commit import list_interims
-from flows.recipe.notation import presets_first, set_step_value
+from flows.recipe.notation import set_step_value, sort_presets_first
 from flows.recipe.upstream import check_stored
 from stages.engine.inputs import Input
 from stages.engine.protocol import stage_named
@@ -63,7 +62,7 @@ class ContinuedRun:
             raise UsageError(
                 f"{checkpoint.stage} {short(checkpoint.key)} is not a pretraining run", where=ref
             )
-        config: Any = stage_named(STAGE).Config.parse(checkpoint.config, where="the run's config")
+        config = PretrainConfig.parse(checkpoint.config, where="the run's config")
         inputs = {role: group for role, group in checkpoint.inputs.items() if role != ROLE}
         start = next(iter(checkpoint.inputs.get(ROLE, ())), None)
         plan = _make_plan(store, config, inputs, start)
@@ -73,9 +72,9 @@ class ContinuedRun:
         return cls(store, ref, checkpoint, config, plan, int(state["training_step"]), inputs)
 
     @property
-    def is_last(self) -> bool:
-        """Whether it is the run's last checkpoint."""
-        return self.step == self.plan.clock.steps
+    def plain_phases(self) -> list[dict[str, Any]]:
+        """The phases of the run's config as plain values."""
+        return [phase.plain() for phase in self.config.phases]
 
     @property
     def phase(self) -> int:
@@ -104,11 +103,9 @@ class ContinuedRun:
             hint="name one that does, as RUN@1.6M (ingot ls shows them), or branch from the end",
         )
 
-    def with_inputs(self, role: str, references: Sequence[InputRef]) -> ContinuedRun:
-        """The same run with more inputs in a role."""
-        return replace(
-            self, inputs={**self.inputs, role: (*self.inputs.get(role, ()), *references)}
-        )
+    def with_input(self, role: str, reference: InputRef) -> ContinuedRun:
+        """The same run with one more input in a role."""
+        return replace(self, inputs={**self.inputs, role: (*self.inputs.get(role, ()), reference)})
 
     def recipe(
         self,
@@ -122,6 +119,8 @@ class ContinuedRun:
 
         `changes` are other values of the config than its phases.
         """
+        from stages.pretrain.checkpoints import continue_from
+
         first, *rest = phases
         if first["learning_rate"].get("peak") is None:  # It continued another run.
             peak = self.plan.schedule.segments[0].peak
@@ -132,8 +131,13 @@ class ContinuedRun:
         )
         if "optimizer_state" not in changes:
             plain["optimizer_state"] = "keep" if has_moments else "fresh"
-        config: Any = stage_named(STAGE).Config.parse(plain, where="the new run's config")
-        self._check(config)
+        where, start = "the new run's config", self.store.reference(self.checkpoint, ROLE)
+        config = PretrainConfig.parse(plain, where=where)
+        everything = {**self.inputs, ROLE: (start,)}
+        check_stored(stage_named(STAGE), config.plain(), everything, self.store, where=where)
+        # It must read what the old run read up to the checkpoint.
+        state = Input.load(self.store, start).read_json("state.json")
+        continue_from(state, _make_plan(self.store, config, self.inputs).clock)
         stage_named(STAGE).Execution.parse(execution, where="the new run's execution")
         roles = {
             role: [f"{one.key[:16]}:{one.output}" for one in references]
@@ -141,28 +145,14 @@ class ContinuedRun:
         }
         roles[ROLE] = [f"{self.checkpoint.key[:16]}:{ROLE}"]
         inputs = {role: one[0] if len(one) == 1 else one for role, one in roles.items()}
-        body = _to_yaml({"config": config.identity()}, flow=None) + _to_yaml({"inputs": inputs})
+        body = _to_yaml({"config": config.identity()}) + _to_yaml({"inputs": inputs}, flow=False)
         if execution:
-            body += _to_yaml({"execution": dict(execution)}, flow=None)
+            body += _to_yaml({"execution": dict(execution)})
         head = f"# Continues after training step {self.step:,} of {self.ref}.\n"
         return f"{head}name: {name}\nsteps:\n  {step}:\n    stage: {STAGE}\n{indent(body, '    ')}"
 
-    def _check(self, config: PretrainConfig) -> None:
-        """UsageError if the new run would refuse to start.
 
-        It must fit its inputs, and read what the old one read up to the checkpoint.
-        """
-        from stages.pretrain.checkpoints import continue_from
-
-        start = self.store.reference(self.checkpoint, ROLE)
-        inputs = {**self.inputs, ROLE: (start,)}
-        where = "the new run's config"
-        check_stored(stage_named(STAGE), config.plain(), inputs, self.store, where=where)
-        state = Input.from_manifest(self.store, self.checkpoint, ROLE).read_json("state.json")
-        continue_from(state, _make_plan(self.store, config, self.inputs).clock)
-
-
-def extended_recipe(
+def extend_recipe(
     run: ContinuedRun,
     tokens: int,
     *,
@@ -183,19 +173,19 @@ def extended_recipe(
             hint="--decay linear --decay-tokens 200M",
         )
     start = find_decay_start(run)
-    if run.is_last and start is not None:
+    if start is not None and run.step == run.plan.clock.steps:  # It is the last checkpoint.
         run = run.at_step(start)
     phases = lengthen_phases(run, tokens)
     if decay != "keep":
         phases = drop_decay(phases)
     if decay_tokens is not None:
-        phase = annealing_phase(run, decay_tokens, decay, None)
+        phase = make_annealing_phase(run, decay_tokens, decay, None)
         phases.append({**phase, "learning_rate": {**phase["learning_rate"], "peak": None}})
-    recipe, step = recipe_names(run.ref, "extended")
+    recipe, step = default_names(run.ref, "extended")
     return run.recipe(name or recipe, step, phases)
 
 
-def branched_recipe(
+def branch_recipe(
     run: ContinuedRun,
     *,
     tokens: int | None = None,
@@ -210,40 +200,37 @@ def branched_recipe(
     `overrides` are PATH=VALUE of its config, or execution.PATH=VALUE.
     """
     if tokens is not None:
-        phases = [*cut_phases(run), annealing_phase(run, tokens, decay, mixture)]
+        phases = [*cut_phases(run), make_annealing_phase(run, tokens, decay, mixture)]
     elif mixture is not None:
         raise UsageError(
             "a mixture needs a phase", where="--mixture", hint="say how long: --tokens 50M"
         )
     else:
-        phases = _plain_phases(run.config)
+        phases = run.plain_phases
     changes: dict[str, Any] = {**run.config.plain(), "phases": phases}
     changes.pop("optimizer_state")
     execution: dict[str, Any] = {}
-    for text in presets_first(overrides):
+    for text in sort_presets_first(overrides):
         set_step_value(changes, execution, text)
-    recipe, step = recipe_names(run.ref, "branch")
+    recipe, step = default_names(run.ref, "branch")
     return run.recipe(name or recipe, step, changes.pop("phases"), execution, **changes)
 
 
-def recipe_names(ref: str, suffix: str) -> tuple[str, str]:
+def default_names(ref: str, suffix: str) -> tuple[str, str]:
     """Default names of the recipe and the step that continue `ref`."""
     path = ref.removeprefix("@").partition("@")[0]
     recipe, _, step = path.rpartition("/")
     return (f"{recipe}-{suffix}", step) if recipe else (suffix, STAGE)
 
 
-def _plain_phases(config: PretrainConfig) -> list[dict[str, Any]]:
-    return [phase.plain() for phase in config.phases]
-
-
 def _resolve_checkpoint(store: Store, ref: str) -> Manifest:
     """The artifact that a name or key refers to, or with `@LABEL` its permanent checkpoint."""
-    with suppress(UsageError):
-        return store.resolve(ref)[0]
     run, at, label = ref.removeprefix("@").rpartition("@")
-    if not at:
+    try:
         return store.resolve(ref)[0]
+    except UsageError:
+        if not at:
+            raise
     manifest, _ = store.resolve(run)
     entries = {one.label: one.key for one in manifest.interims}
     checkpoint = store.manifest(manifest.stage, entries[label]) if label in entries else None
@@ -268,31 +255,24 @@ def _make_plan(
     return unchecked_plan(config, TokenShards(train), checkpoint)
 
 
-def _to_yaml(values: Mapping[str, Any], *, flow: bool | None = False) -> str:
-    """As YAML; with `flow` None, collections of plain values are written on one line."""
-    text = yaml.safe_dump(dict(values), sort_keys=False, default_flow_style=flow, width=100)
-    return str(text)
+def _to_yaml(values: dict[str, Any], *, flow: bool | None = None) -> str:
+    """As YAML; collections of plain values are written on one line unless `flow` is False."""
+    return str(yaml.safe_dump(values, sort_keys=False, default_flow_style=flow, width=100))
 
 
 def find_decay_start(run: ContinuedRun) -> int | None:
     """The training step after which the run's last decay begins; None if its rate is constant."""
     segments = run.plan.schedule.segments
-    last = segments[-1]
+    last, hint = segments[-1], "ingot branch RUN --tokens N continues at the rate that it had"
     if last.decay == "multi-step":
-        raise UsageError(
-            "its learning rate drops by steps over the whole phase: no rate can be continued",
-            where=run.ref,
-            hint="ingot branch RUN --tokens N continues at the rate that it had",
-        )
+        what = "its learning rate drops by steps over the whole phase: no rate can be continued"
+        raise UsageError(what, where=run.ref, hint=hint)
     if not last.decay_steps:
         return None
     start = run.plan.clock.steps - last.decay_steps
     if start < 1:
-        raise UsageError(
-            "its learning rate decays from the first training step on",
-            where=run.ref,
-            hint="ingot branch RUN --tokens N continues at the rate that it had",
-        )
+        what = "its learning rate decays from the first training step on"
+        raise UsageError(what, where=run.ref, hint=hint)
     return start
 
 
@@ -311,8 +291,7 @@ def lengthen_phases(run: ContinuedRun, tokens: int) -> list[dict[str, Any]]:
             where=run.ref,
             hint="ingot branch continues at the rate that it had",
         )
-    plain = config.plain()
-    rest = _plain_phases(run.config)
+    plain, rest = config.plain(), run.plain_phases
     if config.mixture_end:
         if segment.decay_steps:
             raise _interpolation_error(run)
@@ -326,7 +305,7 @@ def lengthen_phases(run: ContinuedRun, tokens: int) -> list[dict[str, Any]]:
         }
         return [*rest[: index + 1], more, *rest[index + 1 :]]
     steps = segment.steps + tokens / (phase.tokens / phase.steps)
-    rate = {**plain["learning_rate"], **_warmup_steps(segment.warmup)}
+    rate = {**plain["learning_rate"], **_fix_warmup(segment.warmup)}
     if segment.decay_steps:
         rate["decay_share"] = segment.decay_steps / steps
     longer = {**plain, "tokens": config.tokens + tokens, "learning_rate": rate}
@@ -338,7 +317,7 @@ def drop_decay(phases: list[dict[str, Any]]) -> list[dict[str, Any]]:
     kept = list(phases)
     while len(kept) > 1 and kept[-1]["learning_rate"]["decay"] != "none":
         kept.pop()
-    return [*kept[:-1], {**kept[-1], "learning_rate": _constant_rate(kept[-1]["learning_rate"])}]
+    return [*kept[:-1], {**kept[-1], "learning_rate": _without_decay(kept[-1]["learning_rate"])}]
 
 
 def cut_phases(run: ContinuedRun) -> list[dict[str, Any]]:
@@ -346,7 +325,7 @@ def cut_phases(run: ContinuedRun) -> list[dict[str, Any]]:
     index = run.phase
     phase, segment = run.plan.clock.phases[index], run.plan.schedule.segments[index]
     config = run.config.phases[index]
-    before = _plain_phases(run.config)[:index]
+    before = run.plain_phases[:index]
     if run.phase_steps == phase.steps:
         return [*before, config.plain()]
     if config.mixture_end:
@@ -355,13 +334,13 @@ def cut_phases(run: ContinuedRun) -> list[dict[str, Any]]:
     sizes = config.batch_sizes
     if not isinstance(sizes, int):
         sizes = tuple(pair for pair in sizes if pair[0] < tokens)
-    rate = _constant_rate(config.learning_rate.plain())
-    rate |= _warmup_steps(min(segment.warmup, run.phase_steps))
+    rate = _without_decay(config.learning_rate.plain())
+    rate |= _fix_warmup(min(segment.warmup, run.phase_steps))
     here = {"tokens": tokens, "sequences_per_batch": format_sizes(sizes), "learning_rate": rate}
     return [*before, {**config.plain(), **here}]
 
 
-def annealing_phase(
+def make_annealing_phase(
     run: ContinuedRun, tokens: int, shape: str, mixture: dict[str, float] | None
 ) -> dict[str, Any]:
     """A phase after the checkpoint, from the rate that the run has there."""
@@ -387,13 +366,13 @@ def parse_tokens(text: str, flag: str) -> int:
     return tokens
 
 
-def _constant_rate(rate: Mapping[str, Any]) -> dict[str, Any]:
+def _without_decay(rate: Mapping[str, Any]) -> dict[str, Any]:
     """A learning rate that does not decay."""
     decay_fields = ("decay", "decay_share", "final", "drops")
     return {name: value for name, value in rate.items() if name not in decay_fields}
 
 
-def _warmup_steps(steps: int) -> dict[str, Any]:
+def _fix_warmup(steps: int) -> dict[str, Any]:
     """A warmup of as many training steps as the run had, however long the phase is now."""
     return {"warmup_share": 0.0, "warmup_tokens": None, "warmup_steps": steps or None}
 

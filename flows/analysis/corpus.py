@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,12 +19,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from artifacts_schema.errors import InputError, UsageError
+from artifacts_schema.errors import UsageError
 from artifacts_schema.identity import short
 from artifacts_schema.kinds import sidecar_folder
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
-from flows.analysis.artifacts import list_manifests
+from flows.analysis.artifacts import list_manifests, load_inputs
+from flows.analysis.documents import open_outputs
 from stages.engine.inputs import Input
 from stages.filter.config import FilterConfig
 from stages.filter.stage import Filter
@@ -66,7 +68,10 @@ class Corpus:
                 hint="run its recipe again, through the filter step",
             )
         config = FilterConfig.parse(manifest.config, where=text)
-        return cls(store, manifest, config, _load_inputs(store, manifest))
+        inputs: dict[str, Any] = {role: [] for role in Filter.inputs}
+        inputs |= load_inputs(store, manifest.inputs)
+        inputs["contamination"] = next(iter(inputs["contamination"]), None)
+        return cls(store, manifest, config, FilterInputs(**inputs))
 
     def decide(self, config: FilterConfig) -> Verdicts:
         """What the stage would decide under another config."""
@@ -114,24 +119,6 @@ class Corpus:
         return {doc_id: rows.get(doc_id, chat) for doc_id in doc_ids}
 
 
-def _load_inputs(store: Store, manifest: Manifest) -> FilterInputs:
-    """The inputs of a filter; InputError that names what was collected."""
-    inputs: dict[str, Any] = {}
-    for role in Filter.inputs:
-        references = manifest.inputs.get(role, ())
-        collected = [r for r in references if store.manifest(r.stage, r.key) is None]
-        if collected:
-            names = ", ".join(f"{r.stage} {short(r.key)}" for r in collected)
-            raise InputError(
-                f"{role} that it was decided by were collected: {names}",
-                where=f"{manifest.stage} {short(manifest.key)}",
-                hint="run its recipe again",
-            )
-        inputs[role] = [Input.load(store, r, full_check=False) for r in references]
-    inputs["contamination"] = next(iter(inputs["contamination"]), None)
-    return FilterInputs(**inputs)
-
-
 @dataclass(frozen=True, eq=False)
 class TokenCounts:
     """Tokens of each document, and how they are known."""
@@ -150,27 +137,24 @@ def count_tokens(corpus: Corpus, verdicts: Verdicts) -> TokenCounts | None:
     readers = [
         manifest
         for manifest in list_manifests(corpus.store)
-        if any(r.digest == digest for inputs in manifest.inputs.values() for r in inputs)
+        if any(r.digest == digest for r in chain.from_iterable(manifest.inputs.values()))
     ]
     readers.sort(key=lambda m: (m.stage, m.key) not in named)  # Those with a ref first.
-    for manifest in readers:
-        shards = [n for n, o in manifest.outputs.items() if o.kind == "token_shards"]
-        if shards:
-            return _count_packed(corpus, verdicts, manifest, shards)
-    for manifest in readers:
-        if any(output.kind == "tokenizer" for output in manifest.outputs.values()):
-            return _estimate_measured(corpus, verdicts, manifest)
+    for kind, count in (("token_shards", _count_packed), ("tokenizer", _estimate_measured)):
+        for manifest in readers:
+            outputs = [source for _, _, source in open_outputs(corpus.store, [manifest], (kind,))]
+            if outputs:
+                return count(corpus, verdicts, outputs)
     return None
 
 
 def _count_packed(
-    corpus: Corpus, verdicts: Verdicts, manifest: Manifest, outputs: list[str]
+    corpus: Corpus, verdicts: Verdicts, outputs: Sequence[Input]
 ) -> TokenCounts | None:
     """Tokens by the indexes of token shards, special tokens around a document included."""
     tables = [
         shards.read_table(path, ["doc_id", "length"])
-        for name in outputs
-        for shards in [Input.from_manifest(corpus.store, manifest, name, full_check=False)]
+        for shards in outputs
         for path in shards.paths("*/*.index.parquet")
     ]
     if not tables:
@@ -180,20 +164,21 @@ def _count_packed(
     counts = sums["length_sum"].combine_chunks().take(places)
     counted = ~pc.is_null(counts).to_numpy(zero_copy_only=False)
     tokens = pc.fill_null(counts.cast(pa.float64()), 0.0).to_numpy()
-    rates = _rates(verdicts, tokens, corpus.characters, counted)
+    rates = _estimate_rates(verdicts, tokens, corpus.characters, counted)
     estimated = corpus.characters * rates
-    where = f"counted in {manifest.stage} {short(manifest.key)}"
+    where = f"counted in {outputs[0].stage} {short(outputs[0].key)}"
     return TokenCounts(np.where(counted, tokens, estimated), counted, where)
 
 
-def _rates(
+def _estimate_rates(
     verdicts: Verdicts,
     tokens: NDArray[np.float64],
     characters: NDArray[np.int64],
     counted: NDArray[np.bool_],
 ) -> NDArray[np.float64]:
     """[documents] Tokens per character of the counted documents of each one's source, or of all."""
-    codes, sources = _encode_sources(verdicts)
+    encoded = verdicts.sources.dictionary_encode()
+    codes, sources = encoded.indices.to_numpy(), len(encoded.dictionary)
     source_tokens = np.bincount(codes[counted], tokens[counted], minlength=sources)
     source_characters = np.bincount(codes[counted], characters[counted], minlength=sources)
     overall = source_tokens.sum() / max(1.0, source_characters.sum())
@@ -203,25 +188,24 @@ def _rates(
 
 
 def _estimate_measured(
-    corpus: Corpus, verdicts: Verdicts, manifest: Manifest
+    corpus: Corpus, verdicts: Verdicts, outputs: Sequence[Input]
 ) -> TokenCounts | None:
     """Bytes over the bytes per token that a tokenizer measured on held-out documents by source."""
-    (name,) = [n for n, output in manifest.outputs.items() if output.kind == "tokenizer"]
-    tokenizer = Input.from_manifest(corpus.store, manifest, name, full_check=False)
+    (tokenizer,) = outputs
     held: Mapping[str, Any] = tokenizer.read_json("training.json")["held"]
     total_tokens = sum(source["tokens"] for source in held.values())
-    sizes = _text_bytes(corpus)
+    sizes = _read_text_bytes(corpus)
     if not total_tokens or sizes is None:
         return None
     overall = sum(source["bytes"] for source in held.values()) / total_tokens
     by_source = {name: source["bytes_per_token"] or overall for name, source in held.items()}
     per_token = np.array([by_source.get(s, overall) for s in verdicts.sources.to_pylist()])
     none = np.zeros(len(sizes), dtype=bool)
-    where = f"bytes by the bytes per token of {manifest.stage} {short(manifest.key)}"
+    where = f"bytes by the bytes per token of {tokenizer.stage} {short(tokenizer.key)}"
     return TokenCounts(sizes / per_token, none, where)
 
 
-def _text_bytes(corpus: Corpus) -> NDArray[np.float64] | None:
+def _read_text_bytes(corpus: Corpus) -> NDArray[np.float64] | None:
     """[documents] UTF-8 bytes of each text, from the signals; None if they lack it."""
     columns = []
     for shard in [shard for signals in corpus.inputs.signals for shard in signals.shards()]:
@@ -233,8 +217,3 @@ def _text_bytes(corpus: Corpus) -> NDArray[np.float64] | None:
         return None
     joined = pa.chunked_array([chunk for column in columns for chunk in column.chunks])
     return joined.cast(pa.float64()).to_numpy()
-
-
-def _encode_sources(verdicts: Verdicts) -> tuple[NDArray[np.int64], int]:
-    encoded = verdicts.sources.dictionary_encode()
-    return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)

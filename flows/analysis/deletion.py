@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Any
+
+import pyarrow as pa
 
 from artifacts_schema.errors import UsageError, printable
 from artifacts_schema.identity import artifact_key, canonical_sha256, short
 from artifacts_schema.kinds import KINDS
-from artifacts_schema.manifest import Code, Manifest
+from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
-from artifacts_schema.store.commit import Attempt, commit
+from artifacts_schema.store.commit import Attempt
 from artifacts_schema.store.lease import hold_lease
 from artifacts_schema.store.verify import find_committed
 from flows.analysis.artifacts import RefsByArtifact, refs_by_artifact
@@ -29,13 +32,13 @@ from flows.analysis.documents import (
     find_rows,
 )
 from flows.analysis.retention import Holding, find_holdings, sort_manifests
+from flows.recipe.snapshots import VERSION, commit_record
 from stages.engine.inputs import Input
 from stages.engine.outputs import TableWriter
 from stages.text.chat_rows import ID_COLUMN
 
 STAGE = "forget"
 """Stage name of the lists in the store; no program of that name exists."""
-VERSION = 1
 OUTPUT = "exclusions"
 TABLE = "00000.parquet"
 MAX_REASON = 200
@@ -97,55 +100,24 @@ def read_list(store: Store, ref: str) -> dict[str, str]:
     return dict(zip(table["doc_id"].to_pylist(), table["reason"].to_pylist(), strict=True))
 
 
-def check_reason(reason: str) -> None:
-    """UsageError unless a reason is a short line of printable text."""
-    if not reason.strip() or not reason.isprintable() or len(reason) > MAX_REASON:
-        raise UsageError(
-            f"a reason is one line of 1 to {MAX_REASON} characters, without control characters",
-            where="--reason",
-        )
-
-
 def _commit_list(store: Store, reasons: Mapping[str, str]) -> Manifest:
     """The artifact of this list."""
     rows = [{"doc_id": doc_id, "reason": reason} for doc_id, reason in sorted(reasons.items())]
     identity: dict[str, Any] = {"documents": canonical_sha256(rows)}
     key = artifact_key(STAGE, VERSION, identity, {})
     with hold_lease(store.backend, key):
-        existing = find_committed(store, STAGE, key).whole
-        return existing or _write_list(store, key, identity, rows)
-
-
-def _write_list(
-    store: Store, key: str, identity: dict[str, Any], rows: list[dict[str, str]]
-) -> Manifest:
-    import pyarrow as pa
-
-    attempt = Attempt(store.backend, STAGE, key, {OUTPUT: "exclusions"})
-    schema = KINDS["exclusions"].tables["*.parquet"].arrow()
-    with (
-        attempt.create(OUTPUT, TABLE) as file,
-        TableWriter(file, schema, kind="exclusions", path=TABLE) as writer,
-    ):
-        writer.write(pa.Table.from_pylist(rows, schema))
-    attempt.set_rows(OUTPUT, TABLE, len(rows))
-    manifest = Manifest(
-        stage=STAGE,
-        version=VERSION,
-        key=key,
-        reproducible="bytes",
-        config={},
-        identity=identity,
-        inputs={},
-        outputs=attempt.outputs(),
-        attempt=attempt.name,
-        code=Code(digest="", libraries={"pyarrow": pa.__version__}),
-        counts={"documents": len(rows)},
-    )
-    committed = commit(store, manifest)
-    if committed.attempt != attempt.name:
-        attempt.discard()
-    return committed
+        if (existing := find_committed(store, STAGE, key).whole) is not None:
+            return existing
+        attempt = Attempt(store.backend, STAGE, key, {OUTPUT: "exclusions"})
+        schema = KINDS["exclusions"].tables["*.parquet"].arrow()
+        with (
+            attempt.create(OUTPUT, TABLE) as file,
+            TableWriter(file, schema, kind="exclusions", path=TABLE) as writer,
+        ):
+            writer.write(pa.Table.from_pylist(rows, schema))
+        attempt.set_rows(OUTPUT, TABLE, len(rows))
+        counts, libraries = {"documents": len(rows)}, {"pyarrow": pa.__version__}
+        return commit_record(store, attempt, identity, counts, libraries=libraries)
 
 
 # Requests -----------------------------------------------------------------------------------------
@@ -219,7 +191,11 @@ def forget_documents(
     documents are added with their own reasons. UsageError if a text names nothing, or the reason
     is invalid; then nothing is written.
     """
-    check_reason(reason)
+    if not reason.strip() or not reason.isprintable() or len(reason) > MAX_REASON:
+        raise UsageError(
+            f"a reason is one line of 1 to {MAX_REASON} characters, without control characters",
+            where="--reason",
+        )
     on_list = read_list(store, ref)
     manifests = list(store.manifests())  # Raises if one is unreadable: it may hold a document.
     suspect_reasons = read_suspects(store, suspects) if suspects is not None else {}
@@ -309,13 +285,12 @@ def _read_origins(store: Store, places: PlacesById) -> dict[str, dict[str, Any]]
             by_table.setdefault(name, (source, []))[1].append(doc_id)
     rows: dict[str, dict[str, Any]] = {doc_id: dict.fromkeys(_ORIGIN) for doc_id in places}
     for (_, _, _, path), (source, doc_ids) in by_table.items():
-        if source.kind in ID_COLUMN:
-            # A person knows a conversation by its data set.
-            for _, row in find_rows(source, path, doc_ids, ["source"]):
-                rows[row[ID_COLUMN[source.kind]]]["origin_file"] = row["source"]
-            continue
-        for _, row in find_rows(source, path, doc_ids, _ORIGIN):
-            rows[row.pop("doc_id")] = row
+        id_column = ID_COLUMN.get(source.kind)  # A person knows a conversation by its data set.
+        for _, row in find_rows(source, path, doc_ids, ["source"] if id_column else _ORIGIN):
+            if id_column:
+                rows[row[id_column]]["origin_file"] = row["source"]
+            else:
+                rows[row.pop("doc_id")] = row
     return rows
 
 
@@ -334,7 +309,8 @@ def _find_reruns(
         derived: list[str] = []
         for later in ordered[position + 1 :]:
             child = (later.stage, later.key)
-            if any((r.stage, r.key) in family for group in later.inputs.values() for r in group):
+            parents = {(r.stage, r.key) for r in chain.from_iterable(later.inputs.values())}
+            if parents & family:
                 family.add(child)
                 derived += refs.get(child, [])[:1]
         lists = [r.key for r in manifest.inputs.get("exclusions", ()) if r.stage == STAGE]

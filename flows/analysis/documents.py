@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -17,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from artifacts_schema.errors import UsageError
+from artifacts_schema.errors import is_utf8
 from artifacts_schema.kinds import KINDS
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
@@ -88,19 +87,6 @@ def open_outputs(
                 yield manifest, name, Input.from_manifest(store, manifest, name, full_check=False)
 
 
-def read_row(source: Input, path: str, row: int) -> dict[str, Any]:
-    """One row of a table; only its row group is read."""
-    with _open_parquet(source, path) as parquet:
-        start = 0
-        for group in range(parquet.num_row_groups):
-            rows = parquet.metadata.row_group(group).num_rows
-            if row < start + rows:
-                table = parquet.read_row_group(group, use_threads=False)
-                return dict(table.slice(row - start, 1).to_pylist()[0])
-            start += rows
-    raise UsageError(f"{path} has {start} rows, none is {row}")
-
-
 def find_rows(
     source: Input, path: str, doc_ids: Iterable[str], columns: Sequence[str] | None = None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -108,14 +94,12 @@ def find_rows(
 
     The id column is `doc_id`, or that of conversations and preferences.
     """
-    ids = _id_array(set(doc_ids))
+    ids = _make_id_array(set(doc_ids))
     id_column = ID_COLUMN.get(source.kind, "doc_id")
-    with _open_parquet(source, path) as parquet:
-        start = 0
+    with source.open(path) as file:
+        parquet, start = pq.ParquetFile(file), 0
         for group in range(parquet.num_row_groups):
-            column = parquet.read_row_group(group, columns=[id_column], use_threads=False)[
-                id_column
-            ]
+            column = parquet.read_row_group(group, [id_column], use_threads=False)[id_column]
             places = pc.indices_nonzero(pc.is_in(column, value_set=ids))
             if len(places):
                 names = None if columns is None else [id_column, *columns]
@@ -125,18 +109,12 @@ def find_rows(
             start += len(column)
 
 
-@contextmanager
-def _open_parquet(source: Input, path: str) -> Iterator[pq.ParquetFile]:
-    with source.open(path) as file:
-        yield pq.ParquetFile(file)
-
-
 class _Search:
     """Texts that are searched together, and the matches of each."""
 
     def __init__(self, texts: Sequence[str], parts: bool) -> None:
         self.matches = {text: Match() for text in texts}
-        texts = [text for text in self.matches if _is_text(text)]
+        texts = [text for text in self.matches if text and is_utf8(text)]
         ids = [text for text in texts if WHOLE_ID.fullmatch(text)]
         self._ids = pa.array(ids, pa.string())
         self._prefixes = [text for text in texts if ID_PREFIX.fullmatch(text)]
@@ -151,33 +129,24 @@ class _Search:
         def add(places: PlacesById, row: int) -> None:
             places.setdefault(ids[row].as_py(), []).append(Place(*place, row))
 
-        for row in _true_rows(pc.is_in(ids, value_set=self._ids)):
+        for row in _find_true(pc.is_in(ids, value_set=self._ids)):
             add(self.matches[ids[row].as_py()].by_id, row)
         for text in self._prefixes:
-            for row in _true_rows(pc.starts_with(ids, text)):
+            for row in _find_true(pc.starts_with(ids, text)):
                 add(self.matches[text].by_id, row)
         if "url" not in table.column_names:
             return
         urls = table["url"]
-        for row in _true_rows(pc.is_in(urls, value_set=self._urls)):
+        for row in _find_true(pc.is_in(urls, value_set=self._urls)):
             add(self.matches[urls[row].as_py()].by_url, row)
         for text in self._parts:
-            for row in _true_rows(pc.match_substring(urls, text)):
+            for row in _find_true(pc.match_substring(urls, text)):
                 add(self.matches[text].by_part, row)
 
 
-def _true_rows(mask: Any) -> list[int]:
+def _find_true(mask: Any) -> list[int]:
     rows: list[int] = pc.indices_nonzero(pc.fill_null(mask, False)).to_pylist()
     return rows
-
-
-def _is_text(text: str) -> bool:
-    """Whether a table can hold the value: bytes of an argument that are not UTF-8 cannot be."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return bool(text)
 
 
 # Duplicates ---------------------------------------------------------------------------------------
@@ -221,12 +190,12 @@ def find_duplicates(
 
     The members of their exact classes, and of all classes that these have pairs with.
     """
-    tables = _duplicate_tables(
+    tables = _open_duplicates(
         source
         for manifest, name, source in open_outputs(store, manifests, ("duplicates",))
         if _is_current(manifest, name)
     )
-    own = rows_where(tables, "doc_id", _id_array(doc_ids), ["exact_class"])
+    own = rows_where(tables, "doc_id", _make_id_array(doc_ids), ["exact_class"])
     classes = dict.fromkeys(own["exact_class"].to_pylist(), 1.0)
     pairs = pairs_with(tables, pa.array(list(classes), pa.string()))
     for pair in pairs.to_pylist():
@@ -253,7 +222,7 @@ def find_exact_duplicates(source: Input, doc_id: str, row: Mapping[str, Any]) ->
     if "text_class" not in row:  # An older version of the table.
         return ExactDuplicates(0, 0, ())
     classes = pa.array([row["exact_class"]], pa.string())
-    rows = rows_where(_duplicate_tables([source]), "exact_class", classes, ["doc_id", "text_class"])
+    rows = rows_where(_open_duplicates([source]), "exact_class", classes, ["doc_id", "text_class"])
     rows = rows.filter(pc.not_equal(rows["doc_id"], doc_id))
     same = pc.equal(rows["text_class"], row["text_class"])
     raw = sorted(rows["doc_id"].filter(same).to_pylist())
@@ -271,9 +240,9 @@ def find_link(store: Store, manifest: Manifest, one: str, two: str) -> Duplicate
         measured = store.manifest(reference.stage, reference.key)
         if measured is not None and _is_current(measured, reference.output):
             sources.append(Input.load(store, reference, full_check=False))
-    tables = _duplicate_tables(sources)
+    tables = _open_duplicates(sources)
     columns = ["doc_id", "exact_class", "text_class"]
-    table = rows_where(tables, "doc_id", _id_array([one, two]), columns)
+    table = rows_where(tables, "doc_id", _make_id_array([one, two]), columns)
     rows = {row["doc_id"]: row for row in table.to_pylist()}
     if len(rows) < 2:
         return None
@@ -281,7 +250,7 @@ def find_link(store: Store, manifest: Manifest, one: str, two: str) -> Duplicate
     if len(exact) == 1:
         return DuplicateLink("raw" if len(texts) == 1 else "normalised", 1.0, 1.0, None)
     # A pair of two classes is listed in the row of one of their representatives.
-    listing = rows_where(tables, "doc_id", _id_array(exact), ["doc_id", "partners"])
+    listing = rows_where(tables, "doc_id", _make_id_array(exact), ["doc_id", "partners"])
     for pair in listed_pairs(listing).to_pylist():
         if {pair.pop("one"), pair.pop("two")} == exact:
             return DuplicateLink(None, **pair)
@@ -293,11 +262,11 @@ def _is_current(manifest: Manifest, output: str) -> bool:
     return manifest.output(output).kind_version == KINDS["duplicates"].version
 
 
-def _duplicate_tables(sources: Iterable[Input]) -> list[DuplicatesTable]:
+def _open_duplicates(sources: Iterable[Input]) -> list[DuplicatesTable]:
     return [
         DuplicatesTable(source, path) for source in sources for path in source.paths("*/*.parquet")
     ]
 
 
-def _id_array(doc_ids: Collection[str]) -> pa.Array:
+def _make_id_array(doc_ids: Collection[str]) -> pa.Array:
     return pa.array(sorted(doc_ids), pa.string())

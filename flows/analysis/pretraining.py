@@ -11,7 +11,7 @@ from artifacts_schema.errors import UsageError
 from artifacts_schema.identity import short
 from artifacts_schema.store import Store
 from artifacts_schema.store.lease import local_work
-from flows.analysis.artifacts import format_title, load_inputs, refs_by_artifact, resolve_run
+from flows.analysis.artifacts import format_title, load_inputs, refs_by_artifact
 from flows.recipe.pipeline import Pipeline
 from flows.recipe.plan import PlannedStep
 from stages.engine.inputs import Input
@@ -97,8 +97,20 @@ def plan_account(pipeline: Pipeline, step: PlannedStep) -> TokenAccount:
 
 
 def read_account(store: Store, ref: str) -> TokenAccount:
-    """The account of a pretraining run in the store: planned and realised."""
-    manifest = resolve_run(store, store.resolve(ref)[0], where=ref)
+    """The account of a pretraining run in the store: planned and realised.
+
+    UsageError if `ref` is a checkpoint of a run that has not finished.
+    """
+    manifest = store.resolve(ref)[0]
+    if (interim := manifest.interim_of) is not None:
+        finished = store.manifest(manifest.stage, interim.run)
+        if finished is None:
+            raise UsageError(
+                f"{manifest.stage} {short(interim.run)} is not over, or was collected",
+                where=ref,
+                hint="try again when it has finished; ingot watch follows it",
+            )
+        manifest = finished
     if manifest.stage != STAGE:
         raise UsageError(
             f"{manifest.stage} {short(manifest.key)} is not a pretraining run",

@@ -35,13 +35,13 @@ from flows.recipe.execute import execute
 from flows.recipe.pipeline import Pipeline, Request
 from flows.recipe.plan import PlannedStep
 from stages.engine.inputs import Input
-from stages.engine.outputs import Milestone
 from stages.engine.protocol import stage_named
 from stages.engine.spec import StageSpec, child_environment, last_error
-from stages.pretrain.config import format_sizes, read_sizes
+from stages.pretrain.config import PretrainConfig, format_sizes, read_sizes
 
 if TYPE_CHECKING:
     from stages.training.sample_clock import SampleClock
+    from stages.training.schedule import Phase
 
 
 ROLLING_FAILPOINTS = ("checkpoint files written", "checkpoint written")
@@ -60,14 +60,10 @@ class Kill:
     @property
     def strike(self) -> str:
         """The argument of `watched_child`."""
-        if self.step is not None:
-            return f"step:{self.step}"
-        return f"point:{self.point}:{self.visit}"
+        return f"step:{self.step}" if self.step else f"point:{self.point}:{self.visit}"
 
     def __str__(self) -> str:
-        if self.step is not None:
-            return f"in training step {self.step}"
-        return f"in a save, at '{self.point}'"
+        return f"in training step {self.step}" if self.step else f"in a save, at '{self.point}'"
 
 
 def draw_kills(number: int, steps: int, seed: int, interim: int | None = None) -> list[Kill]:
@@ -100,10 +96,25 @@ def shorten_config(config: Mapping[str, Any], clock: SampleClock, steps: int) ->
     def scale(number: int | None) -> int | None:
         return None if number is None else max(1, round(number * share))
 
-    phases = [
-        _shorten_phase(plain, phase.steps, phase.tokens, share, scale)
-        for plain, phase in zip(config["phases"], clock.phases, strict=True)
-    ]
+    def shorten(plain: Mapping[str, Any], phase: Phase) -> dict[str, Any]:
+        """A phase of at least two training steps, its schedule of batch sizes within it."""
+        kept = max(round(phase.steps * share), min(2, phase.steps))
+        tokens = kept * phase.tokens / phase.steps
+        rate = dict(plain["learning_rate"])
+        for name in ("warmup_steps", "warmup_tokens"):
+            rate[name] = scale(rate[name]) if rate.get(name) else rate.get(name)
+        sizes = read_sizes(plain["sequences_per_batch"])
+        if not isinstance(sizes, int):
+            scaled = {max(1, round(token * share)) if token else 0: size for token, size in sizes}
+            sizes = tuple((token, size) for token, size in scaled.items() if token < tokens)
+        return {
+            **plain,
+            "learning_rate": rate,
+            "sequences_per_batch": format_sizes(sizes),
+            "tokens": max(1, round(tokens)),
+        }
+
+    phases = [shorten(*pair) for pair in zip(config["phases"], clock.phases, strict=True)]
     checkpoints, averages = config["checkpoints"], config["averages"]
     return {
         **config,
@@ -117,27 +128,6 @@ def shorten_config(config: Mapping[str, Any], clock: SampleClock, steps: int) ->
             "every": scale(averages["every"]),
             "last": min(2, averages["last"]),
         },
-    }
-
-
-def _shorten_phase(
-    plain: Mapping[str, Any], steps: int, tokens: int, share: float, scale: Any
-) -> dict[str, Any]:
-    """A phase of at least two training steps, its schedule of batch sizes within it."""
-    per_step = tokens / steps
-    kept = max(round(steps * share), min(2, steps))
-    rate = dict(plain["learning_rate"])
-    for name in ("warmup_steps", "warmup_tokens"):
-        rate[name] = scale(rate[name]) if rate.get(name) else rate.get(name)
-    sizes = read_sizes(plain["sequences_per_batch"])
-    if not isinstance(sizes, int):
-        scaled = {scale(token) if token else 0: size for token, size in sizes}
-        sizes = tuple((token, size) for token, size in scaled.items() if token < kept * per_step)
-    return {
-        **plain,
-        "learning_rate": rate,
-        "sequences_per_batch": format_sizes(sizes),
-        "tokens": max(1, round(kept * per_step)),
     }
 
 
@@ -217,7 +207,13 @@ class Proof:
 def prove(request: ProofRequest, folder: Path, print_line: PrintLine) -> Proof:
     """Run the step twice in `folder` and compare. UsageError for a step that cannot be proved."""
     spec, instance = _prepare_spec(request, folder, print_line)
-    milestones = _milestones(spec, Store.open(str(folder / "whole")))
+    stage, store = stage_named(spec.stage), Store.open(str(folder / "whole"))
+    config = stage.Config.parse(spec.config, where="config")
+    milestones = stage.milestones(config, load_inputs(store, spec.inputs))
+    if not milestones:
+        raise UsageError(
+            f"{spec.stage} does not say how long it trains", hint="prove a pretrain step"
+        )
     steps, interim = milestones[-1].at, milestones[0].at if len(milestones) > 1 else None
     kills = draw_kills(request.kills, steps, request.seed, interim)
     proof = Proof(instance, steps)
@@ -294,15 +290,11 @@ def _copy_artifact(source: Store, target: Store, reference: InputRef) -> None:
         for file in output.files:
             place = target.backend.local_path(target.payload(manifest, name, file.path))
             place.parent.mkdir(parents=True, exist_ok=True)
-            _link(files.local_path(file.path), place)
+            try:
+                os.link(files.local_path(file.path), place)
+            except OSError:
+                shutil.copyfile(files.local_path(file.path), place)
     target.backend.put_if_absent(path, source.backend.read(path))
-
-
-def _link(source: Path, place: Path) -> None:
-    try:
-        os.link(source, place)
-    except OSError:
-        shutil.copyfile(source, place)
 
 
 def _shorten_spec(spec: StageSpec, store: Store, request: ProofRequest) -> StageSpec:
@@ -313,29 +305,13 @@ def _shorten_spec(spec: StageSpec, store: Store, request: ProofRequest) -> Stage
     }
     config = spec.config
     if spec.stage == STAGE:
-        config = shorten_config(config, _clock(spec, store), request.training_steps)
+        from stages.pretrain.plan import unchecked_plan
+        from stages.training.token_shards import TokenShards
+
+        shards = TokenShards(load_inputs(store, spec.inputs)["train"])
+        plan = unchecked_plan(PretrainConfig.parse(config, where="config"), shards)
+        config = shorten_config(config, plan.clock, request.training_steps)
     return StageSpec.make(stage_named(spec.stage), config, spec.inputs, execution)
-
-
-def _clock(spec: StageSpec, store: Store) -> Any:
-    from stages.pretrain.plan import unchecked_plan
-    from stages.training.token_shards import TokenShards
-
-    config: Any = stage_named(STAGE).Config.parse(spec.config, where="config")
-    shards = TokenShards(load_inputs(store, spec.inputs)["train"])
-    return unchecked_plan(config, shards).clock
-
-
-def _milestones(spec: StageSpec, store: Store) -> Sequence[Milestone]:
-    """Where the run commits, its end last. UsageError if the stage does not say."""
-    stage = stage_named(spec.stage)
-    config = stage.Config.parse(spec.config, where="config")
-    milestones = stage.milestones(config, load_inputs(store, spec.inputs))
-    if not milestones:
-        raise UsageError(
-            f"{spec.stage} does not say how long it trains", hint="prove a pretrain step"
-        )
-    return milestones
 
 
 # Lives -------------------------------------------------------------------------------------------
@@ -355,7 +331,9 @@ def _run_lives(
         span = f"training steps {steps[0]} to {steps[-1]}" if steps else "no training step"
         ended = code == 0
         if not ended and (kill is None or code != -signal.SIGKILL):
-            raise _life_error(spec, record.with_suffix(".txt"), code)
+            log = record.with_suffix(".txt").read_text(encoding="utf-8", errors="replace")
+            what = last_error(log).removeprefix("error: ") or f"exit code {code}"
+            raise IngotError(f"the run failed: {what}", where=f"{spec.stage} {short(spec.key)}")
         how = f"to its end in {time.monotonic() - since:.1f} s" if ended else f"killed {kill}"
         print_line(f"{name}: {span}, {how}")
         first, last = (steps[0], steps[-1]) if steps else (None, None)
@@ -385,23 +363,13 @@ def run_life(store: Store, spec: StageSpec, record: Path, strike: str) -> int:
         )
 
 
-def _life_error(spec: StageSpec, log: Path, code: int) -> IngotError:
-    """The error of a process that failed by itself, from the end of its log."""
-    printed = last_error(log.read_text(encoding="utf-8", errors="replace"))
-    what = printed.removeprefix("error: ") or f"exit code {code}"
-    return IngotError(f"the run failed: {what}", where=f"{spec.stage} {short(spec.key)}")
-
-
 def _count_compared(run: RunRecord) -> dict[str, int]:
     """How many items were compared, by kind."""
     counts = {"batches": len(run.batches)}
     if "training_run" in run.manifest.outputs:
         output = run.output("training_run")
-        for path, what in (
-            ("metrics.parquet", "losses and gradient norms"),
-            ("held_out.parquet", "held-out losses"),
-        ):
-            counts[what] = output.read_table(path).num_rows
+        counts["losses and gradient norms"] = output.read_table("metrics.parquet").num_rows
+        counts["held-out losses"] = output.read_table("held_out.parquet").num_rows
     counts["files of checkpoint and run"] = sum(len(o.files) for o in run.manifest.outputs.values())
     counts["permanent checkpoints"] = len(run.manifest.interims)
     return counts

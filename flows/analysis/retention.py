@@ -7,8 +7,9 @@ was derived from it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Literal
 
 from artifacts_schema.errors import IngotError
@@ -18,6 +19,7 @@ from artifacts_schema.store import Store
 from flows.analysis.artifacts import ArtifactName
 from flows.analysis.documents import Place, find_rows, open_outputs
 from flows.analysis.training_batches import find_training_steps
+from flows.recipe.graph import sort_topologically
 from stages.text.chat_rows import ID_COLUMN
 
 How = Literal["text", "address", "rows", "tokens", "made"]
@@ -66,8 +68,12 @@ def find_holdings(
             rows_by_artifact.setdefault(name, []).append((doc_id, place))
     for manifest in sort_manifests(manifests):
         rows = rows_by_artifact.get((manifest.stage, manifest.key), [])
-        roles = _touched_roles(manifest, touched)
-        holdings += _row_holdings(manifest, rows)
+        roles = [
+            role
+            for role, references in manifest.inputs.items()
+            if any(reference.digest in touched for reference in references)
+        ]
+        holdings += _find_row_holdings(manifest, rows)
         touched |= {
             output.digest
             for name, output in manifest.outputs.items()
@@ -84,7 +90,7 @@ def find_holdings(
             touched.add(digest)
         derived = [o.digest for o in manifest.outputs.values() if o.kind not in _ROW_KINDS]
         if derived and roles:
-            holdings.append(_derived_holding(store, manifest, roles, sequences))
+            holdings.append(_describe_derived(store, manifest, roles, sequences))
             touched |= set(derived)
     return holdings
 
@@ -92,33 +98,18 @@ def find_holdings(
 def sort_manifests(manifests: Iterable[Manifest]) -> list[Manifest]:
     """Artifacts, each after its ancestors; else by stage, then key."""
     known = {(manifest.stage, manifest.key): manifest for manifest in manifests}
-    ordered: dict[tuple[str, str], Manifest] = {}
-    for start in sorted(known):
-        waiting = [start]
-        while waiting:
-            name = waiting[-1]
-            missing = [
-                parent
-                for references in known[name].inputs.values()
-                for r in references
-                if (parent := (r.stage, r.key)) in known and parent not in ordered
-            ]
-            waiting += missing
-            if not missing:
-                ordered.setdefault(waiting.pop(), known[name])
-    return list(ordered.values())
+    reads = {
+        name: [
+            parent
+            for reference in chain.from_iterable(known[name].inputs.values())
+            if (parent := (reference.stage, reference.key)) in known
+        ]
+        for name in sorted(known)
+    }
+    return [known[name] for name in sort_topologically(reads)]
 
 
-def _touched_roles(manifest: Manifest, touched: Collection[str]) -> list[str]:
-    """The roles whose inputs are in `touched`."""
-    return [
-        role
-        for role, references in manifest.inputs.items()
-        if any(reference.digest in touched for reference in references)
-    ]
-
-
-def _row_holdings(manifest: Manifest, rows: Sequence[tuple[str, Place]]) -> Iterator[Holding]:
+def _find_row_holdings(manifest: Manifest, rows: Sequence[tuple[str, Place]]) -> Iterator[Holding]:
     """Documents and records in an artifact."""
     for kind, content in _HOLDS_DOCUMENTS.items():
         own = [
@@ -152,7 +143,7 @@ def _token_holdings(store: Store, manifest: Manifest, doc_ids: Iterable[str]) ->
             yield Holding(manifest, "tokens", text, details)
 
 
-def _derived_holding(
+def _describe_derived(
     store: Store,
     manifest: Manifest,
     roles: Sequence[str],

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
@@ -54,15 +53,15 @@ def group_by_step(batches: Iterable[tuple[int, str | None]]) -> dict[int, set[st
 def find_differences(one: RunRecord, two: RunRecord) -> list[Difference]:
     """Everything that differs, by training step, then of the run as a whole. Empty: bit-exact."""
     differences = [
-        *_batch_differences(one.batches, two.batches),
-        *_table_differences(one, two),
-        *_interim_differences(one, two),
-        *_file_differences(one, two),
+        *_compare_batches(one.batches, two.batches),
+        *_compare_tables(one, two),
+        *_compare_interims(one, two),
+        *_compare_files(one, two),
     ]
     return sorted(differences, key=lambda each: (each.step is None, each.step or 0))
 
 
-def _batch_differences(one: Batches, two: Batches) -> Iterator[Difference]:
+def _compare_batches(one: Batches, two: Batches) -> Iterator[Difference]:
     for step in sorted({*one, *two}):
         if len(one.get(step, set()) | two.get(step, set())) != 1 or step not in one:
             yield Difference(step, "its batch")
@@ -70,7 +69,7 @@ def _batch_differences(one: Batches, two: Batches) -> Iterator[Difference]:
             yield Difference(step, "never read")
 
 
-def _table_differences(one: RunRecord, two: RunRecord) -> Iterator[Difference]:
+def _compare_tables(one: RunRecord, two: RunRecord) -> Iterator[Difference]:
     """Rows by training step: loss, gradient norm, held-out loss and every other column."""
     if "training_run" not in one.manifest.outputs:
         return
@@ -89,7 +88,7 @@ def _table_differences(one: RunRecord, two: RunRecord) -> Iterator[Difference]:
                 yield Difference(a.get("training_step"), what + more)
 
 
-def _interim_differences(one: RunRecord, two: RunRecord) -> Iterator[Difference]:
+def _compare_interims(one: RunRecord, two: RunRecord) -> Iterator[Difference]:
     ours, theirs = ({i.at: i for i in run.manifest.interims} for run in (one, two))
     for at in sorted({*ours, *theirs}):
         if at not in ours or at not in theirs:
@@ -98,7 +97,7 @@ def _interim_differences(one: RunRecord, two: RunRecord) -> Iterator[Difference]
             yield Difference(at, "the bytes of its permanent checkpoint")
 
 
-def _file_differences(one: RunRecord, two: RunRecord) -> Iterator[Difference]:
+def _compare_files(one: RunRecord, two: RunRecord) -> Iterator[Difference]:
     """Files of all outputs; of weights and moments the tensors."""
     for name, output in one.manifest.outputs.items():
         ours = {file.path: file.sha256 for file in output.files}
@@ -114,14 +113,17 @@ def _file_differences(one: RunRecord, two: RunRecord) -> Iterator[Difference]:
 
 def _describe_tensors(one: Input, two: Input, path: str) -> str:
     """How many tensors differ, and the first of them."""
+    import torch
     from safetensors.torch import load_file
 
     a, b = load_file(one.local_path(path)), load_file(two.local_path(path))
-    differing = [
-        name
-        for name in sorted({*a, *b})
-        if name not in a or name not in b or not _are_equal(a[name], b[name])
-    ]
+
+    def are_equal(name: str) -> bool:
+        if name not in a or name not in b or a[name].dtype != b[name].dtype:
+            return False
+        return bool(torch.equal(a[name], b[name]))
+
+    differing = [name for name in sorted({*a, *b}) if not are_equal(name)]
     if not differing:
         return "the file, though its tensors are equal"
     extent = ""
@@ -129,9 +131,3 @@ def _describe_tensors(one: Input, two: Input, path: str) -> str:
     if name in a and name in b and a[name].shape == b[name].shape:
         extent = f", by up to {float((a[name].double() - b[name].double()).abs().max()):.3g}"
     return f"{len(differing)} of {len(a)} tensors, first {name}{extent}"
-
-
-def _are_equal(one: Any, two: Any) -> bool:
-    import torch
-
-    return one.shape == two.shape and one.dtype == two.dtype and bool(torch.equal(one, two))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -54,10 +54,12 @@ def apply_settings(config: FilterConfig, settings: Sequence[str]) -> FilterConfi
     try:
         return FilterConfig.parse(values, where=where)
     except UsageError as error:
-        raise UsageError(error.what, where=where, hint=_hint(error.what, settings)) from None
+        raise UsageError(
+            error.what, where=where, hint=_suggest_setting(error.what, settings)
+        ) from None
 
 
-def _hint(what: str, settings: Sequence[str]) -> str | None:
+def _suggest_setting(what: str, settings: Sequence[str]) -> str | None:
     """What to do about a rule that no chosen preset has."""
     for text in settings:
         name = text.partition("=")[0].strip()
@@ -204,21 +206,15 @@ class DecisionChange:
             before, after = (self.sizes.sum(mask & one) for one in kept)
             yield Retention(source, self.sizes.sum(mask), before, after)
 
-    def effects(self) -> dict[str, list[RuleEffect]]:
-        """`gained` and `lost` by the rule that dropped them, most documents first."""
-        return {
-            "gained": self._effects_of(self.before, self.gained),
-            "lost": self._effects_of(self.after, self.lost),
-        }
-
     def effect_on(self, row: int) -> RuleEffect:
         """Why one document that was gained or lost is dropped, before or after."""
         chosen = np.zeros(len(self.gained), dtype=bool)
         chosen[row] = True
-        verdicts = self.before if self.gained[row] else self.after
-        return self._effects_of(verdicts, chosen)[0]
+        return self.effects(chosen)[0]
 
-    def _effects_of(self, verdicts: Verdicts, chosen: Bools) -> list[RuleEffect]:
+    def effects(self, chosen: Bools) -> list[RuleEffect]:
+        """Documents that were all gained or all lost, by the rule that drops them, most first."""
+        verdicts = self.before if (chosen & self.gained).any() else self.after
         before, after = (read_thresholds(config) for config in self.configs)
         effects = []
         for code in np.unique(verdicts.first[chosen]).tolist():
@@ -240,21 +236,13 @@ class DecisionChange:
         return sorted(effects, key=lambda effect: (-effect.documents, effect.reason))
 
 
-def count_failures(verdicts: Verdicts) -> Mapping[str, tuple[int, int]]:
-    """By check: documents that fail it, and those that fail nothing else."""
+def _count_failures(verdicts: Verdicts) -> Iterator[tuple[str, int, int]]:
+    """Each check, how many documents fail it, and how many fail nothing else."""
     findings, names = verdicts.findings, verdicts.names
     failing = np.bincount(findings.codes, minlength=len(names))
     single = np.flatnonzero(np.diff(findings.offsets) == 1)
     alone = np.bincount(findings.codes[findings.offsets[single]], minlength=len(names))
-    counts = zip(failing.tolist(), alone.tolist(), strict=True)
-    return dict(zip(names, counts, strict=True))
-
-
-def sample_rows(doc_ids: pa.StringArray, chosen: Bools, most: int) -> list[int]:
-    """Rows of the chosen documents with the least ids: an even sample, the same each time."""
-    rows = np.flatnonzero(chosen)
-    order = pc.sort_indices(doc_ids.take(pa.array(rows))).to_numpy()[:most]
-    return [int(row) for row in rows[order]]
+    return zip(names, failing.tolist(), alone.tolist(), strict=True)
 
 
 # Reports ------------------------------------------------------------------------------------------
@@ -305,25 +293,11 @@ class WhatIfRequest:
         }
 
 
-class WhatIfReport(Protocol):
-    """The result of a request."""
-
-    request: WhatIfRequest
-
-    @property
-    def decisions(self) -> int:
-        """How often every document was decided."""
-        ...
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain values."""
-        ...
-
-
 class RulesReport:
     """The checks of a corpus, and how many documents fail each."""
 
     decisions = 1
+    """How often every document was decided."""
 
     def __init__(self, request: WhatIfRequest) -> None:
         self.request = request
@@ -337,7 +311,7 @@ class RulesReport:
                 "failing": failing,
                 "failing_alone": alone,
             }
-            for name, (failing, alone) in count_failures(request.before).items()
+            for name, failing, alone in _count_failures(request.before)
         ]
 
     def to_json(self) -> dict[str, Any]:
@@ -349,7 +323,6 @@ class ChangeReport:
     """What a changed config keeps, by source; what it gains and loses, by rule, with samples."""
 
     decisions = 2
-    DIRECTIONS: ClassVar = ("gained", "lost")
 
     def __init__(self, request: WhatIfRequest, samples: int) -> None:
         self.request = request
@@ -357,19 +330,24 @@ class ChangeReport:
         configs = request.corpus.config, request.config
         self.change = DecisionChange(request.before, after, configs, request.sizes)
         self.total, *self.by_source = self.change.retention()
-        self.effects = self.change.effects()
-        ids = request.before.doc_ids
-        rows = {way: sample_rows(ids, self._chosen(way), samples) for way in self.DIRECTIONS}
-        doc_ids = [ids[row].as_py() for way in rows.values() for row in way]
-        self._texts = request.corpus.texts(doc_ids) if doc_ids else {}
-        self.samples = {way: [self._sample(row) for row in rows[way]] for way in self.DIRECTIONS}
+        self.chosen = {"gained": self.change.gained, "lost": self.change.lost}
+        self.effects = {way: self.change.effects(rows) for way, rows in self.chosen.items()}
+        rows = {way: self._sample_rows(chosen, samples) for way, chosen in self.chosen.items()}
+        doc_ids = [doc_id for by_id in rows.values() for doc_id in by_id]
+        texts = request.corpus.texts(doc_ids) if doc_ids else {}
+        self.samples = {
+            way: [self._sample(row, doc_id, texts[doc_id]) for doc_id, row in by_id.items()]
+            for way, by_id in rows.items()
+        }
 
-    def _chosen(self, way: str) -> Bools:
-        return self.change.gained if way == "gained" else self.change.lost
+    def _sample_rows(self, chosen: Bools, most: int) -> dict[str, int]:
+        """The chosen documents with the least ids: an even sample, the same each time."""
+        ids, rows = self.request.before.doc_ids, np.flatnonzero(chosen)
+        order = pc.sort_indices(ids.take(pa.array(rows))).to_numpy()[:most]
+        return {ids[row].as_py(): row for row in rows[order].tolist()}
 
-    def _sample(self, row: int) -> Sample:
-        doc_id = self.request.before.doc_ids[row].as_py()
-        document, effect = self._texts[doc_id], self.change.effect_on(row)
+    def _sample(self, row: int, doc_id: str, document: Mapping[str, Any]) -> Sample:
+        effect = self.change.effect_on(row)
         source, url, text = (document[name] for name in ("source", "url", "text"))
         return Sample(doc_id, source, url, effect.reason, effect.least, text)
 
@@ -380,11 +358,11 @@ class ChangeReport:
             "retention": [retention.to_json() for retention in (self.total, *self.by_source)],
             **{
                 way: {
-                    **asdict(self.change.sizes.sum(self._chosen(way))),
+                    **asdict(self.change.sizes.sum(chosen)),
                     "by_rule": [asdict(effect) for effect in self.effects[way]],
                     "samples": [sample.to_json() for sample in self.samples[way]],
                 }
-                for way in self.DIRECTIONS
+                for way, chosen in self.chosen.items()
             },
         }
 
@@ -414,3 +392,6 @@ class SweepReport:
             "points": [{"value": value, **asdict(kept)} for value, kept in self.rows],
         }
         return {**self.request.to_json(), "sweep": sweep}
+
+
+WhatIfReport = RulesReport | ChangeReport | SweepReport

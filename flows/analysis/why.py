@@ -8,7 +8,9 @@ the numbers of the first; those of the others come from the signals and the conf
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.errors import UsageError, printable
@@ -23,7 +25,6 @@ from flows.analysis.documents import (
     find_link,
     find_rows,
     open_outputs,
-    read_row,
 )
 from stages.engine.inputs import Input
 from stages.text.chat_rows import FOLDER, ID_COLUMN, list_texts
@@ -115,13 +116,14 @@ def _read_history(
     history = DocumentHistory(doc_id)
     for manifest, output, path, row in places:
         source = Input.from_manifest(store, manifest, output, full_check=False)
-        values = read_row(source, path, row)
-        kind = source.kind
+        rows = find_rows(source, path, [doc_id])
+        values, kind = next(values for number, values in rows if number == row), source.kind
         text = _take_text(values, kind)
         if text is not None:
             values["characters"] = len(text)
             values["excerpt"] = text[:EXCERPT]
-        if kind in _CORPUS and _reads_kind(manifest, kind):
+        references = chain.from_iterable(manifest.inputs.values())
+        if kind in _CORPUS and any(reference.kind == kind for reference in references):
             kind = "corpus"
         history.rows.append(DocumentRow(manifest, output, kind, path, row, values))
         if kind != "rejected":
@@ -171,11 +173,8 @@ def _sidecar_rows(
 ) -> Iterator[DocumentRow]:
     """Rows about a document in every artifact that read the output that holds it."""
     for manifest in manifests:
-        if not any(
-            reference.digest == documents.digest
-            for references in manifest.inputs.values()
-            for reference in references
-        ):
+        references = chain.from_iterable(manifest.inputs.values())
+        if all(reference.digest != documents.digest for reference in references):
             continue
         for name, output in manifest.outputs.items():
             source = Input.from_manifest(store, manifest, name, full_check=False)
@@ -189,9 +188,10 @@ def _sidecar_rows(
             for place in places:
                 if output.kind not in _SIDECAR_KINDS or not source.has(place):
                     continue
-                values = read_row(source, place, row)
-                if values.pop("doc_id") == doc_id:
-                    yield DocumentRow(manifest, name, output.kind, place, row, values)
+                for number, values in find_rows(source, place, [doc_id]):
+                    if number == row:
+                        values.pop("doc_id")
+                        yield DocumentRow(manifest, name, output.kind, place, row, values)
 
 
 def _indexed_rows(
@@ -215,10 +215,6 @@ def _take_text(values: dict[str, Any], kind: str) -> str | None:
     return "\n".join(texts)
 
 
-def _reads_kind(manifest: Manifest, kind: str) -> bool:
-    return any(r.kind == kind for references in manifest.inputs.values() for r in references)
-
-
 # Failed rules -------------------------------------------------------------------------------------
 
 
@@ -229,7 +225,12 @@ def find_failures(ledger: DocumentRow, rows: Sequence[DocumentRow]) -> list[Rule
     """
     values = ledger.values
     first = RuleFailure(values["reason"] or "", values["value"], values["threshold"])
-    config = _filter_config(ledger.manifest)
+    config = None
+    if ledger.manifest.stage == "filter":
+        from stages.filter.config import FilterConfig
+
+        with suppress(UsageError):  # Another version of the stage has another config.
+            config = FilterConfig.parse(ledger.manifest.config, where="config")
     if config is None:
         return [first if name == first.rule else RuleFailure(name) for name in values["failing"]]
     rules, checks = _possible_failures(config, ledger, rows)
@@ -250,10 +251,11 @@ def _possible_failures(
     """The rules for a document, and the other checks, by name, as if it had failed them all."""
     from stages.filter import checks
 
-    inputs: dict[str, Mapping[str, Any]] = {
-        role: next((row.values for row in rows if _is_input(ledger.manifest, role, row)), {})
-        for role in (*_CORPUS, "signals", "contamination", "exclusions")
-    }
+    inputs: dict[str, Mapping[str, Any]] = {}
+    for role in (*_CORPUS, "signals", "contamination", "exclusions"):
+        outputs = {(r.stage, r.key, r.output) for r in ledger.manifest.inputs.get(role, ())}
+        own = [r for r in rows if (r.manifest.stage, r.manifest.key, r.output) in outputs]
+        inputs[role] = own[0].values if own else {}
     document = next((inputs[role] for role in _CORPUS if inputs[role]), {})
     signals, link, duplicates = inputs["signals"], ledger.values["link"] or {}, config.duplicates
     measure = duplicates.measure
@@ -280,24 +282,3 @@ def _possible_failures(
         for rule in config.rules_for(document.get("source", ""), signals.get("language"))
     ]
     return {rule.rule: rule for rule in rules}, {other.rule: other for other in others}
-
-
-def _filter_config(manifest: Manifest) -> FilterConfig | None:
-    """The config of a filter; None of another stage, or of a version with another config."""
-    if manifest.stage != "filter":
-        return None
-    from stages.filter.config import FilterConfig
-
-    try:
-        return FilterConfig.parse(manifest.config, where="config")
-    except UsageError:
-        return None
-
-
-def _is_input(manifest: Manifest, role: str, row: DocumentRow) -> bool:
-    """Whether a row is in an output that an artifact read in a role."""
-    return any(
-        (reference.stage, reference.key, reference.output)
-        == (row.manifest.stage, row.manifest.key, row.output)
-        for reference in manifest.inputs.get(role, ())
-    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -12,16 +13,14 @@ from flows.analysis.artifacts import open_store
 from flows.analysis.continued_run import (
     STAGE,
     ContinuedRun,
-    branched_recipe,
-    extended_recipe,
+    branch_recipe,
+    extend_recipe,
     parse_tokens,
 )
 from flows.cli.options import input_option, new_recipe_options
 from flows.cli.output import echo
-from flows.cli.progress import show_progress, stop_on_signals
-from flows.cli.run import print_results
+from flows.cli.run import print_results, run_here
 from flows.cli.stage import parse_input
-from flows.recipe.execute import execute
 from flows.recipe.pipeline import Pipeline, Request
 from flows.recipe.yaml_document import parse_value
 from stages.engine.protocol import stage_named
@@ -42,14 +41,7 @@ from stages.engine.protocol import stage_named
 )
 @new_recipe_options
 def extend(
-    ref: str,
-    tokens: str,
-    decay: str,
-    decay_tokens: str | None,
-    name: str | None,
-    write: Path | None,
-    run_now: bool,
-    store: str,
+    ref: str, tokens: str, decay: str, decay_tokens: str | None, name: str | None, **output: Any
 ) -> None:
     """Print the recipe of a run with N more tokens than RUN, at the rate before its decay.
 
@@ -57,14 +49,14 @@ def extend(
     one), or after its end where nothing decays, and reads what an uninterrupted longer run would
     have read; RUN's own decay follows. RUN is a name in the store, or a key.
     """
-    recipe = extended_recipe(
-        ContinuedRun.open(open_store(store), ref),
+    recipe = extend_recipe(
+        ContinuedRun.open(open_store(output["store"]), ref),
         parse_tokens(tokens, "--tokens"),
         decay=decay,
         decay_tokens=parse_tokens(decay_tokens, "--decay-tokens") if decay_tokens else None,
         name=name,
     )
-    _deliver(recipe, write, store, run_now=run_now)
+    _deliver(recipe, **output)
 
 
 @click.command("branch")
@@ -96,13 +88,11 @@ def branch(
     ref: str,
     tokens: str | None,
     mixture: str | None,
-    decay: str,
-    overrides: tuple[str, ...],
     inputs: tuple[str, ...],
-    name: str | None,
+    store: str,
     write: Path | None,
     run_now: bool,
-    store: str,
+    **changes: Any,
 ) -> None:
     """Print the recipe of a run that leaves RUN at a checkpoint.
 
@@ -114,30 +104,23 @@ def branch(
     for text in inputs:
         roles = ("train", "held_out")
         role, reference = parse_input(run.store, stage_named(STAGE), text, roles)
-        run = run.with_inputs(role, [reference])
+        run = run.with_input(role, reference)
     weights = parse_value(mixture, f"--mixture {mixture}") if mixture is not None else None
     length = parse_tokens(tokens, "--tokens") if tokens is not None else None
-    recipe = branched_recipe(
-        run, tokens=length, mixture=weights, decay=decay, overrides=overrides, name=name
-    )
-    _deliver(recipe, write, store, run_now=run_now)
+    recipe = branch_recipe(run, tokens=length, mixture=weights, **changes)
+    _deliver(recipe, write, store, run_now)
 
 
-def _deliver(text: str, path: Path | None, store: str, *, run_now: bool) -> None:
+def _deliver(text: str, write: Path | None, store: str, run_now: bool) -> None:
     """Print a recipe, or write it to a new file; and run it, as `ingot run --no-prefect` does."""
-    if path is None:
+    if write is None:
         echo(text, nl=False)
-    elif path.exists():
-        raise UsageError("it already exists", where=str(path), hint="choose another --write")
-    else:
-        path.write_text(text, encoding="utf-8")
-    if not run_now:
-        return
+    elif write.exists():
+        raise UsageError("it already exists", where=str(write), hint="choose another --write")
     with tempfile.TemporaryDirectory(prefix="ingot-") as folder:
-        if path is None:
-            path = Path(folder, "recipe.yaml")
-            path.write_text(text, encoding="utf-8")
+        path = write or Path(folder, "recipe.yaml")
+        path.write_text(text, encoding="utf-8")
+        if not run_now:
+            return
         pipeline = Pipeline.open(Request(str(path), store))
-        with show_progress() as observer, stop_on_signals() as stopping:
-            plan = execute(pipeline, observers=(observer,), stopping=stopping)
-        print_results(pipeline.store, plan)
+        print_results(pipeline.store, run_here(pipeline))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -14,9 +15,6 @@ from flows.analysis.deletion import DeletionReport, ExtendedList, forget_documen
 from flows.cli.options import json_option, store_option
 from flows.cli.output import Column, clean, echo, excerpt, print_json, print_table
 
-REF = "exclusions"
-REASON = "forget request"
-UNKNOWN = "(not in this store)"
 DUPLICATES_SHOWN = 3
 MOST_ROWS = 10
 """Documents that are named one by one."""
@@ -36,26 +34,23 @@ MOST_ROWS = 10
     metavar="RUN",
     help="Take the documents that a training run excludes for anomalies, with its reasons.",
 )
-@click.option("--reason", metavar="TEXT", default=REASON, show_default=True, help="Why; kept.")
 @click.option(
-    "--as", "ref", metavar="REF", default=REF, show_default=True, help="Name of the list."
+    "--reason", metavar="TEXT", default="forget request", show_default=True, help="Why; kept."
 )
 @click.option(
-    "--copies", is_flag=True, help="Put the verified duplicates of the documents on it too."
+    "--as", "ref", metavar="REF", default="exclusions", show_default=True, help="Name of the list."
+)
+@click.option(
+    "--copies",
+    "with_duplicates",
+    is_flag=True,
+    help="Put the verified duplicates of the documents on it too.",
 )
 @click.option("--dry-run", is_flag=True, help="Only say what holds the documents.")
 @store_option
 @json_option
 def forget(
-    documents: tuple[str, ...],
-    file: Path | None,
-    suspects: str | None,
-    reason: str,
-    ref: str,
-    copies: bool,
-    dry_run: bool,
-    store: str,
-    as_json: bool,
+    documents: tuple[str, ...], file: Path | None, store: str, as_json: bool, **request: Any
 ) -> None:
     """Say what holds documents, and put them on the list of those that must not be used.
 
@@ -66,11 +61,7 @@ def forget(
     report = forget_documents(
         open_store(store),
         [*documents, *(_read_lines(file) if file else ())],
-        reason=reason,
-        ref=ref,
-        suspects=suspects,
-        with_duplicates=copies,
-        dry_run=dry_run,
+        **request,
     )
     if as_json:
         print_json(report.to_json())
@@ -91,7 +82,7 @@ def _read_lines(path: Path) -> list[str]:
 
 def _print_report(report: DeletionReport) -> None:
     for doc_id, row in list(report.documents.items())[:MOST_ROWS]:
-        echo(f"{doc_id}  {excerpt(row['url'] or row['origin_file'] or UNKNOWN, 90)}")
+        echo(f"{doc_id}  {excerpt(row['url'] or row['origin_file'] or '(not in this store)', 90)}")
     if len(report.documents) > MOST_ROWS:
         echo(f"and {len(report.documents) - MOST_ROWS:,} more documents (--json lists all)")
     if report.holdings:
@@ -106,22 +97,17 @@ def _print_report(report: DeletionReport) -> None:
         more = ", …" if count > DUPLICATES_SHOWN else ""
         noun = "copy" if count == 1 else "copies"
         echo(f"\n{count:,} {noun} may be kept instead; --copies forgets them too:\n  {first}{more}")
-    if report.extended is not None:
-        echo()
-        for line in [_format_list(report.ref, report.extended), *_next_steps(report)]:
+    if (extended := report.extended) is not None:
+        count = int(extended.manifest.counts["documents"])
+        known = f", {len(extended.known):,} were on it" if extended.known else ""
+        added = f"{len(extended.added):,} added{known}, {count:,} on the list"
+        echo(f"\n{clean(report.ref)} {short(extended.manifest.key)}: {added}")
+        for line in _format_next_steps(report, extended):
             echo(clean(line))
 
 
-def _format_list(ref: str, extended: ExtendedList) -> str:
-    count = int(extended.manifest.counts["documents"])
-    known = f", {len(extended.known):,} were on it" if extended.known else ""
-    key = short(extended.manifest.key)
-    return f"{ref} {key}: {len(extended.added):,} added{known}, {count:,} on the list"
-
-
-def _next_steps(report: DeletionReport) -> list[str]:
+def _format_next_steps(report: DeletionReport, extended: ExtendedList) -> list[str]:
     """How to exclude the documents, and what is made again then."""
-    assert report.extended is not None
     lines = []
     if not report.reruns or any(not rerun.lists for rerun in report.reruns):
         lines += [
@@ -129,7 +115,7 @@ def _next_steps(report: DeletionReport) -> list[str]:
             f'  exclusions: "@{report.ref}"',
         ]
     for rerun in report.reruns:
-        if report.extended.manifest.key in rerun.lists:
+        if extended.manifest.key in rerun.lists:
             lines.append(f"{rerun.ref} was made with this list")
             continue
         recipe = rerun.ref.rpartition("/")[0] + "/"

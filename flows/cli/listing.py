@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -13,7 +14,7 @@ from artifacts_schema.errors import CorruptArtifact, UsageError
 from artifacts_schema.identity import short
 from artifacts_schema.manifest import Manifest, Output
 from artifacts_schema.store import Store
-from artifacts_schema.store.runs import Run, load_runs, recorded_recipes
+from artifacts_schema.store.runs import load_runs, recorded_recipes
 from artifacts_schema.store.store import Edge, ancestors, descendants
 from flows.analysis.artifacts import (
     ArtifactName,
@@ -114,18 +115,13 @@ def runs(recipe: str | None, store: str, as_json: bool) -> None:
     if as_json:
         print_json([run.model_dump(mode="json") for run in runs])
         return
+    rows = []
+    for run in runs:
+        counts = [sum(step.state == state for step in run.steps) for state in ("made", "reused")]
+        began, changes = run.started[:16].replace("T", " "), " ".join(run.overrides)
+        rows.append((run.name, run.state, began, *counts, len(run.steps), changes))
     numbers = [Column(title, right=True) for title in ("made", "reused", "of")]
-    print_table(
-        ["run", "state", "began (UTC)", *numbers, Column("changes", wraps=True)],
-        [_run_row(run) for run in runs],
-    )
-
-
-def _run_row(run: Run) -> tuple[Any, ...]:
-    made = sum(step.state == "made" for step in run.steps)
-    reused = sum(step.state == "reused" for step in run.steps)
-    began = run.started[:16].replace("T", " ")
-    return run.name, run.state, began, made, reused, len(run.steps), " ".join(run.overrides)
+    print_table(["run", "state", "began (UTC)", *numbers, Column("changes", wraps=True)], rows)
 
 
 @click.command("show")
@@ -143,16 +139,26 @@ def show(ref: str, store: str, as_json: bool) -> None:
         print_json(manifest.model_dump(mode="json"))
         return
     echo(f"{format_title(manifest, refs_by_artifact(opened))}\n")
-    account = manifest.conservation
+    account, run = manifest.conservation, manifest.interim_of
     print_fields(
         [
             ("key", manifest.key),
             ("version", manifest.version),
             ("reproducible", manifest.reproducible),
-            ("committed by", _format_run(manifest)),
+            (
+                "committed by",
+                run and f"{manifest.stage} {run.run[:12]} on its way, at {run.label} ({run.at:,})",
+            ),
             ("on its way", "\n".join(f"{i.label}: {i.key[:12]}" for i in manifest.interims)),
             ("config", _format_lines(manifest.identity) or "all defaults"),
-            ("inputs", _format_inputs(manifest)),
+            (
+                "inputs",
+                "\n".join(
+                    f"{role}: {r.stage} {r.key[:12]}:{r.output} ({r.digest[:12]})"
+                    for role, references in manifest.inputs.items()
+                    for r in references
+                ),
+            ),
             ("records", account and f"{account.records_in:,} in, {account.out:,} out"),
             ("dropped", _format_lines(account.dropped) if account else ""),
             ("counts", _format_lines(manifest.counts)),
@@ -192,32 +198,15 @@ def _print_output(store: Store, manifest: Manifest, name: str) -> None:
         echo(f"  and {len(output.files) - FILES_SHOWN} more (--json lists all)")
 
 
-def _format_run(manifest: Manifest) -> str:
-    """The run that committed it before its end."""
-    interim = manifest.interim_of
-    if interim is None:
-        return ""
-    return f"{manifest.stage} {interim.run[:12]} on its way, at {interim.label} ({interim.at:,})"
-
-
-def _format_inputs(manifest: Manifest) -> str:
-    return "\n".join(
-        f"{role}: {r.stage} {r.key[:12]}:{r.output} ({r.digest[:12]})"
-        for role, references in manifest.inputs.items()
-        for r in references
-    )
-
-
 def _format_lines(values: dict[str, Any]) -> str:
-    return "\n".join(f"{name}: {_format_value(value)}" for name, value in values.items())
-
-
-def _format_value(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return f"{value:,}"
-    return json.dumps(value, ensure_ascii=False)
+    lines = []
+    for name, value in values.items():
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            text = f"{value:,}"
+        else:
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        lines.append(f"{name}: {text}")
+    return "\n".join(lines)
 
 
 @click.command("lineage")
@@ -232,13 +221,9 @@ def lineage(ref: str, down: bool, store: str, as_json: bool) -> None:
     edges = descendants(opened, manifest) if down else ancestors(opened, manifest)
     start = (manifest.stage, manifest.key)
     if as_json:
+        ends = ("parent", "child")
         plain = [
-            {
-                "parent": _name_json(edge.parent),
-                "output": edge.output,
-                "role": edge.role,
-                "child": _name_json(edge.child),
-            }
+            {**asdict(edge), **{end: _name_json(getattr(edge, end)) for end in ends}}
             for edge in edges
         ]
         print_json({"artifact": _name_json(start), "edges": plain})
@@ -256,25 +241,22 @@ def _format_tree(
     start: ArtifactName, edges: Sequence[Edge], down: bool, label: Callable[[ArtifactName], str]
 ) -> Iterator[str]:
     """Lines of a tree; an artifact's own branches are drawn where it first appears."""
-
-    def branches_of(name: ArtifactName) -> list[Edge]:
-        return [
-            edge for edge in dict.fromkeys(edges) if (edge.parent if down else edge.child) == name
-        ]
-
+    branches: dict[ArtifactName, list[Edge]] = {}
+    for edge in dict.fromkeys(edges):
+        branches.setdefault(edge.parent if down else edge.child, []).append(edge)
     drawn = {start}
     yield label(start)
     # A stack, so that a long chain of artifacts needs no deep recursion.
-    stack = [("", branches_of(start))]
+    stack = [("", branches.get(start, []))]
     while stack:
-        indent, branches = stack[-1]
-        if not branches:
-            stack.pop()
+        indent, rest = stack.pop()
+        if not rest:
             continue
-        edge = branches.pop(0)
-        is_last = not branches
+        edge, *rest = rest
+        is_last = not rest
+        stack.append((indent, rest))
         name = edge.child if down else edge.parent
-        below = branches_of(name)
+        below = branches.get(name, [])
         note = " (as above)" if name in drawn and below else ""
         way = f"{edge.output} → {edge.role}" if edge.output != edge.role else edge.role
         yield f"{indent}{'└─' if is_last else '├─'} {way}: {label(name)}{note}"

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import click
 
 from artifacts_schema.errors import CorruptArtifact, IngotError, Stopped, StoreError
-from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
 from artifacts_schema.store.gc import Garbage, collect, plan_gc
-from artifacts_schema.store.verify import Problem, record_damage, recorded_damage
+from artifacts_schema.store.verify import record_damage, recorded_damage
 from flows.analysis.artifacts import ArtifactName, open_store, warn_damaged
 from flows.cli.options import json_option, store_option
 from flows.cli.output import echo, print_json, size
 from flows.cli.progress import show_progress, stop_on_signals
-from flows.recipe.execute import repair, sort_parents_first
+from flows.recipe.repair import repair, sort_parents_first
 from stages.engine.provenance import check_artifact
 
 
@@ -66,10 +64,6 @@ def gc(
         garbage = collect(opened, garbage)
         if artifact is not None and not garbage.artifacts:
             raise StoreError("a run works on this artifact now", where=artifact, hint="stop it")
-    _print_garbage(garbage, delete=delete, as_json=as_json)
-
-
-def _print_garbage(garbage: Garbage, *, delete: bool, as_json: bool) -> None:
     if as_json:
         print_json(
             {
@@ -120,14 +114,9 @@ def verify(refs: tuple[str, ...], quick: bool, repairing: bool, store: str, as_j
         checked.check(name)
     unrepaired = _repair(opened, checked) if repairing else {}
     if as_json:
-        print_json(
-            {
-                "artifacts": checked.artifacts,
-                "bytes": checked.bytes,
-                "problems": checked.problems,
-                "unrepaired": {f"{s} {k}": why for (s, k), why in unrepaired.items()},
-            }
-        )
+        reasons = {f"{stage} {key}": why for (stage, key), why in unrepaired.items()}
+        counts = {"artifacts": checked.artifacts, "bytes": checked.bytes}
+        print_json({**counts, "problems": checked.problems, "unrepaired": reasons})
     else:
         for problem in checked.problems:
             echo(f"{problem['stage']} {problem['key'][:12]}: {problem['path']}: {problem['what']}")
@@ -138,11 +127,8 @@ def verify(refs: tuple[str, ...], quick: bool, repairing: bool, store: str, as_j
         if repairing and checked.problems:
             echo(f"{len(checked.names) - len(unrepaired):,} made again")
     if unrepaired:
-        raise IngotError(
-            f"{len(unrepaired)} artifacts could not be repaired",
-            where=opened.url,
-            hint="they are unchanged",
-        )
+        what = f"{len(unrepaired)} artifacts could not be repaired"
+        raise IngotError(what, where=opened.url, hint="they are unchanged")
     if checked.problems and not repairing:
         raise IngotError(
             f"{len(checked.problems)} of the files are not what was committed",
@@ -176,23 +162,18 @@ class _Check:
             return  # Collected since it was listed.
         self.bytes += sum(output.bytes for output in manifest.outputs.values())
         problems = check_artifact(self.store, manifest, full=self.full)
-        if self.full:
-            self._record(manifest, problems)
         for problem in problems:
             self._add(name, problem.path, problem.what)
+        try:  # For the next plan.
+            if self.full and (problems or recorded_damage(self.store, manifest)):
+                record_damage(self.store, manifest, problems)
+        except StoreError as error:  # It can be read only.
+            echo(f"warning: the result is not recorded: {error}", err=True)
 
     def _add(self, name: ArtifactName, path: str, what: str) -> None:
         if name not in self.names:
             self.names.append(name)
         self.problems.append({"stage": name[0], "key": name[1], "path": path, "what": what})
-
-    def _record(self, manifest: Manifest, problems: Sequence[Problem]) -> None:
-        """Record damage for the next plan; only a warning if the store is read-only."""
-        try:
-            if problems or recorded_damage(self.store, manifest):
-                record_damage(self.store, manifest, problems)
-        except StoreError as error:
-            echo(f"warning: the result is not recorded: {error}", err=True)
 
 
 def _repair(store: Store, checked: _Check) -> dict[ArtifactName, str]:

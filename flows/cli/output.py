@@ -103,23 +103,19 @@ def excerpt(text: str, most: int = 80) -> str:
 
 def size(count: float) -> str:
     """Bytes for people: `1.2 MB`."""
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if count < 1000 or unit == "TB":
-            return f"{count:,.0f} {unit}" if unit == "B" else f"{count:,.1f} {unit}"
-        count /= 1000
-    raise AssertionError("unreachable")
+    from artifacts_schema.config import format_bytes  # pydantic, which `ingot --help` does without.
+
+    return format_bytes(count)
 
 
 def duration(seconds: float) -> str:
     """Seconds for people: `4.2 s`, `3 min 05 s`, `2 h 10 min`."""
-    if seconds < 60:
+    if seconds < 59.95:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
-    return (
-        f"{minutes} min {rest:02d} s"
-        if minutes < 60
-        else f"{minutes // 60} h {minutes % 60:02d} min"
-    )
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
 def format_value(value: Any) -> str:

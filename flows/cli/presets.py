@@ -51,10 +51,8 @@ def presets(corpus: str | None, only: tuple[str, ...], store: str, as_json: bool
         named = {"stage": loaded.manifest.stage, "key": loaded.manifest.key}
         print_json({"corpus": named, **_comparison_json(compared)})
         return
-    echo(
-        f"{format_title(loaded.manifest, refs_by_artifact(opened))}: "
-        f"{compared.documents:,} documents\n"
-    )
+    title = format_title(loaded.manifest, refs_by_artifact(opened))
+    echo(f"{title}: {compared.documents:,} documents\n")
     _print_comparison(compared)
 
 
@@ -69,7 +67,8 @@ def _print_presets(presets: dict[str, tuple[Rule, ...]], *, as_json: bool) -> No
         return
     for number, (name, rules) in enumerate(presets.items()):
         signals = len({rule.signal for rule in rules})
-        echo(f"{chr(10) if number else ''}{name}: {_format_count(rules)}, {signals} signals")
+        count = f"{len(rules)} rule{'' if len(rules) == 1 else 's'}"
+        echo(f"{chr(10) if number else ''}{name}: {count}, {signals} signals")
         for source in dict.fromkeys(rule.source for rule in rules):
             for line in wrap(source, 96, initial_indent="  from ", subsequent_indent="       "):
                 echo(line)
@@ -79,10 +78,6 @@ def _print_presets(presets: dict[str, tuple[Rule, ...]], *, as_json: bool) -> No
             passes = rule.passes.replace("(by language)", varies)
             more = f" {varies}" if rule.by_language and varies not in passes else ""
             echo(f"  {rule.name.ljust(width)}  {passes}{more}")
-
-
-def _format_count(rules: tuple[Rule, ...]) -> str:
-    return f"{len(rules)} rule{'' if len(rules) == 1 else 's'}"
 
 
 def _rule_json(rule: Rule) -> dict[str, Any]:

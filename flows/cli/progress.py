@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from artifacts_schema.errors import IngotError
+from artifacts_schema.errors import IngotError, Stopped
 from artifacts_schema.identity import short
 from artifacts_schema.manifest import Manifest
 from flows.cli.output import clean, duration, echo, size
@@ -79,7 +79,7 @@ class LineObserver(Observer):
 
     def failed(self, step: PlannedStep, error: IngotError) -> None:
         """Print that it failed; the error itself is the command's last line."""
-        print_line(f"{step.instance}: {'stopped' if error.exit_code == 75 else 'failed'}")
+        print_line(format_failed(step, error))
 
 
 class BarObserver(Observer):
@@ -110,7 +110,7 @@ class BarObserver(Observer):
 
     def failed(self, step: PlannedStep, error: IngotError) -> None:
         """Take the bar away."""
-        self._end(step, f"{step.instance}: {'stopped' if error.exit_code == 75 else 'failed'}")
+        self._end(step, format_failed(step, error))
 
     def _end(self, step: PlannedStep, line: str) -> None:
         if step.instance in self._tasks:
@@ -135,6 +135,11 @@ def format_finished(step: PlannedStep, manifest: Manifest, seconds: float) -> st
         parts.append(f"{account.records_in:,} in, {account.out:,} out")
     parts.append(size(sum(output.bytes for output in manifest.outputs.values())))
     return ", ".join(parts)
+
+
+def format_failed(step: PlannedStep, error: IngotError) -> str:
+    """That a step failed, or was stopped."""
+    return f"{step.instance}: {'stopped' if isinstance(error, Stopped) else 'failed'}"
 
 
 @contextmanager
@@ -179,7 +184,7 @@ def stop_on_signals() -> Iterator[Callable[[], bool]]:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
-        # Not by `tell`: this may interrupt a write to the same buffer, which Python refuses.
+        # Not by `echo`: this may interrupt a write to the same buffer, which Python refuses.
         os.write(sys.stderr.fileno(), STOPPING.encode())
 
     if threading.current_thread() is not threading.main_thread():

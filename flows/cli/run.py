@@ -12,11 +12,11 @@ from artifacts_schema.store import Store
 from flows.cli.options import debug_option, json_option, recipe_options
 from flows.cli.output import Column, echo, print_json, print_table
 from flows.cli.progress import print_line, show_hashing, show_progress, stop_on_signals
-from flows.recipe.execute import check_reused, execute
-from flows.recipe.observers import Observer
+from flows.recipe.execute import execute
 from flows.recipe.pipeline import Pipeline, Request, bundled_recipes, store_to_read
 from flows.recipe.plan import Plan
-from flows.recipe.snapshots import count_provisional, provisional_note
+from flows.recipe.repair import check_reused
+from flows.recipe.snapshots import count_provisional, format_provisional
 from flows.report.overview import print_figures, summarise
 
 
@@ -40,15 +40,6 @@ def plan(as_json: bool, **fields: Any) -> None:
     if as_json:
         print_json({**plan.to_json(), "provisional": count_provisional(pipeline.snapshots)})
         return
-    _print_plan(plan)
-    if is_new:
-        echo(f"there is no store at {request.store} yet: a run makes it")
-    if note := provisional_note(pipeline.snapshots):
-        echo(note)
-
-
-def _print_plan(plan: Plan) -> None:
-    """The table and its summary line."""
     rows = [
         (
             step.instance,
@@ -60,6 +51,10 @@ def _print_plan(plan: Plan) -> None:
     ]
     print_table(["step", "does", "key", Column("why", wraps=True)], rows)
     echo(f"\n{plan.recipe} in {plan.store}: {plan.summary()}")
+    if is_new:
+        echo(f"there is no store at {request.store} yet: a run makes it")
+    if note := format_provisional(pipeline.snapshots):
+        echo(note)
 
 
 @click.command("recipes")
@@ -72,19 +67,16 @@ def recipes(as_json: bool) -> None:
     """
     bundled = bundled_recipes()
     if as_json:
-        print_json([recipe.to_json() for recipe in bundled])
+        print_json(bundled)
         return
-    rows = [
-        (one.name, _format_needs(one.snapshots, one.missing), one.description) for one in bundled
-    ]
+    rows = []
+    for one in bundled:
+        data = f"here: {len(one['snapshots'])} snapshots" if one["snapshots"] else "none"
+        if one["missing"]:
+            data = f"missing: {', '.join(one['missing'])}"
+        rows.append((one["name"], data, one["description"]))
     print_table(["recipe", Column("data", wraps=True), Column("does", wraps=True)], rows)
-    echo(f"\nthey are in {bundled[0].path.rpartition('/')[0]}")
-
-
-def _format_needs(snapshots: tuple[str, ...], missing: dict[str, str]) -> str:
-    if not snapshots:
-        return "none"
-    return f"missing: {', '.join(missing)}" if missing else f"here: {len(snapshots)} snapshots"
+    echo(f"\nthey are in {bundled[0]['path'].rpartition('/')[0]}")
 
 
 @click.command("run")
@@ -112,30 +104,24 @@ def run(jobs: int | None, no_prefect: bool, check: bool, **fields: Any) -> None:
             print_line(f"{step}: {problem.path}: {problem.what}")
         plan = pipeline.plan()
     print_line(f"{plan.recipe} in {plan.store}: {plan.summary()}")
-    if note := provisional_note(pipeline.snapshots):
+    if note := format_provisional(pipeline.snapshots):
         print_line(note)
     if plan.is_done:
         execute(pipeline)  # Starts nothing; the recipe's names may still point elsewhere.
+    elif no_prefect:
+        plan = run_here(pipeline, jobs)
     else:
+        from flows.orchestration.control import run_pipeline
+
         with show_progress() as observer:
-            plan = _execute(pipeline, request, observer, jobs, without_prefect=no_prefect)
+            plan = run_pipeline(pipeline, request, observer=observer, jobs=jobs, tell=print_line)
     print_results(pipeline.store, plan)
 
 
-def _execute(
-    pipeline: Pipeline,
-    request: Request,
-    observer: Observer,
-    jobs: int | None,
-    *,
-    without_prefect: bool,
-) -> Plan:
-    if without_prefect:
-        with stop_on_signals() as stopping:
-            return execute(pipeline, observers=(observer,), jobs=jobs, stopping=stopping)
-    from flows.orchestration.control import run_pipeline
-
-    return run_pipeline(pipeline, request, observer=observer, jobs=jobs, tell=print_line)
+def run_here(pipeline: Pipeline, jobs: int | None = None) -> Plan:
+    """Run a pipeline without Prefect; show its progress, stop on SIGINT and SIGTERM."""
+    with show_progress() as observer, stop_on_signals() as stopping:
+        return execute(pipeline, observers=(observer,), jobs=jobs, stopping=stopping)
 
 
 def print_results(store: Store, plan: Plan) -> None:

@@ -103,33 +103,24 @@ def schedule(
     costs only what is new. Runs that were missed while a machine was off are not made up for.
     """  # fmt: skip
     if is_list:
-        _list(as_json)
+        _list_schedules(as_json)
     elif recipe is None:
         raise click.UsageError("name a recipe, or use --list")
     elif is_remove:
-        _remove(recipe, cron)
+        _remove_schedules(recipe, cron)
     elif cron is None:
         raise click.UsageError("say when: --cron '0 3 * * *'")
     else:
-        _add(recipe, cron, as_json, **flags)
+        _add_schedule(recipe, cron, as_json, **flags)
 
 
-def _add(
-    recipe: str,
-    cron: str,
-    as_json: bool,
-    *,
-    store: str,
-    timezone: str,
-    profile: str | None,
-    through: str | None,
-    overrides: tuple[str, ...],
-    pool: str,
+def _add_schedule(
+    recipe: str, cron: str, as_json: bool, *, timezone: str, pool: str, **flags: Any
 ) -> None:
     from flows.orchestration.control import absolute_parameters, connect_server, worker_pool
     from flows.orchestration.forms import check_recipe
 
-    parameters = absolute_parameters(Request(recipe, store, profile, overrides, through=through))
+    parameters = absolute_parameters(Request(recipe, **flags))
     check_recipe(parameters)
     connect_server()
     from flows.orchestration.deployments import add_schedule, check_cron
@@ -149,7 +140,7 @@ def _add(
         )
 
 
-def _remove(recipe: str, cron: str | None) -> None:
+def _remove_schedules(recipe: str, cron: str | None) -> None:
     from flows.orchestration.control import connect_server
 
     name = load_recipe(find_recipe(recipe)).name
@@ -163,7 +154,7 @@ def _remove(recipe: str, cron: str | None) -> None:
         echo(f"removed {one.recipe} at '{one.cron}' ({one.timezone})")
 
 
-def _list(as_json: bool) -> None:
+def _list_schedules(as_json: bool) -> None:
     from flows.orchestration.control import connect_server
 
     connect_server()
@@ -174,13 +165,7 @@ def _list(as_json: bool) -> None:
         print_json([one.to_json() for one in schedules])
         return
     rows = [
-        (
-            one.recipe,
-            one.cron,
-            one.timezone,
-            one.parameters.get("through"),
-            one.parameters.get("store"),
-        )
+        (one.recipe, one.cron, one.timezone, *map(one.parameters.get, ("through", "store")))
         for one in schedules
     ]
     print_table(["recipe", "cron", "timezone", "through", Column("store", wraps=True)], rows)

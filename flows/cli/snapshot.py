@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -14,10 +14,7 @@ from flows.cli.output import echo, print_json, size
 from flows.cli.progress import show_hashing
 from flows.recipe.recipe import SNAPSHOT_NAME, snapshot_entry
 from flows.recipe.snapshot_entry import PLACES, is_crawl_id
-from flows.recipe.snapshots import provisional_note, take_snapshot
-
-if TYPE_CHECKING:
-    from artifacts_schema.manifest import Manifest
+from flows.recipe.snapshots import format_provisional, take_snapshot
 
 
 @click.group("snapshot")
@@ -69,15 +66,9 @@ def add(name: str, files: tuple[str, ...], store: str, as_json: bool, **fields: 
     digest = manifest.output("snapshot").digest
     if as_json:
         print_json({"ref": ref, "key": manifest.key, "digest": digest, **manifest.counts})
-    else:
-        _print_snapshot(name, manifest)
-
-
-def _print_snapshot(name: str, manifest: Manifest) -> None:
-    """A line on what was pinned, and one where it can not be sure."""
-    count, total = manifest.counts["files"], manifest.counts["bytes"]
-    total_text = f"{count:,} file{'s' if count != 1 else ''}, {size(total)}"
-    digest = short(manifest.output("snapshot").digest)
-    echo(f"snapshots/{name} {short(manifest.key)}: {total_text}, digest {digest}")
-    if note := provisional_note({name: manifest}):
+        return
+    count, total = manifest.counts["files"], size(manifest.counts["bytes"])
+    amount = f"{count:,} file{'s' if count != 1 else ''}, {total}"
+    echo(f"{ref} {short(manifest.key)}: {amount}, digest {short(digest)}")
+    if note := format_provisional({name: manifest}):
         echo(note)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,12 @@ from flows.cli.options import accept_code_option, input_option, json_option, sto
 from flows.cli.output import Column, echo, print_json, print_table
 from flows.cli.progress import show_progress, stop_on_signals
 from flows.recipe.execute import run_step
-from flows.recipe.notation import presets_first, set_step_value, stored_input
-from flows.recipe.plan import PlannedStep
+from flows.recipe.notation import set_step_value, sort_presets_first, stored_input
+from flows.recipe.plan import plan_spec
 from flows.recipe.recipe import load_profile
 from flows.recipe.upstream import check_stored
 from flows.recipe.yaml_document import read_yaml
-from stages.engine.protocol import Stage, all_stages, stage_named
+from stages.engine.protocol import Role, Stage, all_stages, stage_named
 from stages.engine.spec import StageSpec
 
 
@@ -54,15 +55,12 @@ from stages.engine.spec import StageSpec
 def stage(
     name: str | None,
     store: str,
-    config: Path | None,
-    overrides: tuple[str, ...],
-    inputs: tuple[str, ...],
-    profile: str | None,
     ref: str | None,
     force: bool,
     accept_code: bool,
     write_spec: Path | None,
     as_json: bool,
+    **parts: Any,
 ) -> None:
     """Run the stage NAME by itself; without NAME, list the stages.
 
@@ -73,7 +71,7 @@ def stage(
         _list_stages(as_json)
         return
     opened = Store.open(store)
-    spec = make_spec(opened, name, config, overrides, inputs, profile)
+    spec = make_spec(opened, name, **parts)
     if write_spec is not None:
         write_spec.write_bytes(spec.to_json())
         echo(spec.key)
@@ -104,7 +102,7 @@ def make_spec(
     stage = stage_named(name)
     values = read_yaml(config).values if config is not None else {}
     execution: dict[str, Any] = {}
-    for text in presets_first(overrides):
+    for text in sort_presets_first(overrides):
         set_step_value(values, execution, text)
     references: dict[str, list[InputRef]] = {}
     for text in inputs:
@@ -137,17 +135,7 @@ def _run(store: Store, spec: StageSpec, force: bool, accept_code: bool) -> tuple
     existing = find_committed(store, spec.stage, spec.key, outputs=outputs).whole
     if existing is not None and not force:
         return existing, True
-    step = PlannedStep(
-        spec.stage,
-        spec.stage,
-        spec.stage,
-        "run",
-        "asked for",
-        spec.key,
-        spec,
-        force=force,
-        accept_code=accept_code,
-    )
+    step = replace(plan_spec(spec, "asked for"), force=force, accept_code=accept_code)
     with show_progress() as observer, stop_on_signals() as stopping:
         manifest = run_step(store, step, observer=observer, stopping=stopping)
     return manifest, existing is not None and existing.attempt == manifest.attempt
@@ -156,32 +144,30 @@ def _run(store: Store, spec: StageSpec, force: bool, accept_code: bool) -> tuple
 def _list_stages(as_json: bool) -> None:
     stages = all_stages()
     if as_json:
-        print_json({name: _stage_json(stage) for name, stage in stages.items()})
+        print_json(
+            {
+                name: {
+                    "version": stage.version,
+                    "reproducible": stage.reproducible,
+                    "inputs": {name: asdict(role) for name, role in stage.inputs.items()},
+                    "outputs": dict(stage.outputs),
+                    "config": stage.Config.model_json_schema(),
+                }
+                for name, stage in stages.items()
+            }
+        )
         return
     rows = []
     for name, stage in stages.items():
-        reads = ", ".join(f"{role}{_format_count(many)}" for role, many in stage.inputs.items())
+        reads = ", ".join(f"{name}{_format_count(role)}" for name, role in stage.inputs.items())
         summary = (stage.__doc__ or "").strip().partition("\n")[0]
         rows.append((name, reads or "-", ", ".join(stage.outputs), summary))
     wrapped = [Column(title, wraps=True) for title in ("reads", "writes", "does")]
     print_table(["stage", *wrapped], rows)
 
 
-def _stage_json(stage: type[Stage]) -> dict[str, Any]:
-    return {
-        "version": stage.version,
-        "reproducible": stage.reproducible,
-        "inputs": {
-            role: {"kind": many.kind, "least": many.least, "most": many.most}
-            for role, many in stage.inputs.items()
-        },
-        "outputs": dict(stage.outputs),
-        "config": stage.Config.model_json_schema(),
-    }
-
-
-def _format_count(many: Any) -> str:
+def _format_count(role: Role) -> str:
     """Nothing for one, `?` for one or none, `*` for any number, `+` for at least one."""
-    if many.most == 1:
-        return "" if many.least else "?"
-    return "+" if many.least else "*"
+    if role.most == 1:
+        return "" if role.least else "?"
+    return "+" if role.least else "*"

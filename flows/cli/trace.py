@@ -93,21 +93,14 @@ def _trace_batch(store: Store, manifest: Manifest, step: int, as_json: bool) -> 
     if as_json:
         print_json({"training_step": step, "pieces": rows})
         return
+    cells = []
+    for row in rows:
+        tokens, record = f"{row['start']}-{row['start'] + row['length']}", "(collected)"
+        if row["snapshot"]:
+            record = f"{row['snapshot']}: {row['origin_file']} at {row['origin_offset']:,}"
+        names = ("language", "doc_id", "content_hash")
+        cells.append((row["row"], row["source"], tokens, *map(row.get, names), record))
     columns = ("source", "tokens", "language", "document", "content hash", "record")
-    cells = [
-        (
-            row["row"],
-            row["source"],
-            f"{row['start']}-{row['start'] + row['length']}",
-            row["language"] or "",
-            row["doc_id"],
-            row["content_hash"],
-            f"{row['snapshot']}: {row['origin_file']} at {row['origin_offset']:,}"
-            if row["snapshot"]
-            else "(collected)",
-        )
-        for row in rows
-    ]
     print_table([Column("row", right=True), *columns], cells)
 
 
@@ -122,14 +115,9 @@ def _trace_document(store: Store, manifest: Manifest, doc_id: str, as_json: bool
             where="--document",
             hint="give its whole id; ingot why finds it by address",
         )
-    print_table(
-        ["source", Column("sequence", right=True), Column("training steps", wraps=True)],
-        [
-            (
-                reading.source,
-                f"{reading.sequence:,}",
-                ", ".join(f"{step:,}" for step in reading.steps) or "none",
-            )
-            for reading in readings
-        ],
-    )
+    rows = [
+        (one.source, f"{one.sequence:,}", ", ".join(f"{step:,}" for step in one.steps) or "none")
+        for one in readings
+    ]
+    sequence, steps = Column("sequence", right=True), Column("training steps", wraps=True)
+    print_table(["source", sequence, steps], rows)

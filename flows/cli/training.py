@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from flows.analysis.pretraining import (
     read_account,
     select_pretraining_steps,
 )
-from flows.analysis.resume_proof import Proof, ProofRequest, prove
+from flows.analysis.resume_proof import ProofRequest, prove
 from flows.cli.options import (
     json_option,
     pretraining_options,
@@ -60,7 +59,9 @@ def account(target: str, store: str, as_json: bool, **selection: Any) -> None:
     in the store, by name or key: what it planned and what it read.
     """  # fmt: skip
 
-    if _is_recipe(target):
+    path = Path(target)
+    is_file = path.suffix in (".yaml", ".yml") or path.is_file()
+    if is_file or (BUNDLED / f"{target}.yaml").exists():
         pipeline, steps = _open_steps(target, store, **selection)
         accounts = [plan_account(pipeline, one) for one in steps]
     else:
@@ -74,16 +75,7 @@ def account(target: str, store: str, as_json: bool, **selection: Any) -> None:
         one.raise_refusals()
 
 
-def _is_recipe(target: str) -> bool:
-    """Whether a text means a file, or a recipe that comes with Ingot."""
-    path = Path(target)
-    return (
-        path.suffix in (".yaml", ".yml") or path.is_file() or (BUNDLED / f"{target}.yaml").exists()
-    )
-
-
 def _print_account(one: TokenAccount, recipe: str) -> None:
-    """The headline and tables of one account."""
     if one.waits_for:
         echo(
             f"{one.name}: the token shards are not there yet; {' and '.join(one.waits_for)} makes "
@@ -132,17 +124,13 @@ def _print_phases(sources: dict[str, dict[str, Any]]) -> None:
     """Planned tokens and their share, a column for each phase."""
     planned = {name: one["planned_tokens_by_phase"] for name, one in sorted(sources.items())}
     totals = [sum(column) for column in zip(*planned.values(), strict=True)]
-    rows = [
-        (name, *(_format_share(value, total) for value, total in zip(values, totals, strict=True)))
-        for name, values in planned.items()
-    ]
+    rows = []
+    for name, values in planned.items():
+        pairs = zip(values, totals, strict=True)
+        rows.append((name, *(f"{n:,} ({n / all:.1%})" if all else "0" for n, all in pairs)))
     headings = [Column(f"phase {number}", right=True) for number in range(1, len(totals) + 1)]
     print_table(["planned in", *headings], rows)
     echo()
-
-
-def _format_share(value: int, total: int) -> str:
-    return f"{value:,} ({value / total:.1%})" if total else "0"
 
 
 # Pre-flight ---------------------------------------------------------------------------------------
@@ -170,20 +158,18 @@ def preflight(recipe: str, store: str, as_json: bool, **selection: Any) -> None:
 
 def _preflight(pipeline: Pipeline, step: PlannedStep, as_json: bool) -> dict[str, Any]:
     """One pre-flight, printed line by line while it runs."""
+    say = (lambda line: None) if as_json else echo
     name, waits = pipeline.ref(step.instance), list(step.waits_for)
     if step.spec is None or step.key is None:
         through = f"`ingot run {pipeline.name} --through {waits[0]}`" if waits else "see the plan"
-        if not as_json:
-            makers = " and ".join(waits)
-            echo(f"{name}: its inputs are not there yet; {makers} makes them ({through})")
+        makers = " and ".join(waits)
+        say(f"{name}: its inputs are not there yet; {makers} makes them ({through})")
         return {"name": name, "waits_for": waits}
-    if not as_json:
-        echo(f"{name}:")
+    say(f"{name}:")
     report = preflight_step(pipeline, step, (lambda finding: None) if as_json else _print_finding)
-    if not as_json:
-        refused = len(report.refusals)
-        verdict = f"{refused} would keep it from running" if refused else "nothing keeps it"
-        echo(f"  {verdict}; looked for {report.seconds:.1f} s")
+    refused = len(report.refusals)
+    verdict = f"{refused} would keep it from running" if refused else "nothing keeps it"
+    say(f"  {verdict}; looked for {report.seconds:.1f} s")
     return {"name": name, "waits_for": [], **report.to_json()}
 
 
@@ -238,23 +224,16 @@ def prove_resume(keep: Path | None, as_json: bool, **request: Any) -> None:
     held-out losses, weights, optimizer and permanent checkpoints are compared. Exit codes: 0
     bit-exact, 1 not.
     """  # fmt: skip
-    with ExitStack() as stack:
-        if keep is None:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ingot-proof-")))
-        else:
-            folder = keep
-            folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="ingot-proof-") as temporary:
+        folder = keep or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
         proof = prove(ProofRequest(**request), folder, print_line)
     if as_json:
         print_json(proof.to_json())
     else:
-        _print_proof(proof)
+        echo(proof.verdict())
+        for one in proof.differences[:DIFFERENCES_SHOWN]:
+            place = "run" if one.step is None else f"training step {one.step}"
+            echo(f"  {place}: {one.what}")
     if not proof.bit_exact:
         raise click.exceptions.Exit(1)
-
-
-def _print_proof(proof: Proof) -> None:
-    echo(proof.verdict())
-    for one in proof.differences[:DIFFERENCES_SHOWN]:
-        place = "run" if one.step is None else f"training step {one.step}"
-        echo(f"  {place}: {one.what}")

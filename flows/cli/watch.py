@@ -11,6 +11,7 @@ import click
 
 from artifacts_schema.config import did_you_mean
 from artifacts_schema.errors import EXIT_FAILED, EXIT_OK, EXIT_RESUME, UsageError
+from artifacts_schema.store import Store
 from artifacts_schema.store.runs import find_run, recorded_recipes
 from flows.analysis.artifacts import open_store
 from flows.cli.options import json_option, store_option
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 1.0
 LINE_SECONDS = 15.0
 """Time between two lines about one step without a terminal."""
+METRICS = (
+    ("loss", "loss", ".3f"), ("held_out/all", "held out", ".3f"), ("learning_rate", "lr", ".2e"),
+)  # fmt: skip
 BLOCKS = "▁▂▃▄▅▆▇█"
 CURVE_WIDTH = 60
 BAR_WIDTH = 24
@@ -69,10 +73,11 @@ def format_status(one: StepView) -> str:
 
 def format_metrics(live: LiveProgress) -> list[str]:
     """Loss, held-out loss, learning rate and tokens a second, those that are known."""
-    names = (("loss", "loss", ".3f"), ("held_out/all", "held out", ".3f"))
-    parts = [f"{label} {live.metric[k]:{f}}" for k, label, f in names if _is_number(live, k)]
-    if _is_number(live, "learning_rate"):
-        parts.append(f"lr {live.metric['learning_rate']:.2e}")
+    parts = [
+        f"{label} {live.metric[name]:{digits}}"
+        for name, label, digits in METRICS
+        if isinstance(live.metric.get(name), int | float)
+    ]
     if live.tokens_per_second is not None:
         parts.append(f"{live.tokens_per_second:,.0f} tokens/s")
     return parts
@@ -150,10 +155,6 @@ def _format_details(one: StepView) -> str:
     return "  ".join(part for part in (seconds, clean(reasons)) if part)
 
 
-def _is_number(live: LiveProgress, name: str) -> bool:
-    return isinstance(live.metric.get(name), int | float)
-
-
 @click.command("watch")
 @click.argument("ref", required=False)
 @click.option("--once", is_flag=True, help="Show its state now, and end.")
@@ -165,7 +166,7 @@ def watch(ref: str | None, once: bool, store: str, as_json: bool) -> int:
     Without REF, the newest run in the store. Leaving it stops nothing. Exit codes
     are the run's: 0 done, 1 failed, 75 stopped or gone.
     """
-    watched = RunWatcher(*_find_run(open_store(store), ref))
+    watched = _find_run(open_store(store), ref)
     if as_json:
         print_json(_to_json(watched.look()))
         return 0
@@ -174,18 +175,18 @@ def watch(ref: str | None, once: bool, store: str, as_json: bool) -> int:
     return _show_screen(watched)
 
 
-def _find_run(store: Any, ref: str | None) -> tuple[Any, Any]:
+def _find_run(store: Store, ref: str | None) -> RunWatcher:
     recipes = recorded_recipes(store)
     if not recipes:
         raise UsageError("no recipe has run in this store", where=store.url, hint="see `ingot run`")
     if ref is None:
         newest = [run for name in recipes if (run := find_run(store, name)) is not None]
-        return store, max(newest, key=lambda run: run.id)
+        return RunWatcher(store, max(newest, key=lambda run: run.id))
     run = find_run(store, ref)
     if run is None:
         name = ref.partition("@")[0]
         raise UsageError(f"no run of a recipe '{name}'{did_you_mean(name, recipes)}")
-    return store, run
+    return RunWatcher(store, run)
 
 
 def _show_screen(watched: RunWatcher) -> int:
@@ -236,21 +237,13 @@ def _print_end(watched: RunWatcher, view: RunView) -> int:
 
 
 def _to_json(view: RunView) -> dict[str, Any]:
-    """The view as plain values."""
     steps = []
     for one in view.steps:
         live = one.live
-        current = live and {
-            "progress": live.progress,
-            "metric": live.metric,
-            "tokens_per_second": live.tokens_per_second,
-            "seconds_left": live.seconds_left,
-        }
+        names = ("progress", "metric", "tokens_per_second", "seconds_left")
+        current = live and {name: getattr(live, name) for name in names}
         account = one.manifest.conservation if one.manifest else None
         counted = account and account.model_dump()
         steps.append({**one.step.model_dump(mode="json"), "live": current, "records": counted})
-    return {
-        **view.run.model_dump(mode="json", exclude={"steps"}),
-        "lost": view.lost,
-        "steps": steps,
-    }
+    plain = view.run.model_dump(mode="json", exclude={"steps"})
+    return {**plain, "lost": view.lost, "steps": steps}

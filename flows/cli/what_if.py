@@ -24,7 +24,7 @@ from flows.analysis.what_if import (
     setting_path,
 )
 from flows.cli.options import json_option, store_option
-from flows.cli.output import Column, clean, duration, echo, excerpt, print_json, print_table
+from flows.cli.output import Column, duration, echo, excerpt, print_json, print_table
 
 SAMPLES = 3
 BAR = 10
@@ -82,26 +82,21 @@ def what_if(
     if as_json:
         print_json(report.to_json())
         return
-    _print_head(request)
-    if isinstance(report, SweepReport):
-        _print_sweep(report)
-    elif isinstance(report, ChangeReport):
-        _print_change(report, corpus)
-    elif isinstance(report, RulesReport):
-        _print_rules(report)
-    documents = report.decisions * len(request.before.kept)
-    seconds = duration(time.perf_counter() - started)
-    echo(f"\n{documents:,} decisions in {seconds}; nothing was run or written")
-
-
-def _print_head(request: WhatIfRequest) -> None:
-    corpus = request.corpus
-    echo(format_title(corpus.manifest, refs_by_artifact(corpus.store)))
+    echo(format_title(request.corpus.manifest, refs_by_artifact(request.corpus.store)))
     if request.deviations:
         echo(
             f"note: the program that made it decided {request.deviations:,} documents differently; "
             "before is what this one decides"
         )
+    if isinstance(report, SweepReport):
+        _print_sweep(report)
+    elif isinstance(report, ChangeReport):
+        _print_change(report, corpus)
+    else:
+        _print_rules(report)
+    documents = report.decisions * len(request.before.kept)
+    seconds = duration(time.perf_counter() - started)
+    echo(f"\n{documents:,} decisions in {seconds}; nothing was run or written")
 
 
 def _print_rules(report: RulesReport) -> None:
@@ -142,7 +137,6 @@ def _print_change(report: ChangeReport, corpus: str) -> None:
 
 
 def _print_amounts(report: ChangeReport) -> None:
-    """Documents, characters and tokens before and after."""
     tokens, rows = report.request.tokens, []
     for name in ("documents", "characters", "tokens"):
         total, before, after = (getattr(amount, name) for amount in report.total[1:])
@@ -163,25 +157,25 @@ def _print_amounts(report: ChangeReport) -> None:
 
 
 def _print_sources(by_source: Sequence[Retention]) -> None:
-    rows = [
-        (
-            one.source,
-            f"{one.total.documents:,}",
-            f"{one.before.documents:,}",
-            f"{one.after.documents:,}",
-            f"{one.after.documents - one.before.documents:+,}",
-            f"{one.after.characters - one.before.characters:+,}",
-        )
-        for one in by_source
-    ]
+    rows = []
+    for one in by_source:
+        counts = [amount.documents for amount in (one.total, one.before, one.after)]
+        characters = one.after.characters - one.before.characters
+        changes = (f"{counts[2] - counts[1]:+,}", f"{characters:+,}")
+        rows.append((one.source, *(f"{count:,}" for count in counts), *changes))
     headings = ("documents", "before", "after", "change", "in characters")
     print_table(["source", *_number_columns(*headings)], rows)
 
 
 def _print_effects(effects: dict[str, list[RuleEffect]]) -> None:
-    """One line for each rule that documents are gained from or lost to."""
     rows = [
-        (way, f"{one.documents:,}", one.reason, _format_values(one), _format_bounds(one))
+        (
+            way,
+            f"{one.documents:,}",
+            one.reason,
+            _format_pair(one.least, one.most, " to "),
+            _format_pair(one.before, one.after, " → "),
+        )
         for way, group in effects.items()
         for one in group
     ]
@@ -223,22 +217,13 @@ def _format_bar(share: float) -> str:
     return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
 
 
-def _format_values(effect: RuleEffect) -> str:
-    if effect.least is None or effect.most is None:
+def _format_pair(one: float | None, two: float | None, between: str) -> str:
+    """`12 → 30`; one number if both are equal, nothing if both are None."""
+    if one is None and two is None:
         return ""
-    least, most = _format_number(effect.least), _format_number(effect.most)
-    return least if least == most else f"{least} to {most}"
-
-
-def _format_bounds(effect: RuleEffect) -> str:
-    before, after = (
-        "none" if bound is None else _format_number(bound)
-        for bound in (effect.before, effect.after)
-    )
-    if before == after:
-        return "" if effect.before is None else before
-    return f"{before} → {after}"
+    first, second = ("none" if n is None else _format_number(n) for n in (one, two))
+    return first if first == second else f"{first}{between}{second}"
 
 
 def _format_number(value: float) -> str:
-    return clean(f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}")
+    return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from artifacts_schema.manifest import Manifest
 from flows.analysis.artifacts import format_title, list_in_scope, open_store, refs_by_artifact
 from flows.analysis.why import DocumentHistory, DocumentRow, read_histories
 from flows.cli.options import json_option, store_option
@@ -32,21 +31,14 @@ Lines = list[tuple[str, str]]
 @click.option("--all", "everything", is_flag=True, help="Search artifacts without a name too.")
 @click.option("--signals", "all_signals", is_flag=True, help="Show every signal.")
 @json_option
-def why(
-    document: str,
-    store: str,
-    prefix: str | None,
-    everything: bool,
-    all_signals: bool,
-    as_json: bool,
-) -> None:
+def why(document: str, store: str, all_signals: bool, as_json: bool, **scope: Any) -> None:
     """Follow a document from its record to its verdict and its tokens.
 
     DOC_OR_URL is a document's id, 6 or more digits of it, or its address (or a part of it); or the
     id of a conversation or preference pair.
     """
     opened = open_store(store)
-    manifests = list_in_scope(opened, prefix, everything=everything)
+    manifests = list_in_scope(opened, **scope)
     histories = read_histories(opened, manifests, document)
     if as_json:
         print_json({"documents": [history.to_json() for history in histories]})
@@ -56,75 +48,74 @@ def why(
         if number:
             echo()
         echo(f"document {history.doc_id}")
-        text = _HistoryText(history, all_signals, lambda manifest: format_title(manifest, refs))
-        print_fields([(f"  {label}", line) for label, line in text.lines()])
-
-
-class _HistoryText:
-    """A document's history as labels and sentences."""
-
-    def __init__(
-        self, history: DocumentHistory, all_signals: bool, title: Callable[[Manifest], str]
-    ) -> None:
-        self.history, self.all_signals, self.title = history, all_signals, title
-
-    def lines(self) -> Lines:
-        """All lines, in the order of the pipeline."""
-        renderers: dict[str, Callable[[dict[str, Any], DocumentRow], Lines]] = {
-            **dict.fromkeys(("documents", "conversations", "preferences"), _render_documents),
-            "rejected": _render_rejected,
-            "signals": self._render_signals,
-            "views": _render_views,
-            "duplicates": self._render_duplicates,
-            "contamination": _render_contamination,
-            "exclusions": lambda values, row: [("excluded", values["reason"])],
-            "ledger": _render_ledger,
-            "corpus": _render_corpus,
-            "token_shards": _render_tokens,
-        }
-        lines = _render_origin(self.history.rows[0].values)
-        pieces = self.history.select("token_shards")
-        hidden = pieces[PIECES_SHOWN:]
-        for row in self.history.rows:
-            if row in hidden:
-                continue
-            for label, text in renderers[row.kind](row.values, row):
-                artifact = f"{self.title(row.manifest)}: " if label else ""
-                lines.append((label, f"{artifact}{text}"))
+        lines = _render_origin(history.rows[0].values)
+        hidden = history.select("token_shards")[PIECES_SHOWN:]
+        for row in history.rows:
+            if row not in hidden:
+                for label, text in _render_row(history, row, all_signals):
+                    title = f"{format_title(row.manifest, refs)}: " if label else ""
+                    lines.append((label, f"{title}{text}"))
         if hidden:
             lines.append(("", f"and {len(hidden)} more pieces (--json lists all)"))
-        return lines
+        print_fields([(f"  {label}", line) for label, line in lines])
 
-    def _render_signals(self, values: dict[str, Any], row: DocumentRow) -> Lines:
-        """The first few signals, and those behind a failed rule."""
-        decisive = {
-            failure["signal"]
-            for ledger in self.history.select("ledger")
-            for failure in ledger.values["failures"]
-        }
-        known = [(name, value) for name, value in values.items() if value is not None]
-        chosen = [
-            (name, value)
-            for place, (name, value) in enumerate(known)
-            if self.all_signals or place < SIGNALS_SHOWN or name in decisive
-        ]
-        rest = f" and {len(known) - len(chosen)} more" if len(chosen) < len(known) else ""
-        text = ", ".join(f"{name} {format_value(value)}" for name, value in chosen)
-        return [("signals", text + rest)]
 
-    def _render_duplicates(self, values: dict[str, Any], row: DocumentRow) -> Lines:
-        same = values["mates"]
-        parts = []
-        if same["normalised"]:
-            identical = "all" if same["raw"] == same["normalised"] else f"{same['raw']:,}"
-            ids = _shorten(same["doc_ids"], same["normalised"])
-            parts.append(f"{same['normalised']:,} of the same text, {identical} to the byte: {ids}")
-        elif values["exact_class"] != self.history.doc_id:
-            parts.append(f"same text as {values['exact_class']}")
-        partners = values["partners"]
-        pairs = _shorten([_format_partner(pair) for pair in partners], len(partners))
-        parts.append(f"{len(partners)} near: {pairs}" if partners else "no near copy listed")
-        return [("copies", "; ".join(parts))]
+def _render_row(history: DocumentHistory, row: DocumentRow, all_signals: bool) -> Lines:
+    values = row.values
+    match row.kind:
+        case "documents" | "conversations" | "preferences" | "corpus":
+            label = "corpus" if row.kind == "corpus" else "read"
+            return [(label, f"{row.path} row {row.row}, {values['characters']:,} characters")]
+        case "rejected":
+            detail = f" ({values['detail']})" if values["detail"] else ""
+            return [("rejected", f"{values['reason']}{detail}")]
+        case "signals":
+            return [("signals", _render_signals(history, values, all_signals))]
+        case "views":
+            return _render_views(values)
+        case "duplicates":
+            return [("copies", _render_duplicates(values, history.doc_id))]
+        case "contamination":
+            return [("benchmarks", _render_contamination(values))]
+        case "exclusions":
+            return [("excluded", values["reason"])]
+        case "ledger":
+            return _render_ledger(values)
+        case "token_shards":
+            return [("tokens", _render_tokens(row))]
+    raise AssertionError(row.kind)
+
+
+def _render_signals(history: DocumentHistory, values: dict[str, Any], all_signals: bool) -> str:
+    """The first few signals, and those that a failed rule reads."""
+    ledgers = history.select("ledger")
+    decisive = {failure["signal"] for one in ledgers for failure in one.values["failures"]}
+    known = [(name, value) for name, value in values.items() if value is not None]
+    chosen = [
+        (name, value)
+        for place, (name, value) in enumerate(known)
+        if all_signals or place < SIGNALS_SHOWN or name in decisive
+    ]
+    rest = f" and {len(known) - len(chosen)} more" if len(chosen) < len(known) else ""
+    return ", ".join(f"{name} {format_value(value)}" for name, value in chosen) + rest
+
+
+def _render_duplicates(values: dict[str, Any], doc_id: str) -> str:
+    same, partners, parts = values["mates"], values["partners"], []
+    if same["normalised"]:
+        identical = "all" if same["raw"] == same["normalised"] else f"{same['raw']:,}"
+        ids = _shorten(same["doc_ids"], same["normalised"])
+        parts.append(f"{same['normalised']:,} of the same text, {identical} to the byte: {ids}")
+    elif values["exact_class"] != doc_id:
+        parts.append(f"same text as {values['exact_class']}")
+    similarities = [
+        "not verified" if pair["similarity"] is None else f"{pair['similarity']:.2f}"
+        for pair in partners
+    ]
+    pairs = [f"{pair['doc_id']} {n}" for pair, n in zip(partners, similarities, strict=True)]
+    near = f"{len(pairs)} near: {_shorten(pairs, len(pairs))}"
+    parts.append(near if pairs else "no near copy listed")
+    return "; ".join(parts)
 
 
 def _render_origin(values: dict[str, Any]) -> Lines:
@@ -149,20 +140,7 @@ def _render_origin(values: dict[str, Any]) -> Lines:
     return [(label, text) for label, text in lines if text]
 
 
-def _render_documents(values: dict[str, Any], row: DocumentRow) -> Lines:
-    return [("read", f"{row.path} row {row.row}, {values['characters']:,} characters")]
-
-
-def _render_corpus(values: dict[str, Any], row: DocumentRow) -> Lines:
-    return [("corpus", f"{row.path} row {row.row}, {values['characters']:,} characters")]
-
-
-def _render_rejected(values: dict[str, Any], row: DocumentRow) -> Lines:
-    detail = f" ({values['detail']})" if values["detail"] else ""
-    return [("rejected", f"{values['reason']}{detail}")]
-
-
-def _render_views(values: dict[str, Any], row: DocumentRow) -> Lines:
+def _render_views(values: dict[str, Any]) -> Lines:
     """Spans by view and label; cut and replaced spans are counted together."""
     lines = []
     for view in sorted({span["view"] for span in values["spans"]}):
@@ -174,19 +152,18 @@ def _render_views(values: dict[str, Any], row: DocumentRow) -> Lines:
     return lines
 
 
-def _render_contamination(values: dict[str, Any], row: DocumentRow) -> Lines:
+def _render_contamination(values: dict[str, Any]) -> str:
     if not values["hits"]:
-        return [("benchmarks", "no n-gram shared")]
+        return "no n-gram shared"
     hits = [
         f"{hit['benchmark']} {hit['item_id']} ({hit['ngrams']}"
         + (f", {hit['role'] or 'tools'} in {hit['place']})" if "place" in hit else ")")
         for hit in values["hits"][:HITS_SHOWN]
     ]
-    shared = f"{values['ngrams_hit']:,} of {values['ngrams']:,} n-grams shared"
-    return [("benchmarks", f"{shared}: {', '.join(hits)}")]
+    return f"{values['ngrams_hit']:,} of {values['ngrams']:,} n-grams shared: {', '.join(hits)}"
 
 
-def _render_ledger(values: dict[str, Any], row: DocumentRow) -> Lines:
+def _render_ledger(values: dict[str, Any]) -> Lines:
     if values["verdict"] == "kept":
         return [("verdict", f"kept, {values['edits']} edits")]
     first, *others = values["failures"]
@@ -196,25 +173,19 @@ def _render_ledger(values: dict[str, Any], row: DocumentRow) -> Lines:
     return lines + [("", f"also fails {_format_failure(failure)}") for failure in others]
 
 
-def _render_tokens(values: dict[str, Any], row: DocumentRow) -> Lines:
+def _render_tokens(row: DocumentRow) -> str:
     shard = row.path.removesuffix(".index.parquet")
-    start, length, within = values["start"], values["length"], values["document_start"]
-    text = (
-        f"{row.output} {shard} sequence {values['sequence']}, tokens {start} to {start + length} "
+    names = ("sequence", "start", "length", "document_start")
+    sequence, start, length, within = (row.values[name] for name in names)
+    return (
+        f"{row.output} {shard} sequence {sequence}, tokens {start} to {start + length} "
         f"(the document's {within} to {within + length})"
     )
-    return [("tokens", text)]
 
 
 def _shorten(texts: Sequence[str], count: int) -> str:
     """The first few of `count` texts."""
     return ", ".join(texts[:DUPLICATES_SHOWN]) + (", …" if count > DUPLICATES_SHOWN else "")
-
-
-def _format_partner(pair: dict[str, Any]) -> str:
-    """A partner with its similarity."""
-    similarity = pair["similarity"]
-    return f"{pair['doc_id']} {'not verified' if similarity is None else f'{similarity:.2f}'}"
 
 
 def _format_link(link: dict[str, Any]) -> str:

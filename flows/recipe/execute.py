@@ -2,53 +2,27 @@
 
 `dispatch` decides where a step runs (a child process here; a deployment under Prefect), observers
 receive the events; this loop knows neither.
-
-`repair` makes a damaged artifact again from the config and inputs in its manifest. If the key
-follows from them, they are what was run, even if other parts of the manifest are damaged. The
-damaged artifact stays until its replacement is committed.
 """
 
 from __future__ import annotations
 
-import json
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any, Protocol
 
-from artifacts_schema.errors import (
-    EXIT_RESUME,
-    EXIT_USAGE,
-    CorruptArtifact,
-    IngotError,
-    InputError,
-    Stopped,
-    UsageError,
-)
-from artifacts_schema.identity import canonical_sha256, short
-from artifacts_schema.manifest import InputRef, Manifest
+from artifacts_schema.errors import EXIT_RESUME, EXIT_USAGE, IngotError, Stopped, UsageError
+from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store, layout
 from artifacts_schema.store.commit import list_interims, name_interims
-from artifacts_schema.store.verify import Problem, record_damage
 from flows.recipe.observers import Observer, Recorder
 from flows.recipe.pipeline import Pipeline
 from flows.recipe.plan import Plan, PlannedStep
-from flows.recipe.snapshots import (
-    OUTPUT,
-    STAGE,
-    SnapshotFile,
-    commit_snapshot,
-    pin_files,
-    take_snapshot,
-)
-from stages.engine.protocol import stage_named
-from stages.engine.provenance import check_artifact
-from stages.engine.spec import StageSpec
+from flows.recipe.snapshots import take_snapshot
 
 POLL_SECONDS = 0.2
 STOPPED = (-signal.SIGTERM, -signal.SIGKILL)
@@ -103,32 +77,25 @@ def execute(
     """
     recorder = Recorder(pipeline)
     run = _Run(pipeline, dispatch, (recorder, *observers), jobs or pipeline.profile.jobs)
-    _name_snapshots(pipeline)
+    for name, manifest in pipeline.snapshots.items():
+        while not _set_ref(pipeline, name, manifest):  # Collected before it was named.
+            manifest = take_snapshot(pipeline.store, pipeline.graph.recipe.snapshots[name])
     try:
-        plan = _until_done(run, stopping, wait)
-    except BaseException as error:
-        recorder.ended(error)
-        raise
-    recorder.ended(None)
-    return plan
-
-
-def _until_done(run: _Run, stopping: Callable[[], bool], wait: Callable[[float], None]) -> Plan:
-    try:
-        while True:
-            plan = run.start_ready()
-            if not run.running:
-                break
+        plan = run.start_ready()
+        while run.running:
             while not run.collect():
                 if stopping():
                     raise Stopped("stopped on request", hint="the same command continues")
                 wait(POLL_SECONDS)
-    except BaseException:
+            plan = run.start_ready()
+        if run.failure is not None:
+            raise run.failure
+        assert plan.is_done, f"no step is ready, yet {plan.summary()}"
+    except BaseException as error:
         run.stop_all()
+        recorder.ended(error)
         raise
-    if run.failure is not None:
-        raise run.failure
-    assert plan.is_done, f"no step is ready, yet {plan.summary()}"
+    recorder.ended(None)
     return plan
 
 
@@ -156,7 +123,7 @@ class _Run:
     """Whether the running steps were asked to end."""
 
     def start_ready(self) -> Plan:
-        """Plan, name what stands, and start what is ready while there is room and no failure."""
+        """Plan, name reused artifacts, start ready steps while there is room and no failure."""
         while True:
             plan = self.pipeline.plan(frozenset(self.settled))
             for observer in self.observers:
@@ -170,8 +137,12 @@ class _Run:
             if not collected:
                 break
             self.settled.difference_update(collected)  # Removed before it was named: make it again.
-        for running in self.running.values():
-            self._name_interims(running.step)
+        for running in self.running.values():  # Name what they have committed so far.
+            stage, key = running.step.stage, running.step.key
+            assert key is not None, "a running step has a key"
+            committed = list_interims(self.pipeline.store, stage, key)
+            name = self.pipeline.ref(running.step.instance)
+            name_interims(self.pipeline.store, name, stage, committed)
         for step in self._startable(plan):
             job = self.dispatch(self.pipeline.store, step)
             self.running[step.instance] = _Running(step, job, time.monotonic())
@@ -188,7 +159,8 @@ class _Run:
                 for observer in self.observers:
                     observer.event(running.step, event)
                 committed = committed or event.get("type") == "interim"
-                running.hung = running.hung or _is_hang_alert(event)
+                is_alert = event.get("type") == "alert"
+                running.hung = running.hung or (is_alert and event.get("kind") == "hang")
             if code is not None:
                 ended.append((name, code))
         for name, code in ended:
@@ -262,17 +234,6 @@ class _Run:
             self.named[instance] = manifest.key
         return True
 
-    def _name_interims(self, step: PlannedStep) -> None:
-        """Name what a running step has committed so far."""
-        if step.key is not None:
-            store = self.pipeline.store
-            committed = list_interims(store, step.stage, step.key)
-            name_interims(store, self.pipeline.ref(step.instance), step.stage, committed)
-
-
-def _is_hang_alert(event: Mapping[str, Any]) -> bool:
-    return event.get("type") == "alert" and event.get("kind") == "hang"
-
 
 def run_step(
     store: Store,
@@ -291,18 +252,19 @@ def run_step(
     since = time.monotonic()
     job = dispatch(store, step)
     observer.started(step)
+    code = None
     try:
-        while (code := job.poll()) is None:
+        while code is None:
+            code = job.poll()
             for event in job.events():
                 observer.event(step, event)
-            if stopping():
+            if code is None and stopping():
                 raise Stopped("stopped on request", hint="the same command continues")
-            wait(POLL_SECONDS)
+            if code is None:
+                wait(POLL_SECONDS)
     except BaseException:
         job.stop()
         raise
-    for event in job.events():
-        observer.event(step, event)
     try:
         manifest = read_outcome(store, step, job, code)
     except IngotError as error:
@@ -330,12 +292,6 @@ def read_outcome(store: Store, step: PlannedStep, job: Job, code: int) -> Manife
     raise kind(message or f"exit code {code}", where=step.instance, hint=f"log: {log}")
 
 
-def _name_snapshots(pipeline: Pipeline) -> None:
-    for name, manifest in pipeline.snapshots.items():
-        while not _set_ref(pipeline, name, manifest):  # Collected before it was named.
-            manifest = take_snapshot(pipeline.store, pipeline.graph.recipe.snapshots[name])
-
-
 def _set_ref(pipeline: Pipeline, node: str, manifest: Manifest) -> bool:
     """Point the name of a node at an artifact; False if a collection has removed the artifact."""
     name = pipeline.ref(node)
@@ -343,145 +299,3 @@ def _set_ref(pipeline: Pipeline, node: str, manifest: Manifest) -> bool:
     if ref is None or (ref.stage, ref.key) != (manifest.stage, manifest.key):
         return pipeline.store.name(name, manifest)
     return True
-
-
-ArtifactName = tuple[str, str]
-
-_UNREADABLE = (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError)
-"""How reading a damaged manifest fails; FileNotFoundError if it was collected meanwhile."""
-_HINT = "run the recipe that made it: the plan says corrupt, and the run makes it again"
-
-
-def sort_parents_first(store: Store, names: Sequence[ArtifactName]) -> list[ArtifactName]:
-    """Damaged artifacts in the order in which they can be made again."""
-    waiting, ordered = set(names), list[ArtifactName]()
-    parents = {name: _parents(store, name) for name in names}
-
-    def visit(name: ArtifactName) -> None:
-        waiting.discard(name)
-        for parent in parents[name]:
-            if parent in waiting:
-                visit(parent)
-        ordered.append(name)
-
-    for name in names:
-        if name in waiting:
-            visit(name)
-    return ordered
-
-
-def repair(
-    store: Store,
-    stage: str,
-    key: str,
-    *,
-    dispatch: Dispatch = start_here,
-    observer: Observer | None = None,
-    stopping: Callable[[], bool] = lambda: False,
-) -> Manifest:
-    """Make a damaged artifact again; returns the manifest of its replacement.
-
-    Raises InputError if the manifest does not say how or the input bytes are gone, otherwise what
-    the stage raises; the damaged artifact stays in these cases.
-    """
-    if stage == STAGE:
-        return _remake_snapshot(store, key)
-    spec = _rebuild_spec(store, stage, key)
-    step = PlannedStep(stage, stage, stage, "run", "corrupt", key, spec)
-    manifest = run_step(store, step, dispatch=dispatch, observer=observer, stopping=stopping)
-    if problems := check_artifact(store, manifest):
-        record_damage(store, manifest, problems)
-        raise CorruptArtifact(problems[0].what, where=problems[0].path, hint="check the disk")
-    return manifest
-
-
-def check_reused(pipeline: Pipeline, plan: Plan) -> list[tuple[str, Problem]]:
-    """Read all bytes that a plan would reuse, and record the damage; (step, problem) of each.
-
-    Raises CorruptArtifact for a damaged artifact that the recipe names by a reference, since no
-    step of the recipe would make it again.
-    """
-    problems = [
-        (step.instance, problem)
-        for step in plan.steps
-        if step.action == "reuse" and step.manifest is not None
-        for problem in _check_and_record(pipeline.store, step.manifest)
-    ]
-    for instance in pipeline.graph.instances.values():
-        for source in chain.from_iterable(instance.inputs.values()):
-            if source.manifest is None:
-                continue
-            for problem in _check_and_record(pipeline.store, source.manifest):
-                raise CorruptArtifact(
-                    problem.what,
-                    where=f"{instance.name}: {problem.path}",
-                    hint=f"ingot verify --repair {short(source.manifest.key)}",
-                )
-    return problems
-
-
-def _check_and_record(store: Store, manifest: Manifest) -> list[Problem]:
-    problems = check_artifact(store, manifest)
-    record_damage(store, manifest, problems)
-    return problems
-
-
-def _parents(store: Store, name: ArtifactName) -> list[ArtifactName]:
-    try:
-        value = json.loads(store.backend.read(layout.manifest(*name)))
-        return [(r["stage"], r["key"]) for refs in value["inputs"].values() for r in refs]
-    except _UNREADABLE:
-        return []
-
-
-def _rebuild_spec(store: Store, stage: str, key: str) -> StageSpec:
-    """The spec that was run under `key`, from its manifest, however damaged that is."""
-    where = layout.manifest(stage, key)
-    try:
-        value = json.loads(store.backend.read(where))
-        inputs = {
-            role: [InputRef.model_validate(ref) for ref in refs]
-            for role, refs in value["inputs"].items()
-        }
-        configs = [value["identity"], value["config"]]
-        interim = value.get("interim_of")
-    except _UNREADABLE:
-        raise InputError(
-            "its manifest is gone or cannot be parsed", where=where, hint=_HINT
-        ) from None
-    if interim:
-        raise InputError(
-            f"only the training run that committed it makes it again: {interim}",
-            where=where,
-            hint="ingot run RECIPE --force STEP",
-        )
-    for config in configs:
-        try:
-            spec = StageSpec.make(stage_named(stage), config, inputs, where=where)
-        except UsageError:
-            continue
-        if spec.key == key:
-            return spec
-    raise InputError(
-        "its key does not follow from its manifest and the installed stage",
-        where=where,
-        hint=f"the manifest was edited, or another version of the stage made it; {_HINT}",
-    )
-
-
-def _remake_snapshot(store: Store, key: str) -> Manifest:
-    """Commit a snapshot again from its recorded locations, if the files are unchanged."""
-    where = layout.manifest(STAGE, key)
-    hint = "pin its files again: ingot snapshot add, or run the recipe that names them"
-    try:
-        value = json.loads(store.backend.read(where))
-        identity = value["identity"]
-        places = store.locations(value["outputs"][OUTPUT]["digest"])
-    except _UNREADABLE:
-        raise InputError(
-            "its manifest is gone or cannot be parsed", where=where, hint=hint
-        ) from None
-    files = pin_files(store, [SnapshotFile(name, places[name]) for name in sorted(places)])
-    if not files or identity != {"name": identity.get("name"), "files": canonical_sha256(files)}:
-        raise InputError("its files were moved or changed", where=where, hint=hint)
-    return commit_snapshot(store, identity["name"], files)

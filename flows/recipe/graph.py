@@ -7,36 +7,39 @@ outputs and references, kinds that do not match, missing inputs, values out of r
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
-from typing import Any
+from typing import Any, TypeVar
 
 from artifacts_schema.config import did_you_mean
 from artifacts_schema.errors import UsageError
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
-from flows.recipe.notation import EXECUTION, Reference, output_for, parse_reference
+from flows.recipe.notation import EXECUTION, Reference, choose_output, parse_reference
 from flows.recipe.recipe import Checkpoints, Problems, Profile, Recipe, Step
 from stages.engine.protocol import Stage, stage_named
+
+Name = TypeVar("Name", bound=Hashable)
 
 
 class DependencyCycle(Exception):
     """Names read each other; the message is the cycle, each before what it reads."""
 
 
-def sort_topologically(reads: Mapping[str, Sequence[str]]) -> list[str]:
+def sort_topologically(reads: Mapping[Name, Sequence[Name]]) -> list[Name]:
     """Every name of `reads` after those that it reads, otherwise in the order of `reads`.
 
-    Raises DependencyCycle.
+    Raises DependencyCycle. Every name that is read must itself be a key of `reads`.
     """
     sorter = TopologicalSorter(reads)
     try:
         sorter.prepare()
     except CycleError as error:
         # graphlib lists each before its readers; the other way round the list means "reads".
-        raise DependencyCycle(" → ".join(error.args[1])) from None
+        raise DependencyCycle(" → ".join(map(str, error.args[1]))) from None
     names = list(reads)
     position = {name: index for index, name in enumerate(names)}
     ready = [position[name] for name in sorter.get_ready()]
@@ -51,7 +54,6 @@ def sort_topologically(reads: Mapping[str, Sequence[str]]) -> list[str]:
     return ordered
 
 
-SNAPSHOT_OUTPUTS = {"snapshot": "snapshot"}
 EACH = "each"
 
 
@@ -91,6 +93,11 @@ class Instance:
     inputs: dict[str, tuple[Source, ...]]
     where: str
     over: str | None = None
+
+    @cached_property
+    def parsed_config(self) -> Any:
+        """The config, with what the stage completes from this machine."""
+        return self.stage.complete(self.stage.Config.parse(self.config, where=self.where))
 
     @property
     def waits_for(self) -> list[str]:
@@ -136,14 +143,25 @@ class Graph:
 def build_graph(recipe: Recipe, store: Store, profile: Profile | None = None) -> Graph:
     """Check the whole recipe against the stages and the store; UsageError lists every problem."""
     problems = Problems(str(recipe.path))
-    builder = _Builder(recipe, store, profile or Profile(), problems)
-    instances = builder.instances()
-    ordered = _sort_instances(instances, problems)
+    instances = {
+        one.name: one for one in _Builder(recipe, store, profile or Profile(), problems).instances()
+    }
+    reads = {
+        name: [node for node in one.waits_for if node in instances]
+        for name, one in instances.items()
+    }
+    ordered: list[str] = []
+    try:
+        ordered = sort_topologically(reads)
+    except DependencyCycle as cycle:
+        hint = "an input of one of them must come from another step"
+        what = f"steps read each other in a cycle: {cycle}"
+        problems.add(what, where=problems.where, hint=hint)
     problems.raise_any()
     steps: dict[str, list[str]] = {}
-    for instance in ordered.values():
-        steps.setdefault(instance.step, []).append(instance.name)
-    return Graph(recipe, ordered, steps)
+    for name in ordered:
+        steps.setdefault(instances[name].step, []).append(name)
+    return Graph(recipe, {name: instances[name] for name in ordered}, steps)
 
 
 @dataclass(frozen=True)
@@ -161,9 +179,14 @@ class _UnknownStage(Exception):
 class _Builder:
     def __init__(self, recipe: Recipe, store: Store, profile: Profile, problems: Problems) -> None:
         self.recipe, self.store, self.profile, self.problems = recipe, store, profile, problems
-        self.stages = {n: s for n, step in recipe.steps.items() if (s := self._stage(step))}
-        self.items = {name: self._items(step) for name, step in recipe.steps.items()}
-        self._check_profile()
+        self.stages: dict[str, type[Stage]] = {}
+        for name, step in recipe.steps.items():
+            stage = self._find_stage(step.stage, recipe.place("steps", name, "stage"))
+            if stage is not None:
+                self.stages[name] = stage
+        for name in sorted(set(profile.stages) - {step.stage for step in recipe.steps.values()}):
+            self._find_stage(name, f"profile {profile.name}")
+        self.items = {name: self._list_items(step) for name, step in recipe.steps.items()}
 
     def instances(self) -> list[Instance]:
         instances = []
@@ -171,7 +194,7 @@ class _Builder:
             stage = self.stages.get(name)
             if stage is None or (step.for_each is not None and not self.items[name]):
                 continue  # Reported as its own problem.
-            config, execution = self._settings(step, stage)
+            config, execution = self._check_settings(step, stage)
             for index, item in enumerate(self.items[name] or [None]):  # type: ignore[list-item]
                 instances.append(
                     Instance(
@@ -181,7 +204,7 @@ class _Builder:
                         stage,
                         config,
                         execution,
-                        self._inputs(step, stage, index),
+                        self._find_inputs(step, stage, index),
                         self.recipe.place("steps", name),
                         step.for_each.step if isinstance(step.for_each, Checkpoints) else None,
                     )
@@ -190,126 +213,111 @@ class _Builder:
 
     # Stage, config, repetition -------------------------------------------------------------------
 
-    def _stage(self, step: Step) -> type[Stage] | None:
-        if not step.stage:
-            return None
+    def _find_stage(self, name: str, where: str) -> type[Stage] | None:
+        if not name:
+            return None  # Reported by the reader of the recipe.
         try:
-            return stage_named(step.stage)
+            return stage_named(name)
         except UsageError as error:
-            where = self.recipe.place("steps", step.name, "stage")
             self.problems.add(error.what, where=where, hint=error.hint)
             return None
 
-    def _settings(self, step: Step, stage: type[Stage]) -> tuple[dict[str, Any], dict[str, Any]]:
-        place = self.recipe.place("steps", step.name, "config")
-        typed = [f"--set {o.text}" for o in self.recipe.overrides if o.step == step.name]
-        where = f"{place}, with {', '.join(typed)}" if typed else place
-        typed_execution = {
-            o.path[0]: step.execution[o.path[0]]
-            for o in self.recipe.overrides
-            if o.step == step.name and o.section == EXECUTION and o.path[0] in step.execution
-        }
+    def _check_settings(
+        self, step: Step, stage: type[Stage]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        overrides = [one for one in self.recipe.overrides if one.step == step.name]
+        fields = [one.path[0] for one in overrides if one.section == EXECUTION]
+        typed = {name: step.execution[name] for name in fields if name in step.execution}
         # `--set` overrides the profile, as it overrides the recipe.
-        execution = {**self.profile.execution(step.stage, step.execution), **typed_execution}
-        run_place = self.recipe.place("steps", step.name, "execution")
-        if typed_execution:
-            run_place = f"{run_place}, with {', '.join(typed)}"
-        for parse, values, at in (
-            (stage.Config.parse, step.config, where),
-            (stage.Execution.parse, execution, run_place),
+        execution = {**self.profile.execution(step.stage, step.execution), **typed}
+        flags = f", with {', '.join(f'--set {one.text}' for one in overrides)}"
+        for section, parse, values, is_typed in (
+            ("config", stage.Config.parse, step.config, overrides),
+            ("execution", stage.Execution.parse, execution, typed),
         ):
+            where = self.recipe.place("steps", step.name, section) + (flags if is_typed else "")
             try:
-                parse(values, where=at)
+                parse(values, where=where)
             except UsageError as error:
-                self.problems.add(error.what, where=error.where or at, hint=error.hint)
+                self.problems.add(error.what, where=error.where or where, hint=error.hint)
         return step.config, execution
 
-    def _check_profile(self) -> None:
-        used = {step.stage for step in self.recipe.steps.values()}
-        for name in self.profile.stages:
-            if name in used:
-                continue
-            try:
-                stage_named(name)
-            except UsageError as error:
-                self.problems.add(error.what, where=f"profile {self.profile.name}", hint=error.hint)
-
-    def _items(self, step: Step) -> list[_Item]:
+    def _list_items(self, step: Step) -> list[_Item]:
         """The turns of a step's `for_each`; empty for a step that does not repeat."""
         if step.for_each is None:
             return []
         if isinstance(step.for_each, Checkpoints):
-            return self._checkpoints(step, step.for_each.step)
-        wanted = ("*",) if step.for_each == "snapshots" else step.for_each
-        names = [name for text in wanted for name in self._matching(text)]
+            return self._list_checkpoints(step, step.for_each.step)
+        patterns = ("*",) if step.for_each == "snapshots" else step.for_each
+        names: list[str] = []
+        for text in patterns:  # A pattern such as `crawl-*` means the snapshots that match it.
+            matches = [name for name in self.recipe.snapshots if fnmatchcase(name, text)]
+            names += matches if set(text) & set("*?[") else [text]
         if not names:
-            reason = f"no snapshot matches {', '.join(wanted)}" if wanted else "it is empty"
-            self._problem(f"for_each has nothing to repeat over: {reason}", step, "for_each")
-        items = [item for name in names if (item := self._item(step, name)) is not None]
+            reason = f"no snapshot matches {', '.join(patterns)}" if patterns else "it is empty"
+            self._add_problem(f"for_each has nothing to repeat over: {reason}", step, "for_each")
+        items = [item for name in names if (item := self._make_item(step, name)) is not None]
         labels = [item.label for item in items]
         for label in sorted({label for label in labels if labels.count(label) > 1}):
-            self._problem(f"for_each has two items labelled '{label}'", step, "for_each")
+            self._add_problem(f"for_each has two items labelled '{label}'", step, "for_each")
         return items
 
-    def _checkpoints(self, step: Step, name: str) -> list[_Item]:
+    def _list_checkpoints(self, step: Step, name: str) -> list[_Item]:
         """The one turn that stands for all checkpoints of the step called `name`."""
         if name not in self.recipe.steps:
             what = f"no step '{name}'{did_you_mean(name, self.recipe.steps)}"
-            self._problem(what, step, "for_each", "checkpoints")
+            self._add_problem(what, step, "for_each", "checkpoints")
             return []
         if self.recipe.steps[name].for_each is not None:
-            self._problem(f"'{name}' itself repeats", step, "for_each", "checkpoints")
+            self._add_problem(f"'{name}' itself repeats", step, "for_each", "checkpoints")
             return []
         if (stage := self.stages.get(name)) is not None and not stage.commits_on_its_way():
             what = f"'{name}' commits no checkpoints: {stage.name} has no permanent ones"
-            self._problem(what, step, "for_each", "checkpoints")
+            self._add_problem(what, step, "for_each", "checkpoints")
             return []
         return [_Item(f"checkpoints of {name}", f"{name}@{EACH}")]
 
-    def _matching(self, text: str) -> list[str]:
-        """The snapshots that match a pattern such as `crawl-*`, in order; else the name itself."""
-        if not set(text) & set("*?["):
-            return [text]
-        return [name for name in self.recipe.snapshots if fnmatchcase(name, text)]
-
-    def _item(self, step: Step, text: str) -> _Item | None:
+    def _make_item(self, step: Step, text: str) -> _Item | None:
         try:
             reference = parse_reference(text)
         except UsageError as error:
-            self._problem(error.what, step, "for_each", hint=error.hint)
+            self._add_problem(error.what, step, "for_each", hint=error.hint)
             return None
         name = reference.name
         known = [*self.recipe.steps, *self.recipe.snapshots]
         if reference.stored or reference.index or name not in known:
             hint = "`for_each: snapshots`, or a list of steps and snapshots"
-            self._problem(
-                f"no step or snapshot '{text}'{did_you_mean(name, known)}", step, "for_each", hint
-            )
+            what = f"no step or snapshot '{text}'{did_you_mean(name, known)}"
+            self._add_problem(what, step, "for_each", hint=hint)
             return None
         if name in self.recipe.steps and self.recipe.steps[name].for_each is not None:
             hint = f"write the same for_each as {name} has; references are then matched one to one"
-            self._problem(f"'{name}' itself repeats", step, "for_each", hint=hint)
+            self._add_problem(f"'{name}' itself repeats", step, "for_each", hint=hint)
             return None
         return _Item(reference.output or name, text)
 
     # Inputs --------------------------------------------------------------------------------------
 
-    def _inputs(self, step: Step, stage: type[Stage], index: int) -> dict[str, tuple[Source, ...]]:
+    def _find_inputs(
+        self, step: Step, stage: type[Stage], index: int
+    ) -> dict[str, tuple[Source, ...]]:
         inputs: dict[str, tuple[Source, ...]] = {}
         for role, texts in step.inputs.items():
             if role not in stage.inputs:
                 known = did_you_mean(role, stage.inputs) or f"; {step.stage} takes no inputs"
-                self._problem(f"{step.stage} has no input '{role}'{known}", step, "inputs", role)
+                self._add_problem(
+                    f"{step.stage} has no input '{role}'{known}", step, "inputs", role
+                )
                 continue
             sources: list[Source] = []
             whole = True
             for text in texts:
                 try:
-                    sources += self._sources(step, index, text, role, stage.inputs[role].kind)
+                    sources += self._find_sources(step, index, text, role, stage.inputs[role].kind)
                 except _UnknownStage:
                     whole = False
                 except UsageError as error:
-                    self._problem(error.what, step, "inputs", role, hint=error.hint)
+                    self._add_problem(error.what, step, "inputs", role, hint=error.hint)
                     whole = False
             inputs[role] = tuple(sources)
             if whole:
@@ -322,25 +330,22 @@ class _Builder:
     def _check_number(
         self, step: Step, stage: type[Stage], role: str, sources: tuple[Source, ...]
     ) -> None:
-        wanted = stage.inputs[role]
-        if len(sources) < wanted.least:
-            number = f" {wanted.least} times" if wanted.least > 1 else ""
+        limits = stage.inputs[role]
+        if len(sources) < limits.least:
+            number = f" {limits.least} times" if limits.least > 1 else ""
             got = f", got {len(sources)}" if sources else ""
-            what = f"{stage.name} needs input '{role}' ({wanted.kind}){number}{got}"
-            self._problem(what, step, "inputs", *([role] if role in step.inputs else []))
-        elif wanted.most is not None and len(sources) > wanted.most:
+            what = f"{stage.name} needs input '{role}' ({limits.kind}){number}{got}"
+            self._add_problem(what, step, "inputs", *([role] if role in step.inputs else []))
+        elif limits.most is not None and len(sources) > limits.most:
             names = ", ".join(source.node or "@" for source in sources)
             hint = "give both steps the same for_each, or name one instance, as in step[label]"
-            self._problem(
-                f"'{role}' takes one, got {len(sources)}: {names}",
-                step,
-                "inputs",
-                role,
-                hint=hint,
-            )
+            what = f"'{role}' takes one, got {len(sources)}: {names}"
+            self._add_problem(what, step, "inputs", role, hint=hint)
 
-    def _sources(self, step: Step, index: int, text: str, role: str, kind: str) -> list[Source]:
-        reference = self._reference(text)
+    def _find_sources(
+        self, step: Step, index: int, text: str, role: str, kind: str
+    ) -> list[Source]:
+        reference = self._parse_reference(text)
         items = self.items[step.name]
         if reference.name == "each" and not reference.stored:
             if not items:
@@ -348,26 +353,30 @@ class _Builder:
             each = parse_reference(items[index].reference)
             reference = replace(each, text=text, output=reference.output or each.output)
         if reference.name in self.recipe.snapshots and not reference.stored:
-            nodes = [reference.name]
-            outputs = dict(SNAPSHOT_OUTPUTS)
+            nodes, outputs = [reference.name], {"snapshot": "snapshot"}
         elif reference.name in self.recipe.steps and not reference.stored:
-            nodes = self._nodes(step, index, reference)
+            nodes = self._find_nodes(step, index, reference)
             if reference.name not in self.stages:
                 raise _UnknownStage
             outputs = dict(self.stages[reference.name].outputs)
         elif reference.is_key:
             manifest, _ = self.store.resolve(reference.name)
             outputs = {name: output.kind for name, output in manifest.outputs.items()}
-            output = output_for(kind, role, outputs, reference, manifest.stage)
+            output = choose_output(kind, role, outputs, reference, manifest.stage)
             return [Source(None, output, kind, manifest)]
         else:
             known = [*self.recipe.steps, *self.recipe.snapshots]
             raise UsageError(f"no step or snapshot '{text}'{did_you_mean(reference.name, known)}")
-        self._check_at(reference)
-        output = output_for(kind, role, outputs, reference, reference.name)
+        stage = self.stages.get(reference.name)
+        if reference.at is not None and (stage is None or not stage.commits_on_its_way()):
+            raise UsageError(
+                f"'{text}': {reference.name} commits no checkpoints",
+                hint=f"write {reference.name} for its final artifact",
+            )
+        output = choose_output(kind, role, outputs, reference, reference.name)
         return [Source(node, output, kind, at=reference.at) for node in nodes]
 
-    def _reference(self, text: str) -> Reference:
+    def _parse_reference(self, text: str) -> Reference:
         """A parsed reference; a name that is no step and no snapshot may be a name in the store."""
         reference = parse_reference(text)
         known = {*self.recipe.steps, *self.recipe.snapshots, EACH}
@@ -378,54 +387,30 @@ class _Builder:
             return reference
         return replace(reference, name=name, at=None, stored=True)
 
-    def _check_at(self, reference: Reference) -> None:
-        """UsageError for `NAME@…` of a step that commits no checkpoints."""
-        stage = self.stages.get(reference.name)
-        if reference.at is not None and (stage is None or not stage.commits_on_its_way()):
-            raise UsageError(
-                f"'{reference.text}': {reference.name} commits no checkpoints",
-                hint=f"write {reference.name} for its final artifact",
-            )
-
-    def _nodes(self, step: Step, index: int, reference: Reference) -> list[str]:
+    def _find_nodes(self, step: Step, index: int, reference: Reference) -> list[str]:
         """The instances of a step that a reference in turn `index` of `step` names."""
-        name, wanted = reference.name, reference.index
+        name, which = reference.name, reference.index
         labels = [item.label for item in self.items[name]]
         all_nodes = [f"{name}[{label}]" for label in labels] or [name]
         items = self.items[step.name]
-        if wanted is None:
+        if which is None:
             return [all_nodes[index]] if items and items == self.items[name] else all_nodes
         if not labels:
             raise UsageError(f"'{name}' does not repeat, so '{reference.text}' names nothing")
-        if wanted in ("each", "previous", "earlier"):
-            if isinstance(step.for_each, Checkpoints) and wanted != EACH:
-                raise UsageError(f"'[{wanted}]' is not valid over checkpoints")
+        if which in ("each", "previous", "earlier"):
+            if isinstance(step.for_each, Checkpoints) and which != EACH:
+                raise UsageError(f"'[{which}]' is not valid over checkpoints")
             if not items:
-                raise UsageError(f"'[{wanted}]' is valid only in a step with for_each")
+                raise UsageError(f"'[{which}]' is valid only in a step with for_each")
             label = items[index].label
             if label not in labels:
                 raise UsageError(f"'{name}' has no instance '{label}'; it has {', '.join(labels)}")
             at = labels.index(label)
-            first = {"each": at, "previous": max(at - 1, 0), "earlier": 0}[wanted]
-            return all_nodes[first : at + (wanted == EACH)]
-        if wanted not in labels:
-            raise UsageError(f"'{name}' has no instance '{wanted}'{did_you_mean(wanted, labels)}")
-        return [f"{name}[{wanted}]"]
+            first = {"each": at, "previous": max(at - 1, 0), "earlier": 0}[which]
+            return all_nodes[first : at + (which == EACH)]
+        if which not in labels:
+            raise UsageError(f"'{name}' has no instance '{which}'{did_you_mean(which, labels)}")
+        return [f"{name}[{which}]"]
 
-    def _problem(self, what: str, step: Step, *where: str, hint: str | None = None) -> None:
+    def _add_problem(self, what: str, step: Step, *where: str, hint: str | None = None) -> None:
         self.problems.add(what, where=self.recipe.place("steps", step.name, *where), hint=hint)
-
-
-def _sort_instances(instances: list[Instance], problems: Problems) -> dict[str, Instance]:
-    """Instances after all they read, otherwise as written; a cycle is a problem that names it."""
-    by_name = {instance.name: instance for instance in instances}
-    reads = {one.name: [n for n in one.waits_for if n in by_name] for one in instances}
-    try:
-        return {name: by_name[name] for name in sort_topologically(reads)}
-    except DependencyCycle as cycle:
-        problems.add(
-            f"steps read each other in a cycle: {cycle}",
-            where=problems.where,
-            hint="an input of one of them must come from another step",
-        )
-        return {}

@@ -78,7 +78,7 @@ def parse_reference(text: str) -> Reference:
     return Reference(text, match["name"], match["index"], match["output"], at=match["at"])
 
 
-def output_for(
+def choose_output(
     kind: str, role: str, outputs: dict[str, str], reference: Reference, owner: str
 ) -> str:
     """The output that a role of `kind` takes; UsageError if none or several would fit."""
@@ -108,7 +108,7 @@ def stored_input(store: Store, stage: type[Stage], role: str, text: str, *, wher
         manifest, output = store.resolve(text)
         kinds = {name: info.kind for name, info in manifest.outputs.items()}
         reference = Reference(text, text, output=output)
-        output = output_for(stage.inputs[role].kind, role, kinds, reference, manifest.stage)
+        output = choose_output(stage.inputs[role].kind, role, kinds, reference, manifest.stage)
     except UsageError as error:
         raise UsageError(error.what, where=where, hint=error.hint) from None
     return store.reference(manifest, output)
@@ -136,11 +136,12 @@ class Override:
 def apply_overrides(document: Document, texts: Sequence[str], report: Report) -> list[Override]:
     """Write every `--set` into `document`; invalid ones are reported and skipped."""
     applied, set_paths = [], set[KeyPath]()
-    for text in presets_first(texts):
+    for text in sort_presets_first(texts):
         source = f"--set {text}"
         try:
-            where, value = _split(document, text, source)
-            _set(document.values, where, value, source)
+            parts, value = split_setting(text)
+            where = _document_path(document, parts, source)
+            _set_at(document.values, where, value, source)
         except UsageError as error:
             report(error.what, where=error.where, hint=error.hint)
             continue
@@ -152,27 +153,19 @@ def apply_overrides(document: Document, texts: Sequence[str], report: Report) ->
             _, step, section, *within = map(str, where)
             applied.append(Override(text, step, tuple(within), section))
     for where in set_paths:
-        if where[0] == "snapshots":
-            _drop_superseded(_section(document, "snapshots")[str(where[1])], where, set_paths)
+        *entry_path, field = where
+        if entry_path[0] == "snapshots" and field in PLACES:  # It replaces the recipe's location.
+            entry = document.section("snapshots")[str(entry_path[1])]
+            for key in superseded_keys({field: entry[field]}):
+                if (*entry_path, key) not in set_paths:
+                    entry.pop(key, None)
     return applied
 
 
-def _drop_superseded(entry: dict[str, Any], where: KeyPath, set_paths: set[KeyPath]) -> None:
-    """Remove the recipe's location of a snapshot's files if `--set` gives another."""
-    field = where[-1]
-    if field not in PLACES:
-        return
-    for key in superseded_keys({field: entry[field]}):
-        if (*where[:-1], key) not in set_paths:
-            entry.pop(key, None)
-
-
-def presets_first(texts: Sequence[str]) -> list[str]:
+def sort_presets_first(texts: Sequence[str]) -> list[str]:
     """`--set` texts in the order to apply them: a model's preset before its numbers."""
-    return sorted(texts, key=lambda text: not text.partition("=")[0].strip().endswith(_PRESET))
-
-
-_PRESET = "model.preset"
+    preset = "model.preset"
+    return sorted(texts, key=lambda text: not text.partition("=")[0].strip().endswith(preset))
 
 
 def split_setting(text: str) -> tuple[tuple[str, ...], Any]:
@@ -187,43 +180,41 @@ def split_setting(text: str) -> tuple[tuple[str, ...], Any]:
 def set_value(values: dict[str, Any], text: str) -> tuple[str, ...]:
     """Write `a.b=value` into a plain config; returns the path. UsageError if it cannot be."""
     path, value = split_setting(text)
-    _set(values, path, value, f"--set {text}")
+    _set_at(values, path, value, f"--set {text}")
     return path
 
 
 def set_step_value(config: dict[str, Any], execution: dict[str, Any], text: str) -> None:
     """Write `path=value` into a step's config, `execution.path=value` into its execution."""
-    path, _ = split_setting(text)
-    if path[0] != EXECUTION:
-        set_value(config, text)
-    elif len(path) == 1:
-        raise UsageError("name a value: execution.field=value", where=f"--set {text}")
-    else:
-        set_value({EXECUTION: execution}, text)
-
-
-def _split(document: Document, text: str, source: str) -> tuple[KeyPath, Any]:
     parts, value = split_setting(text)
-    steps = _section(document, "steps")
-    if parts[0] == "snapshots":
-        return _snapshot_path(document, parts[1:], source), value
-    if parts[0] not in steps:
-        raise UsageError(
-            f"no step '{parts[0]}'{did_you_mean(parts[0], [*steps, 'snapshots'])}", where=source
-        )
+    source = f"--set {text}"
+    section, *path = _step_path(parts, "", source)
+    _set_at(config if section == CONFIG else execution, tuple(path), value, source)
+
+
+def _step_path(parts: tuple[str, ...], step: str, source: str) -> KeyPath:
+    """The path of a value within a step: in its config, or after `execution` in its execution."""
+    if parts[:1] != (EXECUTION,):
+        return (CONFIG, *parts)
     if len(parts) == 1:
-        raise UsageError(f"name a config value: {parts[0]}.field=value", where=source)
-    if parts[1] == EXECUTION:
-        if len(parts) == 2:
-            raise UsageError(f"name a value: {parts[0]}.execution.field=value", where=source)
-        return ("steps", parts[0], *parts[1:]), value
-    return ("steps", parts[0], CONFIG, *parts[1:]), value
+        raise UsageError(f"name a value: {step}execution.field=value", where=source)
+    return parts
 
 
-def _snapshot_path(document: Document, parts: tuple[str, ...], source: str) -> KeyPath:
-    """Names of snapshots may contain dots, so the field is what follows the last one."""
-    snapshots = _section(document, "snapshots")
-    name, field = ".".join(parts[:-1]), parts[-1] if parts else ""
+def _document_path(document: Document, parts: tuple[str, ...], source: str) -> KeyPath:
+    """The path of a value within a recipe; UsageError if it names no step or snapshot."""
+    first, *rest = parts
+    if first != "snapshots":
+        steps = document.section("steps")
+        if first not in steps:
+            near = did_you_mean(first, [*steps, "snapshots"])
+            raise UsageError(f"no step '{first}'{near}", where=source)
+        if not rest:
+            raise UsageError(f"name a config value: {first}.field=value", where=source)
+        return "steps", first, *_step_path(tuple(rest), f"{first}.", source)
+    # Names of snapshots may contain dots, so the field is what follows the last one.
+    snapshots = document.section("snapshots")
+    name, field = ".".join(rest[:-1]), rest[-1] if rest else ""
     if name not in snapshots:
         raise UsageError(f"no snapshot '{name}'{did_you_mean(name, snapshots)}", where=source)
     if field not in SNAPSHOT_KEYS:
@@ -233,26 +224,21 @@ def _snapshot_path(document: Document, parts: tuple[str, ...], source: str) -> K
     return "snapshots", name, field
 
 
-def _section(document: Document, name: str) -> dict[str, Any]:
-    section = document.values.get(name)
-    return section if isinstance(section, dict) else {}
-
-
-def _set(values: dict[str, Any], where: KeyPath, value: Any, source: str) -> None:
+def _set_at(values: dict[str, Any], where: KeyPath, value: Any, source: str) -> None:
     """Follow `where` through mappings and list positions and put `value` at its end."""
     here: Any = values
     for depth, part in enumerate(where[:-1]):
-        key = _position(here, part, where, depth, source)
+        key = _find_position(here, part, where, depth, source)
         child = here[key] if isinstance(here, list) else here.get(key)
         names_model = part == "model" and where[depth + 1] == "preset"
         if child is None or names_model:  # A preset replaces the numbers of the previous model.
             child = {}
             here[key] = child
         here = child
-    here[_position(here, where[-1], where, len(where) - 1, source)] = value
+    here[_find_position(here, where[-1], where, len(where) - 1, source)] = value
 
 
-def _position(here: Any, part: str | int, where: KeyPath, depth: int, source: str) -> Any:
+def _find_position(here: Any, part: str | int, where: KeyPath, depth: int, source: str) -> Any:
     path = ".".join(str(p) for p in where[:depth])
     if isinstance(here, dict):
         return part

@@ -10,6 +10,7 @@ import json
 import logging
 import time
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +29,7 @@ from artifacts_schema.store.runs import (
 )
 from flows.recipe.pipeline import Pipeline
 from flows.recipe.plan import Plan, PlannedStep
+from stages.engine.events import EVENTS_FILE
 
 
 class Observer:
@@ -52,13 +54,18 @@ class Observer:
 log = logging.getLogger(__name__)
 
 
+def utc_now() -> str:
+    """The time in UTC, to the second."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
 @dataclass
 class Recorder(Observer):
     """Keeps the record of one run; a run in which nothing is new leaves no record."""
 
     pipeline: Pipeline
     id: str = field(default_factory=new_run_id)
-    started_at: str = field(default_factory=lambda: utc_now())
+    started_at: str = field(default_factory=utc_now)
     steps: dict[str, RunStep] = field(default_factory=dict)
     worth_keeping: bool = False
 
@@ -68,7 +75,14 @@ class Recorder(Observer):
         for step in plan.steps:
             known = self.steps.get(step.instance)
             if known is None or known.state in ("waiting", "reused"):
-                self.steps[step.instance] = self._line(step)
+                self.steps[step.instance] = RunStep(
+                    instance=step.instance,
+                    stage=step.stage,
+                    key=step.key,
+                    state="reused" if step.action == "reuse" else "waiting",
+                    cause=step.cause,
+                    waits_for=step.reads,
+                )
         if first:
             self.worth_keeping = not self._is_recorded()
             self._write("running")
@@ -96,16 +110,6 @@ class Recorder(Observer):
             if step.state == "running":
                 self.steps[name] = step.model_copy(update={"state": "stopped"})
         self._write("stopped" if is_stop else "failed", str(error) or type(error).__name__)
-
-    def _line(self, step: PlannedStep) -> RunStep:
-        return RunStep(
-            instance=step.instance,
-            stage=step.stage,
-            key=step.key,
-            state="reused" if step.action == "reuse" else "waiting",
-            cause=step.cause,
-            waits_for=step.reads,
-        )
 
     def _update(self, step: PlannedStep, **values: Any) -> None:
         self.steps[step.instance] = self.steps[step.instance].model_copy(update=values)
@@ -148,16 +152,10 @@ class Recorder(Observer):
             log.warning("the record of this run was not written: %s", problem)
 
 
-def utc_now() -> str:
-    """The time in UTC, to the second."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-
-
 POINTS = 512
 """Most losses kept of a curve: above that, every second one is dropped."""
 RATE_SECONDS = 30.0
 """Time span over which tokens a second are measured."""
-EVENTS_FILE = "events.jsonl"
 
 
 @dataclass
@@ -169,8 +167,12 @@ class LiveProgress:
     losses: list[float] = field(default_factory=list)
     first: tuple[float, float] | None = None
     """Time and work done at its first progress event."""
+    offset: int = 0
+    """Bytes of the events file that were read."""
+    rest: bytes = b""
+    """The beginning of a line that is not whole yet."""
     _every: int = 1
-    _seen: int = 0
+    _count: int = 0
     _rates: deque[tuple[float, float]] = field(default_factory=deque)
 
     def add(self, event: dict[str, Any]) -> None:
@@ -207,9 +209,9 @@ class LiveProgress:
 
     def _measure(self, event: dict[str, Any]) -> None:
         if isinstance(event.get("loss"), int | float):
-            if self._seen % self._every == 0:
+            if self._count % self._every == 0:
                 self.losses.append(float(event["loss"]))
-            self._seen += 1
+            self._count += 1
             if len(self.losses) > POINTS:
                 self.losses, self._every = self.losses[::2], self._every * 2
         if isinstance(event.get("tokens"), int | float):
@@ -249,8 +251,6 @@ class RunWatcher:
     store: Store
     run: Run
     _live: dict[str, LiveProgress] = field(default_factory=dict)
-    _offsets: dict[str, int] = field(default_factory=dict)
-    _rests: dict[str, bytes] = field(default_factory=dict)
     _manifests: dict[str, Manifest] = field(default_factory=dict)
 
     def look(self) -> RunView:
@@ -274,31 +274,16 @@ class RunWatcher:
         if step.key is None or step.state == "waiting":
             return StepView(step, None, None)
         if step.state in ("made", "reused"):
-            return StepView(step, None, self._manifest(step))
-        return StepView(step, self._follow(step.key), None)
-
-    def _manifest(self, step: RunStep) -> Manifest | None:
-        assert step.key is not None
-        if step.key not in self._manifests:
-            manifest = self.store.manifest(step.stage, step.key)
-            if manifest is None:
-                return None
-            self._manifests[step.key] = manifest
-        return self._manifests[step.key]
-
-    def _follow(self, key: str) -> LiveProgress:
-        live = self._live.setdefault(key, LiveProgress())
-        for line in self._new_lines(key):
-            live.add(json.loads(line))
-        return live
-
-    def _new_lines(self, key: str) -> list[bytes]:
-        """Whole lines that were appended since the last look."""
-        start = self._offsets.get(key, 0)
-        try:
-            new = self.store.backend.read(layout.work(key, EVENTS_FILE), start)
-        except FileNotFoundError:
-            return []  # Not there yet, or it committed meanwhile and the record will say so.
-        self._offsets[key] = start + len(new)
-        *lines, self._rests[key] = (self._rests.get(key, b"") + new).split(b"\n")
-        return [line for line in lines if line.strip()]
+            manifest = self._manifests.get(step.key) or self.store.manifest(step.stage, step.key)
+            if manifest is not None:
+                self._manifests[step.key] = manifest
+            return StepView(step, None, manifest)
+        live = self._live.setdefault(step.key, LiveProgress())
+        # Without the file it has not begun, or has committed and the record will say so.
+        with suppress(FileNotFoundError):
+            new = self.store.backend.read(layout.work(step.key, EVENTS_FILE), live.offset)
+            live.offset += len(new)
+            *lines, live.rest = (live.rest + new).split(b"\n")
+            for line in filter(bytes.strip, lines):
+                live.add(json.loads(line))
+        return StepView(step, live, None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,35 +19,27 @@ from artifacts_schema.store import Store, layout
 from flows.recipe.graph import Graph, build_graph
 from flows.recipe.plan import Plan, Selection, make_plan, select_instances
 from flows.recipe.recipe import BUNDLED, Profile, Recipe, find_recipe, load_profile, load_recipe
-from flows.recipe.snapshot_entry import ProgressCallback, SnapshotFiles, anchor_folder
+from flows.recipe.snapshot_entry import ProgressCallback, anchor_folder
 from flows.recipe.snapshots import take_snapshot
 from flows.recipe.upstream import check_steps
 
 
-@dataclass(frozen=True)
-class BundledRecipe:
-    """A recipe that comes with Ingot; `missing`: snapshot → the folder of its data, if absent."""
+def bundled_recipes() -> list[dict[str, Any]]:
+    """Every recipe that comes with Ingot, by name, as plain values.
 
-    name: str
-    description: str
-    path: str
-    snapshots: tuple[str, ...]
-    missing: dict[str, str] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain values."""
-        return {**self.__dict__, "snapshots": list(self.snapshots)}
-
-
-def bundled_recipes() -> list[BundledRecipe]:
-    """Every recipe that comes with Ingot, by name."""
-    bundled = []
-    for path in sorted(BUNDLED.glob("*.yaml")):
-        recipe = load_recipe(path)
-        missing = find_missing_data(recipe, recipe.snapshots)
-        names = tuple(recipe.snapshots)
-        bundled.append(BundledRecipe(path.stem, recipe.description, str(path), names, missing))
-    return bundled
+    `missing`: snapshot → the folder of its data, where that does not exist.
+    """
+    recipes = [load_recipe(path) for path in sorted(BUNDLED.glob("*.yaml"))]
+    return [
+        {
+            "name": recipe.path.stem,
+            "description": recipe.description,
+            "path": str(recipe.path),
+            "snapshots": list(recipe.snapshots),
+            "missing": find_missing_data(recipe, recipe.snapshots),
+        }
+        for recipe in recipes
+    ]
 
 
 def find_missing_data(recipe: Recipe, needed: Collection[str]) -> dict[str, str]:
@@ -58,7 +50,11 @@ def find_missing_data(recipe: Recipe, needed: Collection[str]) -> dict[str, str]
     return {
         name: os.path.normpath(anchor_folder(source))
         for name, source in recipe.snapshots.items()
-        if name in needed and _is_bundled(source) and not anchor_folder(source).is_dir()
+        if name in needed
+        and source.base == BUNDLED
+        and source.root is not None
+        and "://" not in source.root
+        and not anchor_folder(source).is_dir()
     }
 
 
@@ -77,11 +73,6 @@ def check_bundled_data(recipe: Recipe, needed: Collection[str]) -> None:
     )
 
 
-def _is_bundled(source: SnapshotFiles) -> bool:
-    """Whether a bundled recipe names the files by a folder relative to itself."""
-    return source.base == BUNDLED and source.root is not None and "://" not in source.root
-
-
 @contextmanager
 def store_to_read(place: str) -> Iterator[str]:
     """The store at `place`, or a temporary empty one, so that a query creates nothing.
@@ -98,18 +89,13 @@ def store_to_read(place: str) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class Request:
+class Request(Selection):
     """The parameters of a run as plain values: the command line's flags, or a form's fields."""
 
     recipe: str
     store: str
     profile: str | None = None
     overrides: tuple[str, ...] = ()
-    start: str | None = None
-    through: str | None = None
-    force: tuple[str, ...] = ()
-    strict_code: bool = False
-    accept_code: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """As plain values, for a form or a spec file."""
@@ -142,15 +128,7 @@ class Pipeline:
         recipe = load_recipe(path, request.overrides)
         profile = load_profile(request.profile, Path(path))
         store = Store.open(request.store, create=create)
-        graph = build_graph(recipe, store, profile)
-        selection = Selection(
-            request.start,
-            request.through,
-            frozenset(request.force),
-            request.strict_code,
-            request.accept_code,
-        )
-        return cls(graph, store, profile, selection)
+        return cls(build_graph(recipe, store, profile), store, profile, request)
 
     @classmethod
     def open(
@@ -161,22 +139,17 @@ class Pipeline:
         Raises InputError for a missing source. `progress` receives the bytes hashed so far.
         """
         pipeline = cls.bind(request, create=create)
-        needed = pipeline.needed_snapshots()
+        instances = pipeline.graph.instances
+        needed = {name for one in instances.values() for name in one.waits_for} - set(instances)
         check_bundled_data(pipeline.graph.recipe, needed)
         for name, source in pipeline.graph.recipe.snapshots.items():
             if name in needed:
                 pipeline.snapshots[name] = take_snapshot(pipeline.store, source, progress)
         return pipeline
 
-    def needed_snapshots(self) -> set[str]:
-        """Names of the recipe's snapshots that some step reads."""
-        read = {n for instance in self.graph.instances.values() for n in instance.waits_for}
-        return read - set(self.graph.instances)
-
     def plan(self, settled: frozenset[str] = frozenset()) -> Plan:
         """The plan as of now; `settled` are instances that this run has already made."""
-        selection = replace(self.selection, settled=settled)
-        return make_plan(self.graph, self.store, self.snapshots, selection)
+        return make_plan(self.graph, self.store, self.snapshots, self.selection, settled)
 
     def check(self) -> None:
         """Raise the problems that the stages find in the selected steps, made or not."""

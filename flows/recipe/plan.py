@@ -76,39 +76,23 @@ def input_changes(
     return changes
 
 
-@dataclass(frozen=True)
-class StepIdentity:
-    """What identifies the artifact of a step, apart from its inputs."""
-
-    version: int
-    config: Mapping[str, Any]
-    identity: Mapping[str, Any]
-
-    def matches(self, manifest: Manifest) -> bool:
-        """Whether `manifest` was made by this version and config."""
-        return manifest.version == self.version and manifest.identity == self.identity
-
-
-def changes_since(
-    previous: Manifest | None,
-    identity: StepIdentity,
-    inputs: Mapping[str, Sequence[InputRef]] | None,
-    names: Mapping[str, str],
+def describe_changes(
+    previous: Manifest | None, spec: StageSpec, names: Mapping[str, str] | None
 ) -> str:
     """Why no artifact exists under the key of a step: the changes since `previous`.
 
-    `inputs` is None while they are not known yet; then only version and config are compared.
-    `names`: digest → the step that made it.
+    `names`: digest → the step that made it; None if the inputs are not known yet: then only version
+    and config are compared.
     """
     if previous is None:
         return MISSING
     parts = []
-    if previous.version != identity.version:
-        parts.append(f"version {previous.version} → {identity.version}")
-    config = drop_new_defaults(identity.config, identity.identity, previous.config)
+    if previous.version != spec.version:
+        parts.append(f"version {previous.version} → {spec.version}")
+    config = drop_new_defaults(spec.config, spec.identity, previous.config)
     parts += [f"config {change}" for change in config_changes(previous.config, config)]
-    if inputs is not None:
-        parts += input_changes(previous.inputs, inputs, names)
+    if names is not None:
+        parts += input_changes(previous.inputs, spec.inputs, names)
     return "; ".join(parts) or MISSING
 
 
@@ -143,17 +127,15 @@ Action = Literal["reuse", "resume", "run", "depends"]
 CODE_DIFFERS = "code differs, version equal"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Selection:
-    """Which part of a recipe to run, and which steps to run although their artifact exists."""
+    """Which part of a recipe to run, and which steps to run even if their artifact exists."""
 
     start: str | None = None
     through: str | None = None
-    force: frozenset[str] = frozenset()
+    force: tuple[str, ...] = ()
     strict_code: bool = False
     accept_code: bool = False
-    settled: frozenset[str] = frozenset()
-    """Instances that this run has already made: not forced again, their code not compared again."""
 
 
 @dataclass(frozen=True)
@@ -193,6 +175,11 @@ class PlannedStep:
             "waits_for": list(self.waits_for),
             "note": self.note,
         }
+
+
+def plan_spec(spec: StageSpec, cause: str) -> PlannedStep:
+    """The line of a stage that runs by itself."""
+    return PlannedStep(spec.stage, spec.stage, spec.stage, "run", cause, spec.key, spec)
 
 
 @dataclass(frozen=True)
@@ -240,47 +227,45 @@ def make_plan(
     store: Store,
     snapshots: Mapping[str, Manifest],
     selection: Selection | None = None,
+    settled: frozenset[str] = frozenset(),
 ) -> Plan:
     """Plan `graph` against `store`; reads only. `snapshots` are those of the recipe, committed.
 
-    Raises UsageError for a selection that names no step or starts after a missing artifact, and for
-    all problems that the stages report (`Stage.check_plan`); StoreError if the store's payload is
-    not mounted or cannot be read.
+    `settled` are instances that this run has made: they are not forced again, and their code is not
+    compared again. Raises UsageError for a selection that names no step or starts after a missing
+    artifact, and for all problems that the stages report (`Stage.check_plan`); StoreError if the
+    store's payload is not mounted or cannot be read.
     """
     store.check_mounted()
     selection = selection or Selection()
-    wanted, needed = select_instances(graph, selection)
+    selected, needed = select_instances(graph, selection)
     forced = {name for text in sorted(selection.force) for name in graph.select(text, "--force")}
-    if outside := forced - wanted:
+    if outside := forced - selected:
         raise UsageError(f"{join_names(sorted(outside))} is not part of this run", where="--force")
-    made = dict(snapshots)
-    resolver = InputResolver(graph, store, made)
-    planner = _Planner(graph, store, made, forced - selection.settled, selection, resolver)
-    unmade: dict[str, list[str]] = {}
-    """Names of the lines that would run, by their instance in the graph."""
+    resolver = InputResolver(graph, store, dict(snapshots))
+    planner = _Planner(graph, store, forced - settled, settled, selection, resolver)
+    unmade: dict[str, list[str]] = {}  # Names of the lines that would run, by instance.
     for name, instance in graph.instances.items():
-        if name not in wanted | needed:
+        if name not in selected | needed:
             continue
         for turn in resolver.expand(instance):
             step = planner.plan(turn)
             if step.action != "reuse":
                 unmade.setdefault(name, []).append(turn.name)
-            if name not in wanted and step.action != "reuse":
+            if name not in selected and step.action != "reuse":
                 raise UsageError(
                     f"'{selection.start}' needs {turn.name}, which does not exist: {step.cause}",
                     where="--from",
                     hint=f"start from {instance.step}, or omit --from",
                 )
     # Once a run has made something, a step with a problem fails by itself and others continue.
-    checked = {} if selection.settled else check_steps(graph, store, unmade, made)
+    checked = {} if settled else check_steps(graph, store, unmade, resolver.manifests)
     for name, notes in checked.items():
         for line in unmade[name]:
-            planner.lines[line] = _add_notes(planner.lines[line], notes)
+            step = planner.lines[line]
+            note = "; ".join(filter(None, [step.note, *notes]))
+            planner.lines[line] = replace(step, note=note)
     return Plan(graph.recipe.name, store.url, tuple(planner.lines.values()))
-
-
-def _add_notes(step: PlannedStep, notes: tuple[str, ...]) -> PlannedStep:
-    return replace(step, note="; ".join(filter(None, [step.note, *notes])))
 
 
 def select_instances(graph: Graph, selection: Selection) -> tuple[set[str], set[str]]:
@@ -300,9 +285,8 @@ def select_instances(graph: Graph, selection: Selection) -> tuple[set[str], set[
 class _Planner:
     graph: Graph
     store: Store
-    made: dict[str, Manifest]
-    """Manifests that exist, by node: snapshots first, then each reused step."""
     forced: Collection[str]
+    settled: Collection[str]
     selection: Selection
     resolver: InputResolver
     lines: dict[str, PlannedStep] = field(default_factory=dict)
@@ -317,17 +301,17 @@ class _Planner:
     def plan(self, instance: Instance) -> PlannedStep:
         """Plan one instance; all that it reads is planned already."""
         waits_for = self.resolver.waits_for(instance)
-        line = self._waiting(instance, waits_for) if waits_for else self._ready(instance)
+        line = self._plan_waiting(instance, waits_for) if waits_for else self._plan_ready(instance)
         accept_code = self.selection.accept_code
         line = replace(line, reads=tuple(instance.waits_for), accept_code=accept_code)
         self.lines[instance.name] = line
-        self.resolver.note_key(line.instance, line.key)
+        self.resolver.keys[line.instance] = line.key
         if line.action == "reuse" and line.manifest is not None:
-            self.made[instance.name] = line.manifest
+            self.resolver.manifests[instance.name] = line.manifest
         return line
 
-    def _ready(self, instance: Instance) -> PlannedStep:
-        inputs, names = self._inputs(instance)
+    def _plan_ready(self, instance: Instance) -> PlannedStep:
+        inputs, names = self._find_inputs(instance)
         spec = StageSpec.make(
             instance.stage, instance.config, inputs, instance.execution, where=instance.where
         )
@@ -336,41 +320,43 @@ class _Planner:
             self.store, spec.stage, spec.key, outputs=outputs, records=records
         )
         if artifact.damage is not None:
-            return self._line(instance, "run", f"corrupt: {artifact.damage}", spec)
+            return self._make_line(instance, "run", f"corrupt: {artifact.damage}", spec)
         if artifact.manifest is not None:
-            return self._existing(instance, spec, artifact.manifest)
-        identity = StepIdentity(spec.version, spec.config, spec.identity)
-        cause = changes_since(self._previous(instance), identity, spec.inputs, names)
-        begun = self._begun(spec.key)
+            return self._plan_existing(instance, spec, artifact.manifest)
+        cause = describe_changes(self._load_previous(instance), spec, names)
+        begun = self._describe_work(spec.key)
         action: Action = "resume" if begun else "run"
-        return self._line(instance, action, "; ".join(filter(None, [begun, cause])), spec)
+        return self._make_line(instance, action, "; ".join(filter(None, [begun, cause])), spec)
 
-    def _existing(self, instance: Instance, spec: StageSpec, manifest: Manifest) -> PlannedStep:
+    def _plan_existing(
+        self, instance: Instance, spec: StageSpec, manifest: Manifest
+    ) -> PlannedStep:
         """A whole artifact exists: reuse it, unless the selection says otherwise."""
         if instance.name in self.forced:
-            return self._line(instance, "run", "forced", spec, manifest=manifest, force=True)
+            return self._make_line(instance, "run", "forced", spec, manifest=manifest, force=True)
         if manifest.code.digest == code_digest(instance.stage):
-            return self._line(instance, "reuse", "", spec, manifest=manifest)
-        if self.selection.strict_code and instance.name not in self.selection.settled:
+            return self._make_line(instance, "reuse", "", spec, manifest=manifest)
+        if self.selection.strict_code and instance.name not in self.settled:
             cause = f"{CODE_DIFFERS} (--strict-code)"
-            return self._line(instance, "run", cause, spec, manifest=manifest, force=True)
-        return self._line(instance, "reuse", "", spec, manifest=manifest, note=CODE_DIFFERS)
+            return self._make_line(instance, "run", cause, spec, manifest=manifest, force=True)
+        return self._make_line(instance, "reuse", "", spec, manifest=manifest, note=CODE_DIFFERS)
 
-    def _waiting(self, instance: Instance, waits_for: tuple[str, ...]) -> PlannedStep:
+    def _plan_waiting(self, instance: Instance, waits_for: tuple[str, ...]) -> PlannedStep:
         """An input is not made yet: the step runs, or depends on whether that input changes."""
         after = f"after {join_names(waits_for)}"
         if instance.name in self.forced:
-            return self._line(instance, "run", f"forced, {after}", waits_for=waits_for)
-        identity = _step_identity(instance)
-        previous = self._previous(instance)
-        if not self._made_before(instance, identity, previous):
-            cause = changes_since(previous, identity, None, {})
-            return self._line(instance, "run", f"{cause}, {after}", waits_for=waits_for)
+            return self._make_line(instance, "run", f"forced, {after}", waits_for=waits_for)
+        stage, config = instance.stage, instance.parsed_config
+        spec = StageSpec(stage.name, stage.version, config.plain(), config.identity(), {})
+        previous = self._load_previous(instance)
+        if not self._was_made(spec, previous):
+            cause = describe_changes(previous, spec, None)
+            return self._make_line(instance, "run", f"{cause}, {after}", waits_for=waits_for)
         whose = "its output is" if len(waits_for) == 1 else "their outputs are"
         cause = f"{after}; reused if {whose} unchanged"
-        return self._line(instance, "depends", cause, waits_for=waits_for)
+        return self._make_line(instance, "depends", cause, waits_for=waits_for)
 
-    def _line(
+    def _make_line(
         self,
         instance: Instance,
         action: Action,
@@ -383,7 +369,7 @@ class _Planner:
             instance.name, instance.step, instance.stage.name, action, cause, key, spec, **more
         )
 
-    def _inputs(self, instance: Instance) -> tuple[dict[str, list[InputRef]], dict[str, str]]:
+    def _find_inputs(self, instance: Instance) -> tuple[dict[str, list[InputRef]], dict[str, str]]:
         """References of all inputs by role, and the node each digest comes from."""
         inputs: dict[str, list[InputRef]] = {}
         names: dict[str, str] = {}
@@ -396,7 +382,7 @@ class _Planner:
                 names[reference.digest] = source.name or f"{manifest.stage} {short(manifest.key)}"
         return inputs, names
 
-    def _previous(self, instance: Instance) -> Manifest | None:
+    def _load_previous(self, instance: Instance) -> Manifest | None:
         """The last artifact of this step under this recipe's name."""
         ref = self.store.ref(f"{self.graph.recipe.name}/{instance.name}")
         if ref is None or ref.stage != instance.stage.name:
@@ -406,24 +392,23 @@ class _Planner:
         except CorruptArtifact:
             return None
 
-    def _made_before(
-        self, instance: Instance, identity: StepIdentity, previous: Manifest | None
-    ) -> bool:
+    def _was_made(self, spec: StageSpec, previous: Manifest | None) -> bool:
         """Whether some artifact has this stage, version and config, so that it might be reused."""
-        if previous is not None and identity.matches(previous):
+
+        def matches(manifest: Manifest) -> bool:
+            return manifest.version == spec.version and manifest.identity == spec.identity
+
+        if previous is not None and matches(previous):
             return True
-        stage = instance.stage.name
-        if stage not in self.artifacts:
+        if spec.stage not in self.artifacts:
             damaged: list[CorruptArtifact] = []
-            self.artifacts[stage] = list(self.store.manifests(stage, on_damage=damaged.append))
+            manifests = self.store.manifests(spec.stage, on_damage=damaged.append)
+            self.artifacts[spec.stage] = list(manifests)
             if damaged:
                 return True
-        return any(
-            identity.matches(manifest) and manifest.interim_of is None
-            for manifest in self.artifacts[stage]
-        )
+        return any(one.interim_of is None and matches(one) for one in self.artifacts[spec.stage])
 
-    def _begun(self, key: str) -> str | None:
+    def _describe_work(self, key: str) -> str | None:
         """The work of an earlier run under this key, in words."""
         state = self.store.work_state(key)
         if state.running:
@@ -431,10 +416,3 @@ class _Planner:
         if state.finished_shards:
             return f"{state.finished_shards} shard{'s' * (state.finished_shards > 1)} done"
         return "work begun" if state.exists else None
-
-
-def _step_identity(instance: Instance) -> StepIdentity:
-    config = instance.stage.complete(
-        instance.stage.Config.parse(instance.config, where=f"{instance.where}.config")
-    )
-    return StepIdentity(instance.stage.version, config.plain(), config.identity())

@@ -138,7 +138,7 @@ def load_recipe(path: Path, overrides: tuple[str, ...] = ()) -> Recipe:
     document = _read_with_bases(path, ())
     problems = Problems(str(path))
     applied = apply_overrides(document, overrides, problems.add)
-    recipe = _shape(document, path, tuple(applied), problems)
+    recipe = _read_shape(document, path, tuple(applied), problems)
     problems.raise_any()
     return recipe
 
@@ -169,15 +169,14 @@ def _read_with_bases(path: Path, readers: tuple[Path, ...]) -> Document:
 
 def _drop_superseded(base: Document, document: Document) -> None:
     """Remove a base's location of a snapshot's files if the recipe itself gives one."""
-    snapshots = document.values.get("snapshots")
-    for name, entry in snapshots.items() if isinstance(snapshots, dict) else ():
-        base_entry = (base.values.get("snapshots") or {}).get(name)
+    for name, entry in document.section("snapshots").items():
+        base_entry = base.section("snapshots").get(name)
         if isinstance(entry, dict) and isinstance(base_entry, dict):
             for key in superseded_keys(entry):
                 base_entry.pop(key, None)
 
 
-def _shape(
+def _read_shape(
     document: Document, path: Path, overrides: tuple[Override, ...], problems: Problems
 ) -> Recipe:
     values = document.values
@@ -187,12 +186,12 @@ def _shape(
     if not _NAME.fullmatch(name):
         check.problem("a name is letters, digits, _ and -, a letter first", "name")
     snapshots = {
-        key: _snapshot(check, key, value)
+        key: _read_snapshot(check, key, value)
         for key, value in check.mapping(values, "snapshots").items()
         if value is not None
     }
     steps = {
-        key: _step(check, key, value)
+        key: _read_step(check, key, value)
         for key, value in check.mapping(values, "steps").items()
         if value is not None
     }
@@ -212,12 +211,12 @@ def snapshot_entry(name: str, values: dict[str, Any], source: str) -> SnapshotFi
     """An entry of `snapshots:` that a command line gives; UsageError if it is wrong."""
     document = Document({"snapshots": {name: values}}, {(): Place(source)})
     problems = Problems(source)
-    entry = _snapshot(_Check(document, problems), name, values)
+    entry = _read_snapshot(_Check(document, problems), name, values)
     problems.raise_any()
     return replace(entry, where=source)
 
 
-def _snapshot(check: _Check, name: str, value: Any) -> SnapshotFiles:
+def _read_snapshot(check: _Check, name: str, value: Any) -> SnapshotFiles:
     where = ("snapshots", name)
     written = check.as_mapping(value, *where)
     check.keys(written, SNAPSHOT_KEYS, *where)
@@ -235,28 +234,23 @@ def _snapshot(check: _Check, name: str, value: Any) -> SnapshotFiles:
     return read_entry(name, values, base, lambda key: str(check.document.place(*where, key)))
 
 
-def _step(check: _Check, name: str, value: Any) -> Step:
-    values = check.as_mapping(value, "steps", name)
-    check.keys(values, STEP_KEYS, "steps", name)
-    stage = check.text(values, "stage", "steps", name, default="")
+def _read_step(check: _Check, name: str, value: Any) -> Step:
+    where = ("steps", name)
+    values = check.as_mapping(value, *where)
+    check.keys(values, STEP_KEYS, *where)
+    stage = check.text(values, "stage", *where, default="")
     if "stage" not in values:
-        check.problem("needs a stage", "steps", name)
-    inputs = check.mapping(values, "inputs", "steps", name)
-    return Step(
-        name,
-        stage,
-        check.mapping(values, "config", "steps", name),
-        {
-            role: check.texts(inputs, role, "steps", name, "inputs")
-            for role in inputs
-            if inputs[role] is not None
-        },
-        _for_each(check, values, name),
-        check.mapping(values, "execution", "steps", name),
-    )
+        check.problem("needs a stage", *where)
+    written = check.mapping(values, "inputs", *where)
+    roles = [role for role in written if written[role] is not None]
+    inputs = {role: check.texts(written, role, *where, "inputs") for role in roles}
+    config = check.mapping(values, "config", *where)
+    for_each = _read_for_each(check, values, name)
+    execution = check.mapping(values, "execution", *where)
+    return Step(name, stage, config, inputs, for_each, execution)
 
 
-def _for_each(
+def _read_for_each(
     check: _Check, values: Mapping[str, Any], name: str
 ) -> str | tuple[str, ...] | Checkpoints | None:
     """What a step repeats over, as written: all snapshots, a list, or a step's checkpoints."""
@@ -364,11 +358,13 @@ def load_profile(name: str | None, recipe: Path) -> Profile:
     jobs = values.get("jobs", 1)
     if not isinstance(jobs, int) or isinstance(jobs, bool) or jobs < 1:
         raise UsageError("expected a number of 1 or more", where=f"{document.place('jobs')}: jobs")
-    sections = {"default": values.get("default") or {}, **(values.get("stages") or {})}
-    for section, content in sections.items():
+    default, stages = values.get("default") or {}, values.get("stages") or {}
+    for section, content in {
+        "default": default,
+        "stages": stages,
+        **document.section("stages"),
+    }.items():
         if not isinstance(content, dict):
             where = f"{document.place('stages', section)}: {section}"
             raise UsageError(f"expected keys and values, got {content!r}", where=where)
-    return Profile(
-        str(values.get("name", path.stem)), jobs, sections["default"], values.get("stages") or {}
-    )
+    return Profile(str(values.get("name", path.stem)), jobs, default, stages)

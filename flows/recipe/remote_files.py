@@ -15,16 +15,14 @@ import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from artifacts_schema.errors import InputError, UsageError
 from artifacts_schema.files import open_regular
 from flows.recipe.snapshot_entry import (
     CRAWLS,
-    HUB,
     MAGIC,
     ProgressCallback,
     SnapshotFiles,
@@ -46,6 +44,9 @@ from stages.engine.remote import (
 )
 from stages.engine.sources import KnownFiles
 from stages.engine.web import endpoint, file_url, page_url
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
 
 FEW = 64
 """Most files whose servers are queried at every plan; for more, recent answers are reused."""
@@ -140,11 +141,13 @@ def read_path_list(source: SnapshotFiles) -> list[tuple[str, str]]:
     used as it is. Raises InputError with the line that is neither.
     """
     assert source.paths is not None
-    root = (
-        resolve_location(source.root, source.base)
-        if source.root is not None
-        else _home(source.paths)
-    )
+    if source.root is not None:
+        root = resolve_location(source.root, source.base)
+    elif is_url(source.paths):
+        parts = urlsplit(source.paths)
+        root = f"{parts.scheme}://{parts.netloc}"
+    else:
+        root = str(Path(source.paths).parent)
     where = f"{source.where}: {source.paths}"
     try:
         lines = _read_lines(source.paths, where)
@@ -166,14 +169,6 @@ def read_path_list(source: SnapshotFiles) -> list[tuple[str, str]]:
     return list(files.items())
 
 
-def _home(paths: str) -> str:
-    """The site, bucket or folder that the paths of a list are relative to by default."""
-    if not is_url(paths):
-        return str(Path(paths).parent)
-    parts = urlsplit(paths)
-    return f"{parts.scheme}://{parts.netloc}"
-
-
 def _parse_line(line: str, root: str, where: str) -> tuple[str, str]:
     """(name, path or URL) of a line."""
     if not line.isprintable() or "\\" in line:
@@ -190,7 +185,8 @@ def _parse_line(line: str, root: str, where: str) -> tuple[str, str]:
         path = line.removeprefix(prefix) if inside else line.partition("://")[2]
         name, place = path.partition("?")[0], line
     elif is_url(root):
-        name, place = line, join_url(root, quote(line, safe=_SAFE) if _is_web(root) else line)
+        is_web = root.partition("://")[0] in WEB
+        name, place = line, join_url(root, quote(line, safe=_SAFE) if is_web else line)
     else:
         name, place = line, os.path.join(os.path.realpath(root), line)
     if {"..", ".", ""} & set(name.split("/")):
@@ -198,14 +194,27 @@ def _parse_line(line: str, root: str, where: str) -> tuple[str, str]:
     return name, place
 
 
-def _is_web(url: str) -> bool:
-    return url.partition("://")[0] in WEB
-
-
 def _read_lines(paths: str, where: str) -> list[str]:
+    too_long = InputError(
+        f"more than {MAX_LIST_BYTES:,} bytes or {MAX_LINES:,} lines",
+        where=where,
+        hint="cut the list into parts",
+    )
     try:
-        with _open_list(paths) as file:
-            text = _decompress(file).decode()
+        if is_url(paths):
+            identity = query_identity(paths, PLANNING)
+            if identity.bytes > MAX_LIST_BYTES:
+                raise too_long
+            raw: IO[bytes] = open_copy(paths, identity, policy=PLANNING)
+        else:
+            raw = open_regular(paths)
+        with raw:
+            is_packed = raw.read(len(_GZIP)) == _GZIP
+            raw.seek(0)
+            data = (gzip.GzipFile(fileobj=raw) if is_packed else raw).read(MAX_LIST_BYTES + 1)
+        if len(data) > MAX_LIST_BYTES or data.count(b"\n") > MAX_LINES:
+            raise too_long
+        text = data.decode()
     except FileNotFoundError:
         raise NoSuchFile("no such list", where=where) from None
     except UnicodeDecodeError as error:
@@ -214,12 +223,6 @@ def _read_lines(paths: str, where: str) -> list[str]:
         raise InputError(f"damaged: {error}", where=where, hint="get the list again") from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", where=where) from None
-    except _ListTooLong:
-        raise InputError(
-            f"more than {MAX_LIST_BYTES:,} bytes or {MAX_LINES:,} lines",
-            where=where,
-            hint="cut the list into parts",
-        ) from None
     lines = [line.strip() for line in text.split("\n")]
     longest = max(range(len(lines)), key=lambda number: len(lines[number]))
     if len(lines[longest]) > MAX_LINE:
@@ -229,46 +232,10 @@ def _read_lines(paths: str, where: str) -> list[str]:
     return lines
 
 
-def _open_list(paths: str) -> IO[bytes]:
-    if not is_url(paths):
-        return open_regular(paths)
-    identity = query_identity(paths, PLANNING)
-    if identity.bytes > MAX_LIST_BYTES:
-        raise _ListTooLong
-    return open_copy(paths, identity, policy=PLANNING)
-
-
-def _decompress(file: IO[bytes]) -> bytes:
-    packed = file.read(len(_GZIP)) == _GZIP
-    file.seek(0)
-    data = (gzip.GzipFile(fileobj=file) if packed else file).read(MAX_LIST_BYTES + 1)
-    if len(data) > MAX_LIST_BYTES or data.count(b"\n") > MAX_LINES:
-        raise _ListTooLong
-    return data
-
-
-class _ListTooLong(Exception):
-    """More bytes than a list may have."""
-
-
 HUB_SECONDS = 30.0
 """How long the Hub may take to resolve a revision."""
 MAX_FILES = 1_000_000
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-
-
-@dataclass(frozen=True)
-class _HubRepository:
-    """A data set or a model, and the client of the Hub's API."""
-
-    api: Any
-    kind: str
-    name: str
-
-    @property
-    def title(self) -> str:
-        """`data set org/name`, for messages."""
-        return f"{HUB[self.kind]} {self.name}"
 
 
 def list_hub_files(source: SnapshotFiles) -> list[tuple[str, str, Identity]]:
@@ -280,37 +247,30 @@ def list_hub_files(source: SnapshotFiles) -> list[tuple[str, str, Identity]]:
     from huggingface_hub import HfApi
 
     assert source.on_hub is not None
-    hub = _HubRepository(HfApi(endpoint=endpoint()), *source.on_hub)
+    kind, hub_name = source.on_hub
+    api, commit = HfApi(endpoint=endpoint()), source.revision
     files: dict[str, Identity] = {}
-    with _explain_errors(source, hub):
-        commit = _resolve_commit(hub, source.revision)
+    with _explain_errors(source):
+        if commit is None or not _COMMIT.fullmatch(commit):
+            commit = api.repo_info(
+                hub_name, repo_type=kind, revision=commit, timeout=HUB_SECONDS
+            ).sha
+            if not isinstance(commit, str) or not _COMMIT.fullmatch(commit):
+                raise InputError(f"the Hub names no commit of {hub_name}", where=endpoint())
         for pattern in source.files or ("",):
-            matches = _match_hub_files(hub, commit, pattern, source.where)
+            matches = _match_hub_files(api, source, commit, pattern)
             if not matches:
                 raise InputError(
-                    f"no file of {hub.title} matches '{pattern or '*'}'",
+                    f"no file of {source.location} matches '{pattern or '*'}'",
                     where=source.where,
-                    hint=f"its files: {page_url(hub.kind, hub.name)}/tree/{commit}",
+                    hint=f"its files: {page_url(kind, hub_name)}/tree/{commit}",
                 )
             files |= matches
-    return [
-        (name, file_url(hub.kind, hub.name, commit, name), files[name]) for name in sorted(files)
-    ]
-
-
-def _resolve_commit(hub: _HubRepository, revision: str | None) -> str:
-    if revision is not None and _COMMIT.fullmatch(revision):
-        return revision
-    commit = hub.api.repo_info(
-        hub.name, repo_type=hub.kind, revision=revision, timeout=HUB_SECONDS
-    ).sha
-    if not isinstance(commit, str) or not _COMMIT.fullmatch(commit):
-        raise InputError(f"the Hub names no commit of {hub.name}", where=endpoint())
-    return commit
+    return [(name, file_url(kind, hub_name, commit, name), files[name]) for name in sorted(files)]
 
 
 def _match_hub_files(
-    hub: _HubRepository, commit: str, pattern: str, where: str
+    api: HfApi, source: SnapshotFiles, commit: str, pattern: str
 ) -> dict[str, Identity]:
     """Identities by name. A pattern without magic is a file, or a folder and all below it."""
     from fsspec.utils import glob_translate
@@ -321,30 +281,37 @@ def _match_hub_files(
     regex = re.compile(glob_translate(path)) if MAGIC & set(path) else None
     deep = regex is None or len(parts) > fixed + 1 or "**" in parts[-1]
     files = {}
-    for file in _list_tree(hub, commit, "/".join(parts[:fixed]), deep):
-        name = _check_name(file.path, where)
+    for file in _list_tree(api, source, commit, "/".join(parts[:fixed]), deep):
+        name = file.path
+        # A name that is unsafe as a path.
+        if not name.isprintable() or "\\" in name or {"..", ".", ""} & set(name.split("/")):
+            raise InputError(f"the Hub names a file {name[:80]!a}", where=source.where)
         if regex is not None:
             matches = regex.match(name) is not None
         else:
             matches = not path or name == path or name.startswith(f"{path}/")
         if matches and (name == path or not any(part[0] == "." for part in name.split("/"))):
-            files[name] = _file_identity(file, hub, where)
+            files[name] = _file_identity(file, source)
     return files
 
 
-def _list_tree(hub: _HubRepository, commit: str, folder: str, deep: bool) -> Iterator[Any]:
+def _list_tree(
+    api: HfApi, source: SnapshotFiles, commit: str, folder: str, deep: bool
+) -> Iterator[Any]:
     """The files in a folder, with `deep` also below it; none if it does not exist."""
     from huggingface_hub.errors import EntryNotFoundError
     from huggingface_hub.hf_api import RepoFile
 
+    assert source.on_hub is not None
+    kind, name = source.on_hub
     try:
-        tree = hub.api.list_repo_tree(
-            hub.name, folder or None, recursive=deep, revision=commit, repo_type=hub.kind
+        tree = api.list_repo_tree(
+            name, folder or None, recursive=deep, revision=commit, repo_type=kind
         )
         for number, entry in enumerate(tree):
             if number >= MAX_FILES:
                 raise InputError(
-                    f"{hub.title} has more than {MAX_FILES:,} files",
+                    f"{source.location} has more than {MAX_FILES:,} files",
                     where=endpoint(),
                     hint="name a folder: files: [data/*.parquet]",
                 )
@@ -354,14 +321,7 @@ def _list_tree(hub: _HubRepository, commit: str, folder: str, deep: bool) -> Ite
         return
 
 
-def _check_name(name: str, where: str) -> str:
-    """A file name of the Hub; InputError for one that is unsafe as a path."""
-    if not name.isprintable() or "\\" in name or {"..", ".", ""} & set(name.split("/")):
-        raise InputError(f"the Hub names a file {name[:80]!a}", where=where)
-    return name
-
-
-def _file_identity(file: Any, hub: _HubRepository, where: str) -> Identity:
+def _file_identity(file: Any, source: SnapshotFiles) -> Identity:
     size = file.lfs.size if file.lfs is not None else file.size
     sha256 = file.lfs.sha256 if file.lfs is not None else None
     good = isinstance(size, int) and size >= 0
@@ -371,26 +331,28 @@ def _file_identity(file: Any, hub: _HubRepository, where: str) -> Identity:
         good = good and _COMMIT.fullmatch(str(file.blob_id)) is not None
     if not good:
         raise InputError(
-            f"the Hub gives no size or checksum of {file.path} in {hub.name}", where=where
+            f"the Hub gives no size or checksum of {file.path} in {source.location}",
+            where=source.where,
         )
     return Identity(size, "" if sha256 else f'"{file.blob_id}"', sha256)
 
 
 @contextmanager
-def _explain_errors(source: SnapshotFiles, hub: _HubRepository) -> Iterator[None]:
+def _explain_errors(source: SnapshotFiles) -> Iterator[None]:
     """Turn errors of the Hub's library into InputError; their texts hold no token."""
     from huggingface_hub import errors
 
     def problem(what: str, hint: str) -> InputError:
         return InputError(what, where=source.where, hint=hint)
 
-    name = hub.title
+    assert source.on_hub is not None
+    name, page = source.location, page_url(*source.on_hub)
     try:
         yield
     except errors.GatedRepoError:
         raise problem(
             f"{name} requires consent",
-            f"agree on {page_url(hub.kind, hub.name)}, then `hf auth login` or set HF_TOKEN",
+            f"agree on {page}, then `hf auth login` or set HF_TOKEN",
         ) from None
     except errors.RevisionNotFoundError:
         raise problem(

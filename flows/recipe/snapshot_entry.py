@@ -48,9 +48,15 @@ def crawl_problems(values: Mapping[str, Any]) -> Iterator[tuple[str, str, str | 
     """(field, what is wrong, hint) of an entry that names a crawl."""
     crawl = values["crawl"]
     if not isinstance(crawl, str) or not is_crawl_id(crawl):
-        yield "crawl", f"{crawl!r} is not a crawl id{_suggest_id(crawl)}", FORMS
+        # It may differ by case or a missing zero.
+        *parts, last = str(crawl).strip().upper().replace("_", "-").split("-")
+        likely = "-".join([*parts, last.zfill(2)])
+        near = f", did you mean '{likely}'?" if is_crawl_id(likely) else ""
+        yield "crawl", f"{crawl!r} is not a crawl id{near}", FORMS
         crawl = ""
-    records, known = values.get("records", "warc"), _record_types(crawl)
+    # News and the crawls before 2013 have no extracted text and no metadata files.
+    known = ("warc",) if crawl in _ARC or _NEWS.fullmatch(crawl) else RECORDS
+    records = values.get("records", "warc")
     if records not in known:
         has = ", ".join(RECORDS) if known == RECORDS else f"{known[0]}, all that {crawl} has"
         yield "records", f"expected {has}, got {records!r}", None
@@ -65,30 +71,6 @@ def crawl_problems(values: Mapping[str, Any]) -> Iterator[tuple[str, str, str | 
             "a whole crawl is tens of thousands of files and up to 100 TB: say how many",
             "`first` 10 takes ten files, `share` 0.001 every thousandth, `share` 1 all",
         )
-
-
-def crawl_site(values: Mapping[str, Any]) -> str:
-    """The address that the list's paths are relative to: a mirror, or Common Crawl's own."""
-    return str(values.get("mirror") or SITES[values.get("via", "https")])
-
-
-def crawl_list(crawl: str, records: str) -> str:
-    """The path of the list of a crawl's files, below its site."""
-    news = _NEWS.fullmatch(crawl)
-    folder = f"CC-NEWS/{news[1]}/{news[2]}" if news else crawl
-    return f"crawl-data/{folder}/{'arc' if crawl in _ARC else records}.paths.gz"
-
-
-def _record_types(crawl: str) -> tuple[str, ...]:
-    """News and the crawls before 2013 have no extracted text and no metadata files."""
-    return ("warc",) if crawl in _ARC or _NEWS.fullmatch(crawl) else RECORDS
-
-
-def _suggest_id(crawl: Any) -> str:
-    """A suggestion for an id that differs by case or a missing zero."""
-    parts = str(crawl).strip().upper().replace("_", "-").split("-")
-    likely = "-".join([*parts[:-1], parts[-1].zfill(2)])
-    return f", did you mean '{likely}'?" if is_crawl_id(likely) else ""
 
 
 PLACES = ("files", "paths", "crawl", "dataset", "model")
@@ -158,21 +140,24 @@ def read_entry(
     base: Callable[[str], Path],
     place: Callable[[str], str],
 ) -> SnapshotFiles:
-    """The entry that sound `values` mean (see `problems_of`), those that are null left out.
+    """The entry of `values` that have no problems (`find_problems`) and none that is null.
 
     `base` gives the folder that a key's relative paths begin in, `place` where the key is written.
     """
-    files = values.get("files", [])
     anchor = next((key for key in ("paths", "crawl", "dataset", "root") if key in values), "files")
     root, paths = values.get("root"), values.get("paths")
     if paths is not None:
         paths = resolve_location(paths, base("paths"))
     if "crawl" in values:
-        root = resolve_location(crawl_site(values), base("mirror"))
-        paths = f"{root.rstrip('/')}/{crawl_list(values['crawl'], values.get('records', 'warc'))}"
+        site = values.get("mirror") or SITES[values.get("via", "https")]
+        root = resolve_location(site, base("mirror"))
+        news = _NEWS.fullmatch(values["crawl"])
+        folder = f"CC-NEWS/{news[1]}/{news[2]}" if news else values["crawl"]
+        records = "arc" if values["crawl"] in _ARC else values.get("records", "warc")
+        paths = f"{root.rstrip('/')}/crawl-data/{folder}/{records}.paths.gz"
     return SnapshotFiles(
         name,
-        tuple(files if isinstance(files, list) else [files]),
+        tuple(_list_files(values)),
         root,
         base("root" if "root" in values else "files"),
         f"{place(anchor)}: snapshots.{name}",
@@ -181,15 +166,19 @@ def read_entry(
     )
 
 
+def _list_files(values: Mapping[str, Any]) -> list[Any]:
+    """`files` of an entry, which may be one text or a list."""
+    files = values.get("files", [])
+    return files if isinstance(files, list) else [files]
+
+
 def resolve_location(text: str, base: Path) -> str:
     """A URL as it is, a path as seen from `base`."""
     return text if is_url(text) else str(base / os.path.expanduser(text))
 
 
-def is_relative(files: Any) -> bool:
-    """Whether any of `files` (a text or a list of texts) is a relative path."""
-    items = files if isinstance(files, list) else [files]
-    return any(not is_url(str(item)) and str(item)[:1] not in ("/", "~") for item in items)
+def _is_relative(path: str) -> bool:
+    return not is_url(path) and path[:1] not in ("/", "~")
 
 
 def superseded_keys(entry: Mapping[str, Any]) -> frozenset[str]:
@@ -201,7 +190,7 @@ def superseded_keys(entry: Mapping[str, Any]) -> frozenset[str]:
     if not named:
         return frozenset()
     keeps = {"first", "share", *named, *(key for name in named for key in BELONGING.get(name, ()))}
-    if named == ["files"] and is_relative(entry["files"]):
+    if named == ["files"] and any(_is_relative(str(item)) for item in _list_files(entry)):
         keeps |= {"root", *HUB, "revision"}
     return frozenset(SNAPSHOT_KEYS) - keeps
 
@@ -243,12 +232,11 @@ def _check_places(values: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _check_fields(values: Mapping[str, Any]) -> Iterator[Problem]:
-    files = values.get("files", ["…"])
-    items = files if isinstance(files, list) else [files]
-    if not items:
+    items = _list_files(values)
+    if not items and "files" in values:
         yield "files", "names no files", None
     elif not all(isinstance(item, str) and item for item in items):
-        yield "files", f"expected a path or a list of paths, got {files!r}", None
+        yield "files", f"expected a path or a list of paths, got {values['files']!r}", None
     for key in ("root", "paths", "mirror"):
         if key in values and not (isinstance(values[key], str) and values[key]):
             yield key, "expected a path or a URL", None
@@ -260,8 +248,7 @@ def _check_fields(values: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _check_urls(values: Mapping[str, Any]) -> Iterator[Problem]:
-    files = values.get("files", [])
-    texts = [("files", item) for item in (files if isinstance(files, list) else [files])]
+    texts = [("files", item) for item in _list_files(values)]
     texts += [(key, values[key]) for key in ("root", "paths", "mirror") if key in values]
     root = values.get("root")
     for field, text in texts:
@@ -273,13 +260,11 @@ def _check_urls(values: Mapping[str, Any]) -> Iterator[Problem]:
         except UsageError as error:
             yield field, error.what, error.hint
             continue
-        web = _is_web(text if is_url(text) else root)
-        if field == "files" and web and MAGIC & set(urlsplit(text).path):
-            yield (
-                field,
-                f"'{text}' is a pattern, but a web server does not list its files",
-                ("name each file, or give `paths`: a list of them"),
-            )
+        place = str(text if is_url(text) else root)
+        is_web = place.partition("://")[0] in WEB
+        if field == "files" and is_web and MAGIC & set(urlsplit(text).path):
+            what = f"'{text}' is a pattern, but a web server does not list its files"
+            yield field, what, "name each file, or give `paths`: a list of them"
 
 
 def _check_repository(values: Mapping[str, Any], kind: str) -> Iterator[Problem]:
@@ -293,20 +278,15 @@ def _check_repository(values: Mapping[str, Any], kind: str) -> Iterator[Problem]
         )
     if not isinstance(revision, str) or not _REVISION.fullmatch(revision) or ".." in revision:
         yield "revision", f"expected a branch, a tag or a commit, got {revision!r}", None
-    files = values.get("files", [])
-    for item in files if isinstance(files, list) else [files]:
-        if isinstance(item, str) and (is_url(item) or not is_relative(item)):
+    for item in _list_files(values):
+        if isinstance(item, str) and not _is_relative(item):
             yield "files", f"'{item}' is not a path inside a {HUB[kind]}", "as data/*.parquet"
         elif isinstance(item, str) and ".." in item.split("/"):
             yield "files", f"'{item}' leads out of the {HUB[kind]}", None
 
 
-def _is_web(text: Any) -> bool:
-    return isinstance(text, str) and text.partition("://")[0] in WEB
-
-
 class ProgressCallback(Protocol):
-    """Told how far the pinning of files is, in bytes hashed or files asked for."""
+    """Receives the progress of pinning files, in bytes hashed or files queried."""
 
     def __call__(self, done: int, total: int, unit: str = "bytes", /) -> None:
         """`done` of `total`."""

@@ -15,6 +15,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 from artifacts_schema.errors import InputError, UsageError, is_utf8
@@ -42,7 +43,12 @@ def match_files(source: SnapshotFiles, pattern: str) -> list[tuple[str, str]]:
     """(name, absolute path) of every file that matches `pattern`, hidden ones skipped."""
     anchor = os.path.realpath(anchor_folder(source))
     full = os.path.normpath(os.path.join(anchor, os.path.expanduser(pattern)))
-    start = Path(anchor) if source.root is not None else Path(_fixed_part(full))
+    # Names begin in the root, in the folder itself, or in the fixed folder of a pattern.
+    start = Path(anchor if source.root is not None else full)
+    if source.root is None and not os.path.isdir(full):
+        parts = full.split(os.sep)
+        fixed = next((i for i, part in enumerate(parts) if MAGIC & set(part)), len(parts) - 1)
+        start = Path(os.sep.join(parts[:fixed]) or os.sep)
     matches = _expand_pattern(full) if MAGIC & set(pattern) else [full]
     files = [path for match in matches for path in _list_files(match)]
     for path in files:
@@ -53,7 +59,7 @@ def match_files(source: SnapshotFiles, pattern: str) -> list[tuple[str, str]]:
     return [(Path(path).relative_to(start).as_posix(), path) for path in files]
 
 
-def checksums(
+def hash_files(
     known: KnownFiles, paths: Sequence[str], progress: ProgressCallback | None = None
 ) -> dict[str, tuple[int, str]]:
     """Size and sha256 by path; only files that changed since they were last read are read.
@@ -66,7 +72,7 @@ def checksums(
         try:
             status = os.stat(path)
         except OSError as error:
-            raise _unreadable(path, error) from None
+            _raise_unreadable(error, path)
         sha256 = known.sha256(path, status)
         if sha256 is None:
             unknown.append((path, status.st_size))
@@ -85,26 +91,12 @@ def checksums(
                         progress(done, total)
                 changed = file_state(os.fstat(raw.fileno())) != file_state(status)
         except OSError as error:
-            raise _unreadable(path, error) from None
+            _raise_unreadable(error, path)
         if changed:
             raise InputError("the file changed while it was read", where=path, hint="run again")
         sums[path] = status.st_size, digest.hexdigest()
         known.note_sha256(path, status, digest.hexdigest())
     return sums
-
-
-def _unreadable(path: str, error: OSError) -> InputError:
-    hint = "check the path" if isinstance(error, FileNotFoundError) else "make it readable"
-    return InputError(f"cannot be read: {error.strerror}", where=path, hint=hint)
-
-
-def _fixed_part(pattern: str) -> str:
-    """The folder below which names begin: a folder itself, or the fixed folder of a pattern."""
-    if os.path.isdir(pattern):
-        return pattern
-    parts = pattern.split(os.sep)
-    first = next((i for i, part in enumerate(parts) if MAGIC & set(part)), len(parts) - 1)
-    return os.sep.join(parts[:first]) or os.sep
 
 
 def _expand_pattern(pattern: str) -> list[str]:
@@ -122,8 +114,10 @@ def _expand_pattern(pattern: str) -> list[str]:
     return sorted(glob.glob(pattern, recursive=True))
 
 
-def _raise_unreadable(error: OSError) -> NoReturn:
-    raise _unreadable(str(error.filename), error)
+def _raise_unreadable(error: OSError, path: str | None = None) -> NoReturn:
+    hint = "check the path" if isinstance(error, FileNotFoundError) else "make it readable"
+    where = path or str(error.filename)
+    raise InputError(f"cannot be read: {error.strerror}", where=where, hint=hint) from None
 
 
 def _list_files(path: str) -> list[str]:
@@ -140,6 +134,7 @@ def _list_files(path: str) -> list[str]:
 STAGE = "snapshot"
 """Stage name under which snapshots lie in the store; no program of that name exists."""
 VERSION = 1
+"""Of snapshots and of the other artifacts that no program makes."""
 OUTPUT = "snapshot"
 
 
@@ -183,10 +178,48 @@ def commit_snapshot(store: Store, name: str, files: list[dict[str, Any]]) -> Man
     committed = _find_committed_snapshot(store, key)
     if committed is not None:
         return committed
+    counts = {"files": len(files), "bytes": sum(file["bytes"] for file in files)}
+    if etags := sum("etag" in file for file in files):
+        counts["provisional"] = etags
     with hold_lease(store.backend, key):
-        return _find_committed_snapshot(store, key) or _write_snapshot(
-            store, key, identity, name, files
-        )
+        if (committed := _find_committed_snapshot(store, key)) is not None:
+            return committed
+        attempt = Attempt(store.backend, STAGE, key, {OUTPUT: "snapshot"})
+        with attempt.create(OUTPUT, "snapshot.json") as file:
+            file.write(canonical_json({"name": name, "files": files}) + b"\n")
+        return commit_record(store, attempt, identity, counts, config={"name": name})
+
+
+def commit_record(
+    store: Store,
+    attempt: Attempt,
+    identity: dict[str, Any],
+    counts: dict[str, Any],
+    *,
+    config: Mapping[str, Any] = MappingProxyType({}),
+    libraries: Mapping[str, str] = MappingProxyType({}),
+) -> Manifest:
+    """Commit an artifact that no program makes; the caller holds the lease.
+
+    If another process commits the key meanwhile, returns the artifact that it wrote.
+    """
+    manifest = Manifest(
+        stage=attempt.stage,
+        version=VERSION,
+        key=attempt.key,
+        reproducible="bytes",
+        config=dict(config),
+        identity=identity,
+        inputs={},
+        outputs=attempt.outputs(),
+        attempt=attempt.name,
+        code=Code(digest="", libraries=dict(libraries)),
+        counts=counts,
+    )
+    committed = commit(store, manifest)
+    if committed.attempt != attempt.name:
+        attempt.discard()
+    return committed
 
 
 def count_provisional(snapshots: Mapping[str, Manifest]) -> dict[str, int]:
@@ -195,7 +228,7 @@ def count_provisional(snapshots: Mapping[str, Manifest]) -> dict[str, int]:
     return {name: int(count) for name, count in counts.items() if count}
 
 
-def provisional_note(snapshots: Mapping[str, Manifest]) -> str | None:
+def format_provisional(snapshots: Mapping[str, Manifest]) -> str | None:
     """The line about provisional files under a plan, or None."""
     counts = count_provisional(snapshots)
     if not counts:
@@ -207,7 +240,7 @@ def provisional_note(snapshots: Mapping[str, Manifest]) -> str | None:
 def find_files(source: SnapshotFiles) -> list[SnapshotFile]:
     """The files that `source` selects, sorted by the name they get."""
     files: dict[str, SnapshotFile] = {}
-    for file in _all_files(source):
+    for file in _list_all_files(source):
         if files.setdefault(file.name, file).location != file.location:
             raise UsageError(
                 f"two files would both be named '{file.name}': {files[file.name].location} "
@@ -233,23 +266,22 @@ def pin_files(
     remote = {f.location: f.identity for f in files if f.identity is not None}
     unlisted = [f.location for f in files if is_url(f.location) and f.identity is None]
     try:
-        sums = checksums(known, [f.location for f in files if not is_url(f.location)], progress)
+        sums = hash_files(known, [f.location for f in files if not is_url(f.location)], progress)
         if unlisted:
             remote |= fetch_identities(known, unlisted, progress)
     finally:
         known.save()
+    identities = {path: Identity(size, "", sha256) for path, (size, sha256) in sums.items()}
+    identities |= remote
     rows: list[dict[str, Any]] = []
     for file in files:
-        if (identity := remote.get(file.location)) is not None:
-            pin = {"sha256": identity.sha256} if identity.sha256 else {"etag": identity.etag}
-            rows.append({"name": file.name, "bytes": identity.bytes, **pin})
-        else:
-            size, sha256 = sums[file.location]
-            rows.append({"name": file.name, "bytes": size, "sha256": sha256})
+        identity = identities[file.location]
+        pin = {"sha256": identity.sha256} if identity.sha256 else {"etag": identity.etag}
+        rows.append({"name": file.name, "bytes": identity.bytes, **pin})
     return rows
 
 
-def _all_files(source: SnapshotFiles) -> list[SnapshotFile]:
+def _list_all_files(source: SnapshotFiles) -> list[SnapshotFile]:
     """Every file that the entry names, in the order of the list, or of patterns, then names."""
     if source.paths is not None:
         return [SnapshotFile(name, place) for name, place in read_path_list(source)]
@@ -257,10 +289,13 @@ def _all_files(source: SnapshotFiles) -> list[SnapshotFile]:
         return [SnapshotFile(*file) for file in list_hub_files(source)]
     files = []
     for pattern in source.files:
-        matches = _match_pattern(source, pattern)
+        if is_url(pattern) or (source.root is not None and is_url(source.root)):
+            matches = [SnapshotFile(*file) for file in match_urls(source, pattern)]
+            place = source.root
+        else:
+            matches = [SnapshotFile(*file) for file in match_files(source, pattern)]
+            place = os.path.realpath(anchor_folder(source))
         if not matches:
-            remote = is_url(pattern) or (source.root is not None and is_url(source.root))
-            place = source.root if remote else os.path.realpath(anchor_folder(source))
             raise InputError(
                 f"no file matches '{pattern}'",
                 where=source.where,
@@ -268,12 +303,6 @@ def _all_files(source: SnapshotFiles) -> list[SnapshotFile]:
             )
         files += matches
     return files
-
-
-def _match_pattern(source: SnapshotFiles, pattern: str) -> list[SnapshotFile]:
-    if is_url(pattern) or (source.root is not None and is_url(source.root)):
-        return [SnapshotFile(*file) for file in match_urls(source, pattern)]
-    return [SnapshotFile(name, path) for name, path in match_files(source, pattern)]
 
 
 def _is_in_share(name: str, share: float | None) -> bool:
@@ -294,30 +323,3 @@ def _find_committed_snapshot(store: Store, key: str) -> Manifest | None:
         record_damage(store, manifest, problems)
         return None
     return manifest
-
-
-def _write_snapshot(
-    store: Store, key: str, identity: dict[str, Any], name: str, files: list[dict[str, Any]]
-) -> Manifest:
-    attempt = Attempt(store.backend, STAGE, key, {OUTPUT: "snapshot"})
-    with attempt.create(OUTPUT, "snapshot.json") as file:
-        file.write(canonical_json({"name": name, "files": files}) + b"\n")
-    counts = {"files": len(files), "bytes": sum(f["bytes"] for f in files)}
-    etags = sum("etag" in f for f in files)
-    manifest = Manifest(
-        stage=STAGE,
-        version=VERSION,
-        key=key,
-        reproducible="bytes",
-        config={"name": name},
-        identity=identity,
-        inputs={},
-        outputs=attempt.outputs(),
-        attempt=attempt.name,
-        code=Code(digest="", libraries={}),
-        counts={**counts, **({"provisional": etags} if etags else {})},
-    )
-    committed = commit(store, manifest)
-    if committed.attempt != attempt.name:
-        attempt.discard()
-    return committed

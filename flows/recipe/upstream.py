@@ -12,6 +12,7 @@ inputs and, for those that exist, their manifests. All problems are raised toget
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
@@ -31,21 +32,22 @@ from stages.engine.protocol import Inputs, Stage, Upstream, stage_named
 
 
 def check_steps(
-    graph: Graph, store: Store, names: Collection[str], made: Mapping[str, Manifest] | None = None
+    graph: Graph,
+    store: Store,
+    names: Collection[str],
+    manifests: Mapping[str, Manifest] | None = None,
 ) -> dict[str, tuple[str, ...]]:
     """Check the instances called `names`; returns the notes of each that has some.
 
-    `made` are the manifests that exist, by node. UsageError lists every problem.
+    `manifests` are those that exist, by node. UsageError lists every problem.
     """
     problems, notes = Problems(str(graph.recipe.path)), {}
-    upstreams = _UpstreamReader(graph, store, made or {})
+    upstreams = _UpstreamReader(graph, store, manifests or {})
     for name, instance in graph.instances.items():
         if name not in names:
             continue
         try:
-            lines = instance.stage.check_plan(
-                upstreams.config(instance), upstreams.inputs(instance)
-            )
+            lines = instance.stage.check_plan(instance.parsed_config, upstreams.inputs(instance))
         except UsageError as error:
             where = f"{instance.where}: config.{error.where}" if error.where else instance.where
             problems.add(error.what, where=where, hint=error.hint)
@@ -65,11 +67,9 @@ def check_stored(
     where: str,
 ) -> Sequence[str]:
     """Check one stage over artifacts that exist; returns its notes."""
-    upstreams = {
-        role: [_from_reference(store, ref) for ref in refs] for role, refs in inputs.items()
-    }
     try:
-        return stage.check_plan(stage.Config.parse(config, where=where), upstreams) or ()
+        parsed = stage.Config.parse(config, where=where)
+        return stage.check_plan(parsed, _read_inputs(store, inputs)) or ()
     except UsageError as error:
         place = f"{where}: {error.where}" if error.where else where
         raise UsageError(error.what, where=place, hint=error.hint) from None
@@ -79,32 +79,24 @@ def check_stored(
 class _UpstreamReader:
     graph: Graph
     store: Store
-    made: Mapping[str, Manifest]
-    _configs: dict[str, Any] = field(default_factory=dict)
+    manifests: Mapping[str, Manifest]
     _inputs: dict[str, Inputs] = field(default_factory=dict)
-
-    def config(self, instance: Instance) -> Any:
-        """The parsed config of an instance."""
-        if instance.name not in self._configs:
-            config = instance.stage.Config.parse(instance.config, where=instance.where)
-            self._configs[instance.name] = instance.stage.complete(config)
-        return self._configs[instance.name]
 
     def inputs(self, instance: Instance) -> Inputs:
         """What an instance reads."""
         if instance.name not in self._inputs:
             self._inputs[instance.name] = {
-                role: tuple(self._upstream(source) for source in sources)
+                role: tuple(self._make_upstream(source) for source in sources)
                 for role, sources in instance.inputs.items()
             }
         return self._inputs[instance.name]
 
-    def _upstream(self, source: Source) -> Upstream:
+    def _make_upstream(self, source: Source) -> Upstream:
         if source.manifest is not None:
             return _from_manifest(self.store, source.manifest, source.output, source.kind)
         assert source.node is not None, "a source is a node or a stored artifact"
         # For a checkpoint, the final manifest of the run is not the one that is read.
-        manifest = self.made.get(source.node) if source.at is None else None
+        manifest = self.manifests.get(source.node) if source.at is None else None
         instance = self.graph.instances.get(source.node)
         if instance is None:
             return Upstream(source.node, source.kind, source.output, manifest=manifest)
@@ -113,7 +105,7 @@ class _UpstreamReader:
             source.kind,
             source.output,
             instance.stage,
-            self.config(instance),
+            instance.parsed_config,
             manifest,
             lambda: self.inputs(instance),
         )
@@ -121,29 +113,22 @@ class _UpstreamReader:
 
 def _from_manifest(store: Store, manifest: Manifest, output: str, kind: str) -> Upstream:
     """An artifact that exists; without its config if the installed stage cannot parse that."""
-    stage, config = _producer(manifest)
-
-    def read_inputs() -> Inputs:
-        return {
-            role: tuple(_from_reference(store, ref) for ref in refs)
-            for role, refs in manifest.inputs.items()
-        }
-
+    stage: type[Stage] | None = None
+    config: Any = None
+    with suppress(UsageError):
+        stage = stage_named(manifest.stage)  # A snapshot has none.
+        config = stage.Config.parse(manifest.config, where=manifest.stage)
     name = f"{manifest.stage} {short(manifest.key)}"
-    return Upstream(name, kind, output, stage, config, manifest, read_inputs)
+    return Upstream(
+        name, kind, output, stage, config, manifest, lambda: _read_inputs(store, manifest.inputs)
+    )
 
 
-def _producer(manifest: Manifest) -> tuple[type[Stage] | None, Any]:
-    """The stage and its parsed config: neither of a snapshot or of a stage that is not installed,
-    no config where an older version of the stage wrote another."""
-    try:
-        stage = stage_named(manifest.stage)
-    except UsageError:
-        return None, None
-    try:
-        return stage, stage.Config.parse(manifest.config, where=manifest.stage)
-    except UsageError:
-        return stage, None
+def _read_inputs(store: Store, inputs: Mapping[str, Sequence[InputRef]]) -> Inputs:
+    return {
+        role: tuple(_from_reference(store, reference) for reference in references)
+        for role, references in inputs.items()
+    }
 
 
 def _from_reference(store: Store, reference: InputRef) -> Upstream:
@@ -162,21 +147,18 @@ def _from_reference(store: Store, reference: InputRef) -> Upstream:
 class InputResolver:
     """Finds what the instances of a graph read, as far as it is known while a plan is made.
 
-    `made` holds the manifests that exist, by node; the planner adds to it.
+    `manifests` holds those that exist, by node; the planner adds to it.
     """
 
     graph: Graph
     store: Store
-    made: dict[str, Manifest]
-    _keys: dict[str, str | None] = field(default_factory=dict)
+    manifests: dict[str, Manifest]
+    keys: dict[str, str | None] = field(default_factory=dict)
+    """Keys of the instances that were planned."""
     _milestones: dict[str, list[Milestone]] = field(default_factory=dict)
     _checkpoints: dict[str, dict[str, Manifest]] = field(default_factory=dict)
     _labels: dict[str, list[str]] = field(default_factory=dict)
     """Labels of the turns of an instance that repeats over checkpoints."""
-
-    def note_key(self, instance: str, key: str | None) -> None:
-        """Note the key of an instance that was planned."""
-        self._keys[instance] = key
 
     def expand(self, instance: Instance) -> list[Instance]:
         """The turns of an instance that repeats over checkpoints.
@@ -184,12 +166,12 @@ class InputResolver:
         The instance itself if it does not repeat over checkpoints, or they are not known yet.
         """
         if instance.over is None:
-            return [_map_sources(instance, self._all_turns)]
-        labels = self._turns_over(instance.over)
+            return [_map_sources(instance, self._expand_source)]
+        labels = self._list_turns(instance.over)
         if labels is None:
             return [instance]
         self._labels[instance.name] = labels
-        return [self._turn(instance, label) for label in labels]
+        return [self._make_turn(instance, label) for label in labels]
 
     def waits_for(self, instance: Instance) -> tuple[str, ...]:
         """Names of the inputs of an instance that do not exist yet, each once."""
@@ -205,7 +187,7 @@ class InputResolver:
         if source.at == EACH:
             return None
         if source.at is None:
-            return self.made.get(source.node)
+            return self.manifests.get(source.node)
         milestones = self._list_milestones(source.node)
         if milestones is None:
             return None
@@ -214,9 +196,9 @@ class InputResolver:
             what = f"{source.node} commits no checkpoint '{source.at}'"
             raise UsageError(f"{what}{did_you_mean(source.at, labels)}", where=source.name)
         if source.at == labels[-1]:
-            return self.made.get(source.node)
-        manifest = self._committed(source.node).get(source.at)
-        if manifest is None and source.node in self.made:
+            return self.manifests.get(source.node)
+        manifest = self._load_committed(source.node).get(source.at)
+        if manifest is None and source.node in self.manifests:
             raise UsageError(
                 f"'{source.node}' has ended, and its checkpoint {source.at} does not exist",
                 where=source.name,
@@ -224,7 +206,7 @@ class InputResolver:
             )
         return manifest
 
-    def _turns_over(self, node: str) -> list[str] | None:
+    def _list_turns(self, node: str) -> list[str] | None:
         """Labels of a node's checkpoints; of a finished run, those that exist.
 
         None while they are not known.
@@ -233,8 +215,8 @@ class InputResolver:
         if milestones is None:
             return None
         *before, last = [milestone.label for milestone in milestones]
-        if node in self.made:
-            before = [label for label in before if label in self._committed(node)]
+        if node in self.manifests:
+            before = [label for label in before if label in self._load_committed(node)]
         return [*before, last]
 
     def _list_milestones(self, node: str) -> list[Milestone] | None:
@@ -244,33 +226,29 @@ class InputResolver:
             if self.waits_for(instance):
                 return None
             inputs = {
-                role: [self._input(source) for source in sources]
+                role: [
+                    Input.from_manifest(self.store, manifest, source.output, full_check=False)
+                    for source in sources
+                    if (manifest := self.find(source)) is not None
+                ]
                 for role, sources in instance.inputs.items()
             }
-            where = f"{instance.where}: config"
-            config = instance.stage.complete(
-                instance.stage.Config.parse(instance.config, where=where)
-            )
-            self._milestones[node] = list(instance.stage.milestones(config, inputs))
+            milestones = instance.stage.milestones(instance.parsed_config, inputs)
+            self._milestones[node] = list(milestones)
         return self._milestones[node]
 
-    def _input(self, source: Source) -> Input:
-        manifest = self.find(source)
-        assert manifest is not None
-        return Input.from_manifest(self.store, manifest, source.output, full_check=False)
-
-    def _committed(self, node: str) -> dict[str, Manifest]:
+    def _load_committed(self, node: str) -> dict[str, Manifest]:
         """The whole checkpoints that a node has committed, by label.
 
         CorruptArtifact for a damaged one of a finished run: no step would make it again.
         """
         if node not in self._checkpoints:
-            key, stage = self._keys.get(node), self.graph.instances[node].stage.name
+            key, stage = self.keys.get(node), self.graph.instances[node].stage.name
             entries = list_interims(self.store, stage, key) if key is not None else []
             whole = {}
             for entry in entries:
                 artifact = find_committed(self.store, stage, entry.key)
-                if artifact.damage is not None and node in self.made:
+                if artifact.damage is not None and node in self.manifests:
                     raise CorruptArtifact(
                         f"checkpoint {entry.label} is damaged: {artifact.damage}",
                         where=node,
@@ -281,7 +259,7 @@ class InputResolver:
             self._checkpoints[node] = whole
         return self._checkpoints[node]
 
-    def _turn(self, instance: Instance, label: str) -> Instance:
+    def _make_turn(self, instance: Instance, label: str) -> Instance:
         """One turn: `each` is the checkpoint of this label, or the turn of a step that read it."""
 
         def select(source: Source) -> list[Source]:
@@ -290,12 +268,12 @@ class InputResolver:
             repeated = self.graph.instances.get(source.node or "")
             if source.node in self._labels and repeated and repeated.over == instance.over:
                 return [replace(source, node=f"{repeated.step}[{label}]")]
-            return self._all_turns(source)
+            return self._expand_source(source)
 
         turn = _map_sources(instance, select)
         return replace(turn, name=f"{instance.step}[{label}]", label=label, over=None)
 
-    def _all_turns(self, source: Source) -> list[Source]:
+    def _expand_source(self, source: Source) -> list[Source]:
         """A source that repeats over checkpoints as all its turns; any other as it is."""
         if source.node is None or source.node not in self._labels:
             return [source]

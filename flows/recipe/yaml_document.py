@@ -56,6 +56,11 @@ class Document:
                 return self.places[where[:end]]
         return Place("recipe")
 
+    def section(self, name: str) -> dict[str, Any]:
+        """The mapping under a key of the top; empty if there is something else."""
+        value = self.values.get(name)
+        return value if isinstance(value, dict) else {}
+
 
 class _TooMany(Exception):
     """More values than a recipe may have."""
@@ -113,10 +118,9 @@ for _tag, _pattern, _first in (
 
 def _construct_int(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
     text = node.value.replace("_", "")
-    if len(text) > MAX_INT_BITS:  # Python rejects thousands of digits only, and is slow before.
-        raise ValueError(f"a whole number of more than {MAX_INT_BITS} bits")
-    value = int(text, 0) if text[:2] in ("0x", "0o") else int(text, 10)
-    if value.bit_length() > MAX_INT_BITS:
+    base = 0 if text[:2] in ("0x", "0o") else 10
+    # Python rejects thousands of digits only, and is slow before.
+    if len(text) > MAX_INT_BITS or (value := int(text, base)).bit_length() > MAX_INT_BITS:
         raise ValueError(f"a whole number of more than {MAX_INT_BITS} bits")
     return value
 
@@ -197,9 +201,9 @@ class _Walk:
         if isinstance(node, yaml.ScalarNode):
             return self.scalar(node)
         if node.tag not in ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"):
-            raise UsageError(f"tag {node.tag} is not known", where=str(_place(node, self.source)))
+            raise self.problem(f"tag {node.tag} is not known", node)
         if id(node) in self.open:
-            raise UsageError("an alias contains itself", where=str(_place(node, self.source)))
+            raise self.problem("an alias contains itself", node)
         self.open.add(id(node))
         try:
             if isinstance(node, yaml.SequenceNode):
@@ -211,19 +215,17 @@ class _Walk:
 
     def scalar(self, node: yaml.ScalarNode) -> Any:
         """The plain value of a scalar."""
-        where = str(_place(node, self.source))
         if node.tag not in _SCALARS:
-            raise UsageError(f"tag {node.tag} is not known", where=where)
+            raise self.problem(f"tag {node.tag} is not known", node)
         try:
             value = self.loader.construct_object(node)
         except (ValueError, LookupError) as error:  # As of `!!int abc`.
             kind = node.tag.rpartition(":")[2]
             reason = str(error) if isinstance(error, ValueError) else "no such value"
-            raise UsageError(
-                f"{node.value[:40]!r} is not a valid {kind}: {reason[:80]}", where=where
-            ) from None
+            what = f"{node.value[:40]!r} is not a valid {kind}: {reason[:80]}"
+            raise self.problem(what, node) from None
         if isinstance(value, str) and _UNSTORABLE.search(value):
-            raise UsageError("text holds a NUL or a lone surrogate", where=where)
+            raise self.problem("text holds a NUL or a lone surrogate", node)
         return value
 
     def mapping(self, node: yaml.MappingNode, where: KeyPath) -> dict[str, Any]:
@@ -232,10 +234,8 @@ class _Walk:
         for key, _ in node.value:
             name = key.value if key.tag == "tag:yaml.org,2002:merge" else self.key(key)
             if name in lines:
-                raise UsageError(
-                    f"key '{name}' is written twice (first in line {lines[name]})",
-                    where=str(_place(key, self.source)),
-                )
+                what = f"key '{name}' is written twice (first in line {lines[name]})"
+                raise self.problem(what, key)
             lines[name] = key.start_mark.line + 1
         self.loader.flatten_mapping(node)
         # A merged key that the node also has comes twice; the node's own comes last.
@@ -248,15 +248,16 @@ class _Walk:
 
     def key(self, node: yaml.Node) -> str:
         """The text of a key."""
-        name = self.scalar(node) if isinstance(node, yaml.ScalarNode) else None
+        name, text = None, "(a collection)"
+        if isinstance(node, yaml.ScalarNode):
+            name, text = self.scalar(node), node.value
         if not isinstance(name, str):
-            text = node.value if isinstance(node, yaml.ScalarNode) else "(a collection)"
-            raise UsageError(
-                f"key {text} is not text",
-                where=str(_place(node, self.source)),
-                hint="put it in quotes",
-            )
+            raise self.problem(f"key {text} is not text", node, hint="put it in quotes")
         return name
+
+    def problem(self, what: str, node: yaml.Node, hint: str | None = None) -> UsageError:
+        """An error about a node."""
+        return UsageError(what, where=str(_place(node, self.source)), hint=hint)
 
 
 def _place(node: yaml.Node, source: str) -> Place:

@@ -113,7 +113,6 @@ def test_data_that_differs_is_named_as_the_batch(prove, monkeypatch):
 def test_a_run_that_fails_says_why(prove, monkeypatch):
     result = prove("--set", "base.max_epochs=0.001")
     assert result.exit_code == 1
-    assert "the run failed" in result.output
     assert "max_epochs is 0.001" in result.output
 
 
@@ -122,4 +121,4 @@ def test_a_recipe_without_such_a_step_is_refused(project, store):
         main, ["prove-resume", str(project / "demo.yaml"), "--store", store.url]
     )
     assert result.exit_code == 2
-    assert "one step is to be proved, found none" in result.output
+    assert "--step" in result.output

@@ -257,7 +257,7 @@ def test_a_decay_from_the_first_step_on_leaves_no_rate_to_go_on_at(pretrain, ing
     named(store, pretrain([decay(6, {"peak": 1e-2})]))
     result = ingot("extend", "demo/base", "--tokens", "1K")
     assert result.exit_code == 2
-    assert "decays from the first training step on" in result.output
+    assert "ingot branch RUN --tokens" in result.output
 
 
 @pytest.fixture
@@ -318,7 +318,7 @@ def test_a_decay_within_a_phase_whose_mixture_moves_is_not_lengthened(pretrain, 
     named(store, pretrain([phase]))
     result = ingot("extend", "demo/base", "--tokens", "1K")
     assert result.exit_code == 2
-    assert "is interpolated to the phase's end" in result.output
+    assert "phases.0.mixture_end" in result.output
 
 
 def plan_of(store, manifest):
@@ -331,7 +331,7 @@ def test_a_collected_checkpoint_is_named(base, ingot, store):
     remove_artifact(store, store.manifest("pretrain", base.interims[1].key))
     result = ingot("extend", "demo/base", "--tokens", "1K")
     assert result.exit_code == 2
-    assert "there is no permanent checkpoint of training step 6" in result.output
+    assert "training step 6" in result.output
 
 
 @pytest.mark.parametrize(
@@ -350,7 +350,7 @@ def test_numbers_of_tokens_as_people_write_them(text, number):
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "B", "1.5.2M", "nan"])
 def test_what_is_no_number_of_tokens(text):
-    with pytest.raises(UsageError, match="is not a number of tokens"):
+    with pytest.raises(UsageError, match="--tokens"):
         parse_tokens(text, "--tokens")
 
 

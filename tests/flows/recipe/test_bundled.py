@@ -22,12 +22,12 @@ def installed(tmp_path, monkeypatch):
 
 
 def test_each_says_what_data_it_needs_and_whether_it_is_there(installed):
-    found = {one.name: one for one in pipeline.bundled_recipes()}
-    assert {"quickstart", "web", "anneal", "long_context"} <= set(found)
-    assert all(one.description for one in found.values())
-    assert (found["quickstart"].snapshots, found["quickstart"].missing) == ((), {})
-    assert set(found["web"].missing) == set(found["web"].snapshots)
-    assert "crawl-A" in found["web"].snapshots
+    recipes = {one["name"]: one for one in pipeline.bundled_recipes()}
+    assert {"quickstart", "web", "anneal", "long_context"} <= set(recipes)
+    assert all(one["description"] for one in recipes.values())
+    assert (recipes["quickstart"]["snapshots"], recipes["quickstart"]["missing"]) == ([], {})
+    assert set(recipes["web"]["missing"]) == set(recipes["web"]["snapshots"])
+    assert "crawl-A" in recipes["web"]["snapshots"]
 
 
 def test_a_plan_names_all_missing_data_and_how_to_point_to_it(installed, store, tmp_path):

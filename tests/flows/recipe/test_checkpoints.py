@@ -248,7 +248,7 @@ def test_one_checkpoint_may_be_named_as_an_input(bind, inline, store):
 def test_a_label_that_there_is_not_is_refused_as_soon_as_it_is_known(bind, inline):
     more = BRANCH.replace("4K", "40K")
     execute(bind(more=more, through="read"), dispatch=inline)
-    with pytest.raises(UsageError, match="train commits no checkpoint '40K', did you mean '4K'"):
+    with pytest.raises(UsageError, match=r"train.*'40K'.*'4K'"):
         bind(more=more).plan()
 
 
@@ -277,7 +277,7 @@ def test_of_a_run_that_is_over_those_count_that_stand(bind, inline, store):
     key = interim_key(plan.step("train").key, 2)
     remove_artifact(store, store.manifest("toy_train", key))
     later = bind(more=BRANCH.replace("4K", "2K"))
-    with pytest.raises(UsageError, match=r"checkpoint 2K does not exist .*--force train"):
+    with pytest.raises(UsageError, match=r"train.*2K.*--force train"):
         later.plan()
     assert [s.instance for s in bind().plan().steps] == ["read", "train", "score[4K]", "score[5K]"]
 
@@ -293,7 +293,7 @@ def test_a_damaged_checkpoint_of_a_run_that_is_over_is_made_again_by_force(
     else:
         name = made.outputs["checkpoint"].files[0].path
         store.backend.remove(store.payload(made, "checkpoint", name))
-    with pytest.raises(CorruptArtifact, match=r"train: checkpoint 2K is damaged: .*--force train"):
+    with pytest.raises(CorruptArtifact, match=r"train: .*2K.*--force train"):
         bind().plan()
     assert execute(bind(force=("train",)), dispatch=inline).is_done
     assert store.manifest("toy_train", made.key).outputs == made.outputs

