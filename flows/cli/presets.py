@@ -68,7 +68,9 @@ def _print_presets(presets: dict[str, tuple[Rule, ...]], *, as_json: bool) -> No
     for number, (name, rules) in enumerate(presets.items()):
         signals = len({rule.signal for rule in rules})
         count = f"{len(rules)} rule{'' if len(rules) == 1 else 's'}"
-        echo(f"{chr(10) if number else ''}{name}: {count}, {signals} signals")
+        if number:
+            echo("")
+        echo(f"{name}: {count}, {signals} signals")
         for source in dict.fromkeys(rule.source for rule in rules):
             for line in wrap(source, 96, initial_indent="  from ", subsequent_indent="       "):
                 echo(line)
