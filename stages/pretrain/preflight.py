@@ -82,7 +82,7 @@ class PlannedRun:
 
     def steps(self) -> list[StepMemory]:
         """What a step of each phase is to memory."""
-        phases, averages = self.plan.clock.phases, self.ready.config.averages
+        phases = self.plan.clock.phases
         rows = [max(one.sequences for one in phase.stretches) for phase in phases]
         return [
             StepMemory(
@@ -93,7 +93,7 @@ class PlannedRun:
                 self.ready.config.optimizer,
                 self.execution,
                 self.runtime.device,
-                averages=(averages.ema is not None) + (averages.last > 0),
+                averages=self.ready.config.averages.kept,
                 attention=self.attention,
             )
             for count, phase in zip(rows, phases, strict=True)

@@ -27,7 +27,7 @@ from stages.pretrain.preflight_checks import Finding, nearest_existing, span
 from stages.training.config import OptimizerConfig, TrainingExecution
 from stages.training.diagnosis import preserve_state
 from stages.training.hardware import mfu
-from stages.training.optimizer import Optimizer, build_optimizer
+from stages.training.optimizer import Optimizer
 from stages.training.rows import Rows
 from stages.training.runtime import (
     Runtime,
@@ -282,7 +282,7 @@ class _Placed:
     def start(self, config: ModelConfig, seed: int) -> tuple[Decoder, Optimizer]:
         model = Decoder(config, seed=seed)
         place(model, self.execution, self.runtime, prefixes=False)
-        return model, build_optimizer(model, self.settings, self.runtime.precision)
+        return model, Optimizer(model, self.settings, self.runtime.precision)
 
     def update(self, model: Decoder, optimizer: Optimizer, step: int) -> None:
         draw = np.random.default_rng(step)

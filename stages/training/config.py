@@ -233,6 +233,11 @@ class AveragesConfig(Config):
             raise ValueError("output is mean, but last is 0; set how many snapshots it is of")
         return self
 
+    @property
+    def kept(self) -> int:
+        """Averages that are kept: copies of the weights."""
+        return (self.ema is not None) + (self.last > 0)
+
     def first_snapshot(self, steps: int) -> int:
         """Training step of the first snapshot in a run of so many.
 

@@ -22,7 +22,7 @@ from stages.tokens.chat_template import (
 from stages.training.alerts import Alert, Alerts, BaselineRun
 from stages.training.averages import Averages
 from stages.training.callbacks import Callback, TolerantCallback, Watchdog, exit_on_hang
-from stages.training.checkpointing import Permanent, RollingCheckpoints, fetch_newest
+from stages.training.checkpointing import RollingCheckpoints, fetch_newest
 from stages.training.config import (
     AveragesConfig,
     OptimizerConfig,
@@ -35,8 +35,8 @@ from stages.training.guard import Guard, Rollbacks
 from stages.training.hardware import StepMemory, explain_out_of_memory, peak_flops, read_sensors
 from stages.training.loop import Progress, Trainer
 from stages.training.monitor import RunLog, events_table, held_out_table, metrics_table
-from stages.training.optimizer import build_optimizer
-from stages.training.permanent import TOKENIZER_FILES, CheckpointParts
+from stages.training.optimizer import Optimizer
+from stages.training.permanent import PermanentCheckpoints, checkpoint_files
 from stages.training.runtime import CompileWatch, Runtime, device_name, place
 from stages.training.schedule import Schedule
 from stages.training.task import Task
@@ -116,7 +116,7 @@ def fit(
     settings: TrainingSettings,
     *,
     start: ResumeState | None = None,
-    permanent: Permanent | None = None,
+    permanent: PermanentCheckpoints | None = None,
     callbacks: Sequence[Callback] = (),
 ) -> TrainedRun:
     """Train `model` in place to the end of the schedule, from what an earlier run left in work.
@@ -130,11 +130,10 @@ def fit(
     context.layout(**layout)
     context.devices_held = int(runtime.device.type == "cuda")
     rollbacks, checkpoints = _open_work(context)
-    averages = settings.averages
     trainer = Trainer(
         model=model,
-        optimizer=build_optimizer(model, settings.optimizer, runtime.precision),
-        averages=Averages(averages, settings.schedule.steps),
+        optimizer=Optimizer(model, settings.optimizer, runtime.precision),
+        averages=Averages(settings.averages, settings.schedule.steps),
         task=task,
         schedule=settings.schedule,
         layout=layout,
@@ -158,7 +157,7 @@ def fit(
         settings.optimizer,
         execution,
         runtime.device,
-        averages=(averages.ema is not None) + (averages.last > 0),
+        averages=settings.averages.kept,
         attention=attention,
     )
     try:
@@ -269,12 +268,10 @@ def write_checkpoint(
     """
     trainer, step = run.trainer, run.progress.training_step
     excluded = [list(part) for part in trainer.rollbacks.excluded]
-    parts = CheckpointParts(
-        config=run.model.config,
-        weights=run.model.state_dict(),
-        optimizer=trainer.optimizer.tensors() if keep_optimizer else None,
-        averages=trainer.averages.tensors() if keep_optimizer else None,
-        state={
+    files = checkpoint_files(
+        run.model.config,
+        run.model.state_dict(),
+        {
             "stage": context.attempt.stage,
             "training_step": step,
             "tokens": run.progress.tokens,
@@ -285,12 +282,13 @@ def write_checkpoint(
             **({"guard": trainer.guard.state()} if trainer.guard.settings.enabled else {}),
             **(state_at(step) if state_at is not None else {}),
         },
+        tokenizer,
+        optimizer=trainer.optimizer.tensors() if keep_optimizer else None,
+        averages=trainer.averages.tensors() if keep_optimizer else None,
         output=trainer.averages.settings.output,
     )
-    for name, content in parts.files():
+    for name, content in files:
         context.write_bytes("checkpoint", name, content)
-    for name in TOKENIZER_FILES:
-        context.write_bytes("checkpoint", name, tokenizer.read_bytes(name))
 
 
 def write_tuned_checkpoint(context: Context, run: TrainedRun, start: Input) -> None:
