@@ -18,9 +18,9 @@ from artifacts_schema.errors import InputError, UsageError
 from artifacts_schema.identity import short
 from stages.engine import Input
 from stages.pretrain.config import PhaseConfig, PretrainConfig
-from stages.pretrain.plan_check import epoch_caps
-from stages.training.sample_clock import Planned, SampleClock, clock_of_run
-from stages.training.schedule import Phase, Schedule, schedule
+from stages.pretrain.plan_check import epoch_caps, phases_of_run, skipped_steps
+from stages.training.sample_clock import Planned, SampleClock
+from stages.training.schedule import Phase, Schedule, Timeline, schedule
 from stages.training.token_shards import TokenShards
 
 if TYPE_CHECKING:
@@ -229,6 +229,19 @@ def _languages(sources: Sequence[SourceEntry], stock: Stock) -> tuple[Entry, ...
                 before.left + one.left * share,
             )
     return tuple(sums[code] for code in sorted(sums))
+
+
+def clock_of_run(
+    run: PretrainConfig, sources: Mapping[str, int], lengths: Mapping[str, int]
+) -> SampleClock:
+    """The clock of a run over shards of these `sources` (each with its number of sequences).
+
+    `lengths` has the tokens of a sequence of each. A range of tokens leaves out every training step
+    that would read one of them. Raises UsageError for a phase that cannot be run and for a range
+    that leaves nothing out.
+    """
+    phases = phases_of_run(run, sources, lengths)
+    return SampleClock(sources, phases, run.seed, skipped_steps(run, Timeline(phases)))
 
 
 @dataclass(frozen=True)

@@ -24,15 +24,13 @@ from stages.training.run_plan import (
     check_phase,
     check_tokenizers,
     model_shape,
-    phases_of_run,
     raised_context,
     sequence_lengths,
-    skipped_steps,
 )
-from stages.training.schedule import Timeline, schedule, stream_name
+from stages.training.schedule import Phase, Timeline, schedule, stream_name
 
 if TYPE_CHECKING:
-    from stages.pretrain.config import CheckpointsConfig, PretrainConfig
+    from stages.pretrain.config import CheckpointsConfig, PhaseConfig, PretrainConfig
     from stages.training.schedule import Schedule
 
 
@@ -76,6 +74,67 @@ def epoch_caps(
             raise UsageError(f"no source '{name}' in the token shards{near}", where="epochs")
     limits = {} if most is None else dict.fromkeys(sources, most)
     return {**limits, **by_source}
+
+
+def phases_of_run(
+    run: PretrainConfig, sources: Mapping[str, int], lengths: Mapping[str, int]
+) -> list[Phase]:
+    """The phases of a run; arguments and errors as for `plan.clock_of_run`."""
+    return [
+        _phase_of(one, sources, lengths, f"phases.{index}") for index, one in enumerate(run.phases)
+    ]
+
+
+def _phase_of(
+    plan: PhaseConfig, sources: Mapping[str, int], lengths: Mapping[str, int], where: str
+) -> Phase:
+    """A phase over the sources of its length, which the plan calls by their plain names."""
+    known = sorted(set(lengths.values())) or [1]  # No source at all is `check_phase`'s to refuse.
+    if plan.sequence_length is None and len(known) > 1:
+        raise UsageError(
+            f"the token shards have sequences of {', '.join(map(str, known))} tokens",
+            where=where,
+            hint=f"set sequence_length to one of them, as {known[0]}",
+        )
+    length = known[0] if plan.sequence_length is None else plan.sequence_length
+    if length not in known:
+        raise UsageError(
+            f"no token shards have sequences of {length} tokens, there are those of "
+            f"{', '.join(map(str, known))}",
+            where=f"{where}.sequence_length",
+            hint="give the train role the output of a pack step of that length",
+        )
+    several = len(known) > 1
+    begin, end = (
+        {stream_name(name, length, several): weight for name, weight in weights.items()}
+        for weights in (plan.mixture, plan.mixture_end)
+    )
+    if several and not begin:
+        sizes = {name: size for name, size in sources.items() if lengths[name] == length}
+        begin = {name: size / sum(sizes.values()) for name, size in sizes.items() if size}
+    return Phase.of_tokens(plan.tokens, plan.batch_sizes, length, begin, end)
+
+
+def skipped_steps(run: PretrainConfig, timeline: Timeline) -> list[tuple[int, int]]:
+    """First and last training step of each range that a run skips.
+
+    UsageError for a range that skips nothing.
+    """
+    results = []
+    for index, skip in enumerate(run.skip):
+        tokens = skip.unit == "tokens"
+        most = timeline.tokens - 1 if tokens else timeline.steps
+        if skip.first > most:
+            raise UsageError(
+                f"begins at {skip.first:,}, but the run's last of {skip.unit.replace('_', ' ')} is "
+                f"{most:,}",
+                where=f"skip.{index}",
+            )
+        first, last = skip.first, min(skip.last, most)
+        if tokens:
+            first, last = timeline.step_of_token(first), timeline.step_of_token(last)
+        results.append((first, last))
+    return results
 
 
 MOST = 1000

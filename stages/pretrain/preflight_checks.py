@@ -295,7 +295,7 @@ def judge_memory(step: StepMemory, room: Room) -> Finding:
     copy = copy_bytes(step) if step.device.type == "cpu" else 0
     total, sure = need.total + copy, need.weights + need.gradients + need.optimizer
     copied = f", checkpoint being written {format_bytes(copy)}" if copy else ""
-    text = f"a training step takes {step.said()}{copied}; {format_bytes(room.free)} free"
+    text = f"a training step takes {step.describe()}{copied}; {format_bytes(room.free)} free"
     numbers = {
         **{f"{name}_bytes": getattr(need, name) for name in PARTS},
         "checkpoint_copy_bytes": copy,

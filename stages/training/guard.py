@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -32,8 +31,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from artifacts_schema.errors import IngotError, StoreError
-from artifacts_schema.files import exists
+from artifacts_schema.errors import IngotError
+from artifacts_schema.files import exists, write_whole
 from stages.training.config import StabilityConfig
 from stages.training.schedule import merge_ranges
 
@@ -46,8 +45,8 @@ def robust_z(
 ) -> float:
     """Standard deviations of `value` above the median of `history`, negative below it.
 
-    The standard deviation is at least `least`, and at least this `share` of the median's size, so
-    that a run that hardly varies does not alarm; where it is 0 even so, nothing can be said: 0.
+    The standard deviation is at least `least`, and at least `share` of the median's size, so that
+    a run that hardly varies raises no alarm. Returns 0 if it is still 0.
     """
     middle = median(history)
     spread = MAD_TO_SIGMA * median(abs(one - middle) for one in history)
@@ -69,15 +68,15 @@ class Spike:
 
 @dataclass
 class Spikes:
-    """Losses and gradient norms of the last training steps that were in order."""
+    """Losses and gradient norms of the last normal training steps."""
 
     losses: list[float] = field(default_factory=list)
     grad_norms: list[float] = field(default_factory=list)
 
     def find(self, loss: float, grad_norm: float, settings: StabilityConfig) -> Spike | None:
-        """What makes these a spike; None where they are in order, or there is little before them.
+        """The spike that these are; None for normal ones, and where there is little history.
 
-        Only what is too high is one.
+        Low values are no spikes.
         """
         if 2 * len(self.losses) < settings.window:
             return None
@@ -94,7 +93,7 @@ class Spikes:
         return spike if worst > settings.threshold else None
 
     def add(self, loss: float, grad_norm: float, window: int) -> None:
-        """Take in a training step that was in order."""
+        """Add a normal training step to the history."""
         for values, value in ((self.losses, loss), (self.grad_norms, grad_norm)):
             values.append(value)
             del values[:-window]
@@ -130,7 +129,7 @@ class Divergence:
     lowest: float | None = None
 
     def find(self, losses: Sequence[float], window: int, share: float | None) -> Climb | None:
-        """What is wrong with the last losses, or None: also where there are fewer than `window`.
+        """The climb of the last losses; None if it is allowed, or there are fewer than `window`.
 
         A median may lie above the lowest by `share` of what the run gained from its first loss to
         that one, and by a fifth of the lowest at least.
@@ -166,7 +165,7 @@ class Stalls:
     updates: int = 0
 
     def find(self, loss: float, grad_norm: float, most: int) -> str | None:
-        """What has not changed over `most` training steps, this one the last of them."""
+        """What has not changed over the last `most` training steps, in words; None if nothing."""
         self.same_loss = self.same_loss + 1 if loss == self.loss else 1
         self.same_grad_norm = self.same_grad_norm + 1 if grad_norm == self.grad_norm else 1
         self.loss, self.grad_norm = loss, grad_norm
@@ -177,9 +176,9 @@ class Stalls:
         return None
 
     def unmoved(self, model: nn.Module, rate: float, most: int) -> str | None:
-        """After an update at `rate`: whether the last `most` have moved no weight.
+        """After an update at `rate`: a message if the last `most` have moved no weight.
 
-        The weights are looked at once in `most` updates; those at a rate of 0 do not count.
+        Weights are compared once in `most` updates; updates at a rate of 0 do not count.
         """
         if rate <= 0:
             return None
@@ -193,7 +192,7 @@ class Stalls:
 
 
 def fingerprint(model: nn.Module) -> int:
-    """The sum of all parameters' bits, read as whole numbers: another one for other weights."""
+    """The sum of all parameters' bits, read as whole numbers; it changes with the weights."""
     sums = [
         one.detach().contiguous().view(_BITS[one.element_size()]).sum(dtype=torch.int64)
         for one in model.parameters()
@@ -218,7 +217,7 @@ class Anomaly:
 
 @dataclass
 class GuardState:
-    """All that the guard keeps between training steps."""
+    """What the guard keeps between training steps."""
 
     phase: int = 0
     spikes: Spikes = field(default_factory=Spikes)
@@ -235,9 +234,9 @@ class Guard:
         self.memory = GuardState()
 
     def judge(self, step: int, phase: int, loss: float, grad_norm: float) -> Anomaly | None:
-        """What speaks against the update of a training step; None where nothing does.
+        """The anomaly of a training step, whose update is then skipped; None for a normal step.
 
-        Raises IngotError where no skipping helps: the loss has been climbing, or nothing changes.
+        Raises IngotError where skipping does not help: the loss diverges, or nothing changes.
         """
         memory, settings = self.memory, self.settings
         memory.strikes = [one for one in memory.strikes if one > step - settings.window]
@@ -270,15 +269,15 @@ class Guard:
         return tuple(self.memory.strikes)
 
     def gives_up(self) -> bool:
-        """Whether skipping is not enough any more."""
+        """Whether there were too many anomalies: a rollback is due."""
         return self.settings.enabled and len(self.memory.strikes) >= self.settings.strikes
 
     def state(self) -> dict[str, Any]:
-        """What it remembers, JSON-ready."""
+        """Its memory, JSON-ready."""
         return asdict(self.memory)
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Remember what `state` gave."""
+        """Take over the memory that `state` gave."""
         self.memory = GuardState(
             phase=state["phase"],
             spikes=Spikes(**state["spikes"]),
@@ -319,10 +318,10 @@ def _describe_spike(spike: Spike, loss: float, grad_norm: float) -> str:
 
 @dataclass(frozen=True)
 class Rollback:
-    """Training steps `first` to `last` are left out from now on.
+    """Training steps `first` to `last` are excluded from now on.
 
-    `strikes` are those of them that were in trouble; `events` the rows of the run's table of events
-    from `first` on, which the run's log loses when it goes back.
+    `strikes` are those of them with an anomaly; `events` the rows of the run's table of events from
+    `first` on, which the run's log loses when it goes back.
     """
 
     first: int
@@ -332,7 +331,7 @@ class Rollback:
 
 
 class Rollbacks:
-    """Those that a run has made, kept in a file.
+    """The rollbacks of a run, kept in a file.
 
     `check` raises LeaseLost once another run has taken the key over: then none is added.
     """
@@ -347,39 +346,29 @@ class Rollbacks:
         return merge_ranges([(one.first, one.last) for one in self.made])
 
     def excludes(self, step: int) -> bool:
-        """Whether a training step is left out."""
+        """Whether a training step is excluded."""
         return any(one.first <= step <= one.last for one in self.made)
 
     def before(self, step: int, trained: int) -> int:
-        """The training step that lies `trained` steps before `step`, left-out ones not counted.
-
-        At least 1.
-        """
+        """The training step `trained` steps before `step`, without excluded ones; at least 1."""
         while trained > 0 and step > 1:
             step -= 1
             trained -= not self.excludes(step)
         return step
 
     def usable(self, training_step: int, known: int) -> bool:
-        """Whether a checkpoint holds no effect of a training step that is left out.
+        """Whether a checkpoint has seen no excluded training step.
 
         `known` is the number of rollbacks before it was made.
         """
         return all(training_step < one.first for one in self.made[known:])
 
     def add(self, one: Rollback) -> None:
-        """Make a rollback known for good; it counts once this returns. StoreError if it cannot."""
+        """Record a rollback; it counts once this returns. StoreError if it cannot be written."""
         self._check()
         self.made = (*self.made, one)
         text = json.dumps([asdict(made) for made in self.made])
-        try:
-            _replace(self.path, text.encode())
-        except OSError as error:
-            raise StoreError(
-                f"cannot write down a rollback: {error.strerror or error}",
-                where=str(self.path),
-                hint="free space or fix permissions; the same command goes on",
-            ) from None
+        write_whole(self.path, lambda path: path.write_bytes(text.encode()))
 
     @property
     def events(self) -> list[dict[str, Any]]:
@@ -395,18 +384,3 @@ def _read(path: Path) -> tuple[Rollback, ...]:
         Rollback(one["first"], one["last"], tuple(one["strikes"]), tuple(one["events"]))
         for one in made
     )
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Put a file in place whole, and on disk."""
-    temporary = path.with_name(f"{path.name}.partial")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-    descriptor = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from artifacts_schema.files import list_names
+from artifacts_schema.files import list_names, write_whole
 from artifacts_schema.kinds import KINDS, Column
 from artifacts_schema.store.backend import fsync_folder
 from artifacts_schema.store.storage_errors import translate_errors
@@ -135,7 +135,9 @@ class RunLog:
 
     def _open(self) -> BinaryIO:
         parts = self.parts()
-        path = parts[-1] if parts and _is_open(parts[-1]) else self._name(len(parts))
+        path = self.folder / f"{len(parts):06d}.jsonl"
+        if parts and parts[-1].stat().st_size < PART_BYTES:
+            path = parts[-1]
         self._file = path.open("ab")
         return self._file
 
@@ -145,9 +147,6 @@ class RunLog:
         os.fsync(self._file.fileno())
         os.fchmod(self._file.fileno(), 0o444)
         self.close()
-
-    def _name(self, number: int) -> Path:
-        return self.folder / f"{number:06d}.jsonl"
 
     def _until(self, size: int) -> Iterator[tuple[Path, int]]:
         """The parts that hold the first `size` bytes, and how many of them each holds."""
@@ -159,10 +158,6 @@ class RunLog:
             size -= held
 
 
-def _is_open(part: Path) -> bool:
-    return part.stat().st_size < PART_BYTES
-
-
 def _hash_into(digest: Any, path: Path, size: int) -> None:
     with path.open("rb") as file:
         while size > 0 and (block := file.read(min(size, 1 << 20))):
@@ -171,14 +166,10 @@ def _hash_into(digest: Any, path: Path, size: int) -> None:
 
 
 def _cut(path: Path, size: int) -> None:
-    """Keep the first `size` bytes, in a file of its own: a closed part may be linked elsewhere."""
-    shorter = path.with_suffix(".partial")
-    with path.open("rb") as file, shorter.open("wb") as target:
-        target.write(file.read(size))
-        target.flush()
-        os.fsync(target.fileno())  # It takes the place of what a checkpoint relies on.
-    os.replace(shorter, path)
-    fsync_folder(path.parent)
+    """Keep the first `size` bytes, in a new file: a closed part may be linked elsewhere."""
+    with path.open("rb") as file:
+        content = file.read(size)
+    write_whole(path, lambda target: target.write_bytes(content))
 
 
 @dataclass(frozen=True)

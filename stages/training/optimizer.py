@@ -327,7 +327,7 @@ class Optimizer:
         A dummy update would make it earlier, but it would count as a step of Adam's bias correction
         (pytorch/torchtitan#4382). Under fp16 the loss scaler's state is included.
         """
-        results = {}
+        results: dict[str, Tensor] = {}
         for name, parameter in self.parameters.items():
             optimizer = self.treatments[name].optimizer
             if state := self.parts[optimizer].state.get(parameter):

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import pytest
 
 from artifacts_schema.errors import UsageError
-from stages.pretrain.plan import Stock, TokenAccount, cap_errors, check_caps
+from stages.pretrain.plan import Stock, TokenAccount, cap_errors, check_caps, clock_of_run
 from stages.pretrain.plan_check import epoch_caps
-from stages.training.sample_clock import SampleClock, clock_of_run
+from stages.training.sample_clock import SampleClock
 from stages.training.schedule import Phase
 
 SOURCES = {"web": 40, "code": 10}
