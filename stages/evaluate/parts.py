@@ -25,7 +25,7 @@ from stages.scoring.likelihood import encode_text, generate, target_nll, unigram
 from stages.tokens import chat
 from stages.tokens.chat_template import read_template, render_prompt
 from stages.tokens.vocabulary import SpecialTokens
-from stages.training.token_shards import TokenShards
+from stages.training.token_shards import TokenShards, spread
 
 if TYPE_CHECKING:
     from logging import Logger
@@ -69,9 +69,8 @@ def measure_source(
     on neither side, and the first token of a piece cut from a longer document has no target.
     """
     token_bytes = shards.token_bytes()
-    sequences = spread_evenly(
-        shards.sequences[source], max(1, max_tokens // shards.sequence_length)
-    )
+    size = shards.sequences[source]
+    sequences = spread(size, min(size, max(1, max_tokens // shards.sequence_length)))
     rows = max(1, batch_tokens // shards.sequence_length)
     sums: dict[str, NDArray[np.float64]] = {}
     for start in range(0, len(sequences), rows):
@@ -101,12 +100,6 @@ def measure_source(
         for doc_id, (nll, size, unigram) in sums.items()
         if size
     ]
-
-
-def spread_evenly(count: int, limit: int) -> NDArray[np.int64]:
-    """At most `limit` of the numbers 0 … count - 1, at even distances."""
-    taken = min(count, limit)
-    return np.arange(taken, dtype=np.int64) * count // max(taken, 1)
 
 
 def _add_pieces(

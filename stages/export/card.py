@@ -19,7 +19,7 @@ from stages.export.provenance import (
     input_references,
 )
 from stages.model.config import ModelConfig, RopeScaling
-from stages.model.huggingface import family_of
+from stages.model.huggingface.families import family_of
 from stages.model.size import count_parameters
 
 if TYPE_CHECKING:

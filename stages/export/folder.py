@@ -21,7 +21,7 @@ from torch import Tensor
 from artifacts_schema.errors import CorruptArtifact, InputError
 from stages.model.config import ModelConfig
 from stages.model.files import STORED_TYPES, WEIGHTS_FILE, TensorSpec, write_safetensors
-from stages.model.huggingface import published_weights, to_config
+from stages.model.huggingface.families import published_weights, to_config
 from stages.tokens.chat_template import JINJA_FILE, KEY
 from stages.tokens.vocabulary import SpecialTokens
 
@@ -30,11 +30,7 @@ if TYPE_CHECKING:
 
     from stages.engine import Input
     from stages.model.decoder import Decoder
-    from stages.model.files import Writer
     from stages.model.huggingface.family import Weight
-
-
-_BLOCK = 4 * 2**20
 
 
 def model_folder(
@@ -80,13 +76,6 @@ def model_folder(
 def to_json(value: Any) -> bytes:
     """Indented JSON with sorted keys."""
     return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False).encode() + b"\n"
-
-
-def copy_file(source: Path, writer: Writer) -> None:
-    """Append a file to `writer`, a few megabytes at a time."""
-    with source.open("rb") as file:
-        while block := file.read(_BLOCK):
-            writer.write(block)
 
 
 INDEX_FILE = "model.safetensors.index.json"

@@ -73,7 +73,7 @@ class Applied:
 
     def plain(self) -> dict[str, str]:
         """For `ingot.json`."""
-        return {**_plain(self.source), "covers": self.covers}
+        return {**full_name(self.source), "covers": self.covers}
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Origin:
 
     def plain(self) -> dict[str, Any]:
         """For `ingot.json`."""
-        return {**_plain(self.checkpoint), "recorded": self.recorded}
+        return {**full_name(self.checkpoint), "recorded": self.recorded}
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class TrainingData:
         """For `ingot.json`."""
         return {
             "trained_in": {"stage": self.trained[0], "key": self.trained[1]},
-            "data": _plain(self.data),
+            "data": full_name(self.data),
             "personal_data": {
                 "covers": self.personal_data,
                 "by": [
@@ -286,7 +286,8 @@ def _has(manifest: Manifest, kind: str) -> bool:
     return bool(input_references(manifest, kind))
 
 
-def _plain(reference: InputRef) -> dict[str, str]:
+def full_name(reference: InputRef) -> dict[str, str]:
+    """How `ingot.json` names an artifact."""
     return {"stage": reference.stage, "key": reference.key, "digest": reference.digest}
 
 

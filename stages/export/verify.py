@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import save
 
 from artifacts_schema.errors import IngotError
-from stages.model.huggingface import family_of
+from stages.model.huggingface.families import family_of
 from stages.model.size import count_parameters
 from stages.tokens import chat
 from stages.tokens.chat_template import KEY

@@ -20,7 +20,7 @@ from stages.import_model.files import INDEX, ModelFiles
 from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
 from stages.model.files import STORED_TYPES, TensorSpec
-from stages.model.huggingface import adopt, adoption, from_config
+from stages.model.huggingface.families import adopt, adoption, from_config
 
 if TYPE_CHECKING:
     from stages.engine import Context

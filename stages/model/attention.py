@@ -111,15 +111,14 @@ class AttentionBackend(ABC):
 
     name: ClassVar[str]
 
-    @abstractmethod
-    def check(self, config: ModelConfig) -> None:
-        """UsageError if it cannot do the heads of such a model."""
+    def check(self, config: ModelConfig) -> None:  # noqa: B027 - most support every layout
+        """UsageError if it does not support the heads of such a model."""
 
     @abstractmethod
     def prepare(self, visible: Visibility) -> Any:
         """The mask that `attend` wants, made once a batch for all layers of one window.
 
-        UsageError if the backend cannot keep it.
+        UsageError if the backend cannot honour it.
         """
 
     @abstractmethod
@@ -142,9 +141,6 @@ class Sdpa(AttentionBackend):
     """The reference. Rows of one document, seen causally, take torch's flash kernels."""
 
     name = "sdpa"
-
-    def check(self, config: ModelConfig) -> None:
-        """No-op: this backend supports every head layout."""
 
     def prepare(self, visible: Visibility) -> Tensor | None:
         """None for plain causal attention, else what is added to scores: 0 or minus infinity.
@@ -185,9 +181,6 @@ class Flex(AttentionBackend):
     """FlexAttention with a block mask: what rows of several documents, windows, prefixes need."""
 
     name = "flex"
-
-    def check(self, config: ModelConfig) -> None:
-        """No-op: this backend supports every head layout."""
 
     def prepare(self, visible: Visibility) -> BlockMask:
         from torch.nn.attention.flex_attention import create_block_mask
@@ -319,14 +312,6 @@ def find_pieces(visible: Visibility) -> Pieces:
 
 
 _BACKENDS: dict[str, AttentionBackend] = {each.name: each for each in (Sdpa(), Flex(), Varlen())}
-
-
-def register_attention(backend: AttentionBackend) -> AttentionBackend:
-    """Make `backend` known by its name; UsageError if the name is taken."""
-    if backend.name in _BACKENDS:
-        raise UsageError(f"attention backend '{backend.name}' is registered twice")
-    _BACKENDS[backend.name] = backend
-    return backend
 
 
 def attention_backend(name: str) -> AttentionBackend:

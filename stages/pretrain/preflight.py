@@ -19,9 +19,7 @@ from artifacts_schema.store.backend import Backend
 from stages.engine import Input
 from stages.pretrain.checkpoints import plan_milestones
 from stages.pretrain.config import PretrainConfig
-from stages.pretrain.plan import Plan
 from stages.pretrain.preflight_checks import (
-    CheckpointSizes,
     Finding,
     Report,
     check_contamination,
@@ -63,11 +61,6 @@ class PlannedRun:
     work: Path
 
     @property
-    def plan(self) -> Plan:
-        """What each training step reads."""
-        return self.ready.plan
-
-    @property
     def peak(self) -> float | None:
         """Operations a second that the device can do at most, where that is known."""
         return peak_flops(device_name(self.runtime.device), self.execution.peak_tflops)
@@ -77,12 +70,12 @@ class PlannedRun:
         """The backend that the run will have."""
         ready = self.ready
         return resolve_attention(
-            ready.model_config, self.execution, self.runtime, prefixes=ready.prefixes
+            ready.model_config, self.execution, self.runtime, prefixes=not ready.objective.is_causal
         )
 
     def steps(self) -> list[StepMemory]:
         """What a step of each phase is to memory."""
-        phases = self.plan.clock.phases
+        phases = self.ready.plan.clock.phases
         rows = [max(one.sequences for one in phase.stretches) for phase in phases]
         return [
             StepMemory(
@@ -106,7 +99,7 @@ class PlannedRun:
 
     def work_ahead(self, done: int, dry: DryBatch) -> RemainingWork:
         """What is left behind `done` training steps."""
-        clock, account = self.plan.clock, self.plan.account
+        clock, account = self.ready.plan.clock, self.ready.plan.account
         tokens = [0.0] * len(clock.phases)
         for source in account.sources:
             for phase, planned in enumerate(source.tokens_by_phase):
@@ -131,14 +124,14 @@ def run_checks(flight: PlannedRun) -> list[Finding]:
     ready, runtime = flight.ready, flight.runtime
     payload = flight.backend.local_path("data") if flight.backend.local else None
     need = flight.largest.need
-    kept = len(plan_milestones(flight.ready.config, flight.plan))
-    sizes = CheckpointSizes(need.weights + need.optimizer, kept)
+    permanent = len(plan_milestones(ready.config, ready.plan))
+    disk = disk_needs(flight.work, payload, need.weights + need.optimizer, permanent)
     return [
         check_device(runtime.device, device_name(runtime.device), flight.peak),
         *check_memory(flight.largest),
-        *check_disk(disk_needs(flight.work, payload, sizes)),
+        *check_disk(disk),
         check_writable(flight.backend),
-        check_epochs(flight.plan.account),
+        check_epochs(flight.ready.plan.account),
         check_ids(ready.train),
         check_held_out(ready.held_out),
         check_contamination(Store(flight.backend.url), ready.train),
@@ -148,7 +141,7 @@ def run_checks(flight: PlannedRun) -> list[Finding]:
             ready.config.optimizer,
             runtime,
             flight.execution,
-            prefixes=ready.prefixes,
+            prefixes=not ready.objective.is_causal,
         ),
     ]
 
@@ -160,7 +153,9 @@ FILE = "preflight.json"
 def dry_findings(flight: PlannedRun, done: int) -> list[Finding]:
     """The batch behind `done` training steps, tried; and what it says of the rest of the run."""
     ready = flight.ready
-    dry = try_batch(ready.model, ready.task(flight.runtime), done + 1, flight.plan.clock.steps)
+    dry = try_batch(
+        ready.model, ready.task(flight.runtime), done + 1, flight.ready.plan.clock.steps
+    )
     if dry is None:
         return []
     peak = "" if dry.peak_bytes is None else f", {format_bytes(dry.peak_bytes)} of the GPU at most"
@@ -258,7 +253,7 @@ def run_preflight(
         look.check()
         if kept[-1].refusals:  # A model that no memory holds is not made.
             return kept[-1]
-        place(ready.model, execution, how, prefixes=ready.prefixes)
+        place(ready.model, execution, how, prefixes=not ready.objective.is_causal)
         with explain_out_of_memory(flight.largest):
             look.started(ready.begin.training_step, ready.plan.clock.steps)
     return kept[-1]

@@ -21,10 +21,10 @@ from artifacts_schema.store.backend import Backend
 from artifacts_schema.store.store import ancestors
 from stages.engine.inputs import Input
 from stages.pretrain.plan import TokenAccount
-from stages.pretrain.task import HeldOutSet, spread
+from stages.pretrain.task import HeldOutSet
 from stages.training.checkpointing import MOST_KEPT, NEWEST
 from stages.training.hardware import PARTS, TERA, Room, StepMemory, memory_room, savings
-from stages.training.token_shards import TokenShards
+from stages.training.token_shards import TokenShards, spread
 
 Level = Literal["ok", "warning", "refusal"]
 
@@ -185,14 +185,6 @@ that a run keeps beside them while it may roll back."""
 
 
 @dataclass(frozen=True)
-class CheckpointSizes:
-    """Bytes of one checkpoint of the run, and how many permanent ones it makes, its output too."""
-
-    bytes: int
-    permanent: int
-
-
-@dataclass(frozen=True)
 class Need:
     """Bytes that a folder's disk must still have room for."""
 
@@ -201,23 +193,22 @@ class Need:
     what: str
 
 
-def disk_needs(work: Path, payload: Path | None, sizes: CheckpointSizes) -> list[Need]:
-    """Rolling checkpoints in `work`, the fewest first; permanent ones and the output in `payload`
-    (None: a bucket).
+def disk_needs(work: Path, payload: Path | None, size: int, permanent: int) -> list[Need]:
+    """Room for rolling checkpoints in `work`, then for permanent ones and the output in `payload`.
 
-    What a resumed run has written already lies there: it is not needed again.
+    `size` is that of a checkpoint in bytes, `permanent` their number, with the output; without a
+    `payload` (a bucket) they need no room. A resumed run needs no room for what it has written.
     """
     here = sum(path.stat().st_size for path in work.rglob("*.safetensors")) if work.exists() else 0
-    least, more = ROLLING * sizes.bytes, MORE * sizes.bytes
+    least, more = ROLLING * size, MORE * size
     needs = [
         Need(work, max(0, least - here), f"{ROLLING} rolling checkpoints"),
         Need(work, max(0, more - max(0, here - least)), f"{MORE} more to roll back to"),
     ]
     if payload is not None:
-        count = sizes.permanent
-        kept = "1 permanent checkpoint" if count == 2 else f"{count - 1:,} permanent checkpoints"
-        text = "the output" if count == 1 else f"{kept} and the output"
-        needs.append(Need(payload, count * sizes.bytes, text))
+        many = "s" if permanent > 2 else ""
+        kept = f"{permanent - 1:,} permanent checkpoint{many} and " if permanent > 1 else ""
+        needs.append(Need(payload, permanent * size, f"{kept}the output"))
     return needs
 
 
@@ -229,10 +220,10 @@ def check_disk(needs: Sequence[Need]) -> list[Finding]:
     disks: dict[int, list[Need]] = {}
     for need in needs:
         disks.setdefault(disk_of(need.folder), []).append(need)
-    return [_disk(results) for results in disks.values()]
+    return [_check_one_disk(one) for one in disks.values()]
 
 
-def _disk(needs: Sequence[Need]) -> Finding:
+def _check_one_disk(needs: Sequence[Need]) -> Finding:
     free = shutil.disk_usage(nearest_existing(needs[0].folder)).free
     total = sum(need.bytes for need in needs)
     parts = ", ".join(f"{need.what} {format_bytes(need.bytes)}" for need in needs)

@@ -31,7 +31,7 @@ from stages.training.runtime import Runtime
 from stages.training.sample_clock import SampleClock, clock_batch
 from stages.training.schedule import Timeline
 from stages.training.task import MicroBatch, Suspect, Task
-from stages.training.token_shards import IGNORED, TokenShards
+from stages.training.token_shards import IGNORED, TokenShards, spread
 
 
 @dataclass(frozen=True)
@@ -135,11 +135,6 @@ def quotas(sizes: Sequence[int], most: int) -> list[int]:
     if total <= most:
         return list(sizes)
     return [min(size, max(1, size * most // total)) for size in sizes]
-
-
-def spread(size: int, count: int) -> NDArray[np.int64]:
-    """`count` indexes below `size`, evenly spaced."""
-    return np.arange(count, dtype=np.int64) * size // max(count, 1)
 
 
 class RopeByPhase:

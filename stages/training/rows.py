@@ -69,15 +69,12 @@ class Rows:
 
     def split(self, rows: int) -> list[Rows]:
         """Micro-batches of at most `rows` rows."""
-        return [
-            Rows(
-                self.tokens_BL[start : start + rows],
-                self.targets_BL[start : start + rows],
-                self.documents_BL[start : start + rows],
-                None if self.prefix_BL is None else self.prefix_BL[start : start + rows],
-            )
-            for start in range(0, len(self), rows)
-        ]
+        return [self.take(slice(start, start + rows)) for start in range(0, len(self), rows)]
+
+    def take(self, rows: slice | NDArray[np.bool_]) -> Rows:
+        """Those of the rows."""
+        prefix_BL = None if self.prefix_BL is None else self.prefix_BL[rows]
+        return Rows(self.tokens_BL[rows], self.targets_BL[rows], self.documents_BL[rows], prefix_BL)
 
 
 @dataclass(frozen=True)

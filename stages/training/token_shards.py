@@ -73,6 +73,11 @@ class Batch:
         return len(self.tokens_BL)
 
 
+def spread(size: int, count: int) -> NDArray[np.int64]:
+    """`count` indexes below `size`, evenly spaced."""
+    return np.arange(count, dtype=np.int64) * size // max(count, 1)
+
+
 def cut_into_segments(
     raw_BL: NDArray[Any], end_id: int, padding_id: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

@@ -9,7 +9,6 @@ import torch
 from artifacts_schema.errors import InputError, UsageError
 from artifacts_schema.identity import document_id
 from artifacts_schema.store.gc import remove_artifact
-from stages.evaluate.parts import spread_evenly
 from stages.evaluate.stage import Evaluate
 from stages.model.files import model_files
 from stages.pack.stage import Pack
@@ -250,9 +249,3 @@ def test_requests_that_cannot_be_answered_are_usage_errors(run_stage, given, che
     truth = given("truth", {"00000.parquet": [row]})
     with pytest.raises(UsageError, match="without a ledger"):
         run_stage(Evaluate, QUIET, {"checkpoint": [checkpoint], "truth": [truth]})
-
-
-def test_a_cap_takes_sequences_at_even_distances():
-    assert spread_evenly(10, 4).tolist() == [0, 2, 5, 7]
-    assert spread_evenly(3, 10).tolist() == [0, 1, 2]
-    assert spread_evenly(0, 10).tolist() == []

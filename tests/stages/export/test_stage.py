@@ -14,7 +14,7 @@ from stages.export.stage import Export
 from stages.export.verify import verify_release, write_probes
 from stages.model.config import ModelConfig
 from stages.model.files import model_files
-from stages.model.huggingface import to_weights
+from stages.model.huggingface.families import to_weights
 from stages.tokenizer.training import transformers_config
 from stages.tokens.chat import CHAT_TEMPLATE
 

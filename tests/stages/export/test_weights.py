@@ -16,7 +16,7 @@ from stages.export.folder import ReleasedWeights, StoredWeights, convert_weight,
 from stages.export.stage import Export
 from stages.model.decoder import Decoder
 from stages.model.files import TensorSpec, model_files, read_model
-from stages.model.huggingface import published_weights, to_config, to_weights
+from stages.model.huggingface.families import published_weights, to_config, to_weights
 from stages.tokenizer.training import transformers_config
 
 TOKENS_BL = torch.arange(3, 23)[None]

@@ -16,7 +16,7 @@ from safetensors.torch import save
 from artifacts_schema.errors import InputError
 from stages.import_model.weights import SafetensorsFile
 from stages.model.files import TensorSpec, write_safetensors
-from stages.model.huggingface import from_config
+from stages.model.huggingface.families import from_config
 
 INDEX = "model.safetensors.index.json"
 NORM = "model.norm.weight"
@@ -290,7 +290,7 @@ def test_what_is_written_is_what_the_safetensors_library_writes(described, metad
 def test_whatever_a_config_says_it_is_a_shape_or_an_input_error(changes, family):
     from published_shapes import OWN, SHAPES
 
-    from stages.model.huggingface import to_config
+    from stages.model.huggingface.families import to_config
 
     shape = OWN["soft-capped logits"] if family == "ingot" else SHAPES[family]
     values = {**to_config(shape, bos=0, eos=1, pad=2), **changes}

@@ -16,7 +16,7 @@ from stages.import_model.page import page
 from stages.import_model.stage import ImportModel
 from stages.model.decoder import Decoder
 from stages.model.files import model_files, read_model
-from stages.model.huggingface import to_config, to_weights
+from stages.model.huggingface.families import to_config, to_weights
 
 TOKENS_BL = torch.arange(3, 23)[None]
 FAMILIES = ("llama", "qwen3", "olmo2", "smollm3", "deepseek_v3")

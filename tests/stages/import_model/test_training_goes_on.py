@@ -12,7 +12,7 @@ from stages.export.folder import model_folder
 from stages.import_model.stage import ImportModel
 from stages.model.decoder import Decoder
 from stages.model.files import read_model, read_tokenizer
-from stages.model.huggingface import to_weights
+from stages.model.huggingface.families import to_weights
 from stages.pack.stage import Pack
 from stages.pretrain.stage import Pretrain
 from stages.tokenizer.stage import TokenizerStage

@@ -11,9 +11,9 @@ from artifacts_schema.errors import InputError, Stopped, UsageError
 from stages.model.files import read_model
 from stages.pretrain.config import PretrainConfig
 from stages.pretrain.plan import make_plan
-from stages.pretrain.task import quotas, spread
+from stages.pretrain.task import quotas
 from stages.training.sample_clock import clock_batch
-from stages.training.token_shards import IGNORED, TokenShards
+from stages.training.token_shards import IGNORED, TokenShards, spread
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from published_shapes import EXPERTS, LATENT, OWN, PLAIN_LATENT, SHAPES, shape
 
 from artifacts_schema.errors import CorruptArtifact, InputError
 from stages.model.decoder import Decoder
-from stages.model.huggingface import (
+from stages.model.huggingface.families import (
     FAMILIES,
     family_of,
     from_config,

@@ -6,7 +6,7 @@ import pytest
 
 from artifacts_schema.errors import InputError
 from stages.model.config import preset
-from stages.model.huggingface import from_config, unread
+from stages.model.huggingface.families import from_config, unread
 
 LLAMA_3_2_1B = {
     "architectures": ["LlamaForCausalLM"],
