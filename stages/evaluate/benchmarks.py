@@ -10,13 +10,15 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tokenizers import Tokenizer
 
 from artifacts_schema.identity import canonical_json
 from stages.evaluate.observations import Observation
+from stages.model.decoder import Decoder
 from stages.scoring.likelihood import (
     Request,
     continuation_request,
@@ -24,12 +26,6 @@ from stages.scoring.likelihood import (
     log_likelihoods,
     text_requests,
 )
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
-    from stages.model.decoder import Decoder
-
 
 MULTIPLE_CHOICE, TEXT = "multiple_choice", "text"
 

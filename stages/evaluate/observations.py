@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from artifacts_schema.kinds import KINDS
+from stages.engine import Input
 from stages.scoring.uncertainty import normal_interval, ratio, wilson
-
-if TYPE_CHECKING:
-    from stages.engine import Input
-
 
 ItemName = tuple[str, str]
 """(benchmark, item_id)."""
@@ -140,7 +137,7 @@ class RecordOutcomes:
     verdicts: Mapping[str, LedgerEntry]
     rejected: frozenset[str]
 
-    def gone(self, doc_id: str) -> bool:
+    def is_removed(self, doc_id: str) -> bool:
         """Whether the record was rejected or dropped."""
         verdict = self.verdicts.get(doc_id)
         return doc_id in self.rejected or (verdict is not None and not verdict.kept)
@@ -181,7 +178,7 @@ def is_caught(planted: Mapping[str, Any], fate: RecordOutcomes) -> bool:
     doc_id, defect = planted["doc_id"], planted["defect"]
     if defect == "broken_record":
         return doc_id in fate.rejected
-    if fate.gone(doc_id):
+    if fate.is_removed(doc_id):
         return True
     if defect == "personal_data":
         verdict = fate.verdicts.get(doc_id)
@@ -210,7 +207,7 @@ def planted_observations(
     touched |= {row["partner"] for row in rows if row["defect"] in DUPLICATES and row["partner"]}
     sound = sorted((fate.verdicts.keys() | fate.rejected) - touched)
     return recalled + [
-        Observation("planted/none", doc_id, "kept", float(not fate.gone(doc_id)))
+        Observation("planted/none", doc_id, "kept", float(not fate.is_removed(doc_id)))
         for doc_id in sound
     ]
 

@@ -10,31 +10,27 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from logging import Logger
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from tokenizers import Tokenizer
 
 from artifacts_schema.errors import InputError, Stopped
+from stages.engine import Input, ShardOutput
 from stages.evaluate.benchmarks import Item, Scorer, measure_items
 from stages.evaluate.config import EvaluateConfig, EvaluateExecution
 from stages.evaluate.observations import Observation, to_table
+from stages.model.decoder import Decoder
 from stages.model.files import read_model, read_tokenizer
 from stages.scoring.likelihood import encode_text, generate, target_nll, unigram_nll
 from stages.tokens import chat
 from stages.tokens.chat_template import read_template, render_prompt
 from stages.tokens.vocabulary import SpecialTokens
+from stages.training.shard_index import DocumentSegment
 from stages.training.token_shards import TokenShards, spread
-
-if TYPE_CHECKING:
-    from logging import Logger
-
-    from tokenizers import Tokenizer
-
-    from stages.engine import Input, ShardOutput
-    from stages.model.decoder import Decoder
-    from stages.training.shard_index import DocumentSegment
 
 
 def check_shards(shards: TokenShards, model: Decoder, tokenizer: Tokenizer) -> None:

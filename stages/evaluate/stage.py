@@ -170,6 +170,7 @@ def _write(
     generations: Sequence[Mapping[str, str]],
 ) -> None:
     import pyarrow as pa
+    import torch
 
     from artifacts_schema.kinds import KINDS
     from stages.evaluate.observations import items_table, results_table
@@ -180,17 +181,11 @@ def _write(
     written = pa.Table.from_pylist(generations, schema=schema)
     context.write_table("evaluation", "generations.parquet", written)
     context.count(observations=len(observed), generations=len(generations))
-    context.layout(**_layout(context.execution))
-
-
-def _layout(execution: EvaluateExecution) -> dict[str, object]:
-    import torch
-
-    return {
-        "device": "cpu",
-        "dtype": "float32",
-        "threads": execution.threads,
-        "batch_tokens": execution.batch_tokens,
-        "torch": str(torch.__version__),
-        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
-    }
+    context.layout(
+        device="cpu",
+        dtype="float32",
+        threads=context.execution.threads,
+        batch_tokens=context.execution.batch_tokens,
+        torch=str(torch.__version__),
+        cpu_capability=torch.backends.cpu.get_cpu_capability(),
+    )

@@ -13,24 +13,22 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from safetensors import SafetensorError, safe_open
+from tokenizers import Tokenizer
 from torch import Tensor
 
 from artifacts_schema.errors import CorruptArtifact, InputError
+from stages.engine import Input
 from stages.model.config import ModelConfig
+from stages.model.decoder import Decoder
 from stages.model.files import STORED_TYPES, WEIGHTS_FILE, TensorSpec, write_safetensors
 from stages.model.huggingface.families import published_weights, to_config
+from stages.model.huggingface.family import Weight
 from stages.tokens.chat_template import JINJA_FILE, KEY
 from stages.tokens.vocabulary import SpecialTokens
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
-    from stages.engine import Input
-    from stages.model.decoder import Decoder
-    from stages.model.huggingface.family import Weight
 
 
 def model_folder(
@@ -94,8 +92,6 @@ class StoredWeights:
     @contextmanager
     def opened(cls, checkpoint: Input) -> Iterator[StoredWeights]:
         """Of a checkpoint, until the block ends; CorruptArtifact if the file is none of weights."""
-        from safetensors import SafetensorError, safe_open
-
         where = f"checkpoint {checkpoint.key[:12]}/{WEIGHTS_FILE}"
         try:
             file = safe_open(checkpoint.local_path(WEIGHTS_FILE), framework="pt")

@@ -11,14 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from operator import is_
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from artifacts_schema.identity import short
 from artifacts_schema.manifest import InputRef, Manifest
-
-if TYPE_CHECKING:
-    from stages.engine import Input
-
+from stages.engine import Input
 
 Name = tuple[str, str]
 """(stage, key)."""
@@ -211,7 +208,7 @@ class Provenance:
                 yield replace(treatment, covers=self._coverage(data, partial(is_, step)))
 
     def _compared_with(self, step: Manifest) -> list[InputRef]:
-        """Benchmarks that the contamination which a step was given was looked for in."""
+        """Benchmarks behind the contamination reports that are inputs of a step."""
         looked = [
             self._by_name.get((r.stage, r.key)) for r in input_references(step, "contamination")
         ]
@@ -223,7 +220,7 @@ class Provenance:
         steps: Sequence[Manifest],
         references: Callable[[Manifest], list[InputRef]],
     ) -> tuple[Applied, ...]:
-        """What the steps were `given`, each content once, with the share of the data it reached."""
+        """The `references` of the steps, each content once, with the share of data it covers."""
 
         def covers(digest: str) -> Coverage:
             return self._coverage(data, lambda step: digest in {r.digest for r in references(step)})
@@ -266,13 +263,13 @@ class Provenance:
 
 
 def input_references(manifest: Manifest, *kinds: str) -> list[InputRef]:
-    """What a step was given of these kinds."""
+    """The inputs of a step of these kinds."""
     inputs = manifest.inputs.values()
     return [one for references in inputs for one in references if one.kind in kinds]
 
 
 def _trained_on(manifest: Manifest) -> list[InputRef]:
-    """What a stage was given to train a model on; nothing where it trains none."""
+    """The inputs that a stage trained a model on; empty if it trained none."""
     return [
         reference
         for role, references in manifest.inputs.items()

@@ -17,13 +17,14 @@ from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
 
 from artifacts_schema.errors import CorruptArtifact, InputError
+from stages.engine import ShardOutput, ShardResult
 from stages.export_megatron.shards import (
     ENTRY,
     LAST,
@@ -41,10 +42,6 @@ from stages.export_megatron.shards import (
     sum_groups,
     to_pieces,
 )
-
-if TYPE_CHECKING:
-    from stages.engine import ShardOutput, ShardResult
-
 
 AT_ONCE = 1 << 20
 """Entries of a range of ids, about: some 200 MB of memory."""

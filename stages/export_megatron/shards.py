@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,12 +17,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from artifacts_schema.errors import CorruptArtifact, InputError
-from stages.engine import Input, ShardResult
+from stages.engine import Input, ShardOutput, ShardResult
 from stages.engine.arrays import numpy_array
-
-if TYPE_CHECKING:
-    from stages.engine import ShardOutput
-
 
 PIECE = np.dtype([("file", "<i4"), ("length", "<i4"), ("place", "<i8")])
 """A run of one document's tokens: position of its file in `Source.files`, number of tokens, first

@@ -10,9 +10,11 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from artifacts_schema.errors import InputError
+from stages.engine import Input
+from stages.engine.sources import SourceFile
 from stages.engine.strict_json import parse_object
 from stages.tokens.chat_template import (
     JINJA_FILE,
@@ -25,11 +27,6 @@ from stages.tokens.chat_template import (
     is_template_file,
     read_published_template,
 )
-
-if TYPE_CHECKING:
-    from stages.engine import Input
-    from stages.engine.sources import SourceFile
-
 
 CONFIG = "config.json"
 INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"

@@ -8,24 +8,21 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from artifacts_schema.errors import InputError
+from stages.engine import Context
 from stages.engine.strict_json import parse_object
-from stages.import_model.files import INDEX, ModelFiles
+from stages.import_model.files import INDEX, CarriedTokenizer, ModelFiles
 from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
 from stages.model.files import STORED_TYPES, TensorSpec
 from stages.model.huggingface.families import adopt, adoption, from_config
-
-if TYPE_CHECKING:
-    from stages.engine import Context
-    from stages.import_model.files import CarriedTokenizer
-    from stages.model.huggingface.family import Weight
+from stages.model.huggingface.family import Weight
 
 
 class SafetensorsFile:

@@ -14,22 +14,18 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
+from tokenizers import Tokenizer
 from torch import Tensor
 
 from artifacts_schema.errors import CorruptArtifact, UsageError
+from stages.engine import Input
 from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
-    from stages.engine import Input
-
 
 STORED_TYPES = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16}
 """By safetensors' names, in the order in which it sorts them."""
@@ -113,8 +109,6 @@ def read_model(checkpoint: Input, *, attention: str = "sdpa") -> Decoder:
 
 def read_tokenizer(checkpoint: Input) -> Tokenizer:
     """The tokenizer that a checkpoint (or a tokenizer artifact) carries."""
-    from tokenizers import Tokenizer
-
     raw = checkpoint.read_bytes(TOKENIZER_FILE)
     try:
         return Tokenizer.from_str(raw.decode("utf-8"))

@@ -17,12 +17,14 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tokenizers import Tokenizer
 
 from artifacts_schema.errors import UsageError
+from stages.engine import Input
 from stages.pretrain.config import ObjectiveConfig, ObjectivePart
 from stages.pretrain.corruption import (
     Uniform,
@@ -35,14 +37,7 @@ from stages.pretrain.corruption import (
 )
 from stages.tokens.vocabulary import read_token_text
 from stages.training.rows import Rows
-from stages.training.token_shards import PADDED
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
-    from stages.engine import Input
-    from stages.training.token_shards import TokenShards
-
+from stages.training.token_shards import PADDED, TokenShards
 
 _RESERVED = re.compile(
     r"<\|?(?:reserved|reserved_special_token|extra|extra_id|unused|sentinel)_?(\d+)\|?>"
@@ -186,8 +181,6 @@ def build_objective(
     """
     if all(part.name == "causal" for part in config.parts):
         return Objective(config, seed)
-    from tokenizers import Tokenizer
-
     reserved = ReservedTokens.from_tokenizer(
         Tokenizer.from_str(tokenizer.read_bytes("tokenizer.json").decode("utf-8")),
         json.loads(tokenizer.read_bytes("tokenizer_config.json")),

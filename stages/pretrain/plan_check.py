@@ -12,13 +12,13 @@ are positions of the sample clock, padding included: known before the first step
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from artifacts_schema.config import did_you_mean
 from artifacts_schema.errors import InputError, UsageError
 from stages.engine import Milestone
 from stages.engine.protocol import Inputs, Upstream, check_all
 from stages.model.config import ModelConfig, ModelShape
+from stages.pretrain.config import CheckpointsConfig, PhaseConfig, PretrainConfig
 from stages.training.run_plan import (
     changes_rope,
     check_phase,
@@ -27,11 +27,7 @@ from stages.training.run_plan import (
     raised_context,
     sequence_lengths,
 )
-from stages.training.schedule import Phase, Timeline, schedule, stream_name
-
-if TYPE_CHECKING:
-    from stages.pretrain.config import CheckpointsConfig, PhaseConfig, PretrainConfig
-    from stages.training.schedule import Schedule
+from stages.training.schedule import Phase, Schedule, Timeline, schedule, stream_name
 
 
 def check_architecture(

@@ -11,12 +11,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from artifacts_schema.config import format_bytes
 from artifacts_schema.store import Store
 from artifacts_schema.store.backend import Backend
-from stages.engine import Input
+from stages.engine import Context, Input
 from stages.pretrain.checkpoints import plan_milestones
 from stages.pretrain.config import PretrainConfig
 from stages.pretrain.preflight_checks import (
@@ -45,9 +44,6 @@ from stages.training.callbacks import Callback
 from stages.training.config import TrainingExecution
 from stages.training.hardware import StepMemory, explain_out_of_memory, peak_flops
 from stages.training.runtime import Runtime, device_name, place, resolve_attention, runtime
-
-if TYPE_CHECKING:
-    from stages.engine import Context
 
 
 @dataclass(frozen=True)
@@ -203,7 +199,7 @@ class Preflight(Callback):
         report = Report(tuple(self.findings), self.seconds)
         self.keep(report)
         if self.flight.execution.preflight == "refuse":
-            report.raise_refusals()
+            report.raise_rejections()
 
 
 def start_preflight(context: Context, ready: RunSetup, runtime: Runtime) -> list[Callback]:
@@ -241,8 +237,8 @@ def run_preflight(
 ) -> Report:
     """Check a run that would work in `work`.
 
-    Refusals stand in the report, without a dry batch. Raises what the stage would raise for inputs
-    that are wrong, and IngotError where memory runs out.
+    A report with rejections has no dry batch. Raises what the stage would raise for wrong inputs,
+    and IngotError where memory runs out.
     """
     execution = execution.model_copy(update={"preflight": "warn"})  # The whole report, always.
     ready = RunSetup.from_inputs(config, inputs)
@@ -251,7 +247,7 @@ def run_preflight(
         flight = PlannedRun(ready, execution, how, backend, work)
         look = Preflight(flight, tell, kept.append)
         look.check()
-        if kept[-1].refusals:  # A model that no memory holds is not made.
+        if kept[-1].rejections:  # A model that no memory holds is not made.
             return kept[-1]
         place(ready.model, execution, how, prefixes=not ready.objective.is_causal)
         with explain_out_of_memory(flight.largest):

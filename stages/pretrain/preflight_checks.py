@@ -35,7 +35,7 @@ class Finding:
 
     check: str
     level: Level
-    said: str
+    message: str
     hint: str = ""
     numbers: Mapping[str, Any] = field(default_factory=dict)
     error: IngotError | None = None
@@ -44,14 +44,14 @@ class Finding:
     def line(self) -> str:
         """For a log, which says the level itself."""
         advice = f" ({self.hint})" if self.hint else ""
-        return f"{self.check}: {self.said}{advice}"
+        return f"{self.check}: {self.message}{advice}"
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
         return {
             "check": self.check,
             "level": self.level,
-            "said": self.said,
+            "said": self.message,
             "hint": self.hint,
             **self.numbers,
         }
@@ -65,7 +65,7 @@ class Report:
     seconds: float
 
     @property
-    def refusals(self) -> list[Finding]:
+    def rejections(self) -> list[Finding]:
         """What the run would fail of."""
         return [one for one in self.findings if one.level == "refusal"]
 
@@ -73,19 +73,19 @@ class Report:
         """As plain values."""
         return {
             "findings": [one.to_json() for one in self.findings],
-            "refused": bool(self.refusals),
+            "refused": bool(self.rejections),
             "seconds": round(self.seconds, 3),
         }
 
-    def raise_refusals(self) -> None:
-        """Raise IngotError with all refusals, if there are any; a single one's own error."""
-        if len(self.refusals) == 1 and self.refusals[0].error is not None:
-            raise self.refusals[0].error
-        if self.refusals:
+    def raise_rejections(self) -> None:
+        """Raise IngotError with all rejections, if there are any; a single one's own error."""
+        if len(self.rejections) == 1 and self.rejections[0].error is not None:
+            raise self.rejections[0].error
+        if self.rejections:
             raise IngotError(
-                "; ".join(f"{one.check}: {one.said}" for one in self.refusals),
+                "; ".join(f"{one.check}: {one.message}" for one in self.rejections),
                 where="pre-flight",
-                hint="; ".join(one.hint for one in self.refusals if one.hint)
+                hint="; ".join(one.hint for one in self.rejections if one.hint)
                 or "execution.preflight: warn goes on all the same",
             )
 

@@ -15,18 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn import functional as F
 
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
-    from stages.model.decoder import Decoder
+from stages.model.decoder import Decoder
 
 
 @dataclass(frozen=True)

@@ -13,16 +13,14 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from artifacts_schema.errors import UsageError
 from artifacts_schema.identity import short
+from artifacts_schema.store import Store
+from stages.engine.inputs import Input
 from stages.training.callbacks import Callback, StepDone
 from stages.training.monitor import HeldOut
-
-if TYPE_CHECKING:
-    from artifacts_schema.store import Store
-
 
 VALUES = ("bits_per_byte", "loss")
 """What is compared: the first that both runs have."""
@@ -52,8 +50,6 @@ class BaselineRun:
     @classmethod
     def read(cls, store: Store, ref: str) -> BaselineRun:
         """A committed run; UsageError where `ref` names none that measured held-out losses."""
-        from stages.engine.inputs import Input
-
         manifest, _ = store.resolve(ref)
         output = manifest.outputs.get("training_run")
         if output is None:

@@ -22,13 +22,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from artifacts_schema.errors import EXIT_RESUME
-
-if TYPE_CHECKING:
-    from stages.engine import Context
-    from stages.training.monitor import HeldOut
+from stages.engine import Context
+from stages.training.monitor import HeldOut
 
 
 @dataclass(frozen=True)

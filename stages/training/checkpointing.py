@@ -20,7 +20,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
@@ -30,13 +30,10 @@ from artifacts_schema.errors import StoreError
 from artifacts_schema.files import exists, list_names
 from artifacts_schema.store.failpoints import hit_failpoint
 from artifacts_schema.store.storage_errors import Unreachable
+from stages.engine.state import State
 from stages.training import atomic_dir
 from stages.training.monitor import Position, RunLog
 from stages.training.runtime import random_state
-
-if TYPE_CHECKING:
-    from stages.engine.state import State
-
 
 WEIGHTS, OPTIMIZER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"
 AVERAGES = "averages.safetensors"

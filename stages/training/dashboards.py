@@ -17,16 +17,13 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from artifacts_schema.errors import IngotError, UsageError
 from stages.training.callbacks import Callback, StepDone
 from stages.training.config import ObservedExecution
+from stages.training.monitor import HeldOut
 from stages.training.telemetry import due
-
-if TYPE_CHECKING:
-    from stages.training.monitor import HeldOut
-
 
 FOLDER = "tensorboard"
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
+
+from torch import Tensor
 
 from artifacts_schema.errors import IngotError, Stopped
 from artifacts_schema.identity import short
 from artifacts_schema.store import Store
+from stages.engine import Context, Input
 from stages.model.decoder import Decoder
 from stages.model.size import mfu_flops_per_token
 from stages.tokens.chat import CHAT_TEMPLATE
@@ -41,12 +44,6 @@ from stages.training.runtime import CompileWatch, Runtime, device_name, place
 from stages.training.schedule import Schedule
 from stages.training.task import Task
 from stages.training.telemetry import Telemetry, TelemetryFile
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from stages.engine import Context, Input
-
 
 SUSPECTS = "suspects.txt"
 """In the work of a failed run: documents of training steps with an anomaly, one per line."""

@@ -223,7 +223,7 @@ class GuardState:
     spikes: Spikes = field(default_factory=Spikes)
     divergence: Divergence = field(default_factory=Divergence)
     stalls: Stalls = field(default_factory=Stalls)
-    strikes: list[int] = field(default_factory=list)
+    skips: list[int] = field(default_factory=list)
 
 
 class Guard:
@@ -239,9 +239,9 @@ class Guard:
         Raises IngotError where skipping does not help: the loss diverges, or nothing changes.
         """
         memory, settings = self.memory, self.settings
-        memory.strikes = [one for one in memory.strikes if one > step - settings.window]
+        memory.skips = [one for one in memory.skips if one > step - settings.window]
         if not (math.isfinite(loss) and math.isfinite(grad_norm)):
-            memory.strikes.append(step)
+            memory.skips.append(step)
             return Anomaly("not_finite", f"loss {loss:g}, gradient norm {grad_norm:g}")
         if not settings.enabled:
             return None
@@ -250,7 +250,7 @@ class Guard:
             memory.divergence.new_phase()
         spike = memory.spikes.find(loss, grad_norm, settings)
         if spike is not None:
-            memory.strikes.append(step)
+            memory.skips.append(step)
             return Anomaly("spike", _describe_spike(spike, loss, grad_norm), asdict(spike))
         memory.spikes.add(loss, grad_norm, settings.window)
         self._check_course(step, loss, grad_norm)
@@ -266,15 +266,17 @@ class Guard:
     @property
     def skips(self) -> tuple[int, ...]:
         """The training steps with an anomaly within the last `window`, oldest first."""
-        return tuple(self.memory.strikes)
+        return tuple(self.memory.skips)
 
     def gives_up(self) -> bool:
         """Whether there were too many anomalies: a rollback is due."""
-        return self.settings.enabled and len(self.memory.strikes) >= self.settings.strikes
+        return self.settings.enabled and len(self.memory.skips) >= self.settings.strikes
 
     def state(self) -> dict[str, Any]:
         """Its memory, JSON-ready."""
-        return asdict(self.memory)
+        state = asdict(self.memory)
+        state["strikes"] = state.pop("skips")  # As artifacts name them.
+        return state
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over the memory that `state` gave."""
@@ -283,7 +285,7 @@ class Guard:
             spikes=Spikes(**state["spikes"]),
             divergence=Divergence(**state["divergence"]),
             stalls=Stalls(**state["stalls"]),
-            strikes=list(state["strikes"]),
+            skips=list(state["strikes"]),
         )
 
     def _check_course(self, step: int, loss: float, grad_norm: float) -> None:
@@ -320,13 +322,13 @@ def _describe_spike(spike: Spike, loss: float, grad_norm: float) -> str:
 class Rollback:
     """Training steps `first` to `last` are excluded from now on.
 
-    `strikes` are those of them with an anomaly; `events` the rows of the run's table of events from
+    `skips` are those of them with an anomaly; `events` the rows of the run's table of events from
     `first` on, which the run's log loses when it goes back.
     """
 
     first: int
     last: int
-    strikes: tuple[int, ...]
+    skips: tuple[int, ...]
     events: tuple[Mapping[str, Any], ...] = ()
 
 
@@ -367,7 +369,7 @@ class Rollbacks:
         """Record a rollback; it counts once this returns. StoreError if it cannot be written."""
         self._check()
         self.made = (*self.made, one)
-        text = json.dumps([asdict(made) for made in self.made])
+        text = json.dumps([asdict(rollback) for rollback in self.made])
         write_whole(self.path, lambda path: path.write_bytes(text.encode()))
 
     @property
@@ -381,6 +383,6 @@ def _read(path: Path) -> tuple[Rollback, ...]:
         return ()
     made: Sequence[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
     return tuple(
-        Rollback(one["first"], one["last"], tuple(one["strikes"]), tuple(one["events"]))
+        Rollback(one["first"], one["last"], tuple(one["skips"]), tuple(one["events"]))
         for one in made
     )

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
 import torch
 
 from artifacts_schema.config import format_bytes
@@ -101,8 +102,6 @@ class Reading:
 
 def read_sensors(device: torch.device) -> Reading:
     """The current values; `device_peak_bytes` is the most since the last reading."""
-    import psutil
-
     process_bytes = int(psutil.Process().memory_info().rss)
     if device.type != "cuda":
         return Reading(process_bytes)
@@ -132,8 +131,6 @@ def memory_room(device: torch.device) -> Room:
     if device.type == "cuda":
         free, total = torch.cuda.mem_get_info(device)
         return Room(int(total), int(free))
-    import psutil
-
     memory = psutil.virtual_memory()
     rooms = [Room(int(memory.total), int(memory.available))]
     rooms += [room for folder in own_groups() if (room := group_room(folder)) is not None]

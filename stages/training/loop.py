@@ -15,13 +15,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, fields
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from artifacts_schema.errors import CorruptArtifact, IngotError, Stopped
 from artifacts_schema.store.failpoints import hit_failpoint
+from stages.engine import Context
 from stages.model.experts import reset_counts, update_balance
 from stages.training.averages import Averages
 from stages.training.callbacks import Callback, StepDone
@@ -42,10 +43,6 @@ from stages.training.prefetch import Prefetch
 from stages.training.runtime import restore_random_state
 from stages.training.schedule import Schedule
 from stages.training.task import MicroBatch, Task
-
-if TYPE_CHECKING:
-    from stages.engine import Context
-
 
 LOSS_SCALE = "loss_scale"
 """Kind of the event of an update that float16's loss scale skipped."""
@@ -366,7 +363,7 @@ class Trainer:
         return self.rollbacks.before(earliest, more * settings.margin)
 
     def _restore(self) -> tuple[Progress, bool]:
-        """Load the newest checkpoint without excluded data; None is left: the begin, and True."""
+        """Load the newest checkpoint without excluded data; or return the begin, and True."""
         saved = self.checkpoints.newest(
             lambda step, state: self.rollbacks.usable(step, state["rollbacks"])
         )

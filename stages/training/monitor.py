@@ -10,15 +10,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
+
+import pyarrow as pa
 
 from artifacts_schema.files import list_names, write_whole
 from artifacts_schema.kinds import KINDS, Column
 from artifacts_schema.store.backend import fsync_folder
 from artifacts_schema.store.storage_errors import translate_errors
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 SKIPPED = Column("skipped", "bool", "Whether the update was skipped: loss or gradient not finite.")
 """Column of `metrics.parquet` that every kind of training has beside those of the kind."""
@@ -228,8 +227,6 @@ def held_out_table(log: RunLog) -> pa.Table:
 
 def _table(rows: Iterator[dict[str, Any]], schema: pa.Schema) -> pa.Table:
     """Rows as a table in one piece; not all of them are Python objects at the same time."""
-    import pyarrow as pa
-
     parts = [schema.empty_table()]
     while some := list(islice(rows, ROWS_AT_ONCE)):
         parts.append(pa.Table.from_pylist(some, schema=schema))
@@ -238,7 +235,5 @@ def _table(rows: Iterator[dict[str, Any]], schema: pa.Schema) -> pa.Table:
 
 def events_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """`events.parquet` of a training run, in the order of training steps."""
-    import pyarrow as pa
-
     schema = KINDS["training_run"].tables["events.parquet"].arrow()
     return pa.Table.from_pylist(sorted(rows, key=lambda row: row["training_step"]), schema=schema)

@@ -10,20 +10,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from safetensors.torch import save
 from torch import Tensor
 
+from stages.engine import Context, Milestone
+from stages.model.config import ModelConfig
+from stages.model.decoder import Decoder
 from stages.model.files import CONFIG_FILE, WEIGHTS_FILE
-from stages.training.checkpointing import AVERAGES, OPTIMIZER, STATE
-
-if TYPE_CHECKING:
-    from stages.engine import Context, Milestone
-    from stages.model.config import ModelConfig
-    from stages.model.decoder import Decoder
-    from stages.tokens.chat_template import TokenizerFiles
-    from stages.training.checkpointing import Saved
+from stages.tokens.chat_template import TokenizerFiles
+from stages.training.checkpointing import AVERAGES, OPTIMIZER, STATE, Saved
 
 TRAINED = "trained.safetensors"
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
@@ -100,7 +97,7 @@ class PermanentCheckpoints:
         written, LeaseLost if another run took the key over.
         """
         milestone = self._due[training_step]
-        left_out = [part for part in saved.state.get("left_out", ()) if part[0] <= training_step]
+        excluded = [part for part in saved.state.get("left_out", ()) if part[0] <= training_step]
         files = checkpoint_files(
             self._model.config,
             saved.weights,
@@ -109,7 +106,7 @@ class PermanentCheckpoints:
                 "training_step": training_step,
                 "tokens": tokens,
                 "skipped_updates": saved.state.get("skipped", 0),
-                **({"left_out": left_out} if left_out else {}),
+                **({"left_out": excluded} if excluded else {}),
                 **({"guard": saved.state["guard"]} if self._guarded else {}),
                 **self._state_at(training_step),
             },
@@ -119,7 +116,7 @@ class PermanentCheckpoints:
             output=self._output,
         )
         with self._context.interim(
-            milestone, [OUTPUT], history=left_out, training_steps=training_step, tokens=tokens
+            milestone, [OUTPUT], history=excluded, training_steps=training_step, tokens=tokens
         ) as writers:
             for name, content in files:
                 writers.write_bytes(OUTPUT, name, content)

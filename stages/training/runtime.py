@@ -22,7 +22,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -33,15 +33,13 @@ from torch.utils.checkpoint import (
 )
 
 from artifacts_schema.errors import UsageError
+from stages.engine import Context
 from stages.model.attention import choose_attention
 from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
 from stages.training.callbacks import Callback, StepDone
 from stages.training.config import Precision, TrainingExecution
 from stages.training.losses import Arithmetic
-
-if TYPE_CHECKING:
-    from stages.engine import Context
 
 
 def random_state() -> dict[str, Any]:

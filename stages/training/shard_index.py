@@ -12,19 +12,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from artifacts_schema.errors import CorruptArtifact, InputError
 from artifacts_schema.identity import short
+from stages.engine import Input
 from stages.training.schedule import stream_name
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from stages.engine import Input
 
 
 def languages_with_tokens(tokens: Mapping[str, int]) -> tuple[str, ...]:
@@ -236,9 +234,6 @@ def rows_of_documents(
 
 
 def _rows(table: pa.Table, column: str, values: list[str] | list[int]) -> pa.Table:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     wanted = pa.array(values, table.schema.field(column).type)
     return table.filter(pc.is_in(table[column], value_set=wanted))
 
@@ -291,9 +286,6 @@ class ShardLanguages:
         return self._known[file]
 
     def _read(self, file: int, names: Sequence[str]) -> FileSegments:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         artifact = self._inputs[self._tables.input_of[file]]
         table = artifact.read_table(index_path(self._tables.paths[file]), ["sequence", "language"])
         lines = table["sequence"].to_numpy()

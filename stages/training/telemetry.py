@@ -15,17 +15,16 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from artifacts_schema.kinds import Column
 from artifacts_schema.kinds.schema import Table
 from stages.training.callbacks import Callback, StepDone
 from stages.training.hardware import Reading, mfu
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from stages.training.monitor import HeldOut
+from stages.training.monitor import HeldOut
 
 
 def due(done: StepDone, every: int) -> bool:
@@ -159,9 +158,6 @@ class TelemetryFile:
 
     def finish(self) -> None:
         """Write all rows as a table, in the place of the lines."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         self._file.close()
         rows = list(read_lines(self.lines.read_bytes()))
         temporary = self.table.with_suffix(".partial")
@@ -189,9 +185,6 @@ def read_lines(content: bytes) -> Iterator[dict[str, Any]]:
 
 def read_table(content: bytes) -> pa.Table:
     """`telemetry.parquet`; CorruptArtifact where it is not the table described here."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     table = pq.read_table(pa.BufferReader(content), use_threads=False)
     TELEMETRY.check(table.schema, where=TABLE)
     return table

@@ -26,12 +26,13 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from artifacts_schema.errors import CorruptArtifact, InputError, StoreError
+from stages.engine import Input
 from stages.training.permutation import Indices
 from stages.training.shard_index import (
     DocumentSegment,
@@ -40,9 +41,6 @@ from stages.training.shard_index import (
     read_segments,
     rows_of_documents,
 )
-
-if TYPE_CHECKING:
-    from stages.engine import Input
 
 IGNORED = -100
 """Target that carries no loss (the `ignore_index` of PyTorch's cross entropy)."""

@@ -181,14 +181,14 @@ def adopt(weight: Weight, tensors: Mapping[str, Tensor], *, where: str) -> Tenso
 
 
 def unread(values: Mapping[str, Any], *, where: str) -> list[str]:
-    """Fields of a `config.json` that say something, which neither we read nor `transformers` adds.
+    """Fields of a `config.json` with a value that neither we read nor `transformers` adds.
 
-    What a config of another class says of its architecture is among them, so they are worth a look.
+    They may describe the architecture of another class, so a person should look at them.
     """
     fields = Fields(values, where)
     _find_family(fields).shape(fields)
-    said = {name for name, value in values.items() if value not in (None, False, {}, [])}
-    return sorted(said - fields.read - _NOT_ARCHITECTURE)
+    stated = {name for name, value in values.items() if value not in (None, False, {}, [])}
+    return sorted(stated - fields.read - _NOT_ARCHITECTURE)
 
 
 _NOT_ARCHITECTURE = frozenset(

@@ -201,7 +201,7 @@ class SmolLM3(Dense):
         regular = [int(every == 0 or (layer + 1) % every != 0) for layer in range(len(rotates))]
         if len(rotates) < layers or rotates != regular:
             raise fields.wrong("no_rope_layers", "are not every n-th layer")
-        slides = [not turns for turns in rotates]
+        slides = [not one for one in rotates]
         return {
             **values,
             "nope_every": every,

@@ -63,7 +63,7 @@ def test_too_little_for_rolling_ones_is_a_refusal(tmp_path, free):
     free(299)
     (finding,) = check_disk(needs(tmp_path))
     assert finding.level == "refusal"
-    assert "rolling checkpoints" in finding.said
+    assert "rolling checkpoints" in finding.message
     assert "permanent" in finding.hint
 
 
@@ -85,7 +85,7 @@ def test_a_store_is_tried_and_nothing_stays(store):
 
 def test_a_store_that_refuses_or_garbles_is_a_refusal(store: Store, monkeypatch):
     monkeypatch.setattr(type(store.backend), "read", lambda self, path: b"other")
-    assert "other bytes" in check_writable(store.backend).said
+    assert "other bytes" in check_writable(store.backend).message
 
     def refuse(self, path, data):
         raise StoreError("no permission", where=path)
@@ -93,4 +93,4 @@ def test_a_store_that_refuses_or_garbles_is_a_refusal(store: Store, monkeypatch)
     monkeypatch.setattr(type(store.backend), "replace", refuse)
     finding = check_writable(store.backend)
     assert finding.level == "refusal"
-    assert "no permission" in finding.said
+    assert "no permission" in finding.message
