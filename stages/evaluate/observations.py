@@ -123,7 +123,7 @@ DUPLICATES = ("near_duplicate", "exact_duplicate")
 
 @dataclass(frozen=True)
 class LedgerEntry:
-    """What the ledger says of a document."""
+    """A document in the ledger."""
 
     kept: bool
     partner: str | None
@@ -132,7 +132,7 @@ class LedgerEntry:
 
 @dataclass(frozen=True)
 class RecordOutcomes:
-    """What became of every record: verdicts by doc_id, and the ids rejected at ingest."""
+    """The outcome of every record: verdicts by doc_id, and the ids rejected at ingest."""
 
     verdicts: Mapping[str, LedgerEntry]
     rejected: frozenset[str]
@@ -193,8 +193,8 @@ def planted_observations(
 ) -> list[Observation]:
     """`recall` under `planted/<defect>`, then `kept` under `planted/none`.
 
-    Records with no planted defect should be kept; originals of planted copies are left out there,
-    since either of the two may go.
+    Records with no planted defect should be kept; originals of planted copies are not counted,
+    since either of the two may be removed.
     """
     rows = sorted(truth, key=lambda row: (row["defect"], row["doc_id"]))
     recalled = [

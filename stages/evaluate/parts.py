@@ -123,7 +123,7 @@ class Prompt:
 def read_prompts(checkpoint: Input, config: EvaluateConfig, log: Logger) -> list[Prompt]:
     """The prompts of the config, those of a chat rendered by the template of the checkpoint.
 
-    A checkpoint without a template was not trained on conversations: its chat prompts are left out
+    A checkpoint without a template was not trained on conversations: its chat prompts are skipped
     with a warning. InputError where a template does not render, or ChatML lacks its tokens.
     """
     if not config.text_prompts and not config.chat_prompts:

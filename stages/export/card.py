@@ -27,7 +27,7 @@ from stages.model.size import count_parameters
 
 
 def describe_architecture(model: ModelConfig, dtype: str) -> str:
-    """A paragraph: parameters, then what the decoder is made of, each part as its config says.
+    """A paragraph: parameters, then what the decoder is made of, as its config describes it.
 
     `dtype` is the type of the released weights, in words.
     """

@@ -1,4 +1,4 @@
-"""The files of a release: weights in shards, and what `transformers` loads beside them.
+"""The files of a release: weights in shards, and the other files that `transformers` loads.
 
 Weights go from the checkpoint's file to shards a tensor at a time. The layout is that of
 `save_pretrained`: `model.safetensors` where everything fits into one file, else

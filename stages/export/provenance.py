@@ -2,7 +2,7 @@
 
 Both are read from the manifests above the checkpoint, by kinds and configs; no stage is known by
 name. A claim about data holds only if every way from the training stage to the sources has it.
-The card's section on training data says it: what was read, redacted and looked for.
+The card's section on training data is written here: what was read, redacted and compared.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def _lineage(
     data: Sequence[TrainingData],
     origins: Sequence[Origin],
 ) -> dict[str, Any]:
-    """What `ingot.json` says of the release: full names of what it was made of."""
+    """The content of `ingot.json`: full names of what the release was made of."""
     from stages.export.provenance import full_name
 
     return {

@@ -1,4 +1,4 @@
-"""What is exported: the token files of each source, and which documents lie whole in one of them.
+"""The token files of each source, and which documents are whole in one of them.
 
 A document is whole where its pieces follow each other from its first token to the one that ends
 it. Only the others have to be looked for in other shards.
@@ -87,7 +87,7 @@ class TokenFile:
 
 @dataclass(frozen=True)
 class Source:
-    """The files of one source, and what the maps before found in them. An item of a map."""
+    """The files of one source, and the results of earlier maps over them. An item of a map."""
 
     id: str
     name: str
@@ -102,7 +102,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Packed:
-    """All sources, sorted by name; those without a token are left out."""
+    """All sources, sorted by name; those without a token are skipped."""
 
     sources: tuple[Source, ...]
     tokenizer: str

@@ -21,7 +21,7 @@ class ImportModel(Stage):
     Weights go from file to file one at a time, in the type that they were published in, so memory
     holds the largest of them and the checkpoint is no larger than the model.
     With a `tokenizer` (of `import_tokenizer`) the checkpoint carries that one, else the one that
-    lies beside the model. Its chat template goes with it, as data.
+    is beside the model. Its chat template is copied as data.
     """
 
     name, version, reproducible = "import_model", 2, "bytes"

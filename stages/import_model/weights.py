@@ -28,7 +28,7 @@ from stages.model.huggingface.family import Weight
 class SafetensorsFile:
     """An open file, read by the safetensors library, which checks that tensors fill it exactly.
 
-    InputError if the header is not what the format says (the library lets a name come twice), or if
+    InputError if the header violates the format (the library accepts a duplicate name), or if
     a tensor is not of 16 or 32 bit floats.
     """
 
@@ -92,7 +92,7 @@ class PublishedTensors(Mapping[str, Tensor]):
 def open_tensors(files: ModelFiles) -> Iterator[PublishedTensors]:
     """All tensors, until the block ends.
 
-    InputError if two files have one tensor, or if the index says otherwise than the files.
+    InputError if two files have one tensor, or if index and files disagree.
     """
     with ExitStack() as stack:
         place: dict[str, SafetensorsFile] = {}
@@ -127,7 +127,7 @@ _TIED_HEAD = "lm_head.weight"
 class DecoderWeights:
     """Types and shapes of all weights, and each weight on demand.
 
-    The vocabulary gets `rows` rows: those behind the published ones are their mean, which makes no
+    The vocabulary gets `rows` rows: those after the published ones are their mean, which makes no
     new token likely (Hewitt 2021, "Initializing New Word Embeddings for Pretrained Language
     Models"). InputError names a tensor that is missing, unknown or of another shape, before any is
     read.
@@ -171,7 +171,7 @@ class DecoderWeights:
         return get
 
     def check_tied(self) -> None:
-        """InputError if an output projection that is said to be the embedding is another matrix."""
+        """InputError if an output projection that should be the embedding is another matrix."""
         if "head.weight" in self.weights or _TIED_HEAD not in self.published:
             return
         name = self.weights["embedding.weight"].published[0]

@@ -1,7 +1,7 @@
 """Attention backends: which tokens a token sees, and the kernels that compute attention so.
 
-One rule says what is visible, and every backend makes its own mask from it. A backend that
-cannot do what a model or batch asks for raises an error; nothing falls back silently
+One rule decides what is visible, and every backend makes its own mask from it. A backend that
+does not support a model or batch raises an error; nothing falls back silently
 (mosaicml/llm-foundry#1183 and huggingface/trl#5316 show what happens otherwise).
 
     sdpa    torch's scaled dot product attention, with a dense mask: the reference, on any device
@@ -51,7 +51,7 @@ class Visibility:
     a row. `prefix_BL` marks keys that earlier tokens see too (prefix language models, Raffel et
     al. 2020, section 3.2.1); all True is attention in both directions. None: none of them.
     A `window` is the count of tokens that are seen, the query's own among them; it reaches as far
-    ahead where a prefix lies ahead. None, or a window no shorter than the row: no bound.
+    ahead where there is a prefix. None, or a window no shorter than the row: no bound.
     """
 
     batch: int
@@ -80,7 +80,7 @@ class Visibility:
         return self.documents_BL is None and self.prefix_BL is None and self.reach is None
 
     def rule(self) -> Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]:
-        """(batch, head, query, key) of indexes to bool, broadcast: what FlexAttention asks for."""
+        """(batch, head, query, key) of indexes to bool, broadcast: the form of FlexAttention."""
         documents_BL, prefix_BL, reach = self.documents_BL, self.prefix_BL, self.reach
 
         def sees(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
@@ -133,7 +133,7 @@ class AttentionBackend(ABC):
         """mixed_BHLC. `scale` multiplies the scores, 1 / sqrt(C) by default."""
 
     def refuse(self, what: str, hint: str) -> UsageError:
-        """The error that says what this backend cannot do."""
+        """The error for what this backend does not support."""
         return UsageError(f"attention backend '{self.name}' {what}", hint=hint)
 
 

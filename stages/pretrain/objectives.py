@@ -95,7 +95,7 @@ class Objective:
     """A mixture of objectives; each sequence of a step has one of them, drawn by its share.
 
     Without a `vocabulary` it is the causal one alone. UsageError where the tokenizer has reserved
-    too few tokens for what `config` asks, in sequences of `length` tokens.
+    too few tokens for `config` in sequences of `length` tokens.
     """
 
     def __init__(

@@ -96,7 +96,7 @@ class SourceEntry(Entry):
         return self.sequences.epochs
 
     def plain(self) -> dict[str, Any]:
-        """JSON-ready, sequences beside tokens."""
+        """JSON-ready, with sequences and tokens."""
         counted = self.sequences
         return {
             **super().plain(),
@@ -227,9 +227,9 @@ def clock_of_run(
 ) -> SampleClock:
     """The clock of a run over shards of these `sources` (each with its number of sequences).
 
-    `lengths` has the tokens of a sequence of each. A range of tokens leaves out every training step
-    that would read one of them. Raises UsageError for a phase that cannot be run and for a range
-    that leaves nothing out.
+    `lengths` has the tokens of a sequence of each. A skipped range of tokens skips every training
+    step that would read one of them. Raises UsageError for a phase that cannot be run, and for a
+    range that skips nothing.
     """
     phases = phases_of_run(run, sources, lengths)
     return SampleClock(sources, phases, run.seed, skipped_steps(run, Timeline(phases)))

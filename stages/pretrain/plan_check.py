@@ -170,7 +170,7 @@ def _steps(timeline: Timeline, schedule: Schedule, settings: CheckpointsConfig) 
 
 
 def decay_starts(schedule: Schedule) -> Iterator[int]:
-    """Training steps behind which a decay begins; 0 for one that begins the run."""
+    """Training steps after which a decay begins; 0 for one that begins the run."""
     before = 0
     for segment in schedule.segments:
         if segment.decay_steps:
@@ -224,7 +224,7 @@ def check_plan(config: PretrainConfig, inputs: Inputs) -> None:
 
 
 def _check_start(config: PretrainConfig, start: Upstream | None) -> None:
-    """What asks for a checkpoint needs one."""
+    """Settings that need an input checkpoint."""
     if start is None and config.clock == "continue":
         raise UsageError(
             "there is no input checkpoint to go on from",
@@ -309,7 +309,7 @@ def _check_held_out(held_out: Sequence[Upstream]) -> None:
 def _check_reserved_tokens(
     config: PretrainConfig, train: Sequence[Upstream], tokenizers: Sequence[Upstream]
 ) -> None:
-    """Of a tokenizer that the recipe trains, the config says how many tokens are reserved."""
+    """Reserved tokens of a tokenizer that the recipe trains; its config has their number."""
     lengths = sequence_lengths(train)
     reserved = [getattr(one.config, "reserved_tokens", None) for one in tokenizers]
     if not lengths or not reserved or reserved[0] is None:
@@ -324,7 +324,7 @@ def _check_reserved_tokens(
 
 
 def _check_groups(config: PretrainConfig, start: Upstream | None) -> None:
-    """Groups of parameters that match something, which the names in the model decide."""
+    """Groups of parameters must match names in the model."""
     shape = config.model if start is None else model_shape(start)
     if shape is None or not config.optimizer.groups:
         return

@@ -48,7 +48,7 @@ from stages.training.runtime import Runtime, device_name, place, resolve_attenti
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A run that is to be: what it starts with, how and where it works."""
+    """A run before its start: what it starts with, how and where it works."""
 
     ready: RunSetup
     execution: TrainingExecution
@@ -94,7 +94,7 @@ class PlannedRun:
         return max(self.steps(), key=lambda one: one.need.total)
 
     def work_ahead(self, done: int, dry: DryBatch) -> RemainingWork:
-        """What is left behind `done` training steps."""
+        """The work after `done` training steps."""
         clock, account = self.ready.plan.clock, self.ready.plan.account
         tokens = [0.0] * len(clock.phases)
         for source in account.sources:
@@ -147,7 +147,7 @@ FILE = "preflight.json"
 
 
 def dry_findings(flight: PlannedRun, done: int) -> list[Finding]:
-    """The batch behind `done` training steps, tried; and what it says of the rest of the run."""
+    """Try the batch after `done` training steps, and predict the rest of the run from it."""
     ready = flight.ready
     dry = try_batch(
         ready.model, ready.task(flight.runtime), done + 1, flight.ready.plan.clock.steps
@@ -170,18 +170,18 @@ def dry_findings(flight: PlannedRun, done: int) -> list[Finding]:
 
 @dataclass
 class Preflight(Callback):
-    """Looks before the run leaps: `check` before there is a model, `started` before its first
-    step, with the very model that is trained. `tell` is given each finding, `keep` the report.
+    """Checks a run: `check` before there is a model, `started` before its first step, with the
+    model that is trained. `report_finding` gets each finding, `keep` the whole report.
     """
 
     flight: PlannedRun
-    tell: Callable[[Finding], None]
+    report_finding: Callable[[Finding], None]
     keep: Callable[[Report], None]
     findings: list[Finding] = field(default_factory=list)
     seconds: float = 0.0
 
     def check(self) -> None:
-        """Raise IngotError where the run would fail; warnings are told."""
+        """Raise IngotError where the run would fail; report warnings."""
         self._take(lambda: run_checks(self.flight))
 
     def started(self, training_step: int, total: int) -> None:
@@ -195,7 +195,7 @@ class Preflight(Callback):
         self.seconds += time.monotonic() - began
         self.findings += results
         for one in results:
-            self.tell(one)
+            self.report_finding(one)
         report = Report(tuple(self.findings), self.seconds)
         self.keep(report)
         if self.flight.execution.preflight == "refuse":
@@ -203,9 +203,9 @@ class Preflight(Callback):
 
 
 def start_preflight(context: Context, ready: RunSetup, runtime: Runtime) -> list[Callback]:
-    """The pre-flight of a run as its execution asks for it, its first half done.
+    """The pre-flight of a run by its execution settings, its first half done.
 
-    Raises IngotError where the run would fail; the listener does the rest before the first step.
+    Raises IngotError where the run would fail; the callback does the rest before the first step.
     """
     execution: TrainingExecution = context.execution
     if execution.preflight == "off":

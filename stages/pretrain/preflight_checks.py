@@ -31,7 +31,7 @@ Level = Literal["ok", "warning", "refusal"]
 
 @dataclass(frozen=True)
 class Finding:
-    """What one check says; a `refusal` is what the run would fail of. `numbers` are behind it."""
+    """The result of one check; a `refusal` would fail the run. `numbers` are its measurements."""
 
     check: str
     level: Level
@@ -39,10 +39,10 @@ class Finding:
     hint: str = ""
     numbers: Mapping[str, Any] = field(default_factory=dict)
     error: IngotError | None = None
-    """What the run would end with, where that says it all."""
+    """The error that the run would end with, if that is enough."""
 
     def line(self) -> str:
-        """For a log, which says the level itself."""
+        """For a log that has the level itself."""
         advice = f" ({self.hint})" if self.hint else ""
         return f"{self.check}: {self.message}{advice}"
 
@@ -66,7 +66,7 @@ class Report:
 
     @property
     def rejections(self) -> list[Finding]:
-        """What the run would fail of."""
+        """Findings that would fail the run."""
         return [one for one in self.findings if one.level == "refusal"]
 
     def to_json(self) -> dict[str, Any]:
@@ -180,8 +180,8 @@ def _now(device: torch.device, clock: Callable[[], float]) -> float:
 
 
 ROLLING, MORE = NEWEST + 1, MOST_KEPT - NEWEST
-"""Rolling checkpoints at once: those that are kept with the one that is being written, and those
-that a run keeps beside them while it may roll back."""
+"""Rolling checkpoints on disk: those that are kept and the one being written; those that a run
+keeps in addition while it may roll back."""
 
 
 @dataclass(frozen=True)
@@ -280,7 +280,7 @@ def copy_bytes(step: StepMemory) -> int:
 def judge_memory(step: StepMemory, room: Room) -> Finding:
     """What to say of a step where there is so much room.
 
-    On a CPU the copy that a checkpoint is written from lies in the same memory.
+    On a CPU the copy that a checkpoint is written from is in the same memory.
     """
     need = step.need
     copy = copy_bytes(step) if step.device.type == "cpu" else 0
@@ -331,7 +331,7 @@ MANY_EPOCHS = 4.0
 """Up to so many, repeated tokens teach about as much as new ones (Muennighoff et al. 2023, arXiv
 2305.16264)."""
 SAMPLED = 4
-"""Sequences of each source whose ids are looked at; each may lie in another file."""
+"""Sequences of each source whose ids are checked; each may be in another file."""
 MOST_SOURCES = 64
 
 
@@ -384,7 +384,7 @@ def check_held_out(held_out: HeldOutSet) -> Finding:
 
 
 def check_contamination(store: Store, train: Sequence[Input]) -> Finding:
-    """Whether the documents behind the shards were compared with benchmarks, by their lineage."""
+    """Whether the documents of the shards were compared with benchmarks, by their lineage."""
     seen = {role for shards_input in train for role in _roles_above(store, shards_input)}
     if "contamination" in seen:
         return Finding("contamination", "ok", "documents were compared with benchmarks")

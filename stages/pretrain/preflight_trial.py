@@ -74,8 +74,8 @@ def try_batch(
 ) -> DryBatch | None:
     """Try the first training step from `training_step` to `last` that the run does not leave out.
 
-    None where it leaves out all. Weights, buffers and random state are afterwards what they were,
-    and there is no gradient.
+    None if it excludes all. Afterwards weights, buffers and random state are what they were, and
+    there is no gradient.
     """
     batch = None
     while training_step <= last and (batch := task.batch(training_step)) is None:
@@ -128,7 +128,7 @@ needs."""
 
 @dataclass(frozen=True)
 class RemainingWork:
-    """What lies ahead: tokens by phase (padding not counted) and the length of their sequences.
+    """The work ahead: tokens by phase (padding not counted) and the length of their sequences.
 
     `dry_phase` is the one of the dry batch; `held_out_tokens` are those of all measurements.
     """

@@ -63,10 +63,10 @@ def starting_model(
 def resume_state_from(
     config: PretrainConfig, start: Input | None, progress: Progress
 ) -> ResumeState:
-    """What the run takes over of `start` beside the weights, if there is one.
+    """The states that the run takes over from `start`, if there is one, in addition to weights.
 
-    The moments as `optimizer_state` says; averages, and what the guard remembers, where the run
-    goes on in the same stream. UsageError where there are no moments to keep.
+    The moments by `optimizer_state`; averages and the guard's memory where the run continues the
+    same stream. UsageError if there are no moments to keep.
     """
     moments = averages = guard = None
     if config.optimizer_state == "keep":

@@ -16,7 +16,7 @@ class Pretrain(Stage):
     The batch of every training step is a pure function of shards, phases and seed (the sample
     clock), so a run that was killed goes on to the same weights, losses and metrics, bit by bit, at
     the same layout. Everything that can be wrong about the inputs is checked before the first step;
-    held-out loss is measured before it, on the way and at the end, beside a token-unigram baseline.
+    held-out loss is measured before it, on the way and at the end, with a token-unigram baseline.
     """
 
     name, version, reproducible = "pretrain", 5, "numerics"
@@ -39,7 +39,7 @@ class Pretrain(Stage):
 
     @classmethod
     def milestones(cls, config: Any, inputs: Mapping[str, Sequence[Input]]) -> Sequence[Milestone]:
-        """Its permanent checkpoints; those behind the input checkpoint that it goes on from."""
+        """Its permanent checkpoints; only those after the input checkpoint that it continues."""
         from stages.pretrain.checkpoints import planned_checkpoints
 
         return planned_checkpoints(config, inputs)

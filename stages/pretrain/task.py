@@ -185,7 +185,7 @@ class Sequences:
 
 
 class PretrainTask(Task):
-    """Mean cross-entropy over what the objective asks of the batch that the sample clock names."""
+    """Mean cross-entropy over the targets of the objective in the batch of the sample clock."""
 
     def __init__(
         self,

@@ -60,7 +60,7 @@ class Callback:
     """Hooks of a training run; each does nothing unless a subclass overrides it."""
 
     def started(self, training_step: int, total: int) -> None:
-        """The run starts after `training_step` (0: from scratch) and goes on to `total`."""
+        """The run starts after `training_step` (0: from scratch) and ends after `total`."""
 
     def step_done(self, done: StepDone) -> None:
         """A training step is over. Not called for one that the run excludes."""

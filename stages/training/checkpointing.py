@@ -1,4 +1,4 @@
-"""Rolling checkpoints: what a killed run needs to go on to the same bits.
+"""Rolling checkpoints: what a killed run needs to continue to the same bits.
 
 Each is an atomic directory with the weights, the optimizer state, averages, the random state, and
 how far the log of measurements went. The newest whole one wins. Training stands still while the
@@ -7,8 +7,8 @@ they come from a GPU: such copies run at the speed of the bus, and locking pages
 copying, so the memory is kept for the next time.
 
 Permanent checkpoints go the same way, in the order in which they were taken: no rolling one exists
-before a permanent one of its own or an earlier training step, or a killed run would go on after
-that and never make it.
+before a permanent one of its own or an earlier training step. Otherwise a killed run would continue
+after it and never make it.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class HostMemory:
 
 @dataclass(frozen=True)
 class Saved:
-    """Where a run stands: what it needs to go on from there; tensors on CPU."""
+    """The state of a run after a training step; tensors on CPU."""
 
     weights: dict[str, Tensor]
     optimizer: dict[str, Tensor]
@@ -87,9 +87,9 @@ class Saved:
 
 
 def fetch_newest(state: State, folder: Path) -> None:
-    """Lay the newest published checkpoint in `folder`, with the log of measurements beside it.
+    """Copy the newest published checkpoint to `folder`, and the log of measurements beside it.
 
-    Nothing is done where one that lies here is as new: another machine went no further.
+    No-op if the folder has one that is as new: no other machine trained further.
     """
     here = max((one.name for one in _newest_first(folder) if _is_sealed(one)), default="")
     published = state.published()
@@ -141,8 +141,8 @@ class RollingCheckpoints:
     ) -> None:
         """Take a checkpoint; returns once the tensors may change again.
 
-        Then older ones are removed: the newest two stay and, so that a run can go back behind
-        training step `horizon`, the newest before that and the oldest after, which is to take its
+        Then older ones are removed: the newest two stay and, so that a run can go back before
+        training step `horizon`, the newest before it and the oldest after it, which will take its
         place. Raises StoreError when it, or the one before it, cannot be written (disk full);
         earlier ones stay.
         """
@@ -289,7 +289,7 @@ class RollingCheckpoints:
             self.log.warning("older checkpoints stay in the store for now: %s", error)
 
     def _remove(self, folder: Path) -> None:
-        """Here, and where it was published."""
+        """Remove a checkpoint here and where it was published."""
         atomic_dir.remove_atomic_dir(folder)
         self._to_withdraw.add(folder.name)
         self._withdraw_removed()
@@ -301,7 +301,7 @@ class RollingCheckpoints:
         self._to_withdraw.clear()
 
     def _publish(self, folder: Path, parts: Sequence[Path]) -> None:
-        """Keep a whole checkpoint and what lies beside it for other machines.
+        """Publish a whole checkpoint and its sidecars for other machines.
 
         Closed parts of the log are sets of their own, published once; the open one goes with each
         checkpoint. One whose parts could not be published is not published either.
@@ -322,8 +322,8 @@ class RollingCheckpoints:
             self._to_withdraw.discard(folder.name)  # After a rollback it is made again.
 
     def _withdraw_parts(self, position: Position | None) -> None:
-        """Withdraw the parts of the log that reach beyond `position`: what follows is measured
-        again, and may differ after a rollback."""
+        """Withdraw the parts of the log that end after `position`: their rows are measured again,
+        and may differ after a rollback."""
         if self.state is None:
             return
         whole = {_PART + part.stem for part in self.run_log.parts_until(position)}
@@ -334,8 +334,8 @@ class RollingCheckpoints:
     def _check_lease(self) -> None:
         """Raise LeaseLost once another run has taken the key over.
 
-        While the store cannot be reached, the last heartbeat counts: checkpoints go on here, in a
-        folder that no other run reads.
+        While the store cannot be reached, the last heartbeat counts: checkpoints are still written
+        here, in a folder that no other run reads.
         """
         if self.state is None:
             return

@@ -125,7 +125,7 @@ STEP_METRIC = "training_step"
 
 
 class WandbRun(Callback):
-    """One run of W&B; a resumed run goes on in the one of the same `run_id`.
+    """One run of W&B; a resumed run continues the one of the same `run_id`.
 
     Raises UsageError where the package is missing, IngotError where it does not start.
     """

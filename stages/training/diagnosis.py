@@ -1,8 +1,8 @@
 """What led to an anomaly: the module where values went not finite, and the documents of the step.
 
-The step is repeated with hooks on every module. Nothing has changed since, because its update was
-not made: the same weights, the same batch, the same random numbers. So the same value comes up
-again. Suspect documents are named, and listed as `filter` takes them.
+The step is repeated with hooks on every module. Its update was not made, so weights, batch and
+random numbers are the same, and the same value appears again. Suspect documents are named, and
+listed in the form that `filter` reads.
 """
 
 from __future__ import annotations

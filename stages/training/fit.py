@@ -58,7 +58,7 @@ _WHERE = "the input checkpoint"
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """What a stage's config says of a run: schedule, optimizer, averages, guard, measurements."""
+    """Settings of a run from its stage's config."""
 
     schedule: Schedule
     optimizer: OptimizerConfig
@@ -69,7 +69,7 @@ class TrainingSettings:
 
 @dataclass(frozen=True)
 class ResumeState:
-    """How far the run is, and the states that it takes over; what is None starts from scratch."""
+    """The progress and states that a run takes over; those that are None start from scratch."""
 
     progress: Progress = field(default_factory=Progress)
     optimizer: Mapping[str, Tensor] | None = None
@@ -102,7 +102,7 @@ class TrainedRun:
 
     @property
     def log(self) -> RunLog:
-        """What was measured on the way."""
+        """The log of measurements."""
         return self.trainer.checkpoints.run_log
 
 
@@ -172,7 +172,7 @@ def fit(
 
 
 def _open_work(context: Context) -> tuple[Rollbacks, RollingCheckpoints]:
-    """What a run keeps between kills: from the stage's work, or as it was published last."""
+    """Rollbacks and checkpoints: from the stage's work, or as they were published last."""
     folder, decisions = context.work / "checkpoints", context.work / "rollbacks.json"
     fetch_newest(context.state, folder)
     log = RunLog(context.work / "measurements", partial(context.state.check, ask=False))
@@ -204,7 +204,7 @@ def _write_suspects(trainer: Trainer) -> None:
 def _callbacks(
     context: Context, model: Decoder, runtime: Runtime, lengths: Sequence[int]
 ) -> list[Callback]:
-    """The callbacks of every training run, as its execution says.
+    """The callbacks of every training run, by its execution settings.
 
     `lengths` are the tokens of a sequence by phase. Raises UsageError for a run to compare with
     that does not exist, and for W&B without its package.

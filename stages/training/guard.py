@@ -4,18 +4,17 @@ Its judgement depends on losses and gradient norms alone, and its state travels 
 checkpoints: a run that was killed decides as one that was not.
 
 Spikes are measured by median and median absolute deviation, which a spike among them does not move
-(Iglewicz & Hoaglin 1993, "How to detect and handle outliers"), where mean and standard deviation,
-such as those of OLMo 2's skipped steps (arXiv 2501.00656), grow with each. Divergence is a loss
-that climbs for long, no step of it far above the one before. A stall is a run that goes on although
-nothing is learnt: a loss or gradient norm that stays the same to its last bit over different data,
-a gradient of zero, or weights that no update moves. Each comes from a broken program (a detached
-loss, a frozen model, an optimizer with other parameters), and none of them raises anything by
-itself.
+(Iglewicz & Hoaglin 1993, "How to detect and handle outliers"); mean and standard deviation, such as
+those of OLMo 2's skipped steps (arXiv 2501.00656), grow with each. Divergence is a loss that climbs
+for long, although no step is far above the one before. A stall is a run that learns nothing: a loss
+or gradient norm that stays the same to its last bit over different data, a gradient of zero, or
+weights that no update moves. Each comes from a broken program (a detached loss, a frozen model, an
+optimizer with other parameters), and none of them raises anything by itself.
 
-A rollback never says which checkpoint the run goes back to. Training steps before the first that is
-skipped give the same bits again from any of them, so how often checkpoints are saved changes no
-byte, and a run that was killed at any moment of a rollback ends as one that was not: either nothing
-was decided, and the same training steps lead to the same decision, or the decision is in the file.
+A rollback does not name the checkpoint that the run goes back to. Training steps before the first
+skipped one give the same bits again from any of them, so how often checkpoints are saved changes no
+byte. A run that was killed at any moment of a rollback ends as one that was not: either nothing was
+decided, and the same training steps lead to the same decision, or the decision is in the file.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ def robust_z(
 
 @dataclass(frozen=True)
 class Spike:
-    """How far loss and gradient norm of a training step lie above those before it.
+    """How far loss and gradient norm of a training step are above earlier ones.
 
     The norm is measured by its logarithm: norms differ by factors, and a healthy run's are skewed
     to the right.
@@ -110,7 +109,7 @@ LEAST_RISE = 0.2
 
 @dataclass(frozen=True)
 class Climb:
-    """How far the median loss of a window lies above the lowest one so far, nats."""
+    """How far the median loss of a window is above the lowest one so far, nats."""
 
     lowest: float
     now: float

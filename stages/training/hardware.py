@@ -6,8 +6,8 @@ nothing but the model's own products. The peak is that of dense bfloat16 product
 device has no bfloat16), whatever precision a run has, so that figures of runs can be compared.
 
 A sensor that does not exist gives None: no driver, no `nvidia-ml-py`, a virtual GPU that hides it.
-The memory of a step is asked for before the first step by the pre-flight, and when memory runs
-out.
+The pre-flight estimates the memory of a step before the first one; so does the error when memory
+runs out.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TERA = 1e12
 
 
 class Peak(NamedTuple):
-    """Dense 16-bit products of a device: 10^12 operations a second, and who says so."""
+    """Dense 16-bit products of a device: 10^12 operations a second, and the source."""
 
     device: str
     """Pattern of the name that CUDA gives the device."""

@@ -47,8 +47,8 @@ def autocast(device: torch.device, precision: Precision) -> torch.autocast:
 
 
 _LEAST_TOKENS = 128
-"""Tokens of a chunk where nobody says otherwise: fewer would pay more for adding up the gradient of
-the matrix (V times D, once a chunk) than for the products themselves."""
+"""Least tokens of a chunk by default: with fewer, adding up the gradient of the matrix (V times D,
+once a chunk) costs more than the products themselves."""
 
 
 def differentiated(

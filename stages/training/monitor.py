@@ -1,4 +1,4 @@
-"""What a run measures: an append-only log that a checkpoint can be set against, and its tables."""
+"""What a run measures: an append-only log with positions for checkpoints, and its tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from artifacts_schema.store.backend import fsync_folder
 from artifacts_schema.store.storage_errors import translate_errors
 
 SKIPPED = Column("skipped", "bool", "Whether the update was skipped: loss or gradient not finite.")
-"""Column of `metrics.parquet` that every kind of training has beside those of the kind."""
+"""Column of `metrics.parquet` that every kind of training adds."""
 
 
 PART_BYTES = 1 << 20
@@ -40,7 +40,7 @@ class Position:
 class RunLog:
     """JSON lines, one a measurement, in the order they were made.
 
-    They lie in the parts `000000.jsonl`, `000001.jsonl`, … of `folder`. Closed parts are read-only:
+    They are in the parts `000000.jsonl`, `000001.jsonl`, … of `folder`. Closed parts are read-only:
     they can be linked, and are published once. Where parts end follows from what is written alone.
     A checkpoint names the log's position at that moment. A resumed run restores it: what a killed
     run measured after its last checkpoint is cut off and measured again, to the same bits. `check`
@@ -67,7 +67,7 @@ class RunLog:
                 self._close_part()
 
     def position(self) -> Position:
-        """Where the log stands, all of it on disk."""
+        """The current end of the log, all of it on disk."""
         with translate_errors(str(self.folder)):
             if self._file is not None:
                 self._file.flush()
@@ -86,7 +86,7 @@ class RunLog:
         return [part for part, size in self._until(left) if part.stat().st_size == size]
 
     def parts_of(self, position: Position) -> list[Path]:
-        """The parts up to the one in which `position` lies; only that one may hold more."""
+        """The parts up to the one that holds `position`; only that one may hold more."""
         return [part for part, _ in self._until(position.bytes)]
 
     def holds(self, position: Position) -> bool:

@@ -105,7 +105,7 @@ class CompileWatch(Callback):
     """Counts what is compiled during a run; warns where that does not end.
 
     A block that breaks into parts, or runs as it is written, is named in an alert and in the
-    layout: it was asked to be compiled, and is slower than that.
+    layout, because it is slower than a compiled one.
     """
 
     SETTLED = 20

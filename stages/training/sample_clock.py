@@ -128,9 +128,9 @@ class Mixture:
         return counts
 
     def position(self, source: int, ordinal: int) -> int:
-        """Where the sequence of `source` stands that has `ordinal` of it before it.
+        """Position of the sequence of `source` with `ordinal` sequences of it before.
 
-        `place` backwards. ValueError if the source never comes to it.
+        The inverse of `place`. ValueError if the source never has so many.
         """
         block = self._block_of(source, ordinal)
         sources, ordinals = self.place(block * self.block, self.block)
@@ -178,7 +178,7 @@ class Mixture:
         return gains.index(max(gains))
 
     def _blocks(self, first: int, last: int) -> _Blocks:
-        """The order of blocks `first` to `last`; those that were asked for last are remembered."""
+        """The order of blocks `first` to `last`; the latest are cached."""
         latest = self._latest
         known = range(latest.first, latest.first + len(latest.sources) // self.block)
         if first not in known or last not in known:
@@ -267,7 +267,7 @@ class SampleClock(Timeline):
 
     `sources` maps each source to its number of sequences; source ids are positions in
     `clock.sources`, the sorted names. `skip` lists ranges [first, last] of training steps that are
-    left out: they read nothing, and no other step changes. UsageError for a phase that cannot be
+    skipped: they read nothing, and no other step changes. UsageError for a phase that cannot be
     run: no steps, unknown source, weights that do not sum to one, weight on an empty source.
     """
 

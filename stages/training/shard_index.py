@@ -116,7 +116,7 @@ class ShardTables:
     def _files(
         self, source: str, entry: Mapping[str, Any], artifact: Input, sizes: Mapping[str, int]
     ) -> tuple[list[str], NDArray[np.int64]]:
-        """Paths and sequences of one source's shards in one input; all that is said must agree."""
+        """Paths and sequences of one source's shards in one input; all numbers must agree."""
         shards = entry["shards"]
         paths = [shard["file"] for shard in shards]
         rows = np.array([shard["sequences"] for shard in shards], dtype=np.int64)

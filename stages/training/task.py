@@ -1,4 +1,4 @@
-"""What a kind of training (pretraining, SFT, DPO) adds to the loop."""
+"""The interface of a kind of training (pretraining, SFT, DPO): its batches and its loss."""
 
 from __future__ import annotations
 

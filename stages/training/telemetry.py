@@ -143,7 +143,7 @@ class TelemetryFile:
         folder.mkdir(parents=True, exist_ok=True)
         self.lines, self.table = folder / LINES, folder / TABLE
         rows = list(read_lines(self.lines.read_bytes())) if self.lines.exists() else []
-        if not rows and self.table.exists():  # The run was killed behind its end.
+        if not rows and self.table.exists():  # The run was killed after its end.
             rows = read_table(self.table.read_bytes()).to_pylist()
         self.session = 1 + max((row["session"] for row in rows), default=-1)
         whole = self.lines.with_suffix(".partial")  # Without a line that a kill cut short.

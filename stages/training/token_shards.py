@@ -190,7 +190,7 @@ class TokenShards:
         return files_B, numbers_B - tables.edges[files_B]
 
     def documents_of(self, sources_B: Indices, sequences_B: Indices) -> list[list[DocumentSegment]]:
-        """The documents behind each of the named sequences, from left to right."""
+        """The documents of each of the named sequences, from left to right."""
         files_B, lines_B = self.locate(np.asarray(sources_B), np.asarray(sequences_B))
         wanted: dict[int, dict[int, list[int]]] = {}
         for row, (file, line) in enumerate(zip(files_B.tolist(), lines_B.tolist(), strict=True)):

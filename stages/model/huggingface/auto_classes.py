@@ -146,7 +146,7 @@ class IngotForCausalLM(PreTrainedModel, GenerationMixin):
         """Logits [batch, length, vocabulary]; with `labels` [batch, length] their mean loss, nats.
 
         Zeros of `attention_mask` [batch, length] are padding on either side, which no token sees;
-        positions count from the first token. Labels are shifted here, -100 is left out. Where
+        positions count from the first token. Labels are shifted here, -100 is ignored. Where
         `past_key_values` hold earlier tokens, the mask is of those and of `input_ids`.
         """
         if past_key_values is None and use_cache and not self.training:

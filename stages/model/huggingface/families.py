@@ -203,7 +203,7 @@ _NOT_ARCHITECTURE = frozenset(
         *("max_window_layers", "no_rope_layer_interval", "transformers.js_config"),
     )
 )
-"""What says nothing of the architecture, or what else is read says too."""
+"""Fields that do not describe the architecture, or repeat others that are read."""
 
 
 def _find_family(fields: Fields) -> Family:

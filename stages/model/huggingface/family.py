@@ -209,7 +209,7 @@ def window_fields(config: ModelConfig) -> dict[str, Any]:
 
 
 def read_windows(fields: Fields, layers: int, *, unlisted: list[bool]) -> dict[str, Any]:
-    """`window` and `window_pattern` of a shape; `unlisted` says what slides without a list."""
+    """`window` and `window_pattern` of a shape; `unlisted` are the layers that slide by default."""
     window = fields.size("sliding_window", None)
     if window is None or not fields.flag("use_sliding_window", False):
         return {}
@@ -310,7 +310,7 @@ class Family(ABC):
         """
 
     def superfluous(self, name: str, config: ModelConfig, fields: Fields) -> bool:
-        """Whether a published tensor is none of the model's weights, and may be left out.
+        """Whether a published tensor is none of the model's weights, and may be ignored.
 
         Early Llamas were saved with the frequencies of their rotary positions.
         """
