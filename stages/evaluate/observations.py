@@ -142,11 +142,6 @@ class RecordOutcomes:
         verdict = self.verdicts.get(doc_id)
         return doc_id in self.rejected or (verdict is not None and not verdict.kept)
 
-    def dropped_as_duplicate(self, doc_id: str) -> bool:
-        """Whether the document was dropped in favour of a kept partner."""
-        verdict = self.verdicts.get(doc_id)
-        return verdict is not None and not verdict.kept and verdict.partner is not None
-
 
 def read_ledger(ledger: Input) -> dict[str, LedgerEntry]:
     """Verdicts by doc_id, of all table sets of a ledger."""
@@ -184,7 +179,8 @@ def is_caught(planted: Mapping[str, Any], fate: RecordOutcomes) -> bool:
         verdict = fate.verdicts.get(doc_id)
         return verdict is not None and verdict.edits >= planted["count"]
     if defect in DUPLICATES and planted["partner"] is not None:
-        return fate.dropped_as_duplicate(planted["partner"])
+        original = fate.verdicts.get(planted["partner"])
+        return original is not None and not original.kept and original.partner is not None
     return False
 
 

@@ -20,7 +20,7 @@ from tokenizers import Tokenizer
 
 from artifacts_schema.errors import InputError, Stopped
 from stages.engine import Input, ShardOutput
-from stages.evaluate.benchmarks import Item, Scorer, measure_items
+from stages.evaluate.benchmarks import TEXT, Item, Scorer, measure_choices, measure_texts
 from stages.evaluate.config import EvaluateConfig, EvaluateExecution
 from stages.evaluate.observations import Observation, to_table
 from stages.model.decoder import Decoder
@@ -237,7 +237,9 @@ def measure_part(
         if isinstance(part, BenchmarkPart):
             prefix = special.context
             scorer = Scorer(model, tokenizer, prefix, baseline, execution.batch_tokens)
-            observed, bad = measure_items(scorer, part.items, config.delimiter)
+            choices = [item for item in part.items if item.form != TEXT]
+            observed, bad = measure_choices(scorer, choices, config.delimiter)
+            observed += measure_texts(scorer, [item for item in part.items if item.form == TEXT])
         else:
             assert shards is not None
             assert baseline is not None

@@ -128,7 +128,7 @@ def _check_context(inputs: Inputs) -> None:
 
 def _parts(context: Context) -> tuple[list[Part], list[Item], int, list[BadItem]]:
     """Parts to measure, the items in them, how many were read, and the unusable ones."""
-    from stages.evaluate.benchmarks import by_benchmark, draw, read_items
+    from stages.evaluate.benchmarks import draw, read_items
     from stages.evaluate.parts import BenchmarkPart, GenerationPart, HeldOutPart, read_prompts
     from stages.training.token_shards import TokenShards
 
@@ -137,7 +137,8 @@ def _parts(context: Context) -> tuple[list[Part], list[Item], int, list[BadItem]
     items, bad = read_items(row for table in tables for row in table.to_pylist())
     parts: list[Part] = []
     measured: list[Item] = []
-    for number, group in enumerate(by_benchmark(items).values()):
+    for number, name in enumerate(sorted({item.benchmark for item in items})):
+        group = [item for item in items if item.benchmark == name]
         drawn = draw(group, config.max_items, config.seed)
         measured += drawn
         parts.append(BenchmarkPart(f"benchmark-{number:04d}", tuple(drawn)))

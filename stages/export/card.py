@@ -21,7 +21,7 @@ from stages.export.provenance import (
     input_references,
 )
 from stages.export.verify import Verification
-from stages.model.config import ModelConfig, RopeScaling
+from stages.model.config import ModelConfig
 from stages.model.huggingface.families import family_of
 from stages.model.size import count_parameters
 
@@ -76,13 +76,10 @@ def _positions(model: ModelConfig) -> str:
     if model.rope_share != 1:
         words += f" on {model.rope_share:.0%} of the channels"
     if model.rope_scaling is not None:
-        words += f" {_scaling(model.rope_scaling)}"
+        names = {"yarn": "YaRN", "linear": "interpolation", "llama3": "Llama 3.1's method"}
+        scaling = model.rope_scaling
+        words += f" stretched {scaling.factor:g} times by {names[scaling.kind]}"
     return words + (f" except in every {model.nope_every}th layer" if model.nope_every else "")
-
-
-def _scaling(scaling: RopeScaling) -> str:
-    names = {"yarn": "YaRN", "linear": "interpolation", "llama3": "Llama 3.1's method"}
-    return f"stretched {scaling.factor:g} times by {names[scaling.kind]}"
 
 
 Row = Mapping[str, Any]

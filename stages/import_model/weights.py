@@ -21,7 +21,7 @@ from stages.import_model.files import INDEX, CarriedTokenizer, ModelFiles
 from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
 from stages.model.files import STORED_TYPES, TensorSpec
-from stages.model.huggingface.families import adopt, adoption, from_config
+from stages.model.huggingface.families import adoption, from_config
 from stages.model.huggingface.family import Weight
 
 
@@ -151,11 +151,12 @@ class DecoderWeights:
 
     def __getitem__(self, name: str) -> Tensor:
         """A weight in the type that it was published in."""
-        weight = adopt(self.weights[name], self.published, where=self.where)
+        weight = self.weights[name].adopt(self.published, where=self.where)
         lacking = self.rows - weight.shape[0] if name in _VOCABULARY else 0
         if lacking:
-            mean = mean_row(weight).to(weight.dtype)
-            weight = torch.cat((weight, mean.expand(lacking, -1)))
+            # NumPy adds the rows in one order, whatever the number of threads.
+            mean_D = torch.from_numpy(weight.float().numpy().mean(0, dtype="float64"))
+            weight = torch.cat((weight, mean_D.float().to(weight.dtype).expand(lacking, -1)))
         return weight.to(self.specs[name].dtype)
 
     def reporting(self, context: Context) -> Callable[[str], Tensor]:
@@ -196,11 +197,6 @@ class DecoderWeights:
                     f"tensor '{name}' is {list(actual)}, the config wants {list(expected)}",
                     where=self.where,
                 )
-
-
-def mean_row(weight_VD: Tensor) -> Tensor:
-    """Mean of the rows, [D]: numpy adds them in one order, whatever the number of threads."""
-    return torch.from_numpy(weight_VD.float().numpy().mean(0, dtype="float64")).float()
 
 
 def vocabulary_rows(

@@ -13,7 +13,6 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 import torch
@@ -102,9 +101,19 @@ def read_model(checkpoint: Input, *, attention: str = "sdpa") -> Decoder:
     CorruptArtifact names the config field or the tensors that do not fit.
     """
     where = f"checkpoint {checkpoint.key[:12]}"
-    config = parse_config(checkpoint.read_json(CONFIG_FILE), where=f"{where}/{CONFIG_FILE}")
-    weights = read_weights(checkpoint.local_path(WEIGHTS_FILE), where=f"{where}/{WEIGHTS_FILE}")
-    return build(config, weights, attention=attention, where=f"{where}/{WEIGHTS_FILE}")
+    values = checkpoint.read_json(CONFIG_FILE)
+    try:
+        if not isinstance(values, dict):
+            raise UsageError(f"expected an object, got {type(values).__name__}")
+        config = ModelConfig.parse(values, where=where)
+    except UsageError as error:
+        raise CorruptArtifact(error.what, where=f"{where}/{CONFIG_FILE}") from None
+    where = f"{where}/{WEIGHTS_FILE}"
+    try:
+        weights = load_file(checkpoint.local_path(WEIGHTS_FILE))
+    except SafetensorError as error:
+        raise CorruptArtifact(f"not a safetensors file: {error}", where=where) from None
+    return build(config, weights, attention=attention, where=where)
 
 
 def read_tokenizer(checkpoint: Input) -> Tokenizer:
@@ -115,24 +124,6 @@ def read_tokenizer(checkpoint: Input) -> Tokenizer:
     except Exception as error:  # `tokenizers` raises bare Exception for anything it cannot parse
         where = f"{checkpoint.kind} {checkpoint.key[:12]}/{TOKENIZER_FILE}"
         raise CorruptArtifact(f"not a tokenizer: {error}", where=where) from None
-
-
-def parse_config(values: Any, *, where: str) -> ModelConfig:
-    """The config in `model.json`; CorruptArtifact names the fields that are wrong."""
-    if not isinstance(values, dict):
-        raise CorruptArtifact(f"expected an object, found {type(values).__name__}", where=where)
-    try:
-        return ModelConfig.parse(values, where=where)
-    except UsageError as error:
-        raise CorruptArtifact(error.what, where=where) from None
-
-
-def read_weights(path: Path, *, where: str) -> dict[str, Tensor]:
-    """Tensors by name from a safetensors file; CorruptArtifact if it is not one."""
-    try:
-        return load_file(path)
-    except SafetensorError as error:
-        raise CorruptArtifact(f"not a safetensors file: {error}", where=where) from None
 
 
 def build(

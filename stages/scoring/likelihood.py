@@ -63,16 +63,8 @@ def continuation_request(
     return Request((prefix, *context), tuple(rest))
 
 
-def text_requests(tokenizer: Tokenizer, text: str, context: int, *, prefix: int) -> list[Request]:
-    """Requests that together score every token of `text` once, each within `context` tokens.
-
-    The first follows token `prefix`.
-    """
-    return rolling_requests([prefix, *encode_text(tokenizer, text)], context)
-
-
 def rolling_requests(ids: list[int], context: int) -> list[Request]:
-    """Windows that score ids[1:] once each, the last one with as much context as fits.
+    """Windows of `context` tokens that score ids[1:] once, the last with as much context as fits.
 
     lm_eval/utils.py, `get_rolling_token_windows` with a context length of one.
     """

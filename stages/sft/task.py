@@ -64,12 +64,6 @@ def read_conversations(
     )
 
 
-def conversations_account(data: ExampleSet) -> dict[str, Any]:
-    """How many conversations and learnt tokens there are, by what happened to them."""
-    targets = sum(example.targets for (example,) in data.rows)
-    return data.account(DROPPED, targets=targets)
-
-
 class SftTask(Task):
     """Mean cross-entropy over the assistant tokens of a step's conversations."""
 

@@ -144,10 +144,6 @@ class Divergence:
         climb = Climb(self.lowest, now, allowed)
         return climb if now - self.lowest > allowed else None
 
-    def new_phase(self) -> None:
-        """Forget the lowest."""
-        self.lowest = None
-
 
 _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
@@ -246,7 +242,7 @@ class Guard:
             return None
         if phase != memory.phase:  # Another mixture, length or batch: another level of both.
             memory.phase, memory.spikes = phase, Spikes()
-            memory.divergence.new_phase()
+            memory.divergence.lowest = None
         spike = memory.spikes.find(loss, grad_norm, settings)
         if spike is not None:
             memory.skips.append(step)

@@ -28,7 +28,6 @@ from stages.training.averages import Averages
 from stages.training.callbacks import Callback, StepDone
 from stages.training.checkpointing import AVERAGES, OPTIMIZER, WEIGHTS, RollingCheckpoints
 from stages.training.diagnosis import (
-    Fault,
     abort_error,
     find_fault,
     format_steps,
@@ -225,7 +224,11 @@ class Trainer:
         details: dict[str, Any] = {"loss": loss, "grad_norm": grad_norm, **anomaly.details}
         if anomaly.kind == "not_finite":
             progress.not_finite += 1
-            fault = self._find_fault(batch)
+            fault = None
+            try:
+                fault = find_fault(self.model, self.task, batch)
+            except RuntimeError as error:  # Uncompiled, a step may need more memory.
+                self.context.log.warning("could not look for what is not finite: %s", error)
             if fault is not None:
                 message += f"; first not finite: {fault}"
                 details["fault"] = {**asdict(fault), "text": str(fault)}
@@ -242,14 +245,6 @@ class Trainer:
                 where=f"training step {step}",
                 hint=f"{ADVICE}; optimizer.skip_limit allows more",
             )
-
-    def _find_fault(self, batch: Any) -> Fault | None:
-        """Where the step first went not finite; None if that cannot be found."""
-        try:
-            return find_fault(self.model, self.task, batch)
-        except RuntimeError as error:  # Uncompiled, a step may need more memory than there is.
-            self.context.log.warning("could not look for what is not finite: %s", error)
-            return None
 
     def _end_step(self, progress: Progress) -> None:
         """Run the end-of-step hooks: averages, permanent checkpoint, held-out loss, save, stop."""

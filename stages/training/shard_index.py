@@ -271,7 +271,9 @@ class ShardLanguages:
             names = self._names[sources_B[rows[0]]]
             if len(names) < 2:
                 continue
-            first, languages = self._of_file(file, names)
+            if file not in self._known:
+                self._known[file] = self._read(file, names)
+            first, languages = self._known[file]
             pieces_BL = np.maximum(documents_BL[rows], 0) + first[lines_B[rows]][:, None]
             beyond = pieces_BL.max(axis=1) >= first[lines_B[rows] + 1]
             if beyond.any():
@@ -279,11 +281,6 @@ class ShardLanguages:
                 raise self._corrupt(file, f"sequence {line} has more documents than it names")
             found_BL[rows] = languages[pieces_BL]
         return found_BL
-
-    def _of_file(self, file: int, names: Sequence[str]) -> FileSegments:
-        if file not in self._known:
-            self._known[file] = self._read(file, names)
-        return self._known[file]
 
     def _read(self, file: int, names: Sequence[str]) -> FileSegments:
         artifact = self._inputs[self._tables.input_of[file]]

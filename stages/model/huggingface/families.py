@@ -166,18 +166,8 @@ def from_weights(
     config = from_config(values, where=where)
     own: dict[str, Tensor] = {}
     for weight in adoption(values, weights.keys(), where=where):
-        own[weight.name] = adopt(weight, weights, where=where)
+        own[weight.name] = weight.adopt(weights, where=where)
     return build(config, own, where=where)
-
-
-def adopt(weight: Weight, tensors: Mapping[str, Tensor], *, where: str) -> Tensor:
-    """The decoder's weight of its published tensors; InputError if experts differ in shape."""
-    try:
-        return weight.adopt(tensors)
-    except RuntimeError:
-        raise InputError(
-            f"'{weight.published[0]}' and its like differ in shape or type", where=where
-        ) from None
 
 
 def unread(values: Mapping[str, Any], *, where: str) -> list[str]:

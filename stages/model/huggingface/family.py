@@ -135,16 +135,11 @@ def read_rope(fields: Fields, *, base: float = 10000.0) -> dict[str, Any]:
     known = ("default", *_READERS)
     if kind not in known:
         raise fields.wrong("rope_type", f"is {kind!r}; known are {', '.join(known)}")
-    _check_known(rope)
+    # An unknown field may change the positions by layer type, by axis, …
+    if unknown := sorted(set(rope.values) - _KNOWN):
+        raise rope.wrong(unknown[0], "is not known here")
     scaling = None if kind == "default" else _READERS[kind](rope, fields)
     return {"rope_base": base, "rope_scaling": scaling}
-
-
-def _check_known(rope: Fields) -> None:
-    """What we do not know may turn positions otherwise: by layer type, by axis, …"""
-    strange = sorted(set(rope.values) - _KNOWN)
-    if strange:
-        raise rope.wrong(strange[0], "is not known here")
 
 
 def _scaling_fields(scaling: RopeScaling) -> dict[str, Any]:
@@ -253,10 +248,14 @@ class Weight:
         parts = weight.unbind(0) if len(self.published) > 1 else (weight,)
         return dict(zip(self.published, (part.contiguous() for part in parts), strict=True))
 
-    def adopt(self, tensors: Mapping[str, Tensor]) -> Tensor:
-        """The decoder's weight; RuntimeError if the tensors of experts differ in shape."""
+    def adopt(self, tensors: Mapping[str, Tensor], *, where: str) -> Tensor:
+        """The decoder's weight; InputError if the tensors of experts differ in shape."""
         parts = [tensors[name] for name in self.published]
-        weight = torch.stack(parts) if len(parts) > 1 else parts[0]
+        try:
+            weight = torch.stack(parts) if len(parts) > 1 else parts[0]
+        except RuntimeError:
+            text = f"'{self.published[0]}' and its like differ in shape or type"
+            raise InputError(text, where=where) from None
         if self.interleaved is not None:
             weight = _reorder_rotary(weight, *self.interleaved, to_pairs=False)
         return weight
