@@ -69,29 +69,25 @@ class PlannedRun:
             ready.model_config, self.execution, self.runtime, prefixes=not ready.objective.is_causal
         )
 
-    def steps(self) -> list[StepMemory]:
-        """What a step of each phase is to memory."""
-        phases = self.ready.plan.clock.phases
-        rows = [max(one.sequences for one in phase.stretches) for phase in phases]
-        return [
-            StepMemory(
-                self.ready.model_config,
-                min(count, self.runtime.micro_batch),
-                phase.sequence_length,
-                self.ready.config.precision,
-                self.ready.config.optimizer,
-                self.execution,
-                self.runtime.device,
-                averages=self.ready.config.averages.kept,
-                attention=self.attention,
-            )
-            for count, phase in zip(rows, phases, strict=True)
-        ]
-
     @property
     def largest(self) -> StepMemory:
-        """The step that needs most memory."""
-        return max(self.steps(), key=lambda one: one.need.total)
+        """The step that needs most memory, of those of all phases."""
+        ready = self.ready
+        steps = [
+            StepMemory(
+                ready.model_config,
+                min(max(one.sequences for one in phase.stretches), self.runtime.micro_batch),
+                phase.sequence_length,
+                ready.config.precision,
+                ready.config.optimizer,
+                self.execution,
+                self.runtime.device,
+                averages=ready.config.averages.kept,
+                attention=self.attention,
+            )
+            for phase in ready.plan.clock.phases
+        ]
+        return max(steps, key=lambda one: one.need.total)
 
     def work_ahead(self, done: int, dry: DryBatch) -> RemainingWork:
         """The work after `done` training steps."""
