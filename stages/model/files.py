@@ -104,7 +104,7 @@ def read_model(checkpoint: Input, *, attention: str = "sdpa") -> Decoder:
     values = checkpoint.read_json(CONFIG_FILE)
     try:
         if not isinstance(values, dict):
-            raise UsageError(f"expected an object, got {type(values).__name__}")
+            raise UsageError(f"expected an object, found {type(values).__name__}")
         config = ModelConfig.parse(values, where=where)
     except UsageError as error:
         raise CorruptArtifact(error.what, where=f"{where}/{CONFIG_FILE}") from None
