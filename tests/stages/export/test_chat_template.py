@@ -19,6 +19,8 @@ from stages.sft.stage import Sft
 from stages.tokenizer.training import transformers_config
 from stages.tokens.chat import CHAT_TEMPLATE, render_segments
 
+pytestmark = pytest.mark.usefixtures("loaded_here")
+
 OWN = (
     "{{- bos_token }}{%- for message in messages %}"
     "{{- '[' + message['role'] | upper + '] ' + message['content'] + eos_token }}"

@@ -72,6 +72,7 @@ def test_a_release_loads_by_transformers_alone_and_twice_to_the_same_bytes(
     assert run_stage(Export, config, inputs).output("release").digest == release.digest
 
 
+@pytest.mark.usefixtures("loaded_here")
 def test_a_model_that_never_saw_a_conversation_is_released_without_a_chat_template(
     run_stage, read_input, checkpoint
 ):
@@ -83,6 +84,7 @@ def test_a_model_that_never_saw_a_conversation_is_released_without_a_chat_templa
     assert "no chat template" in card
 
 
+@pytest.mark.usefixtures("loaded_here")
 def test_only_evaluations_of_the_released_checkpoint_are_its_scores(
     run_stage, read_input, given, checkpoint, make_model, tokenizer
 ):
@@ -147,6 +149,7 @@ def folder(tmp_path, tokenizer):
     return make
 
 
+@pytest.mark.usefixtures("loaded_here")
 def test_a_release_that_transformers_reads_otherwise_is_refused_by_what_differs(folder, model):
     release, probes, tokens = folder(model)
     weights = load((release / "model.safetensors").read_bytes())
@@ -171,6 +174,7 @@ def test_a_tokenizer_with_more_tokens_than_the_model_is_refused(model, tokenizer
         model_folder(small, tokenizer, TOKENIZER_CONFIG, "float32")
 
 
+@pytest.mark.usefixtures("loaded_here")
 def test_a_decoder_of_experts_and_latent_attention_is_released_as_a_native_class(
     folder, make_model
 ):

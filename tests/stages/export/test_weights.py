@@ -167,6 +167,7 @@ def test_bytes_of_a_release_do_not_pass_through_memory_as_a_whole(tmp_path):
     assert peak < largest  # The tensors are torch's; Python allocates no copy of one.
 
 
+@pytest.mark.usefixtures("loaded_here")
 def test_an_imported_bfloat16_checkpoint_is_released_at_its_size_with_equal_logits(
     run_stage, read_input, given, model, tokenizer
 ):
@@ -195,6 +196,7 @@ def test_an_imported_bfloat16_checkpoint_is_released_at_its_size_with_equal_logi
     assert torch.equal(shard[name], own[weight.name])
 
 
+@pytest.mark.usefixtures("loaded_here")
 def test_a_trained_checkpoint_is_released_in_a_smaller_type_on_request(
     run_stage, read_input, checkpoint
 ):
