@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from artifacts_schema.errors import Stopped
 from stages.training.averages import Averages
 from stages.training.callbacks import Callback
-from stages.training.checkpointing import Permanent, RollingCheckpoints
+from stages.training.checkpointing import RollingCheckpoints
 from stages.training.config import (
     AveragesConfig,
     LearningRate,
@@ -30,7 +30,7 @@ from stages.training.diagnosis import excluded_table
 from stages.training.guard import Guard, Rollbacks
 from stages.training.loop import Progress, Trainer
 from stages.training.monitor import HeldOut, RunLog, events_table, held_out_table, metrics_table
-from stages.training.optimizer import build_optimizer
+from stages.training.optimizer import Optimizer
 from stages.training.runtime import runtime
 from stages.training.schedule import schedule
 from stages.training.task import MicroBatch, Suspect, Task
@@ -133,7 +133,7 @@ def train(
     stability: StabilityConfig = WATCHED,
     context: Watched | None = None,
     callbacks: Sequence[Callback] = (),
-    permanent: Permanent | None = None,
+    permanent: Any = None,
     skip_limit: int = 100,
     prefetch: int = 0,
     model: nn.Module | None = None,
@@ -144,7 +144,7 @@ def train(
     context, task = context or Watched(), task or Lines(**how_it_goes)
     with runtime(TrainingExecution(device="cpu", threads=1), "fp32", seed=1) as how:
         model = model or nn.Linear(3, 1)
-        optimizer = build_optimizer(model, OptimizerConfig())
+        optimizer = Optimizer(model, OptimizerConfig())
         averages = Averages(AveragesConfig(ema=0.9), steps)
         log, rollbacks = RunLog(work / "log"), Rollbacks(work / "rollbacks.json")
         trainer = Trainer(

@@ -57,7 +57,8 @@ def open_run_data(store: Store, run: Manifest, *, where: str) -> RunData:
             where=where,
             hint="give the ref of a pretrain step",
         )
-    from stages.training.sample_clock import SampleClock, clock_of_run
+    from stages.pretrain.plan import clock_of_run
+    from stages.training.sample_clock import SampleClock
     from stages.training.token_shards import TokenShards
 
     config: Any = stage_named(run.stage).Config.parse(run.config, where="the run's config")

@@ -167,7 +167,7 @@ def _preflight(pipeline: Pipeline, step: PlannedStep, as_json: bool) -> dict[str
         return {"name": name, "waits_for": waits}
     say(f"{name}:")
     report = preflight_step(pipeline, step, (lambda finding: None) if as_json else _print_finding)
-    refused = len(report.refusals)
+    refused = len(report.rejections)
     verdict = f"{refused} would keep it from running" if refused else "nothing keeps it"
     say(f"  {verdict}; looked for {report.seconds:.1f} s")
     return {"name": name, "waits_for": [], **report.to_json()}
@@ -176,7 +176,7 @@ def _preflight(pipeline: Pipeline, step: PlannedStep, as_json: bool) -> dict[str
 def _print_finding(finding: Any) -> None:
     """A line, and below it what to do."""
     mark = {"ok": "", "warning": "warning: ", "refusal": "REFUSED: "}[finding.level]
-    echo(f"  {finding.check:<13}  {mark}{finding.said}")
+    echo(f"  {finding.check:<13}  {mark}{finding.message}")
     if finding.hint and finding.level != "ok":
         echo(f"  {'':<13}  → {finding.hint}")
 

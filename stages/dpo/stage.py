@@ -15,7 +15,7 @@ class Dpo(Stage):
 
     The reference is the checkpoint itself: its log-probabilities of all answers are computed once
     and kept for the run. Only the answer and the token that closes it count; both answers of a pair
-    lie in one micro-batch, packed with attention kept inside each.
+    are in one micro-batch, packed with attention inside each only.
     """
 
     name, version, reproducible = "dpo", 4, "numerics"

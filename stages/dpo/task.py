@@ -11,19 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from artifacts_schema.kinds import Column
 from stages.engine import Context
 from stages.tokens.chat import Segment, count_unused_fields, find_chat_start, render_segments
-from stages.tokens.vocabulary import BEGIN_OF_TEXT
+from stages.tokens.vocabulary import BEGIN_OF_TEXT, SpecialTokens
 from stages.training import atomic_dir
 from stages.training.examples import (
     Example,
@@ -39,12 +40,6 @@ from stages.training.monitor import HeldOut
 from stages.training.rows import Rows
 from stages.training.runtime import Runtime
 from stages.training.task import MicroBatch, Task
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
-    from stages.tokens.vocabulary import SpecialTokens
-
 
 DROPPED = ("too_long", "nothing_to_learn", "equal_answers")
 COLUMNS = ("preference_id", "source", "prompt", "chosen", "rejected", "tools")

@@ -10,26 +10,22 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tokenizers import Tokenizer
 
 from artifacts_schema.identity import canonical_json
 from stages.evaluate.observations import Observation
+from stages.model.decoder import Decoder
 from stages.scoring.likelihood import (
     Request,
     continuation_request,
     encode_text,
     log_likelihoods,
-    text_requests,
+    rolling_requests,
 )
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
-    from stages.model.decoder import Decoder
-
 
 MULTIPLE_CHOICE, TEXT = "multiple_choice", "text"
 
@@ -74,14 +70,6 @@ def read_items(rows: Iterable[Mapping[str, Any]]) -> tuple[list[Item], list[BadI
             )
         )
     return items, bad
-
-
-def by_benchmark(items: Iterable[Item]) -> dict[str, list[Item]]:
-    """Items by benchmark, names sorted, order kept within each."""
-    groups: dict[str, list[Item]] = {}
-    for item in items:
-        groups.setdefault(item.benchmark, []).append(item)
-    return dict(sorted(groups.items()))
 
 
 def draw(items: Sequence[Item], limit: int, seed: int) -> list[Item]:
@@ -136,16 +124,6 @@ class Scorer:
         return [scores[start:stop] for start, stop in pairwise(edges)]
 
 
-def measure_items(
-    scorer: Scorer, items: Sequence[Item], delimiter: str
-) -> tuple[list[Observation], list[BadItem]]:
-    """Observations of the items of one benchmark, and the items that do not fit the model."""
-    texts = [item for item in items if item.form == TEXT]
-    choices = [item for item in items if item.form != TEXT]
-    observed, bad = measure_choices(scorer, choices, delimiter)
-    return [*observed, *measure_texts(scorer, texts)], bad
-
-
 def measure_choices(
     scorer: Scorer, items: Sequence[Item], delimiter: str
 ) -> tuple[list[Observation], list[BadItem]]:
@@ -187,7 +165,7 @@ def measure_texts(scorer: Scorer, items: Sequence[Item]) -> list[Observation]:
     """Bits per UTF-8 byte of each text, and that of the unigram model."""
     context = scorer.model.config.context
     groups = [
-        text_requests(scorer.tokenizer, item.prompt, context, prefix=scorer.prefix)
+        rolling_requests([scorer.prefix, *encode_text(scorer.tokenizer, item.prompt)], context)
         for item in items
     ]
     observed = []

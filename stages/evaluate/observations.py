@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from artifacts_schema.kinds import KINDS
+from stages.engine import Input
 from stages.scoring.uncertainty import normal_interval, ratio, wilson
-
-if TYPE_CHECKING:
-    from stages.engine import Input
-
 
 ItemName = tuple[str, str]
 """(benchmark, item_id)."""
@@ -126,7 +123,7 @@ DUPLICATES = ("near_duplicate", "exact_duplicate")
 
 @dataclass(frozen=True)
 class LedgerEntry:
-    """What the ledger says of a document."""
+    """A document in the ledger."""
 
     kept: bool
     partner: str | None
@@ -135,20 +132,15 @@ class LedgerEntry:
 
 @dataclass(frozen=True)
 class RecordOutcomes:
-    """What became of every record: verdicts by doc_id, and the ids rejected at ingest."""
+    """The outcome of every record: verdicts by doc_id, and the ids rejected at ingest."""
 
     verdicts: Mapping[str, LedgerEntry]
     rejected: frozenset[str]
 
-    def gone(self, doc_id: str) -> bool:
+    def is_removed(self, doc_id: str) -> bool:
         """Whether the record was rejected or dropped."""
         verdict = self.verdicts.get(doc_id)
         return doc_id in self.rejected or (verdict is not None and not verdict.kept)
-
-    def dropped_as_duplicate(self, doc_id: str) -> bool:
-        """Whether the document was dropped in favour of a kept partner."""
-        verdict = self.verdicts.get(doc_id)
-        return verdict is not None and not verdict.kept and verdict.partner is not None
 
 
 def read_ledger(ledger: Input) -> dict[str, LedgerEntry]:
@@ -181,13 +173,14 @@ def is_caught(planted: Mapping[str, Any], fate: RecordOutcomes) -> bool:
     doc_id, defect = planted["doc_id"], planted["defect"]
     if defect == "broken_record":
         return doc_id in fate.rejected
-    if fate.gone(doc_id):
+    if fate.is_removed(doc_id):
         return True
     if defect == "personal_data":
         verdict = fate.verdicts.get(doc_id)
         return verdict is not None and verdict.edits >= planted["count"]
     if defect in DUPLICATES and planted["partner"] is not None:
-        return fate.dropped_as_duplicate(planted["partner"])
+        original = fate.verdicts.get(planted["partner"])
+        return original is not None and not original.kept and original.partner is not None
     return False
 
 
@@ -196,8 +189,8 @@ def planted_observations(
 ) -> list[Observation]:
     """`recall` under `planted/<defect>`, then `kept` under `planted/none`.
 
-    Records with no planted defect should be kept; originals of planted copies are left out there,
-    since either of the two may go.
+    Records with no planted defect should be kept; originals of planted copies are not counted,
+    since either of the two may be removed.
     """
     rows = sorted(truth, key=lambda row: (row["defect"], row["doc_id"]))
     recalled = [
@@ -210,7 +203,7 @@ def planted_observations(
     touched |= {row["partner"] for row in rows if row["defect"] in DUPLICATES and row["partner"]}
     sound = sorted((fate.verdicts.keys() | fate.rejected) - touched)
     return recalled + [
-        Observation("planted/none", doc_id, "kept", float(not fate.gone(doc_id)))
+        Observation("planted/none", doc_id, "kept", float(not fate.is_removed(doc_id)))
         for doc_id in sound
     ]
 

@@ -10,31 +10,27 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from logging import Logger
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from tokenizers import Tokenizer
 
 from artifacts_schema.errors import InputError, Stopped
-from stages.evaluate.benchmarks import Item, Scorer, measure_items
+from stages.engine import Input, ShardOutput
+from stages.evaluate.benchmarks import TEXT, Item, Scorer, measure_choices, measure_texts
 from stages.evaluate.config import EvaluateConfig, EvaluateExecution
 from stages.evaluate.observations import Observation, to_table
+from stages.model.decoder import Decoder
 from stages.model.files import read_model, read_tokenizer
 from stages.scoring.likelihood import encode_text, generate, target_nll, unigram_nll
 from stages.tokens import chat
 from stages.tokens.chat_template import read_template, render_prompt
 from stages.tokens.vocabulary import SpecialTokens
-from stages.training.token_shards import TokenShards
-
-if TYPE_CHECKING:
-    from logging import Logger
-
-    from tokenizers import Tokenizer
-
-    from stages.engine import Input, ShardOutput
-    from stages.model.decoder import Decoder
-    from stages.training.shard_index import DocumentSegment
+from stages.training.shard_index import DocumentSegment
+from stages.training.token_shards import TokenShards, spread
 
 
 def check_shards(shards: TokenShards, model: Decoder, tokenizer: Tokenizer) -> None:
@@ -69,9 +65,8 @@ def measure_source(
     on neither side, and the first token of a piece cut from a longer document has no target.
     """
     token_bytes = shards.token_bytes()
-    sequences = spread_evenly(
-        shards.sequences[source], max(1, max_tokens // shards.sequence_length)
-    )
+    size = shards.sequences[source]
+    sequences = spread(size, min(size, max(1, max_tokens // shards.sequence_length)))
     rows = max(1, batch_tokens // shards.sequence_length)
     sums: dict[str, NDArray[np.float64]] = {}
     for start in range(0, len(sequences), rows):
@@ -103,12 +98,6 @@ def measure_source(
     ]
 
 
-def spread_evenly(count: int, limit: int) -> NDArray[np.int64]:
-    """At most `limit` of the numbers 0 … count - 1, at even distances."""
-    taken = min(count, limit)
-    return np.arange(taken, dtype=np.int64) * count // max(taken, 1)
-
-
 def _add_pieces(
     sums: dict[str, NDArray[np.float64]],
     measured_3BL: NDArray[np.float64],
@@ -134,7 +123,7 @@ class Prompt:
 def read_prompts(checkpoint: Input, config: EvaluateConfig, log: Logger) -> list[Prompt]:
     """The prompts of the config, those of a chat rendered by the template of the checkpoint.
 
-    A checkpoint without a template was not trained on conversations: its chat prompts are left out
+    A checkpoint without a template was not trained on conversations: its chat prompts are skipped
     with a warning. InputError where a template does not render, or ChatML lacks its tokens.
     """
     if not config.text_prompts and not config.chat_prompts:
@@ -248,7 +237,9 @@ def measure_part(
         if isinstance(part, BenchmarkPart):
             prefix = special.context
             scorer = Scorer(model, tokenizer, prefix, baseline, execution.batch_tokens)
-            observed, bad = measure_items(scorer, part.items, config.delimiter)
+            choices = [item for item in part.items if item.form != TEXT]
+            observed, bad = measure_choices(scorer, choices, config.delimiter)
+            observed += measure_texts(scorer, [item for item in part.items if item.form == TEXT])
         else:
             assert shards is not None
             assert baseline is not None

@@ -128,7 +128,7 @@ def _check_context(inputs: Inputs) -> None:
 
 def _parts(context: Context) -> tuple[list[Part], list[Item], int, list[BadItem]]:
     """Parts to measure, the items in them, how many were read, and the unusable ones."""
-    from stages.evaluate.benchmarks import by_benchmark, draw, read_items
+    from stages.evaluate.benchmarks import draw, read_items
     from stages.evaluate.parts import BenchmarkPart, GenerationPart, HeldOutPart, read_prompts
     from stages.training.token_shards import TokenShards
 
@@ -137,7 +137,8 @@ def _parts(context: Context) -> tuple[list[Part], list[Item], int, list[BadItem]
     items, bad = read_items(row for table in tables for row in table.to_pylist())
     parts: list[Part] = []
     measured: list[Item] = []
-    for number, group in enumerate(by_benchmark(items).values()):
+    for number, name in enumerate(sorted({item.benchmark for item in items})):
+        group = [item for item in items if item.benchmark == name]
         drawn = draw(group, config.max_items, config.seed)
         measured += drawn
         parts.append(BenchmarkPart(f"benchmark-{number:04d}", tuple(drawn)))
@@ -170,6 +171,7 @@ def _write(
     generations: Sequence[Mapping[str, str]],
 ) -> None:
     import pyarrow as pa
+    import torch
 
     from artifacts_schema.kinds import KINDS
     from stages.evaluate.observations import items_table, results_table
@@ -180,17 +182,11 @@ def _write(
     written = pa.Table.from_pylist(generations, schema=schema)
     context.write_table("evaluation", "generations.parquet", written)
     context.count(observations=len(observed), generations=len(generations))
-    context.layout(**_layout(context.execution))
-
-
-def _layout(execution: EvaluateExecution) -> dict[str, object]:
-    import torch
-
-    return {
-        "device": "cpu",
-        "dtype": "float32",
-        "threads": execution.threads,
-        "batch_tokens": execution.batch_tokens,
-        "torch": str(torch.__version__),
-        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
-    }
+    context.layout(
+        device="cpu",
+        dtype="float32",
+        threads=context.execution.threads,
+        batch_tokens=context.execution.batch_tokens,
+        torch=str(torch.__version__),
+        cpu_capability=torch.backends.cpu.get_cpu_capability(),
+    )

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from artifacts_schema.identity import short
 from artifacts_schema.manifest import InputRef, Manifest
+from stages.engine import Input
+from stages.export.config import ExportConfig
 from stages.export.provenance import (
     HELD_OUT,
     Origin,
@@ -18,18 +20,14 @@ from stages.export.provenance import (
     data_section,
     input_references,
 )
-from stages.model.config import ModelConfig, RopeScaling
-from stages.model.huggingface import family_of
+from stages.export.verify import Verification
+from stages.model.config import ModelConfig
+from stages.model.huggingface.families import family_of
 from stages.model.size import count_parameters
-
-if TYPE_CHECKING:
-    from stages.engine import Input
-    from stages.export.config import ExportConfig
-    from stages.export.verify import Verification
 
 
 def describe_architecture(model: ModelConfig, dtype: str) -> str:
-    """A paragraph: parameters, then what the decoder is made of, each part as its config says.
+    """A paragraph: parameters, then what the decoder is made of, as its config describes it.
 
     `dtype` is the type of the released weights, in words.
     """
@@ -78,13 +76,10 @@ def _positions(model: ModelConfig) -> str:
     if model.rope_share != 1:
         words += f" on {model.rope_share:.0%} of the channels"
     if model.rope_scaling is not None:
-        words += f" {_scaling(model.rope_scaling)}"
+        names = {"yarn": "YaRN", "linear": "interpolation", "llama3": "Llama 3.1's method"}
+        scaling = model.rope_scaling
+        words += f" stretched {scaling.factor:g} times by {names[scaling.kind]}"
     return words + (f" except in every {model.nope_every}th layer" if model.nope_every else "")
-
-
-def _scaling(scaling: RopeScaling) -> str:
-    names = {"yarn": "YaRN", "linear": "interpolation", "llama3": "Llama 3.1's method"}
-    return f"stretched {scaling.factor:g} times by {names[scaling.kind]}"
 
 
 Row = Mapping[str, Any]
@@ -97,7 +92,7 @@ HELD_OUT_TEXT = f"{HELD_OUT}/"
 
 @dataclass(frozen=True)
 class Evaluation:
-    """An evaluation as the card shows it, and which checkpoint it measured."""
+    """An evaluation for the card, and which checkpoint it measured."""
 
     stage: str
     key: str
@@ -169,7 +164,7 @@ def model_card(
 
 
 def _default_description(data: Sequence[TrainingData], origins: Sequence[Origin]) -> str:
-    """What a model is that nobody described."""
+    """The description of a model for which the config has none."""
     if not data:
         return "A language model that was not trained with Ingot."
     if any(one.recorded for one in origins):
@@ -191,7 +186,9 @@ def front_matter(release: ExportConfig, own: Sequence[Evaluation]) -> str:
         EvalResult(
             task_type="text-generation",
             **_data_set(row["benchmark"], clean=row["metric"].endswith(CLEAN)),
-            dataset_revision=evaluation.revisions.get(_group(row["benchmark"])),
+            dataset_revision=evaluation.revisions.get(
+                HELD_OUT if row["benchmark"].startswith(HELD_OUT_TEXT) else "benchmarks"
+            ),
             metric_type=row["metric"].removesuffix(CLEAN),
             metric_value=round(row["value"], 6),
         )
@@ -229,10 +226,6 @@ def _data_set(benchmark: str, *, clean: bool) -> dict[str, Any]:
     }
 
 
-def _group(benchmark: str) -> str:
-    return HELD_OUT if benchmark.startswith(HELD_OUT_TEXT) else "benchmarks"
-
-
 def _revisions(manifest: Manifest) -> dict[str, str]:
     by_group = {
         "benchmarks": input_references(manifest, "benchmarks"),
@@ -246,7 +239,7 @@ def _revisions(manifest: Manifest) -> dict[str, str]:
 
 
 def at_chance(row: Row) -> bool:
-    """Whether the 95 % interval of a score does not stay on the better side of its baseline."""
+    """Whether the 95 % interval of a score includes its baseline, or is worse."""
     if row["baseline"] is None:
         return False
     if row["metric"].removesuffix(CLEAN) in HIGHER_IS_BETTER:
@@ -338,9 +331,7 @@ SCORES_NOTE = (
 
 
 def _evaluations(own: Sequence[Evaluation], rounded_to: str | None) -> str:
-    """Scores of the release; `rounded_to` is the type that changed its numbers after they were
-    measured.
-    """
+    """Scores of the release; `rounded_to` is the type its weights were rounded to afterwards."""
     parts = ["## Evaluation"]
     if not own:
         parts.append("This checkpoint was released without an evaluation.")
@@ -388,7 +379,7 @@ def _measured(evaluation: Evaluation) -> str:
 
 
 def _planted(evaluations: Sequence[Evaluation]) -> str:
-    """What the pipeline caught in the corpus that this model was trained on; once each."""
+    """Planted defects that the pipeline caught in this model's corpus, each score once."""
     rows = {
         (row["benchmark"], row["metric"], row["value"], row["count"]): row
         for evaluation in evaluations

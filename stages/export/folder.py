@@ -1,4 +1,4 @@
-"""The files of a release: weights in shards, and what `transformers` loads beside them.
+"""The files of a release: weights in shards, and the other files that `transformers` loads.
 
 Weights go from the checkpoint's file to shards a tensor at a time. The layout is that of
 `save_pretrained`: `model.safetensors` where everything fits into one file, else
@@ -13,28 +13,22 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from safetensors import SafetensorError, safe_open
+from tokenizers import Tokenizer
 from torch import Tensor
 
 from artifacts_schema.errors import CorruptArtifact, InputError
+from stages.engine import Input
 from stages.model.config import ModelConfig
+from stages.model.decoder import Decoder
 from stages.model.files import STORED_TYPES, WEIGHTS_FILE, TensorSpec, write_safetensors
-from stages.model.huggingface import published_weights, to_config
+from stages.model.huggingface.families import published_weights, to_config
+from stages.model.huggingface.family import Weight
 from stages.tokens.chat_template import JINJA_FILE, KEY
 from stages.tokens.vocabulary import SpecialTokens
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
-    from stages.engine import Input
-    from stages.model.decoder import Decoder
-    from stages.model.files import Writer
-    from stages.model.huggingface.family import Weight
-
-
-_BLOCK = 4 * 2**20
 
 
 def model_folder(
@@ -82,13 +76,6 @@ def to_json(value: Any) -> bytes:
     return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False).encode() + b"\n"
 
 
-def copy_file(source: Path, writer: Writer) -> None:
-    """Append a file to `writer`, a few megabytes at a time."""
-    with source.open("rb") as file:
-        while block := file.read(_BLOCK):
-            writer.write(block)
-
-
 INDEX_FILE = "model.safetensors.index.json"
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
@@ -105,8 +92,6 @@ class StoredWeights:
     @contextmanager
     def opened(cls, checkpoint: Input) -> Iterator[StoredWeights]:
         """Of a checkpoint, until the block ends; CorruptArtifact if the file is none of weights."""
-        from safetensors import SafetensorError, safe_open
-
         where = f"checkpoint {checkpoint.key[:12]}/{WEIGHTS_FILE}"
         try:
             file = safe_open(checkpoint.local_path(WEIGHTS_FILE), framework="pt")

@@ -2,7 +2,7 @@
 
 Both are read from the manifests above the checkpoint, by kinds and configs; no stage is known by
 name. A claim about data holds only if every way from the training stage to the sources has it.
-The card's section on training data says it: what was read, redacted and looked for.
+The card's section on training data is written here: what was read, redacted and compared.
 """
 
 from __future__ import annotations
@@ -11,14 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from operator import is_
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from artifacts_schema.identity import short
 from artifacts_schema.manifest import InputRef, Manifest
-
-if TYPE_CHECKING:
-    from stages.engine import Input
-
+from stages.engine import Input
 
 Name = tuple[str, str]
 """(stage, key)."""
@@ -73,7 +70,7 @@ class Applied:
 
     def plain(self) -> dict[str, str]:
         """For `ingot.json`."""
-        return {**_plain(self.source), "covers": self.covers}
+        return {**full_name(self.source), "covers": self.covers}
 
 
 @dataclass(frozen=True)
@@ -88,7 +85,7 @@ class Origin:
 
     def plain(self) -> dict[str, Any]:
         """For `ingot.json`."""
-        return {**_plain(self.checkpoint), "recorded": self.recorded}
+        return {**full_name(self.checkpoint), "recorded": self.recorded}
 
 
 @dataclass(frozen=True)
@@ -108,7 +105,7 @@ class TrainingData:
         """For `ingot.json`."""
         return {
             "trained_in": {"stage": self.trained[0], "key": self.trained[1]},
-            "data": _plain(self.data),
+            "data": full_name(self.data),
             "personal_data": {
                 "covers": self.personal_data,
                 "by": [
@@ -211,7 +208,7 @@ class Provenance:
                 yield replace(treatment, covers=self._coverage(data, partial(is_, step)))
 
     def _compared_with(self, step: Manifest) -> list[InputRef]:
-        """Benchmarks that the contamination which a step was given was looked for in."""
+        """Benchmarks behind the contamination reports that are inputs of a step."""
         looked = [
             self._by_name.get((r.stage, r.key)) for r in input_references(step, "contamination")
         ]
@@ -223,7 +220,7 @@ class Provenance:
         steps: Sequence[Manifest],
         references: Callable[[Manifest], list[InputRef]],
     ) -> tuple[Applied, ...]:
-        """What the steps were `given`, each content once, with the share of the data it reached."""
+        """The `references` of the steps, each content once, with the share of data it covers."""
 
         def covers(digest: str) -> Coverage:
             return self._coverage(data, lambda step: digest in {r.digest for r in references(step)})
@@ -266,13 +263,13 @@ class Provenance:
 
 
 def input_references(manifest: Manifest, *kinds: str) -> list[InputRef]:
-    """What a step was given of these kinds."""
+    """The inputs of a step of these kinds."""
     inputs = manifest.inputs.values()
     return [one for references in inputs for one in references if one.kind in kinds]
 
 
 def _trained_on(manifest: Manifest) -> list[InputRef]:
-    """What a stage was given to train a model on; nothing where it trains none."""
+    """The inputs that a stage trained a model on; empty if it trained none."""
     return [
         reference
         for role, references in manifest.inputs.items()
@@ -286,7 +283,8 @@ def _has(manifest: Manifest, kind: str) -> bool:
     return bool(input_references(manifest, kind))
 
 
-def _plain(reference: InputRef) -> dict[str, str]:
+def full_name(reference: InputRef) -> dict[str, str]:
+    """How `ingot.json` names an artifact."""
     return {"stage": reference.stage, "key": reference.key, "digest": reference.digest}
 
 

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from artifacts_schema.manifest import InputRef
     from stages.engine import Input
     from stages.export.card import Evaluation
     from stages.export.provenance import Origin, TrainingData
@@ -42,7 +41,6 @@ class Export(Stage):
         from stages.export.folder import (
             ReleasedWeights,
             StoredWeights,
-            copy_file,
             model_folder,
             round_weights,
             to_json,
@@ -92,8 +90,8 @@ class Export(Stage):
         files["ingot.json"] = to_json({"lineage_format": 2, **lineage})
         files["README.md"] = card.encode()
         for name in names:
-            with context.open("release", name) as writer:
-                copy_file(release / name, writer)
+            with context.open("release", name) as writer, (release / name).open("rb") as file:
+                shutil.copyfileobj(file, writer, 4 * 2**20)
         for name, content in sorted(files.items()):
             context.write_bytes("release", name, content)
         context.count(
@@ -113,13 +111,15 @@ def _lineage(
     data: Sequence[TrainingData],
     origins: Sequence[Origin],
 ) -> dict[str, Any]:
-    """What `ingot.json` says of the release: full names of what it was made of."""
+    """The content of `ingot.json`: full names of what the release was made of."""
+    from stages.export.provenance import full_name
+
     return {
         "checkpoint": _full_name(checkpoint),
         "evaluations": [
             {
                 **_full_name(source),
-                "measured": [_reference(one) for one in evaluation.checkpoints],
+                "measured": [full_name(one) for one in evaluation.checkpoints],
                 "of_this_release": evaluation.relation == "release",
             }
             for source, evaluation in zip(evaluations, measured, strict=True)
@@ -135,10 +135,6 @@ def _empty(folder: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     return folder
-
-
-def _reference(reference: InputRef) -> dict[str, str]:
-    return {"stage": reference.stage, "key": reference.key, "digest": reference.digest}
 
 
 def _full_name(artifact: Input) -> dict[str, Any]:

@@ -8,23 +8,20 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from safetensors.torch import save
+from tokenizers import Tokenizer
 
 from artifacts_schema.errors import IngotError
-from stages.model.huggingface import family_of
+from stages.model.config import ModelConfig
+from stages.model.decoder import Decoder
+from stages.model.huggingface.families import family_of
 from stages.model.size import count_parameters
 from stages.tokens import chat
 from stages.tokens.chat_template import KEY
 from stages.tokens.vocabulary import SpecialTokens
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
-    from stages.model.config import ModelConfig
-    from stages.model.decoder import Decoder
 
 TOLERANCE = 1e-4
 """Largest difference of a logit between Ingot's decoder and the class that loads it, float32."""

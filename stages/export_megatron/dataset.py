@@ -5,9 +5,9 @@ ids end to end; PREFIX.idx a header, then for each sequence its number of tokens
 first byte (int64), then for each document its first sequence (int64) and the number of all
 sequences. Here a sequence is a document.
 
-Documents that lie whole in no shard are joined from their pieces over all shards. What the scans
-left is sorted by id, so a range of ids is one stretch of each: ranges are joined one after the
-other, and what is in memory at once does not grow with the corpus.
+Documents that are whole in no shard are joined from their pieces in all shards. The scans sort
+their entries by id, so a range of ids is one stretch of each. Ranges are joined one after the
+other, so the memory does not grow with the corpus.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
 
 from artifacts_schema.errors import CorruptArtifact, InputError
+from stages.engine import ShardOutput, ShardResult
 from stages.export_megatron.shards import (
     ENTRY,
     LAST,
@@ -41,10 +42,6 @@ from stages.export_megatron.shards import (
     sum_groups,
     to_pieces,
 )
-
-if TYPE_CHECKING:
-    from stages.engine import ShardOutput, ShardResult
-
 
 AT_ONCE = 1 << 20
 """Entries of a range of ids, about: some 200 MB of memory."""
@@ -234,7 +231,7 @@ def dataset_table(packed: Packed, written: Sequence[ShardResult]) -> dict[str, A
     """The content of dataset.json.
 
     `data_path` is what follows --data-path: for each source its tokens as weight, and its prefix,
-    to be put behind the path of this folder. Megatron scales weights to a sum of one.
+    relative to the path of this folder. Megatron scales weights to a sum of one.
     """
     sources = {
         source.name: result.value for source, result in zip(packed.sources, written, strict=True)
@@ -249,7 +246,7 @@ def dataset_table(packed: Packed, written: Sequence[ShardResult]) -> dict[str, A
 
 
 def drop_counts(packed: Packed, written: Sequence[ShardResult]) -> dict[str, Any]:
-    """What `conserve` takes: documents that were packed, exported, and left out whole by `pack`.
+    """The arguments of `conserve`: documents that were packed, exported, and excluded by `pack`.
 
     CorruptArtifact if a source holds more documents than its shards.json says.
     """

@@ -1,4 +1,4 @@
-"""What is exported: the token files of each source, and which documents lie whole in one of them.
+"""The token files of each source, and which documents are whole in one of them.
 
 A document is whole where its pieces follow each other from its first token to the one that ends
 it. Only the others have to be looked for in other shards.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,12 +17,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from artifacts_schema.errors import CorruptArtifact, InputError
-from stages.engine import Input, ShardResult
+from stages.engine import Input, ShardOutput, ShardResult
 from stages.engine.arrays import numpy_array
-
-if TYPE_CHECKING:
-    from stages.engine import ShardOutput
-
 
 PIECE = np.dtype([("file", "<i4"), ("length", "<i4"), ("place", "<i8")])
 """A run of one document's tokens: position of its file in `Source.files`, number of tokens, first
@@ -91,7 +87,7 @@ class TokenFile:
 
 @dataclass(frozen=True)
 class Source:
-    """The files of one source, and what the maps before found in them. An item of a map."""
+    """The files of one source, and the results of earlier maps over them. An item of a map."""
 
     id: str
     name: str
@@ -106,7 +102,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Packed:
-    """All sources, sorted by name; those without a token are left out."""
+    """All sources, sorted by name; those without a token are skipped."""
 
     sources: tuple[Source, ...]
     tokenizer: str

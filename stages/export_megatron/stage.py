@@ -11,8 +11,8 @@ class ExportMegatron(Stage):
 
     Each source becomes one pair of files, each document one sequence of it: whole again, its pieces
     joined over sequences and shards, with the tokens that begin and end it and without padding.
-    Documents that lie whole in one shard come first, by input, shard and place; then all others by
-    id. Of a document that `pack` cropped or left out in part, what is there is written.
+    Documents that are whole in one shard come first, by input, shard and place; then all others by
+    id. A document that `pack` cropped or dropped in part is written without the missing part.
     """
 
     name, version, reproducible = "export_megatron", 1, "bytes"
@@ -23,7 +23,7 @@ class ExportMegatron(Stage):
     Execution = MapExecution
 
     def run(self, context: Context) -> None:
-        """Find what lies whole, join what does not, write each source, then say what is there."""
+        """Find whole documents, join the others, write each source, then the table of contents."""
         from stages.export_megatron.dataset import (
             dataset_table,
             drop_counts,

@@ -1,1 +1,1 @@
-"""A model that somebody else trained, as a checkpoint to go on from."""
+"""A published model as a checkpoint to continue."""

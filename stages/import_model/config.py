@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from artifacts_schema.config import Config
-
-if TYPE_CHECKING:
-    pass
 
 
 class ImportModelConfig(Config):

@@ -10,9 +10,11 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from artifacts_schema.errors import InputError
+from stages.engine import Input
+from stages.engine.sources import SourceFile
 from stages.engine.strict_json import parse_object
 from stages.tokens.chat_template import (
     JINJA_FILE,
@@ -25,11 +27,6 @@ from stages.tokens.chat_template import (
     is_template_file,
     read_published_template,
 )
-
-if TYPE_CHECKING:
-    from stages.engine import Input
-    from stages.engine.sources import SourceFile
-
 
 CONFIG = "config.json"
 INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
@@ -50,16 +47,16 @@ _SAVE = (
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """What the snapshot has of a model."""
+    """The files of a model in a snapshot."""
 
     name: str
-    """What the model calls itself, else the folder it lies in."""
+    """The name in its config, else that of its folder."""
     config: dict[str, Any]
     config_where: str
     weights: dict[str, SourceFile]
     """Safetensors files by name."""
     placed: dict[str, str] | None
-    """File of each tensor, where an index says it."""
+    """File of each tensor, if there is an index."""
     tokenizer: dict[str, bytes]
     """Content of `tokenizer.json` and `tokenizer_config.json`, where they are there."""
     templates: dict[str, bytes]
@@ -69,7 +66,7 @@ class ModelFiles:
 
 
 def find_files(sources: Sequence[SourceFile]) -> ModelFiles:
-    """The model whose config.json lies nearest to the snapshot's root, and the files in its folder.
+    """The model whose config.json is nearest to the snapshot's root, and the files in its folder.
 
     InputError if there is none or more than one, if its weights are not safetensors, or if a JSON
     file is not what it should be. Nothing else of the snapshot is opened.
@@ -104,7 +101,7 @@ def find_files(sources: Sequence[SourceFile]) -> ModelFiles:
 
 
 def _find_folder(sources: Sequence[SourceFile]) -> PurePosixPath:
-    """Where the model lies: models are published with copies of themselves in folders below."""
+    """The folder of the model; folders below may hold copies of it, as models are published."""
     paths = [path for source in sources if (path := PurePosixPath(source.name)).name == CONFIG]
     if not paths:
         raise InputError(
@@ -207,10 +204,10 @@ class CarriedTokenizer:
 def find_tokenizer(
     tokenizer: Input | None, files: ModelFiles, snapshot: str
 ) -> CarriedTokenizer | None:
-    """What the checkpoint is to carry; None if nobody has a tokenizer.
+    """The tokenizer that the checkpoint is to carry; None if there is none.
 
-    The files beside the model are taken as they are, read as JSON alone: `import_tokenizer` tries
-    them in a process of their own, and adds what they lack.
+    The files beside the model are copied unchanged and only parsed as JSON: `import_tokenizer`
+    tests them in a process of its own, and adds what they lack.
     """
     config = json.loads(files.tokenizer.get(TOKENIZER_CONFIG, b"{}"))
     template = read_published_template(config, files.templates, where=TOKENIZER_CONFIG)

@@ -21,7 +21,7 @@ class ImportModel(Stage):
     Weights go from file to file one at a time, in the type that they were published in, so memory
     holds the largest of them and the checkpoint is no larger than the model.
     With a `tokenizer` (of `import_tokenizer`) the checkpoint carries that one, else the one that
-    lies beside the model. Its chat template goes with it, as data.
+    is beside the model. Its chat template is copied as data.
     """
 
     name, version, reproducible = "import_model", 2, "bytes"
@@ -36,7 +36,7 @@ class ImportModel(Stage):
         from stages.import_model.files import find_files, find_tokenizer
         from stages.import_model.weights import DecoderWeights, open_tensors, vocabulary_rows
         from stages.model.files import CONFIG_FILE, WEIGHTS_FILE, write_safetensors
-        from stages.model.huggingface import from_config
+        from stages.model.huggingface.families import from_config
 
         files = find_files(source_files(context.one("snapshot")))
         published = from_config(files.config, where=files.config_where)
@@ -92,7 +92,7 @@ def _log_warnings(
     tokenizer: CarriedTokenizer | None,
 ) -> None:
     """Warn of what a person should know before the model is trained on."""
-    from stages.model.huggingface import unread
+    from stages.model.huggingface.families import unread
     from stages.model.size import count_parameters
 
     left = unread(files.config, where=files.config_where)

@@ -8,30 +8,27 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from artifacts_schema.errors import InputError
+from stages.engine import Context
 from stages.engine.strict_json import parse_object
-from stages.import_model.files import INDEX, ModelFiles
+from stages.import_model.files import INDEX, CarriedTokenizer, ModelFiles
 from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
 from stages.model.files import STORED_TYPES, TensorSpec
-from stages.model.huggingface import adopt, adoption, from_config
-
-if TYPE_CHECKING:
-    from stages.engine import Context
-    from stages.import_model.files import CarriedTokenizer
-    from stages.model.huggingface.family import Weight
+from stages.model.huggingface.families import adoption, from_config
+from stages.model.huggingface.family import Weight
 
 
 class SafetensorsFile:
     """An open file, read by the safetensors library, which checks that tensors fill it exactly.
 
-    InputError if the header is not what the format says (the library lets a name come twice), or if
+    InputError if the header violates the format (the library accepts a duplicate name), or if
     a tensor is not of 16 or 32 bit floats.
     """
 
@@ -95,7 +92,7 @@ class PublishedTensors(Mapping[str, Tensor]):
 def open_tensors(files: ModelFiles) -> Iterator[PublishedTensors]:
     """All tensors, until the block ends.
 
-    InputError if two files have one tensor, or if the index says otherwise than the files.
+    InputError if two files have one tensor, or if index and files disagree.
     """
     with ExitStack() as stack:
         place: dict[str, SafetensorsFile] = {}
@@ -130,7 +127,7 @@ _TIED_HEAD = "lm_head.weight"
 class DecoderWeights:
     """Types and shapes of all weights, and each weight on demand.
 
-    The vocabulary gets `rows` rows: those behind the published ones are their mean, which makes no
+    The vocabulary gets `rows` rows: those after the published ones are their mean, which makes no
     new token likely (Hewitt 2021, "Initializing New Word Embeddings for Pretrained Language
     Models"). InputError names a tensor that is missing, unknown or of another shape, before any is
     read.
@@ -154,11 +151,12 @@ class DecoderWeights:
 
     def __getitem__(self, name: str) -> Tensor:
         """A weight in the type that it was published in."""
-        weight = adopt(self.weights[name], self.published, where=self.where)
+        weight = self.weights[name].adopt(self.published, where=self.where)
         lacking = self.rows - weight.shape[0] if name in _VOCABULARY else 0
         if lacking:
-            mean = mean_row(weight).to(weight.dtype)
-            weight = torch.cat((weight, mean.expand(lacking, -1)))
+            # NumPy adds the rows in one order, whatever the number of threads.
+            mean_D = torch.from_numpy(weight.float().numpy().mean(0, dtype="float64"))
+            weight = torch.cat((weight, mean_D.float().to(weight.dtype).expand(lacking, -1)))
         return weight.to(self.specs[name].dtype)
 
     def reporting(self, context: Context) -> Callable[[str], Tensor]:
@@ -174,7 +172,7 @@ class DecoderWeights:
         return get
 
     def check_tied(self) -> None:
-        """InputError if an output projection that is said to be the embedding is another matrix."""
+        """InputError if an output projection that should be the embedding is another matrix."""
         if "head.weight" in self.weights or _TIED_HEAD not in self.published:
             return
         name = self.weights["embedding.weight"].published[0]
@@ -199,11 +197,6 @@ class DecoderWeights:
                     f"tensor '{name}' is {list(actual)}, the config wants {list(expected)}",
                     where=self.where,
                 )
-
-
-def mean_row(weight_VD: Tensor) -> Tensor:
-    """Mean of the rows, [D]: numpy adds them in one order, whatever the number of threads."""
-    return torch.from_numpy(weight_VD.float().numpy().mean(0, dtype="float64")).float()
 
 
 def vocabulary_rows(

@@ -1,7 +1,7 @@
 """Attention backends: which tokens a token sees, and the kernels that compute attention so.
 
-One rule says what is visible, and every backend makes its own mask from it. A backend that
-cannot do what a model or batch asks for raises an error; nothing falls back silently
+One rule decides what is visible, and every backend makes its own mask from it. A backend that
+does not support a model or batch raises an error; nothing falls back silently
 (mosaicml/llm-foundry#1183 and huggingface/trl#5316 show what happens otherwise).
 
     sdpa    torch's scaled dot product attention, with a dense mask: the reference, on any device
@@ -51,7 +51,7 @@ class Visibility:
     a row. `prefix_BL` marks keys that earlier tokens see too (prefix language models, Raffel et
     al. 2020, section 3.2.1); all True is attention in both directions. None: none of them.
     A `window` is the count of tokens that are seen, the query's own among them; it reaches as far
-    ahead where a prefix lies ahead. None, or a window no shorter than the row: no bound.
+    ahead where there is a prefix. None, or a window no shorter than the row: no bound.
     """
 
     batch: int
@@ -80,7 +80,7 @@ class Visibility:
         return self.documents_BL is None and self.prefix_BL is None and self.reach is None
 
     def rule(self) -> Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]:
-        """(batch, head, query, key) of indexes to bool, broadcast: what FlexAttention asks for."""
+        """(batch, head, query, key) of indexes to bool, broadcast: the form of FlexAttention."""
         documents_BL, prefix_BL, reach = self.documents_BL, self.prefix_BL, self.reach
 
         def sees(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
@@ -111,15 +111,14 @@ class AttentionBackend(ABC):
 
     name: ClassVar[str]
 
-    @abstractmethod
-    def check(self, config: ModelConfig) -> None:
-        """UsageError if it cannot do the heads of such a model."""
+    def check(self, config: ModelConfig) -> None:  # noqa: B027 - most support every layout
+        """UsageError if it does not support the heads of such a model."""
 
     @abstractmethod
     def prepare(self, visible: Visibility) -> Any:
         """The mask that `attend` wants, made once a batch for all layers of one window.
 
-        UsageError if the backend cannot keep it.
+        UsageError if the backend cannot honour it.
         """
 
     @abstractmethod
@@ -134,7 +133,7 @@ class AttentionBackend(ABC):
         """mixed_BHLC. `scale` multiplies the scores, 1 / sqrt(C) by default."""
 
     def refuse(self, what: str, hint: str) -> UsageError:
-        """The error that says what this backend cannot do."""
+        """The error for what this backend does not support."""
         return UsageError(f"attention backend '{self.name}' {what}", hint=hint)
 
 
@@ -142,9 +141,6 @@ class Sdpa(AttentionBackend):
     """The reference. Rows of one document, seen causally, take torch's flash kernels."""
 
     name = "sdpa"
-
-    def check(self, config: ModelConfig) -> None:
-        """No-op: this backend supports every head layout."""
 
     def prepare(self, visible: Visibility) -> Tensor | None:
         """None for plain causal attention, else what is added to scores: 0 or minus infinity.
@@ -185,9 +181,6 @@ class Flex(AttentionBackend):
     """FlexAttention with a block mask: what rows of several documents, windows, prefixes need."""
 
     name = "flex"
-
-    def check(self, config: ModelConfig) -> None:
-        """No-op: this backend supports every head layout."""
 
     def prepare(self, visible: Visibility) -> BlockMask:
         from torch.nn.attention.flex_attention import create_block_mask
@@ -319,14 +312,6 @@ def find_pieces(visible: Visibility) -> Pieces:
 
 
 _BACKENDS: dict[str, AttentionBackend] = {each.name: each for each in (Sdpa(), Flex(), Varlen())}
-
-
-def register_attention(backend: AttentionBackend) -> AttentionBackend:
-    """Make `backend` known by its name; UsageError if the name is taken."""
-    if backend.name in _BACKENDS:
-        raise UsageError(f"attention backend '{backend.name}' is registered twice")
-    _BACKENDS[backend.name] = backend
-    return backend
 
 
 def attention_backend(name: str) -> AttentionBackend:

@@ -273,14 +273,14 @@ class ModelShape(Config):
             if self.width % self.heads:
                 raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
             width = self.width // self.heads
-            said = f"width / heads is {width}"
+            text = f"width / heads is {width}"
         else:
-            said = f"head_width is {width}"
+            text = f"head_width is {width}"
         rotary = int(width * self.rope_share)
         if rotary < 2 or rotary % 2:
             if self.rope_share != 1:
-                said += f", of which rope_share {self.rope_share:g} leaves {rotary}"
-            raise ValueError(f"{said}; rotary embeddings need an even head width")
+                text += f", of which rope_share {self.rope_share:g} leaves {rotary}"
+            raise ValueError(f"{text}; rotary embeddings need an even head width")
 
     def _latent_fits(self, latent: LatentAttention) -> None:
         demands = {

@@ -1,7 +1,7 @@
 """The decoder: embedding, blocks of attention and feed-forward layer, norm, output projection.
 
 By default a Llama (Touvron et al. 2023): RMSNorm before each layer, rotary positions, grouped
-queries, SwiGLU. `ModelConfig` says what else it can be.
+queries, SwiGLU. `ModelConfig` has the variants.
 
 Shapes: B batch, L length, D width, V vocabulary.
 """
@@ -128,14 +128,14 @@ class Decoder(nn.Module):
         return logits_BLV if cap is None else cap * torch.tanh(logits_BLV / cap)
 
     def set_rope(self, base: float, scaling: RopeScaling | None = None) -> None:
-        """Give rotary positions another base and scaling: no parameter depends on them.
+        """Change base and scaling of rotary positions: no parameter depends on them.
 
-        `config` says so from here on, and with it `model.json` of a checkpoint.
+        `config` is changed too, and with it `model.json` of a checkpoint.
         """
         self._configure(rope_base=base, rope_scaling=scaling)
 
     def set_context(self, length: int) -> None:
-        """Let sequences have `length` tokens: no parameter depends on it, and `config` says so."""
+        """Let sequences have `length` tokens, in `config` too: no parameter depends on it."""
         self._configure(context=length)
 
     def _configure(self, **changes: Any) -> None:

@@ -210,7 +210,7 @@ def update_balance(model: nn.Module) -> None:
 
 @torch.no_grad()
 def reset_counts(model: nn.Module) -> None:
-    """Forget the tokens since the last update: for a training step whose update is left out."""
+    """Forget the tokens since the last update: for a training step whose update is skipped."""
     for router in _routers(model):
         router.tokens.zero_()
 

@@ -13,23 +13,18 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
+from tokenizers import Tokenizer
 from torch import Tensor
 
 from artifacts_schema.errors import CorruptArtifact, UsageError
+from stages.engine import Input
 from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
-    from stages.engine import Input
-
 
 STORED_TYPES = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16}
 """By safetensors' names, in the order in which it sorts them."""
@@ -106,39 +101,29 @@ def read_model(checkpoint: Input, *, attention: str = "sdpa") -> Decoder:
     CorruptArtifact names the config field or the tensors that do not fit.
     """
     where = f"checkpoint {checkpoint.key[:12]}"
-    config = parse_config(checkpoint.read_json(CONFIG_FILE), where=f"{where}/{CONFIG_FILE}")
-    weights = read_weights(checkpoint.local_path(WEIGHTS_FILE), where=f"{where}/{WEIGHTS_FILE}")
-    return build(config, weights, attention=attention, where=f"{where}/{WEIGHTS_FILE}")
+    values = checkpoint.read_json(CONFIG_FILE)
+    try:
+        if not isinstance(values, dict):
+            raise UsageError(f"expected an object, found {type(values).__name__}")
+        config = ModelConfig.parse(values, where=where)
+    except UsageError as error:
+        raise CorruptArtifact(error.what, where=f"{where}/{CONFIG_FILE}") from None
+    where = f"{where}/{WEIGHTS_FILE}"
+    try:
+        weights = load_file(checkpoint.local_path(WEIGHTS_FILE))
+    except SafetensorError as error:
+        raise CorruptArtifact(f"not a safetensors file: {error}", where=where) from None
+    return build(config, weights, attention=attention, where=where)
 
 
 def read_tokenizer(checkpoint: Input) -> Tokenizer:
     """The tokenizer that a checkpoint (or a tokenizer artifact) carries."""
-    from tokenizers import Tokenizer
-
     raw = checkpoint.read_bytes(TOKENIZER_FILE)
     try:
         return Tokenizer.from_str(raw.decode("utf-8"))
     except Exception as error:  # `tokenizers` raises bare Exception for anything it cannot parse
         where = f"{checkpoint.kind} {checkpoint.key[:12]}/{TOKENIZER_FILE}"
         raise CorruptArtifact(f"not a tokenizer: {error}", where=where) from None
-
-
-def parse_config(values: Any, *, where: str) -> ModelConfig:
-    """The config in `model.json`; CorruptArtifact names the fields that are wrong."""
-    if not isinstance(values, dict):
-        raise CorruptArtifact(f"expected an object, found {type(values).__name__}", where=where)
-    try:
-        return ModelConfig.parse(values, where=where)
-    except UsageError as error:
-        raise CorruptArtifact(error.what, where=where) from None
-
-
-def read_weights(path: Path, *, where: str) -> dict[str, Tensor]:
-    """Tensors by name from a safetensors file; CorruptArtifact if it is not one."""
-    try:
-        return load_file(path)
-    except SafetensorError as error:
-        raise CorruptArtifact(f"not a safetensors file: {error}", where=where) from None
 
 
 def build(

@@ -165,10 +165,10 @@ def _yarn_ramp(
     """
     assert scaling.original_context is not None
 
-    def channel_of(turns: float) -> float:
-        """The pair that turns so often over the original context."""
+    def channel_of(rotations: float) -> float:
+        """The pair with so many rotations over the original context."""
         assert scaling.original_context is not None
-        period = scaling.original_context / (2 * math.pi * turns)
+        period = scaling.original_context / (2 * math.pi * rotations)
         return width * math.log(period) / (2 * math.log(base))
 
     low = max(math.floor(channel_of(scaling.beta_fast)), 0)

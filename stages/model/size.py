@@ -308,14 +308,9 @@ def _grouped(config: ModelConfig, size: int) -> tuple[int, int]:
         kept += _norm(query, config.heads) + _norm(keys, config.kv_heads)
     elif config.qk_norm == "width":
         kept += _norm(query) + _norm(keys)
-    if _is_reordered(config):
-        kept += size * query
+    if config.qk_norm == "head" or config.rotary_width < config.head_width:
+        kept += size * query  # Heads precede tokens in memory: mixed values are copied once more.
     return kept, mixed + size * (query + 2 * keys + config.width)
-
-
-def _is_reordered(config: ModelConfig) -> bool:
-    """Whether heads precede tokens in memory, so that the mixed values are copied once more."""
-    return config.qk_norm == "head" or config.rotary_width < config.head_width
 
 
 def _latent(config: ModelConfig, latent: LatentAttention, size: int) -> tuple[int, int]:

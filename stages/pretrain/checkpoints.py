@@ -1,16 +1,16 @@
 """Which permanent checkpoints a run commits, and how it continues from another run's checkpoint.
 
-`clock: continue` means: the run's phases are those of the whole, from its first token on, and what
-comes before the checkpoint is not repeated. So the run reads after the checkpoint what an
-uninterrupted run of these phases would have read, provided that run would have read the same before
-it. That is what is checked here: everything that decides the order of data up to the checkpoint.
-What comes later (more tokens, other phases, another learning rate, a tighter clip) is free.
+With `clock: continue` the phases are those of the whole run, and training steps before the
+checkpoint are not repeated. So the run reads after the checkpoint what an uninterrupted run of
+these phases would have read, if that run would have read the same before it. This is checked here:
+everything that decides the order of data up to the checkpoint. Everything later (more tokens, other
+phases, another learning rate, a tighter clip) may change.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.errors import InputError, UsageError
@@ -19,13 +19,10 @@ from stages.pretrain.plan_check import milestones
 from stages.training.token_shards import TokenShards
 
 if TYPE_CHECKING:
-    from stages.engine import Context, Input, Milestone
-    from stages.model.decoder import Decoder
+    from stages.engine import Input, Milestone
     from stages.pretrain.config import PretrainConfig
     from stages.pretrain.plan import Plan
-    from stages.tokens.chat_template import TokenizerFiles
     from stages.training.loop import Progress
-    from stages.training.permanent import PermanentCheckpoints
     from stages.training.sample_clock import SampleClock
     from stages.training.schedule import Phase
 
@@ -35,16 +32,8 @@ KEY = "clock"
 _HINT = "phases before the checkpoint must be those of its run; `ingot branch` writes such a step"
 
 
-@dataclass(frozen=True)
-class StartPosition:
-    """Where a run begins: behind so many training steps, with so many tokens read."""
-
-    training_step: int = 0
-    tokens: int = 0
-
-
 def clock_position(clock: SampleClock, training_step: int) -> dict[str, Any]:
-    """What of `clock` decided the data of training steps 1…`training_step`. JSON-ready."""
+    """What decides the data of training steps 1…`training_step` of `clock`; JSON-ready."""
     phases = clock.phases[: clock.phase_of(training_step) + 1] if training_step else ()
     return {
         "seed": clock.seed,
@@ -54,11 +43,11 @@ def clock_position(clock: SampleClock, training_step: int) -> dict[str, Any]:
     }
 
 
-def continue_from(state: Mapping[str, Any], clock: SampleClock) -> StartPosition:
-    """Where a run with this clock begins that goes on behind the checkpoint of `state.json`.
+def continue_from(state: Mapping[str, Any], clock: SampleClock) -> tuple[int, int]:
+    """Training step and tokens at which a run with this clock continues a checkpoint.
 
-    Raises InputError for a checkpoint of no sample clock, UsageError where the data before it is
-    not what this clock has there, or nothing is left to do behind it.
+    `state` is the checkpoint's `state.json`. Raises InputError for a checkpoint without a sample
+    clock, UsageError where this clock has other data before it, or nothing after it.
     """
     recorded = state.get(KEY)
     if not isinstance(recorded, Mapping):
@@ -80,11 +69,11 @@ def continue_from(state: Mapping[str, Any], clock: SampleClock) -> StartPosition
             where="phases",
             hint="they are those of the whole run, from its first token on: add tokens",
         )
-    return StartPosition(done, int(state["tokens"]))
+    return done, int(state["tokens"])
 
 
 def _differences(recorded: Mapping[str, Any], clock: SampleClock, done: int) -> Iterator[str]:
-    """What decides the order of data before `done`, and is not the same."""
+    """Differences, in words, in what decides the order of data before `done`."""
     if recorded["seed"] != clock.seed:
         yield f"seed {recorded['seed']} → {clock.seed}"
     before = recorded["phases"]
@@ -114,17 +103,18 @@ def _differences(recorded: Mapping[str, Any], clock: SampleClock, done: int) -> 
         )
 
 
-def _in_phase(where: str, then: Mapping[str, Any], now: Mapping[str, Any], *, last: bool) -> Any:
-    """Fields of one phase that differ; of the last one its end is still open."""
-    interpolates = bool(then["weights_end"] or now["weights_end"])
+def _in_phase(
+    where: str, then: Mapping[str, Any], now: Mapping[str, Any], *, last: bool
+) -> Iterator[str]:
+    """Fields of one phase that differ; the last one may still change its end.
+
+    Its batch sizes may change after the checkpoint; those before it are compared by positions.
+    """
+    ignored = {"steps", "sequences_per_batch"} if last else set()
+    if not then["weights_end"] and not now["weights_end"]:
+        ignored.add("span")
     for name in then:
-        if name == "steps" and last:
-            continue
-        if name == "span" and not interpolates:
-            continue
-        if name == "sequences_per_batch" and last:
-            continue  # Sizes may change behind the checkpoint; those before it decide positions.
-        if then[name] != now.get(name):
+        if name not in ignored and then[name] != now.get(name):
             yield f"{where}: {name} {then[name]} → {now.get(name)}"
 
 
@@ -161,9 +151,9 @@ def plan_milestones(config: PretrainConfig, plan: Plan) -> tuple[Milestone, ...]
 def checkpoint_state(
     plan: Plan, chat_template: Mapping[str, Any] | None = None
 ) -> Callable[[int], Mapping[str, Any]]:
-    """What `state.json` of a checkpoint says of where the run stood: phase, rate, sample clock.
+    """What the plan adds to a checkpoint's `state.json`: phase, learning rate, sample clock.
 
-    And of the chat template that the model had when the run began, if any.
+    And the chat template that the model had when the run began, if any.
     """
 
     def state_at(training_step: int) -> Mapping[str, Any]:
@@ -177,33 +167,10 @@ def checkpoint_state(
     return state_at
 
 
-def permanent_checkpoints(
-    context: Context,
-    plan: Plan,
-    model: Decoder,
-    tokenizer: TokenizerFiles,
-    state_at: Callable[[int], Mapping[str, Any]],
-) -> PermanentCheckpoints:
-    """Commits the run's permanent checkpoints as the loop comes by them."""
-    from stages.training.permanent import PermanentCheckpoints
-
-    config: PretrainConfig = context.config
-    return PermanentCheckpoints(
-        context,
-        plan_milestones(config, plan),
-        model=model,
-        tokenizer=tokenizer,
-        state_at=state_at,
-        optimizer=config.checkpoints.optimizer,
-        output=config.averages.output,
-        guarded=config.stability.enabled,
-    )
-
-
 def starting_progress(config: PretrainConfig, plan: Plan, start: Input | None) -> Progress:
-    """Where the run begins: at its first training step, or behind the checkpoint's.
+    """Where the run begins: at its first training step, or after the checkpoint's.
 
-    Raises UsageError or InputError where the clock cannot go on there.
+    Raises UsageError or InputError where the clock cannot continue there.
     """
     from stages.training.loop import Progress
 
@@ -215,4 +182,4 @@ def starting_progress(config: PretrainConfig, plan: Plan, start: Input | None) -
             where="clock",
             hint="give one to the role checkpoint, or use restart",
         )
-    return Progress(**asdict(continue_from(start.read_json("state.json"), plan.clock)))
+    return Progress(*continue_from(start.read_json("state.json"), plan.clock))

@@ -101,13 +101,13 @@ class ObjectivePart(Config):
         default=0.8,
         ge=0,
         le=1,
-        description="masked: share of those that the mask token stands for.",
+        description="masked: share of those that the mask token replaces.",
     )
     replaced: float = Field(
         default=0.1,
         ge=0,
         le=1,
-        description="masked: share of those that a random token stands for; the rest stays.",
+        description="masked: share of those that a random token replaces; the rest is unchanged.",
     )
     mean_span: float = Field(
         default=3.0, ge=1, description="span_corruption: mean length of a span, in tokens."
@@ -125,7 +125,7 @@ class ObjectivePart(Config):
 
 
 class ObjectiveConfig(Config):
-    """What is learnt from each sequence, and what is added to its loss."""
+    """The objectives of a run, and the penalty that is added to the loss."""
 
     parts: tuple[ObjectivePart, ...] = Field(
         default=(ObjectivePart(),),
@@ -149,16 +149,15 @@ class ObjectiveConfig(Config):
 
 
 class CheckpointsConfig(Config):
-    """Which checkpoints a run keeps for good, beside its last one."""
+    """Permanent checkpoints of a run, besides its last one."""
 
     every: int | None = Field(
         default=None,
         ge=1,
-        description="Token positions between permanent checkpoints; by default none for their "
-        "number.",
+        description="Token positions between permanent checkpoints; by default none at intervals.",
     )
     before_decay: bool = Field(
-        default=True, description="One before each decay of the learning rate: where to go on from."
+        default=True, description="One before each decay of the learning rate, to continue from."
     )
     phase_edges: bool = Field(default=True, description="One at the end of each phase.")
     optimizer: bool = Field(
@@ -177,26 +176,26 @@ class PhaseConfig(Config):
     )
     mixture_end: dict[str, float] = Field(
         default={},
-        description="Shares that the mixture goes to, in a straight line from the phase's begin to "
-        "its end; by default it stays.",
+        description="Shares at the end of the phase, reached linearly; by default the mixture is "
+        "constant.",
     )
     sequence_length: int | None = Field(
         default=None,
         ge=2,
-        description="Tokens of its sequences, where the token shards have several lengths.",
+        description="Tokens of a sequence, if the token shards have several lengths.",
     )
     rope_base: float | None = Field(
         default=None,
         gt=1,
-        description="Base of the rotary frequencies from this phase on; by default it stays.",
+        description="Base of the rotary frequencies from this phase on; by default unchanged.",
     )
     rope_scaling: RopeScaling | None = Field(
         default=None,
-        description="Scaling of the rotary frequencies from this phase on; by default it stays.",
+        description="Scaling of the rotary frequencies from this phase on; by default unchanged.",
     )
     sequences_per_batch: int | str = Field(
         default=16,
-        description="Sequences of a training step; or several, each from a token of the phase on: "
+        description="Sequences of a training step; or a schedule by tokens of the phase: "
         "`0: 256, 1e9: 512`.",
     )
     learning_rate: LearningRate = Field(
@@ -234,10 +233,10 @@ class PhaseConfig(Config):
 
 
 class SkipConfig(Config):
-    """Data that the run leaves out: no other training step changes."""
+    """Data that the run skips: no other training step changes."""
 
     first: int = Field(ge=0, description="First of them: training step from 1, or token from 0.")
-    last: int = Field(ge=0, description="Last of them, left out as well.")
+    last: int = Field(ge=0, description="Last of them, skipped as well.")
     unit: Literal["training_steps", "tokens"] = Field(
         default="training_steps",
         description="What is counted; of tokens, every training step that would read one.",
@@ -272,7 +271,7 @@ class PretrainConfig(Config):
     optimizer: OptimizerConfig = Field(default=OptimizerConfig(), description="AdamW, or Muon.")
     stability: StabilityConfig = Field(
         default=StabilityConfig(),
-        description="What is done about spikes, losses that are not finite, and stalls.",
+        description="Handling of spikes, losses that are not finite, and stalls.",
     )
     averages: AveragesConfig = Field(
         default=AveragesConfig(), description="Averages of the weights."
@@ -283,22 +282,22 @@ class PretrainConfig(Config):
     clock: Literal["restart", "continue"] = Field(
         default="restart",
         description="Where in its data a run with an input checkpoint begins: at its first token, "
-        "or behind the checkpoint, as part of one longer run whose phases these are.",
+        "or after the checkpoint, as part of one longer run with these phases.",
     )
     checkpoints: CheckpointsConfig = Field(
-        default=CheckpointsConfig(), description="Checkpoints that are kept for good on the way."
+        default=CheckpointsConfig(), description="Permanent checkpoints."
     )
     precision: Precision = Field(default="bf16", description="Precision of matrix products.")
     seed: int = Field(default=0, ge=0, description="Decides initial weights and order of data.")
     max_epochs: float | None = Field(
-        default=None, gt=0, description="Most often that the plan may read any source; no limit."
+        default=None, gt=0, description="Most epochs of any source; by default no limit."
     )
     epochs: dict[str, float] = Field(
         default={},
-        description="The same by source, such as {web: 1, math: 4}; wins over `max_epochs`.",
+        description="Most epochs by source, such as {web: 1, math: 4}; overrides `max_epochs`.",
     )
     skip: tuple[SkipConfig, ...] = Field(
-        default=(), description="Training steps, or tokens, that are left out."
+        default=(), description="Training steps, or tokens, that are skipped."
     )
     held_out_every: int = Field(
         default=50, ge=1, description="Training steps between held-out losses."

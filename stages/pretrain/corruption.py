@@ -122,7 +122,7 @@ def split_documents(
     """Targets of the rest of each piece, and which tokens are its prefix.
 
     A piece of n tokens has a prefix of 1 to n - 1, each as likely (of one token: that one); its
-    last token predicts the first behind it.
+    last token predicts the first one after it.
     """
     starts, lengths = segment_bounds(documents_BL)
     drawn = drawn_BL.ravel()[starts]
@@ -151,7 +151,7 @@ def corrupt_spans(
 
     A corrupted piece is longer than the text it is made of, by two sentinels a span; so the last
     piece of a row is cut to what has room, and what is left over is padding. Pieces of one token
-    are left out; the others keep their numbers. ValueError if there are fewer `sentinels` than
+    are dropped; the others keep their numbers. ValueError if there are fewer `sentinels` than
     `most_spans` of a row.
     """
     needed = most_spans(tokens_BL.shape[1], corrupted, mean_span)
@@ -248,7 +248,7 @@ def _corrupt_rows(
             count, noise, spans = _fitting(text, length - filled, settings[0], settings[1])
             if count > 0:
                 drawn = drawn_BL[row, start:stop]
-                # One more part than spans: what is behind the last of them, which may be nothing.
+                # One more part than spans: the text after the last of them, which may be empty.
                 _segments(count - noise + 1, spans + 1, drawn, text_lengths)
                 text_lengths[spans] -= 1
                 _segments(noise, spans, drawn[count - noise :], noise_lengths)

@@ -1,13 +1,12 @@
 """What a language model learns from packed sequences: next tokens, hidden ones, or cut-out spans.
 
-An objective turns the rows of the data into the rows that the model sees: which tokens they hold,
-what each token is to predict, and which of them are seen from both sides. It does so on the host,
-before the step, by draws that depend on seed, training step, row and position alone. Held-out rows
-are those of training step 0: the same at every measurement.
+An objective turns the rows of the data into the rows that the model sees: their tokens, the target
+of each token, and which tokens are visible to earlier ones. It does so on the host, before the
+step, by draws that depend on seed, training step, row and position alone. Held-out rows are drawn
+as training step 0: the same at every measurement.
 
-Reserved tokens are those that a tokenizer keeps free: they stand for hidden tokens and for spans
-that are cut out. No text is ever encoded to them, so they mean nothing until a model is trained on
-them.
+Reserved tokens replace hidden tokens and spans that are cut out. No text is ever encoded to them,
+so they mean nothing until a model is trained on them.
 
 Shapes: B rows, L tokens.
 """
@@ -18,12 +17,14 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tokenizers import Tokenizer
 
 from artifacts_schema.errors import UsageError
+from stages.engine import Input
 from stages.pretrain.config import ObjectiveConfig, ObjectivePart
 from stages.pretrain.corruption import (
     Uniform,
@@ -36,14 +37,7 @@ from stages.pretrain.corruption import (
 )
 from stages.tokens.vocabulary import read_token_text
 from stages.training.rows import Rows
-from stages.training.token_shards import PADDED
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
-    from stages.engine import Input
-    from stages.training.token_shards import TokenShards
-
+from stages.training.token_shards import PADDED, TokenShards
 
 _RESERVED = re.compile(
     r"<\|?(?:reserved|reserved_special_token|extra|extra_id|unused|sentinel)_?(\d+)\|?>"
@@ -101,7 +95,7 @@ class Objective:
     """A mixture of objectives; each sequence of a step has one of them, drawn by its share.
 
     Without a `vocabulary` it is the causal one alone. UsageError where the tokenizer has reserved
-    too few tokens for what `config` asks, in sequences of `length` tokens.
+    too few tokens for `config` in sequences of `length` tokens.
     """
 
     def __init__(
@@ -119,12 +113,8 @@ class Objective:
             if vocabulary is None:
                 raise ValueError("objectives other than causal need a vocabulary")
             reserved = vocabulary.reserved
-            check_reserved(
-                config,
-                length,
-                has_mask=reserved.mask is not None,
-                sentinels=len(reserved.sentinels),
-            )
+            has_mask = reserved.mask is not None
+            check_reserved(config, length, has_mask=has_mask, sentinels=len(reserved.sentinels))
 
     @property
     def is_causal(self) -> bool:
@@ -152,13 +142,7 @@ class Objective:
             chosen = part_B == number
             if part.name == "causal" or not chosen.any():
                 continue
-            own = _Seen(
-                rows.tokens_BL[chosen],
-                rows.targets_BL[chosen],
-                rows.documents_BL[chosen],
-                drawn_BL[chosen],
-            )
-            new = _APPLY[part.name](part, own, vocabulary)
+            new = _transform(part, rows.take(chosen), drawn_BL[chosen], vocabulary)
             made.tokens_BL[chosen], made.targets_BL[chosen] = new.tokens_BL, new.targets_BL
             made.documents_BL[chosen], made.prefix_BL[chosen] = new.documents_BL, new.prefix_BL
         return made
@@ -197,8 +181,6 @@ def build_objective(
     """
     if all(part.name == "causal" for part in config.parts):
         return Objective(config, seed)
-    from tokenizers import Tokenizer
-
     reserved = ReservedTokens.from_tokenizer(
         Tokenizer.from_str(tokenizer.read_bytes("tokenizer.json").decode("utf-8")),
         json.loads(tokenizer.read_bytes("tokenizer_config.json")),
@@ -207,48 +189,32 @@ def build_objective(
     return Objective(config, seed, vocabulary, max(shards.lengths.values()))
 
 
-@dataclass(frozen=True)
-class _Seen:
-    """Rows as they are packed, and a draw for each token."""
-
-    tokens_BL: NDArray[Any]
-    targets_BL: NDArray[np.int64]
-    documents_BL: NDArray[Any]
-    drawn_BL: Uniform
-
-
-def _masked(part: ObjectivePart, seen: _Seen, vocabulary: Vocabulary) -> Rows:
+def _transform(part: ObjectivePart, rows: Rows, drawn_BL: Uniform, vocabulary: Vocabulary) -> Rows:
+    """Packed rows as one objective shows them, by a draw for each token."""
+    if part.name == "prefix":
+        targets_BL, prefix_BL = split_documents(rows.targets_BL, rows.documents_BL, drawn_BL)
+        return Rows(rows.tokens_BL, targets_BL, rows.documents_BL, prefix_BL)
+    if part.name == "span_corruption":
+        return corrupt_spans(
+            rows.tokens_BL,
+            rows.documents_BL,
+            drawn_BL,
+            corrupted=part.corrupted,
+            mean_span=part.mean_span,
+            sentinels=np.array(vocabulary.reserved.sentinels, dtype=np.int64),
+            end_id=vocabulary.end,
+            padding_id=vocabulary.padding,
+        )
     assert vocabulary.reserved.mask is not None
-    inside_BL = seen.documents_BL != PADDED
+    inside_BL = rows.documents_BL != PADDED
     tokens_BL, targets_BL = mask_tokens(
-        seen.tokens_BL,
-        inside_BL & vocabulary.text_V[seen.tokens_BL],
-        seen.drawn_BL,
+        rows.tokens_BL,
+        inside_BL & vocabulary.text_V[rows.tokens_BL],
+        drawn_BL,
         corrupted=part.corrupted,
         masked=part.masked,
         replaced=part.replaced,
         mask_id=vocabulary.reserved.mask,
         text_ids=np.flatnonzero(vocabulary.text_V),
     )
-    return Rows(tokens_BL, targets_BL, seen.documents_BL, inside_BL)
-
-
-def _prefix(part: ObjectivePart, seen: _Seen, vocabulary: Vocabulary) -> Rows:
-    targets_BL, prefix_BL = split_documents(seen.targets_BL, seen.documents_BL, seen.drawn_BL)
-    return Rows(seen.tokens_BL, targets_BL, seen.documents_BL, prefix_BL)
-
-
-def _span_corruption(part: ObjectivePart, seen: _Seen, vocabulary: Vocabulary) -> Rows:
-    return corrupt_spans(
-        seen.tokens_BL,
-        seen.documents_BL,
-        seen.drawn_BL,
-        corrupted=part.corrupted,
-        mean_span=part.mean_span,
-        sentinels=np.array(vocabulary.reserved.sentinels, dtype=np.int64),
-        end_id=vocabulary.end,
-        padding_id=vocabulary.padding,
-    )
-
-
-_APPLY = {"masked": _masked, "prefix": _prefix, "span_corruption": _span_corruption}
+    return Rows(tokens_BL, targets_BL, rows.documents_BL, inside_BL)

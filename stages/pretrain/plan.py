@@ -1,14 +1,15 @@
 """The plan of a run, made and checked before its first step: data, learning rate, token account.
 
-The token account: how much there is of each source and language, what a run plans to read of it,
-how often, what is left; and, once it ran, what it did read. Sequences are counted exactly. Tokens
-(padding is none) of a plan are expected ones: a whole epoch is all tokens of a source, a part of
-one its share of them; of what is planned of a source, each language has its share of the source's
-tokens. What a run did read is counted. `run_account` is the content of `run.json`.
+The token account says of each source and language how much there is, how much a run plans to read,
+how often, what is left, and after the run how much it read. Sequences are counted exactly. Tokens
+of a plan (without padding) are expected numbers: a whole epoch is all tokens of a source, a part of
+an epoch its share of them; each language has its share of a source's planned tokens. Tokens that a
+run has read are counted. `run_account` is the content of `run.json`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -17,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 from artifacts_schema.errors import InputError, UsageError
 from artifacts_schema.identity import short
 from stages.engine import Input
-from stages.pretrain.config import PhaseConfig, PretrainConfig
-from stages.pretrain.plan_check import epoch_caps
-from stages.training.sample_clock import Planned, SampleClock, clock_of_run
-from stages.training.schedule import Phase, Schedule, schedule
+from stages.pretrain.config import PretrainConfig
+from stages.pretrain.plan_check import epoch_caps, phases_of_run, skipped_steps
+from stages.training.sample_clock import Planned, SampleClock
+from stages.training.schedule import Schedule, Timeline, schedule
 from stages.training.token_shards import TokenShards
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class SourceEntry(Entry):
         return self.sequences.epochs
 
     def plain(self) -> dict[str, Any]:
-        """JSON-ready, sequences beside tokens."""
+        """JSON-ready, with sequences and tokens."""
         counted = self.sequences
         return {
             **super().plain(),
@@ -153,33 +154,28 @@ class TokenAccount:
 
 def cap_errors(clock: SampleClock, caps: Mapping[str, float]) -> list[UsageError]:
     """One error, with its numbers, for each source that the plan reads more often than its cap."""
-    planned = clock.planned()
+    planned, errors = clock.planned(), []
     every = sum(one.planned for one in planned)
-    return [
-        _cap_error(one, clock, caps[one.source], every)
-        for one in planned
-        if one.source in caps and one.planned > allowed_sequences(one, caps[one.source])
-    ]
-
-
-def allowed_sequences(one: Planned, cap: float) -> int:
-    """Sequences of a source that may be read; 0.1 epochs of 10 are 1."""
-    return int(Decimal(repr(float(cap))) * one.available)
-
-
-def _cap_error(one: Planned, clock: SampleClock, cap: float, every: int) -> UsageError:
-    """What is needed and what would fit; `every` are the planned sequences of all sources."""
-    most = allowed_sequences(one, cap)
-    step = clock.last_within(one.source, most)
-    text = f"source '{one.source}' would be read {one.epochs:.2f} times, max_epochs is {cap:g}"
-    return UsageError(
-        f"{text}: {one.planned:,} sequences planned, {most:,} allowed ({one.available:,} "
-        f"available), {one.planned - most:,} too many",
-        where="phases",
-        hint=f"plan it as {_floor(most / every)} of all sequences (now {one.planned / every:.4g}), "
-        f"or stop after {clock.tokens_until(step):,} of {clock.tokens:,} tokens (training step "
-        f"{step:,} of {clock.steps:,}), or add data",
-    )
+    for one in planned:
+        cap = caps.get(one.source, math.inf)
+        # 0.1 epochs of 10 sequences are 1.
+        most = int(Decimal(repr(float(cap))) * one.available) if cap < math.inf else one.planned
+        if one.planned <= most:
+            continue
+        step = clock.last_within(one.source, most)
+        share = int(most / every * 10_000) / 10_000
+        text = f"source '{one.source}' would be read {one.epochs:.2f} times, max_epochs is {cap:g}"
+        errors.append(
+            UsageError(
+                f"{text}: {one.planned:,} sequences planned, {most:,} allowed ({one.available:,} "
+                f"available), {one.planned - most:,} too many",
+                where="phases",
+                hint=f"plan it as {share:.4g} of all sequences (now {one.planned / every:.4g}), or "
+                f"stop after {clock.tokens_until(step):,} of {clock.tokens:,} tokens (training "
+                f"step {step:,} of {clock.steps:,}), or add data",
+            )
+        )
+    return errors
 
 
 def check_caps(clock: SampleClock, caps: Mapping[str, float]) -> None:
@@ -188,11 +184,6 @@ def check_caps(clock: SampleClock, caps: Mapping[str, float]) -> None:
     if errors:
         text = "; ".join(error.what for error in errors)
         raise UsageError(text, where="phases", hint="; ".join(error.hint or "" for error in errors))
-
-
-def _floor(share: float) -> str:
-    """A share with four decimals, never above it."""
-    return f"{int(share * 10_000) / 10_000:.4g}"
 
 
 def _entry(one: Planned, stock: Stock, cap: float | None) -> SourceEntry:
@@ -231,6 +222,19 @@ def _languages(sources: Sequence[SourceEntry], stock: Stock) -> tuple[Entry, ...
     return tuple(sums[code] for code in sorted(sums))
 
 
+def clock_of_run(
+    run: PretrainConfig, sources: Mapping[str, int], lengths: Mapping[str, int]
+) -> SampleClock:
+    """The clock of a run over shards of these `sources` (each with its number of sequences).
+
+    `lengths` has the tokens of a sequence of each. A skipped range of tokens skips every training
+    step that would read one of them. Raises UsageError for a phase that cannot be run, and for a
+    range that skips nothing.
+    """
+    phases = phases_of_run(run, sources, lengths)
+    return SampleClock(sources, phases, run.seed, skipped_steps(run, Timeline(phases)))
+
+
 @dataclass(frozen=True)
 class Plan:
     """What each training step reads, its learning rate, and what that makes of the tokens."""
@@ -252,22 +256,17 @@ def make_plan(config: PretrainConfig, shards: TokenShards, start: Input | None =
 
 
 def unchecked_plan(config: PretrainConfig, shards: TokenShards, start: Input | None = None) -> Plan:
-    """As `make_plan`, though it reads some source too often."""
+    """As `make_plan`, without the check of how often sources are read."""
     clock = clock_of_run(config, shards.sequences, shards.lengths)
     segments = [
         (phase, settings.learning_rate)
         for phase, settings in zip(clock.phases, config.phases, strict=True)
     ]
     account = TokenAccount.from_clock(clock, Stock.from_shards(shards), caps(config, shards))
-    rate = starting_rate(config, start)
+    rate = 0.0
+    if start is not None and config.clock == "restart":
+        rate = float(start.read_json("state.json").get("learning_rate", 0.0))
     return Plan(clock, schedule(segments, where="phases", start=rate), account)
-
-
-def starting_rate(config: PretrainConfig, start: Input | None) -> float:
-    """The learning rate that a first phase without a peak goes on from: the checkpoint's last."""
-    if start is None or config.clock == "continue":
-        return 0.0
-    return float(start.read_json("state.json").get("learning_rate", 0.0))
 
 
 def caps(config: PretrainConfig, shards: TokenShards) -> dict[str, float]:
@@ -326,22 +325,20 @@ def planned_account(config: PretrainConfig, plan: Plan) -> dict[str, Any]:
 
     `tokens` of a phase are positions, padding included.
     """
-    pairs = zip(plan.clock.phases, config.phases, strict=True)
+    phases = []
+    for phase, settings in zip(plan.clock.phases, config.phases, strict=True):
+        plain: Mapping[str, Any] = settings.plain()
+        names = ("sequences_per_batch", "mixture", "mixture_end", "learning_rate")
+        phases.append(
+            {
+                "training_steps": phase.steps,
+                "tokens": phase.tokens,
+                "sequence_length": phase.sequence_length,
+                **{name: plain[name] for name in names},
+            }
+        )
     return {
-        "phases": [_phase(phase, settings) for phase, settings in pairs],
+        "phases": phases,
         "skipped_training_steps": [list(part) for part in plan.clock.skip],
         **plan.account.plain(),
-    }
-
-
-def _phase(phase: Phase, settings: PhaseConfig) -> dict[str, Any]:
-    plain: Mapping[str, Any] = settings.plain()
-    return {
-        "training_steps": phase.steps,
-        "tokens": phase.tokens,
-        "sequence_length": phase.sequence_length,
-        **{
-            name: plain[name]
-            for name in ("sequences_per_batch", "mixture", "mixture_end", "learning_rate")
-        },
     }

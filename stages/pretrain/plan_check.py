@@ -12,28 +12,22 @@ are positions of the sample clock, padding included: known before the first step
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from artifacts_schema.config import did_you_mean
 from artifacts_schema.errors import InputError, UsageError
 from stages.engine import Milestone
 from stages.engine.protocol import Inputs, Upstream, check_all
 from stages.model.config import ModelConfig, ModelShape
+from stages.pretrain.config import CheckpointsConfig, PhaseConfig, PretrainConfig
 from stages.training.run_plan import (
     changes_rope,
     check_phase,
     check_tokenizers,
     model_shape,
-    phases_of_run,
     raised_context,
     sequence_lengths,
-    skipped_steps,
 )
-from stages.training.schedule import Timeline, schedule, stream_name
-
-if TYPE_CHECKING:
-    from stages.pretrain.config import CheckpointsConfig, PretrainConfig
-    from stages.training.schedule import Schedule
+from stages.training.schedule import Phase, Schedule, Timeline, schedule, stream_name
 
 
 def check_architecture(
@@ -78,6 +72,67 @@ def epoch_caps(
     return {**limits, **by_source}
 
 
+def phases_of_run(
+    run: PretrainConfig, sources: Mapping[str, int], lengths: Mapping[str, int]
+) -> list[Phase]:
+    """The phases of a run; arguments and errors as for `plan.clock_of_run`."""
+    return [
+        _phase_of(one, sources, lengths, f"phases.{index}") for index, one in enumerate(run.phases)
+    ]
+
+
+def _phase_of(
+    plan: PhaseConfig, sources: Mapping[str, int], lengths: Mapping[str, int], where: str
+) -> Phase:
+    """A phase over the sources of its length, which the plan calls by their plain names."""
+    known = sorted(set(lengths.values())) or [1]  # No source at all is `check_phase`'s to refuse.
+    if plan.sequence_length is None and len(known) > 1:
+        raise UsageError(
+            f"the token shards have sequences of {', '.join(map(str, known))} tokens",
+            where=where,
+            hint=f"set sequence_length to one of them, as {known[0]}",
+        )
+    length = known[0] if plan.sequence_length is None else plan.sequence_length
+    if length not in known:
+        raise UsageError(
+            f"no token shards have sequences of {length} tokens, there are those of "
+            f"{', '.join(map(str, known))}",
+            where=f"{where}.sequence_length",
+            hint="give the train role the output of a pack step of that length",
+        )
+    several = len(known) > 1
+    begin, end = (
+        {stream_name(name, length, several): weight for name, weight in weights.items()}
+        for weights in (plan.mixture, plan.mixture_end)
+    )
+    if several and not begin:
+        sizes = {name: size for name, size in sources.items() if lengths[name] == length}
+        begin = {name: size / sum(sizes.values()) for name, size in sizes.items() if size}
+    return Phase.of_tokens(plan.tokens, plan.batch_sizes, length, begin, end)
+
+
+def skipped_steps(run: PretrainConfig, timeline: Timeline) -> list[tuple[int, int]]:
+    """First and last training step of each range that a run skips.
+
+    UsageError for a range that skips nothing.
+    """
+    results = []
+    for index, skip in enumerate(run.skip):
+        tokens = skip.unit == "tokens"
+        most = timeline.tokens - 1 if tokens else timeline.steps
+        if skip.first > most:
+            raise UsageError(
+                f"begins at {skip.first:,}, but the run's last of {skip.unit.replace('_', ' ')} is "
+                f"{most:,}",
+                where=f"skip.{index}",
+            )
+        first, last = skip.first, min(skip.last, most)
+        if tokens:
+            first, last = timeline.step_of_token(first), timeline.step_of_token(last)
+        results.append((first, last))
+    return results
+
+
 MOST = 1000
 """Permanent checkpoints of one run; more are a slip of the number of tokens between them."""
 
@@ -115,7 +170,7 @@ def _steps(timeline: Timeline, schedule: Schedule, settings: CheckpointsConfig) 
 
 
 def decay_starts(schedule: Schedule) -> Iterator[int]:
-    """Training steps behind which a decay begins; 0 for one that begins the run."""
+    """Training steps after which a decay begins; 0 for one that begins the run."""
     before = 0
     for segment in schedule.segments:
         if segment.decay_steps:
@@ -169,7 +224,7 @@ def check_plan(config: PretrainConfig, inputs: Inputs) -> None:
 
 
 def _check_start(config: PretrainConfig, start: Upstream | None) -> None:
-    """What asks for a checkpoint needs one."""
+    """Settings that need an input checkpoint."""
     if start is None and config.clock == "continue":
         raise UsageError(
             "there is no input checkpoint to go on from",
@@ -254,7 +309,7 @@ def _check_held_out(held_out: Sequence[Upstream]) -> None:
 def _check_reserved_tokens(
     config: PretrainConfig, train: Sequence[Upstream], tokenizers: Sequence[Upstream]
 ) -> None:
-    """Of a tokenizer that the recipe trains, the config says how many tokens are reserved."""
+    """Reserved tokens of a tokenizer that the recipe trains; its config has their number."""
     lengths = sequence_lengths(train)
     reserved = [getattr(one.config, "reserved_tokens", None) for one in tokenizers]
     if not lengths or not reserved or reserved[0] is None:
@@ -269,7 +324,7 @@ def _check_reserved_tokens(
 
 
 def _check_groups(config: PretrainConfig, start: Upstream | None) -> None:
-    """Groups of parameters that match something, which the names in the model decide."""
+    """Groups of parameters must match names in the model."""
     shape = config.model if start is None else model_shape(start)
     if shape is None or not config.optimizer.groups:
         return

@@ -11,17 +11,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from artifacts_schema.config import format_bytes
 from artifacts_schema.store import Store
 from artifacts_schema.store.backend import Backend
-from stages.engine import Input
+from stages.engine import Context, Input
 from stages.pretrain.checkpoints import plan_milestones
 from stages.pretrain.config import PretrainConfig
-from stages.pretrain.plan import Plan
 from stages.pretrain.preflight_checks import (
-    CheckpointSizes,
     Finding,
     Report,
     check_contamination,
@@ -48,24 +45,16 @@ from stages.training.config import TrainingExecution
 from stages.training.hardware import StepMemory, explain_out_of_memory, peak_flops
 from stages.training.runtime import Runtime, device_name, place, resolve_attention, runtime
 
-if TYPE_CHECKING:
-    from stages.engine import Context
-
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A run that is to be: what it starts with, how and where it works."""
+    """A run before its start: what it starts with, how and where it works."""
 
     ready: RunSetup
     execution: TrainingExecution
     runtime: Runtime
     backend: Backend
     work: Path
-
-    @property
-    def plan(self) -> Plan:
-        """What each training step reads."""
-        return self.ready.plan
 
     @property
     def peak(self) -> float | None:
@@ -77,36 +66,32 @@ class PlannedRun:
         """The backend that the run will have."""
         ready = self.ready
         return resolve_attention(
-            ready.model_config, self.execution, self.runtime, prefixes=ready.prefixes
+            ready.model_config, self.execution, self.runtime, prefixes=not ready.objective.is_causal
         )
-
-    def steps(self) -> list[StepMemory]:
-        """What a step of each phase is to memory."""
-        phases, averages = self.plan.clock.phases, self.ready.config.averages
-        rows = [max(one.sequences for one in phase.stretches) for phase in phases]
-        return [
-            StepMemory(
-                self.ready.model_config,
-                min(count, self.runtime.micro_batch),
-                phase.sequence_length,
-                self.ready.config.precision,
-                self.ready.config.optimizer,
-                self.execution,
-                self.runtime.device,
-                averages=(averages.ema is not None) + (averages.last > 0),
-                attention=self.attention,
-            )
-            for count, phase in zip(rows, phases, strict=True)
-        ]
 
     @property
     def largest(self) -> StepMemory:
-        """The step that needs most memory."""
-        return max(self.steps(), key=lambda one: one.need.total)
+        """The step that needs most memory, of those of all phases."""
+        ready = self.ready
+        steps = [
+            StepMemory(
+                ready.model_config,
+                min(max(one.sequences for one in phase.stretches), self.runtime.micro_batch),
+                phase.sequence_length,
+                ready.config.precision,
+                ready.config.optimizer,
+                self.execution,
+                self.runtime.device,
+                averages=ready.config.averages.kept,
+                attention=self.attention,
+            )
+            for phase in ready.plan.clock.phases
+        ]
+        return max(steps, key=lambda one: one.need.total)
 
     def work_ahead(self, done: int, dry: DryBatch) -> RemainingWork:
-        """What is left behind `done` training steps."""
-        clock, account = self.plan.clock, self.plan.account
+        """The work after `done` training steps."""
+        clock, account = self.ready.plan.clock, self.ready.plan.account
         tokens = [0.0] * len(clock.phases)
         for source in account.sources:
             for phase, planned in enumerate(source.tokens_by_phase):
@@ -131,14 +116,14 @@ def run_checks(flight: PlannedRun) -> list[Finding]:
     ready, runtime = flight.ready, flight.runtime
     payload = flight.backend.local_path("data") if flight.backend.local else None
     need = flight.largest.need
-    kept = len(plan_milestones(flight.ready.config, flight.plan))
-    sizes = CheckpointSizes(need.weights + need.optimizer, kept)
+    permanent = len(plan_milestones(ready.config, ready.plan))
+    disk = disk_needs(flight.work, payload, need.weights + need.optimizer, permanent)
     return [
         check_device(runtime.device, device_name(runtime.device), flight.peak),
         *check_memory(flight.largest),
-        *check_disk(disk_needs(flight.work, payload, sizes)),
+        *check_disk(disk),
         check_writable(flight.backend),
-        check_epochs(flight.plan.account),
+        check_epochs(flight.ready.plan.account),
         check_ids(ready.train),
         check_held_out(ready.held_out),
         check_contamination(Store(flight.backend.url), ready.train),
@@ -148,7 +133,7 @@ def run_checks(flight: PlannedRun) -> list[Finding]:
             ready.config.optimizer,
             runtime,
             flight.execution,
-            prefixes=ready.prefixes,
+            prefixes=not ready.objective.is_causal,
         ),
     ]
 
@@ -158,9 +143,11 @@ FILE = "preflight.json"
 
 
 def dry_findings(flight: PlannedRun, done: int) -> list[Finding]:
-    """The batch behind `done` training steps, tried; and what it says of the rest of the run."""
+    """Try the batch after `done` training steps, and predict the rest of the run from it."""
     ready = flight.ready
-    dry = try_batch(ready.model, ready.task(flight.runtime), done + 1, flight.plan.clock.steps)
+    dry = try_batch(
+        ready.model, ready.task(flight.runtime), done + 1, flight.ready.plan.clock.steps
+    )
     if dry is None:
         return []
     peak = "" if dry.peak_bytes is None else f", {format_bytes(dry.peak_bytes)} of the GPU at most"
@@ -179,18 +166,18 @@ def dry_findings(flight: PlannedRun, done: int) -> list[Finding]:
 
 @dataclass
 class Preflight(Callback):
-    """Looks before the run leaps: `check` before there is a model, `started` before its first
-    step, with the very model that is trained. `tell` is given each finding, `keep` the report.
+    """Checks a run: `check` before there is a model, `started` before its first step, with the
+    model that is trained. `report_finding` gets each finding, `keep` the whole report.
     """
 
     flight: PlannedRun
-    tell: Callable[[Finding], None]
+    report_finding: Callable[[Finding], None]
     keep: Callable[[Report], None]
     findings: list[Finding] = field(default_factory=list)
     seconds: float = 0.0
 
     def check(self) -> None:
-        """Raise IngotError where the run would fail; warnings are told."""
+        """Raise IngotError where the run would fail; report warnings."""
         self._take(lambda: run_checks(self.flight))
 
     def started(self, training_step: int, total: int) -> None:
@@ -204,17 +191,17 @@ class Preflight(Callback):
         self.seconds += time.monotonic() - began
         self.findings += results
         for one in results:
-            self.tell(one)
+            self.report_finding(one)
         report = Report(tuple(self.findings), self.seconds)
         self.keep(report)
         if self.flight.execution.preflight == "refuse":
-            report.raise_refusals()
+            report.raise_rejections()
 
 
 def start_preflight(context: Context, ready: RunSetup, runtime: Runtime) -> list[Callback]:
-    """The pre-flight of a run as its execution asks for it, its first half done.
+    """The pre-flight of a run by its execution settings, its first half done.
 
-    Raises IngotError where the run would fail; the listener does the rest before the first step.
+    Raises IngotError where the run would fail; the callback does the rest before the first step.
     """
     execution: TrainingExecution = context.execution
     if execution.preflight == "off":
@@ -246,8 +233,8 @@ def run_preflight(
 ) -> Report:
     """Check a run that would work in `work`.
 
-    Refusals stand in the report, without a dry batch. Raises what the stage would raise for inputs
-    that are wrong, and IngotError where memory runs out.
+    A report with rejections has no dry batch. Raises what the stage would raise for wrong inputs,
+    and IngotError where memory runs out.
     """
     execution = execution.model_copy(update={"preflight": "warn"})  # The whole report, always.
     ready = RunSetup.from_inputs(config, inputs)
@@ -256,9 +243,9 @@ def run_preflight(
         flight = PlannedRun(ready, execution, how, backend, work)
         look = Preflight(flight, tell, kept.append)
         look.check()
-        if kept[-1].refusals:  # A model that no memory holds is not made.
+        if kept[-1].rejections:  # A model that no memory holds is not made.
             return kept[-1]
-        place(ready.model, execution, how, prefixes=ready.prefixes)
+        place(ready.model, execution, how, prefixes=not ready.objective.is_causal)
         with explain_out_of_memory(flight.largest):
             look.started(ready.begin.training_step, ready.plan.clock.steps)
     return kept[-1]

@@ -6,7 +6,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -21,37 +21,37 @@ from artifacts_schema.store.backend import Backend
 from artifacts_schema.store.store import ancestors
 from stages.engine.inputs import Input
 from stages.pretrain.plan import TokenAccount
-from stages.pretrain.task import HeldOutSet, spread
+from stages.pretrain.task import HeldOutSet
 from stages.training.checkpointing import MOST_KEPT, NEWEST
 from stages.training.hardware import PARTS, TERA, Room, StepMemory, memory_room, savings
-from stages.training.token_shards import TokenShards
+from stages.training.token_shards import TokenShards, spread
 
 Level = Literal["ok", "warning", "refusal"]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What one check says; a `refusal` is what the run would fail of. `numbers` are behind it."""
+    """The result of one check; a `refusal` would fail the run. `numbers` are its measurements."""
 
     check: str
     level: Level
-    said: str
+    message: str
     hint: str = ""
     numbers: Mapping[str, Any] = field(default_factory=dict)
     error: IngotError | None = None
-    """What the run would end with, where that says it all."""
+    """The error that the run would end with, if that is enough."""
 
     def line(self) -> str:
-        """For a log, which says the level itself."""
+        """For a log that has the level itself."""
         advice = f" ({self.hint})" if self.hint else ""
-        return f"{self.check}: {self.said}{advice}"
+        return f"{self.check}: {self.message}{advice}"
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
         return {
             "check": self.check,
             "level": self.level,
-            "said": self.said,
+            "said": self.message,
             "hint": self.hint,
             **self.numbers,
         }
@@ -65,27 +65,27 @@ class Report:
     seconds: float
 
     @property
-    def refusals(self) -> list[Finding]:
-        """What the run would fail of."""
+    def rejections(self) -> list[Finding]:
+        """Findings that would fail the run."""
         return [one for one in self.findings if one.level == "refusal"]
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
         return {
             "findings": [one.to_json() for one in self.findings],
-            "refused": bool(self.refusals),
+            "refused": bool(self.rejections),
             "seconds": round(self.seconds, 3),
         }
 
-    def raise_refusals(self) -> None:
-        """Raise IngotError with all refusals, if there are any; a single one's own error."""
-        if len(self.refusals) == 1 and self.refusals[0].error is not None:
-            raise self.refusals[0].error
-        if self.refusals:
+    def raise_rejections(self) -> None:
+        """Raise IngotError with all rejections, if there are any; a single one's own error."""
+        if len(self.rejections) == 1 and self.rejections[0].error is not None:
+            raise self.rejections[0].error
+        if self.rejections:
             raise IngotError(
-                "; ".join(f"{one.check}: {one.said}" for one in self.refusals),
+                "; ".join(f"{one.check}: {one.message}" for one in self.rejections),
                 where="pre-flight",
-                hint="; ".join(one.hint for one in self.refusals if one.hint)
+                hint="; ".join(one.hint for one in self.rejections if one.hint)
                 or "execution.preflight: warn goes on all the same",
             )
 
@@ -180,16 +180,8 @@ def _now(device: torch.device, clock: Callable[[], float]) -> float:
 
 
 ROLLING, MORE = NEWEST + 1, MOST_KEPT - NEWEST
-"""Rolling checkpoints at once: those that are kept with the one that is being written, and those
-that a run keeps beside them while it may roll back."""
-
-
-@dataclass(frozen=True)
-class CheckpointSizes:
-    """Bytes of one checkpoint of the run, and how many permanent ones it makes, its output too."""
-
-    bytes: int
-    permanent: int
+"""Rolling checkpoints on disk: those that are kept and the one being written; those that a run
+keeps in addition while it may roll back."""
 
 
 @dataclass(frozen=True)
@@ -201,23 +193,22 @@ class Need:
     what: str
 
 
-def disk_needs(work: Path, payload: Path | None, sizes: CheckpointSizes) -> list[Need]:
-    """Rolling checkpoints in `work`, the fewest first; permanent ones and the output in `payload`
-    (None: a bucket).
+def disk_needs(work: Path, payload: Path | None, size: int, permanent: int) -> list[Need]:
+    """Room for rolling checkpoints in `work`, then for permanent ones and the output in `payload`.
 
-    What a resumed run has written already lies there: it is not needed again.
+    `size` is that of a checkpoint in bytes, `permanent` their number, with the output; without a
+    `payload` (a bucket) they need no room. A resumed run needs no room for what it has written.
     """
     here = sum(path.stat().st_size for path in work.rglob("*.safetensors")) if work.exists() else 0
-    least, more = ROLLING * sizes.bytes, MORE * sizes.bytes
+    least, more = ROLLING * size, MORE * size
     needs = [
         Need(work, max(0, least - here), f"{ROLLING} rolling checkpoints"),
         Need(work, max(0, more - max(0, here - least)), f"{MORE} more to roll back to"),
     ]
     if payload is not None:
-        count = sizes.permanent
-        kept = "1 permanent checkpoint" if count == 2 else f"{count - 1:,} permanent checkpoints"
-        text = "the output" if count == 1 else f"{kept} and the output"
-        needs.append(Need(payload, count * sizes.bytes, text))
+        many = "s" if permanent > 2 else ""
+        kept = f"{permanent - 1:,} permanent checkpoint{many} and " if permanent > 1 else ""
+        needs.append(Need(payload, permanent * size, f"{kept}the output"))
     return needs
 
 
@@ -229,10 +220,10 @@ def check_disk(needs: Sequence[Need]) -> list[Finding]:
     disks: dict[int, list[Need]] = {}
     for need in needs:
         disks.setdefault(disk_of(need.folder), []).append(need)
-    return [_disk(results) for results in disks.values()]
+    return [_check_one_disk(one) for one in disks.values()]
 
 
-def _disk(needs: Sequence[Need]) -> Finding:
+def _check_one_disk(needs: Sequence[Need]) -> Finding:
     free = shutil.disk_usage(nearest_existing(needs[0].folder)).free
     total = sum(need.bytes for need in needs)
     parts = ", ".join(f"{need.what} {format_bytes(need.bytes)}" for need in needs)
@@ -289,13 +280,13 @@ def copy_bytes(step: StepMemory) -> int:
 def judge_memory(step: StepMemory, room: Room) -> Finding:
     """What to say of a step where there is so much room.
 
-    On a CPU the copy that a checkpoint is written from lies in the same memory.
+    On a CPU the copy that a checkpoint is written from is in the same memory.
     """
     need = step.need
     copy = copy_bytes(step) if step.device.type == "cpu" else 0
     total, sure = need.total + copy, need.weights + need.gradients + need.optimizer
     copied = f", checkpoint being written {format_bytes(copy)}" if copy else ""
-    text = f"a training step takes {step.said()}{copied}; {format_bytes(room.free)} free"
+    text = f"a training step takes {step.describe()}{copied}; {format_bytes(room.free)} free"
     numbers = {
         **{f"{name}_bytes": getattr(need, name) for name in PARTS},
         "checkpoint_copy_bytes": copy,
@@ -340,7 +331,7 @@ MANY_EPOCHS = 4.0
 """Up to so many, repeated tokens teach about as much as new ones (Muennighoff et al. 2023, arXiv
 2305.16264)."""
 SAMPLED = 4
-"""Sequences of each source whose ids are looked at; each may lie in another file."""
+"""Sequences of each source whose ids are checked; each may be in another file."""
 MOST_SOURCES = 64
 
 
@@ -393,9 +384,10 @@ def check_held_out(held_out: HeldOutSet) -> Finding:
 
 
 def check_contamination(store: Store, train: Sequence[Input]) -> Finding:
-    """Whether the documents behind the shards were compared with benchmarks, by their lineage."""
-    seen = {role for shards_input in train for role in _roles_above(store, shards_input)}
-    if "contamination" in seen:
+    """Whether the documents of the shards were compared with benchmarks, by their lineage."""
+    manifests = [store.manifest(shards.stage, shards.key) for shards in train]
+    above = [edge for one in manifests if one is not None for edge in ancestors(store, one)]
+    if any(edge.role == "contamination" for edge in above):
         return Finding("contamination", "ok", "documents were compared with benchmarks")
     return Finding(
         "contamination",
@@ -403,9 +395,3 @@ def check_contamination(store: Store, train: Sequence[Input]) -> Finding:
         "no document was compared with benchmarks, so scores on them will prove little",
         "give filter the output of decontaminate",
     )
-
-
-def _roles_above(store: Store, shards_input: Input) -> Iterator[str]:
-    manifest = store.manifest(shards_input.stage, shards_input.key)
-    if manifest is not None:
-        yield from (edge.role for edge in ancestors(store, manifest))

@@ -27,7 +27,7 @@ from stages.pretrain.preflight_checks import Finding, nearest_existing, span
 from stages.training.config import OptimizerConfig, TrainingExecution
 from stages.training.diagnosis import preserve_state
 from stages.training.hardware import mfu
-from stages.training.optimizer import Optimizer, build_optimizer
+from stages.training.optimizer import Optimizer
 from stages.training.rows import Rows
 from stages.training.runtime import (
     Runtime,
@@ -74,8 +74,8 @@ def try_batch(
 ) -> DryBatch | None:
     """Try the first training step from `training_step` to `last` that the run does not leave out.
 
-    None where it leaves out all. Weights, buffers and random state are afterwards what they were,
-    and there is no gradient.
+    None if it excludes all. Afterwards weights, buffers and random state are what they were, and
+    there is no gradient.
     """
     batch = None
     while training_step <= last and (batch := task.batch(training_step)) is None:
@@ -128,7 +128,7 @@ needs."""
 
 @dataclass(frozen=True)
 class RemainingWork:
-    """What lies ahead: tokens by phase (padding not counted) and the length of their sequences.
+    """The work ahead: tokens by phase (padding not counted) and the length of their sequences.
 
     `dry_phase` is the one of the dry batch; `held_out_tokens` are those of all measurements.
     """
@@ -282,7 +282,7 @@ class _Placed:
     def start(self, config: ModelConfig, seed: int) -> tuple[Decoder, Optimizer]:
         model = Decoder(config, seed=seed)
         place(model, self.execution, self.runtime, prefixes=False)
-        return model, build_optimizer(model, self.settings, self.runtime.precision)
+        return model, Optimizer(model, self.settings, self.runtime.precision)
 
     def update(self, model: Decoder, optimizer: Optimizer, step: int) -> None:
         draw = np.random.default_rng(step)

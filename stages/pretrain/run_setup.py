@@ -9,7 +9,6 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from safetensors.torch import load_file
 
@@ -30,9 +29,6 @@ from stages.training.loop import Progress
 from stages.training.permanent import TRAINED
 from stages.training.runtime import Runtime
 from stages.training.token_shards import TokenShards
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 def starting_model(
@@ -67,30 +63,28 @@ def starting_model(
 def resume_state_from(
     config: PretrainConfig, start: Input | None, progress: Progress
 ) -> ResumeState:
-    """What the run takes over of `start` beside the weights, if there is one.
+    """The states that the run takes over from `start`, if there is one, in addition to weights.
 
-    The moments as `optimizer_state` says; averages, and what the guard remembers, where the run
-    goes on in the same stream. UsageError where there are no moments to keep.
+    The moments by `optimizer_state`; averages and the guard's memory where the run continues the
+    same stream. UsageError if there are no moments to keep.
     """
-    moments = _moments(config, start)
-    if config.clock == "restart" or start is None:
-        return ResumeState(progress, moments)
-    averages = load_file(start.local_path(AVERAGES)) if start.has(AVERAGES) else None
-    return ResumeState(progress, moments, averages, start.read_json(STATE).get("guard"))
-
-
-def _moments(config: PretrainConfig, start: Input | None) -> dict[str, Tensor] | None:
-    if config.optimizer_state == "fresh":
-        return None
-    if start is None:
-        raise UsageError("there is no input checkpoint to keep it from", where="optimizer_state")
-    if not start.has(OPTIMIZER):
-        raise UsageError(
-            "the input checkpoint carries no optimizer state",
-            where="optimizer_state",
-            hint="use fresh",
-        )
-    return load_file(start.local_path(OPTIMIZER))
+    moments = averages = guard = None
+    if config.optimizer_state == "keep":
+        if start is None:
+            raise UsageError(
+                "there is no input checkpoint to keep it from", where="optimizer_state"
+            )
+        if not start.has(OPTIMIZER):
+            raise UsageError(
+                "the input checkpoint carries no optimizer state",
+                where="optimizer_state",
+                hint="use fresh",
+            )
+        moments = load_file(start.local_path(OPTIMIZER))
+    if config.clock == "continue" and start is not None:
+        averages = load_file(start.local_path(AVERAGES)) if start.has(AVERAGES) else None
+        guard = start.read_json(STATE).get("guard")
+    return ResumeState(progress, moments, averages, guard)
 
 
 def _check_start(config: PretrainConfig, model: Decoder, start: Input, tokenizer: Input) -> None:
@@ -124,7 +118,7 @@ def _check_start(config: PretrainConfig, model: Decoder, start: Input, tokenizer
 class RunSetup:
     """Data, plan and model of a run, before anything is placed on a device.
 
-    The model is made when it is first asked for: one that no memory holds can be told before.
+    The model is made at its first use, so that one too large for the memory is refused before.
     """
 
     config: PretrainConfig
@@ -173,11 +167,6 @@ class RunSetup:
     def model(self) -> Decoder:
         """The model that is trained: new, or that of the input checkpoint."""
         return starting_model(self.config, self.shards, self.start, self.tokenizer)
-
-    @property
-    def prefixes(self) -> bool:
-        """Whether some tokens see later ones."""
-        return any(part.name != "causal" for part in self.config.objective.parts)
 
     @cached_property
     def rope(self) -> RopeByPhase:

@@ -16,7 +16,7 @@ class Pretrain(Stage):
     The batch of every training step is a pure function of shards, phases and seed (the sample
     clock), so a run that was killed goes on to the same weights, losses and metrics, bit by bit, at
     the same layout. Everything that can be wrong about the inputs is checked before the first step;
-    held-out loss is measured before it, on the way and at the end, beside a token-unigram baseline.
+    held-out loss is measured before it, on the way and at the end, with a token-unigram baseline.
     """
 
     name, version, reproducible = "pretrain", 5, "numerics"
@@ -39,13 +39,13 @@ class Pretrain(Stage):
 
     @classmethod
     def milestones(cls, config: Any, inputs: Mapping[str, Sequence[Input]]) -> Sequence[Milestone]:
-        """Its permanent checkpoints; those behind the input checkpoint that it goes on from."""
+        """Its permanent checkpoints; only those after the input checkpoint that it continues."""
         from stages.pretrain.checkpoints import planned_checkpoints
 
         return planned_checkpoints(config, inputs)
 
     def run(self, context: Context) -> None:
-        from stages.pretrain.checkpoints import checkpoint_state, permanent_checkpoints
+        from stages.pretrain.checkpoints import checkpoint_state, plan_milestones
         from stages.pretrain.plan import run_account
         from stages.pretrain.preflight import start_preflight
         from stages.pretrain.run_setup import RunSetup, resume_state_from
@@ -55,6 +55,7 @@ class Pretrain(Stage):
             read_template_record,
         )
         from stages.training.fit import TrainingSettings, fit, write_checkpoint, write_run
+        from stages.training.permanent import PermanentCheckpoints
         from stages.training.runtime import runtime
 
         config = context.config
@@ -65,6 +66,16 @@ class Pretrain(Stage):
         tokenizer = TokenizerWithTemplate(setup.tokenizer, template)
         state_at = checkpoint_state(
             plan, read_template_record(start) if start is not None else None
+        )
+        permanent = PermanentCheckpoints(
+            context,
+            plan_milestones(config, plan),
+            model=setup.model,
+            tokenizer=tokenizer,
+            state_at=state_at,
+            optimizer=config.checkpoints.optimizer,
+            output=config.averages.output,
+            guarded=config.stability.enabled,
         )
         for line in plan.account.lines():
             context.log.info("%s", line)
@@ -83,10 +94,10 @@ class Pretrain(Stage):
                     config.stability,
                 ),
                 start=resume_state_from(config, start, setup.begin),
-                permanent=permanent_checkpoints(context, plan, setup.model, tokenizer, state_at),
+                permanent=permanent,
                 callbacks=preflight,
             )
-        # A run that was resumed at its very end has trained no step.
+        # A run that was resumed at its very end has trained no step and set no positions.
         setup.rope.at(run.model, run.progress.training_step)
         write_checkpoint(context, run, tokenizer, keep_optimizer=True, state_at=state_at)
         write_run(context, run, run_account(config, plan, setup.shards, setup.held_out, run))

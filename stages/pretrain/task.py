@@ -31,7 +31,7 @@ from stages.training.runtime import Runtime
 from stages.training.sample_clock import SampleClock, clock_batch
 from stages.training.schedule import Timeline
 from stages.training.task import MicroBatch, Suspect, Task
-from stages.training.token_shards import IGNORED, TokenShards
+from stages.training.token_shards import IGNORED, TokenShards, spread
 
 
 @dataclass(frozen=True)
@@ -137,11 +137,6 @@ def quotas(sizes: Sequence[int], most: int) -> list[int]:
     return [min(size, max(1, size * most // total)) for size in sizes]
 
 
-def spread(size: int, count: int) -> NDArray[np.int64]:
-    """`count` indexes below `size`, evenly spaced."""
-    return np.arange(count, dtype=np.int64) * size // max(count, 1)
-
-
 class RopeByPhase:
     """The base and scaling of each phase, as a function of the training step alone.
 
@@ -190,7 +185,7 @@ class Sequences:
 
 
 class PretrainTask(Task):
-    """Mean cross-entropy over what the objective asks of the batch that the sample clock names."""
+    """Mean cross-entropy over the targets of the objective in the batch of the sample clock."""
 
     def __init__(
         self,

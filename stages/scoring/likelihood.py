@@ -15,18 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn import functional as F
 
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
-    from stages.model.decoder import Decoder
+from stages.model.decoder import Decoder
 
 
 @dataclass(frozen=True)
@@ -66,16 +63,8 @@ def continuation_request(
     return Request((prefix, *context), tuple(rest))
 
 
-def text_requests(tokenizer: Tokenizer, text: str, context: int, *, prefix: int) -> list[Request]:
-    """Requests that together score every token of `text` once, each within `context` tokens.
-
-    The first follows token `prefix`.
-    """
-    return rolling_requests([prefix, *encode_text(tokenizer, text)], context)
-
-
 def rolling_requests(ids: list[int], context: int) -> list[Request]:
-    """Windows that score ids[1:] once each, the last one with as much context as fits.
+    """Windows of `context` tokens that score ids[1:] once, the last with as much context as fits.
 
     lm_eval/utils.py, `get_rolling_token_windows` with a context length of one.
     """
@@ -116,16 +105,6 @@ def log_likelihoods(
     return sums
 
 
-def choice_scores(
-    model: Decoder, tokenizer: Tokenizer, prompt: str, choices: Sequence[str], *, prefix: int
-) -> NDArray[np.float64]:
-    """Log-probability of each choice after token `prefix` and `prompt`."""
-    return log_likelihoods(
-        model,
-        [continuation_request(tokenizer, prompt, choice, prefix=prefix) for choice in choices],
-    )
-
-
 @torch.no_grad()
 def target_nll(
     model: Decoder, tokens_BL: Tensor, targets_BL: Tensor, documents_BL: Tensor | None = None
@@ -143,22 +122,6 @@ def target_nll(
     nll_BL = np.zeros(tuple(targets_BL.shape), dtype=np.float64)
     nll_BL[wanted_BL.cpu().numpy()] = torch.cat(nll_N).double().cpu().numpy()
     return nll_BL
-
-
-def text_nll(
-    model: Decoder, tokens_BL: Tensor, documents_BL: Tensor | None = None
-) -> NDArray[np.float64]:
-    """Negative log-likelihood of each token given those before it in its piece, [batch, length].
-
-    0 for the first token of a piece, which nothing predicts, and for padding (-1).
-    """
-    targets_BL = tokens_BL[:, 1:].clone()
-    if documents_BL is not None:
-        inside = (documents_BL[:, 1:] == documents_BL[:, :-1]) & (documents_BL[:, 1:] >= 0)
-        targets_BL[~inside] = -1
-        documents_BL = documents_BL[:, :-1]
-    nll = target_nll(model, tokens_BL[:, :-1], targets_BL, documents_BL)
-    return np.pad(nll, ((0, 0), (1, 0)))
 
 
 def _fit(request: Request, context: int) -> tuple[list[int], int]:

@@ -36,7 +36,7 @@ class Sft(Stage):
 
     def run(self, context: Context) -> None:
         from stages.model.files import read_model, read_tokenizer
-        from stages.sft.task import SftTask, conversations_account, read_conversations
+        from stages.sft.task import DROPPED, SftTask, read_conversations
         from stages.tokens.vocabulary import SpecialTokens
         from stages.training.examples import ExampleClock
         from stages.training.fit import TrainingSettings, fit, write_run, write_tuned_checkpoint
@@ -57,6 +57,6 @@ class Sft(Stage):
             settings = TrainingSettings(phase, config.optimizer, config.held_out_every)
             run = fit(context, model, task, settings)
         write_tuned_checkpoint(context, run, start)
-        write_run(
-            context, run, {"epochs": config.epochs, "conversations": conversations_account(data)}
-        )
+        targets = sum(example.targets for (example,) in data.rows)
+        account = data.account(DROPPED, targets=targets)
+        write_run(context, run, {"epochs": config.epochs, "conversations": account})

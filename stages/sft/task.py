@@ -6,14 +6,16 @@ Conversations become examples: rendered, encoded, cut to the context, split, and
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tokenizers import Tokenizer
 from torch import nn
 
 from stages.engine import Context
 from stages.tokens.chat import count_unused_fields, find_chat_start, render_segments
+from stages.tokens.vocabulary import SpecialTokens
 from stages.training.examples import (
     ExampleClock,
     ExampleSet,
@@ -27,12 +29,6 @@ from stages.training.monitor import HeldOut
 from stages.training.rows import Groups, HeldOutSums, Rows, SourceMetrics
 from stages.training.runtime import Runtime
 from stages.training.task import MicroBatch, Task
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
-    from stages.tokens.vocabulary import SpecialTokens
-
 
 DROPPED = ("too_long", "nothing_to_learn")
 COLUMNS = ("conversation_id", "source", "messages", "tools")
@@ -66,12 +62,6 @@ def read_conversations(
         dropped=DROPPED,
         vocabulary_size=vocabulary_size,
     )
-
-
-def conversations_account(data: ExampleSet) -> dict[str, Any]:
-    """How many conversations and learnt tokens there are, by what happened to them."""
-    targets = sum(example.targets for (example,) in data.rows)
-    return data.account(DROPPED, targets=targets)
 
 
 class SftTask(Task):

@@ -1,5 +1,5 @@
 """The training kernel: what every stage that trains a model shares.
 
-Data first: `permutation` (a shuffle without an index file), `mixture` (exact shares by source),
-`clock` (the batch of training step n as a pure function), `data` (token shards to arrays).
+Data first: `permutation` (a shuffle without an index file), `sample_clock` (exact shares by source,
+the batch of training step n as a pure function), `token_shards` (files to arrays). Then `loop`.
 """

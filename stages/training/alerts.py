@@ -1,9 +1,8 @@
 """Alerts of a run that goes on but needs a look: it became slow, or stopped learning.
 
-The detectors are functions of the values that they get, so that a test can give them anything;
-`Alerts` feeds them from a run. They see speed, which no two runs share, so alerts go to log and
-events alone, never into what a run makes. Held-out losses can be compared with those of an earlier
-run at equal tokens.
+The detectors depend on the values that they get alone; `Alerts` feeds them from a run. Speed
+differs from run to run, so alerts go to log and events alone, never into artifacts. Held-out losses
+can be compared with those of an earlier run at equal tokens.
 """
 
 from __future__ import annotations
@@ -14,16 +13,14 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from artifacts_schema.errors import UsageError
 from artifacts_schema.identity import short
+from artifacts_schema.store import Store
+from stages.engine.inputs import Input
 from stages.training.callbacks import Callback, StepDone
 from stages.training.monitor import HeldOut
-
-if TYPE_CHECKING:
-    from artifacts_schema.store import Store
-
 
 VALUES = ("bits_per_byte", "loss")
 """What is compared: the first that both runs have."""
@@ -53,8 +50,6 @@ class BaselineRun:
     @classmethod
     def read(cls, store: Store, ref: str) -> BaselineRun:
         """A committed run; UsageError where `ref` names none that measured held-out losses."""
-        from stages.engine.inputs import Input
-
         manifest, _ = store.resolve(ref)
         output = manifest.outputs.get("training_run")
         if output is None:
@@ -67,9 +62,9 @@ class BaselineRun:
         return cls.from_rows(ref, manifest_input.read_table("held_out.parquet").to_pylist())
 
     def at(self, one: HeldOut, tokens: int) -> tuple[float, float] | None:
-        """This run's value and the earlier run's at equal tokens, in a straight line between two.
+        """This run's value and the earlier run's at equal tokens, linearly interpolated.
 
-        None where the earlier run has no measurement of its like on both sides of `tokens`.
+        None where the earlier run has no such measurement on both sides of `tokens`.
         """
         for value in VALUES:
             now, curve = getattr(one, value), self.curves.get(one.column(value))
@@ -103,86 +98,76 @@ class Alert:
 class SlowRun:
     """A lasting drop of throughput below the run's own median.
 
-    Told at each step: its tokens a second and the time. After `warm_up` steps the median of up to
-    `kept` steps is what the run can do; below `drop` of it for `seconds`, by the median of the last
-    `window` steps, is a drop, and back above `recovered` of it is its end (two thresholds, so that
-    a run between them does not ring twice). What is slow does not count as what the run can do.
+    `take` gets the tokens a second of each step, and the time. After `warm_up` steps, the usual
+    speed is the median of up to `history` steps that were not slow. A median of the last `window`
+    steps below `drop` of it for `seconds` is a drop; above `recovered` of it the drop is over (two
+    thresholds, so that a run between them raises one alert).
     """
 
     warm_up: int = 32
     window: int = 16
-    kept: int = 512
+    history: int = 512
     drop: float = 0.8
     recovered: float = 0.9
     seconds: float = 120.0
-    _speeds: deque[float] = field(default_factory=deque)
-    _recent: deque[float] = field(default_factory=deque)
-    _seen: int = 0
+    _steps: int = 0
     _since: float | None = None
-    _rung: bool = False
+    _active: bool = False
+
+    def __post_init__(self) -> None:
+        self._speeds: deque[float] = deque(maxlen=self.history)
+        self._recent: deque[float] = deque(maxlen=self.window)
 
     def take(self, speed: float, now: float) -> Alert | None:
         """An alert when a drop has lasted, and when it is over."""
-        self._seen += 1
-        if self._seen <= self.warm_up:
+        self._steps += 1
+        if self._steps <= self.warm_up:
             return None
         self._recent.append(speed)
-        if len(self._recent) > self.window:
-            self._recent.popleft()
         usual = median(self._speeds) if len(self._speeds) >= self.window else None
         share = None if usual is None else median(self._recent) / usual
-        if share is None or share >= (self.recovered if self._rung else self.drop):
-            self._keep(speed)
-            return self._end(share)
+        if share is None or share >= (self.recovered if self._active else self.drop):
+            self._speeds.append(speed)
+            self._since, was_active, self._active = None, self._active, False
+            text = f"back at {share or 0:.0%} of this run's median"
+            return Alert("throughput", text, over=True) if was_active else None
         self._since = now if self._since is None else self._since
-        if self._rung or now - self._since < self.seconds:
+        if self._active or now - self._since < self.seconds:
             return None
-        self._rung = True
+        self._active = True
         text = f"{median(self._recent):,.0f} tokens a second for {now - self._since:.0f} s, "
         return Alert("throughput", f"{text}{share:.0%} of this run's median of {usual:,.0f}")
-
-    def _keep(self, speed: float) -> None:
-        self._speeds.append(speed)
-        if len(self._speeds) > self.kept:
-            self._speeds.popleft()
-
-    def _end(self, share: float | None) -> Alert | None:
-        self._since = None
-        if not self._rung:
-            return None
-        self._rung = False
-        return Alert("throughput", f"back at {share or 0:.0%} of this run's median", over=True)
 
 
 @dataclass
 class Plateau:
-    """Held-out loss that has stopped to fall.
+    """Held-out loss that no longer falls.
 
-    Told at each measurement: tokens and loss. Loss falls as a power of the tokens (Kaplan et al.
-    2020, arXiv 2001.08361, figure 1: exponent .095), by 2.7 % over the last quarter of any run of
-    its kind; a best that is less than `least` below that of the first three quarters is none.
+    `take` gets the tokens and loss of each measurement. Loss falls as a power of the tokens (Kaplan
+    et al. 2020, arXiv 2001.08361, figure 1: exponent .095), by 2.7 % over the last quarter of any
+    such run. It is a plateau if the best of that quarter gains less than `least` on earlier ones.
     """
 
     least: float = 0.001
     share: float = 0.25
     measurements: int = 12
-    _seen: list[tuple[int, float]] = field(default_factory=list)
-    _rung: bool = False
+    _losses: list[tuple[int, float]] = field(default_factory=list)
+    _active: bool = False
 
     def take(self, tokens: int, loss: float) -> Alert | None:
         """An alert when the plateau is reached, and when the loss falls again."""
-        self._seen = [one for one in self._seen if one[0] < tokens]  # A rollback tells them again.
-        self._seen.append((tokens, loss))
+        # After a rollback, measurements come again.
+        self._losses = [*(one for one in self._losses if one[0] < tokens), (tokens, loss)]
         edge = (1 - self.share) * tokens
-        before = [loss for at, loss in self._seen if at <= edge]
-        since = [loss for at, loss in self._seen if at > edge]
-        if len(self._seen) < self.measurements or not before or len(since) < 2:
+        before = [loss for at, loss in self._losses if at <= edge]
+        since = [loss for at, loss in self._losses if at > edge]
+        if len(self._losses) < self.measurements or not before or len(since) < 2:
             return None
         gained = 1 - min(since) / min(before)
         flat = not gained >= self.least
-        if flat == self._rung:
+        if flat == self._active:
             return None
-        self._rung = flat
+        self._active = flat
         text = f"held-out loss {loss:.4f}: {gained:+.2%} over the last {self.share:.0%} of tokens"
         return Alert("plateau", text, over=not flat)
 
@@ -217,16 +202,16 @@ class Regression:
 
 
 class Alerts(Callback):
-    """Feeds the detectors, and hands what they say to `tell` with the training step."""
+    """Feeds the detectors, and passes their alerts with the training step to `report`."""
 
     def __init__(
         self,
-        tell: Callable[[int, Alert], None],
+        report: Callable[[int, Alert], None],
         baseline: BaselineRun | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._tell, self._clock = tell, clock
+        self._report, self._clock = report, clock
         self.slow, self.plateau = SlowRun(), Plateau()
         self.regression = None if baseline is None else Regression(baseline)
         self._last: float | None = None
@@ -245,9 +230,8 @@ class Alerts(Callback):
         if done.phase != self._phase:
             self.slow, self._phase = SlowRun(), done.phase
         if self._last is not None and now > self._last and done.step_tokens:
-            self._say(
-                done.training_step, self.slow.take(done.step_tokens / (now - self._last), now)
-            )
+            alert = self.slow.take(done.step_tokens / (now - self._last), now)
+            self._raise_alert(done.training_step, alert)
         self._last = now
 
     def saved(self, training_step: int, seconds: float) -> None:
@@ -258,11 +242,11 @@ class Alerts(Callback):
         """Held-out losses: of `all` for the plateau, of each against the earlier run's."""
         for one in measured:
             if one.source == "all" and one.language is None and tokens:
-                self._say(training_step, self.plateau.take(tokens, one.loss))
+                self._raise_alert(training_step, self.plateau.take(tokens, one.loss))
             if self.regression is not None:
-                self._say(training_step, self.regression.take(tokens, one))
+                self._raise_alert(training_step, self.regression.take(tokens, one))
         self._last = self._clock()
 
-    def _say(self, training_step: int, alert: Alert | None) -> None:
+    def _raise_alert(self, training_step: int, alert: Alert | None) -> None:
         if alert is not None:
-            self._tell(training_step, alert)
+            self._report(training_step, alert)

@@ -31,7 +31,7 @@ def write_atomic_dir(
     """Write each file by its writer, then the list with `facts`; whatever lay there is replaced.
 
     The files are read-only: nobody writes into them again, so they can be linked. An error leaves
-    no folder behind; a writer's is a StoreError where the disk is full.
+    no folder; a writer's is a StoreError where the disk is full.
     """
     remove_atomic_dir(folder)
     folder.mkdir(parents=True)
@@ -58,7 +58,7 @@ def write_atomic_dir(
 
 
 def read_atomic_dir(folder: Path) -> dict[str, Any]:
-    """The facts of a folder whose every file is whole; Unsealed says what is wrong otherwise."""
+    """The facts of a folder whose every file is whole; IncompleteDir with the fault otherwise."""
     try:
         content = json.loads((folder / SEAL).read_text(encoding="utf-8"))
         files, facts = content["files"], content["facts"]

@@ -42,7 +42,9 @@ class Averages:
             # Weights of a sum over all steps so far, so that the first ones do not linger.
             updates = self._updates["ema"] + 1
             self._take("ema", model, (1 - stays) / -math.expm1(updates * math.log(stays)))
-        if self.settings.last and self._is_snapshot(training_step):
+        steps = training_step - self.first
+        is_snapshot = 0 <= steps <= self.total - self.first and steps % self.settings.every == 0
+        if self.settings.last and is_snapshot:
             self._take("mean", model, 1 / (self._updates["mean"] + 1))
 
     def tensors(self) -> Weights:
@@ -90,10 +92,6 @@ class Averages:
         finally:
             for name, parameter in model.named_parameters():
                 parameter.data = own[name]
-
-    def _is_snapshot(self, training_step: int) -> bool:
-        into = training_step - self.first
-        return 0 <= into <= self.total - self.first and into % self.settings.every == 0
 
     def _take(self, kind: str, model: nn.Module, weight: float) -> None:
         """Move an average by `weight` (the first time 1) towards the weights."""

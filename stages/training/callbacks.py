@@ -1,13 +1,12 @@
 """Callbacks of a training run: the interface, a wrapper that tolerates disk errors, a watchdog.
 
-The loop calls every callback with the same things in the same order. A callback decides nothing
-that bears on the model's bytes; what it raises ends the run, so one whose errors must not (a
-dashboard that cannot be reached) catches them itself.
+The loop calls all callbacks in one order. A callback decides nothing that affects the model's
+bytes. What it raises ends the run, so a dashboard that cannot be reached catches its own errors.
 
-The watchdog ends a run that hangs, with its stacks in the log, so that it can be resumed.
-Collective operations, drivers and remote file systems can wait for ever without an error. A thread
-looks at how long ago the loop gave a sign of life. It cannot see a hang that holds the
-interpreter's lock, for then it does not run either.
+The watchdog ends a run that hangs, with its stacks in the log, so that it can be resumed:
+collective operations, drivers and remote file systems can wait for ever without an error. A thread
+checks how long ago the loop gave a sign of life. It cannot see a hang that holds the interpreter's
+lock, because then it does not run either.
 """
 
 from __future__ import annotations
@@ -19,26 +18,24 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from artifacts_schema.errors import EXIT_RESUME
-
-if TYPE_CHECKING:
-    from stages.engine import Context
-    from stages.training.monitor import HeldOut
+from stages.engine import Context
+from stages.training.monitor import HeldOut
 
 
 @dataclass(frozen=True)
 class StepDone:
     """A finished training step, as callbacks get it.
 
-    `tokens` are those of the run so far, `step_tokens` this step's, padding not counted; `loss` and
+    `tokens` counts the run so far, `step_tokens` this step, both without padding. `loss` and
     `grad_norm` (before clipping) may be not finite; `skipped` says that nothing was updated;
-    `seconds` are those of the step itself, on the monotonic clock; `values` are the columns that
-    the task adds to `metrics.parquet`.
+    `seconds` is the time of the step itself; `values` are the task's columns of `metrics.parquet`.
     """
 
     training_step: int
@@ -55,23 +52,15 @@ class StepDone:
     @property
     def metrics(self) -> dict[str, Any]:
         """The columns of `metrics.parquet` that every kind of training has."""
-        names = (
-            "training_step",
-            "tokens",
-            "phase",
-            "loss",
-            "grad_norm",
-            "learning_rate",
-            "skipped",
-        )
-        return {**{name: getattr(self, name) for name in names}, "skipped": self.skipped}
+        columns = ("training_step", "tokens", "phase", "loss", "grad_norm", "learning_rate")
+        return {name: getattr(self, name) for name in (*columns, "skipped")}
 
 
 class Callback:
     """Hooks of a training run; each does nothing unless a subclass overrides it."""
 
     def started(self, training_step: int, total: int) -> None:
-        """The run starts after `training_step` (0: from scratch) and goes on to `total`."""
+        """The run starts after `training_step` (0: from scratch) and ends after `total`."""
 
     def step_done(self, done: StepDone) -> None:
         """A training step is over. Not called for one that the run excludes."""
@@ -85,81 +74,30 @@ class Callback:
     def event(self, kind: str, training_step: int, **details: Any) -> None:
         """Something that a person should know of: spike, skip, rollback, resume, checkpoint, …"""
 
+    def telemetry(self, row: Mapping[str, Any]) -> None:
+        """A row of the telemetry table."""
+
     def ended(self, error: BaseException | None) -> None:
         """The run is over: None at its end, else what stopped it."""
 
 
-class CallbackList(Callback):
-    """Several callbacks as one, called in their order."""
-
-    def __init__(self, callbacks: Iterable[Callback] = ()) -> None:
-        self.callbacks = tuple(callbacks)
-
-    def started(self, training_step: int, total: int) -> None:
-        self._call(lambda one: one.started(training_step, total))
-
-    def step_done(self, done: StepDone) -> None:
-        self._call(lambda one: one.step_done(done))
-
-    def saved(self, training_step: int, seconds: float) -> None:
-        self._call(lambda one: one.saved(training_step, seconds))
-
-    def measured(self, training_step: int, tokens: int, measured: Sequence[HeldOut]) -> None:
-        self._call(lambda one: one.measured(training_step, tokens, measured))
-
-    def event(self, kind: str, training_step: int, **details: Any) -> None:
-        self._call(lambda one: one.event(kind, training_step, **details))
-
-    def ended(self, error: BaseException | None) -> None:
-        """Called for every callback, even if one before it raises."""
-        raised: BaseException | None = None
-        for one in self.callbacks:
-            try:
-                one.ended(error)
-            except Exception as problem:
-                raised = raised or problem
-        if raised is not None:
-            raise raised
-
-    def _call(self, call: Callable[[Callback], None]) -> None:
-        for one in self.callbacks:
-            call(one)
+HOOKS = ("started", "step_done", "saved", "measured", "event", "telemetry", "ended")
 
 
 class TolerantCallback(Callback):
     """Passes all calls on to `callback` until it raises OSError: a warning, then no more calls."""
 
-    def __init__(self, callback: Any, log: logging.Logger) -> None:
+    def __init__(self, callback: Callback, log: logging.Logger) -> None:
         self.callback, self._log = callback, log
         self._silent = False
+        for hook in HOOKS:
+            setattr(self, hook, partial(self._pass_on, hook))
 
-    def started(self, training_step: int, total: int) -> None:
-        self._pass(lambda: self.callback.started(training_step, total))
-
-    def step_done(self, done: StepDone) -> None:
-        self._pass(lambda: self.callback.step_done(done))
-
-    def saved(self, training_step: int, seconds: float) -> None:
-        self._pass(lambda: self.callback.saved(training_step, seconds))
-
-    def measured(self, training_step: int, tokens: int, measured: Sequence[HeldOut]) -> None:
-        self._pass(lambda: self.callback.measured(training_step, tokens, measured))
-
-    def event(self, kind: str, training_step: int, **details: Any) -> None:
-        self._pass(lambda: self.callback.event(kind, training_step, **details))
-
-    def ended(self, error: BaseException | None) -> None:
-        self._pass(lambda: self.callback.ended(error))
-
-    def telemetry(self, row: Mapping[str, Any]) -> None:
-        """A row of the telemetry table, for a callback that takes them."""
-        self._pass(lambda: self.callback.telemetry(row))
-
-    def _pass(self, tell: Callable[[], None]) -> None:
+    def _pass_on(self, hook: str, *arguments: Any, **details: Any) -> None:
         if self._silent:
             return
         try:
-            tell()
+            getattr(self.callback, hook)(*arguments, **details)
         except OSError as error:
             self._silent = True
             name = type(self.callback).__name__
@@ -169,16 +107,16 @@ class TolerantCallback(Callback):
 FACTOR = 20.0
 """Median training steps that a run may be silent, if that is longer than the floor."""
 REMEMBERED = 100
-"""Training steps that the median is of."""
+"""Training steps in the median."""
 TICKS = 10
-"""How often it looks within the floor."""
+"""Checks within the floor."""
 
 
 class SilenceTimer:
     """How long a run has been silent, and how long it may be; seconds.
 
-    Time counts only in ticks: one that took far longer than it should says that this whole process
-    stood still (a stopped job, a suspended machine), which is no hang.
+    A tick that took far longer than it should counts as two: the whole process stood still (a
+    stopped job, a suspended machine), which is no hang.
     """
 
     def __init__(self, floor: float) -> None:
@@ -188,7 +126,7 @@ class SilenceTimer:
 
     @property
     def tick(self) -> float:
-        """Seconds from one look to the next."""
+        """Seconds between two checks."""
         return self.floor / TICKS
 
     @property
@@ -197,19 +135,19 @@ class SilenceTimer:
         return max(self.floor, FACTOR * median(self._steps)) if self._steps else self.floor
 
     def alive(self, step_seconds: float | None = None) -> None:
-        """There was a sign of life: a training step, if its seconds are given."""
+        """Record a sign of life, with the seconds of a training step if it was one."""
         self.silent = 0.0
         if step_seconds is not None:
             self._steps.append(step_seconds)
 
     def passed(self, seconds: float) -> bool:
-        """So much time has passed since the last look: whether the run hangs."""
+        """Record the time since the last check; whether the run hangs."""
         self.silent += min(seconds, 2 * self.tick)
         return self.silent > self.limit
 
 
 class Watchdog(Callback):
-    """Calls `on_hang`, in a thread of its own, when no one has told it anything for too long."""
+    """Calls `on_hang`, in its own thread, after too long a time without a call of a hook."""
 
     def __init__(
         self,
@@ -218,7 +156,7 @@ class Watchdog(Callback):
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._patience, self._on_hang, self._clock = SilenceTimer(floor), on_hang, clock
+        self._timer, self._on_hang, self._clock = SilenceTimer(floor), on_hang, clock
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -229,19 +167,19 @@ class Watchdog(Callback):
 
     def step_done(self, done: StepDone) -> None:
         """A sign of life."""
-        self._patience.alive(done.seconds)
+        self._timer.alive(done.seconds)
 
     def saved(self, training_step: int, seconds: float) -> None:
         """A sign of life."""
-        self._patience.alive()
+        self._timer.alive()
 
     def measured(self, training_step: int, tokens: int, measured: Sequence[HeldOut]) -> None:
         """A sign of life."""
-        self._patience.alive()
+        self._timer.alive()
 
     def event(self, kind: str, training_step: int, **details: Any) -> None:
         """A sign of life."""
-        self._patience.alive()
+        self._timer.alive()
 
     def ended(self, error: BaseException | None) -> None:
         """Watch no more."""
@@ -251,19 +189,19 @@ class Watchdog(Callback):
 
     def _watch(self) -> None:
         before = self._clock()
-        while not self._over.wait(self._patience.tick):
+        while not self._over.wait(self._timer.tick):
             now = self._clock()
-            if self._patience.passed(now - before):
-                self._on_hang(self._patience.silent)
+            if self._timer.passed(now - before):
+                self._on_hang(self._timer.silent)
                 return
             before = now
 
 
 def exit_on_hang(context: Context) -> Callable[[float], None]:
-    """What to do with a hang: log the stacks of all threads, and end with the code for "resume me".
+    """Return the handler of a hang: log the stacks of all threads, exit with the code to resume.
 
-    At once: whatever hangs would hang in an orderly end as well. Rolling checkpoints and decisions
-    are whole at any moment.
+    It exits without an orderly end, which would hang as well. Rolling checkpoints and decisions are
+    whole at any moment.
     """
 
     def on_hang(silent: float) -> None:

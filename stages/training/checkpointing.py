@@ -1,4 +1,4 @@
-"""Rolling checkpoints: what a killed run needs to go on to the same bits.
+"""Rolling checkpoints: what a killed run needs to continue to the same bits.
 
 Each is an atomic directory with the weights, the optimizer state, averages, the random state, and
 how far the log of measurements went. The newest whole one wins. Training stands still while the
@@ -7,20 +7,20 @@ they come from a GPU: such copies run at the speed of the bus, and locking pages
 copying, so the memory is kept for the next time.
 
 Permanent checkpoints go the same way, in the order in which they were taken: no rolling one exists
-before a permanent one of its own or an earlier training step, or a killed run would go on after
-that and never make it.
+before a permanent one of its own or an earlier training step. Otherwise a killed run would continue
+after it and never make it.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
@@ -30,64 +30,20 @@ from artifacts_schema.errors import StoreError
 from artifacts_schema.files import exists, list_names
 from artifacts_schema.store.failpoints import hit_failpoint
 from artifacts_schema.store.storage_errors import Unreachable
+from stages.engine.state import State
 from stages.training import atomic_dir
 from stages.training.monitor import Position, RunLog
 from stages.training.runtime import random_state
 
-if TYPE_CHECKING:
-    from stages.engine.state import State
-
-
-class Background:
-    """A thread for one job after another; at most one at a time."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._thread: threading.Thread | None = None
-        self._raised: BaseException | None = None
-
-    def start(self, job: Callable[[], None]) -> None:
-        """Do `job` now, once the one before it is done; raises what that one raised."""
-        self.settle()
-        self._thread = threading.Thread(target=self._work, args=(job,), name=self._name)
-        self._thread.start()
-
-    def follow(self, job: Callable[[], None]) -> None:
-        """Do `job` once the one that is under way is done; not at all if that one raises."""
-        before = self._thread
-
-        def after() -> None:
-            if before is not None:
-                before.join()
-            if self._raised is None:
-                job()
-
-        self._thread = threading.Thread(target=self._work, args=(after,), name=self._name)
-        self._thread.start()
-
-    def check(self) -> None:
-        """Raise what a job raised, if one is done; waits for none."""
-        if self._thread is not None and not self._thread.is_alive():
-            self.settle()
-
-    def settle(self) -> None:
-        """Wait for the job that is under way, and raise what it raised."""
-        self.wait()
-        if self._raised is not None:
-            raised, self._raised = self._raised, None
-            raise raised
-
-    def wait(self) -> None:
-        """Wait for the job that is under way."""
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
-
-    def _work(self, job: Callable[[], None]) -> None:
-        try:
-            job()
-        except BaseException as error:
-            self._raised = error
+WEIGHTS, OPTIMIZER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"
+AVERAGES = "averages.safetensors"
+Tensors = Mapping[str, Mapping[str, Tensor]]
+"""What a checkpoint holds by file: WEIGHTS, OPTIMIZER, AVERAGES (empty without any)."""
+NEWEST, MOST_KEPT = 2, 4
+"""How many of the newest stay, and how many there are at most while a run may roll back."""
+_PREFIX = "training-step-"
+_PART = "measurements-"
+"""Names of what is published: checkpoints, and closed parts of the log."""
 
 
 class HostMemory:
@@ -96,17 +52,15 @@ class HostMemory:
     def __init__(self) -> None:
         self._kept: dict[tuple[str, str], Tensor] = {}
 
-    def copies(self, groups: Mapping[str, Mapping[str, Tensor]]) -> dict[str, dict[str, Tensor]]:
+    def copies(self, groups: Tensors) -> dict[str, dict[str, Tensor]]:
         """Copies of all tensors, whole when it returns; they hold until the next call."""
         copied: dict[str, dict[str, Tensor]] = {}
         on_gpu = False
         for group, tensors in groups.items():
             copied[group] = {}
-            for name, tensor in tensors.items():
-                source = tensor.detach()
-                target = self._place((group, name), source)
-                target.copy_(source, non_blocking=source.is_cuda)
-                copied[group][name] = target
+            for name, source in tensors.items():
+                copied[group][name] = self._place((group, name), source)
+                copied[group][name].copy_(source.detach(), non_blocking=source.is_cuda)
                 on_gpu |= source.is_cuda
         if on_gpu:
             torch.cuda.synchronize()
@@ -120,18 +74,9 @@ class HostMemory:
         return kept
 
 
-WEIGHTS, OPTIMIZER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"
-AVERAGES = "averages.safetensors"
-NEWEST, MOST_KEPT = 2, 4
-"""How many of the newest stay, and how many there are at most while a run may roll back."""
-_PREFIX = "training-step-"
-_PART = "measurements-"
-"""Names of what is published: checkpoints, and closed parts of the log."""
-
-
 @dataclass(frozen=True)
 class Saved:
-    """Where a run stands: what it needs to go on from there; tensors on CPU."""
+    """The state of a run after a training step; tensors on CPU."""
 
     weights: dict[str, Tensor]
     optimizer: dict[str, Tensor]
@@ -141,23 +86,10 @@ class Saved:
     """How far the log of measurements went; of a checkpoint that was read back."""
 
 
-class Permanent(Protocol):
-    """Keeps some of the states of a run for good."""
-
-    def is_due(self, training_step: int) -> bool:
-        """Whether the state after this training step, done or left out, is one of them."""
-
-    def commit(self, training_step: int, tokens: int, saved: Saved) -> None:
-        """Keep it. Called by a thread while training goes on; the tensors stay as they are."""
-
-    def rolled_back(self, first: int) -> None:
-        """What was kept of `first` and later training steps is no part of the run any more."""
-
-
 def fetch_newest(state: State, folder: Path) -> None:
-    """Lay the newest published checkpoint in `folder`, with the log of measurements beside it.
+    """Copy the newest published checkpoint to `folder`, and the log of measurements beside it.
 
-    Nothing is done where one that lies here is as new: another machine went no further.
+    No-op if the folder has one that is as new: no other machine trained further.
     """
     here = max((one.name for one in _newest_first(folder) if _is_sealed(one)), default="")
     published = state.published()
@@ -173,8 +105,8 @@ def fetch_newest(state: State, folder: Path) -> None:
 class RollingCheckpoints:
     """The last checkpoints under `folder`, and the same in `state` where that publishes.
 
-    `sidecars` are files that are published with them. With `background` a thread writes them, one
-    at a time; what goes wrong there is raised by the next call.
+    `sidecars` are files that are published with them. A thread writes them, one at a time; what it
+    raises is raised by a later call, and nothing is written after it.
     """
 
     def __init__(
@@ -185,11 +117,12 @@ class RollingCheckpoints:
         *,
         state: State | None = None,
         sidecars: Sequence[Path] = (),
-        background: bool = True,
     ) -> None:
         self.folder, self.run_log, self.log = folder, run_log, log
         self.state, self.sidecars = state, tuple(sidecars)
-        self._background = Background("checkpoints") if background else None
+        self._writer = ThreadPoolExecutor(1, "checkpoints")
+        self._last: Future[None] | None = None
+        """The last thing that the thread was given, until it is known how it ended."""
         self._memory = HostMemory()
         self._copy: tuple[int, dict[str, dict[str, Tensor]]] | None = None
         """Training step and tensors of the last copy."""
@@ -201,27 +134,25 @@ class RollingCheckpoints:
     def save(
         self,
         training_step: int,
-        weights: Mapping[str, Tensor],
-        optimizer: Mapping[str, Tensor],
+        tensors: Tensors,
         state: Mapping[str, Any],
         *,
-        averages: Mapping[str, Tensor] | None = None,
         horizon: int | None = None,
     ) -> None:
         """Take a checkpoint; returns once the tensors may change again.
 
-        Then older ones are removed: the newest two stay and, so that a run can go back behind
-        training step `horizon`, the newest before that and the oldest after, which is to take its
+        Then older ones are removed: the newest two stay and, so that a run can go back before
+        training step `horizon`, the newest before it and the oldest after it, which will take its
         place. Raises StoreError when it, or the one before it, cannot be written (disk full);
         earlier ones stay.
         """
-        tensors = self._copied(training_step, weights, optimizer, averages)
+        copies = self._copied(training_step, tensors)
         position, parts = self.run_log.position(), self.run_log.parts()
         content = {**state, "random": random_state()}
         target = self.folder / f"{_PREFIX}{training_step:012d}"
 
         def write() -> None:
-            self._write(target, tensors, content, position)
+            self._write(target, copies, content, position)
             self._prune(horizon)
             self._publish(target, parts)
 
@@ -230,29 +161,19 @@ class RollingCheckpoints:
     def commit(
         self,
         training_step: int,
-        weights: Mapping[str, Tensor],
-        optimizer: Mapping[str, Tensor],
+        tensors: Tensors,
         state: Mapping[str, Any],
         commit: Callable[[Saved], None],
-        *,
-        averages: Mapping[str, Tensor] | None = None,
     ) -> None:
         """Call `commit` with a copy of a state, by the thread that writes the rolling ones.
 
-        Returns once the tensors may change again; what `commit` raises is raised by a later call,
-        and no later checkpoint is written.
+        Returns once the tensors may change again.
         """
-        tensors = self._copied(training_step, weights, optimizer, averages)
-        saved = Saved(tensors[WEIGHTS], tensors[OPTIMIZER], dict(state), tensors[AVERAGES])
+        copies = self._copied(training_step, tensors)
+        saved = Saved(copies[WEIGHTS], copies[OPTIMIZER], dict(state), copies[AVERAGES])
         self._do(lambda: commit(saved))
 
-    def _copied(
-        self,
-        training_step: int,
-        weights: Mapping[str, Tensor],
-        optimizer: Mapping[str, Tensor],
-        averages: Mapping[str, Tensor] | None,
-    ) -> dict[str, dict[str, Tensor]]:
+    def _copied(self, training_step: int, tensors: Tensors) -> dict[str, dict[str, Tensor]]:
         """Copies of the tensors after `training_step`; the last ones, if they are of that step.
 
         There is memory for one copy, so another one waits until the last is written.
@@ -261,30 +182,34 @@ class RollingCheckpoints:
             self.check()
             return self._copy[1]
         self.settle()
-        groups = {WEIGHTS: weights, OPTIMIZER: optimizer, AVERAGES: averages or {}}
-        self._copy = training_step, self._memory.copies(groups)
+        self._copy = training_step, self._memory.copies(tensors)
         return self._copy[1]
 
     def _do(self, job: Callable[[], None]) -> None:
-        if self._background is None:
+        """Let the thread do `job` after what it was given before, unless that raises."""
+        before = self._last
+
+        def work() -> None:
+            if before is not None:
+                before.result()
             job()
-        else:
-            self._background.follow(job)
+
+        self._last = self._writer.submit(work)
 
     def check(self) -> None:
         """Raise StoreError if the last checkpoint could not be written; waits for nothing."""
-        if self._background is not None:
-            self._background.check()
+        if self._last is not None and self._last.done():
+            self.settle()
 
     def settle(self) -> None:
         """Wait until the last checkpoint is written; StoreError if it could not be."""
-        if self._background is not None:
-            self._background.settle()
+        last, self._last = self._last, None
+        if last is not None:
+            last.result()
 
     def close(self) -> None:
-        """Wait until nothing is being written; what goes wrong does not matter any more."""
-        if self._background is not None:
-            self._background.wait()
+        """Wait until nothing is being written; errors do not matter any more."""
+        self._writer.shutdown()
 
     def newest(
         self, usable: Callable[[int, Mapping[str, Any]], bool] | None = None
@@ -364,7 +289,7 @@ class RollingCheckpoints:
             self.log.warning("older checkpoints stay in the store for now: %s", error)
 
     def _remove(self, folder: Path) -> None:
-        """Here, and where it was published."""
+        """Remove a checkpoint here and where it was published."""
         atomic_dir.remove_atomic_dir(folder)
         self._to_withdraw.add(folder.name)
         self._withdraw_removed()
@@ -376,7 +301,7 @@ class RollingCheckpoints:
         self._to_withdraw.clear()
 
     def _publish(self, folder: Path, parts: Sequence[Path]) -> None:
-        """Keep a whole checkpoint and what lies beside it for other machines.
+        """Publish a whole checkpoint and its sidecars for other machines.
 
         Closed parts of the log are sets of their own, published once; the open one goes with each
         checkpoint. One whose parts could not be published is not published either.
@@ -397,8 +322,8 @@ class RollingCheckpoints:
             self._to_withdraw.discard(folder.name)  # After a rollback it is made again.
 
     def _withdraw_parts(self, position: Position | None) -> None:
-        """Withdraw the parts of the log that reach beyond `position`: what follows is measured
-        again, and may differ after a rollback."""
+        """Withdraw the parts of the log that end after `position`: their rows are measured again,
+        and may differ after a rollback."""
         if self.state is None:
             return
         whole = {_PART + part.stem for part in self.run_log.parts_until(position)}
@@ -409,8 +334,8 @@ class RollingCheckpoints:
     def _check_lease(self) -> None:
         """Raise LeaseLost once another run has taken the key over.
 
-        While the store cannot be reached, the last heartbeat counts: checkpoints go on here, in a
-        folder that no other run reads.
+        While the store cannot be reached, the last heartbeat counts: checkpoints are still written
+        here, in a folder that no other run reads.
         """
         if self.state is None:
             return

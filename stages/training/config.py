@@ -18,12 +18,12 @@ Preflight = Literal["refuse", "warn", "off"]
 
 
 class ObservedExecution(Execution):
-    """What is told of a training run, and to whom."""
+    """How a training run is observed: pre-flight, telemetry, dashboards, alerts."""
 
     preflight: Preflight = Field(
         default="refuse",
-        description="What a finding of the pre-flight does that the run would fail of: end it "
-        "before the first step, be a warning, or nothing is looked at.",
+        description="What the pre-flight does about a finding that would fail the run: refuse to "
+        "start, or warn; `off`: no pre-flight.",
     )
     telemetry_every: int = Field(
         default=10, ge=1, description="Training steps between rows of telemetry and TensorBoard."
@@ -31,22 +31,22 @@ class ObservedExecution(Execution):
     peak_tflops: float | None = Field(
         default=None,
         gt=0,
-        description="Peak of the device that MFU is a share of, in 10^12 operations a second; by "
-        "default that of its data sheet, for a GPU that is known.",
+        description="Peak of the device for MFU, in 10^12 operations a second; by default that of "
+        "its data sheet, for a known GPU.",
     )
     tensorboard: bool = Field(
         default=True, description="Whether event files for TensorBoard are written."
     )
     wandb: Literal["off", "offline", "online"] = Field(
         default="off",
-        description="Whether Weights & Biases is told; its key is never a setting: "
+        description="Whether the run is logged to Weights & Biases; its key is never a setting: "
         "`wandb login`, or WANDB_API_KEY.",
     )
     wandb_project: str = Field(default="ingot", min_length=1, description="Its project.")
     compare_with: str | None = Field(
         default=None,
-        description="A run in the store, by name or key: an alert tells when held-out loss is "
-        "worse than its own at equal tokens.",
+        description="A run in the store, by name or key: raise an alert when held-out loss is "
+        "worse than in that run at equal tokens.",
     )
 
     @model_validator(mode="after")
@@ -57,24 +57,24 @@ class ObservedExecution(Execution):
 
 
 class StabilityConfig(Config):
-    """What counts as trouble in a training run, and how often it helps itself.
+    """What counts as an anomaly of a training run, and when it skips, rolls back or stops.
 
-    A training step in trouble updates nothing. Several of them near each other lead back to an
-    earlier checkpoint, and what led there is left out (as Chowdhery et al. 2022, PaLM, section 5.1,
-    did by hand). A run that this does not help is stopped with a verdict.
+    A training step with an anomaly updates nothing. Several of them near each other roll the run
+    back to an earlier checkpoint, and the steps that led there are excluded (as Chowdhery et al.
+    2022, PaLM, section 5.1, did by hand). If that does not help, the run stops with an error.
     """
 
     enabled: bool = Field(
         default=True,
-        description="Whether the run looks after itself; else updates are skipped only where loss "
+        description="Whether anomalies are handled; otherwise updates are skipped only where loss "
         "or gradient is not finite, up to optimizer.skip_limit.",
     )
     window: int = Field(
         default=128,
         ge=8,
         le=2_000,
-        description="Training steps that a loss or gradient norm is compared with, those of the "
-        "same phase; half of them must be there before anything is judged.",
+        description="Earlier training steps of the phase that loss and gradient norm are compared "
+        "with; nothing is judged before half of them are done.",
     )
     threshold: float = Field(
         default=6.0,
@@ -92,26 +92,26 @@ class StabilityConfig(Config):
         description="Smallest standard deviation of the gradient norm's natural logarithm.",
     )
     strikes: int = Field(
-        default=3, ge=1, description="Training steps in trouble within `window` that roll back."
+        default=3, ge=1, description="Anomalies within `window` that cause a rollback."
     )
     margin: int = Field(
         default=100,
         ge=0,
-        description="Trained steps before the first of them that are left out as well.",
+        description="Trained steps before the first anomaly that are excluded as well.",
     )
     rollbacks: int = Field(
-        default=5, ge=0, le=100, description="Rollbacks of a run; where one more is due, it stops."
+        default=5, ge=0, le=100, description="Rollbacks of a run before it stops."
     )
     divergence: float | None = Field(
         default=0.4,
         gt=0,
-        description="Share of what the loss has gained since the first step that the window's "
-        "median may lose again, at least a fifth of its lowest; null: any.",
+        description="Share of the loss's gain since the first step that the window's median may "
+        "lose again, at least a fifth of its lowest value; null: any.",
     )
     stall: int = Field(
         default=50,
         ge=2,
-        description="Training steps with the very same loss, gradient norm or weights that stop "
+        description="Training steps with exactly the same loss, gradient norm or weights that stop "
         "the run.",
     )
 
@@ -132,7 +132,7 @@ OptimizerName = Literal["adamw", "muon"]
 
 
 class ParameterGroup(Config):
-    """Parameters, found by name, that are treated in a way of their own."""
+    """Parameters, selected by name, with their own optimizer, learning rate or decay."""
 
     match: str = Field(
         min_length=1,
@@ -140,11 +140,11 @@ class ParameterGroup(Config):
         "The first group that matches decides.",
     )
     optimizer: OptimizerName | None = Field(
-        default=None, description="What updates them; by default what the run uses for such."
+        default=None, description="Their optimizer; by default that of the run for such parameters."
     )
     rate: float = Field(default=1.0, gt=0, description="Their learning rate, as a multiple.")
     weight_decay: float | None = Field(
-        default=None, ge=0, description="Their decay; by default that of their sort."
+        default=None, ge=0, description="Their weight decay; by default that of such parameters."
     )
 
 
@@ -167,7 +167,7 @@ class MuonConfig(Config):
 
 class OptimizerConfig(Config):
     """AdamW (Loshchilov & Hutter 2019) with the constants of today's pretraining recipes, or Muon
-    with AdamW for what is no hidden matrix.
+    for hidden matrices and AdamW for the rest.
     """
 
     name: OptimizerName = Field(
@@ -187,7 +187,7 @@ class OptimizerConfig(Config):
         ge=0,
         description="Updates that may be skipped because loss or gradient is not finite.",
     )
-    muon: MuonConfig = Field(default=MuonConfig(), description="What Muon does.")
+    muon: MuonConfig = Field(default=MuonConfig(), description="Settings of Muon.")
     groups: tuple[ParameterGroup, ...] = Field(
         default=(), description="Parameters with a learning rate or decay of their own."
     )
@@ -209,8 +209,8 @@ class AveragesConfig(Config):
         default=None,
         gt=0,
         lt=1,
-        description="Share of an exponential moving average that stays at each training step, such "
-        "as 0.999; by default none is kept.",
+        description="Decay of an exponential moving average at each training step, such as 0.999; "
+        "by default none is kept.",
     )
     last: int = Field(
         default=0, ge=0, description="Snapshots at the end of the run to take the mean of; 0: none."
@@ -222,7 +222,7 @@ class AveragesConfig(Config):
     )
     output: Literal["weights", "ema", "mean"] = Field(
         default="weights",
-        description="Which of them the checkpoint holds: the weights themselves, or an average.",
+        description="What the checkpoint holds: the weights themselves, or an average.",
     )
 
     @model_validator(mode="after")
@@ -232,6 +232,11 @@ class AveragesConfig(Config):
         if self.output == "mean" and self.last == 0:
             raise ValueError("output is mean, but last is 0; set how many snapshots it is of")
         return self
+
+    @property
+    def kept(self) -> int:
+        """Averages that are kept: copies of the weights."""
+        return (self.ema is not None) + (self.last > 0)
 
     def first_snapshot(self, steps: int) -> int:
         """Training step of the first snapshot in a run of so many.
@@ -263,8 +268,8 @@ class LearningRate(Config):
         default=0.0,
         ge=0,
         lt=1,
-        description="Share of the phase's training steps that lead to the peak, from where the "
-        "phase before ended (at first 0).",
+        description="Share of the phase's training steps that warm up to the peak, from the last "
+        "rate of the phase before (at first 0).",
     )
     warmup_steps: int | None = Field(
         default=None, ge=0, description="The same as a number of training steps."
@@ -280,18 +285,18 @@ class LearningRate(Config):
         description="Share of the phase's training steps that decay; by default all after warmup.",
     )
     final: float = Field(
-        default=0.0, ge=0, le=1, description="Where the decay leads, as a share of the peak."
+        default=0.0, ge=0, le=1, description="Rate at the end of the decay, as a share of the peak."
     )
     drops: tuple[tuple[float, float], ...] = Field(
         default=DEEPSEEK_DROPS,
         min_length=1,
-        description="For `multi-step`: from which share of the phase on the rate is which share of "
-        "the peak.",
+        description="For `multi-step`: pairs of a share of the phase, and the rate from there on "
+        "as a share of the peak.",
     )
     batch_scaling: BatchScaling = Field(
         default="none",
-        description="How the rate follows the batch where its size changes: by the square root of "
-        "the ratio in tokens, or linearly. `peak` goes with the first size of its phase.",
+        description="How the rate follows changes of the batch size: by the square root of the "
+        "ratio in tokens, or linearly. `peak` is for the first size of its phase.",
     )
 
     @model_validator(mode="after")
@@ -324,7 +329,7 @@ def _cores() -> int:
 
 
 class TrainingExecution(ObservedExecution):
-    """How a model is trained; the manifest's layout names threads, device and micro-batch."""
+    """How a model is trained; the manifest's layout records threads, device and micro-batch."""
 
     threads: int = Field(
         default_factory=_cores, ge=1, description="Native threads; by default one a core, up to 8."
@@ -343,28 +348,27 @@ class TrainingExecution(ObservedExecution):
     watchdog: float | None = Field(
         default=1800.0,
         gt=0,
-        description="Seconds without a sign of life that are a hang, if 20 training steps are not "
-        "longer: all stacks are logged, and the run ends with exit code 75; null: never.",
+        description="Seconds without a sign of life, at least 20 training steps, after which a run "
+        "hangs: it logs all stacks and ends with exit code 75; null: never.",
     )
     attention: Literal["auto", "sdpa", "flex", "varlen"] = Field(
         default="auto",
         description="Attention kernels: torch's own with a dense mask, FlexAttention, or "
-        "FlashAttention inside each document; `auto` is the fastest that can do the model, `sdpa` "
-        "on a CPU. The layout says which.",
+        "FlashAttention inside each document; `auto` is the fastest that supports the model, "
+        "`sdpa` on a CPU. The layout records it.",
     )
     activation_checkpointing: Literal["none", "full", "cheap"] = Field(
         default="none",
-        description="What the backward pass computes again instead of keeping it: nothing, whole "
-        "blocks (least memory), or what is cheap: all but matrix products and attention. Same "
-        "bits.",
+        description="What the backward pass recomputes: nothing, whole blocks (least memory), or "
+        "what is cheap: all but matrix products and attention. The results are the same bits.",
     )
     activation_checkpointing_every: int = Field(
-        default=1, ge=1, description="It is done for every n-th block."
+        default=1, ge=1, description="Recompute in every n-th block only."
     )
     compile: Literal["auto", "on", "off"] = Field(
         default="auto",
-        description="Compile blocks and loss by torch.compile, in pretraining; `auto` does on a "
-        "CUDA device. The layout says it: the last bits differ.",
+        description="Compile blocks and loss by torch.compile, in pretraining; `auto`: on a CUDA "
+        "device. The layout records it, because the last bits differ.",
     )
     logits_in_memory: int | None = Field(
         default=None,

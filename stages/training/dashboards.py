@@ -17,26 +17,44 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from artifacts_schema.errors import IngotError, UsageError
 from stages.training.callbacks import Callback, StepDone
 from stages.training.config import ObservedExecution
+from stages.training.monitor import HeldOut
 from stages.training.telemetry import due
 
-if TYPE_CHECKING:
-    from stages.training.monitor import HeldOut
-
-
 FOLDER = "tensorboard"
+
+
+def step_values(done: StepDone) -> dict[str, Any]:
+    """What dashboards show of a step, by tag."""
+    return {
+        "train/loss": done.loss,
+        "train/grad_norm": done.grad_norm,
+        "train/learning_rate": done.learning_rate,
+        "train/tokens": done.tokens,
+        "train/step_seconds": done.seconds,
+        **done.values,
+    }
+
+
+def held_out_values(measured: Sequence[HeldOut]) -> dict[str, float | None]:
+    """Held-out losses by tag."""
+    return {
+        f"held_out/{one.column(quantity)}": getattr(one, quantity)
+        for quantity in ("loss", "bits_per_byte")
+        for one in measured
+    }
 
 
 class TensorBoard(Callback):
     """One event file for each start of the run, in `folder`; later files supersede earlier ones.
 
     A resumed or rolled-back run measures some training steps again: the file says so, and
-    TensorBoard shows each step once. Steps are told every `every` of them, the first, and those
-    that were skipped.
+    TensorBoard shows each step once. Written are the first step, every `every`-th, and skipped
+    ones.
     """
 
     def __init__(self, folder: Path, *, every: int, clock: Callable[[], float] = time.time) -> None:
@@ -57,28 +75,16 @@ class TensorBoard(Callback):
         self._restart(training_step)
 
     def step_done(self, done: StepDone) -> None:
-        """Numbers of a step; one that is not behind the last says that the run was rolled back."""
+        """Numbers of a step; one that is not after the last means that the run was rolled back."""
         if done.training_step <= self._last:
             self._restart(done.training_step - 1)
         self._last = done.training_step
         if due(done, self.every):
-            step = {
-                "train/loss": done.loss,
-                "train/grad_norm": done.grad_norm,
-                "train/learning_rate": done.learning_rate,
-                "train/tokens": done.tokens,
-                "train/step_seconds": done.seconds,
-            }
-            self._scalars(done.training_step, {**step, **done.values})
+            self._scalars(done.training_step, step_values(done))
 
     def measured(self, training_step: int, tokens: int, measured: Sequence[HeldOut]) -> None:
         """Held-out losses by source and language."""
-        values = {
-            f"held_out/{one.column(what)}": getattr(one, what)
-            for what in ("loss", "bits_per_byte")
-            for one in measured
-        }
-        self._scalars(training_step, values)
+        self._scalars(training_step, held_out_values(measured))
 
     def telemetry(self, row: Mapping[str, Any]) -> None:
         """A row of the telemetry table."""
@@ -119,7 +125,7 @@ STEP_METRIC = "training_step"
 
 
 class WandbRun(Callback):
-    """One run of W&B; a resumed run goes on in the one of the same `run_id`.
+    """One run of W&B; a resumed run continues the one of the same `run_id`.
 
     Raises UsageError where the package is missing, IngotError where it does not start.
     """
@@ -166,28 +172,16 @@ class WandbRun(Callback):
     def step_done(self, done: StepDone) -> None:
         """Numbers of a step."""
         if due(done, self.every):
-            values = {
-                "train/loss": done.loss,
-                "train/grad_norm": done.grad_norm,
-                "train/learning_rate": done.learning_rate,
-                "train/tokens": done.tokens,
-                **done.values,
-            }
-            self._tell(done.training_step, values)
+            self._send(done.training_step, step_values(done))
 
     def measured(self, training_step: int, tokens: int, measured: Sequence[HeldOut]) -> None:
         """Held-out losses by source and language."""
-        values = {
-            f"held_out/{one.column(what)}": getattr(one, what)
-            for what in ("loss", "bits_per_byte")
-            for one in measured
-        }
-        self._tell(training_step, values)
+        self._send(training_step, held_out_values(measured))
 
     def telemetry(self, row: Mapping[str, Any]) -> None:
         """A row of the telemetry table."""
         labels = {f"telemetry/{k}": v for k, v in row.items() if k not in (STEP_METRIC, "time")}
-        self._tell(row[STEP_METRIC], labels)
+        self._send(row[STEP_METRIC], labels)
 
     def alert(self, title: str, text: str) -> None:
         """Something that a person should look at."""
@@ -198,7 +192,7 @@ class WandbRun(Callback):
         self._try(lambda: self._run.finish(exit_code=0 if error is None else 1))
         self._run = None
 
-    def _tell(self, training_step: int, values: Mapping[str, Any]) -> None:
+    def _send(self, training_step: int, values: Mapping[str, Any]) -> None:
         present = {name: value for name, value in values.items() if value is not None}
         self._try(lambda: self._run.log({STEP_METRIC: training_step, **present}))
 

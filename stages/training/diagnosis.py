@@ -1,8 +1,8 @@
 """What led to an anomaly: the module where values went not finite, and the documents of the step.
 
-The step is repeated with hooks on every module. Nothing has changed since, because its update was
-not made: the same weights, the same batch, the same random numbers. So the same value comes up
-again. Suspect documents are named, and listed as `filter` takes them.
+The step is repeated with hooks on every module. Its update was not made, so weights, batch and
+random numbers are the same, and the same value appears again. Suspect documents are named, and
+listed in the form that `filter` reads.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+import pyarrow as pa
 import torch
 from torch import Tensor, nn
 
@@ -24,14 +25,9 @@ from artifacts_schema.kinds import KINDS
 from stages.training.config import StabilityConfig
 from stages.training.guard import ADVICE, Rollbacks, robust_z
 from stages.training.runtime import random_state, restore_random_state, uncompiled
-from stages.training.task import Suspect
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from stages.training.sample_clock import SampleClock
-    from stages.training.task import Task
-    from stages.training.token_shards import TokenShards
+from stages.training.sample_clock import SampleClock
+from stages.training.task import Suspect, Task
+from stages.training.token_shards import TokenShards
 
 
 @contextmanager
@@ -89,19 +85,19 @@ def find_fault(model: nn.Module, task: Task, batch: Any) -> Fault | None:
         if not _finite(parameter):
             return Fault("weights", name)
     with preserve_state(model), uncompiled():
-        for number, (loss, seen) in enumerate(_passes(model, task, batch)):
-            if seen.forward:
-                return Fault("forward", seen.forward[0], number)
+        for number, (loss, record) in enumerate(_passes(model, task, batch)):
+            if record.forward:
+                return Fault("forward", record.forward[0], number)
             if not _finite(loss):
                 return Fault("loss", "", number)
             loss.backward()  # type: ignore[no-untyped-call]
-            if (module := seen.first()) is not None:
+            if (module := record.first()) is not None:
                 return Fault("backward", module, number)
     return None
 
 
 @dataclass
-class _Seen:
+class _PassRecord:
     """What the hooks saw in one micro-batch; modules in the order in which their forward ended."""
 
     forward: list[str] = field(default_factory=list)
@@ -129,23 +125,23 @@ class _Seen:
         )
 
 
-def _passes(model: nn.Module, task: Task, batch: Any) -> Iterator[tuple[Tensor, _Seen]]:
-    """The loss of each micro-batch, and what is seen of its forward and backward pass."""
+def _passes(model: nn.Module, task: Task, batch: Any) -> Iterator[tuple[Tensor, _PassRecord]]:
+    """The loss of each micro-batch, and a record of its forward and backward pass."""
     handles: list[Any] = []
-    seen = _Seen()
+    record = _PassRecord()
 
     def entered(name: str) -> Callable[..., None]:
         def hook(module: nn.Module, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> None:
-            _on_gradient((*arguments, *named.values()), name, seen.inputs, handles)
+            _on_gradient((*arguments, *named.values()), name, record.inputs, handles)
 
         return hook
 
     def left(name: str) -> Callable[..., None]:
         def hook(module: nn.Module, arguments: Any, result: Any) -> None:
-            seen.order.append(name)
+            record.order.append(name)
             if not all(_finite(one) for one in _tensors(result)):
-                seen.forward.append(name)
-            _on_gradient(result, name, seen.outputs, handles)
+                record.forward.append(name)
+            _on_gradient(result, name, record.outputs, handles)
 
         return hook
 
@@ -153,11 +149,11 @@ def _passes(model: nn.Module, task: Task, batch: Any) -> Iterator[tuple[Tensor, 
         handles.append(module.register_forward_pre_hook(entered(name), with_kwargs=True))
         handles.append(module.register_forward_hook(left(name)))
         for own in module.parameters(recurse=False):
-            _on_gradient(own, name, seen.parameters, handles)
+            _on_gradient(own, name, record.parameters, handles)
     try:
         for share in task.micro_batches(model, batch):
-            yield share.loss, seen
-            for part in (seen.forward, seen.order):
+            yield share.loss, record
+            for part in (record.forward, record.order):
                 part.clear()
     finally:
         for handle in handles:
@@ -165,7 +161,7 @@ def _passes(model: nn.Module, task: Task, batch: Any) -> Iterator[tuple[Tensor, 
 
 
 def _on_gradient(value: Any, name: str, results: set[str], handles: list[Any]) -> None:
-    """Note `name` in `found` if the gradient of a tensor in `value` is not finite."""
+    """Add `name` to `results` if the gradient of a tensor in `value` is not finite."""
 
     def look(gradient: Tensor) -> None:
         if not _finite(gradient):
@@ -197,7 +193,7 @@ NAMED = 3
 def outlier_rows(sequence_losses: Sequence[float]) -> list[int]:
     """The rows of a training step whose loss is not finite, or else a spike among the others'.
 
-    None where no row stands out: then all of them are as suspect as any.
+    Returns an empty list if no row is an outlier; every row is then suspect.
     """
     odd = [row for row, loss in enumerate(sequence_losses) if not math.isfinite(loss)]
     if odd or not sequence_losses:
@@ -244,14 +240,12 @@ def excluded_table(
     events: Sequence[Mapping[str, Any]],
     documents: Callable[[int, Sequence[int]], Sequence[Suspect]],
 ) -> pa.Table:
-    """`excluded.parquet` of a training run: the documents of each training step in trouble.
+    """`excluded.parquet` of a training run: the documents of each training step with an anomaly.
 
-    Of the rows that stood out there, or of all. `documents(training_step, rows)` knows them.
-    Each document once, with the first such step and why. The columns of kind `exclusions` come
-    first, so its rows can go on a list for `filter`.
+    Of the outlier rows, or of all. `documents(training_step, rows)` names them. Each document once,
+    with the first such step and why. The columns of kind `exclusions` come first, so its rows can
+    go on a list for `filter`.
     """
-    import pyarrow as pa
-
     rows: dict[str, dict[str, Any]] = {}
     for event in sorted(events, key=lambda one: one["training_step"]):
         step = event["training_step"]
@@ -270,25 +264,25 @@ STEPS_NAMED = 10
 
 def abort_error(
     rollbacks: Rollbacks,
-    strikes: Sequence[int],
+    skips: Sequence[int],
     events: Sequence[Mapping[str, Any]],
     documents: Callable[[int, Sequence[int]], Sequence[Suspect]],
 ) -> IngotError:
-    """The steps in trouble, `strikes` the last of them, with the documents of these.
+    """The steps with an anomaly, `skips` the last of them, with the documents of these.
 
     `events` are rows of the run's table; `documents(training_step, rows)` knows what a step read.
     """
-    every = [step for one in rollbacks.made for step in one.strikes] + list(strikes)
+    every = [step for one in rollbacks.made for step in one.skips] + list(skips)
     suspects = {
         suspect
         for row in events
-        if row["kind"] in ANOMALIES and row["training_step"] in strikes
+        if row["kind"] in ANOMALIES and row["training_step"] in skips
         for suspect in documents(row["training_step"], json.loads(row["details"])["rows"])
     }
     return IngotError(
         f"{len(rollbacks.made)} rollbacks have not helped: trouble at training steps "
         f"{format_steps(every)}" + (f"; {format_suspects(suspects)}" if suspects else ""),
-        where=f"training step {strikes[-1]}",
+        where=f"training step {skips[-1]}",
         hint=f"{ADVICE}; the log names a list of all documents",
     )
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from tokenizers import Tokenizer
 
 from artifacts_schema.errors import InputError
 from stages.engine import Context, check_bad_share
@@ -20,9 +21,6 @@ from stages.training.config import TooLong
 from stages.training.permutation import Permutation, key_of
 from stages.training.rows import Rows
 from stages.training.token_shards import IGNORED, PADDED
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
+
+from torch import Tensor
 
 from artifacts_schema.errors import IngotError, Stopped
 from artifacts_schema.identity import short
 from artifacts_schema.store import Store
+from stages.engine import Context, Input
 from stages.model.decoder import Decoder
 from stages.model.size import mfu_flops_per_token
 from stages.tokens.chat import CHAT_TEMPLATE
@@ -22,7 +25,7 @@ from stages.tokens.chat_template import (
 from stages.training.alerts import Alert, Alerts, BaselineRun
 from stages.training.averages import Averages
 from stages.training.callbacks import Callback, TolerantCallback, Watchdog, exit_on_hang
-from stages.training.checkpointing import Permanent, RollingCheckpoints, fetch_newest
+from stages.training.checkpointing import RollingCheckpoints, fetch_newest
 from stages.training.config import (
     AveragesConfig,
     OptimizerConfig,
@@ -35,18 +38,12 @@ from stages.training.guard import Guard, Rollbacks
 from stages.training.hardware import StepMemory, explain_out_of_memory, peak_flops, read_sensors
 from stages.training.loop import Progress, Trainer
 from stages.training.monitor import RunLog, events_table, held_out_table, metrics_table
-from stages.training.optimizer import build_optimizer
-from stages.training.permanent import TOKENIZER_FILES, CheckpointParts
+from stages.training.optimizer import Optimizer
+from stages.training.permanent import PermanentCheckpoints, checkpoint_files
 from stages.training.runtime import CompileWatch, Runtime, device_name, place
 from stages.training.schedule import Schedule
 from stages.training.task import Task
 from stages.training.telemetry import Telemetry, TelemetryFile
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from stages.engine import Context, Input
-
 
 SUSPECTS = "suspects.txt"
 """In the work of a failed run: documents of training steps with an anomaly, one per line."""
@@ -61,7 +58,7 @@ _WHERE = "the input checkpoint"
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """What a stage's config says of a run: schedule, optimizer, averages, guard, measurements."""
+    """Settings of a run from its stage's config."""
 
     schedule: Schedule
     optimizer: OptimizerConfig
@@ -72,7 +69,7 @@ class TrainingSettings:
 
 @dataclass(frozen=True)
 class ResumeState:
-    """How far the run is, and the states that it takes over; what is None starts from scratch."""
+    """The progress and states that a run takes over; those that are None start from scratch."""
 
     progress: Progress = field(default_factory=Progress)
     optimizer: Mapping[str, Tensor] | None = None
@@ -105,7 +102,7 @@ class TrainedRun:
 
     @property
     def log(self) -> RunLog:
-        """What was measured on the way."""
+        """The log of measurements."""
         return self.trainer.checkpoints.run_log
 
 
@@ -116,7 +113,7 @@ def fit(
     settings: TrainingSettings,
     *,
     start: ResumeState | None = None,
-    permanent: Permanent | None = None,
+    permanent: PermanentCheckpoints | None = None,
     callbacks: Sequence[Callback] = (),
 ) -> TrainedRun:
     """Train `model` in place to the end of the schedule, from what an earlier run left in work.
@@ -130,11 +127,10 @@ def fit(
     context.layout(**layout)
     context.devices_held = int(runtime.device.type == "cuda")
     rollbacks, checkpoints = _open_work(context)
-    averages = settings.averages
     trainer = Trainer(
         model=model,
-        optimizer=build_optimizer(model, settings.optimizer, runtime.precision),
-        averages=Averages(averages, settings.schedule.steps),
+        optimizer=Optimizer(model, settings.optimizer, runtime.precision),
+        averages=Averages(settings.averages, settings.schedule.steps),
         task=task,
         schedule=settings.schedule,
         layout=layout,
@@ -158,7 +154,7 @@ def fit(
         settings.optimizer,
         execution,
         runtime.device,
-        averages=(averages.ema is not None) + (averages.last > 0),
+        averages=settings.averages.kept,
         attention=attention,
     )
     try:
@@ -176,7 +172,7 @@ def fit(
 
 
 def _open_work(context: Context) -> tuple[Rollbacks, RollingCheckpoints]:
-    """What a run keeps between kills: from the stage's work, or as it was published last."""
+    """Rollbacks and checkpoints: from the stage's work, or as they were published last."""
     folder, decisions = context.work / "checkpoints", context.work / "rollbacks.json"
     fetch_newest(context.state, folder)
     log = RunLog(context.work / "measurements", partial(context.state.check, ask=False))
@@ -208,7 +204,7 @@ def _write_suspects(trainer: Trainer) -> None:
 def _callbacks(
     context: Context, model: Decoder, runtime: Runtime, lengths: Sequence[int]
 ) -> list[Callback]:
-    """The callbacks of every training run, as its execution says.
+    """The callbacks of every training run, by its execution settings.
 
     `lengths` are the tokens of a sequence by phase. Raises UsageError for a run to compare with
     that does not exist, and for W&B without its package.
@@ -269,12 +265,10 @@ def write_checkpoint(
     """
     trainer, step = run.trainer, run.progress.training_step
     excluded = [list(part) for part in trainer.rollbacks.excluded]
-    parts = CheckpointParts(
-        config=run.model.config,
-        weights=run.model.state_dict(),
-        optimizer=trainer.optimizer.tensors() if keep_optimizer else None,
-        averages=trainer.averages.tensors() if keep_optimizer else None,
-        state={
+    files = checkpoint_files(
+        run.model.config,
+        run.model.state_dict(),
+        {
             "stage": context.attempt.stage,
             "training_step": step,
             "tokens": run.progress.tokens,
@@ -285,12 +279,13 @@ def write_checkpoint(
             **({"guard": trainer.guard.state()} if trainer.guard.settings.enabled else {}),
             **(state_at(step) if state_at is not None else {}),
         },
+        tokenizer,
+        optimizer=trainer.optimizer.tensors() if keep_optimizer else None,
+        averages=trainer.averages.tensors() if keep_optimizer else None,
         output=trainer.averages.settings.output,
     )
-    for name, content in parts.files():
+    for name, content in files:
         context.write_bytes("checkpoint", name, content)
-    for name in TOKENIZER_FILES:
-        context.write_bytes("checkpoint", name, tokenizer.read_bytes(name))
 
 
 def write_tuned_checkpoint(context: Context, run: TrainedRun, start: Input) -> None:

@@ -4,25 +4,23 @@ Its judgement depends on losses and gradient norms alone, and its state travels 
 checkpoints: a run that was killed decides as one that was not.
 
 Spikes are measured by median and median absolute deviation, which a spike among them does not move
-(Iglewicz & Hoaglin 1993, "How to detect and handle outliers"), where mean and standard deviation,
-such as those of OLMo 2's skipped steps (arXiv 2501.00656), grow with each. Divergence is a loss
-that climbs for long, no step of it far above the one before. A stall is a run that goes on although
-nothing is learnt: a loss or gradient norm that stays the same to its last bit over different data,
-a gradient of zero, or weights that no update moves. Each comes from a broken program (a detached
-loss, a frozen model, an optimizer with other parameters), and none of them raises anything by
-itself.
+(Iglewicz & Hoaglin 1993, "How to detect and handle outliers"); mean and standard deviation, such as
+those of OLMo 2's skipped steps (arXiv 2501.00656), grow with each. Divergence is a loss that climbs
+for long, although no step is far above the one before. A stall is a run that learns nothing: a loss
+or gradient norm that stays the same to its last bit over different data, a gradient of zero, or
+weights that no update moves. Each comes from a broken program (a detached loss, a frozen model, an
+optimizer with other parameters), and none of them raises anything by itself.
 
-A rollback never says which checkpoint the run goes back to. Training steps before the first that is
-skipped give the same bits again from any of them, so how often checkpoints are saved changes no
-byte, and a run that was killed at any moment of a rollback ends as one that was not: either nothing
-was decided, and the same training steps lead to the same decision, or the decision is in the file.
+A rollback does not name the checkpoint that the run goes back to. Training steps before the first
+skipped one give the same bits again from any of them, so how often checkpoints are saved changes no
+byte. A run that was killed at any moment of a rollback ends as one that was not: either nothing was
+decided, and the same training steps lead to the same decision, or the decision is in the file.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -32,8 +30,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from artifacts_schema.errors import IngotError, StoreError
-from artifacts_schema.files import exists
+from artifacts_schema.errors import IngotError
+from artifacts_schema.files import exists, write_whole
 from stages.training.config import StabilityConfig
 from stages.training.schedule import merge_ranges
 
@@ -46,8 +44,8 @@ def robust_z(
 ) -> float:
     """Standard deviations of `value` above the median of `history`, negative below it.
 
-    The standard deviation is at least `least`, and at least this `share` of the median's size, so
-    that a run that hardly varies does not alarm; where it is 0 even so, nothing can be said: 0.
+    The standard deviation is at least `least`, and at least `share` of the median's size, so that
+    a run that hardly varies raises no alarm. Returns 0 if it is still 0.
     """
     middle = median(history)
     spread = MAD_TO_SIGMA * median(abs(one - middle) for one in history)
@@ -57,7 +55,7 @@ def robust_z(
 
 @dataclass(frozen=True)
 class Spike:
-    """How far loss and gradient norm of a training step lie above those before it.
+    """How far loss and gradient norm of a training step are above earlier ones.
 
     The norm is measured by its logarithm: norms differ by factors, and a healthy run's are skewed
     to the right.
@@ -69,15 +67,15 @@ class Spike:
 
 @dataclass
 class Spikes:
-    """Losses and gradient norms of the last training steps that were in order."""
+    """Losses and gradient norms of the last normal training steps."""
 
     losses: list[float] = field(default_factory=list)
     grad_norms: list[float] = field(default_factory=list)
 
     def find(self, loss: float, grad_norm: float, settings: StabilityConfig) -> Spike | None:
-        """What makes these a spike; None where they are in order, or there is little before them.
+        """The spike that these are; None for normal ones, and where there is little history.
 
-        Only what is too high is one.
+        Low values are no spikes.
         """
         if 2 * len(self.losses) < settings.window:
             return None
@@ -94,7 +92,7 @@ class Spikes:
         return spike if worst > settings.threshold else None
 
     def add(self, loss: float, grad_norm: float, window: int) -> None:
-        """Take in a training step that was in order."""
+        """Add a normal training step to the history."""
         for values, value in ((self.losses, loss), (self.grad_norms, grad_norm)):
             values.append(value)
             del values[:-window]
@@ -111,7 +109,7 @@ LEAST_RISE = 0.2
 
 @dataclass(frozen=True)
 class Climb:
-    """How far the median loss of a window lies above the lowest one so far, nats."""
+    """How far the median loss of a window is above the lowest one so far, nats."""
 
     lowest: float
     now: float
@@ -130,7 +128,7 @@ class Divergence:
     lowest: float | None = None
 
     def find(self, losses: Sequence[float], window: int, share: float | None) -> Climb | None:
-        """What is wrong with the last losses, or None: also where there are fewer than `window`.
+        """The climb of the last losses; None if it is allowed, or there are fewer than `window`.
 
         A median may lie above the lowest by `share` of what the run gained from its first loss to
         that one, and by a fifth of the lowest at least.
@@ -145,10 +143,6 @@ class Divergence:
         allowed = max(share * (self.first - self.lowest), LEAST_RISE * abs(self.lowest))
         climb = Climb(self.lowest, now, allowed)
         return climb if now - self.lowest > allowed else None
-
-    def new_phase(self) -> None:
-        """Forget the lowest."""
-        self.lowest = None
 
 
 _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -166,7 +160,7 @@ class Stalls:
     updates: int = 0
 
     def find(self, loss: float, grad_norm: float, most: int) -> str | None:
-        """What has not changed over `most` training steps, this one the last of them."""
+        """What has not changed over the last `most` training steps, in words; None if nothing."""
         self.same_loss = self.same_loss + 1 if loss == self.loss else 1
         self.same_grad_norm = self.same_grad_norm + 1 if grad_norm == self.grad_norm else 1
         self.loss, self.grad_norm = loss, grad_norm
@@ -177,9 +171,9 @@ class Stalls:
         return None
 
     def unmoved(self, model: nn.Module, rate: float, most: int) -> str | None:
-        """After an update at `rate`: whether the last `most` have moved no weight.
+        """After an update at `rate`: a message if the last `most` have moved no weight.
 
-        The weights are looked at once in `most` updates; those at a rate of 0 do not count.
+        Weights are compared once in `most` updates; updates at a rate of 0 do not count.
         """
         if rate <= 0:
             return None
@@ -193,7 +187,7 @@ class Stalls:
 
 
 def fingerprint(model: nn.Module) -> int:
-    """The sum of all parameters' bits, read as whole numbers: another one for other weights."""
+    """The sum of all parameters' bits, read as whole numbers; it changes with the weights."""
     sums = [
         one.detach().contiguous().view(_BITS[one.element_size()]).sum(dtype=torch.int64)
         for one in model.parameters()
@@ -218,13 +212,13 @@ class Anomaly:
 
 @dataclass
 class GuardState:
-    """All that the guard keeps between training steps."""
+    """What the guard keeps between training steps."""
 
     phase: int = 0
     spikes: Spikes = field(default_factory=Spikes)
     divergence: Divergence = field(default_factory=Divergence)
     stalls: Stalls = field(default_factory=Stalls)
-    strikes: list[int] = field(default_factory=list)
+    skips: list[int] = field(default_factory=list)
 
 
 class Guard:
@@ -235,23 +229,23 @@ class Guard:
         self.memory = GuardState()
 
     def judge(self, step: int, phase: int, loss: float, grad_norm: float) -> Anomaly | None:
-        """What speaks against the update of a training step; None where nothing does.
+        """The anomaly of a training step, whose update is then skipped; None for a normal step.
 
-        Raises IngotError where no skipping helps: the loss has been climbing, or nothing changes.
+        Raises IngotError where skipping does not help: the loss diverges, or nothing changes.
         """
         memory, settings = self.memory, self.settings
-        memory.strikes = [one for one in memory.strikes if one > step - settings.window]
+        memory.skips = [one for one in memory.skips if one > step - settings.window]
         if not (math.isfinite(loss) and math.isfinite(grad_norm)):
-            memory.strikes.append(step)
+            memory.skips.append(step)
             return Anomaly("not_finite", f"loss {loss:g}, gradient norm {grad_norm:g}")
         if not settings.enabled:
             return None
         if phase != memory.phase:  # Another mixture, length or batch: another level of both.
             memory.phase, memory.spikes = phase, Spikes()
-            memory.divergence.new_phase()
+            memory.divergence.lowest = None
         spike = memory.spikes.find(loss, grad_norm, settings)
         if spike is not None:
-            memory.strikes.append(step)
+            memory.skips.append(step)
             return Anomaly("spike", _describe_spike(spike, loss, grad_norm), asdict(spike))
         memory.spikes.add(loss, grad_norm, settings.window)
         self._check_course(step, loss, grad_norm)
@@ -267,24 +261,26 @@ class Guard:
     @property
     def skips(self) -> tuple[int, ...]:
         """The training steps with an anomaly within the last `window`, oldest first."""
-        return tuple(self.memory.strikes)
+        return tuple(self.memory.skips)
 
     def gives_up(self) -> bool:
-        """Whether skipping is not enough any more."""
-        return self.settings.enabled and len(self.memory.strikes) >= self.settings.strikes
+        """Whether there were too many anomalies: a rollback is due."""
+        return self.settings.enabled and len(self.memory.skips) >= self.settings.strikes
 
     def state(self) -> dict[str, Any]:
-        """What it remembers, JSON-ready."""
-        return asdict(self.memory)
+        """Its memory, JSON-ready."""
+        state = asdict(self.memory)
+        state["strikes"] = state.pop("skips")  # As artifacts name them.
+        return state
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Remember what `state` gave."""
+        """Take over the memory that `state` gave."""
         self.memory = GuardState(
             phase=state["phase"],
             spikes=Spikes(**state["spikes"]),
             divergence=Divergence(**state["divergence"]),
             stalls=Stalls(**state["stalls"]),
-            strikes=list(state["strikes"]),
+            skips=list(state["strikes"]),
         )
 
     def _check_course(self, step: int, loss: float, grad_norm: float) -> None:
@@ -319,20 +315,20 @@ def _describe_spike(spike: Spike, loss: float, grad_norm: float) -> str:
 
 @dataclass(frozen=True)
 class Rollback:
-    """Training steps `first` to `last` are left out from now on.
+    """Training steps `first` to `last` are excluded from now on.
 
-    `strikes` are those of them that were in trouble; `events` the rows of the run's table of events
-    from `first` on, which the run's log loses when it goes back.
+    `skips` are those of them with an anomaly; `events` the rows of the run's table of events from
+    `first` on, which the run's log loses when it goes back.
     """
 
     first: int
     last: int
-    strikes: tuple[int, ...]
+    skips: tuple[int, ...]
     events: tuple[Mapping[str, Any], ...] = ()
 
 
 class Rollbacks:
-    """Those that a run has made, kept in a file.
+    """The rollbacks of a run, kept in a file.
 
     `check` raises LeaseLost once another run has taken the key over: then none is added.
     """
@@ -347,39 +343,29 @@ class Rollbacks:
         return merge_ranges([(one.first, one.last) for one in self.made])
 
     def excludes(self, step: int) -> bool:
-        """Whether a training step is left out."""
+        """Whether a training step is excluded."""
         return any(one.first <= step <= one.last for one in self.made)
 
     def before(self, step: int, trained: int) -> int:
-        """The training step that lies `trained` steps before `step`, left-out ones not counted.
-
-        At least 1.
-        """
+        """The training step `trained` steps before `step`, without excluded ones; at least 1."""
         while trained > 0 and step > 1:
             step -= 1
             trained -= not self.excludes(step)
         return step
 
     def usable(self, training_step: int, known: int) -> bool:
-        """Whether a checkpoint holds no effect of a training step that is left out.
+        """Whether a checkpoint has seen no excluded training step.
 
         `known` is the number of rollbacks before it was made.
         """
         return all(training_step < one.first for one in self.made[known:])
 
     def add(self, one: Rollback) -> None:
-        """Make a rollback known for good; it counts once this returns. StoreError if it cannot."""
+        """Record a rollback; it counts once this returns. StoreError if it cannot be written."""
         self._check()
         self.made = (*self.made, one)
-        text = json.dumps([asdict(made) for made in self.made])
-        try:
-            _replace(self.path, text.encode())
-        except OSError as error:
-            raise StoreError(
-                f"cannot write down a rollback: {error.strerror or error}",
-                where=str(self.path),
-                hint="free space or fix permissions; the same command goes on",
-            ) from None
+        text = json.dumps([asdict(rollback) for rollback in self.made])
+        write_whole(self.path, lambda path: path.write_bytes(text.encode()))
 
     @property
     def events(self) -> list[dict[str, Any]]:
@@ -392,21 +378,6 @@ def _read(path: Path) -> tuple[Rollback, ...]:
         return ()
     made: Sequence[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
     return tuple(
-        Rollback(one["first"], one["last"], tuple(one["strikes"]), tuple(one["events"]))
+        Rollback(one["first"], one["last"], tuple(one["skips"]), tuple(one["events"]))
         for one in made
     )
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Put a file in place whole, and on disk."""
-    temporary = path.with_name(f"{path.name}.partial")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-    descriptor = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

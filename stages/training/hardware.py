@@ -6,8 +6,8 @@ nothing but the model's own products. The peak is that of dense bfloat16 product
 device has no bfloat16), whatever precision a run has, so that figures of runs can be compared.
 
 A sensor that does not exist gives None: no driver, no `nvidia-ml-py`, a virtual GPU that hides it.
-The memory of a step is asked for before the first step by the pre-flight, and when memory runs
-out.
+The pre-flight estimates the memory of a step before the first one; so does the error when memory
+runs out.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
 import torch
 
 from artifacts_schema.config import format_bytes
@@ -32,7 +33,7 @@ TERA = 1e12
 
 
 class Peak(NamedTuple):
-    """Dense 16-bit products of a device: 10^12 operations a second, and who says so."""
+    """Dense 16-bit products of a device: 10^12 operations a second, and the source."""
 
     device: str
     """Pattern of the name that CUDA gives the device."""
@@ -63,23 +64,20 @@ PEAKS = (
     Peak(r"T4", 65, "NVIDIA T4 data sheet, float16"),
     Peak(r"MI300X", 1307.4, "AMD Instinct MI300X data sheet"),
 )
-"""By the first pattern that stands in the name as words of its own."""
-
-
-def known_peak(device: str) -> Peak | None:
-    """The peak of a device by its name; None for one that is not in the table, a CPU above all."""
-    for peak in PEAKS:
-        if re.search(rf"(?<![A-Za-z0-9]){peak.device}(?![A-Za-z0-9])", device):
-            return peak
-    return None
+"""Looked up by the first pattern that matches whole words of the name."""
 
 
 def peak_flops(device: str, given_tflops: float | None = None) -> float | None:
-    """Operations a second of a device at its peak: `given_tflops` · 10^12, or that of the table."""
+    """Operations a second of a device at its peak: `given_tflops` · 10^12, or that of the table.
+
+    None for a device that is not in the table, as a CPU.
+    """
     if given_tflops is not None:
         return given_tflops * TERA
-    peak = known_peak(device)
-    return None if peak is None else peak.tflops * TERA
+    for peak in PEAKS:
+        if re.search(rf"(?<![A-Za-z0-9]){peak.device}(?![A-Za-z0-9])", device):
+            return peak.tflops * TERA
+    return None
 
 
 def mfu(tokens_per_second: float, flops_per_token: float, peak: float | None) -> float | None:
@@ -103,14 +101,10 @@ class Reading:
 
 
 def read_sensors(device: torch.device) -> Reading:
-    """What stands now; `device_peak_bytes` is the most since the reading before."""
-    import psutil
-
+    """The current values; `device_peak_bytes` is the most since the last reading."""
     process_bytes = int(psutil.Process().memory_info().rss)
     if device.type != "cuda":
         return Reading(process_bytes)
-    import torch
-
     peak = torch.cuda.max_memory_allocated(device)
     torch.cuda.reset_peak_memory_stats(device)
     power = _read_sensor(lambda: torch.cuda.power_draw(device))
@@ -135,12 +129,8 @@ class Room:
 def memory_room(device: torch.device) -> Room:
     """Of a GPU its own memory; of a CPU the machine's, or what its control group leaves of it."""
     if device.type == "cuda":
-        import torch
-
         free, total = torch.cuda.mem_get_info(device)
         return Room(int(total), int(free))
-    import psutil
-
     memory = psutil.virtual_memory()
     rooms = [Room(int(memory.total), int(memory.available))]
     rooms += [room for folder in own_groups() if (room := group_room(folder)) is not None]
@@ -221,8 +211,8 @@ class StepMemory:
             logits=min(most, self.rows * self.length * self.model.vocabulary_size),
         )
 
-    def said(self) -> str:
-        """The parts, largest first."""
+    def describe(self) -> str:
+        """The sum and the parts, largest first."""
         need = self.need
         parts = sorted(PARTS, key=lambda name: -getattr(need, name))
         parts_text = ", ".join(f"{name} {format_bytes(getattr(need, name))}" for name in parts)
@@ -247,10 +237,9 @@ def savings(step: StepMemory) -> list[Saving]:
     results = [
         Saving(setting, value, now - changed.need.total)
         for setting, value, changed in _smaller_steps(step)
+        if changed.need.total < now
     ]
-    return sorted((one for one in results if one.bytes > 0), key=lambda one: -one.bytes)[
-        :MOST_SAVINGS
-    ]
+    return sorted(results, key=lambda one: -one.bytes)[:MOST_SAVINGS]
 
 
 def _smaller_steps(step: StepMemory) -> Iterator[tuple[str, str, StepMemory]]:
@@ -276,28 +265,21 @@ def _smaller_steps(step: StepMemory) -> Iterator[tuple[str, str, StepMemory]]:
 
 @contextmanager
 def explain_out_of_memory(step: StepMemory) -> Iterator[None]:
-    """Where memory runs out inside the block, an IngotError that says for what, and what helps."""
+    """Where memory runs out inside the block, raise an IngotError with the needs and what helps."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
-        if not is_out_of_memory(error):
+        # On a CPU, torch's error has no type of its own.
+        texts = ("can't allocate memory", "not enough memory")
+        if not (
+            isinstance(error, MemoryError | torch.OutOfMemoryError)
+            or any(text in str(error) for text in texts)
+        ):
             raise
-        raise memory_error(step) from error
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error of torch says that memory ran out; on a CPU it has no type of its own."""
-    if isinstance(error, MemoryError | torch.OutOfMemoryError):
-        return True
-    text = str(error)
-    return "can't allocate memory" in text or "not enough memory" in text
-
-
-def memory_error(step: StepMemory) -> IngotError:
-    """The error for a step that does not fit."""
-    helps = "; ".join(str(one) for one in savings(step))
-    return IngotError(
-        f"out of memory: {step.rows} sequences of {step.length:,} tokens take {step.said()}",
-        where=str(step.device),
-        hint=helps or "take a smaller model, or a device with more memory",
-    )
+        helps = "; ".join(str(one) for one in savings(step))
+        raise IngotError(
+            f"out of memory: {step.rows} sequences of {step.length:,} tokens take "
+            f"{step.describe()}",
+            where=str(step.device),
+            hint=helps or "take a smaller model, or a device with more memory",
+        ) from error

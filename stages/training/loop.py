@@ -12,20 +12,22 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from artifacts_schema.errors import CorruptArtifact, IngotError, Stopped
 from artifacts_schema.store.failpoints import hit_failpoint
-from stages.model.experts import Router, reset_counts, update_balance
+from stages.engine import Context
+from stages.model.experts import reset_counts, update_balance
 from stages.training.averages import Averages
-from stages.training.callbacks import Callback, CallbackList, StepDone
-from stages.training.checkpointing import Permanent, RollingCheckpoints
+from stages.training.callbacks import Callback, StepDone
+from stages.training.checkpointing import AVERAGES, OPTIMIZER, WEIGHTS, RollingCheckpoints
 from stages.training.diagnosis import (
-    Fault,
     abort_error,
     find_fault,
     format_steps,
@@ -35,14 +37,11 @@ from stages.training.diagnosis import (
 from stages.training.guard import ADVICE, Anomaly, Guard, Rollback, Rollbacks
 from stages.training.monitor import log_event, log_held_out
 from stages.training.optimizer import Optimizer
+from stages.training.permanent import PermanentCheckpoints
 from stages.training.prefetch import Prefetch
 from stages.training.runtime import restore_random_state
 from stages.training.schedule import Schedule
 from stages.training.task import MicroBatch, Task
-
-if TYPE_CHECKING:
-    from stages.engine import Context
-
 
 LOSS_SCALE = "loss_scale"
 """Kind of the event of an update that float16's loss scale skipped."""
@@ -103,13 +102,11 @@ class Trainer:
     skip_limit: int
     prefetch: int = 0
     callbacks: Sequence[Callback] = ()
-    permanent: Permanent | None = None
+    permanent: PermanentCheckpoints | None = None
     begin: Progress = field(default_factory=Progress)
 
     def __post_init__(self) -> None:
-        self._callbacks = CallbackList(self.callbacks)
         self._log = self.checkpoints.run_log
-        self._has_experts = any(isinstance(module, Router) for module in self.model.modules())
 
     def run(self) -> Progress:
         """Train to the end of the schedule, from the newest whole checkpoint if there is one.
@@ -123,16 +120,23 @@ class Trainer:
             self.checkpoints.settle()
         except BaseException as error:
             self.checkpoints.close()
-            self._callbacks.ended(error)
+            self._end_callbacks(error)
             raise
-        self._callbacks.ended(None)
+        self._end_callbacks(None)
         return progress
+
+    def _end_callbacks(self, error: BaseException | None) -> None:
+        """End every callback, also if one before it raises."""
+        with ExitStack() as stack:
+            for callback in reversed(self.callbacks):
+                stack.callback(callback.ended, error)
 
     def _run(self, batches: Callable[[int], Any]) -> Progress:
         total = self.schedule.steps
         progress, is_new = self._restore()
         start_time, start_tokens = time.monotonic(), progress.tokens
-        self._callbacks.started(progress.training_step, total)
+        for callback in self.callbacks:
+            callback.started(progress.training_step, total)
         self._report_restored(progress, is_new)
         if is_new:
             self._measure(progress)
@@ -177,13 +181,11 @@ class Trainer:
         if anomaly is None:
             self.optimizer.set_rate(learning_rate)
             self.optimizer.step()
-            if self._has_experts:
-                update_balance(self.model)
+            update_balance(self.model)
             self.guard.check_moved(step, learning_rate, self.model)
         else:
             self._skip(progress, anomaly, loss, grad_norm, batch)
-            if self._has_experts:
-                reset_counts(self.model)
+            reset_counts(self.model)
 
         done = StepDone(
             training_step=step,
@@ -197,7 +199,8 @@ class Trainer:
             seconds=time.monotonic() - start_time,
             values=self.task.measures(values),
         )
-        self._callbacks.step_done(done)
+        for callback in self.callbacks:
+            callback.step_done(done)
         self._log.append("metrics", {**done.metrics, **done.values})
         self.context.metric(**done.metrics)
         return done
@@ -221,7 +224,11 @@ class Trainer:
         details: dict[str, Any] = {"loss": loss, "grad_norm": grad_norm, **anomaly.details}
         if anomaly.kind == "not_finite":
             progress.not_finite += 1
-            fault = self._find_fault(batch)
+            fault = None
+            try:
+                fault = find_fault(self.model, self.task, batch)
+            except RuntimeError as error:  # Uncompiled, a step may need more memory.
+                self.context.log.warning("could not look for what is not finite: %s", error)
             if fault is not None:
                 message += f"; first not finite: {fault}"
                 details["fault"] = {**asdict(fault), "text": str(fault)}
@@ -239,20 +246,12 @@ class Trainer:
                 hint=f"{ADVICE}; optimizer.skip_limit allows more",
             )
 
-    def _find_fault(self, batch: Any) -> Fault | None:
-        """Where the step first went not finite; None if that cannot be found."""
-        try:
-            return find_fault(self.model, self.task, batch)
-        except RuntimeError as error:  # Uncompiled, a step may need more memory than there is.
-            self.context.log.warning("could not look for what is not finite: %s", error)
-            return None
-
     def _end_step(self, progress: Progress) -> None:
         """Run the end-of-step hooks: averages, permanent checkpoint, held-out loss, save, stop."""
         step, total = progress.training_step, self.schedule.steps
         self.averages.update(self.model, step)
         if self.permanent is not None and self.permanent.is_due(step):
-            self._commit(self.permanent, progress)
+            self._save(progress, permanent=self.permanent)
         self.context.progress(step, total, unit="training steps")
         if step % self.held_out_every == 0 or step == total:
             self._measure(progress)
@@ -310,51 +309,44 @@ class Trainer:
                 self.context.metric(
                     training_step=progress.training_step, **{f"held_out/{loss.source}": loss.loss}
                 )
-        self._callbacks.measured(progress.training_step, progress.tokens, measured)
+        for callback in self.callbacks:
+            callback.measured(progress.training_step, progress.tokens, measured)
 
     def _event(self, progress: Progress, kind: str, text: str = "", **details: Any) -> None:
-        """Log what bears on the model, alert if there is a text, and call the callbacks."""
+        """Log what affects the model, alert if there is a text, and call the callbacks."""
         step = progress.training_step
         log_event(self._log, kind, step, progress.tokens, details)
         if text:
             self.context.alert(kind, text, training_step=step)
-        self._callbacks.event(kind, step, **details)
+        self._call_event(kind, step, **details)
 
-    def _state(self, progress: Progress) -> dict[str, Any]:
-        """The state of a checkpoint beside its tensors, JSON-ready."""
-        return {
+    def _call_event(self, kind: str, step: int, **details: Any) -> None:
+        for callback in self.callbacks:
+            callback.event(kind, step, **details)
+
+    def _save(self, progress: Progress, permanent: PermanentCheckpoints | None = None) -> None:
+        """Take a rolling checkpoint, or have a permanent one committed; training goes on."""
+        start_time, step = time.monotonic(), progress.training_step
+        self.optimizer.zero_grad()
+        tensors = {
+            WEIGHTS: self.model.state_dict(),
+            OPTIMIZER: self.optimizer.tensors(),
+            AVERAGES: self.averages.tensors(),
+        }
+        state = {
             **asdict(progress),
             "layout": dict(self.layout),
             "guard": self.guard.state(),
             "rollbacks": len(self.rollbacks.made),
             "left_out": [list(part) for part in self.rollbacks.excluded],
         }
-
-    def _commit(self, permanent: Permanent, progress: Progress) -> None:
-        """Commit a permanent checkpoint while training goes on."""
-        start_time, step, tokens = time.monotonic(), progress.training_step, progress.tokens
-        self.checkpoints.commit(
-            step,
-            self.model.state_dict(),
-            self.optimizer.tensors(),
-            self._state(progress),
-            lambda saved: permanent.commit(step, tokens, saved),
-            averages=self.averages.tensors(),
-        )
-        self._callbacks.saved(step, time.monotonic() - start_time)
-
-    def _save(self, progress: Progress) -> None:
-        start_time, step = time.monotonic(), progress.training_step
-        self.optimizer.zero_grad()
-        self.checkpoints.save(
-            step,
-            self.model.state_dict(),
-            self.optimizer.tensors(),
-            self._state(progress),
-            averages=self.averages.tensors(),
-            horizon=self._horizon(step),
-        )
-        self._callbacks.saved(step, time.monotonic() - start_time)
+        if permanent is None:
+            self.checkpoints.save(step, tensors, state, horizon=self._horizon(step))
+        else:
+            commit = partial(permanent.commit, step, progress.tokens)
+            self.checkpoints.commit(step, tensors, state, commit)
+        for callback in self.callbacks:
+            callback.saved(step, time.monotonic() - start_time)
 
     def _horizon(self, step: int) -> int | None:
         """The first training step that any later rollback may exclude; None if none may."""
@@ -366,7 +358,7 @@ class Trainer:
         return self.rollbacks.before(earliest, more * settings.margin)
 
     def _restore(self) -> tuple[Progress, bool]:
-        """Load the newest checkpoint without excluded data; None is left: the begin, and True."""
+        """Load the newest checkpoint without excluded data; or return the begin, and True."""
         saved = self.checkpoints.newest(
             lambda step, state: self.rollbacks.usable(step, state["rollbacks"])
         )
@@ -389,24 +381,21 @@ class Trainer:
         self.guard.restore(state["guard"])
         restore_random_state(state["random"])
         self.context.log.info("resumed at training step %d", progress.training_step)
-        self._compare_layout(state["layout"])
+        if state["layout"] != self.layout:
+            self.context.log.warning(
+                "resumed with another layout (%s, now %s): numbers will differ in their last bits",
+                state["layout"],
+                self.layout,
+            )
         return progress, False
 
     def _report_restored(self, progress: Progress, is_new: bool) -> None:
         for name, why in self.checkpoints.refused:
-            self._callbacks.event("checkpoint_refused", progress.training_step, name=name, why=why)
+            self._call_event("checkpoint_refused", progress.training_step, name=name, why=why)
         if is_new:
             return
-        self._callbacks.event("resume", progress.training_step)
+        self._call_event("resume", progress.training_step)
         logged = [row["details"] for row in self._log.rows("events")]
         for change in self.context.accepted_code:
             if json.dumps(change) not in logged:
                 self._event(progress, "accept_code", **change)
-
-    def _compare_layout(self, layout: Mapping[str, Any]) -> None:
-        if layout != self.layout:
-            self.context.log.warning(
-                "resumed with another layout (%s, now %s): numbers will differ in their last bits",
-                layout,
-                self.layout,
-            )

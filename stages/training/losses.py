@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -47,8 +47,8 @@ def autocast(device: torch.device, precision: Precision) -> torch.autocast:
 
 
 _LEAST_TOKENS = 128
-"""Tokens of a chunk where nobody says otherwise: fewer would pay more for adding up the gradient of
-the matrix (V times D, once a chunk) than for the products themselves."""
+"""Least tokens of a chunk by default: with fewer, adding up the gradient of the matrix (V times D,
+once a chunk) costs more than the products themselves."""
 
 
 def differentiated(
@@ -142,9 +142,8 @@ class OutputLayer:
         return losses_M, log_z_M, by_logits_MV
 
 
-@dataclass(frozen=True)
-class MeanLoss:
-    """What `mean_cross_entropy` gives; `loss` alone can be differentiated."""
+class MeanLoss(NamedTuple):
+    """The loss, which alone can be differentiated, once; loss and log Z of each token."""
 
     loss: Tensor
     losses_M: Tensor
@@ -171,11 +170,11 @@ def mean_cross_entropy(
     """Sum over tokens of `-log p(target) + z_loss · log²Z`, over `divisor`.
 
     Z is the sum of the exponentials of a token's logits. The second term keeps them from drifting:
-    Chowdhery et al. 2022, PaLM (arXiv 2204.02311), section 5, with 1e-4. `loss` is to be
-    differentiated at most once.
+    Chowdhery et al. 2022, PaLM (arXiv 2204.02311), section 5, with 1e-4.
     """
-    results = _MeanLoss.apply(x_MD, layer.weight_VD, targets_M, layer, divisor, z_loss)  # type: ignore[no-untyped-call]
-    return MeanLoss(*results)
+    return MeanLoss(
+        *_MeanLoss.apply(x_MD, layer.weight_VD, targets_M, layer, divisor, z_loss)  # type: ignore[no-untyped-call]
+    )
 
 
 class _MeanLoss(Function):
@@ -340,14 +339,14 @@ class Arithmetic:
         tokens = _TargetTokens.from_rows(rows, self.device)
         x_ND, layer = self._forward(model, rows)
         divisor = max(targets, 1)
-        mean = mean_cross_entropy(
+        loss, losses_M, log_z_M = mean_cross_entropy(
             tokens.select(x_ND), layer, tokens.targets_M, divisor=divisor, z_loss=z_loss
         )
         return TrainedRows(
-            mean.loss,
-            tokens.spread(mean.losses_M).view(rows.targets_BL.shape),
-            mean.losses_M.sum() / divisor,
-            z_loss * mean.log_z_M.square().sum() / divisor,
+            loss,
+            tokens.spread(losses_M).view(rows.targets_BL.shape),
+            losses_M.sum() / divisor,
+            z_loss * log_z_M.square().sum() / divisor,
         )
 
     def _forward(self, model: Any, rows: Rows) -> tuple[Tensor, OutputLayer]:

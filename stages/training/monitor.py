@@ -1,4 +1,4 @@
-"""What a run measures: an append-only log that a checkpoint can be set against, and its tables."""
+"""What a run measures: an append-only log with positions for checkpoints, and its tables."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
-from artifacts_schema.files import list_names
+import pyarrow as pa
+
+from artifacts_schema.files import list_names, write_whole
 from artifacts_schema.kinds import KINDS, Column
 from artifacts_schema.store.backend import fsync_folder
 from artifacts_schema.store.storage_errors import translate_errors
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 SKIPPED = Column("skipped", "bool", "Whether the update was skipped: loss or gradient not finite.")
-"""Column of `metrics.parquet` that every kind of training has beside those of the kind."""
+"""Column of `metrics.parquet` that every kind of training adds."""
 
 
 PART_BYTES = 1 << 20
@@ -41,7 +40,7 @@ class Position:
 class RunLog:
     """JSON lines, one a measurement, in the order they were made.
 
-    They lie in the parts `000000.jsonl`, `000001.jsonl`, … of `folder`. Closed parts are read-only:
+    They are in the parts `000000.jsonl`, `000001.jsonl`, … of `folder`. Closed parts are read-only:
     they can be linked, and are published once. Where parts end follows from what is written alone.
     A checkpoint names the log's position at that moment. A resumed run restores it: what a killed
     run measured after its last checkpoint is cut off and measured again, to the same bits. `check`
@@ -68,7 +67,7 @@ class RunLog:
                 self._close_part()
 
     def position(self) -> Position:
-        """Where the log stands, all of it on disk."""
+        """The current end of the log, all of it on disk."""
         with translate_errors(str(self.folder)):
             if self._file is not None:
                 self._file.flush()
@@ -87,7 +86,7 @@ class RunLog:
         return [part for part, size in self._until(left) if part.stat().st_size == size]
 
     def parts_of(self, position: Position) -> list[Path]:
-        """The parts up to the one in which `position` lies; only that one may hold more."""
+        """The parts up to the one that holds `position`; only that one may hold more."""
         return [part for part, _ in self._until(position.bytes)]
 
     def holds(self, position: Position) -> bool:
@@ -135,7 +134,9 @@ class RunLog:
 
     def _open(self) -> BinaryIO:
         parts = self.parts()
-        path = parts[-1] if parts and _is_open(parts[-1]) else self._name(len(parts))
+        path = self.folder / f"{len(parts):06d}.jsonl"
+        if parts and parts[-1].stat().st_size < PART_BYTES:
+            path = parts[-1]
         self._file = path.open("ab")
         return self._file
 
@@ -145,9 +146,6 @@ class RunLog:
         os.fsync(self._file.fileno())
         os.fchmod(self._file.fileno(), 0o444)
         self.close()
-
-    def _name(self, number: int) -> Path:
-        return self.folder / f"{number:06d}.jsonl"
 
     def _until(self, size: int) -> Iterator[tuple[Path, int]]:
         """The parts that hold the first `size` bytes, and how many of them each holds."""
@@ -159,10 +157,6 @@ class RunLog:
             size -= held
 
 
-def _is_open(part: Path) -> bool:
-    return part.stat().st_size < PART_BYTES
-
-
 def _hash_into(digest: Any, path: Path, size: int) -> None:
     with path.open("rb") as file:
         while size > 0 and (block := file.read(min(size, 1 << 20))):
@@ -171,14 +165,10 @@ def _hash_into(digest: Any, path: Path, size: int) -> None:
 
 
 def _cut(path: Path, size: int) -> None:
-    """Keep the first `size` bytes, in a file of its own: a closed part may be linked elsewhere."""
-    shorter = path.with_suffix(".partial")
-    with path.open("rb") as file, shorter.open("wb") as target:
-        target.write(file.read(size))
-        target.flush()
-        os.fsync(target.fileno())  # It takes the place of what a checkpoint relies on.
-    os.replace(shorter, path)
-    fsync_folder(path.parent)
+    """Keep the first `size` bytes, in a new file: a closed part may be linked elsewhere."""
+    with path.open("rb") as file:
+        content = file.read(size)
+    write_whole(path, lambda target: target.write_bytes(content))
 
 
 @dataclass(frozen=True)
@@ -237,8 +227,6 @@ def held_out_table(log: RunLog) -> pa.Table:
 
 def _table(rows: Iterator[dict[str, Any]], schema: pa.Schema) -> pa.Table:
     """Rows as a table in one piece; not all of them are Python objects at the same time."""
-    import pyarrow as pa
-
     parts = [schema.empty_table()]
     while some := list(islice(rows, ROWS_AT_ONCE)):
         parts.append(pa.Table.from_pylist(some, schema=schema))
@@ -247,7 +235,5 @@ def _table(rows: Iterator[dict[str, Any]], schema: pa.Schema) -> pa.Table:
 
 def events_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """`events.parquet` of a training run, in the order of training steps."""
-    import pyarrow as pa
-
     schema = KINDS["training_run"].tables["events.parquet"].arrow()
     return pa.Table.from_pylist(sorted(rows, key=lambda row: row["training_step"]), schema=schema)

@@ -92,7 +92,8 @@ def treatments(model: nn.Module, settings: OptimizerConfig) -> dict[str, Treatme
     """
     names = dict(trainable(model))
     embeddings = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
-    edges = embeddings | {id(p) for p in _output_layer(model)}
+    head = getattr(model, "head", None)
+    edges = embeddings | {id(p) for p in (head.parameters() if head is not None else ())}
     group_of = _matched(list(names), settings.groups)
     results = {}
     for name, parameter in names.items():
@@ -125,6 +126,7 @@ def trainable(model: nn.Module) -> list[tuple[str, nn.Parameter]]:
 def _matched(names: list[str], groups: tuple[ParameterGroup, ...]) -> dict[str, int]:
     """The index of the group that decides for each name that one matches."""
     results: dict[str, int] = {}
+    examples = names[:: max(1, len(names) // 4)][:4]
     for index, group in enumerate(groups):
         matching = [name for name in names if fnmatchcase(name, group.match)]
         new = [name for name in matching if name not in results]
@@ -134,21 +136,10 @@ def _matched(names: list[str], groups: tuple[ParameterGroup, ...]) -> dict[str, 
                 if matching
                 else f"'{group.match}' matches no parameter",
                 where=f"optimizer.groups.{index}",
-                hint="put it first" if matching else f"names look like {', '.join(_some(names))}",
+                hint="put it first" if matching else f"names look like {', '.join(examples)}",
             )
         results |= dict.fromkeys(new, index)
     return results
-
-
-def _output_layer(model: nn.Module) -> list[nn.Parameter]:
-    """The decoder's own output matrix, where it has one."""
-    head = getattr(model, "head", None)
-    return list(head.parameters()) if isinstance(head, nn.Module) else []
-
-
-def _some(names: list[str]) -> list[str]:
-    """Up to four names, spread over all."""
-    return names[:: max(1, len(names) // 4)][:4]
 
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
@@ -259,29 +250,21 @@ STATE: dict[OptimizerName, tuple[str, ...]] = {
 _SCALER = "loss_scaler."
 
 
-def build_optimizer(
-    model: nn.Module, settings: OptimizerConfig, precision: Precision = "fp32"
-) -> Optimizer:
-    """The optimizer of every trainable parameter of `model`; under fp16 it scales losses.
-
-    Raises UsageError for parameter groups that do not fit the model.
-    """
-    return Optimizer(model, settings, LossScaler() if precision == "fp16" else None)
-
-
 class Optimizer:
-    """Updates of all trainable parameters of a model.
+    """Updates of all trainable parameters of a model; under fp16 it scales losses.
 
     The order of a training step: `zero_grad`, `backward` for each micro-batch, `clip`, then
-    `set_rate` and `step`; or `overflowed`, where the norm that `clip` gave is not finite.
+    `set_rate` and `step`; or `overflowed`, where the norm that `clip` gave is not finite. Raises
+    UsageError for parameter groups that do not fit the model.
     """
 
     def __init__(
-        self, model: nn.Module, settings: OptimizerConfig, scaler: LossScaler | None = None
+        self, model: nn.Module, settings: OptimizerConfig, precision: Precision = "fp32"
     ) -> None:
         self.parameters = dict(trainable(model))
         self.treatments = treatments(model, settings)
-        self.limit, self.scaler = settings.clip, scaler
+        self.limit = settings.clip
+        self.scaler = LossScaler() if precision == "fp16" else None
         self.parts: dict[OptimizerName, torch.optim.Optimizer] = {}
         if groups := self._groups("adamw"):
             betas = settings.beta1, settings.beta2
@@ -331,25 +314,24 @@ class Optimizer:
             self.scaler.updated()
 
     def overflowed(self) -> bool:
-        """Say, instead of `step`, that gradients were not finite although the loss was.
+        """Called instead of `step` where gradients were not finite although the loss was.
 
-        True where that is in the nature of fp16, which goes on with a smaller scale: nothing to be
-        alarmed at. False where there is no scale, or none that is smaller.
+        True if that is normal: fp16 goes on with a smaller scale. False where there is no scale, or
+        none that is smaller.
         """
         return self.scaler is not None and self.scaler.overflowed()
 
     def tensors(self) -> dict[str, Tensor]:
         """The live state as `{parameter}.{part}`; none of a parameter before its first update.
 
-        Never had by a dummy update: that would count as a step, and Adam's bias correction with
-        it (pytorch/torchtitan#4382). Under fp16 the loss scaler's state is there as well.
+        A dummy update would make it earlier, but it would count as a step of Adam's bias correction
+        (pytorch/torchtitan#4382). Under fp16 the loss scaler's state is included.
         """
-        results = {
-            f"{name}.{part}": state[part]
-            for name in self.parameters
-            if (state := self._state(name)) is not None
-            for part in self._kept(name)
-        }
+        results: dict[str, Tensor] = {}
+        for name, parameter in self.parameters.items():
+            optimizer = self.treatments[name].optimizer
+            if state := self.parts[optimizer].state.get(parameter):
+                results |= {f"{name}.{part}": state[part] for part in STATE[optimizer]}
         if self.scaler is not None:
             results |= {_SCALER + part: tensor for part, tensor in self.scaler.tensors().items()}
         return results
@@ -366,27 +348,24 @@ class Optimizer:
         moments = {name: t for name, t in tensors.items() if name not in scaler}
         for part in self.parts.values():
             part.state.clear()
-        if moments:
-            self._check(moments, where)
-            for name in self.parameters:
-                self._load(name, moments)
-
-    def _load(self, name: str, tensors: Mapping[str, Tensor]) -> None:
-        parameter = self.parameters[name]
-        state = self.parts[self.treatments[name].optimizer].state[parameter]
-        for part in self._kept(name):
-            source = tensors[f"{name}.{part}"]
-            # Copied into memory of torch's own: a mapped file is not aligned, and native kernels
-            # may round differently on it.
-            kept = torch.empty(source.shape, dtype=torch.float32, device=parameter.device)
-            state[part] = kept.copy_(source)
+        if not moments:
+            return
+        self._check(moments, where)
+        for name, parameter in self.parameters.items():
+            state = self.parts[self.treatments[name].optimizer].state[parameter]
+            for kind in STATE[self.treatments[name].optimizer]:
+                source = moments[f"{name}.{kind}"]
+                # Copied into memory of torch's own: a mapped file is not aligned, and native
+                # kernels may round differently on it.
+                copy = torch.empty(source.shape, dtype=torch.float32, device=parameter.device)
+                state[kind] = copy.copy_(source)
 
     def _check(self, tensors: Mapping[str, Tensor], where: str) -> None:
         """CorruptArtifact unless `tensors` are the state of these parameters, whole."""
         expected = {
             f"{name}.{part}": torch.Size() if part == "step" else parameter.shape
             for name, parameter in self.parameters.items()
-            for part in self._kept(name)
+            for part in STATE[self.treatments[name].optimizer]
         }
         if odd := sorted(expected.keys() ^ tensors.keys()):
             raise CorruptArtifact(
@@ -411,11 +390,3 @@ class Optimizer:
             {"params": named, "weight_decay": one.weight_decay, "rate": one.rate}
             for one, named in alike.items()
         ]
-
-    def _kept(self, name: str) -> tuple[str, ...]:
-        return STATE[self.treatments[name].optimizer]
-
-    def _state(self, name: str) -> dict[str, Tensor] | None:
-        """What is kept for a parameter; None before its first update."""
-        state = self.parts[self.treatments[name].optimizer].state
-        return state.get(self.parameters[name])

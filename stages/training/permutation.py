@@ -56,7 +56,7 @@ class Permutation:
     """A pseudo-random bijection of range(size), chosen by `key`, and by `epoch` if there is one.
 
     Calling it maps indices to shuffled indices, `inverse` maps them back; both take and give int64
-    arrays of any length. ValueError if `size` is not in 1…2^62 or an index lies outside the range.
+    arrays of any length. ValueError if `size` is not in 1…2^62 or an index is outside the range.
     """
 
     def __init__(self, size: int, key: bytes, epoch: int | None = None) -> None:
@@ -107,7 +107,7 @@ def _epoch_keys(keys: Words, epochs: Indices) -> Words:
 
 
 def _walk(values: Indices, sizes: Indices, keys: Words, *, inverse: bool) -> Indices:
-    """Apply the network to each value until it lies within its size again.
+    """Apply the network to each value until it is within its size again.
 
     `sizes` has one for each value, or one for all; so have the columns of `keys`.
     """

@@ -1,8 +1,8 @@
 """Batches prepared ahead by one thread of the same process.
 
-No worker processes: what prepares a batch is compiled code and system calls, which let go of the
-interpreter's lock, so a thread is enough, and there is nothing to fork, to pickle or to share. The
-values are those that a plain call gives, in any order of calls.
+No worker processes: a batch is prepared by compiled code and system calls, which release the
+interpreter's lock. So a thread is enough, and there is nothing to fork, to pickle or to share. The
+values are those of a plain call, in any order of calls.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any, Generic, NamedTuple, Self, TypeVar, cast
+from typing import Any, Generic, Self, TypeVar
 
 T = TypeVar("T")
 
 on_batch: Callable[[int, Any], None] | None = None
-"""Told each number and its value as it is taken, so that a proof can compare what runs read."""
+"""Called with each number and its value, so that a proof can compare what runs read."""
 
 PATIENCE_SECONDS = 5.0
-"""How long `close` waits for a value that is being made, which may be a download."""
+"""How long `close` waits for a value that is being result, which may be a download."""
 
 
 class Prefetch(Generic[T]):
-    """`make(n)` by number; the next `ahead` numbers, up to `last`, are made while one is in use.
+    """`make(n)` by number; the next `ahead` numbers, up to `last`, are result while one is in use.
 
-    A number that is not the one behind the last (the first, after a skip or a rollback) starts
-    anew from there. What `make` raises for a number is raised when that number is asked for, and
+    A number that does not follow the last one (the first, after a skip or a rollback) restarts from
+    there. What `make` raises for a number is raised when that number is asked for, and
     asking again tries again. With `ahead` 0 there is no thread. Use it in a `with`
     block: leaving it ends the thread.
     """
@@ -39,24 +39,21 @@ class Prefetch(Generic[T]):
 
     def __call__(self, number: int) -> T:
         """The value of a number."""
-        value = self._taken(number)
+        value = self._take(number)
         if on_batch is not None:
             on_batch(number, value)
         return value
 
-    def _taken(self, number: int) -> T:
+    def _take(self, number: int) -> T:
         if self._ahead < 1 or number > self._last:
-            return self._made(number)
+            return self._make_one(number)
         if self._run is None or self._run.next != number:
             self.close()
-            self._run = _Run(self._made, number, self._last, self._ahead)
-        made = self._run.take()
-        if made.error is not None:
-            raise made.error
-        return cast(T, made.value)
+            self._run = _Run(self._make_one, number, self._last, self._ahead)
+        return self._run.take().result()
 
     def close(self) -> None:
-        """End the thread; a value that is being made is not waited for longer than a moment."""
+        """End the thread; a value that is being result is not waited for longer than a moment."""
         if self._run is not None:
             self._run.stop()
             self._run = None
@@ -64,24 +61,12 @@ class Prefetch(Generic[T]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _made(self, number: int) -> T:
-        with self._making:  # A thread that was given up may still be at its last one.
+    def _make_one(self, number: int) -> T:
+        with self._making:  # An abandoned thread may still make its last one.
             return self._make(number)
-
-
-class _Made(NamedTuple, Generic[T]):
-    """A value, or what was raised instead of one."""
-
-    value: T | None
-    error: BaseException | None
 
 
 @dataclass(eq=False)
@@ -92,7 +77,7 @@ class _Run(Generic[T]):
     next: int
     last: int
     ahead: int
-    _ready: deque[_Made[T]] = field(default_factory=deque)
+    _ready: deque[Future[T]] = field(default_factory=deque)
     _stopped: bool = False
 
     def __post_init__(self) -> None:
@@ -102,7 +87,8 @@ class _Run(Generic[T]):
         )
         self._thread.start()
 
-    def take(self) -> _Made[T]:
+    def take(self) -> Future[T]:
+        """The value of the next number, or what was raised instead of one."""
         with self._changed:
             while not self._ready:
                 self._changed.wait()
@@ -118,12 +104,13 @@ class _Run(Generic[T]):
 
     def _work(self, number: int) -> None:
         while number <= self.last:
+            result: Future[T] = Future()
             try:
-                made: _Made[T] = _Made(self.make(number), None)
+                result.set_result(self.make(number))
             except BaseException as error:
-                made = _Made(None, error)
+                result.set_exception(error)
             with self._changed:
-                self._ready.append(made)
+                self._ready.append(result)
                 self._changed.notify()
                 while len(self._ready) >= self.ahead and not self._stopped:
                     self._changed.wait()

@@ -6,10 +6,10 @@ The measurements come from the same losses that train the model. B rows, L token
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,19 +18,15 @@ from torch import Tensor
 
 from artifacts_schema.kinds import Column
 from stages.training.monitor import HeldOut
+from stages.training.permutation import Indices
 from stages.training.shard_index import languages_with_tokens
-from stages.training.token_shards import IGNORED, PADDED
-
-if TYPE_CHECKING:
-    from stages.training.permutation import Indices
-    from stages.training.token_shards import TokenShards
+from stages.training.token_shards import IGNORED, PADDED, TokenShards
 
 
 def on_device(array: NDArray[Any], device: torch.device) -> Tensor:
     """The array on `device`; on the CPU they share memory.
 
-    A copy to a GPU leaves from pinned memory, or the host would wait for all that the GPU has
-    still to do before it could give it more.
+    Copies to a GPU start in pinned memory: otherwise the host would wait until the GPU is idle.
     """
     tensor = torch.from_numpy(array)
     if device.type == "cpu":
@@ -69,24 +65,21 @@ class Rows:
 
     def split(self, rows: int) -> list[Rows]:
         """Micro-batches of at most `rows` rows."""
-        return [
-            Rows(
-                self.tokens_BL[start : start + rows],
-                self.targets_BL[start : start + rows],
-                self.documents_BL[start : start + rows],
-                None if self.prefix_BL is None else self.prefix_BL[start : start + rows],
-            )
-            for start in range(0, len(self), rows)
-        ]
+        return [self.take(slice(start, start + rows)) for start in range(0, len(self), rows)]
+
+    def take(self, rows: slice | NDArray[np.bool_]) -> Rows:
+        """Those of the rows."""
+        prefix_BL = None if self.prefix_BL is None else self.prefix_BL[rows]
+        return Rows(self.tokens_BL[rows], self.targets_BL[rows], self.documents_BL[rows], prefix_BL)
 
 
 @dataclass(frozen=True)
 class Groups:
-    """A group of tokens for each language of each source, by number.
+    """Groups of tokens: one for each language of each source.
 
-    `pairs` are the source (a position in `sources`) and the language of each, sorted; the language
-    is empty where documents declare none, None where it is not asked for or there are no tokens.
-    Sums over groups give both, sources and languages.
+    `pairs` has the source (a position in `sources`) and the language of each group, sorted; the
+    language is empty where documents declare none, None where languages are not measured or there
+    are no tokens. Sums over groups give sources and languages.
     """
 
     sources: tuple[str, ...]
@@ -94,7 +87,7 @@ class Groups:
 
     @classmethod
     def from_tokens(cls, sources: Sequence[str], tokens: Mapping[str, Mapping[str, int]]) -> Groups:
-        """Those of sources with so many `tokens` of each language."""
+        """The groups of sources, by the `tokens` of each language in them."""
         return cls(
             tuple(sources),
             tuple(
@@ -106,7 +99,7 @@ class Groups:
 
     @classmethod
     def by_source(cls, sources: Sequence[str]) -> Groups:
-        """One for each source, whatever its languages."""
+        """One group a source, without languages."""
         return cls.from_tokens(sources, {name: {} for name in sources})
 
     def __len__(self) -> int:
@@ -114,7 +107,7 @@ class Groups:
 
     @cached_property
     def by_language(self) -> Mapping[str, Sequence[int]]:
-        """The groups of each language, where there are several; else nothing."""
+        """The groups of each language; empty where there is only one language."""
         results: dict[str, list[int]] = {}
         for group, (_, language) in enumerate(self.pairs):
             if language is not None:
@@ -154,7 +147,7 @@ _BITS = "Loss in bits over UTF-8 bytes of the targets"
 
 @dataclass(frozen=True)
 class SourceMetrics:
-    """What is measured of a training step: for each source, and for each language of several.
+    """What is measured of a training step: by source, and by language if there are several.
 
     With `token_bytes` (UTF-8 bytes of each token, 0 for special ones), bits per byte too: over
     targets that are text, sum of nats / ln 2 / bytes.
@@ -168,19 +161,24 @@ class SourceMetrics:
         results = [Column("targets", "int64", "Tokens that the step learnt to predict.")]
         if self.token_bytes is not None:
             results.append(Column("bits_per_byte", "float64?", _BITS + "."))
-        for source in self.groups.sources:
-            results += self._columns("", source, f"of {source}")
-        for language in self.groups.by_language:
-            text = f"in {language}" if language else "of documents that declare no language"
-            results += self._columns("language_", language, text)
+        for prefix, name, text, _ in self._parts():
+            loss = f"Mean loss over targets {text}, nats."
+            results += [
+                Column(f"{prefix}loss/{name}", "float64?", loss),
+                Column(f"{prefix}targets/{name}", "int64", f"Targets {text}."),
+                Column(f"{prefix}tokens/{name}", "int64", f"Tokens {text}, padding not counted."),
+            ]
+            if self.token_bytes is not None:
+                column = f"{prefix}bits_per_byte/{name}"
+                results.append(Column(column, "float64?", f"{_BITS} {text}."))
         return tuple(results)
 
     def sums(
         self, losses_BL: Tensor, rows: Rows, groups_BL: NDArray[np.int64]
     ) -> dict[str, Tensor]:
-        """What `measures` takes, `[groups]` each, to be added up over a step.
+        """The input of `measures`, `[groups]` each, to be added up over a step.
 
-        `groups_BL` may be `[B, 1]`; what it says of padding does not matter.
+        `groups_BL` may be `[B, 1]`; its values for padding do not matter.
         """
         groups_BL, count = np.broadcast_to(groups_BL, rows.tokens_BL.shape), len(self.groups)
         losses_BL = losses_BL.detach().double()
@@ -202,39 +200,25 @@ class SourceMetrics:
         values: dict[str, Any] = {"targets": round(sum(summed["targets"]))}
         if self.token_bytes is not None:
             values["bits_per_byte"] = _bits_per_byte(summed, range(len(self.groups)))
+        for prefix, name, _, groups in self._parts():
+            losses, targets, tokens = (
+                sum(summed[quantity][group] for group in groups)
+                for quantity in ("losses", "targets", "tokens")
+            )
+            values[f"{prefix}loss/{name}"] = losses / round(targets) if targets else None
+            values[f"{prefix}targets/{name}"] = round(targets)
+            values[f"{prefix}tokens/{name}"] = round(tokens)
+            if self.token_bytes is not None:
+                values[f"{prefix}bits_per_byte/{name}"] = _bits_per_byte(summed, groups)
+        return values
+
+    def _parts(self) -> Iterator[tuple[str, str, str, Sequence[int]]]:
+        """Each source and language: prefix and name of its columns, in words, its groups."""
         for number, source in enumerate(self.groups.sources):
-            values |= self._values("", source, summed, self.groups.of_source(number))
+            yield "", source, f"of {source}", self.groups.of_source(number)
         for language, groups in self.groups.by_language.items():
-            values |= self._values("language_", language, summed, groups)
-        return values
-
-    def _columns(self, prefix: str, name: str, text: str) -> list[Column]:
-        loss = f"Mean loss over targets {text}, nats."
-        results = [
-            Column(f"{prefix}loss/{name}", "float64?", loss),
-            Column(f"{prefix}targets/{name}", "int64", f"Targets {text}."),
-            Column(f"{prefix}tokens/{name}", "int64", f"Tokens {text}, padding not counted."),
-        ]
-        if self.token_bytes is not None:
-            bits = f"{prefix}bits_per_byte/{name}"
-            results.append(Column(bits, "float64?", f"{_BITS} {text}."))
-        return results
-
-    def _values(
-        self, prefix: str, name: str, summed: Mapping[str, list[float]], groups: Sequence[int]
-    ) -> dict[str, Any]:
-        targets, tokens = (
-            round(sum(summed[what][group] for group in groups)) for what in ("targets", "tokens")
-        )
-        losses = sum(summed["losses"][group] for group in groups)
-        values = {
-            f"{prefix}loss/{name}": losses / targets if targets else None,
-            f"{prefix}targets/{name}": targets,
-            f"{prefix}tokens/{name}": tokens,
-        }
-        if self.token_bytes is not None:
-            values[f"{prefix}bits_per_byte/{name}"] = _bits_per_byte(summed, groups)
-        return values
+            text = f"in {language}" if language else "of documents that declare no language"
+            yield "language_", language, text, groups
 
 
 class HeldOutSums:
@@ -260,8 +244,8 @@ class HeldOutSums:
     def measured(self) -> list[HeldOut]:
         """Loss and bits per byte of `all`, of each source, and of each language of several.
 
-        Of those that have targets. Bits per byte count targets that are text, not special tokens:
-        sum of nats / ln 2 / bytes.
+        Without those that have no targets. Bits per byte count targets that are text, not special
+        tokens: sum of nats / ln 2 / bytes.
         """
         results = [self._one("all", range(len(self.groups)))]
         for number, source in enumerate(self.groups.sources):

@@ -20,9 +20,9 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
-from types import MethodType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -33,15 +33,13 @@ from torch.utils.checkpoint import (
 )
 
 from artifacts_schema.errors import UsageError
+from stages.engine import Context
 from stages.model.attention import choose_attention
 from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
 from stages.training.callbacks import Callback, StepDone
 from stages.training.config import Precision, TrainingExecution
 from stages.training.losses import Arithmetic
-
-if TYPE_CHECKING:
-    from stages.engine import Context
 
 
 def random_state() -> dict[str, Any]:
@@ -72,7 +70,7 @@ _RECOMPILE_LIMIT = 128
 def compile_blocks(model: nn.Module, backend: str = "inductor") -> None:
     """Compile each of `model.blocks` at its first call; names stay as they are.
 
-    To be called behind `checkpoint_activations`. A block that does not compile as a whole is an
+    To be called after `checkpoint_activations`. A block that does not compile as a whole is an
     error of torch, not a slow run; but blocks that route to experts may break in parts.
     """
     torch._dynamo.config.recompile_limit = max(
@@ -85,20 +83,8 @@ def compile_blocks(model: nn.Module, backend: str = "inductor") -> None:
         )
 
 
-@contextmanager
-def deterministic_kernels() -> Iterator[None]:
-    """Inside it, kernels are not chosen by a race of candidates, whose sums differ in order."""
-    from torch._inductor import config
-
-    before, config.deterministic = config.deterministic, True
-    try:
-        yield
-    finally:
-        config.deterministic = before
-
-
 def uncompiled() -> AbstractContextManager[None]:
-    """Inside it, blocks run as they are written: compiled ones call no hooks of their modules."""
+    """Inside it, compiled blocks run eagerly: only then are the hooks of their modules called."""
     if "torch._dynamo" not in sys.modules:
         return nullcontext()
     return torch.compiler.set_stance("force_eager")
@@ -119,7 +105,7 @@ class CompileWatch(Callback):
     """Counts what is compiled during a run; warns where that does not end.
 
     A block that breaks into parts, or runs as it is written, is named in an alert and in the
-    layout: it was asked to be compiled, and is slower than that.
+    layout, because it is slower than a compiled one.
     """
 
     SETTLED = 20
@@ -127,16 +113,16 @@ class CompileWatch(Callback):
     LATE = 3
     """Of later steps, the first that warns: a batch that grows compiles once each time."""
 
-    def __init__(self, log: logging.Logger, context: Context | None = None) -> None:
+    def __init__(self, log: logging.Logger, context: Context) -> None:
         self.log, self.context = log, context
         self.before = self.last = compiled_graphs()
         self.steps = self.late = 0
         self.breaks_before, self.breaks = graph_breaks(), list[str]()
 
     def step_done(self, done: StepDone) -> None:
-        """Look whether the step, or a measurement before it, compiled something."""
+        """Check whether the step, or a measurement before it, compiled something."""
         self.steps += 1
-        self._tell_breaks(done.training_step)
+        self._report_breaks(done.training_step)
         now = compiled_graphs()
         if now > self.last and self.steps > self.SETTLED:
             self.late += 1
@@ -148,7 +134,7 @@ class CompileWatch(Callback):
                 )
         self.last = now
 
-    def _tell_breaks(self, training_step: int) -> None:
+    def _report_breaks(self, training_step: int) -> None:
         new = [
             reason
             for reason, times in graph_breaks().items()
@@ -158,56 +144,29 @@ class CompileWatch(Callback):
             return
         self.breaks += new
         text = f"blocks are not compiled as a whole, parts of them run as written: {'; '.join(new)}"
-        if self.context is None:
-            self.log.warning("training step %d: %s", training_step, text)
-            return
         self.context.alert("compile", text, training_step=training_step)
         self.context.layout(graph_breaks=list(self.breaks))
 
     def ended(self, error: BaseException | None) -> None:
         """Say how many graphs the run compiled."""
-        if self.context is not None:
-            self.context.telemetry(compiled_graphs=compiled_graphs() - self.before)
+        self.context.telemetry(compiled_graphs=compiled_graphs() - self.before)
 
 
 def checkpoint_activations(model: nn.Module, execution: TrainingExecution) -> None:
     """Let every n-th of `model.blocks` keep less, as `execution` says; names stay as they are."""
-    forward = {"full": _recompute_all, "cheap": _recompute_cheap}.get(
-        execution.activation_checkpointing
-    )
-    blocks = getattr(model, "blocks", ())
-    if forward is not None:
-        for block in list(blocks)[:: execution.activation_checkpointing_every]:
-            block.forward = MethodType(forward, block)
-
-
-def _recompute_all(block: nn.Module, *arguments: Any) -> Any:
-    """The block's own forward; only its arguments are kept."""
-    # The blocks draw no random numbers, so there is no random state to restore.
-    return checkpoint(
-        type(block).forward, block, *arguments, use_reentrant=False, preserve_rng_state=False
-    )
-
-
-def _recompute_cheap(block: nn.Module, *arguments: Any) -> Any:
-    """The same, but what matrix products and attention gave is kept."""
-    return checkpoint(
-        type(block).forward,
-        block,
-        *arguments,
-        use_reentrant=False,
-        preserve_rng_state=False,
-        context_fn=_save_products,
-    )
-
-
-def _save_products() -> Any:
-    return create_selective_checkpoint_contexts(_policy)
+    if execution.activation_checkpointing == "none":
+        return
+    how: dict[str, Any] = {"use_reentrant": False, "preserve_rng_state": False}  # None is drawn.
+    if execution.activation_checkpointing == "cheap":
+        how["context_fn"] = partial(create_selective_checkpoint_contexts, _policy)
+    blocks = list(getattr(model, "blocks", ()))
+    for block in blocks[:: execution.activation_checkpointing_every]:
+        block.forward = partial(checkpoint, type(block).forward, block, **how)
 
 
 def _policy(context: Any, operation: Any, *_: Any, **__: Any) -> CheckpointPolicy:
-    dear = operation.name() in _SAVED_OPERATIONS
-    return CheckpointPolicy.MUST_SAVE if dear else CheckpointPolicy.PREFER_RECOMPUTE
+    saved = operation.name() in _SAVED_OPERATIONS
+    return CheckpointPolicy.MUST_SAVE if saved else CheckpointPolicy.PREFER_RECOMPUTE
 
 
 # Not bmm: the reference attention makes its scores by it, which are the dearest to keep.
@@ -267,7 +226,7 @@ def runtime(
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     torch.manual_seed(seed)
     try:
-        with deterministic_kernels() if compiled else nullcontext():
+        with _deterministic_kernels() if compiled else nullcontext():
             yield Runtime(
                 device,
                 precision,
@@ -280,6 +239,13 @@ def runtime(
         torch.set_num_threads(threads)
         torch.set_deterministic_debug_mode(mode)
         torch.utils.deterministic.fill_uninitialized_memory = fill  # type: ignore[attr-defined]
+
+
+def _deterministic_kernels() -> AbstractContextManager[None]:
+    """Inside it, kernels are not chosen by a race of candidates, whose sums differ in order."""
+    from torch._inductor import config
+
+    return config.patch(deterministic=True)
 
 
 def choose_device(name: str) -> torch.device:

@@ -44,7 +44,7 @@ from stages.training.permutation import (
     round_keys,
     shuffle_ordinals,
 )
-from stages.training.run_plan import RunPlan, check_phase, phases_of_run, skipped_steps
+from stages.training.run_plan import check_phase
 from stages.training.schedule import Phase, Timeline, merge_ranges
 from stages.training.token_shards import Batch, TokenShards
 
@@ -128,9 +128,9 @@ class Mixture:
         return counts
 
     def position(self, source: int, ordinal: int) -> int:
-        """Where the sequence of `source` stands that has `ordinal` of it before it.
+        """Position of the sequence of `source` with `ordinal` sequences of it before.
 
-        `place` backwards. ValueError if the source never comes to it.
+        The inverse of `place`. ValueError if the source never has so many.
         """
         block = self._block_of(source, ordinal)
         sources, ordinals = self.place(block * self.block, self.block)
@@ -160,17 +160,9 @@ class Mixture:
 
     def _shares(self, position: int) -> list[int]:
         """Numerators of the sources' shares of the first `position` sequences."""
-        if self._constant:
-            return [weight * position for weight in self._linear]
-        x = min(position, self._span)
-        shares = [x * (a + b * x) for a, b in zip(self._linear, self._square, strict=True)]
-        if position > x:
-            beyond = position - x
-            shares = [share + beyond * b for share, b in zip(shares, self._rest, strict=True)]
-        return shares
+        return [self._share(source, position) for source in range(len(self._linear))]
 
     def _share(self, source: int, position: int) -> int:
-        """The numerator of one source's share; as `_shares`."""
         if self._constant:
             return self._linear[source] * position
         x = min(position, self._span)
@@ -186,7 +178,7 @@ class Mixture:
         return gains.index(max(gains))
 
     def _blocks(self, first: int, last: int) -> _Blocks:
-        """The order of blocks `first` to `last`; those that were asked for last are remembered."""
+        """The order of blocks `first` to `last`; the latest are cached."""
         latest = self._latest
         known = range(latest.first, latest.first + len(latest.sources) // self.block)
         if first not in known or last not in known:
@@ -275,7 +267,7 @@ class SampleClock(Timeline):
 
     `sources` maps each source to its number of sequences; source ids are positions in
     `clock.sources`, the sorted names. `skip` lists ranges [first, last] of training steps that are
-    left out: they read nothing, and no other step changes. UsageError for a phase that cannot be
+    skipped: they read nothing, and no other step changes. UsageError for a phase that cannot be
     run: no steps, unknown source, weights that do not sum to one, weight on an empty source.
     """
 
@@ -387,19 +379,6 @@ class SampleClock(Timeline):
             end=[phase.weights_end.get(n, 0) for n in self.sources] if phase.weights_end else (),
             span=phase.span or phase.positions,
         )
-
-
-def clock_of_run(
-    run: RunPlan, sources: Mapping[str, int], lengths: Mapping[str, int]
-) -> SampleClock:
-    """The clock of a run over shards of these `sources` (each with its number of sequences).
-
-    `lengths` has the tokens of a sequence of each. A range of tokens leaves out every training step
-    that would read one of them. Raises UsageError for a phase that cannot be run and for a range
-    that leaves nothing out.
-    """
-    phases = phases_of_run(run, sources, lengths)
-    return SampleClock(sources, phases, run.seed, skipped_steps(run, Timeline(phases)))
 
 
 def clock_batch(

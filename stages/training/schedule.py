@@ -116,7 +116,7 @@ def stream_name(source: str, sequence_length: int, several: bool) -> str:
 def batch_stretches(sizes: int | Sizes, sequence_length: int) -> tuple[Stretch, ...]:
     """A schedule of batch sizes in steps and positions.
 
-    A size holds from the first step that begins at its token or behind it; one whose tokens all lie
+    A size holds from the first step that begins at or after its token; a size whose tokens are all
     in a step of the size before has no step.
     """
     if isinstance(sizes, int):
@@ -280,7 +280,7 @@ def schedule(
     """Lay the segments of phases end to end.
 
     A phase is given as it is, or, where training steps are all that is known of it, as their
-    number. `start` is the rate that a first phase without a peak goes on from, such as that of a
+    number. `start` is the rate at which a first phase without a peak continues, such as that of a
     checkpoint; one with a peak warms up from 0.
 
     Raises UsageError where there is no rate to start from, or a warmup or decay does not fit.

@@ -12,19 +12,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from artifacts_schema.errors import CorruptArtifact, InputError
 from artifacts_schema.identity import short
+from stages.engine import Input
 from stages.training.schedule import stream_name
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from stages.engine import Input
 
 
 def languages_with_tokens(tokens: Mapping[str, int]) -> tuple[str, ...]:
@@ -118,7 +116,7 @@ class ShardTables:
     def _files(
         self, source: str, entry: Mapping[str, Any], artifact: Input, sizes: Mapping[str, int]
     ) -> tuple[list[str], NDArray[np.int64]]:
-        """Paths and sequences of one source's shards in one input; all that is said must agree."""
+        """Paths and sequences of one source's shards in one input; all numbers must agree."""
         shards = entry["shards"]
         paths = [shard["file"] for shard in shards]
         rows = np.array([shard["sequences"] for shard in shards], dtype=np.int64)
@@ -236,9 +234,6 @@ def rows_of_documents(
 
 
 def _rows(table: pa.Table, column: str, values: list[str] | list[int]) -> pa.Table:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     wanted = pa.array(values, table.schema.field(column).type)
     return table.filter(pc.is_in(table[column], value_set=wanted))
 
@@ -276,7 +271,9 @@ class ShardLanguages:
             names = self._names[sources_B[rows[0]]]
             if len(names) < 2:
                 continue
-            first, languages = self._of_file(file, names)
+            if file not in self._known:
+                self._known[file] = self._read(file, names)
+            first, languages = self._known[file]
             pieces_BL = np.maximum(documents_BL[rows], 0) + first[lines_B[rows]][:, None]
             beyond = pieces_BL.max(axis=1) >= first[lines_B[rows] + 1]
             if beyond.any():
@@ -285,15 +282,7 @@ class ShardLanguages:
             found_BL[rows] = languages[pieces_BL]
         return found_BL
 
-    def _of_file(self, file: int, names: Sequence[str]) -> FileSegments:
-        if file not in self._known:
-            self._known[file] = self._read(file, names)
-        return self._known[file]
-
     def _read(self, file: int, names: Sequence[str]) -> FileSegments:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         artifact = self._inputs[self._tables.input_of[file]]
         table = artifact.read_table(index_path(self._tables.paths[file]), ["sequence", "language"])
         lines = table["sequence"].to_numpy()

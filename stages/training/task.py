@@ -1,19 +1,17 @@
-"""What a kind of training (pretraining, SFT, DPO) adds to the loop."""
+"""The interface of a kind of training (pretraining, SFT, DPO): its batches and its loss."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
 from artifacts_schema.kinds import Column
 from stages.training.monitor import HeldOut
-
-if TYPE_CHECKING:
-    from stages.training.runtime import Runtime
+from stages.training.runtime import Runtime
 
 
 class Suspect(NamedTuple):

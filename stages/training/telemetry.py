@@ -11,24 +11,24 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from artifacts_schema.kinds import Column
 from artifacts_schema.kinds.schema import Table
 from stages.training.callbacks import Callback, StepDone
 from stages.training.hardware import Reading, mfu
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from stages.training.monitor import HeldOut
+from stages.training.monitor import HeldOut
 
 
 def due(done: StepDone, every: int) -> bool:
-    """Whether a step is one that is told: the first, every `every`-th, and a skipped one."""
+    """Whether a step is reported: the first, every `every`-th, and skipped ones."""
     return done.training_step == 1 or done.training_step % every == 0 or done.skipped
 
 
@@ -36,11 +36,11 @@ def due(done: StepDone, every: int) -> bool:
 class Interval:
     """Some training steps: tokens read (padding not counted), and seconds on the monotonic clock.
 
-    `seconds` are all of them; `data_seconds` is what neither the steps, nor held-out measurement,
-    nor checkpoints account for: the wait for batches above all.
+    `data_seconds` are those of `seconds` that nothing else accounts for: above all the wait for
+    batches.
     """
 
-    tokens: int = 0
+    tokens: float = 0
     seconds: float = 0.0
     step_seconds: float = 0.0
     held_out_seconds: float = 0.0
@@ -60,55 +60,55 @@ class Interval:
 
 
 class Stopwatch:
-    """Adds up intervals from what a listener is told, in the order in which the loop tells it.
+    """Adds up intervals from the calls of the loop, which come in their order in time.
 
-    The loop tells a step when it is over, held-out losses when they are measured, a checkpoint when
-    training goes on. So the time between a step and the losses behind it is theirs.
+    The loop reports a step when it is over, held-out losses when they are measured, a checkpoint
+    when training goes on. So the time between a step and the losses after it belongs to the losses.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._begun = self._told = clock()
-        self._tokens, self._step, self._held_out, self._checkpoint = 0, 0.0, 0.0, 0.0
+        self.start()
 
     def start(self) -> None:
-        """Forget what was, and count from now."""
-        self._begun = self._told = self._clock()
-        self._tokens, self._step, self._held_out, self._checkpoint = 0, 0.0, 0.0, 0.0
+        """Count from now."""
+        self._begin = self._last_call = self._clock()
+        self._sums: defaultdict[str, float] = defaultdict(float)
 
     def step(self, done: StepDone) -> None:
         """A step is over."""
-        self._tokens += done.step_tokens
-        self._step += done.seconds
-        self._told = self._clock()
+        self._last_call = self._clock()
+        self._sums["tokens"] += done.step_tokens
+        self._sums["step_seconds"] += done.seconds
 
     def measured(self) -> None:
-        """Held-out losses are measured: all since the last thing told was theirs."""
+        """Held-out losses are measured: the time since the last call was theirs."""
         now = self._clock()
-        self._held_out += now - self._told
-        self._told = now
+        self._sums["held_out_seconds"] += now - self._last_call
+        self._last_call = now
 
     def saved(self, seconds: float) -> None:
         """Training stood still for `seconds`."""
-        self._checkpoint += seconds
-        self._told = self._clock()
+        self._last_call = self._clock()
+        self._sums["checkpoint_seconds"] += seconds
 
     def take(self) -> Interval:
-        """What was counted since the last call; counting begins anew."""
+        """The counts since the last call; counting starts again."""
         now = self._clock()
-        taken = Interval(
-            self._tokens, now - self._begun, self._step, self._held_out, self._checkpoint
-        )
-        self._begun = now
-        self._tokens, self._step, self._held_out, self._checkpoint = 0, 0.0, 0.0, 0.0
-        return taken
+        interval = Interval(seconds=now - self._begin, **self._sums)
+        self._begin, self._sums = now, defaultdict(float)
+        return interval
 
     @property
     def is_empty(self) -> bool:
         """Whether no step was counted since the last `take`."""
-        return not self._step
+        return not self._sums["step_seconds"]
 
 
+_SECONDS = (
+    *("seconds", "step_seconds", "data_seconds"),
+    *("held_out_seconds", "checkpoint_seconds"),
+)
 LINES, TABLE = "telemetry.jsonl", "telemetry.parquet"
 
 TELEMETRY = Table(
@@ -143,7 +143,7 @@ class TelemetryFile:
         folder.mkdir(parents=True, exist_ok=True)
         self.lines, self.table = folder / LINES, folder / TABLE
         rows = list(read_lines(self.lines.read_bytes())) if self.lines.exists() else []
-        if not rows and self.table.exists():  # The run was killed behind its end.
+        if not rows and self.table.exists():  # The run was killed after its end.
             rows = read_table(self.table.read_bytes()).to_pylist()
         self.session = 1 + max((row["session"] for row in rows), default=-1)
         whole = self.lines.with_suffix(".partial")  # Without a line that a kill cut short.
@@ -153,13 +153,11 @@ class TelemetryFile:
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Add a row of this session."""
-        self._write({"session": self.session, **row})
+        self._file.write(json.dumps({"session": self.session, **row}) + "\n")
+        self._file.flush()
 
     def finish(self) -> None:
         """Write all rows as a table, in the place of the lines."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         self._file.close()
         rows = list(read_lines(self.lines.read_bytes()))
         temporary = self.table.with_suffix(".partial")
@@ -172,10 +170,6 @@ class TelemetryFile:
     def close(self) -> None:
         """Write no more; the lines stay for the next session."""
         self._file.close()
-
-    def _write(self, row: Mapping[str, Any]) -> None:
-        self._file.write(json.dumps(row) + "\n")
-        self._file.flush()
 
 
 def read_lines(content: bytes) -> Iterator[dict[str, Any]]:
@@ -191,22 +185,16 @@ def read_lines(content: bytes) -> Iterator[dict[str, Any]]:
 
 def read_table(content: bytes) -> pa.Table:
     """`telemetry.parquet`; CorruptArtifact where it is not the table described here."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     table = pq.read_table(pa.BufferReader(content), use_threads=False)
     TELEMETRY.check(table.schema, where=TABLE)
     return table
 
 
-Row = Mapping[str, Any]
-
-
 class Telemetry(Callback):
     """Writes a row every `every` training steps, and hands it to each of `readers`.
 
-    `flops_per_token` are the operations that MFU counts for a token, by phase (the last stands for
-    all behind it); `peak` those that the device could do in a second, None where that is not known.
+    `flops_per_token` are the operations that MFU counts for a token, by phase (the last for all
+    later ones); `peak` those that the device could do in a second, None if it is not known.
     """
 
     def __init__(
@@ -217,7 +205,7 @@ class Telemetry(Callback):
         sensors: Callable[[], Reading],
         flops_per_token: Sequence[float],
         peak: float | None,
-        readers: Sequence[Callable[[Row], None]] = (),
+        readers: Sequence[Callable[[Mapping[str, Any]], None]] = (),
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
@@ -256,32 +244,17 @@ class Telemetry(Callback):
 
     def _row(self, done: StepDone) -> None:
         interval = self._watch.take()
+        speed = interval.tokens_per_second
+        flops = self.flops_per_token[min(done.phase, len(self.flops_per_token) - 1)]
         row = {
             "time": self._wall_clock(),
             "training_step": done.training_step,
             "tokens": done.tokens,
-            **_seconds(interval),
-            "tokens_per_second": interval.tokens_per_second,
-            "mfu": self._mfu(interval, done.phase),
+            **{name: getattr(interval, name) for name in _SECONDS},
+            "tokens_per_second": speed,
+            "mfu": None if speed is None else mfu(speed, flops, self.peak),
             **asdict(self.sensors()),
         }
         self.file.append(row)
         for read in self.readers:
             read(row)
-
-    def _mfu(self, interval: Interval, phase: int) -> float | None:
-        speed = interval.tokens_per_second
-        if speed is None:
-            return None
-        flops = self.flops_per_token[min(phase, len(self.flops_per_token) - 1)]
-        return mfu(speed, flops, self.peak)
-
-
-def _seconds(interval: Interval) -> dict[str, float]:
-    return {
-        "seconds": interval.seconds,
-        "step_seconds": interval.step_seconds,
-        "data_seconds": interval.data_seconds,
-        "held_out_seconds": interval.held_out_seconds,
-        "checkpoint_seconds": interval.checkpoint_seconds,
-    }

@@ -26,12 +26,13 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from artifacts_schema.errors import CorruptArtifact, InputError, StoreError
+from stages.engine import Input
 from stages.training.permutation import Indices
 from stages.training.shard_index import (
     DocumentSegment,
@@ -40,9 +41,6 @@ from stages.training.shard_index import (
     read_segments,
     rows_of_documents,
 )
-
-if TYPE_CHECKING:
-    from stages.engine import Input
 
 IGNORED = -100
 """Target that carries no loss (the `ignore_index` of PyTorch's cross entropy)."""
@@ -71,6 +69,11 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.tokens_BL)
+
+
+def spread(size: int, count: int) -> NDArray[np.int64]:
+    """`count` indexes below `size`, evenly spaced."""
+    return np.arange(count, dtype=np.int64) * size // max(count, 1)
 
 
 def cut_into_segments(
@@ -187,7 +190,7 @@ class TokenShards:
         return files_B, numbers_B - tables.edges[files_B]
 
     def documents_of(self, sources_B: Indices, sequences_B: Indices) -> list[list[DocumentSegment]]:
-        """The documents behind each of the named sequences, from left to right."""
+        """The documents of each of the named sequences, from left to right."""
         files_B, lines_B = self.locate(np.asarray(sources_B), np.asarray(sequences_B))
         wanted: dict[int, dict[int, list[int]]] = {}
         for row, (file, line) in enumerate(zip(files_B.tolist(), lines_B.tolist(), strict=True)):

@@ -27,7 +27,7 @@ def publish(folder: Path, name: str) -> None:
 
     from stages.model.config import preset
     from stages.model.decoder import Decoder
-    from stages.model.huggingface import to_config, to_weights
+    from stages.model.huggingface.families import to_config, to_weights
 
     config = preset(name).with_vocabulary(49152)
     with torch.device("meta"):
@@ -96,7 +96,7 @@ def equal(ours: Path, theirs: Path) -> bool:
     import torch
     from safetensors.torch import load_file
 
-    from stages.model.huggingface import from_weights, to_config, to_weights
+    from stages.model.huggingface.families import from_weights, to_config, to_weights
 
     weights = load_file(theirs)
     values = json.loads((theirs.parent / "config.json").read_text())

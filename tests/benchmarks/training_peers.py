@@ -122,7 +122,7 @@ def trainer(folder: Path, settings: dict[str, Any]) -> None:
     from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments
 
     from stages.model.config import ModelShape
-    from stages.model.huggingface import to_config
+    from stages.model.huggingface.families import to_config
 
     shape = ModelShape.parse(settings["model"], where="model")
     config = to_config(shape.with_vocabulary(settings["vocabulary"]), bos=None, eos=None, pad=None)

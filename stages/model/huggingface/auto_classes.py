@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -37,30 +37,18 @@ from stages.model.huggingface.families import Ingot, from_config
 from stages.model.layers import default_positions
 
 
-class KeyValueCache(Protocol):
-    """The interface of `transformers.Cache` that is used."""
-
-    def update(self, key: Tensor, value: Tensor, layer: int, /) -> tuple[Tensor, Tensor]:
-        """Take those of this call; give all."""
-        ...
-
-    def get_seq_length(self) -> int:
-        """Tokens that it holds."""
-        ...
-
-
 class CachedAttention(Sdpa):
     """The reference, over a cache as well. Layers call it in order, once per forward pass."""
 
     name = "caching"
 
     def __init__(self) -> None:
-        self._cache: KeyValueCache | None = None
+        self._cache: Cache | None = None
         self._documents_BT: Tensor | None = None
         self._past, self._layer = 0, 0
 
     @contextmanager
-    def over(self, cache: KeyValueCache | None, documents_BT: Tensor | None) -> Iterator[None]:
+    def over(self, cache: Cache | None, documents_BT: Tensor | None) -> Iterator[None]:
         """Inside it, one call of the model that continues from `cache`, and extends it.
 
         `documents_BT` are those of all tokens, as `Visibility` has them.
@@ -158,7 +146,7 @@ class IngotForCausalLM(PreTrainedModel, GenerationMixin):
         """Logits [batch, length, vocabulary]; with `labels` [batch, length] their mean loss, nats.
 
         Zeros of `attention_mask` [batch, length] are padding on either side, which no token sees;
-        positions count from the first token. Labels are shifted here, -100 is left out. Where
+        positions count from the first token. Labels are shifted here, -100 is ignored. Where
         `past_key_values` hold earlier tokens, the mask is of those and of `input_ids`.
         """
         if past_key_values is None and use_cache and not self.training:

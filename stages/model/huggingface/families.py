@@ -166,29 +166,19 @@ def from_weights(
     config = from_config(values, where=where)
     own: dict[str, Tensor] = {}
     for weight in adoption(values, weights.keys(), where=where):
-        own[weight.name] = adopt(weight, weights, where=where)
+        own[weight.name] = weight.adopt(weights, where=where)
     return build(config, own, where=where)
 
 
-def adopt(weight: Weight, tensors: Mapping[str, Tensor], *, where: str) -> Tensor:
-    """The decoder's weight of its published tensors; InputError if experts differ in shape."""
-    try:
-        return weight.adopt(tensors)
-    except RuntimeError:
-        raise InputError(
-            f"'{weight.published[0]}' and its like differ in shape or type", where=where
-        ) from None
-
-
 def unread(values: Mapping[str, Any], *, where: str) -> list[str]:
-    """Fields of a `config.json` that say something, which neither we read nor `transformers` adds.
+    """Fields of a `config.json` with a value that neither we read nor `transformers` adds.
 
-    What a config of another class says of its architecture is among them, so they are worth a look.
+    They may describe the architecture of another class, so a person should look at them.
     """
     fields = Fields(values, where)
     _find_family(fields).shape(fields)
-    said = {name for name, value in values.items() if value not in (None, False, {}, [])}
-    return sorted(said - fields.read - _NOT_ARCHITECTURE)
+    stated = {name for name, value in values.items() if value not in (None, False, {}, [])}
+    return sorted(stated - fields.read - _NOT_ARCHITECTURE)
 
 
 _NOT_ARCHITECTURE = frozenset(
@@ -203,7 +193,7 @@ _NOT_ARCHITECTURE = frozenset(
         *("max_window_layers", "no_rope_layer_interval", "transformers.js_config"),
     )
 )
-"""What says nothing of the architecture, or what else is read says too."""
+"""Fields that do not describe the architecture, or repeat others that are read."""
 
 
 def _find_family(fields: Fields) -> Family:

@@ -11,9 +11,9 @@ Shapes: R rows, D width, E experts.
 
 from __future__ import annotations
 
-import math
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -41,42 +41,32 @@ class Fields:
         self, name: str, default: Any = _REQUIRED, *, least: int = 1, most: int = LARGEST
     ) -> Any:
         """A whole number from `least` to `most`; `default` (None, too) where it is absent."""
-        value = self._read(name, default)
-        if value is default:
-            return value
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise self.wrong(name, f"is {_shorten(value)}, not a whole number in {least} … {most}")
-        return value
+        return self._checked(
+            name,
+            default,
+            lambda value: type(value) is int and least <= value <= most,
+            f"not a whole number in {least} … {most}",
+        )
 
     def number(self, name: str, default: Any = _REQUIRED) -> Any:
         """A finite number; `default` (None, too) where it is absent."""
-        value = self._read(name, default)
-        if value is default:
-            return value
-        good = isinstance(value, int | float) and not isinstance(value, bool)
-        if not good or not math.isfinite(value):
-            raise self.wrong(name, f"is {_shorten(value)}, not a number")
-        return float(value)
+        value = self._checked(name, default, _is_float, "not a number")
+        return value if value is default else float(value)
 
     def flag(self, name: str, default: bool) -> bool:
         """True or false; `default` where it is absent."""
-        value = self._read(name, default)
-        if not isinstance(value, bool):
-            raise self.wrong(name, f"is {_shorten(value)}, neither true nor false")
-        return value
+        what = "neither true nor false"
+        return bool(self._checked(name, default, lambda value: isinstance(value, bool), what))
 
     def sequence(self, name: str) -> Sequence[Any] | None:
         """A list, None where it is absent."""
-        value = self._read(name, None)
-        if value is not None and not isinstance(value, list | tuple):
-            raise self.wrong(name, f"is {_shorten(value)}, not a list")
-        return value
+        return self._checked(
+            name, None, lambda value: isinstance(value, list | tuple), "not a list"
+        )
 
     def table(self, name: str) -> Fields | None:
         """A table in the table, None where it is absent or empty."""
-        value = self._read(name, None)
-        if value is not None and not isinstance(value, Mapping):
-            raise self.wrong(name, f"is {_shorten(value)}, not a table")
+        value = self._checked(name, None, lambda value: isinstance(value, Mapping), "not a table")
         return Fields(value, f"{self.where}: {name}") if value else None
 
     def demand(self, name: str, expected: Any, *, absent: Any = None) -> None:
@@ -89,6 +79,12 @@ class Fields:
         """The error to raise about a field."""
         return InputError(f"{name} {what}", where=self.where)
 
+    def _checked(self, name: str, default: Any, is_valid: Callable[[Any], bool], what: str) -> Any:
+        value = self._read(name, default)
+        if value is not default and not is_valid(value):
+            raise self.wrong(name, f"is {_shorten(value)}, {what}")
+        return value
+
     def _read(self, name: str, default: Any) -> Any:
         self.read.add(name)
         value = self.values.get(name)
@@ -97,6 +93,12 @@ class Fields:
         if default is _REQUIRED:
             raise self.wrong(name, "is missing")
         return default
+
+
+def _is_float(value: Any) -> bool:
+    """Whether it is a number that a float holds; JSON has larger whole numbers."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and abs(value) <= sys.float_info.max
 
 
 def _shorten(value: Any) -> str:
@@ -135,16 +137,11 @@ def read_rope(fields: Fields, *, base: float = 10000.0) -> dict[str, Any]:
     known = ("default", *_READERS)
     if kind not in known:
         raise fields.wrong("rope_type", f"is {kind!r}; known are {', '.join(known)}")
-    _check_known(rope)
+    # An unknown field may change the positions by layer type, by axis, …
+    if unknown := sorted(set(rope.values) - _KNOWN):
+        raise rope.wrong(unknown[0], "is not known here")
     scaling = None if kind == "default" else _READERS[kind](rope, fields)
     return {"rope_base": base, "rope_scaling": scaling}
-
-
-def _check_known(rope: Fields) -> None:
-    """What we do not know may turn positions otherwise: by layer type, by axis, …"""
-    strange = sorted(set(rope.values) - _KNOWN)
-    if strange:
-        raise rope.wrong(strange[0], "is not known here")
 
 
 def _scaling_fields(scaling: RopeScaling) -> dict[str, Any]:
@@ -209,7 +206,7 @@ def window_fields(config: ModelConfig) -> dict[str, Any]:
 
 
 def read_windows(fields: Fields, layers: int, *, unlisted: list[bool]) -> dict[str, Any]:
-    """`window` and `window_pattern` of a shape; `unlisted` says what slides without a list."""
+    """`window` and `window_pattern` of a shape; `unlisted` are the layers that slide by default."""
     window = fields.size("sliding_window", None)
     if window is None or not fields.flag("use_sliding_window", False):
         return {}
@@ -217,7 +214,7 @@ def read_windows(fields: Fields, layers: int, *, unlisted: list[bool]) -> dict[s
     if layer_types is None:
         slides = unlisted
     else:
-        if len(layer_types) != layers or not set(layer_types) <= {SLIDING, FULL}:
+        if len(layer_types) != layers or any(kind not in (SLIDING, FULL) for kind in layer_types):
             raise fields.wrong("layer_types", f"is not {layers} times {SLIDING} or {FULL}")
         slides = [kind == SLIDING for kind in layer_types]
     if not any(slides):
@@ -253,10 +250,14 @@ class Weight:
         parts = weight.unbind(0) if len(self.published) > 1 else (weight,)
         return dict(zip(self.published, (part.contiguous() for part in parts), strict=True))
 
-    def adopt(self, tensors: Mapping[str, Tensor]) -> Tensor:
-        """The decoder's weight; RuntimeError if the tensors of experts differ in shape."""
+    def adopt(self, tensors: Mapping[str, Tensor], *, where: str) -> Tensor:
+        """The decoder's weight; InputError if the tensors of experts differ in shape."""
         parts = [tensors[name] for name in self.published]
-        weight = torch.stack(parts) if len(parts) > 1 else parts[0]
+        try:
+            weight = torch.stack(parts) if len(parts) > 1 else parts[0]
+        except RuntimeError:
+            text = f"'{self.published[0]}' and its like differ in shape or type"
+            raise InputError(text, where=where) from None
         if self.interleaved is not None:
             weight = _reorder_rotary(weight, *self.interleaved, to_pairs=False)
         return weight
@@ -310,7 +311,7 @@ class Family(ABC):
         """
 
     def superfluous(self, name: str, config: ModelConfig, fields: Fields) -> bool:
-        """Whether a published tensor is none of the model's weights, and may be left out.
+        """Whether a published tensor is none of the model's weights, and may be ignored.
 
         Early Llamas were saved with the frequencies of their rotary positions.
         """

@@ -62,14 +62,14 @@ _PLAIN: dict[str, Any] = {
     "latent": None,
     "experts": None,
 }
-"""What a family has that says nothing of it."""
+"""Values of a family that does not set them."""
 
 
 class Dense(Family):
     """A decoder of one SwiGLU and grouped-query attention a layer.
 
-    A subclass says by `own` which fields of a shape it fixes, by `names` how a layer's weights are
-    called, and by `free` which fields it leaves to the config.
+    A subclass fixes fields of a shape by `own`, names a layer's weights by `names`, and leaves
+    the fields in `free` to the config.
     """
 
     names: ClassVar[Mapping[str, str]] = LLAMA_NAMES
@@ -201,7 +201,7 @@ class SmolLM3(Dense):
         regular = [int(every == 0 or (layer + 1) % every != 0) for layer in range(len(rotates))]
         if len(rotates) < layers or rotates != regular:
             raise fields.wrong("no_rope_layers", "are not every n-th layer")
-        slides = [not turns for turns in rotates]
+        slides = [not one for one in rotates]
         return {
             **values,
             "nope_every": every,
@@ -257,7 +257,7 @@ class DeepseekV3(Family):
         }
 
     def shape(self, fields: Fields) -> dict[str, Any]:
-        """Values of a `ModelConfig`; its bias rate, which no config says, is DeepSeek's own."""
+        """Values of a `ModelConfig`; the bias rate, which no config has, is DeepSeek's own."""
         values = common_shape(fields, context=4096)
         fields.flag("rope_interleave", True)  # Only the order of rows depends on it.
         latent = {
@@ -288,11 +288,11 @@ class DeepseekV3(Family):
                 yield from _swiglu(f"{ours}.mlp", f"{theirs}.mlp")
 
     def superfluous(self, name: str, config: ModelConfig, fields: Fields) -> bool:
-        """Also the layers behind the last, as many as the config says predict further tokens."""
+        """Also layers after the last that predict further tokens, as many as the config says."""
         further = fields.size("num_nextn_predict_layers", 0, least=0)
         layer = re.match(r"model\.layers\.(\d{1,9})\.", name)
-        behind = -1 if layer is None else int(layer[1]) - config.layers
-        return 0 <= behind < further or super().superfluous(name, config, fields)
+        extra = -1 if layer is None else int(layer[1]) - config.layers
+        return 0 <= extra < further or super().superfluous(name, config, fields)
 
 
 def _attention(latent: LatentAttention, ours: str, theirs: str, pairs: bool) -> Iterator[Weight]:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stages.evaluate.benchmarks import Item, Scorer, delimited, measure_choices, measure_texts
-from stages.scoring.likelihood import choice_scores, encode_text
+from stages.scoring.likelihood import continuation_request, encode_text, log_likelihoods
 
 
 class Preset(Scorer):
@@ -48,7 +48,11 @@ def test_choices_are_ranked_by_sum_and_by_sum_per_byte(
 def test_choices_follow_the_prompt_after_the_delimiter(model, tokenizer):
     item = Item("quiz", "1", "multiple_choice", "The capital is", ("Rome", "Paris"), 1)
     found = measured(Scorer(model, tokenizer, 0, None, 4096), item)
-    scores = choice_scores(model, tokenizer, "The capital is", [" Rome", " Paris"], prefix=0)
+    requests = [
+        continuation_request(tokenizer, "The capital is", choice, prefix=0)
+        for choice in (" Rome", " Paris")
+    ]
+    scores = log_likelihoods(model, requests)
     assert found["accuracy"].numerator == float(scores.argmax() == 1)
     expected = -scores[1] / math.log(2)
     assert found["answer_bits_per_byte"].numerator == pytest.approx(expected, abs=1e-4)

@@ -9,7 +9,6 @@ import torch
 from artifacts_schema.errors import InputError, UsageError
 from artifacts_schema.identity import document_id
 from artifacts_schema.store.gc import remove_artifact
-from stages.evaluate.parts import spread_evenly
 from stages.evaluate.stage import Evaluate
 from stages.model.files import model_files
 from stages.pack.stage import Pack
@@ -169,7 +168,7 @@ def test_bad_items_are_counted_with_samples_and_too_many_fail_the_stage(
     assert made.counts["items"] == 20
     assert made.samples["answer_is_no_choice"] == ["quiz/worse"]
     many = given("benchmarks", {"00000.parquet": [*good[:3], bad]})
-    with pytest.raises(InputError, match=r"1 of 4 records are bad .*quiz/worse"):
+    with pytest.raises(InputError, match=r"1 of 4 .*quiz/worse"):
         run_stage(Evaluate, QUIET, {"checkpoint": [checkpoint], "benchmarks": [many]})
 
 
@@ -220,7 +219,7 @@ def test_shards_of_another_tokenizer_are_refused(
     files = {path: raw for path, raw in files.items() if not path.endswith(".index.parquet")}
     files["shards.json"] = json.dumps(table).encode()
     other = given("token_shards", files)
-    with pytest.raises(InputError, match=r"vocabulary of 999, the checkpoint's tokenizer has"):
+    with pytest.raises(InputError, match=r"\b999\b"):
         run_stage(Evaluate, QUIET, {"checkpoint": [checkpoint], "held_out": [other]})
 
 
@@ -250,9 +249,3 @@ def test_requests_that_cannot_be_answered_are_usage_errors(run_stage, given, che
     truth = given("truth", {"00000.parquet": [row]})
     with pytest.raises(UsageError, match="without a ledger"):
         run_stage(Evaluate, QUIET, {"checkpoint": [checkpoint], "truth": [truth]})
-
-
-def test_a_cap_takes_sequences_at_even_distances():
-    assert spread_evenly(10, 4).tolist() == [0, 2, 5, 7]
-    assert spread_evenly(3, 10).tolist() == [0, 1, 2]
-    assert spread_evenly(0, 10).tolist() == []

@@ -14,10 +14,12 @@ from stages.examples.messages import message
 from stages.export.folder import model_folder
 from stages.export.stage import Export
 from stages.import_model.stage import ImportModel
-from stages.model.huggingface import to_config, to_weights
+from stages.model.huggingface.families import to_config, to_weights
 from stages.sft.stage import Sft
 from stages.tokenizer.training import transformers_config
 from stages.tokens.chat import CHAT_TEMPLATE, render_segments
+
+pytestmark = pytest.mark.usefixtures("loaded_here")
 
 OWN = (
     "{{- bos_token }}{%- for message in messages %}"

@@ -14,7 +14,7 @@ from stages.export.stage import Export
 from stages.export.verify import verify_release, write_probes
 from stages.model.config import ModelConfig
 from stages.model.files import model_files
-from stages.model.huggingface import to_weights
+from stages.model.huggingface.families import to_weights
 from stages.tokenizer.training import transformers_config
 from stages.tokens.chat import CHAT_TEMPLATE
 
@@ -72,6 +72,7 @@ def test_a_release_loads_by_transformers_alone_and_twice_to_the_same_bytes(
     assert run_stage(Export, config, inputs).output("release").digest == release.digest
 
 
+@pytest.mark.usefixtures("loaded_here")
 def test_a_model_that_never_saw_a_conversation_is_released_without_a_chat_template(
     run_stage, read_input, checkpoint
 ):
@@ -83,6 +84,7 @@ def test_a_model_that_never_saw_a_conversation_is_released_without_a_chat_templa
     assert "no chat template" in card
 
 
+@pytest.mark.usefixtures("loaded_here")
 def test_only_evaluations_of_the_released_checkpoint_are_its_scores(
     run_stage, read_input, given, checkpoint, make_model, tokenizer
 ):
@@ -147,6 +149,7 @@ def folder(tmp_path, tokenizer):
     return make
 
 
+@pytest.mark.usefixtures("loaded_here")
 def test_a_release_that_transformers_reads_otherwise_is_refused_by_what_differs(folder, model):
     release, probes, tokens = folder(model)
     weights = load((release / "model.safetensors").read_bytes())
@@ -161,16 +164,17 @@ def test_a_release_that_transformers_reads_otherwise_is_refused_by_what_differs(
 def test_a_release_that_does_not_load_is_refused_with_the_reason(folder, model):
     release, probes, tokens = folder(model)
     (release / "config.json").write_text('{"model_type": "no-such-model", "dtype": "float32"}')
-    with pytest.raises(IngotError, match=r"cannot load the release: .*no-such-model"):
+    with pytest.raises(IngotError, match="no-such-model"):
         verify_release(release, probes, model.config, tokens)
 
 
 def test_a_tokenizer_with_more_tokens_than_the_model_is_refused(model, tokenizer):
     small = ModelConfig(**{**model.config.plain(), "vocabulary_size": 300})
-    with pytest.raises(InputError, match="the tokenizer has 400 tokens, the model 300"):
+    with pytest.raises(InputError, match=r"400 .*300"):
         model_folder(small, tokenizer, TOKENIZER_CONFIG, "float32")
 
 
+@pytest.mark.usefixtures("loaded_here")
 def test_a_decoder_of_experts_and_latent_attention_is_released_as_a_native_class(
     folder, make_model
 ):

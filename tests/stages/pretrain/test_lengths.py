@@ -86,10 +86,10 @@ def test_the_base_bears_on_the_weights(run):
 def test_what_does_not_fit_is_said_before_the_first_step(run, inputs, pretrain):
     with pytest.raises(UsageError, match="sequences of 96 tokens, model context 32"):
         run(model={**MODEL, "context": 32})
-    with pytest.raises(UsageError, match=r"phases\.0.*sequences of 32, 96 tokens"):
+    with pytest.raises(UsageError, match=r"phases\.0.*32, 96"):
         run(phases=[{**SHORT, "sequence_length": None}])
     both = {**inputs, "held_out": [(one[0], "held_out") for one in inputs["train"]]}
-    with pytest.raises(InputError, match="held-out sequences have 32, 96 tokens"):
+    with pytest.raises(InputError, match=r"held_out.*32, 96"):
         pretrain(both, model=MODEL, phases=[SHORT, LONG])
 
 

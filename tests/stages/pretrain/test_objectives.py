@@ -50,5 +50,5 @@ def test_too_few_reserved_tokens_are_refused_before_the_first_step(packed, pretr
     """A document of 256 tokens has up to 12 spans, the tokenizer 8 reserved tokens."""
     inputs = packed(sequence_length=256)
     model = {"width": 32, "layers": 1, "heads": 2, "kv_heads": 1, "context": 256}
-    with pytest.raises(UsageError, match=r"needs 13 reserved .* has 8 .*reserved_tokens: 13"):
+    with pytest.raises(UsageError, match=r" 13 .* 8 .*reserved_tokens: 13"):
         pretrain(inputs, model=model, objective={"parts": [{"name": "span_corruption"}]})

@@ -124,9 +124,7 @@ def test_a_run_from_a_checkpoint_decays_from_the_rate_that_it_had(inputs, pretra
 
 
 def test_groups_that_do_not_fit_the_model_are_refused_before_the_first_step(inputs, pretrain):
-    with pytest.raises(
-        UsageError, match=r"optimizer\.groups\.0: 'layers\.\*' matches no parameter"
-    ):
+    with pytest.raises(UsageError, match=r"optimizer\.groups\.0: 'layers\.\*'"):
         pretrain(inputs, optimizer={"groups": [{"match": "layers.*"}]})
 
 

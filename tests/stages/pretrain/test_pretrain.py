@@ -11,9 +11,9 @@ from artifacts_schema.errors import InputError, Stopped, UsageError
 from stages.model.files import read_model
 from stages.pretrain.config import PretrainConfig
 from stages.pretrain.plan import make_plan
-from stages.pretrain.task import quotas, spread
+from stages.pretrain.task import quotas
 from stages.training.sample_clock import clock_batch
-from stages.training.token_shards import IGNORED, TokenShards
+from stages.training.token_shards import IGNORED, TokenShards, spread
 
 
 @pytest.fixture
@@ -233,7 +233,7 @@ def test_a_checkpoint_of_another_tokenizer_is_refused(packed, pretrain):
 
 def test_an_architecture_that_is_not_the_checkpoints_is_refused(inputs, pretrain):
     start = [(pretrain(inputs), "checkpoint")]
-    with pytest.raises(UsageError, match=r"model\.width: width is 16, .* 32"):
+    with pytest.raises(UsageError, match=r"model\.width: .*16, .* 32"):
         pretrain({**inputs, "checkpoint": start}, model={"width": 16, "heads": 2, "kv_heads": 1})
 
 
@@ -251,11 +251,11 @@ def test_a_wrong_mixture_is_refused_with_a_hint(inputs, pretrain, config, messag
 
 
 def test_a_plan_that_repeats_a_source_too_often_is_refused(inputs, pretrain):
-    with pytest.raises(UsageError, match=r"source 'code' would be read .* max_epochs is 0\.1"):
+    with pytest.raises(UsageError, match=r"'code' .*0\.1"):
         pretrain(inputs, max_epochs=0.1)
-    with pytest.raises(UsageError, match=r"source 'web' would be read .* max_epochs is 0\.01"):
+    with pytest.raises(UsageError, match=r"'web' .*0\.01"):
         pretrain(inputs, epochs={"web": 0.01})
-    with pytest.raises(UsageError, match=r"epochs: no source 'wbe'.*did you mean 'web'"):
+    with pytest.raises(UsageError, match=r"epochs: .*'wbe'.*'web'"):
         pretrain(inputs, epochs={"wbe": 1})
 
 
@@ -314,7 +314,7 @@ def test_mixture_and_batch_size_may_change_within_a_phase(inputs, pretrain, read
 
 def test_sequences_longer_than_the_context_are_refused(inputs, pretrain):
     model = {"width": 32, "layers": 1, "heads": 2, "kv_heads": 1, "context": 16}
-    with pytest.raises(UsageError, match="sequences of 32 tokens, model context 16"):
+    with pytest.raises(UsageError, match=r"32 .*context 16"):
         pretrain(inputs, model=model)
 
 
@@ -324,7 +324,7 @@ def test_keeping_moments_without_a_checkpoint_is_refused(inputs, pretrain):
 
 
 def test_the_first_phase_needs_a_peak(inputs, pretrain):
-    with pytest.raises(UsageError, match=r"no learning rate to start from .*learning_rate\.peak"):
+    with pytest.raises(UsageError, match=r"learning_rate\.peak"):
         pretrain(inputs, phases=[{"tokens": 1000}])
 
 

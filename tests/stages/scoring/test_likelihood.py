@@ -4,11 +4,8 @@ import torch
 
 from stages.scoring.likelihood import (
     Request,
-    choice_scores,
-    continuation_request,
     log_likelihoods,
     target_nll,
-    text_nll,
 )
 
 
@@ -53,25 +50,14 @@ def test_a_continuation_that_cannot_be_scored_is_refused(model, scored):
         log_likelihoods(model, [Request((0,), (7,) * scored)])
 
 
-def test_choices_are_scored_after_their_prompt(model, tokenizer):
-    scores = choice_scores(
-        model, tokenizer, "The capital of France is", [" Paris", " Rome"], prefix=0
-    )
-    expected = [
-        alone(model, continuation_request(tokenizer, "The capital of France is", choice, prefix=0))
-        for choice in (" Paris", " Rome")
-    ]
-    np.testing.assert_allclose(scores, expected, atol=1e-4)
-
-
 def test_packed_rows_score_each_piece_as_if_alone(model):
     pieces = [torch.arange(10, 16), torch.arange(40, 45)]
     packed_BL = torch.cat([*pieces, torch.full((3,), 2)])[None]
     documents_BL = torch.tensor([[0] * 6 + [1] * 5 + [-1] * 3])
-    nll = text_nll(model, packed_BL, documents_BL)[0]
-    apart = [text_nll(model, piece[None])[0] for piece in pieces]
-    np.testing.assert_allclose(nll, [*apart[0], *apart[1], 0, 0, 0], atol=1e-5)
-    assert nll[0] == nll[6] == 0
+    targets_BL = torch.tensor([[*range(11, 16), -1, *range(41, 45), -1, -1, -1, -1]])
+    nll = target_nll(model, packed_BL, targets_BL, documents_BL)[0]
+    apart = [target_nll(model, piece[None, :-1], piece[None, 1:])[0] for piece in pieces]
+    np.testing.assert_allclose(nll, [*apart[0], 0, *apart[1], 0, 0, 0, 0], atol=1e-5)
 
 
 def test_many_targets_are_scored_like_few(model, monkeypatch):

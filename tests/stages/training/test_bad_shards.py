@@ -38,7 +38,7 @@ def test_inputs_that_do_not_belong_together_are_refused(tmp_path, name, value):
 def test_mixed_types_of_ids_are_refused(tmp_path):
     narrow = write_shards(tmp_path / "a", {"web": [5]})
     wide = write_shards(tmp_path / "b", {"web": [5]}, dtype="uint32")
-    with pytest.raises(InputError, match="dtype is uint32, that of the first input is uint16"):
+    with pytest.raises(InputError, match=r"dtype .*uint32.*uint16"):
         TokenShards([narrow, wide])
 
 
@@ -111,7 +111,7 @@ def test_a_source_without_sequences_is_there_and_empty(tmp_path):
     assert shards.total("tokens")["books"] == 0
     assert shards.sources == ("books", "code", "web")
     assert len(shards.batch(*every(shards, "web"))) == shards.sequences["web"]
-    with pytest.raises(ValueError, match="source 'code' has no sequence 0"):
+    with pytest.raises(ValueError, match=r"'code'.* 0\b"):
         shards.batch([1], [0])
 
 
@@ -163,7 +163,7 @@ def test_a_shard_that_goes_before_it_is_opened_is_named(tmp_path):
     made = write_shards(tmp_path / "a", {"web": [5]})
     shards = TokenShards([made])
     (made.folder / "web/00000.tokens").unlink()
-    with pytest.raises(StoreError, match="cannot be opened: No such file"):
+    with pytest.raises(StoreError, match="No such file"):
         shards.batch([0], [0])
 
 

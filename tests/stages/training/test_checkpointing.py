@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from concurrent import futures
 
 import pytest
 import torch
@@ -10,7 +11,13 @@ from hypothesis import strategies as st
 
 from artifacts_schema.errors import StoreError
 from artifacts_schema.store import failpoints
-from stages.training.checkpointing import MOST_KEPT, Background, HostMemory, RollingCheckpoints
+from stages.training.checkpointing import (
+    MOST_KEPT,
+    OPTIMIZER,
+    WEIGHTS,
+    HostMemory,
+    RollingCheckpoints,
+)
 from stages.training.monitor import RunLog
 
 LOG = logging.getLogger("test")
@@ -25,7 +32,8 @@ def checkpoints(tmp_path):
 
 def save(checkpoints, step, value=0.0, horizon=None):
     weights = {"w": torch.full((3,), value)}
-    checkpoints.save(step, weights, {}, {"rollbacks": 0}, horizon=horizon)
+    tensors = {WEIGHTS: weights, OPTIMIZER: {}}
+    checkpoints.save(step, tensors, {"rollbacks": 0}, horizon=horizon)
     return weights
 
 
@@ -73,8 +81,7 @@ def test_a_disk_that_is_full_is_told_with_the_next_call_and_earlier_ones_stay(
 
     monkeypatch.setattr(failpoints, "on_failpoint", full)
     save(checkpoints, 2)
-    while checkpoints._background._thread.is_alive():
-        pass
+    futures.wait([checkpoints._last])
     with pytest.raises(StoreError, match="No space left") as raised:
         checkpoints.check()
     assert "000000000002" in raised.value.where
@@ -95,7 +102,7 @@ def test_there_is_always_one_before_the_horizon_and_never_more_than_four(
     """The horizon only ever moves on; the first checkpoint lies before it."""
     folder = tmp_path_factory.mktemp("kept")
     log = RunLog(folder / "log")
-    checkpoints = RollingCheckpoints(folder / "checkpoints", log, LOG, background=False)
+    checkpoints = RollingCheckpoints(folder / "checkpoints", log, LOG)
     step, horizon = 0, 1
     save(checkpoints, 0, horizon=horizon)
     for more, depth in zip(steps, depths, strict=False):
@@ -187,21 +194,3 @@ def test_copies_from_a_gpu_are_page_locked_and_whole_when_it_returns():
     source.zero_()
     assert copied.is_pinned()
     assert copied[-1].item() == (1 << 22) - 1
-
-
-def test_a_background_does_one_thing_at_a_time_and_raises_what_it_raised_once():
-    background, order = Background("test"), []
-    gate = threading.Event()
-    background.start(lambda: (gate.wait(20), order.append(1)))
-    background.check()  # Still at it: nothing to raise, nothing to wait for.
-    threading.Timer(0.1, gate.set).start()
-
-    def fails():
-        order.append(2)
-        raise KeyError("odd")
-
-    background.start(fails)
-    with pytest.raises(KeyError):
-        background.settle()
-    background.settle()
-    assert order == [1, 2]

@@ -9,8 +9,8 @@ import pytest
 from written_shards import every, write_shards
 
 from artifacts_schema.errors import InputError, UsageError
-from stages.pretrain.plan import Stock, TokenAccount
-from stages.training.sample_clock import clock_batch, clock_of_run
+from stages.pretrain.plan import Stock, TokenAccount, clock_of_run
+from stages.training.sample_clock import clock_batch
 from stages.training.token_shards import TokenShards
 
 

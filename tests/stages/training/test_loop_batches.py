@@ -17,7 +17,7 @@ from stages.training.fit import UNGUARDED
 from stages.training.guard import Guard, Rollbacks
 from stages.training.loop import Trainer
 from stages.training.monitor import RunLog, metrics_table
-from stages.training.optimizer import build_optimizer
+from stages.training.optimizer import Optimizer
 from stages.training.runtime import runtime
 from stages.training.schedule import schedule
 from stages.training.task import MicroBatch, Task
@@ -87,7 +87,7 @@ def train(work, *, prefetch, stop_at=None, **task):
         given = Lines(**task)
         trainer = Trainer(
             model=model,
-            optimizer=build_optimizer(model, OptimizerConfig()),
+            optimizer=Optimizer(model, OptimizerConfig()),
             averages=Averages(AveragesConfig(), STEPS),
             task=given,
             schedule=schedule([(STEPS, LearningRate(peak=0.1))], where="phases"),

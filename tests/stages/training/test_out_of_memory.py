@@ -27,7 +27,7 @@ STEP = StepMemory(
 def test_parts_are_told_largest_first_and_sum_up():
     need = STEP.need
     assert sum(getattr(need, name) for name in PARTS) == need.total
-    said = STEP.said()
+    said = STEP.describe()
     assert said.startswith(f"about {need.total / 1e9:.1f} GB: activations ")
     assert all(name in said for name in PARTS)
 

@@ -7,7 +7,7 @@ from artifacts_schema.errors import UsageError
 from stages.model.config import Experts, ModelShape
 from stages.model.decoder import Decoder
 from stages.training.config import MuonConfig, OptimizerConfig, ParameterGroup
-from stages.training.optimizer import Treatment, build_optimizer, treatments
+from stages.training.optimizer import Optimizer, Treatment, treatments
 
 
 def tiny(tied=True, **shape):
@@ -23,7 +23,7 @@ def groups(*given):
 @pytest.mark.parametrize("name", ["adamw", "muon"])
 def test_every_parameter_is_in_one_group_and_only_matrices_decay(tied, name):
     model = tiny(tied)
-    optimizer = build_optimizer(model, OptimizerConfig(name=name, weight_decay=0.3))
+    optimizer = Optimizer(model, OptimizerConfig(name=name, weight_decay=0.3))
     all_groups = [group for part in optimizer.parts.values() for group in part.param_groups]
     grouped = [p for group in all_groups for p in group["params"]]
     assert sorted(map(id, grouped)) == sorted(map(id, model.parameters()))
@@ -91,7 +91,7 @@ def test_a_group_may_take_matrices_from_muon_but_not_give_it_vectors():
 
     assert asked("*.down.weight", "adamw")["blocks.0.mlp.down.weight"].optimizer == "adamw"
     assert asked("head.*", "muon")["head.weight"].optimizer == "muon"
-    with pytest.raises(UsageError, match=r"blocks\.0\.attention_norm\.weight to muon"):
+    with pytest.raises(UsageError, match=r"blocks\.0\.attention_norm\.weight.*muon"):
         asked("blocks.*", "muon")
 
 
@@ -120,7 +120,7 @@ def test_new_fields_bear_no_identity_at_their_default():
 def test_groups_cover_every_parameter_once_or_are_refused(patterns):
     model = MODEL
     try:
-        optimizer = build_optimizer(model, groups(*({"match": p, "rate": 2.0} for p in patterns)))
+        optimizer = Optimizer(model, groups(*({"match": p, "rate": 2.0} for p in patterns)))
     except UsageError:
         return
     grouped = [p for g in optimizer.parts["adamw"].param_groups for p in g["params"]]

@@ -13,7 +13,7 @@ from stages.engine import Milestone
 from stages.model.config import ModelShape
 from stages.model.decoder import Decoder
 from stages.training.checkpointing import Saved
-from stages.training.permanent import CheckpointParts, PermanentCheckpoints
+from stages.training.permanent import PermanentCheckpoints, checkpoint_files
 
 MILESTONES = [Milestone(3, "3K"), Milestone(5, "5K"), Milestone(9, "9K")]
 
@@ -75,6 +75,10 @@ def keep(model):
     return make
 
 
+def made(model, weights, state=(), **more):
+    return dict(checkpoint_files(model.config, weights, dict(state), Tokenizer(), **more))
+
+
 def saved(model, **state):
     moments = {"embedding.weight.step": torch.tensor(3.0)}
     return Saved(dict(model.state_dict()), moments, {"skipped": 2, "left_out": [], **state})
@@ -122,8 +126,7 @@ def test_readers_get_the_average_that_is_asked_for_and_training_its_weights(mode
     weights = dict(model.state_dict())
     ema = {f"ema.{name}": one + 1 for name, one in model.named_parameters()}
     averages = {**ema, "updates.ema": torch.tensor(3)}
-    parts = CheckpointParts(model.config, weights, {}, {}, averages, output="ema")
-    files = dict(parts.files())
+    files = made(model, weights, optimizer={}, averages=averages, output="ema")
     read, trained = load(files["model.safetensors"]), load(files["trained.safetensors"])
     name = next(iter(ema)).removeprefix("ema.")
     assert torch.equal(read[name], weights[name] + 1)
@@ -133,8 +136,7 @@ def test_readers_get_the_average_that_is_asked_for_and_training_its_weights(mode
 
 
 def test_before_there_is_an_average_readers_get_the_weights(model):
-    parts = CheckpointParts(model.config, dict(model.state_dict()), {}, {}, {}, output="mean")
-    files = dict(parts.files())
+    files = made(model, dict(model.state_dict()), optimizer={}, averages={}, output="mean")
     assert "trained.safetensors" not in files
     assert load(files["model.safetensors"]).keys() == model.state_dict().keys()
 
@@ -142,6 +144,6 @@ def test_before_there_is_an_average_readers_get_the_weights(model):
 def test_equal_parts_give_equal_bytes(model):
     def files():
         weights = {name: one.clone() for name, one in model.state_dict().items()}
-        return dict(CheckpointParts(model.config, weights, {"b": 1, "a": 2}, {}).files())
+        return made(model, weights, {"b": 1, "a": 2}, optimizer={})
 
     assert files() == files()

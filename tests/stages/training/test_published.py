@@ -13,7 +13,7 @@ from artifacts_schema.store import Store
 from artifacts_schema.store.storage_errors import Unreachable
 from stages.engine.state import State
 from stages.training import monitor
-from stages.training.checkpointing import RollingCheckpoints, fetch_newest
+from stages.training.checkpointing import OPTIMIZER, WEIGHTS, RollingCheckpoints, fetch_newest
 from stages.training.monitor import RunLog
 
 
@@ -34,7 +34,8 @@ def train(state, *steps):
     log.restore(saved.position if saved else None)
     for step in steps:
         log.append("metrics", {"training_step": step})
-        checkpoints.save(step, {"w": torch.full((3,), float(step))}, {}, {"training_step": step})
+        tensors = {WEIGHTS: {"w": torch.full((3,), float(step))}, OPTIMIZER: {}}
+        checkpoints.save(step, tensors, {"training_step": step})
     checkpoints.settle()
     log.close()
     measured = [row["training_step"] for row in log.rows("metrics")]
@@ -180,7 +181,8 @@ def test_while_the_store_is_away_checkpoints_go_on_here(machine, outage, caplog)
     checkpoints = RollingCheckpoints(one.folder / "checkpoints", log, one.log, state=one)
 
     def save(step):
-        checkpoints.save(step, {"w": torch.full((3,), float(step))}, {}, {"training_step": step})
+        tensors = {WEIGHTS: {"w": torch.full((3,), float(step))}, OPTIMIZER: {}}
+        checkpoints.save(step, tensors, {"training_step": step})
         checkpoints.settle()
         return [int(path.name[-12:]) for path in sorted(checkpoints.folder.iterdir())]
 

@@ -120,12 +120,12 @@ def test_killed_again_and_again_it_ends_the_same(tmp_path, struck, killed_at):
 
 
 def test_a_decision_that_cannot_be_written_is_no_decision(tmp_path, struck, monkeypatch):
-    def full(path, content):
+    def full(path):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("stages.training.guard._replace", full)
-        with pytest.raises(StoreError, match="cannot write down a rollback: No space left"):
+        patch.setattr("artifacts_schema.files._sync", full)
+        with pytest.raises(StoreError, match=r"rollbacks\.json"):
             train(tmp_path, bad=STRUCK)
     assert Rollbacks(tmp_path / "rollbacks.json").made == ()
     assert_bit_equal(train(tmp_path, bad=STRUCK), struck)
@@ -161,7 +161,7 @@ def test_without_a_checkpoint_to_go_back_to_the_run_begins_anew(tmp_path, struck
 
     with monkeypatch.context() as patch:
         patch.setattr(failpoints, "on_failpoint", remove)
-        with pytest.raises(Stopped, match="no checkpoint before training step 16") as raised:
+        with pytest.raises(Stopped, match="step 16") as raised:
             train(tmp_path, bad=STRUCK)
     assert raised.value.exit_code == 75
     assert_bit_equal(train(tmp_path, bad=STRUCK), struck)

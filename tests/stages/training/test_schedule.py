@@ -177,9 +177,9 @@ def test_warmup_in_tokens_goes_up_to_whole_steps_of_the_batches_there_are():
 
 
 def test_a_warmup_longer_than_its_phase_is_refused_with_numbers():
-    with pytest.raises(UsageError, match=r"phases\.0.*warmup of 11 training steps.*has 10"):
+    with pytest.raises(UsageError, match=r"phases\.0.* 11 .* 10\b"):
         rates((10, LearningRate(peak=1.0, warmup_steps=11)))
-    with pytest.raises(UsageError, match=r"warmup of 1,000 tokens, the phase has 320"):
+    with pytest.raises(UsageError, match=r"1,000 .*320"):
         rates((Phase(10, 4, 8), LearningRate(peak=1.0, warmup_tokens=1000)))
     with pytest.raises(UsageError, match="use warmup_steps"):
         rates((10, LearningRate(peak=1.0, warmup_tokens=5)))
@@ -187,7 +187,7 @@ def test_a_warmup_longer_than_its_phase_is_refused_with_numbers():
 
 def test_warmup_in_steps_and_decay_that_overlap_are_refused_with_numbers():
     config = LearningRate(peak=1.0, warmup_steps=6, decay="linear", decay_share=0.6)
-    with pytest.raises(UsageError, match=r"warmup of 6 and a decay of 6 .* has 10"):
+    with pytest.raises(UsageError, match=r" 6 .* 6 .* 10\b"):
         rates((10, config))
 
 

@@ -8,7 +8,7 @@ import torch
 from stages.dpo.task import answer_log_probabilities, answer_segments, dpo_losses, pack_pairs
 from stages.model.config import ModelShape
 from stages.model.decoder import Decoder
-from stages.model.huggingface import to_config, to_weights
+from stages.model.huggingface.families import to_config, to_weights
 from stages.tokenizer.training import train
 from stages.tokens.chat import CHAT_TEMPLATE, TURN_END, render_segments
 from stages.tokens.vocabulary import BEGIN_OF_TEXT, END_OF_TEXT, PADDING

@@ -8,7 +8,7 @@ from published_shapes import EXPERTS, LATENT, OWN, PLAIN_LATENT, SHAPES, shape
 
 from artifacts_schema.errors import CorruptArtifact, InputError
 from stages.model.decoder import Decoder
-from stages.model.huggingface import (
+from stages.model.huggingface.families import (
     FAMILIES,
     family_of,
     from_config,
@@ -107,6 +107,8 @@ def test_a_factor_that_yarn_leaves_out_is_the_ratio_of_the_lengths():
         ("llama", {"rope_parameters": {"full_attention": {"rope_theta": 1e6}}}, "n is not known"),
         ("qwen3 tied, windows", {"layer_types": ["sliding_attention"]}, "layer_types is not 4 tim"),
         ("qwen3 tied, windows", {"layer_types": ["chunked"] * 4}, "layer_types is not 4 times"),
+        ("qwen3 tied, windows", {"layer_types": [["sliding_attention"]] * 4}, "layer_types"),
+        ("llama", {"rms_norm_eps": 10**400}, "rms_norm_eps"),
         ("smollm3", {"no_rope_layers": [1, 0, 1, 1]}, "no_rope_layers are not every n-th layer"),
         ("smollm3", {"no_rope_layers": [1, 1]}, "no_rope_layers are not every n-th layer"),
         ("deepseek_v3", {"scoring_func": "softmax"}, "scoring_func is 'softmax'"),

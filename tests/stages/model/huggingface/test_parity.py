@@ -9,7 +9,7 @@ import torch
 from published_shapes import OWN, SHAPES
 from safetensors.torch import save_file
 
-from stages.model.huggingface import (
+from stages.model.huggingface.families import (
     family_of,
     from_config,
     from_weights,

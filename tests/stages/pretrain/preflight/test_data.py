@@ -26,7 +26,7 @@ def account(**epochs):
 
 def test_epochs_are_told_most_first_and_many_are_warned_of():
     finding = check_epochs(account(web=0.5, code=4.0))
-    assert (finding.level, finding.said) == (
+    assert (finding.level, finding.message) == (
         "ok",
         "4,500 tokens planned; epochs: code 4.00, web 0.50",
     )
@@ -34,7 +34,7 @@ def test_epochs_are_told_most_first_and_many_are_warned_of():
     assert finding.level == "warning"
     assert finding.numbers["epochs"] == {"web": 0.5, "code": 4.01}
     many = check_epochs(account(**{f"s{n}": n / 10 for n in range(9)}))
-    assert many.said.endswith("s4 0.40 and 4 more")
+    assert many.message.endswith("s4 0.40 and 4 more")
 
 
 @pytest.fixture
@@ -48,8 +48,8 @@ def token_files(given):
 
 def test_ids_of_every_source_are_looked_at(train):
     finding = check_ids(train)
-    assert finding.level == "ok", finding.said
-    assert "of 2 sources" in finding.said
+    assert finding.level == "ok", finding.message
+    assert "of 2 sources" in finding.message
     assert 2 <= finding.numbers["sampled_sequences"] <= 8
 
 
@@ -61,8 +61,8 @@ def test_an_id_outside_the_vocabulary_is_a_refusal_that_names_the_file(train):
         ids.tofile(path)
     finding = check_ids(train)
     assert finding.level == "refusal"
-    assert "has token 65000 at 3" in finding.said
-    assert ".tokens" in finding.said
+    assert "has token 65000 at 3" in finding.message
+    assert ".tokens" in finding.message
 
 
 def test_files_are_not_marked_as_checked_by_a_look(train):
@@ -83,7 +83,7 @@ def test_a_remote_store_is_not_fetched_for_a_sample(train):
 
 def test_a_run_without_held_out_sequences_is_warned_of(packed, read_input):
     held_out = HeldOutSet.from_inputs([read_input(*packed()["held_out"][0])], 12)
-    assert check_held_out(held_out).said.endswith("sequences of code, web")
+    assert check_held_out(held_out).message.endswith("sequences of code, web")
     assert check_held_out(HeldOutSet.from_inputs([], 12)).level == "warning"
 
 

@@ -19,7 +19,7 @@ from stages.pretrain.preflight_checks import (
 def test_a_cpu_is_named():
     finding = check_device(torch.device("cpu"), "cpu", None)
     assert finding.level == "ok"
-    assert finding.said.startswith("cpu, ")
+    assert finding.message.startswith("cpu, ")
 
 
 @pytest.mark.parametrize(

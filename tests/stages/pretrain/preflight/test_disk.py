@@ -11,7 +11,6 @@ from artifacts_schema.errors import StoreError
 from artifacts_schema.store import Store
 from stages.pretrain import preflight_checks
 from stages.pretrain.preflight_checks import (
-    CheckpointSizes,
     check_disk,
     check_writable,
     disk_needs,
@@ -20,7 +19,7 @@ from stages.pretrain.preflight_checks import (
 
 
 def needs(tmp_path, permanent=2, size=100):
-    return disk_needs(tmp_path / "work", tmp_path / "data", CheckpointSizes(size, permanent))
+    return disk_needs(tmp_path / "work", tmp_path / "data", size, permanent)
 
 
 @pytest.fixture
@@ -39,7 +38,7 @@ def test_rolling_and_permanent_checkpoints_are_needed(tmp_path):
     assert (rolling.bytes, more.bytes, permanent.bytes) == (300, 200, 200)
     assert permanent.what == "1 permanent checkpoint and the output"
     assert needs(tmp_path, permanent=1)[2].what == "the output"
-    assert len(disk_needs(tmp_path, None, CheckpointSizes(100, 2))) == 2  # a bucket has room
+    assert len(disk_needs(tmp_path, None, 100, 2)) == 2  # a bucket has room
 
 
 def test_what_a_killed_run_has_written_is_not_needed_again(tmp_path):
@@ -64,7 +63,7 @@ def test_too_little_for_rolling_ones_is_a_refusal(tmp_path, free):
     free(299)
     (finding,) = check_disk(needs(tmp_path))
     assert finding.level == "refusal"
-    assert "rolling checkpoints" in finding.said
+    assert "rolling checkpoints" in finding.message
     assert "permanent" in finding.hint
 
 
@@ -86,7 +85,7 @@ def test_a_store_is_tried_and_nothing_stays(store):
 
 def test_a_store_that_refuses_or_garbles_is_a_refusal(store: Store, monkeypatch):
     monkeypatch.setattr(type(store.backend), "read", lambda self, path: b"other")
-    assert "other bytes" in check_writable(store.backend).said
+    assert "other bytes" in check_writable(store.backend).message
 
     def refuse(self, path, data):
         raise StoreError("no permission", where=path)
@@ -94,4 +93,4 @@ def test_a_store_that_refuses_or_garbles_is_a_refusal(store: Store, monkeypatch)
     monkeypatch.setattr(type(store.backend), "replace", refuse)
     finding = check_writable(store.backend)
     assert finding.level == "refusal"
-    assert "no permission" in finding.said
+    assert "no permission" in finding.message

@@ -50,7 +50,7 @@ def test_utilisation_is_that_of_the_dry_batch():
 def test_a_person_is_told_speed_span_and_end():
     work = RemainingWork([2e9], [128], 0)
     finding = prediction_finding(Prediction(7200.0, 60.0, 277_778, 0.416), work, DRY, now=0.0)
-    assert finding.said == (
+    assert finding.message == (
         "2,000,000,000 tokens at 277,778 a second (MFU 41.6%): 2.0 h, held-out losses 60 s; "
         "ends 1970-01-01 02:01 UTC"
     )

@@ -79,7 +79,7 @@ def test_out_of_memory_names_three_settings_before_and_in_the_first_step(
         yield
 
     monkeypatch.setattr(PretrainTask, "micro_batches", micro_batches)
-    with pytest.raises(IngotError, match="out of memory: 3 sequences of 32 tokens") as caught:
+    with pytest.raises(IngotError, match=r"out of memory: 3 .*32") as caught:
         pretrain(packed(), {"preflight": preflight})
     assert caught.value.hint.count("saves about") == 3
     assert "execution.micro_batch: 1 saves about" in caught.value.hint

@@ -63,7 +63,7 @@ def test_it_goes_on_to_the_same_bits_and_leaves_nothing(how, tmp_path, name, opt
     before = torch.get_rng_state()
     settings = OptimizerConfig(name=optimizer, groups=({"match": "blocks.5.*", "rate": 0.5},))
     finding = check_resume(tmp_path / "work", config_of(name), settings, how, EXECUTION)
-    assert finding.level == "ok", finding.said
+    assert finding.level == "ok", finding.message
     assert torch.equal(torch.get_rng_state(), before)
     assert not list(tmp_path.iterdir())
 
@@ -82,7 +82,7 @@ def test_a_state_that_comes_back_changed_is_a_refusal(how, tmp_path, monkeypatch
     monkeypatch.setattr(preflight_trial, "load_file", garbled)
     finding = check_resume(tmp_path, config_of("plain"), OptimizerConfig(), how, EXECUTION)
     assert finding.level == "refusal"
-    assert finding.said.endswith("differs")
+    assert finding.message.endswith("differs")
 
 
 def test_a_disk_that_takes_nothing_is_a_refusal(how, tmp_path, monkeypatch):
@@ -92,7 +92,7 @@ def test_a_disk_that_takes_nothing_is_a_refusal(how, tmp_path, monkeypatch):
     monkeypatch.setattr(preflight_trial, "save_file", full)
     finding = check_resume(tmp_path, config_of("plain"), OptimizerConfig(), how, EXECUTION)
     assert (finding.level, finding.check) == ("refusal", "resume")
-    assert "No space left" in finding.said
+    assert "No space left" in finding.message
 
 
 class Recorder(Sdpa):
@@ -126,7 +126,7 @@ def test_it_has_the_attention_checkpointing_and_compilation_of_the_run(tmp_path,
     before = compiled_graphs()
     with runtime(execution, "fp32", seed=1) as how:
         finding = check_resume(tmp_path, config_of("plain"), OptimizerConfig(), how, execution)
-    assert finding.level == "ok", finding.said
+    assert finding.level == "ok", finding.message
     assert len(compiled) == 2  # The model, and the one that goes on from its files.
     assert all("forward" in vars(block) for model in compiled for block in model.blocks)
     assert compiled_graphs() > before

@@ -21,7 +21,7 @@ def test_refusals_are_one_error_with_what_helps():
         0.5,
     )
     with pytest.raises(IngotError) as caught:
-        report.raise_refusals()
+        report.raise_rejections()
     assert str(caught.value) == ("pre-flight: memory: 9 GB of 8; store: read-only (fewer rows)")
     assert [one.line() for one in report.findings[:2]] == [
         "memory: 9 GB of 8 (fewer rows)",
@@ -31,7 +31,7 @@ def test_refusals_are_one_error_with_what_helps():
 
 def test_warnings_keep_nothing_from_starting_and_all_is_json():
     report = Report((Finding("disk", "warning", "tight", numbers={"free_bytes": 3}),), 0.25)
-    report.raise_refusals()
+    report.raise_rejections()
     assert json.loads(json.dumps(report.to_json())) == {
         "findings": [
             {"check": "disk", "level": "warning", "said": "tight", "hint": "", "free_bytes": 3}

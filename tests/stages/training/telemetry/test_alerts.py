@@ -169,7 +169,7 @@ def test_a_run_to_compare_with_is_one_of_the_store(store, given):
     assert earlier.at(HeldOut("all", 6.0, 1.0, "de"), 0) == (6.0, 3.0)
     assert earlier.at(HeldOut("all", 6.0, 1.0, "fr"), 0) is None
     other, _ = given("release", {"README.md": b"x"})
-    with pytest.raises(UsageError, match=r"compare_with: .* is no training run"):
+    with pytest.raises(UsageError, match="compare_with"):
         BaselineRun.read(store, other.key)
     with pytest.raises(UsageError, match="no ref 'gone'"):
         BaselineRun.read(store, "gone")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stages.training.hardware import PEAKS, known_peak, mfu, peak_flops
+from stages.training.hardware import PEAKS, mfu, peak_flops
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_a_device_has_the_peak_of_its_data_sheet(name, tflops):
     "name", ["cpu", "NVIDIA A10G", "NVIDIA RTX A4000", "NVIDIA T400", "NVIDIA XH100", "L4x"]
 )
 def test_a_device_that_is_not_in_the_table_has_none_unless_one_is_given(name):
-    assert known_peak(name) is None
+    assert peak_flops(name) is None
     assert peak_flops(name) is None
     assert peak_flops(name, 0.5) == 0.5e12
 

@@ -112,10 +112,10 @@ def test_a_package_that_is_missing_or_does_not_start_is_an_error_before_the_firs
         raise RuntimeError("no api key")
 
     fake.init = refuse
-    with pytest.raises(IngotError, match=r"does not start: no api key \(run `wandb login`"):
+    with pytest.raises(IngotError, match="no api key"):
         wandb_run(tmp_path, wandb="online")
     monkeypatch.setitem(sys.modules, "wandb", None)
-    with pytest.raises(UsageError, match=r"needs the package wandb \(pip install 'ingot\[wandb\]'"):
+    with pytest.raises(UsageError, match=r"ingot\[wandb\]"):
         wandb_run(tmp_path)
 
 
