@@ -39,11 +39,11 @@ from stages.signals.models import (
 from stages.signals.mojibake import find_mojibake
 from stages.signals.outputs import Cuts, Span, make_view_table
 from stages.signals.personal_data import count_personal_data, find_personal_data
-from stages.signals.quality import measure_lines, measure_quality, measure_sentences
+from stages.signals.quality import measure_lines, measure_quality
 from stages.signals.redpajama import measure_redpajama
 from stages.signals.repetition import measure_periodic, measure_repetition
 from stages.signals.urls import load_lists, measure_url_lists, measure_urls
-from stages.text.batch import Batch, batches, split_texts
+from stages.text.batch import Batch, batches, count_sentences, split_texts
 from stages.text.characters import find_main_script
 
 if TYPE_CHECKING:
@@ -123,7 +123,8 @@ def _measure_batch(
     batch = split(texts)
     columns: Columns = {"characters": np.diff(batch.offsets)}
     columns |= measure_quality(batch, config.stop_words, config.splitter)
-    columns |= measure_lines(batch) | measure_repetition(batch) | measure_sentences(batch)
+    columns |= measure_lines(texts, columns["word_tokens"])
+    columns |= measure_repetition(batch) | {"sentences": count_sentences(batch)}
     for group in config.groups:
         if group in _GROUPS:
             columns |= _GROUPS[group](batch)
