@@ -35,7 +35,7 @@ NOT_UPPER = 64
 SPECIAL = 128
 """Neither a letter, a number, a mark (categories L, N, M) nor white space."""
 IGNORABLE = 512
-"""Unicode's Case_Ignorable, which the choice between the two small sigmas looks past."""
+"""Unicode's Case_Ignorable, which the choice between the two small sigmas skips."""
 CASED = 1024
 """Cased and not case-ignorable."""
 BREAK = 2048
@@ -54,7 +54,7 @@ _PRESENT = 1 << 30
 
 
 class Characters(NamedTuple):
-    """Two tables by code point, right for the characters that were asked for.
+    """Two tables by code point, filled in for the characters that were looked up.
 
     `classes` holds the bits above. A row of `folded` holds the canonical decomposition (NFD) of
     the character in lower case: up to four entries, zero after the last.
@@ -83,7 +83,7 @@ def _learn(code: int) -> None:
     for place, part in enumerate(unicodedata.normalize("NFD", char.lower())):
         entry = ord(part) | unicodedata.combining(part) << CODE_BITS | _PRESENT
         _TABLES.folded[code, place] = entry | (NUMERIC if part.isnumeric() else 0)
-    # Python tells neither property, but its lower case of a sigma depends on both.
+    # Python has neither property, but its lower case of a sigma depends on both.
     cased = f"{char}Σ".lower().endswith("ς")
     ignorable = not cased and f"A{char}Σ".lower().endswith("ς")
     _TABLES.classes[code] = (

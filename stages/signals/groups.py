@@ -248,7 +248,7 @@ PHRASE_SIGNALS: tuple[Signal, ...] = (
 
 def measure_phrases(lowered: Sequence[str]) -> dict[str, list[int]]:
     """The columns of `PHRASE_SIGNALS` for texts in lower case."""
-    # Few phrases stand anywhere in many texts, and one search through all of them says which.
+    # Few phrases occur in any of many texts, and one search through all of them finds these.
     together = "\n".join(lowered)
     columns = {}
     for signal in PHRASE_SIGNALS:

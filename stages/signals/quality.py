@@ -1,4 +1,4 @@
-"""Quality of tokens and lines: Gopher's and FineWeb's signals, for a batch of texts at once.
+"""Quality of tokens and lines: Gopher's and FineWeb's signals, for a batch of texts.
 
 Gopher's quality signals (Rae et al. 2021, appendix A.1.1) follow datatrove's
 `gopher_quality_filter.py`: tokens that are punctuation only are no words for the count and the mean

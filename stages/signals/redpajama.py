@@ -175,7 +175,8 @@ def _sum_upper_shares(batch: Batch) -> NDArray[np.float64]:
     is_upper = classify(batch).classes[batch.codes] & UPPER != 0
     shares = np.diff(sum_before(is_upper, borders)) / np.diff(borders)
     texts = np.searchsorted(batch.offsets, borders[:-1], side="right") - 1
-    return np.bincount(texts, weights=shares, minlength=len(batch.texts))
+    sums = np.bincount(texts, weights=shares, minlength=len(batch.texts))
+    return sums.astype(np.float64, copy=False)
 
 
 @lru_cache(maxsize=8)

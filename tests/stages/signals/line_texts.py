@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from stages.filter.edits import apply_edits
 from stages.signals.line_views import LineView
-from stages.signals.outputs import Span, apply_spans
+from stages.signals.outputs import Span
 
 
 def edited_texts(view: LineView, texts: Sequence[str]) -> list[str]:
@@ -27,5 +28,5 @@ def edited_texts(view: LineView, texts: Sequence[str]) -> list[str]:
         assert all(span.start < span.end for span in spans)
         assert bounds == sorted(bounds)
         assert not bounds or bounds[-1] <= len(text)
-        edited.append(apply_spans(text, spans))
+        edited.append(apply_edits(text, spans))
     return edited
