@@ -21,7 +21,7 @@ from artifacts_schema.kinds import KINDS
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
 from stages.engine.inputs import Input
-from stages.filter.duplicates import DuplicatesTable, listed_pairs, pairs_with, rows_where
+from stages.filter.duplicates import DuplicatesTable, list_pairs, pairs_with, rows_where
 from stages.text.chat_rows import ID_COLUMN
 
 WHOLE_ID = re.compile(r"[0-9a-f]{32}")
@@ -251,7 +251,7 @@ def find_link(store: Store, manifest: Manifest, one: str, two: str) -> Duplicate
         return DuplicateLink("raw" if len(texts) == 1 else "normalised", 1.0, 1.0, None)
     # A pair of two classes is listed in the row of one of their representatives.
     listing = rows_where(tables, "doc_id", _make_id_array(exact), ["doc_id", "partners"])
-    for pair in listed_pairs(listing).to_pylist():
+    for pair in list_pairs(listing).to_pylist():
         if {pair.pop("one"), pair.pop("two")} == exact:
             return DuplicateLink(None, **pair)
     return None

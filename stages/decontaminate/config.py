@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
 from artifacts_schema.config import Config
-
-if TYPE_CHECKING:
-    pass
 
 
 class DecontaminateConfig(Config):

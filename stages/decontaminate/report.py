@@ -1,7 +1,7 @@
 """Matches as tables: the items of each document, and the documents of each item.
 
 A conversation or preference pair is searched as one text, its texts joined by blank lines, so that
-a question asked by a user and answered by the assistant matches as prompt and answer do. A hit
+a user's question and the assistant's answer match as prompt and answer do. A hit
 names the text of the row in which it begins.
 """
 
@@ -117,8 +117,8 @@ def items_table(
         sizes = np.diff(index.offsets)[pairs[:, 1]]
         owners = [index.items_with(ngram) for ngram in pairs[:, 1].tolist()]
         if owners:
-            of_items = np.column_stack((np.repeat(pairs[:, 0], sizes), np.concatenate(owners)))
-            held = np.unique(of_items, axis=0)[:, 1]
+            item_rows = np.column_stack((np.repeat(pairs[:, 0], sizes), np.concatenate(owners)))
+            held = np.unique(item_rows, axis=0)[:, 1]
             documents += np.bincount(held, minlength=len(documents))
     holders = np.repeat(seen, np.diff(index.offsets))
     ngrams_hit = np.bincount(index.items[holders], minlength=len(documents))

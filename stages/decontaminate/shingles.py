@@ -114,11 +114,3 @@ def base_powers(base: int, length: int) -> NDArray[np.uint64]:
     factors = np.full(length, base, dtype=np.uint64)
     factors[0] = 1
     return np.cumprod(factors, dtype=np.uint64)
-
-
-def shingle_hashes(words: Sequence[str], n: int) -> NDArray[np.uint64]:
-    """The set of word n-grams of a text, as sorted distinct 64-bit numbers.
-
-    A text with fewer than `n` words has one shingle, all its words; a text without words has none.
-    """
-    return np.unique(ngram_hashes(word_hashes(words), min(n, len(words)) or 1))

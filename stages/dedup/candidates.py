@@ -124,9 +124,9 @@ class _Buckets:
         keys, numbers = list[NDArray[np.uint64]](), list[Numbers]()
         for run, begin, end in new.spans():
             documents = run.numbers(begin, end)
-            firsts = self._are_first(documents)
-            keys.append(run.values(begin, end)[firsts])
-            numbers.append(documents[firsts])
+            is_first = self._are_first(documents)
+            keys.append(run.values(begin, end)[is_first])
+            numbers.append(documents[is_first])
         held = sum(map(len, keys))
         if held and old.rows:
             members = Members(distinct_values(np.concatenate(keys)), new.low, new.high)
@@ -140,9 +140,9 @@ class _Buckets:
                     return None
                 low, high = begin + int(hits[0]), begin + int(hits[-1]) + 1
                 documents = run.numbers(low, high)[hits - hits[0]]
-                firsts = self._are_first(documents)
-                keys.append(values[hits][firsts])
-                numbers.append(documents[firsts])
+                is_first = self._are_first(documents)
+                keys.append(values[hits][is_first])
+                numbers.append(documents[is_first])
         return (
             np.concatenate([np.empty(0, np.uint64), *keys]),
             np.concatenate([np.empty(0, np.int64), *numbers]),

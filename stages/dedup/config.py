@@ -6,7 +6,7 @@ A memory budget decides how the work is divided, never an output byte.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -51,8 +51,8 @@ class PassagesConfig(Config):
 class DedupConfig(Config):
     """How candidates are found and which pairs are written down.
 
-    What is left out is the preset's. `bands` and `rows` go together; `threshold` solves them
-    instead, of `hashes` hashes or of as many as the preset has.
+    The preset sets what the config does not. `bands` and `rows` go together; `threshold` solves
+    them instead, of `hashes` hashes or of as many as the preset has.
     """
 
     preset: PresetName = Field(
@@ -146,9 +146,8 @@ class DedupConfig(Config):
 
     @model_validator(mode="after")
     def _hash_suits_the_words(self) -> Self:
-        preset = PRESETS[self.preset]
-        unit, normalise = self.unit or preset.unit, self.normalise or preset.normalise
-        hash, seed = self.hash or preset.hash, preset.seed if self.seed is None else self.seed
+        chosen = self._merged()
+        unit, normalise, hash = chosen["unit"], chosen["normalise"], chosen["hash"]
         if hash == "ingot" and normalise == "datatrove":
             raise ValueError("`normalise: datatrove` goes with `hash: sha1` or `xxh64`, not ingot")
         if hash != "ingot" and (normalise, unit) != ("datatrove", "word"):
@@ -156,26 +155,24 @@ class DedupConfig(Config):
                 f"`hash: {hash}` is of datatrove's words: it goes with `normalise: datatrove` and "
                 f"`unit: word`, not with {normalise} and {unit}"
             )
-        if hash != "ingot" and seed >= 2**32:
+        if hash != "ingot" and chosen["seed"] >= 2**32:
             raise ValueError(f"`seed` with `hash: {hash}` is less than 2^32")
         return self
 
     def settings(self) -> Settings:
         """The preset with the overrides of the config; bands and rows solved for `threshold`."""
-        preset = PRESETS[self.preset]
-        bands, rows = self.bands or preset.bands, self.rows or preset.rows
+        chosen = self._merged()
         if self.threshold is not None:
-            bands, rows = solve_bands(self.threshold, self.hashes or preset.hashes)
-        return Settings(
-            unit=self.unit or preset.unit,
-            ngram=self.ngram or preset.ngram,
-            normalise=self.normalise or preset.normalise,
-            hash=self.hash or preset.hash,
-            bands=bands,
-            rows=rows,
-            seed=preset.seed if self.seed is None else self.seed,
-            most=self.bytes_per_document // 8,
-        )
+            hashes = self.hashes or PRESETS[self.preset].hashes
+            chosen["bands"], chosen["rows"] = solve_bands(self.threshold, hashes)
+        return Settings(**chosen, most=self.bytes_per_document // 8)
+
+    def _merged(self) -> dict[str, Any]:
+        """The fields of the preset, with the overrides of the config."""
+        preset = PRESETS[self.preset]
+        names = ("unit", "ngram", "normalise", "hash", "bands", "rows", "seed")
+        own = {name: getattr(self, name) for name in names}
+        return {name: getattr(preset, name) if own[name] is None else own[name] for name in names}
 
 
 class DedupExecution(MapExecution):
@@ -198,7 +195,7 @@ PARENT = 224 * MIB
 LEAST = 32 * MIB
 """Less than this would cut the work into too many pieces."""
 SHINGLES = 8 * MIB
-"""More shingles at once than a core's caches hold are not compared faster."""
+"""More shingles than a core's caches hold are not compared faster."""
 ROW, PAIR = 80, 80
 """Bytes of a document while a range of digests or keys is sorted, and of a candidate pair until it
 is written; with the copies that sorting makes."""
@@ -213,7 +210,7 @@ class Budget:
 
     @property
     def rows(self) -> int:
-        """Documents whose digests or keys are sorted at once (`rows` of `exact_classes`,
+        """Documents whose digests or keys are sorted at once (`rows` of `find_exact_classes`,
         `bucket_tasks` and `propose`)."""
         return self.bytes // (ROW + PAIR)
 

@@ -65,8 +65,8 @@ def class_tasks(corpus: Corpus, rows: int) -> list[ClassTask]:
 def find_classes(task: ClassTask, out: ShardOutput, *, corpus: Corpus, rows: int) -> dict[str, Any]:
     """Write the copies (COPY, sorted) among the documents with a digest in the task's range.
 
-    Of words every copy, since only firsts are compared; of texts those that are new. Of names none
-    may occur twice: raises InputError. At most about `rows` documents are held.
+    Of words every copy, since only the first of a class is compared; of texts those that are new.
+    Of names none may occur twice: raises InputError. At most about `rows` documents are held.
     """
     runs = list(corpus.runs(TABLES[task.equal]))
     files = _CopyFiles(out, corpus.first_new)
@@ -147,10 +147,10 @@ class _ClassRows:
         return int((several & newest).sum())
 
 
-def copy_records(numbers: NDArray[np.int64], firsts: NDArray[np.int64]) -> NDArray[np.void]:
+def copy_records(numbers: NDArray[np.int64], first_numbers: NDArray[np.int64]) -> NDArray[np.void]:
     """Records of COPY."""
     records = np.empty(len(numbers), COPY)
-    records["right"], records["left"] = numbers, firsts
+    records["right"], records["left"] = numbers, first_numbers
     return records
 
 
@@ -184,7 +184,7 @@ def _digest_rows(
 def _split_by_digest(
     group: NDArray[np.int64], lower: NDArray[np.uint64], groups: int
 ) -> tuple[NDArray[np.int64], int]:
-    """Groups by the whole digest, given those by its upper half (which are nearly always it)."""
+    """Split groups whose 64-bit prefixes collide."""
     example = np.empty(groups, np.uint64)
     example[group] = lower
     if (example[group] == lower).all():
@@ -351,7 +351,7 @@ class _Block:
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """Exact classes of all documents. Picklable; holds nothing, reads what is asked for."""
+    """Exact classes of all documents. Picklable; holds nothing, reads from files when called."""
 
     blocks: tuple[_Block, ...]
     documents: int
@@ -380,13 +380,13 @@ class Classes:
         return self._first("texts", low, high)
 
     def _first(self, name: str, low: int, high: int) -> NDArray[np.int64]:
-        firsts = np.arange(low, high)
+        first_numbers = np.arange(low, high)
         for block, _, _ in self._spans(low, high):
             for copies in PairFiles.open([block.path(name)], COPY).slices(
                 low, high, BLOCK_DOCUMENTS
             ):
-                firsts[copies["right"] - low] = copies["left"]
-        return firsts
+                first_numbers[copies["right"] - low] = copies["left"]
+        return first_numbers
 
     def _spans(self, low: int, high: int) -> list[tuple[_Block, int, int]]:
         """Blocks that hold documents of [low, high), and which places of theirs."""

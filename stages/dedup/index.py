@@ -10,10 +10,10 @@ from __future__ import annotations
 import pickle
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -40,17 +40,13 @@ from stages.dedup.presets import Settings
 from stages.dedup.sorted_runs import END, OpenFiles, SortedRun
 from stages.engine.inputs import Input
 
-if TYPE_CHECKING:
-    from stages.engine.inputs import Input
-
-
 _BLOCKS_AT_ONCE = 256
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 
 
 @dataclass(frozen=True, eq=False)
 class EarlierPairs:
-    """Pairs that an earlier run verified, in its own numbers: see `pairs.translated`."""
+    """Pairs that an earlier run verified, in its own numbers: see `pairs.renumber_pairs`."""
 
     source: Input
     files: tuple[str, ...]
@@ -68,7 +64,7 @@ class EarlierPairs:
 class Corpus:
     """All documents of a run; holds counts and places, and reads the rest from files when needed.
 
-    Picklable: a process that was given it before keeps the one it has, with its open files.
+    Picklable: a process that has it already keeps its own, with its open files.
     """
 
     sources: tuple[Generation, ...]
@@ -245,8 +241,6 @@ def _unpack_corpus(packed: bytes) -> Corpus:
 
 def number_documents(generations: Sequence[Generation]) -> tuple[Generation, ...]:
     """The generations with their numbers: those of shards rise, and so do those of generations."""
-    from dataclasses import replace
-
     numbered, start = [], 0
     for place, generation in enumerate(generations):
         shards = []
@@ -334,7 +328,7 @@ def index_record(
 def read_indexes(
     inputs: Sequence[Input], settings: Settings, *, verify: bool, documents: Sequence[str]
 ) -> tuple[Index, ...]:
-    """The earlier indexes, each after those that its run knew, else as they were given.
+    """The earlier indexes, each after those that its run knew, else in the order of `inputs`.
 
     `documents` are the digests of the documents outputs to be signed. Raises InputError, which
     names the index, for one of another format or of other settings, for one without shingles where

@@ -141,17 +141,17 @@ def _lower_own(
     least: NDArray[np.uint32],
 ) -> None:
     """Lower `least` [documents, functions] to the values of the documents' shingles."""
-    taken = np.empty(_TOGETHER, dtype=np.uint32)
+    values = np.empty(_TOGETHER, dtype=np.uint32)
     for document in range(len(offsets) - 1):
         last = offsets[document + 1] - 1
         for first in range(offsets[document], last + 1, _TOGETHER):
             for i in range(_TOGETHER):
                 # The last one again, where fewer are left, changes no minimum.
-                taken[i] = np.uint32(hashes[min(first + i, last)] >> _HALF)
+                values[i] = np.uint32(hashes[min(first + i, last)] >> _HALF)
             for k in range(len(factors)):
                 value = least[document, k]
                 for i in range(_TOGETHER):
-                    value = min(value, np.uint32(factors[k] * taken[i] + addends[k]))
+                    value = min(value, np.uint32(factors[k] * values[i] + addends[k]))
                 least[document, k] = value
 
 
@@ -164,16 +164,16 @@ def _lower_datatrove(
     least: NDArray[np.uint64],
 ) -> None:
     """As `_lower_own`, by datatrove's functions."""
-    taken = np.empty(_TOGETHER, dtype=np.uint64)
+    values = np.empty(_TOGETHER, dtype=np.uint64)
     for document in range(len(offsets) - 1):
         last = offsets[document + 1] - 1
         for first in range(offsets[document], last + 1, _TOGETHER):
             for i in range(_TOGETHER):
-                taken[i] = hashes[min(first + i, last)]
+                values[i] = hashes[min(first + i, last)]
             for k in range(len(factors)):
                 value = least[document, k]
                 for i in range(_TOGETHER):
-                    wide = factors[k] * taken[i] + addends[k]
+                    wide = factors[k] * values[i] + addends[k]
                     # 2^61 = 1 modulo 2^61 - 1; what is still too large by one modulus wraps to the
                     # greater of the two numbers when it is not.
                     folded = (wide & _MERSENNE) + (wide >> _EXPONENT)

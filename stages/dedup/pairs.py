@@ -49,9 +49,9 @@ def distinct_pairs(pairs: Pairs) -> Pairs:
     if new.all():
         return pairs[order]
     starts = np.flatnonzero(new)
-    firsts = pairs[order[starts]]
-    firsts["band"] = np.minimum.reduceat(pairs["band"][order], starts)
-    return firsts
+    distinct = pairs[order[starts]]
+    distinct["band"] = np.minimum.reduceat(pairs["band"][order], starts)
+    return distinct
 
 
 def mirror_pairs(pairs: Pairs) -> Pairs:

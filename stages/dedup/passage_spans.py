@@ -104,9 +104,9 @@ def merge_spans(repeats: Occurrences) -> Spans:
 
     If all is cut from the beginning of a text, so is the white space before what follows.
     """
-    firsts = _overlapping(repeats.row, repeats.start, repeats.end)
-    lasts = np.append(firsts[1:], len(repeats.row))[: len(firsts)] - 1
-    rows, starts, ends = repeats.row[firsts], repeats.start[firsts], repeats.end[lasts]
+    group_starts = _overlapping(repeats.row, repeats.start, repeats.end)
+    lasts = np.append(group_starts[1:], len(repeats.row))[: len(group_starts)] - 1
+    rows, starts, ends = repeats.row[group_starts], repeats.start[group_starts], repeats.end[lasts]
     next_starts = repeats.next_start[lasts]
     # Spans from the beginning of a text on with nothing between them.
     opens = np.ones(len(rows), dtype=bool)
@@ -122,27 +122,27 @@ def merge_spans(repeats: Occurrences) -> Spans:
         rows,
         starts.astype(np.int32),
         ends.astype(np.int32),
-        repeats.high[firsts],
-        repeats.low[firsts],
+        repeats.high[group_starts],
+        repeats.low[group_starts],
     )
 
 
-def find_stretches(firsts: Occurrences) -> list[Stretch]:
+def find_stretches(occurrences: Occurrences) -> list[Stretch]:
     """The most frequent of passages in their first place, overlapping ones as one.
 
     By falling count, then hash.
     """
-    groups = _overlapping(firsts.row, firsts.start, firsts.end, firsts.times)
-    order = np.lexsort((firsts.hash[groups], -firsts.times[groups]))[:MOST_FREQUENT]
-    last = np.append(groups[1:], len(firsts.row))[: len(groups)] - 1
+    groups = _overlapping(occurrences.row, occurrences.start, occurrences.end, occurrences.times)
+    order = np.lexsort((occurrences.hash[groups], -occurrences.times[groups]))[:MOST_FREQUENT]
+    last = np.append(groups[1:], len(occurrences.row))[: len(groups)] - 1
     return [
         Stretch(
-            int(firsts.times[begin]),
-            int(firsts.hash[begin]),
-            int(firsts.row[begin]),
-            int(firsts.start[begin]),
-            int(firsts.end[end]),
-            format_doc_id(int(firsts.high[begin]), int(firsts.low[begin])),
+            int(occurrences.times[begin]),
+            int(occurrences.hash[begin]),
+            int(occurrences.row[begin]),
+            int(occurrences.start[begin]),
+            int(occurrences.end[end]),
+            format_doc_id(int(occurrences.high[begin]), int(occurrences.low[begin])),
         )
         for begin, end in zip(groups[order].tolist(), last[order].tolist(), strict=True)
     ]

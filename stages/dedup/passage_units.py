@@ -40,8 +40,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from xxhash import xxh64_intdigest
 
-from stages.dedup.datatrove import hash_slices, simplify_texts
+from stages.dedup.datatrove import simplify_text
 from stages.engine.kernels import kernel
 from stages.text.batch import LETTER, SENTENCE_END, Batch, split_texts
 from stages.text.batch import PUNCTUATION as PUNCTUATION_TOKEN
@@ -167,14 +168,14 @@ def _sentence_spans(
     batch = split_texts(chosen, splitter)
     sentence_texts, starts, ends = sentence_bounds(batch)
     places = zip(sentence_texts.tolist(), starts.tolist(), ends.tolist(), strict=True)
-    codes, offsets = simplify_texts([chosen[text][start:end] for text, start, end in places])
-    # Sentences are joined by one space, and hashed as code points.
-    joined = np.insert(codes, offsets[1:-1], _SPACE).view(np.uint8)
-    places_joined = 4 * (offsets + np.arange(len(offsets)))
+    sentences = [simplify_text(chosen[text][start:end]) for text, start, end in places]
 
     first = np.flatnonzero(sentence_texts[: 1 - SPAN] == sentence_texts[SPAN - 1 :])
-    first = first[offsets[first + SPAN] > offsets[first]]
-    hashes = hash_slices("xxh64", joined, places_joined[first], places_joined[first + SPAN] - 4)
+    first = first[[any(sentences[number : number + SPAN]) for number in first]]
+    spans = (" ".join(sentences[number : number + SPAN]) for number in first)
+    # Hashed as code points.
+    encoded = (span.encode("utf-32-le", "surrogatepass") for span in spans)
+    hashes = np.fromiter(map(xxh64_intdigest, encoded), np.uint64, len(first))
     before = np.append(ends, 0)[first - 1]
     begins = np.append(-1, sentence_texts)[first] != sentence_texts[first]
     follows = np.append(sentence_texts, -1)[first + SPAN] == sentence_texts[first]

@@ -76,7 +76,7 @@ _OCCURRENCES = pa.schema(
         ("generation", pa.int32()),
     ]
 )
-"""Occurrences as `note_passages` leaves them; the id of their document is (high, low)."""
+"""Occurrences as `write_occurrences` leaves them; the id of their document is (high, low)."""
 _VIEWS_SCHEMA = KINDS["views"].tables["*.parquet"].arrow()
 _SPAN_TYPE = _VIEWS_SCHEMA.field("spans").type.value_type
 
@@ -106,11 +106,11 @@ def find_passages(
 ) -> dict[str, Any]:
     """Write the views of every shard, and return by view what was found.
 
-    Writes output `views`, a table for each shard of documents, unless nothing is asked for: then
-    it does nothing and returns an empty dict. A passage stays where it occurs first: in the
-    earliest documents output, in the document of least id, at the first place. Spans of one view
-    do not overlap, and have the id of the document that holds the first occurrence as their label
-    (of overlapping passages that of the first). For each view there are numbers of
+    Writes output `views`, a table for each shard of documents, unless the config selects no
+    passages: then it does nothing and returns an empty dict. A passage stays where it occurs
+    first: in the earliest documents output, in the document of least id, at the first place. Spans
+    of one view do not overlap, and have the id of the document that holds the first occurrence as
+    their label (of overlapping passages that of the first). For each view there are numbers of
     `documents` and `characters` in all; `passages`, `repeated` ones, `spans`, and the
     `repeated_characters` and `repeated_documents` they cover (of lines also `repeated_blank`); and
     the `most_frequent` passages with `count`, `doc_id` and `excerpt` of their first occurrence.
@@ -123,13 +123,13 @@ def find_passages(
         ShardTask(shard.id, number, shard.generation, shard.shard)
         for number, shard in enumerate(shards)
     ]
-    noted = context.map(note_passages, tasks, config=config, limit=rows_per_task)
+    scans = context.map(write_occurrences, tasks, config=config, limit=rows_per_task)
     measured = {LINES: config.lines, SENTENCES: config.sentences, ANCHORS: config.substrings}
     measures = [measure for measure, wanted in measured.items() if wanted]
-    repeats = _find_repeats(context, measures, noted, rows_per_task)
+    repeats = _find_repeats(context, measures, scans, rows_per_task)
     if config.substrings:
         windows = context.map(
-            note_windows,
+            write_window_occurrences,
             tasks,
             repeats=repeats.pop(ANCHORS),
             least=config.substrings,
@@ -138,19 +138,22 @@ def find_passages(
         repeats |= _find_repeats(context, [WINDOWS], windows, rows_per_task)
     written = context.map(write_passages, tasks, repeats=repeats)
     return {
-        view: _summarise(name, shards, noted, written)
+        view: _summarise(name, shards, scans, written)
         for name, view in VIEWS.items()
         if name in repeats
     }
 
 
 def _find_repeats(
-    context: Context, measures: Sequence[str], noted: Sequence[ShardResult], rows_per_task: int
+    context: Context,
+    measures: Sequence[str],
+    scans: Sequence[ShardResult],
+    rows_per_task: int,
 ) -> dict[str, list[ShardResult]]:
     """What `find_repeats` left for each measure."""
     tasks = []
-    for measure in measures if noted else ():
-        total = sum(result.value["noted"][measure] for result in noted)
+    for measure in measures if scans else ():
+        total = sum(result.value["occurrences"][measure] for result in scans)
         ranges = max(1, min(MOST_RANGES, -(-total // rows_per_task)))
         edges = [part * (1 << 64) // ranges for part in range(ranges + 1)]
         tasks += [
@@ -159,7 +162,7 @@ def _find_repeats(
         ]
     memory = max(rows_per_task * _BYTES_A_ROW, _LEAST_MEMORY)
     name = f"first_{'_'.join(measures)}"
-    results = context.map(find_repeats, tasks, name=name, noted=noted, memory=memory)
+    results = context.map(find_repeats, tasks, name=name, scans=scans, memory=memory)
     return {
         measure: [r for t, r in zip(tasks, results, strict=True) if t.measure == measure]
         for measure in measures
@@ -169,17 +172,17 @@ def _find_repeats(
 def _summarise(
     measure: str,
     shards: Sequence[DocumentShard],
-    noted: Sequence[ShardResult],
+    scans: Sequence[ShardResult],
     written: Sequence[ShardResult],
 ) -> dict[str, Any]:
     """The counts of all shards together, and the most frequent passages of all."""
     measured = [result.value[measure] for result in written]
     summary: dict[str, Any] = {
-        name: sum(result.value[name] for result in noted) for name in ("documents", "characters")
+        name: sum(result.value[name] for result in scans) for name in ("documents", "characters")
     }
     summary["passages"] = sum(
-        result.value["windows"] if measure == WINDOWS else result.value["noted"][measure]
-        for result in noted
+        result.value["windows"] if measure == WINDOWS else result.value["occurrences"][measure]
+        for result in scans
     )
     summary |= {name: sum(counts[name] for counts in measured) for name in count_names(measure)}
     files = {
@@ -260,7 +263,7 @@ class OccurrenceWriter:
         self._held.clear()
 
 
-def note_passages(
+def write_occurrences(
     task: ShardTask, out: ShardOutput, *, config: PassagesConfig, limit: int
 ) -> dict[str, Any]:
     """Leave the occurrences of the passages that the config asks for, `limit` in memory.
@@ -289,11 +292,15 @@ def note_passages(
                     occurrences, number = units.anchor_occurrences(batch.texts, batch.row, least)
                     writers[ANCHORS].add(occurrences, batch)
                     windows += number
-    noted = {name: writer.written for name, writer in writers.items()}
-    return {"documents": documents, "characters": characters, "windows": windows, "noted": noted}
+    return {
+        "documents": documents,
+        "characters": characters,
+        "windows": windows,
+        "occurrences": {name: writer.written for name, writer in writers.items()},
+    }
 
 
-def note_windows(
+def write_window_occurrences(
     task: ShardTask, out: ShardOutput, *, repeats: Sequence[ShardResult], least: int, limit: int
 ) -> dict[str, Any]:
     """Leave the windows of a shard that may be repeated, because their anchors are."""
@@ -304,7 +311,7 @@ def note_windows(
             for batch in text_batches(piece, limit):
                 occurrences = units.window_occurrences(batch.texts, batch.row, least, hashes)
                 writer.add(occurrences, batch)
-    return {"noted": {WINDOWS: writer.written}}
+    return {"occurrences": {WINDOWS: writer.written}}
 
 
 def read_pieces(shard: Shard) -> Iterator[Texts]:
@@ -333,7 +340,7 @@ def text_batches(piece: Texts, limit: int) -> Iterator[Texts]:
 
 
 def find_repeats(
-    task: RangeTask, out: ShardOutput, *, noted: Sequence[ShardResult], memory: int
+    task: RangeTask, out: ShardOutput, *, scans: Sequence[ShardResult], memory: int
 ) -> dict[str, int]:
     """Leave the occurrences of all passages that occur more than once, as scratch `repeats`.
 
@@ -341,7 +348,7 @@ def find_repeats(
     The first occurrence is in the earliest documents output, there in the document of least id, at
     the first place.
     """
-    paths = [str(result.scratch_path(task.measure)) for result in noted]
+    paths = [str(result.scratch_path(task.measure)) for result in scans]
     first = "ROW(generation, high, low, start)"
     query = f"""
         WITH occurrences AS (

@@ -217,7 +217,7 @@ def duplicates_shard(
 
 
 def _store_pairs(item: DuplicatesShard, out: ShardOutput, own: VerifiedPairs, records: int) -> int:
-    """The pairs of a shard's documents, in this run's numbers: see `pairs.translated`."""
+    """The pairs of a shard's documents, in this run's numbers: see `pairs.renumber_pairs`."""
     stored = 0
     with out.open("dedup_index", str(item.pairs)) as file:
         for low, high in cut_ranges([own.pairs], item.start, item.start + item.documents, records):
@@ -271,7 +271,7 @@ def _partner_lists(
 ) -> Pairs:
     """Partners of documents [low, high) in the order of the lists; `counts` is how many there are.
 
-    Where more than `most` are left out, the most similar stay, in steps of 0.1, and of equally
+    Of more than `most` partners the most similar stay, in steps of 0.1, and of equally
     similar ones the first by rank: in a large group of copies it is these that the rest is compared
     with when `filter` decides.
     """

@@ -143,7 +143,7 @@ def _scan_table(
     place = np.empty(1024, dtype=np.int64)
     made = 0
     for document in range(len(offsets) - 1):
-        reached = 0
+        count = 0
         for at in range(offsets[document], offsets[document + 1]):
             spread = (shingles[at] * _SPREAD) >> np.uint64(20)
             bit = spread & bit_mask
@@ -158,13 +158,13 @@ def _scan_table(
             for posting in range(begins[entry], begins[entry + 1]):
                 other = postings[posting]
                 if shared[other] == 0:
-                    touched[reached] = other
-                    reached += 1
+                    touched[count] = other
+                    count += 1
                 shared[other] += 1
-        if made + reached > len(row):
-            row = np.append(row[:made], np.empty(made + 2 * reached, dtype=np.int64))
-            place = np.append(place[:made], np.empty(made + 2 * reached, dtype=np.int64))
-        for i in range(reached):
+        if made + count > len(row):
+            row = np.append(row[:made], np.empty(made + 2 * count, dtype=np.int64))
+            place = np.append(place[:made], np.empty(made + 2 * count, dtype=np.int64))
+        for i in range(count):
             other = touched[i]
             # Similarity is at most shared / larger size; of cut documents `most` values count.
             larger = min(max(sizes[document], sample_sizes[other]), most)
@@ -266,15 +266,15 @@ def scan(
     del out
     table = sample_table(sample, corpus)
     steps = np.zeros((STEPS, 3), dtype=np.int64)
-    partnered, reached = np.zeros((2, len(sample)), dtype=bool)
+    has_partner, has_match = np.zeros((2, len(sample)), dtype=bool)
     for low, high, numbers in _compared_documents(task, corpus, classes):
-        known = _found_pairs(low, high, pairs, sample)
+        known = _known_pairs(low, high, pairs, sample)
         for part in _portions(numbers, corpus, bytes_at_once // 2):
             document, place, jaccard = _similar_pairs(part, table, corpus, floor)
-            band = _found_band(document, place, known, len(sample))
+            band = _look_up_bands(document, place, known, len(sample))
             near = at_least(jaccard, PARTNERED)
-            partnered[place[near]] = True
-            reached[place[near & (band > _NONE)]] = True
+            has_partner[place[near]] = True
+            has_match[place[near & (band > _NONE)]] = True
             # A pair of two sampled documents occurs twice.
             once = ~np.isin(document, sample) | (document > sample[place])
             step, band = similarity_steps(jaccard[once]), band[once]
@@ -282,15 +282,15 @@ def scan(
                 steps[:, column] += np.bincount(step[counted], minlength=STEPS)
     return {
         "steps": steps.tolist(),
-        "partnered": np.packbits(partnered).tobytes().hex(),
-        "reached": np.packbits(reached).tobytes().hex(),
+        "has_partner": np.packbits(has_partner).tobytes().hex(),
+        "has_match": np.packbits(has_match).tobytes().hex(),
     }
 
 
 def recall(values: Sequence[dict[str, Any]], sampled: int, floor: float) -> dict[str, Any]:
     """The `recall` of `statistics.json` from what `scan` returned of all tasks."""
     steps = np.array([value["steps"] for value in values], dtype=np.int64).sum(axis=0)
-    partnered, reached = (_count_bits([value[name] for value in values]) for name in _BITS)
+    with_partner, with_match = (_count_bits([value[name] for value in values]) for name in _BITS)
     return {
         "sampled": sampled,
         "floor": floor,
@@ -300,17 +300,17 @@ def recall(values: Sequence[dict[str, Any]], sampled: int, floor: float) -> dict
                 "to": (step + 1) / STEPS,
                 "pairs": pairs,
                 "by_bands": by_bands,
-                "found": found,
-                "interval": wilson(found, pairs),
+                "found": matches,
+                "interval": wilson(matches, pairs),
             }
-            for step, (pairs, by_bands, found) in enumerate(steps.tolist())
+            for step, (pairs, by_bands, matches) in enumerate(steps.tolist())
             if pairs
         ],
         "documents": {
             "similarity": PARTNERED,
-            "with_partner": partnered,
-            "found": reached,
-            "interval": wilson(reached, partnered),
+            "with_partner": with_partner,
+            "found": with_match,
+            "interval": wilson(with_match, with_partner),
         },
     }
 
@@ -329,7 +329,7 @@ def wilson(hits: int, trials: int) -> list[float] | None:
     return [round(max(middle - half, 0.0), 6), round(min(middle + half, 1.0), 6)]
 
 
-_BITS = ("partnered", "reached")
+_BITS = ("has_partner", "has_match")
 _NONE = -2
 """Band of a pair that was not found."""
 
@@ -393,7 +393,7 @@ def _similar_pairs(
     return numbers[met[row[near]]], place[near], jaccard[near]
 
 
-def _found_pairs(
+def _known_pairs(
     low: int, high: int, pairs_by_generation: Sequence[VerifiedPairs], sample: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int16]]:
     """Found pairs of documents [low, high) with the sample: sorted codes, and their bands."""
@@ -410,7 +410,7 @@ def _found_pairs(
     return code[order], np.concatenate(bands)[order]
 
 
-def _found_band(
+def _look_up_bands(
     document: NDArray[np.int64],
     place: NDArray[np.int64],
     known: tuple[NDArray[np.int64], NDArray[np.int16]],

@@ -269,8 +269,8 @@ def _hash_shingles(tokens: NDArray[np.uint64], ngram: int, power: np.uint64) -> 
     for i in range(width):
         polynomial = polynomial * _BASE + tokens[i]
     for i in range(len(coming)):
-        gone, shingles[i] = shingles[i], polynomial
-        polynomial = polynomial * _BASE + (coming[i] - gone * power)
+        leaving, shingles[i] = shingles[i], polynomial
+        polynomial = polynomial * _BASE + (coming[i] - leaving * power)
     shingles[-1] = polynomial
     for i in range(len(shingles)):
         shingles[i] = mix(shingles[i])

@@ -28,7 +28,7 @@ from stages.dedup.index_files import (
 from stages.dedup.minhash import MinHash, shingle_sets
 from stages.dedup.presets import Settings
 from stages.dedup.shingling import shingler
-from stages.engine.arrays import PAGES_BYTES, numpy_array, rows_at_once, text_cuts
+from stages.engine.arrays import PAGES_BYTES, rows_at_once, text_cuts
 
 if TYPE_CHECKING:
     from stages.engine import Input, Shard, ShardOutput, ShardResult
@@ -37,9 +37,6 @@ OUTPUT = "dedup_index"
 TEXT_BYTES = 1 << 20
 """Text that is signed together; a longer document is signed alone. More is not faster."""
 _COLUMNS = ["doc_id", "snapshot", "text"]
-_NO_DIGIT = 16
-_DIGITS = np.full(256, _NO_DIGIT, np.uint8)
-_DIGITS[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16, dtype=np.uint8)
 
 
 @dataclass(frozen=True)
@@ -165,28 +162,16 @@ def id_halves(ids: pa.Array, *, where: str) -> NDArray[np.uint64]:
 
     Raises InputError for an id of another form.
     """
-    wrong = numpy_array(pc.binary_length(ids)) != 2 * ID_BYTES
-    if wrong.any():
-        raise _no_id(ids, wrong, where)
-    offsets = np.frombuffer(ids.buffers()[1], _offset_type(ids.type))
-    start = int(offsets[ids.offset])
-    text = np.frombuffer(ids.buffers()[2], np.uint8, 32 * len(ids), start) if len(ids) else _DIGITS
-    digits = _DIGITS[text[: 32 * len(ids)].reshape(-1, 32)]
-    if (digits == _NO_DIGIT).any():
-        raise _no_id(ids, (digits == _NO_DIGIT).any(axis=1), where)
-    return (digits[:, 0::2] << 4 | digits[:, 1::2]).view(">u8").astype(np.uint64)
-
-
-def _offset_type(type_: pa.DataType) -> str:
-    return "<i8" if pa.types.is_large_string(type_) else "<i4"
-
-
-def _no_id(ids: pa.Array, wrong: NDArray[np.bool_], where: str) -> InputError:
-    return InputError(
-        f"doc_id '{ids[int(np.flatnonzero(wrong)[0])]}' is not 32 hex digits",
-        where=where,
-        hint="documents get their ids from `ingest`; use `artifacts_schema.identity.document_id`",
-    )
+    is_id = pc.match_substring_regex(ids, rf"\A[0-9a-f]{{{2 * ID_BYTES}}}\z")
+    if wrong := ids.filter(pc.invert(is_id)):
+        raise InputError(
+            f"doc_id '{wrong[0]}' is not 32 hex digits",
+            where=where,
+            hint="documents get their ids from `ingest`; use "
+            "`artifacts_schema.identity.document_id`",
+        )
+    numbers = np.frombuffer(bytes.fromhex("".join(ids.to_pylist())), ">u8")
+    return numbers.astype(np.uint64).reshape(-1, 2)
 
 
 def _opened(out: ShardOutput, path: str, *, index: bool) -> Any:

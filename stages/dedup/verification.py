@@ -137,7 +137,7 @@ def at_least(measured: NDArray[np.floating], threshold: float) -> NDArray[np.boo
 
 
 def histogram(similarity: NDArray[np.float32]) -> NDArray[np.int64]:
-    """How many lie in each step of 1 / STEPS; the last holds 1.0 as well: int64 [STEPS]."""
+    """How many are in each step of 1 / STEPS; the last holds 1.0 as well: int64 [STEPS]."""
     return np.bincount(similarity_steps(similarity), minlength=STEPS)
 
 
@@ -231,15 +231,15 @@ def measure_pairs(
                 last = shingles[b_end - 1]
             a_end = a + np.searchsorted(shingles[a:a_end], last, side="right")
             b_end = b + np.searchsorted(shingles[b:b_end], last, side="right")
-        of_one, of_other = a_end - a, b_end - b
+        one_size, other_size = a_end - a, b_end - b
         shared = count_shared(shingles, a, a_end, b, b_end)
-        jaccard[pair] = shared / max(of_one + of_other - shared, 1)
+        jaccard[pair] = shared / max(one_size + other_size - shared, 1)
         if sizes[one] < sizes[other]:
-            smaller = 2 * of_one
+            smaller = 2 * one_size
         elif sizes[one] > sizes[other]:
-            smaller = 2 * of_other
+            smaller = 2 * other_size
         else:  # The result must not depend on the order of the two.
-            smaller = of_one + of_other
+            smaller = one_size + other_size
         containment[pair] = 2 * shared / max(smaller, 1)
     return jaccard, containment
 

@@ -1,4 +1,4 @@
-"""What each document of a shard fails without regard to others: rules, contamination, lists."""
+"""The checks that each document fails on its own: rules, contamination, lists."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Assessment:
-    """What the documents of a shard fail without regard to others, and what `what-if` reports."""
+    """The checks that the documents of a shard fail on their own, and what `what-if` reports."""
 
     sources: pa.ChunkedArray
     characters: pa.ChunkedArray
@@ -49,7 +49,7 @@ class Assessment:
     priority: NDArray[np.float64]
     """[criterion, document] See `priority_keys`."""
     holders: pa.StringArray
-    """The documents that hold passages first which might be cut out of these."""
+    """The documents with the first occurrence of passages that might be cut out of these."""
 
 
 def reason_names(config: FilterConfig) -> list[str]:
@@ -61,7 +61,7 @@ def reason_names(config: FilterConfig) -> list[str]:
 
 
 def assess(item: AlignedShard, config: FilterConfig, exclusions: Sequence[Input]) -> Assessment:
-    """Hold the documents of a shard against everything but each other."""
+    """Check the documents of a shard for everything but copies."""
     criteria = config.duplicates.priority
     columns = {"doc_id", "source", *(COLUMNS[one.by] for one in criteria if one.by in COLUMNS)}
     documents = item.documents.read(sorted(columns))
@@ -133,7 +133,7 @@ def read_spans(item: AlignedShard, ids: pa.ChunkedArray) -> Spans:
 
 
 def _signals(item: AlignedShard, ids: pa.ChunkedArray, config: FilterConfig) -> pa.Table | None:
-    """The columns that rules ask for, of those that were measured."""
+    """The columns that rules need, of those that were measured."""
     if item.signals is None:
         return None
     wanted = {"doc_id", "characters", LANGUAGE, *(rule.signal for rule in config.rule_order())}
@@ -158,7 +158,7 @@ def _lengths(measured: pa.ChunkedArray, documents: Shard) -> NDArray[np.int64]:
 
 
 def check_exclusions(ids: pa.ChunkedArray, exclusions: Sequence[Input]) -> list[Check]:
-    """The rows that some list names; nothing where no list is given."""
+    """The rows that some list names; no check without lists."""
     excluded = [input_.read_table(path) for input_ in exclusions for path in input_.paths()]
     if not excluded:
         return []

@@ -41,7 +41,7 @@ class Check:
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """What a batch of documents fails, in the order of decision.
+    """The checks that a batch of documents fails, in the order of decision.
 
     The failing checks of document d are `codes[offsets[d] : offsets[d + 1]]`, as places in a list
     of names; `value` and `threshold` belong to the first of them (NaN where it has none).
@@ -185,7 +185,7 @@ class SignalColumns:
 
     def __init__(self, signals: pa.Table | None) -> None:
         columns = {} if signals is None else zip(signals.column_names, signals.columns, strict=True)
-        self._given = signals is not None
+        self._has_signals = signals is not None
         self._columns: dict[str, pa.ChunkedArray] = dict(columns)
         self._last: tuple[str, NDArray[np.float64]] = ("", np.empty(0))
 
@@ -194,7 +194,7 @@ class SignalColumns:
         if rule.signal in self._columns:
             self._check_type(rule)
             return
-        if not self._given:
+        if not self._has_signals:
             raise UsageError(
                 f"rule '{rule.name}' needs signal '{rule.signal}', but no signals are given",
                 where="filter",
@@ -240,7 +240,7 @@ _SIGNAL_INPUTS = (
 
 
 def signal_hint(signal: str) -> str:
-    """What to do so that `signals` measures a signal."""
+    """How to make `signals` measure a signal."""
     for names, needed in _SIGNAL_INPUTS:
         if signal in names or signal.removesuffix("_score") in names:
             return f"give `signals` {needed}"

@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from artifacts_schema.errors import UsageError
 from stages.engine.kernels import kernel
@@ -227,69 +229,48 @@ def least_linked(links: Links, rank: NDArray[np.int64], verified: bool) -> NDArr
 
     `rank` is a permutation of the nodes. With `verified`, pairs that were not do not connect.
     """
-    least = np.argsort(rank)
-    parent = np.arange(len(rank))
-    joined = ~np.isnan(links.similarity) if verified else np.ones(len(links.one), dtype=bool)
-    for one, two in (
-        (np.arange(len(rank)), links.classes),
-        (links.one[joined], links.two[joined]),
-    ):
-        _join(parent, rank[one], rank[two])
-    _flatten(parent)
-    return least[parent[rank]]
+    one, two = _connections(links, verified)
+    least = _connect(np.arange(len(rank)), rank[one], rank[two])
+    return np.argsort(rank)[least[rank]]
 
 
 def least_linked_by_age(
     links: Links, rank: NDArray[np.int64], age: NDArray[np.int64], verified: bool
 ) -> NDArray[np.int64]:
     """For each node the result of `least_linked` when it was added: among nodes no younger."""
-    least, parent, named = np.argsort(rank), np.arange(len(rank)), np.arange(len(rank))
-    joined = ~np.isnan(links.similarity) if verified else np.ones(len(links.one), dtype=bool)
-    one = np.concatenate([named, links.one[joined]])
-    two = np.concatenate([links.classes, links.two[joined]])
+    one, two = _connections(links, verified)
     newer = np.maximum(age[one], age[two])
+    by_rank, least, named = np.argsort(rank), np.arange(len(rank)), np.arange(len(rank))
     for generation in np.flatnonzero(np.bincount(age)):
-        pairs, came = newer == generation, np.flatnonzero(age == generation)
-        _join(parent, rank[one[pairs]], rank[two[pairs]])
-        named[came] = least[_roots(parent, rank[came])]
+        pairs, added = newer == generation, age == generation
+        least = _connect(least, rank[one[pairs]], rank[two[pairs]])
+        named[added] = by_rank[least[rank[added]]]
     return named
 
 
-@kernel
-def _roots(parent: NDArray[np.int64], nodes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The least member of the set that each node lies in."""
-    roots = np.empty(len(nodes), dtype=np.int64)
-    for place in range(len(nodes)):
-        node = nodes[place]
-        while parent[node] != node:
-            parent[node] = parent[parent[node]]
-            node = parent[node]
-        roots[place] = node
-    return roots
+def _connections(links: Links, verified: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Pairs of nodes: each with its class, and those whose similarity is known."""
+    joined = ~np.isnan(links.similarity) if verified else np.ones(len(links.one), dtype=bool)
+    return (
+        np.concatenate([np.arange(len(links.classes)), links.one[joined]]),
+        np.concatenate([links.classes, links.two[joined]]),
+    )
 
 
-@kernel
-def _join(parent: NDArray[np.int64], one: NDArray[np.int64], two: NDArray[np.int64]) -> None:
-    """Union of the sets that each pair lies in, under the least member; paths are halved."""
-    for pair in range(len(one)):
-        a, b = one[pair], two[pair]
-        while parent[a] != a:
-            parent[a] = parent[parent[a]]
-            a = parent[a]
-        while parent[b] != b:
-            parent[b] = parent[parent[b]]
-            b = parent[b]
-        if a < b:
-            parent[b] = a
-        else:
-            parent[a] = b
-
-
-@kernel
-def _flatten(parent: NDArray[np.int64]) -> None:
-    """Every node under the root of its set; parents are less than their children."""
-    for node in range(len(parent)):
-        parent[node] = parent[parent[node]]
+def _connect(
+    least: NDArray[np.int64], one: NDArray[np.int64], two: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """`least`, the least node that each is connected with, after these pairs are connected too."""
+    if not len(one):
+        return least
+    ends, places = np.unique(np.concatenate([least[one], least[two]]), return_inverse=True)
+    pairs = np.split(places, 2)
+    graph = coo_array((np.ones(len(one), dtype=bool), pairs), shape=(len(ends), len(ends)))
+    _, component = connected_components(graph, directed=False)
+    _, first = np.unique(component, return_index=True)
+    joined = np.arange(len(least))
+    joined[ends] = ends[first[component]]
+    return joined[least]
 
 
 def _neighbours(

@@ -1,6 +1,6 @@
 """Duplicates tables, and the documents of earlier runs that they and earlier ledgers describe.
 
-Tables are read a few row groups at a time; only rows that lead to the given names are held.
+Tables are read a few row groups at a time; only rows with the names in question are held.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def missing_names(names: pa.Array, among: pa.Array) -> pa.Array:
 _ROW = KINDS["duplicates"].tables["*/*.parquet"].arrow()
 _PARTNER = _ROW.field("partners").type.value_type
 _LEAST_ROWS = 16_384
-"""Rows that are compared with a set of names at once."""
+"""Rows that are compared with a set of names together."""
 _NAMES_A_ROW = 8
 """Names for each of these rows at most: a table of the names is made for each batch."""
 
@@ -84,7 +84,7 @@ def pairs_with(tables: Iterable[DuplicatesTable], names: pa.Array) -> pa.Table:
     streams = (rows for table in tables for rows in table.row_groups(["doc_id", "partners"]))
     matching = [empty_pairs()]
     for rows in join_batches(streams, len(names)):
-        pairs = listed_pairs(rows)
+        pairs = list_pairs(rows)
         touching = pc.or_(
             pc.is_in(pairs["one"], value_set=names), pc.is_in(pairs["two"], value_set=names)
         )
@@ -104,7 +104,7 @@ def rows_where(
     return pa.concat_tables(matching).select(list(columns))
 
 
-def listed_pairs(rows: pa.Table) -> pa.Table:
+def list_pairs(rows: pa.Table) -> pa.Table:
     """The pairs that rows list: `one`, `two`, `similarity`, `containment`, `band`."""
     lists = rows["partners"].combine_chunks()
     lengths = pc.list_value_length(lists).to_numpy(zero_copy_only=False)
@@ -117,8 +117,8 @@ def listed_pairs(rows: pa.Table) -> pa.Table:
 
 
 def empty_pairs() -> pa.Table:
-    """The table of `listed_pairs` without rows."""
-    return listed_pairs(_ROW.empty_table())
+    """The table of `list_pairs` without rows."""
+    return list_pairs(_ROW.empty_table())
 
 
 def join_batches(tables: Iterable[pa.Table], names: int) -> Iterator[pa.Table]:
@@ -228,13 +228,13 @@ class EarlierDocuments:
     def connected(self, names: pa.Array) -> pa.Table:
         """The pairs (see `pairs_with`) that lead from classes to others, and on from these."""
         tables = [table for folder in self.folders for table in folder.tables()]
-        connected, seen, reached = [empty_pairs()], names, names
-        while len(reached) and tables:
-            pairs = pairs_with(tables, reached)
+        connected, seen, frontier = [empty_pairs()], names, names
+        while len(frontier) and tables:
+            pairs = pairs_with(tables, frontier)
             connected.append(pairs)
             ends = pa.chunked_array([*pairs["one"].chunks, *pairs["two"].chunks], pa.string())
-            reached = missing_names(pc.unique(ends), seen)
-            seen = pa.concat_arrays([seen, reached])
+            frontier = missing_names(pc.unique(ends), seen)
+            seen = pa.concat_arrays([seen, frontier])
         return pa.concat_tables(connected)
 
     def members(self, classes: pa.Array) -> tuple[pa.Table, pa.Table]:
@@ -276,8 +276,9 @@ def _first_rows(rows: pa.Table) -> pa.Table:
     """The first row of each raw text, in their order."""
     keys = ["exact_class", "text_class"]
     more = ["doc_id", "verdict", "age"]
-    firsts = rows.group_by(keys, use_threads=False).aggregate([(name, "first") for name in more])
-    return _as_members(firsts.rename_columns([*keys, *more]))
+    groups = rows.group_by(keys, use_threads=False)
+    first_rows = groups.aggregate([(name, "first") for name in more])
+    return _as_members(first_rows.rename_columns([*keys, *more]))
 
 
 def _least_ids(rows: pa.Table) -> pa.Table:

@@ -119,11 +119,11 @@ def select_edits(spans: Spans, views: Sequence[str], keep: Collection[str] = fro
     begins = np.ones(len(rows), dtype=bool)
     begins[1:] = (beyond + start)[1:] >= reach[:-1]
     begins[1:] |= np.diff(rows) > 0
-    firsts = np.flatnonzero(begins)
-    lasts = np.append(firsts[1:], len(rows))[: len(firsts)] - 1
-    offsets = np.searchsorted(rows[firsts], np.arange(spans.documents + 1))
-    replacement = flat.field("replacement").take(pa.array(chosen[order][firsts]))
-    return Edits(offsets, start[firsts], (reach - beyond)[lasts], replacement)
+    group_starts = np.flatnonzero(begins)
+    lasts = np.append(group_starts[1:], len(rows))[: len(group_starts)] - 1
+    offsets = np.searchsorted(rows[group_starts], np.arange(spans.documents + 1))
+    replacement = flat.field("replacement").take(pa.array(chosen[order][group_starts]))
+    return Edits(offsets, start[group_starts], (reach - beyond)[lasts], replacement)
 
 
 _BEYOND = 1 << 32
@@ -151,15 +151,15 @@ def leaves_nothing(text: str, edits: Sequence[Edit]) -> bool:
 
 def _choose_spans(flat: pa.StructArray, rank: pa.Array, keep: Collection[str]) -> NDArray[np.int64]:
     """The places of the spans that are replaced."""
-    taken = pc.is_valid(rank)
+    chosen = pc.is_valid(rank)
     if keep:
         view = flat.field("view")
         sort = pc.is_in(flat.field("label"), value_set=pa.array(sorted(keep)))
         stays = pc.and_(pc.equal(view, PERSONAL_DATA), sort)
         if SECRET in keep:
             stays = pc.or_(stays, pc.equal(view, SECRETS))
-        taken = pc.and_(taken, pc.invert(stays))
-    return np.flatnonzero(taken.to_numpy(zero_copy_only=False))
+        chosen = pc.and_(chosen, pc.invert(stays))
+    return np.flatnonzero(chosen.to_numpy(zero_copy_only=False))
 
 
 def passage_holders(spans: Spans, views: Sequence[str]) -> pa.StringArray:

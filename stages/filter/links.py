@@ -15,7 +15,7 @@ from artifacts_schema.errors import CorruptArtifact, UsageError
 from artifacts_schema.kinds import sidecar_folder
 from stages.filter.config import DuplicatesPolicy
 from stages.filter.decide import Links, least_linked, least_linked_by_age
-from stages.filter.duplicates import EarlierDocuments, encode_names, listed_pairs, number_names
+from stages.filter.duplicates import EarlierDocuments, encode_names, list_pairs, number_names
 from stages.filter.sidecars import covering_input, input_label
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class DuplicateClasses:
     """For each node the one that names its duplicate class; for such a one, other names of it.
 
-    Those are what earlier runs named parts of the class by, before a document linked them.
+    Earlier runs gave the other names to parts of the class, before a document linked them.
     """
 
     names: NDArray[np.int64]
@@ -219,7 +219,7 @@ class _OwnRows:
             others = np.flatnonzero(pc.not_equal(class_names, ids).to_numpy(zero_copy_only=False))
             rows.append(start + others)
             names.append(class_names.take(pa.array(others)))
-        pairs = listed_pairs(table)
+        pairs = list_pairs(table)
         lengths = pc.list_value_length(table["partners"]).to_numpy()
         self.owners.append(start + np.repeat(np.arange(len(table)), lengths))
         self.partners.extend(pairs["two"].chunks)

@@ -39,27 +39,25 @@ from artifacts_schema.errors import UsageError
 from stages.filter.rules import NOT_ASKED, Rule
 
 _GOPHER_PAPER = "Rae et al. 2021 (arXiv 2112.11446)"
-_GOPHER_QUALITY_SOURCE = f"{_GOPHER_PAPER}, appendix A.1.1; datatrove gopher_quality_filter.py"
-_GOPHER_REPETITION_SOURCE = f"{_GOPHER_PAPER}, table A1; datatrove gopher_repetition_filter.py"
-_DCLM_SOURCE = f"{_GOPHER_PAPER}; DCLM content_filters.py and dclm_baseline_refinedweb.yaml"
+_GOPHER = f"{_GOPHER_PAPER}, appendix A.1.1; datatrove gopher_quality_filter.py"
+_GOPHER_TABLE = f"{_GOPHER_PAPER}, table A1; datatrove gopher_repetition_filter.py"
+_DCLM_CODE = f"{_GOPHER_PAPER}; DCLM content_filters.py and dclm_baseline_refinedweb.yaml"
 
 _TOP_GRAMS = ((2, 0.20), (3, 0.18), (4, 0.16))
 _DUPLICATE_GRAMS = ((5, 0.15), (6, 0.14), (7, 0.13), (8, 0.12), (9, 0.11), (10, 0.10))
 """Most share of characters by words of the n-gram; table A1."""
 
 _GOPHER_QUALITY = (
-    Rule("gopher_few_words", "words", _GOPHER_QUALITY_SOURCE, minimum=50),
-    Rule("gopher_many_words", "words", _GOPHER_QUALITY_SOURCE, maximum=100_000),
-    Rule("gopher_short_words", "mean_word_length", _GOPHER_QUALITY_SOURCE, minimum=3),
-    Rule("gopher_long_words", "mean_word_length", _GOPHER_QUALITY_SOURCE, maximum=10),
-    Rule("gopher_hashes", "hash_to_word_ratio", _GOPHER_QUALITY_SOURCE, maximum=0.1),
-    Rule("gopher_ellipses", "ellipsis_to_word_ratio", _GOPHER_QUALITY_SOURCE, maximum=0.1),
-    Rule("gopher_bullet_lines", "bullet_line_share", _GOPHER_QUALITY_SOURCE, maximum=0.9),
-    Rule("gopher_ellipsis_lines", "ellipsis_line_share", _GOPHER_QUALITY_SOURCE, maximum=0.3),
-    Rule(
-        "gopher_few_alphabetic_words", "alphabetic_word_share", _GOPHER_QUALITY_SOURCE, minimum=0.8
-    ),
-    Rule("gopher_few_stop_words", "stop_words", _GOPHER_QUALITY_SOURCE, minimum=2),
+    Rule("gopher_few_words", "words", _GOPHER, minimum=50),
+    Rule("gopher_many_words", "words", _GOPHER, maximum=100_000),
+    Rule("gopher_short_words", "mean_word_length", _GOPHER, minimum=3),
+    Rule("gopher_long_words", "mean_word_length", _GOPHER, maximum=10),
+    Rule("gopher_hashes", "hash_to_word_ratio", _GOPHER, maximum=0.1),
+    Rule("gopher_ellipses", "ellipsis_to_word_ratio", _GOPHER, maximum=0.1),
+    Rule("gopher_bullet_lines", "bullet_line_share", _GOPHER, maximum=0.9),
+    Rule("gopher_ellipsis_lines", "ellipsis_line_share", _GOPHER, maximum=0.3),
+    Rule("gopher_few_alphabetic_words", "alphabetic_word_share", _GOPHER, minimum=0.8),
+    Rule("gopher_few_stop_words", "stop_words", _GOPHER, minimum=2),
 )
 
 _PARAGRAPH_BOUNDS = (
@@ -79,22 +77,20 @@ _GRAM_BOUNDS = (
 )
 
 _GOPHER_REPETITION = tuple(
-    Rule(name, signal, _GOPHER_REPETITION_SOURCE, maximum=most)
+    Rule(name, signal, _GOPHER_TABLE, maximum=most)
     for name, signal, most in (*_PARAGRAPH_BOUNDS, *_LINE_BOUNDS, *_GRAM_BOUNDS)
 )
 
 _DCLM_QUALITY = (
-    Rule("gopher_few_words@dclm", "words@dclm", _DCLM_SOURCE, minimum=50),
-    Rule("gopher_many_words@dclm", "words@dclm", _DCLM_SOURCE, maximum=100_000),
-    Rule("gopher_short_words@dclm", "mean_word_length@dclm", _DCLM_SOURCE, minimum=3),
-    Rule("gopher_long_words@dclm", "mean_word_length@dclm", _DCLM_SOURCE, maximum=10),
-    Rule("gopher_symbols@dclm", "symbol_to_word_ratio@dclm", _DCLM_SOURCE, maximum=0.1),
-    Rule("gopher_bullet_lines@dclm", "bullet_line_share@dclm", _DCLM_SOURCE, maximum=0.9),
-    Rule("gopher_ellipsis_lines@dclm", "ellipsis_line_share@dclm", _DCLM_SOURCE, maximum=0.3),
-    Rule(
-        "gopher_few_alphabetic_words@dclm", "alphabetic_word_share@dclm", _DCLM_SOURCE, minimum=0.8
-    ),
-    Rule("gopher_few_stop_words@dclm", "stop_words@dclm", _DCLM_SOURCE, minimum=2),
+    Rule("gopher_few_words@dclm", "words@dclm", _DCLM_CODE, minimum=50),
+    Rule("gopher_many_words@dclm", "words@dclm", _DCLM_CODE, maximum=100_000),
+    Rule("gopher_short_words@dclm", "mean_word_length@dclm", _DCLM_CODE, minimum=3),
+    Rule("gopher_long_words@dclm", "mean_word_length@dclm", _DCLM_CODE, maximum=10),
+    Rule("gopher_symbols@dclm", "symbol_to_word_ratio@dclm", _DCLM_CODE, maximum=0.1),
+    Rule("gopher_bullet_lines@dclm", "bullet_line_share@dclm", _DCLM_CODE, maximum=0.9),
+    Rule("gopher_ellipsis_lines@dclm", "ellipsis_line_share@dclm", _DCLM_CODE, maximum=0.3),
+    Rule("gopher_few_alphabetic_words@dclm", "alphabetic_word_share@dclm", _DCLM_CODE, minimum=0.8),
+    Rule("gopher_few_stop_words@dclm", "stop_words@dclm", _DCLM_CODE, minimum=2),
 )
 _DCLM_ORDER = (
     _LINE_BOUNDS[0],
@@ -106,7 +102,7 @@ _DCLM_ORDER = (
 _DCLM_RULES = (
     *_DCLM_QUALITY,
     *(
-        Rule(f"{name}@dclm", f"{signal}@dclm", _DCLM_SOURCE, maximum=most)
+        Rule(f"{name}@dclm", f"{signal}@dclm", _DCLM_CODE, maximum=most)
         for name, signal, most in _DCLM_ORDER
     ),
 )
@@ -121,7 +117,7 @@ _GOPHER_PRESETS = {
 
 _C4_CODE = "Raffel et al. 2020 (arXiv 1910.10683); tensorflow-datasets text/c4_utils.py"
 _C4_DATATROVE = "Raffel et al. 2020, section 2.2; datatrove c4_filters.py"
-_C4_FINEWEB_SOURCE = "datatrove examples/fineweb.py: C4 without terminal punctuation"
+_C4_CHAIN = "datatrove examples/fineweb.py: C4 without terminal punctuation"
 _MC4 = "Xue et al. 2021 (mC4, arXiv 2010.11934), section 3.1; datatrove C4ParagraphFilter"
 
 
@@ -134,7 +130,7 @@ def _c4_line_rules(view: str, source: str, sentences: int) -> tuple[Rule, ...]:
     )
 
 
-_C4_FINEWEB = _c4_line_rules("c4@fineweb", _C4_FINEWEB_SOURCE, 5)
+_C4_FINEWEB = _c4_line_rules("c4@fineweb", _C4_CHAIN, 5)
 
 _C4_PRESETS = {
     "c4@code": (
@@ -200,54 +196,39 @@ _FINEWEB_PRESETS = {
 
 
 _FINEWEB_2_CONFIGS = "Penedo et al. 2025 (FineWeb2, arXiv 2506.20920); fineweb-2 configs/*.yml"
-_FINEWEB_2_PIPELINE = "Penedo et al. 2025 (FineWeb2); fineweb-2-pipeline.py"
+_PIPELINE = "Penedo et al. 2025 (FineWeb2); fineweb-2-pipeline.py"
 _FINEWEB_2_LANGUAGES: Mapping[str, Mapping[str, Any]] = json.loads(
     Path(__file__).with_name("fineweb_2.json").read_text()
 )["languages"]
 
 
-def _maximum_by_language(name: str, signal: str, setting: str, place: int | None = None) -> Rule:
-    """The rule that drops values above each language's bound."""
-    return Rule(
-        name,
-        signal,
-        _FINEWEB_2_CONFIGS,
-        maximum=NOT_ASKED,
-        by_language=_language_bounds(setting, place),
-    )
-
-
-def _minimum_by_language(name: str, signal: str, setting: str) -> Rule:
-    """The rule that drops values below each language's bound."""
-    return Rule(
-        name,
-        signal,
-        _FINEWEB_2_CONFIGS,
-        minimum=NOT_ASKED,
-        by_language=_language_bounds(setting, None),
-    )
-
-
-def _language_bounds(setting: str, place: int | None) -> dict[str, float]:
+def _by_language(
+    name: str, signal: str, setting: str, place: int | None = None, *, is_minimum: bool = False
+) -> Rule:
+    """The rule with each language's bound: the number of a setting, or the one at a place in it."""
     bounds: dict[str, float] = {}
     for label, numbers in _FINEWEB_2_LANGUAGES.items():
         number = numbers[setting] if place is None else numbers[setting][place]
         bounds[label] = bounds[numbers["lid.176"]] = number
-    return bounds
+    if is_minimum:
+        return Rule(name, signal, _FINEWEB_2_CONFIGS, minimum=NOT_ASKED, by_language=bounds)
+    return Rule(name, signal, _FINEWEB_2_CONFIGS, maximum=NOT_ASKED, by_language=bounds)
 
 
 _FINEWEB_2_PRESETS = {
     "fineweb-2": (
-        _minimum_by_language("fineweb_2_language_score", "language_score", "language_score"),
-        _maximum_by_language("fineweb_2_duplicate_lines", "duplicate_line_share", "dup_line_frac"),
+        _by_language(
+            "fineweb_2_language_score", "language_score", "language_score", is_minimum=True
+        ),
+        _by_language("fineweb_2_duplicate_lines", "duplicate_line_share", "dup_line_frac"),
         *(
-            _maximum_by_language(
+            _by_language(
                 f"fineweb_2_top_{n}_gram", f"top_{n}_gram_character_share", "top_n_grams", n - 2
             )
             for n in (2, 3, 4)
         ),
         *(
-            _maximum_by_language(
+            _by_language(
                 f"fineweb_2_duplicate_{n}_grams",
                 f"duplicate_{n}_gram_character_share",
                 "dup_n_grams",
@@ -255,28 +236,34 @@ _FINEWEB_2_PRESETS = {
             )
             for n in range(5, 11)
         ),
-        _minimum_by_language(
-            "fineweb_2_few_ended_lines", "terminal_punctuation_line_share", "line_punct_thr"
+        _by_language(
+            "fineweb_2_few_ended_lines",
+            "terminal_punctuation_line_share",
+            "line_punct_thr",
+            is_minimum=True,
         ),
         Rule(
             "fineweb_2_duplicate_line_characters",
             "duplicate_filled_line_character_share",
-            _FINEWEB_2_PIPELINE,
+            _PIPELINE,
             maximum=0.1,
         ),
-        _maximum_by_language("fineweb_2_newlines", "newline_to_word_ratio", "new_line_ratio"),
-        Rule("fineweb_2_few_words", "words", _FINEWEB_2_PIPELINE, minimum=50),
-        Rule("fineweb_2_many_words", "words", _FINEWEB_2_PIPELINE, maximum=100_000),
-        _minimum_by_language("fineweb_2_short_words", "mean_word_length", "min_avg_word_length"),
-        _maximum_by_language("fineweb_2_long_words", "mean_word_length", "max_avg_word_length"),
-        Rule("fineweb_2_hashes", "hash_to_word_ratio", _FINEWEB_2_PIPELINE, maximum=0.1),
-        Rule("fineweb_2_ellipses", "ellipsis_to_word_ratio", _FINEWEB_2_PIPELINE, maximum=0.1),
-        Rule("fineweb_2_bullet_lines", "bullet_line_share", _FINEWEB_2_PIPELINE, maximum=0.9),
-        Rule("fineweb_2_ellipsis_lines", "ellipsis_line_share", _FINEWEB_2_PIPELINE, maximum=0.3),
-        _minimum_by_language(
+        _by_language("fineweb_2_newlines", "newline_to_word_ratio", "new_line_ratio"),
+        Rule("fineweb_2_few_words", "words", _PIPELINE, minimum=50),
+        Rule("fineweb_2_many_words", "words", _PIPELINE, maximum=100_000),
+        _by_language(
+            "fineweb_2_short_words", "mean_word_length", "min_avg_word_length", is_minimum=True
+        ),
+        _by_language("fineweb_2_long_words", "mean_word_length", "max_avg_word_length"),
+        Rule("fineweb_2_hashes", "hash_to_word_ratio", _PIPELINE, maximum=0.1),
+        Rule("fineweb_2_ellipses", "ellipsis_to_word_ratio", _PIPELINE, maximum=0.1),
+        Rule("fineweb_2_bullet_lines", "bullet_line_share", _PIPELINE, maximum=0.9),
+        Rule("fineweb_2_ellipsis_lines", "ellipsis_line_share", _PIPELINE, maximum=0.3),
+        _by_language(
             "fineweb_2_few_alphabetic_words",
             "alphabetic_word_share",
             "max_non_alpha_words_ratio",
+            is_minimum=True,
         ),
     ),
 }
@@ -284,7 +271,7 @@ _FINEWEB_2_PRESETS = {
 
 _REFINEDWEB_PAPER = "Penedo et al. 2023 (RefinedWeb, arXiv 2306.01116)"
 _REFINEDWEB_URLS = f"{_REFINEDWEB_PAPER}, appendix G.1; lists are given"
-_REFINEDWEB_HEURISTICS = f"{_REFINEDWEB_PAPER}; DCLM dclm_baseline_refinedweb.yaml"
+_HEURISTICS = f"{_REFINEDWEB_PAPER}; DCLM dclm_baseline_refinedweb.yaml"
 _DCLM_CLASSIFIER = (
     "Li et al. 2024 (DCLM, arXiv 2406.11794); fasttext_filter.yaml: OpenHermes 2.5 and ELI5 "
     "against RefinedWeb"
@@ -298,14 +285,9 @@ _URL_RULES = (
 )
 _REFINEDWEB = (
     *_URL_RULES,
-    Rule("refinedweb_language_score", "language_score", _REFINEDWEB_HEURISTICS, minimum=0.65),
+    Rule("refinedweb_language_score", "language_score", _HEURISTICS, minimum=0.65),
     *_DCLM_RULES,
-    Rule(
-        "refinedweb_removed_words",
-        "refinedweb/removed_word_share",
-        _REFINEDWEB_HEURISTICS,
-        maximum=0.05,
-    ),
+    Rule("refinedweb_removed_words", "refinedweb/removed_word_share", _HEURISTICS, maximum=0.05),
 )
 
 _REFINEDWEB_PRESETS = {
@@ -431,10 +413,7 @@ _PAGE_PRESETS = {
     ),
     "garbled": (
         Rule(
-            "garbled_replacement_characters",
-            "replacement_character_share",
-            _GARBLED,
-            maximum=0.001,
+            "garbled_replacement_characters", "replacement_character_share", _GARBLED, maximum=0.001
         ),
     ),
     "pretraining-guide": (

@@ -62,9 +62,17 @@ def align_tables(
                 hint=f"give none, or the {role} of each documents input, in the same order",
             )
     width = max(2, len(str(len(documents) - 1)))
+    overlaps = [] if contamination is None else [contamination]
     tables = {
-        id(input_): _Tables(input_) for input_ in (*signals, *views, *_as_list(contamination))
+        id(input_): {shard.path: shard for shard in input_.shards()}
+        for input_ in (*signals, *views, *overlaps)
     }
+
+    def find_table(input_: Input, path: str) -> Shard:
+        if path not in tables[id(input_)]:
+            raise _misaligned(input_)
+        return tables[id(input_)][path]
+
     aligned = []
     for index, input_ in enumerate(documents):
         folder, shards = f"{sidecar_folder(input_.digest)}/", input_.shards()
@@ -76,10 +84,10 @@ def align_tables(
                 hint="give the views that dedup made of each documents input, or of none",
             )
         for shard in shards:
-            measured = [tables[id(one)].at(shard.path) for one in signals[index : index + 1]]
-            overlap = [tables[id(one)].at(folder + shard.path) for one in _as_list(contamination)]
-            edits = [tables[id(one)].at(shard.path) for one in plain[index : index + 1]]
-            edits += [tables[id(view)].at(folder + shard.path) for view in here]
+            measured = [find_table(one, shard.path) for one in signals[index : index + 1]]
+            overlap = [find_table(one, folder + shard.path) for one in overlaps]
+            edits = [find_table(one, shard.path) for one in plain[index : index + 1]]
+            edits += [find_table(view, folder + shard.path) for view in here]
             aligned.append(
                 AlignedShard(
                     id=f"{index:0{width}d}-{shard.id}",
@@ -142,26 +150,8 @@ def document_folders(input_: Input) -> list[str]:
 
 
 def input_label(input_: Input) -> str:
-    """Stage and key, as people are shown them."""
+    """Stage and key, for messages."""
     return f"{input_.stage} {short(input_.key)}"
-
-
-class _Tables:
-    """The tables of an input by path."""
-
-    def __init__(self, input_: Input) -> None:
-        self._given = input_
-        self._shards = {shard.path: shard for shard in input_.shards()}
-
-    def at(self, path: str) -> Shard:
-        """The table at `path`; InputError if there is none."""
-        if path not in self._shards:
-            raise _misaligned(self._given)
-        return self._shards[path]
-
-
-def _as_list(input_: Input | None) -> list[Input]:
-    return [] if input_ is None else [input_]
 
 
 def _misaligned(input_: Input) -> InputError:

@@ -23,10 +23,8 @@ from stages.filter.config import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
-    from stages.engine import ShardResult
     from stages.filter.sidecars import AlignedShard
 
 
@@ -37,7 +35,7 @@ _WITHOUT_PERSONAL_DATA = ("ingest", "dedup")
 def check_inputs(
     config: FilterConfig, made_by: Mapping[str, Sequence[str]], *, where: str | None = None
 ) -> None:
-    """UsageError that names everything in `config` for which no input is given.
+    """UsageError that names everything in `config` that lacks its input.
 
     `made_by` maps each role to the names of the stages that made its inputs.
     """
@@ -72,7 +70,7 @@ def _check_signals(config: FilterConfig, signals: Sequence[Upstream]) -> None:
     """UsageError for a rule of the recipe on a signal that no input can have, or of another type.
 
     The signals of presets are checked at run time: an older table may lack a column, and one of
-    conversations is not asked by rules of prose.
+    conversations is not judged by rules of prose.
     """
     for rule in config.recipe_rules():
         if not signals:
@@ -103,7 +101,7 @@ def _check_signals(config: FilterConfig, signals: Sequence[Upstream]) -> None:
 
 
 def no_passages(passages: Sequence[str]) -> str:
-    """What is wrong where passages are to be cut that no views mark."""
+    """The message for passages that are to be cut and that no views mark."""
     return (
         f"`views` names {', '.join(passages)}, but no views of `dedup` are given, so no passages "
         "would be cut: add them to the `views` input, or leave it out"
@@ -167,7 +165,7 @@ def _marked(upstream: Upstream) -> set[str] | None:
 
 CHAT = ("conversations", "preferences")
 _COUNTED = ("documents", "kept", "edited", "edits", "characters", "characters_kept")
-"""Counters that every manifest has; those of conversations and preferences as far as given."""
+"""Counters that every manifest has; those of conversations and preferences come with them."""
 
 
 class Filter(Stage):
@@ -200,14 +198,13 @@ class Filter(Stage):
         "preferences": "preferences",
         "ledger": "ledger",
     }
-    libraries = ("numba", "numpy", "pyarrow")
+    libraries = ("numba", "numpy", "pyarrow", "scipy")
     handles_documents = True
     Config, Execution = FilterConfig, MapExecution
 
     @classmethod
     def check_plan(cls, config: FilterConfig, inputs: Inputs) -> None:
         """A policy that promises an edit, or a drop, without the input that marks it."""
-
         check_upstreams(config, inputs)
 
     @classmethod
@@ -216,7 +213,6 @@ class Filter(Stage):
         return source_names(inputs.get("documents", ()))
 
     def run(self, context: Context) -> None:
-
         config: FilterConfig = context.config
         made_by = {role: [one.stage for one in context.many(role)] for role in self.inputs}
         check_inputs(config, made_by, where="filter")
@@ -228,8 +224,10 @@ class Filter(Stage):
 
 def _decide_documents(context: Context, config: FilterConfig) -> list[dict[str, Any]]:
     """Decide about the documents and write them; what was counted, by shard."""
-    from stages.filter.assess import assess_shard
-    from stages.filter.decide import decide_copies
+    import numpy as np
+
+    from stages.filter.assess import assess_shard, read_findings, read_priority
+    from stages.filter.decide import decide_copies, decision_order
     from stages.filter.ledger import decided_shards, write_shard
     from stages.filter.links import read_copies
     from stages.filter.sidecars import align_tables, read_doc_ids
@@ -243,7 +241,10 @@ def _decide_documents(context: Context, config: FilterConfig) -> list[dict[str, 
     results = context.map(
         assess_shard, shards, config=config, exclusions=context.many("exclusions")
     )
-    passes, order = _passes(results), _order(results, policy)
+    passes = np.concatenate([np.empty(0, bool), *(read_findings(one).passes for one in results)])
+    order: NDArray[np.int64] | None = None
+    if policy.priority:
+        order = decision_order([read_priority(one) for one in results], len(policy.priority))
     copies = decide_copies(passes, known.links, policy, order)
     items = decided_shards(shards, results, known, passes, copies, config)
     return [result.value for result in context.map(write_shard, items, config=config)]
@@ -263,37 +264,11 @@ def _decide_chat(context: Context, config: FilterConfig) -> list[dict[str, Any]]
 
 
 def _check_passages(config: FilterConfig, shards: Sequence[AlignedShard]) -> None:
-    """UsageError if passages are to be cut and the views given mark none."""
-    from stages.filter.config import passage_views
-
+    """UsageError if passages are to be cut and none of the views marks any."""
     passages = passage_views(config.views)
-    if (
-        passages
-        and shards
-        and not any("/" in views.path for shard in shards for views in shard.views)
-    ):
+    marked = any("/" in views.path for shard in shards for views in shard.views)
+    if passages and shards and not marked:
         raise UsageError(no_passages(passages), where="filter")
-
-
-def _passes(results: list[ShardResult]) -> NDArray[np.bool_]:
-    """Which documents pass all checks but that for copies, in the order of the inputs."""
-    import numpy as np
-
-    from stages.filter.assess import read_findings
-
-    return np.concatenate(
-        [np.empty(0, bool), *(read_findings(result).passes for result in results)]
-    )
-
-
-def _order(results: list[ShardResult], policy: DuplicatesPolicy) -> NDArray[np.int64] | None:
-    """The order of decision, if it is not that of the inputs."""
-    from stages.filter.assess import read_priority
-    from stages.filter.decide import decision_order
-
-    if not policy.priority:
-        return None
-    return decision_order([read_priority(result) for result in results], len(policy.priority))
 
 
 def _account(context: Context, written: list[dict[str, Any]]) -> None:

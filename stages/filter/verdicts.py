@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FilterInputs:
-    """What `filter` is given, by role: the inputs of a stage run, or of a manifest."""
+    """The inputs of `filter` by role: those of a stage run, or of a manifest."""
 
     documents: list[Input]
     signals: list[Input]

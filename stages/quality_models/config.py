@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from pydantic import Field, model_validator
 
 from artifacts_schema.config import Config, Execution
 from stages.language_model.config import NgramConfig
-
-if TYPE_CHECKING:
-    pass
 
 
 class ClassifierConfig(Config):
@@ -61,7 +58,7 @@ class ClassifierConfig(Config):
 
 
 class CutoffsConfig(Config):
-    """Where perplexity parts text into head, middle and tail, at CCNet's percentiles by default."""
+    """Percentiles that divide text into head, middle and tail; by default CCNet's."""
 
     head: float = Field(
         default=30, gt=0, lt=100, description="Percentile of perplexity below which is the head."

@@ -1,4 +1,4 @@
-"""Trains a fastText classifier: a program of its own, started by `training.py`.
+"""Trains a fastText classifier: a program of its own, started by `models.py`.
 
     python -P -m stages.quality_models.fasttext_program request.json
 

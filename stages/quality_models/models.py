@@ -86,7 +86,7 @@ _POLL = 0.1
 
 
 def fasttext_arguments(config: ClassifierConfig) -> dict[str, Any]:
-    """What fastText is given, under its names; the thread is one."""
+    """The arguments of fastText; it runs one thread."""
     return {
         "lr": config.learning_rate,
         "dim": config.dim,

@@ -64,7 +64,7 @@ def draw_shard(
 
     A document's name is its duplicate class, or a digest of its text: copies share both draws, so
     they fall on one side of the split. The order knows no share, so roles of different sizes are
-    mixed evenly. What declares another language is left out.
+    mixed evenly. Documents that declare another language are skipped.
     """
     lost: Counter[str] = Counter()
     rows: list[tuple[float, str, bool, str]] = []

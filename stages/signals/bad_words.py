@@ -3,7 +3,7 @@
 The rule is C4's (Raffel et al. 2020; mC4, Xue et al. 2021): a listed word or phrase, in any case,
 between characters that are not part of a word; in Japanese, Thai and Chinese anywhere. A document
 is held against the list of its own language alone. datatrove takes the exceptions for Japanese and
-Chinese out of every list; here each list stays as it is given.
+Chinese out of every list; here lists are used unchanged.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ BAD_WORD_SIGNALS: tuple[Signal, ...] = (
     ),
     Signal("bad_word_share", "float64?", "share", BAD_WORD_SOURCE, "The same over words."),
 )
-"""What word lists say; there only if some are given."""
+"""Signals of runs with word lists."""
 
 MOST_BYTES = 1 << 24
 """Bytes of the largest file of words."""
@@ -64,11 +64,11 @@ class WordList:
                 self._by_first.setdefault(first[0], []).append(term)
 
     def occurrences(self, text: str) -> int:
-        """How often listed words stand in `text`, from left to right, the longest first."""
+        """How often words of the list occur in `text`, from left to right, the longest first."""
         lowered = text.lower()
         # Most texts share no first word with the list, and then hold none of its phrases.
-        firsts = self._by_first.keys() & set(_WORD.findall(lowered)) if self._by_first else ()
-        possible = [*self._others, *(term for first in firsts for term in self._by_first[first])]
+        words = self._by_first.keys() & set(_WORD.findall(lowered)) if self._by_first else ()
+        possible = [*self._others, *(term for word in words for term in self._by_first[word])]
         there = tuple(sorted(term for term in possible if term in lowered))
         if not there:
             return 0

@@ -9,9 +9,9 @@ paper's first version says. `c4@fineweb` is the same without the rule about ends
 All drop a line with a word of more than 1,000 characters, one that names JavaScript, and one with a
 phrase of cookie or privacy notices; all drop the page at the first line with "lorem ipsum" or an
 opening curly brace that comes so far. The order of the checks decides what a line is dropped for:
-`_judge_line` is that order. NLTK parts sentences in C4's own code, spaCy's rule does here.
+`judge_lines` has that order. NLTK splits sentences in C4's own code, spaCy's rule does here.
 
-Kindred rules that differ: DCLM's `c4.yaml` parts lines at line feeds alone, lets an ellipsis
+Similar rules that differ: DCLM's `c4.yaml` splits lines at line feeds alone, lets an ellipsis
 character end a line like three full stops, and does each check for the whole page before the next;
 dolma's taggers `c4_v1` and `c4_v2` mark lines by their ends (three full stops count) and for fewer
 than 3 words, and look for the phrases in the whole page.
@@ -19,7 +19,7 @@ than 3 words, and look for the phrases in the whole page.
 Lines are those of `str.splitlines`, without the white space at their ends. A citation is what
 `\\[\\d*]|\\[edit]|\\[citation needed]` matches; the rules look at a line without its citations, but
 measure its words, and in datatrove count them, with the citations in place. All phrases are
-searched at once, in any case, by an automaton (Aho and Corasick 1975, doi 10.1145/360825.360855)
+searched together, in any case, by an automaton (Aho and Corasick 1975, doi 10.1145/360825.360855)
 with the failures filled in: one table look-up a character.
 """
 
@@ -370,7 +370,7 @@ def count_lines(
 
 
 def mark_lines(codes: NDArray[np.uint32], lines: Lines, verdicts: NDArray[np.uint8]) -> Marks:
-    """[characters] what becomes of each: labels of `NAMES`.
+    """[characters] what becomes of each: labels of `C4_LABELS`.
 
     What is left are the kept lines without citations, joined by line feeds and stripped.
     """

@@ -97,7 +97,7 @@ def _place_span(span: Span, piece: Piece) -> Span:
 def _add_whole_text_spans(
     piece_spans: list[Span], whole: Sequence[Span], pieces: Sequence[Piece]
 ) -> list[Span]:
-    """`found`, and what of the spans in the whole text lies in a piece and is not among them.
+    """`piece_spans`, and those parts of `whole` that lie in a piece and are not among them.
 
     All three are from left to right, without overlaps.
     """

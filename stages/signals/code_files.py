@@ -5,7 +5,7 @@ Line lengths and the share of letters and digits are those of BigCode's filters 
 `preprocessing/filtering.py`; the thresholds are in `filter`'s preset `starcoder`. They have no
 value for other documents, so no rule on them drops prose.
 
-The path tells which documents are source code, vendored, minified or generated. The lists are our
+The path decides which documents are source code, vendored, minified or generated. The lists are our
 own; the idea is that of GitHub Linguist (https://github.com/github-linguist/linguist, `vendor.yml`,
 `generated.rb`).
 """
@@ -16,6 +16,8 @@ import re
 from collections.abc import Sequence
 from string import ascii_letters, digits, hexdigits
 from typing import Any
+
+from stages.signals.outputs import Signal, count, share
 
 _EXTENSIONS = frozenset(
     re.split(
@@ -73,7 +75,7 @@ def is_code_path(url: str | None) -> bool:
 
 
 def is_vendored(path: str) -> bool:
-    """Whether a path lies where code of others is kept, or has the name of a well-known library."""
+    """Whether a path is in a folder for code of others, or has the name of a well-known library."""
     return _VENDORED.search(path) is not None
 
 
@@ -88,7 +90,7 @@ def is_generated_path(path: str) -> bool:
 
 
 HEAD_LINES, HEAD_CHARACTERS = 20, 4_000
-"""Where a generator tells that it wrote a file."""
+"""Part of a file in which a generator says that it wrote it."""
 
 MINIFIED_LINE, MINIFIED_SPACE, LEAST_MINIFIED = 110, 15, 500
 """Minified: lines of more than this mean length with less than this percentage of white space, in a
@@ -126,7 +128,7 @@ _RUNS = (
     ),
 )
 """Data that was written as text: base64, hexadecimal, lists of bytes, escapes. Before each shape
-the characters it is made of and how many of them at least, which tells fast that there is none."""
+the characters it is made of and their least number, a fast check that there is none."""
 
 _MARK = r"(?://|/\*|\*|#|;|--|<!--|%|\(\*|\"\"\"|'|rem\b|@)"
 _COMMENT = re.compile(rf"\s*{_MARK}", re.IGNORECASE)
@@ -139,34 +141,47 @@ _GENERATED = re.compile(
 )
 
 
+_BIGCODE = "Kocetkov et al. 2022 (arXiv 2211.15533), as bigcode-dataset computes it"
+_OWN = "Ingot"
+CODE_SIGNALS: tuple[Signal, ...] = (
+    Signal(
+        "code_mean_line_length",
+        "float64?",
+        "characters",
+        _BIGCODE,
+        "Mean length of the lines; like all that follows null but for source code.",
+    ),
+    count("code_max_line_length", "characters", _BIGCODE, "Longest line.", null=True),
+    share("code_alphanumeric_share", _BIGCODE, "Characters: letters and digits.", null=True),
+    share(
+        "near_binary_share",
+        _OWN,
+        "Characters that are control codes, or in long runs of base64, hexadecimal or escapes.",
+        null=True,
+    ),
+    count("minified", "0 or 1", _OWN, "Made small: long lines, little white space.", null=True),
+    count("generated", "0 or 1", _OWN, "Written by a program, as name or head say.", null=True),
+    count("vendored", "0 or 1", _OWN, "Code of others, as the path says.", null=True),
+)
+
+
 def measure_code(
     texts: Sequence[str], urls: Sequence[str | None], languages: Sequence[str | None] | None
 ) -> dict[str, list[Any]]:
     """The columns of `CODE_SIGNALS`; None in all for a document that is no source code.
 
-    `languages` are the programming languages that `pages` name; without, the path tells.
+    `languages` are the programming languages that `pages` name; without, the path decides.
     """
     if languages is None:
         is_code = [is_code_path(url) for url in urls]
     else:
         is_code = [language is not None for language in languages]
+    names = [signal.name for signal in CODE_SIGNALS]
     rows = [
-        measure_code_file(text, url or "") if code else _NO_CODE
+        measure_code_file(text, url or "") if code else dict.fromkeys(names)
         for text, url, code in zip(texts, urls, is_code, strict=True)
     ]
-    return {name: [row[name] for row in rows] for name in CODE_COLUMNS}
-
-
-CODE_COLUMNS = (
-    "code_mean_line_length",
-    "code_max_line_length",
-    "code_alphanumeric_share",
-    "near_binary_share",
-    "minified",
-    "generated",
-    "vendored",
-)
-_NO_CODE: dict[str, Any] = dict.fromkeys(CODE_COLUMNS)
+    return {name: [row[name] for row in rows] for name in names}
 
 
 def measure_code_file(text: str, path: str) -> dict[str, Any]:

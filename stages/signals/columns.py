@@ -13,69 +13,52 @@ from typing import Any
 import pyarrow as pa
 
 from artifacts_schema.kinds.documents import PAGE_COLUMNS
-from stages.signals import groups as dclm
-from stages.signals import groups as guide
-from stages.signals import quality, redpajama, repetition
+from stages.signals import groups, quality, redpajama, repetition
 from stages.signals.bad_words import BAD_WORD_SIGNALS
+from stages.signals.code_files import CODE_SIGNALS
 from stages.signals.config import GROUPS, LINE_VIEWS, SignalsConfig
-from stages.signals.groups import PHRASE_SIGNALS
 from stages.signals.line_views import LINE_SIGNALS
 from stages.signals.models import LINE_LANGUAGE, PERPLEXITY_SIGNALS
 from stages.signals.outputs import Signal, count, share
 from stages.signals.personal_data import PERSONAL_SIGNALS
-from stages.signals.quality import SENTENCE_SIGNALS
+from stages.signals.urls import URL_LIST_SIGNALS, URL_SIGNALS
 
 PAGE_SOURCE = "the archive or the page, by ingest"
-UNITS = {
+COPIED = {
     "http_status": "code",
+    "truncated": "name",
+    "sniffed_type": "name",
+    "charset": "name",
+    "charset_told_by": "name",
     "characters_repaired": "characters",
     "url_repeats": "records",
-    "nodes": "nodes",
+    "ai_opt_out": "name",
+    "licence": "name",
+    "programming_language": "name",
+    "extractor": "name",
     "doubt": "share",
+    "nodes": "nodes",
     "main_share": "share",
     "link_share": "share",
 }
-COPIED = (
-    "http_status",
-    "truncated",
-    "sniffed_type",
-    "charset",
-    "charset_told_by",
-    "characters_repaired",
-    "url_repeats",
-    "ai_opt_out",
-    "licence",
-    "programming_language",
-    "extractor",
-    "doubt",
-    "nodes",
-    "main_share",
-    "link_share",
-)
-"""Columns of `pages` that become signals under their own name."""
-
-
-def _page_count(name: str, unit: str, description: str) -> Signal:
-    return Signal(name, "int64", unit, PAGE_SOURCE, description)
-
+"""Columns of `pages` that become signals under their own name, and their units."""
 
 _DESCRIBED = {column.name: column for column in PAGE_COLUMNS}
 PAGE_SIGNALS: tuple[Signal, ...] = (
     *(
-        Signal(
-            name,
-            _DESCRIBED[name].type,
-            UNITS.get(name, "name"),
-            PAGE_SOURCE,
-            _DESCRIBED[name].description,
-        )
-        for name in COPIED
+        Signal(name, _DESCRIBED[name].type, unit, PAGE_SOURCE, _DESCRIBED[name].description)
+        for name, unit in COPIED.items()
     ),
-    _page_count("is_truncated", "0 or 1", "Whether the record is marked as truncated."),
-    _page_count("robots_noindex", "0 or 1", "Whether robots directives hold `noindex` or `none`."),
-    _page_count("ai_opt_out_marks", "marks", "Marks against use for AI."),
+    count("is_truncated", "0 or 1", PAGE_SOURCE, "Whether the record is marked as truncated."),
+    count(
+        "robots_noindex",
+        "0 or 1",
+        PAGE_SOURCE,
+        "Whether robots directives hold `noindex` or `none`.",
+    ),
+    count("ai_opt_out_marks", "marks", PAGE_SOURCE, "Marks against use for AI."),
 )
-"""What is there when `pages` are given."""
+"""Signals of runs with `pages`."""
 
 
 def copy_page_columns(pages: pa.Table) -> dict[str, Any]:
@@ -100,15 +83,12 @@ def _count_each(column: pa.ChunkedArray, count: Callable[[str], int]) -> Sequenc
 FASTTEXT = "Joulin et al. 2017 (arXiv 1607.01759)"
 C4 = "Raffel et al. 2020 (C4)"
 FTFY = "Speer 2019 (ftfy, doi 10.5281/zenodo.2591652)"
-PUBLIC_SUFFIX = "publicsuffix.org, as tld carries it"
-REFINEDWEB = "Penedo et al. 2023 (RefinedWeb, arXiv 2306.01116), appendix G.1"
-BIGCODE = "Kocetkov et al. 2022 (arXiv 2211.15533), as bigcode-dataset computes it"
 OWN = "Ingot"
 
 
 @dataclass(frozen=True)
 class ColumnChoice:
-    """What a run measures beside the signals of every run."""
+    """What a run measures besides the signals of every run."""
 
     groups: Collection[str] = GROUPS
     line_rules: Collection[str] = LINE_VIEWS
@@ -128,7 +108,7 @@ TEXT_SIGNALS: tuple[Signal, ...] = (
     *repetition.REPETITION_SIGNALS,
     *quality.FILLED_LINE_SIGNALS,
     *quality.LINE_COUNTS,
-    *SENTENCE_SIGNALS,
+    *quality.SENTENCE_SIGNALS,
     count("lorem_ipsum_count", "occurrences", C4, "Occurrences of 'lorem ipsum' in any case."),
     count("curly_brace_count", "characters", C4, "Opening curly braces."),
     count("javascript_count", "occurrences", C4, "Occurrences of 'javascript' in any case."),
@@ -146,80 +126,20 @@ TEXT_SIGNALS: tuple[Signal, ...] = (
         "Characters of UTF-8 read in a single-byte character set.",
     ),
 )
-"""What the text says."""
-
-URL_SIGNALS: tuple[Signal, ...] = (
-    Signal("host", "string?", "name", OWN, "Host of the address; null for a path."),
-    Signal(
-        "registered_domain",
-        "string?",
-        "name",
-        PUBLIC_SUFFIX,
-        "Domain below the public suffix of the host.",
-    ),
-)
-
-CODE_SIGNALS: tuple[Signal, ...] = (
-    Signal(
-        "code_mean_line_length",
-        "float64?",
-        "characters",
-        BIGCODE,
-        "Mean length of the lines; like all that follows null but for source code.",
-    ),
-    count("code_max_line_length", "characters", BIGCODE, "Longest line.", null=True),
-    share("code_alphanumeric_share", BIGCODE, "Characters: letters and digits.", null=True),
-    share(
-        "near_binary_share",
-        OWN,
-        "Characters that are control codes, or in long runs of base64, hexadecimal or escapes.",
-        null=True,
-    ),
-    count("minified", "0 or 1", OWN, "Made small: long lines, little white space.", null=True),
-    count("generated", "0 or 1", OWN, "Written by a program, as name or head say.", null=True),
-    count("vendored", "0 or 1", OWN, "Code of others, as the path says.", null=True),
-)
-
-URL_LIST_SIGNALS: tuple[Signal, ...] = (
-    Signal("url_blocked", "string?", "category", REFINEDWEB, "First list that names the address."),
-    count("url_block_lists", "lists", REFINEDWEB, "Lists that name the address.", null=True),
-    count(
-        "url_strict_words",
-        "words",
-        REFINEDWEB,
-        "Different words of the strict lists, anywhere in the address without `-` and `.`.",
-        null=True,
-    ),
-    count(
-        "url_hard_words",
-        "words",
-        REFINEDWEB,
-        "Different words of the hard lists that stand alone in the address.",
-        null=True,
-    ),
-    count("url_soft_words", "words", REFINEDWEB, "The same of the soft lists.", null=True),
-    count(
-        "url_score",
-        "points",
-        REFINEDWEB,
-        "2 for each strict or hard word, 1 for each soft one.",
-        null=True,
-    ),
-)
-"""What lists of addresses and words say; there only if some are given."""
+"""Signals of every run that depend on the text alone."""
 
 LANGUAGE_SIGNALS: tuple[Signal, ...] = (
     Signal("language", "string?", "label", FASTTEXT, "Most probable language; null without text."),
     Signal("language_score", "float64?", "probability", FASTTEXT, "Its probability."),
     LINE_LANGUAGE,
 )
-"""What a language model measures; there only if one is given."""
+"""Signals of runs with a language model."""
 
 GROUP_SIGNALS: dict[str, tuple[Signal, ...]] = {
-    "dclm": dclm.DCLM_SIGNALS,
-    "guide": guide.GUIDE_SIGNALS,
+    "dclm": groups.DCLM_SIGNALS,
+    "guide": groups.GUIDE_SIGNALS,
     "periodic": repetition.PERIODIC_SIGNALS,
-    "phrases": PHRASE_SIGNALS,
+    "phrases": groups.PHRASE_SIGNALS,
     "redpajama-v2": redpajama.REDPAJAMA_SIGNALS,
 }
 

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from stages.engine.kernels import kernel
 from stages.text.batch import Batch
-from stages.text.characters import TERMINAL_PUNCTUATION
 
 KNOWN = 1
 SPACE = 2
@@ -35,10 +34,8 @@ NOT_UPPER = 64
 """Lower or title case: a word that holds it is not `str.isupper`."""
 SPECIAL = 128
 """Neither a letter, a number, a mark (categories L, N, M) nor white space."""
-TERMINAL = 256
-"""One of `TERMINAL_PUNCTUATION`."""
 IGNORABLE = 512
-"""Unicode's Case_Ignorable, which the choice between the two small sigmas looks past."""
+"""Unicode's Case_Ignorable, which the choice between the two small sigmas skips."""
 CASED = 1024
 """Cased and not case-ignorable."""
 BREAK = 2048
@@ -57,7 +54,7 @@ _PRESENT = 1 << 30
 
 
 class Characters(NamedTuple):
-    """Two tables by code point, right for the characters that were asked for.
+    """Two tables by code point, filled in for the characters that were looked up.
 
     `classes` holds the bits above. A row of `folded` holds the canonical decomposition (NFD) of
     the character in lower case: up to four entries, zero after the last.
@@ -86,7 +83,7 @@ def _learn(code: int) -> None:
     for place, part in enumerate(unicodedata.normalize("NFD", char.lower())):
         entry = ord(part) | unicodedata.combining(part) << CODE_BITS | _PRESENT
         _TABLES.folded[code, place] = entry | (NUMERIC if part.isnumeric() else 0)
-    # Python tells neither property, but its lower case of a sigma depends on both.
+    # Python has neither property, but its lower case of a sigma depends on both.
     cased = f"{char}Σ".lower().endswith("ς")
     ignorable = not cased and f"A{char}Σ".lower().endswith("ς")
     _TABLES.classes[code] = (
@@ -98,7 +95,6 @@ def _learn(code: int) -> None:
         | UPPER * char.isupper()
         | NOT_UPPER * (char.islower() or (char.istitle() and not char.isupper()))
         | SPECIAL * (not char.isspace() and unicodedata.category(char)[0] not in "LNM")
-        | TERMINAL * (char in TERMINAL_PUNCTUATION)
         | IGNORABLE * ignorable
         | CASED * cased
         | BREAK * (len(f"{char}x".splitlines()) > 1)
@@ -125,18 +121,6 @@ def extend_hash(value: Any, code: Any) -> Any:
     """The polynomial hash of a string that had `value` as its hash and goes on with `code`; to be
     passed to `mix` when the string is complete."""
     return (value + np.uint64(code) + _SEED) * _MULTIPLIER
-
-
-@kernel
-def hash_content(codes: Any, start: int, end: int) -> Any:
-    """A number that names the characters [start, end) of `codes`."""
-    value = np.uint64(end - start)
-    for place in range(start, end - 1, 2):
-        # Two characters a step: the sum waits for one product, the other is ready before.
-        value = extend_hash(value, np.uint64(codes[place]) * _SEED + np.uint64(codes[place + 1]))
-    if (end - start) % 2:
-        value = extend_hash(value, codes[end - 1])
-    return mix(value)
 
 
 @kernel
@@ -185,15 +169,6 @@ def find_first(table: Any, mask: Any, generation: int, key: Any, place: int) -> 
         if table[slot, 0] == key:
             return np.int64(entry & _LOW)
         slot = (slot + np.uint64(1)) & mask
-
-
-@kernel
-def find_largest(values: Any) -> int:
-    """The largest of counts, 0 if there are none."""
-    largest = 0
-    for value in values:
-        largest = max(largest, value)
-    return largest
 
 
 @kernel

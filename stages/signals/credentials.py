@@ -68,7 +68,7 @@ _LOGIN = re.compile(
     r"://[^\s:/?#@\"'<>\[\]{}$]{0,64}:([^\s/?#@\"'<>{}$%]{6,64})@([A-Za-z0-9.-]{3,100})"
 )
 _LOOK_BACK, _LOOK_AHEAD = 120, 200
-"""Characters around a run of letters and digits in which its name and its end must stand."""
+"""Characters around a run of letters and digits that must hold its name and its end."""
 
 _ASSIGNED = re.compile(
     r"(?:api_?-?key|access_?-?key|private_?-?key|account_?-?key|encryption_?-?key|signing_?-?key"
@@ -98,7 +98,7 @@ def find_url_passwords(text: str) -> Iterator[Span]:
 
 
 def find_assigned_secrets(text: str, start: int, end: int) -> Iterator[Span]:
-    """The random-looking value around [start, end) that a name such as `api_key` is given."""
+    """Random-looking values around [start, end) that are assigned to a name such as `api_key`."""
     window = max(0, start - _LOOK_BACK)
     before = text[window:start]
     if "=" not in before and ":" not in before:
@@ -187,7 +187,7 @@ def crc32_base62(body: str) -> str:
 
 
 def _find_long_runs(text: str) -> list[tuple[int, int]]:
-    """Where the runs lie that may hold a secret: those with a digit or with the mark of a sort."""
+    """Places of runs that may hold a secret: those with a digit or with the literal of a kind."""
     encoded = text.encode("utf-8", "surrogatepass")
     marks = encoded.translate(_IN_RUN)
     runs, place = [], marks.find(_LONG)
@@ -202,7 +202,7 @@ def _find_long_runs(text: str) -> list[tuple[int, int]]:
 
 
 def _find_kind(text: str, sort: SecretKind, start: int, end: int) -> Iterator[Span]:
-    """The secrets of a kind whose literal lies in [start, end)."""
+    """The secrets of a kind whose literal is in [start, end)."""
     place = text.find(sort.literal, start, end)
     while place >= 0:
         match = _match_kind(text, sort, place)

@@ -28,8 +28,10 @@ several different ones.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -37,27 +39,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stages.engine.kernels import kernel
-from stages.signals.counting import (
-    ALPHABETIC,
-    ALPHANUMERIC,
-    SPACE,
-    SPECIAL,
-    classify,
-    find_first,
-    find_largest,
-    hash_content,
-    make_table,
-    slot_mask,
-)
+from stages.signals.counting import ALPHABETIC, ALPHANUMERIC, SPACE, SPECIAL, classify
 from stages.signals.outputs import Signal, count, share
-from stages.signals.quality import (
-    count_line_feeds,
-    ends_with_ellipsis,
-    find_blank_line,
-    find_line_end,
-    ratio,
-    strip_span,
-)
+from stages.signals.quality import ratio
 from stages.signals.repetition import DUPLICATE_NGRAMS, TOP_NGRAMS, count_repeated_ngrams
 from stages.text.batch import Batch, sum_before
 
@@ -101,37 +85,67 @@ _STOP_WORDS = ("the", "be", "to", "of", "and", "that", "have", "with")
 _PACKED = tuple(int.from_bytes(word.encode(), "big") for word in _STOP_WORDS)
 _LONGEST = max(map(len, _STOP_WORDS))
 
-_NUL, _TAB, _RETURN, _BLANK, _HASH, _STAR, _HYPHEN, _STOP = map(ord, "\0\t\r #*-.")
-_BULLET, _BLACK_CIRCLE, _ELLIPSIS = map(ord, "•●…")
+_NUL, _TAB, _RETURN, _BLANK = map(ord, "\0\t\r ")
+_BULLETS, _ELLIPSES = ("●", "•", "*", "-"), ("...", ". . .", "…")
 
 
 def measure_dclm(batch: Batch) -> dict[str, NDArray[np.int64] | NDArray[np.float64]]:
     """The columns of `DCLM_SIGNALS`."""
     classes = classify(batch).classes
-    texts = len(batch.texts)
-    counted = np.zeros((texts, 7), dtype=np.int64)
+    counted = np.zeros((len(batch.texts), 5), dtype=np.int64)
     _count_words(batch.codes, batch.offsets, classes, counted)
-    words, pieces, piece_characters, alphabetic, stops, hashes, ellipses = counted.T
-    lines, paragraphs = (np.zeros((texts, 6), dtype=np.int64) for _ in range(2))
-    feeds = count_line_feeds(batch)
-    _count_pieces(batch.codes, batch.offsets, feeds, classes, False, lines)
-    _count_pieces(batch.codes, batch.offsets, feeds, classes, True, paragraphs)
+    words, pieces, piece_characters, alphabetic, stops = counted.T
+    marks = np.array([_count_marks(text) for text in batch.texts], dtype=np.int64)
+    hashes, ellipses, bullets, ends, *repeats = marks.reshape(-1, 12).T
+    lines, line_characters, copies, copied = repeats[:4]
+    paragraphs, paragraph_characters, paragraph_copies, paragraph_copied = repeats[4:]
     return {
         "words@dclm": words,
         "mean_word_length@dclm": ratio(piece_characters, pieces),
         "hash_to_word_ratio@dclm": ratio(hashes, pieces),
         "ellipsis_to_word_ratio@dclm": ratio(ellipses, pieces),
         "symbol_to_word_ratio@dclm": ratio(hashes + ellipses, pieces),
-        "bullet_line_share@dclm": ratio(lines[:, 4], lines[:, 0]),
-        "ellipsis_line_share@dclm": ratio(lines[:, 5], lines[:, 0]),
+        "bullet_line_share@dclm": ratio(bullets, lines),
+        "ellipsis_line_share@dclm": ratio(ends, lines),
         "alphabetic_word_share@dclm": ratio(alphabetic, pieces),
         "stop_words@dclm": stops,
-        "duplicate_line_share@dclm": ratio(lines[:, 2], lines[:, 0]),
-        "duplicate_line_character_share@dclm": ratio(lines[:, 3], lines[:, 1]),
-        "duplicate_paragraph_share@dclm": ratio(paragraphs[:, 2], paragraphs[:, 0]),
-        "duplicate_paragraph_character_share@dclm": ratio(paragraphs[:, 3], paragraphs[:, 1]),
+        "duplicate_line_share@dclm": ratio(copies, lines),
+        "duplicate_line_character_share@dclm": ratio(copied, line_characters),
+        "duplicate_paragraph_share@dclm": ratio(paragraph_copies, paragraphs),
+        "duplicate_paragraph_character_share@dclm": ratio(paragraph_copied, paragraph_characters),
         **_ngram_shares(batch, classes),
     }
+
+
+def _count_marks(text: str) -> tuple[int, ...]:
+    """Hash signs, ellipses, lines with a bullet, lines with an ellipsis; repeats of lines and of
+    paragraphs."""
+    lines, paragraphs = _strip_pieces(text, "\n"), _strip_pieces(text, "\n\n")
+    return (
+        text.count("#"),
+        sum(map(text.count, _ELLIPSES)),
+        sum(line.startswith(_BULLETS) for line in lines),
+        sum(line.endswith(_ELLIPSES) for line in lines),
+        *_count_repeats(lines),
+        *_count_repeats(paragraphs),
+    )
+
+
+def _strip_pieces(text: str, end: str) -> list[str]:
+    return [stripped for piece in text.split(end) if (stripped := piece.strip())]
+
+
+def _count_repeats(pieces: Sequence[str]) -> tuple[int, int, int, int]:
+    """Pieces and their characters; pieces that occur more than once and theirs."""
+    repeats = []
+    if len(set(pieces)) < len(pieces):
+        repeats = [(piece, times) for piece, times in Counter(pieces).items() if times > 1]
+    return (
+        len(pieces),
+        sum(map(len, pieces)),
+        sum(times for _, times in repeats),
+        sum(len(piece) * times for piece, times in repeats),
+    )
 
 
 def _ngram_shares(batch: Batch, classes: NDArray[np.uint16]) -> dict[str, NDArray[np.float64]]:
@@ -154,10 +168,9 @@ def _ngram_shares(batch: Batch, classes: NDArray[np.uint16]) -> dict[str, NDArra
 
 @kernel
 def _count_words(codes: Any, offsets: Any, classes: Any, counted: Any) -> None:
-    """Words, words at white space, their characters, those with a letter, stop words, hash signs
-    and ellipses of each text."""
+    """Words, words at white space, their characters, those with a letter, and stop words."""
     for text in range(offsets.size - 1):
-        words = pieces = characters = alphabetic = stops = hashes = 0
+        words = pieces = characters = alphabetic = stops = 0
         size = packed = 0
         lettered = False
         parted = True
@@ -165,7 +178,6 @@ def _count_words(codes: Any, offsets: Any, classes: Any, counted: Any) -> None:
         for place in range(offsets[text], end):
             code = codes[place]
             bits = classes[code]
-            hashes += code == _HASH
             words += parted and bits & ALPHANUMERIC != 0
             parted = code in (_NUL, _BLANK) or _TAB <= code <= _RETURN
             if not bits & SPACE:
@@ -186,81 +198,6 @@ def _count_words(codes: Any, offsets: Any, classes: Any, counted: Any) -> None:
         counted[text, 2] = characters
         counted[text, 3] = alphabetic
         counted[text, 4] = stops
-        counted[text, 5] = hashes
-        counted[text, 6] = _count_ellipses(codes, offsets[text], end)
-
-
-@kernel
-def _count_ellipses(codes: Any, start: int, end: int) -> int:
-    """Occurrences of '...', of '. . .' and of '…', those of each without overlap."""
-    ellipses = free = spaced = 0
-    for place in range(start, end):
-        if codes[place] == _ELLIPSIS:
-            ellipses += 1
-        elif codes[place] == _STOP:
-            if place >= free and _begins_ellipsis(codes, place, end, 1):
-                ellipses += 1
-                free = place + 3
-            if place >= spaced and _begins_ellipsis(codes, place, end, 2):
-                ellipses += 1
-                spaced = place + 5
-    return ellipses
-
-
-@kernel
-def _begins_ellipsis(codes: Any, start: int, end: int, step: int) -> bool:
-    """Whether '...' begins at a stop, or '. . .' where the step is 2."""
-    if start + 2 * step >= end or codes[start + step] != _STOP or codes[start + 2 * step] != _STOP:
-        return False
-    return step == 1 or (codes[start + 1] == _BLANK and codes[start + 3] == _BLANK)
-
-
-@kernel
-def _count_pieces(
-    codes: Any, offsets: Any, feeds: Any, classes: Any, paragraphs: bool, counts: Any
-) -> None:
-    """Filled pieces and their characters; pieces that occur more than once and theirs; pieces that
-    begin with a bullet; pieces that end with an ellipsis."""
-    table = make_table(find_largest(feeds) + 1)
-    occurrences = np.empty(find_largest(feeds) + 1, dtype=np.int64)
-    for text in range(offsets.size - 1):
-        place, end = offsets[text], offsets[text + 1]
-        mask = slot_mask(feeds[text] + 1)
-        pieces = 0
-        while place < end:
-            stop = (
-                find_blank_line(codes, place, end)
-                if paragraphs
-                else find_line_end(codes, place, end)
-            )
-            left, right = strip_span(codes, place, stop, classes)
-            place = stop + 1
-            if left == right:
-                continue
-            size = right - left
-            key = hash_content(codes, left, right)
-            first = find_first(table, mask, text + 1, key, pieces)
-            if first == pieces:
-                occurrences[pieces] = 0
-            occurrences[first] += 1
-            if occurrences[first] > 1:
-                copies = 2 if occurrences[first] == 2 else 1  # The second brings in the first.
-                counts[text, 2] += copies
-                counts[text, 3] += copies * size
-            pieces += 1
-            counts[text, 1] += size
-            counts[text, 4] += _is_bullet(codes[left])
-            counts[text, 5] += ends_with_ellipsis(codes, left, right, classes) or (
-                size >= 5
-                and codes[right - 5] == _STOP
-                and _begins_ellipsis(codes, right - 5, right, 2)
-            )
-        counts[text, 0] = pieces
-
-
-@kernel
-def _is_bullet(code: int) -> bool:
-    return code in (_HYPHEN, _STAR, _BULLET, _BLACK_CIRCLE)
 
 
 GUIDE = "Pretraining guide"
@@ -285,30 +222,16 @@ def measure_guide(batch: Batch) -> dict[str, NDArray[np.int64] | NDArray[np.floa
     """The columns of `GUIDE_SIGNALS`; both are 0 for a blank text."""
     classes = classify(batch).classes
     special = np.diff(sum_before((classes[batch.codes] & SPECIAL) != 0, batch.offsets))
-    longest = np.zeros(len(batch.texts), dtype=np.int64)
-    _measure_equal_lines(batch.codes, batch.offsets, classes, longest)
     return {
         "special_symbol_share": ratio(special, np.diff(batch.offsets)),
-        "equal_lines_in_a_row": longest,
+        "equal_lines_in_a_row": np.array(list(map(_longest_run, batch.texts)), dtype=np.int64),
     }
 
 
-@kernel
-def _measure_equal_lines(codes: Any, offsets: Any, classes: Any, longest: Any) -> None:
-    """The longest run of equal lines of each text."""
-    for text in range(offsets.size - 1):
-        place, end = offsets[text], offsets[text + 1]
-        run = 0
-        before = np.uint64(0)
-        while place < end:
-            stop = find_line_end(codes, place, end)
-            left, right = strip_span(codes, place, stop, classes)
-            place = stop + 1
-            if left < right:
-                key = hash_content(codes, left, right)
-                run = run + 1 if run and key == before else 1
-                before = key
-                longest[text] = max(longest[text], run)
+def _longest_run(text: str) -> int:
+    """Lines of the longest run of equal ones."""
+    lines = _strip_pieces(text, "\n")
+    return max((sum(1 for _ in run) for _, run in groupby(lines)), default=0)
 
 
 _OWN = "Ingot"
@@ -325,7 +248,7 @@ PHRASE_SIGNALS: tuple[Signal, ...] = (
 
 def measure_phrases(lowered: Sequence[str]) -> dict[str, list[int]]:
     """The columns of `PHRASE_SIGNALS` for texts in lower case."""
-    # Few phrases stand anywhere in many texts, and one search through all of them says which.
+    # Few phrases occur in any of many texts, and one search through all of them finds these.
     together = "\n".join(lowered)
     columns = {}
     for signal in PHRASE_SIGNALS:

@@ -39,11 +39,11 @@ from stages.signals.models import (
 from stages.signals.mojibake import find_mojibake
 from stages.signals.outputs import Cuts, Span, make_view_table
 from stages.signals.personal_data import count_personal_data, find_personal_data
-from stages.signals.quality import measure_lines, measure_quality, measure_sentences
+from stages.signals.quality import measure_lines, measure_quality
 from stages.signals.redpajama import measure_redpajama
 from stages.signals.repetition import measure_periodic, measure_repetition
 from stages.signals.urls import load_lists, measure_url_lists, measure_urls
-from stages.text.batch import Batch, batches, split_texts
+from stages.text.batch import Batch, batches, count_sentences, split_texts
 from stages.text.characters import find_main_script
 
 if TYPE_CHECKING:
@@ -69,15 +69,15 @@ _GROUPS: Mapping[str, Callable[[Batch], Mapping[str, Any]]] = {
     "periodic": measure_periodic,
     "redpajama-v2": measure_redpajama,
 }
-"""Groups of signals that a batch alone tells."""
+"""Groups of signals that are computed from a batch alone."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What is measured of several texts.
+    """The measurements of several texts.
 
-    `columns` has a sequence of values for each signal, one a text; `views` the spans that were
-    found in each text; `cuts` those of line rules, whose texts count from the first one.
+    `columns` has a sequence of values for each signal, one a text; `views` the spans in each text;
+    `cuts` those of line rules, whose texts count from the first one.
     """
 
     columns: Columns
@@ -94,8 +94,8 @@ def measure(
 ) -> Measured:
     """All signals of the texts themselves that `config` asks for.
 
-    `views` are the spans of each text where they were found before (`find_views`). No text is too
-    odd: an empty one has 0 in every number and a null script.
+    `views` are the spans of each text if they are known already (`find_views`). Any text will do:
+    an empty one has 0 in every number and a null script.
     """
     parts, cuts = list[Measured](), list[Cuts]()
     for batch in batches(list(map(len, texts)), batch_characters):
@@ -123,7 +123,8 @@ def _measure_batch(
     batch = split(texts)
     columns: Columns = {"characters": np.diff(batch.offsets)}
     columns |= measure_quality(batch, config.stop_words, config.splitter)
-    columns |= measure_lines(batch) | measure_repetition(batch) | measure_sentences(batch)
+    columns |= measure_lines(texts, columns["word_tokens"])
+    columns |= measure_repetition(batch) | {"sentences": count_sentences(batch)}
     for group in config.groups:
         if group in _GROUPS:
             columns |= _GROUPS[group](batch)
@@ -137,10 +138,10 @@ def _measure_batch(
     by_text = list(map(_text_signals, texts, lowered))
     columns |= {name: [row[name] for row in by_text] for name in by_text[0]}
     views = find_views(texts, config) if known_views is None else list(known_views)
-    columns |= count_personal_data([known_views["personal_data"] for known_views in views])
-    columns["secret_count"] = [len(known_views["secrets"]) for known_views in views]
+    columns |= count_personal_data([spans["personal_data"] for spans in views])
+    columns["secret_count"] = [len(spans["secrets"]) for spans in views]
     columns["mojibake_characters"] = [
-        sum(span.end - span.start for span in known_views["mojibake"]) for known_views in views
+        sum(span.end - span.start for span in spans["mojibake"]) for spans in views
     ]
     return Measured(columns, views, cuts)
 
@@ -182,7 +183,7 @@ def _text_signals(text: str, lowered: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class RunInputs:
-    """What a run was given beside its documents; None for what it was not."""
+    """The inputs of a run besides its documents; None for those that are missing."""
 
     language_model: Path | None = None
     models: Models = field(default_factory=Models)
@@ -208,7 +209,7 @@ class RunInputs:
 def measure_shard(
     shard: Shard, out: ShardOutput, *, config: SignalsConfig, inputs: RunInputs = RunInputs()
 ) -> dict[str, int]:
-    """Write the signals and views of a shard beside it; return what it counted."""
+    """Write the signals and views of a shard; return its counts."""
     documents = shard.read(["doc_id", "url", "language", "text"])
     ids, urls = documents["doc_id"], documents["url"].to_pylist()
     texts, declared = documents["text"].to_pylist(), documents["language"].to_pylist()
@@ -257,7 +258,7 @@ def measure_columns(
 
 
 def count_totals(columns: Columns) -> dict[str, int]:
-    """What the manifest counts of some columns."""
+    """The counters of the manifest."""
     return {
         "characters": int(sum(columns["characters"])),
         "emails": sum(columns["email_count"]),
@@ -277,7 +278,7 @@ def _measure_by_models(
     config: SignalsConfig,
     inputs: RunInputs,
 ) -> Columns:
-    """What models and lists say; a text is in the language that was measured, else declared."""
+    """Scores of models and lists; a text has the measured language, else the declared one."""
     judged: dict[str, Any] = {}
     spoken = declared
     if inputs.language_model is not None:
@@ -297,7 +298,7 @@ def _measure_by_models(
 
 
 def read_sidecar(sidecar: Input | None, shard: Shard, ids: pa.ChunkedArray) -> pa.Table | None:
-    """The table of `given` that lies beside a shard; None if nothing is given.
+    """The table of `sidecar` about a shard; None without a sidecar.
 
     InputError unless its rows are those of the documents with these ids.
     """

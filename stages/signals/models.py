@@ -108,7 +108,7 @@ def load_model(model: Path) -> Any:
 
 
 SHORTEST_LINE = 20
-"""Characters below which a line is left out: the model is unsure of shorter ones."""
+"""Characters below which a line is skipped: the model is unsure of shorter ones."""
 
 LINE_LANGUAGE = Signal(
     "line_language_share",
@@ -177,8 +177,8 @@ class Models:
         """Those of the inputs and of the config, laid in the run's work folder.
 
         InputError for an artifact that holds no model, two models for one signal or language,
-        cut-offs of a model that is not given, and a published file that is not there or is a model
-        of another kind.
+        cut-offs of a model that is no input, and a published file that is missing or is a model of
+        another kind.
         """
         config: SignalsConfig = context.config
         published = _PublishedFiles.from_context(context)
@@ -360,7 +360,7 @@ PERPLEXITY_SIGNALS: tuple[Signal, ...] = (
         "`head`, `middle` or `tail` of its language by line_perplexity; null without cut-offs.",
     ),
 )
-"""What n-gram models say; there only if some are given."""
+"""Signals of runs with n-gram models."""
 
 BATCH_CHARACTERS = 1 << 19
 """Texts scored together; it bounds memory and changes no value."""
@@ -394,7 +394,7 @@ def measure_perplexity(
 def _score(
     scorer: NgramScorer, rows: Sequence[int], texts: Sequence[str], columns: dict[str, list[Any]]
 ) -> None:
-    """Fill in what a model says of the texts of `rows`."""
+    """Fill in the scores of the texts of `rows`."""
     model, tokens = _load_scorer(scorer)
     chosen = [texts[row] for row in rows]
     line_and_text = line_and_text_scores(model, tokens, chosen)
@@ -420,7 +420,7 @@ def _load_scorer(scorer: NgramScorer) -> tuple[LanguageModel, Tokens]:
         if scorer.pieces is not None:
             return model, PieceTokens(scorer.pieces)
     except IngotError as error:
-        # The file that was given, not where the run laid it.
+        # The name of the input file, not the path of the run's copy.
         where = (error.where or "").replace(f"{scorer.path.parent}/", published_where(""))
         raise type(error)(error.what, where=where, hint=error.hint) from None
     if model.config is not None:

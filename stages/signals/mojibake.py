@@ -84,7 +84,7 @@ def _find_suspicious(texts: Sequence[str]) -> dict[int, set[int]]:
     rough = _rough_classes()[units]
     marks = rough[:-1] & (rough[1:] >> _FOLLOWS) | rough[:-1] & _C1
     hits = np.flatnonzero(marks)
-    # Few are left, so which set could have shown them is asked of these alone.
+    # Only the few hits are compared with each character set.
     begins = marks[hits] == _BEGINS
     hits = hits[~begins | _is_sequence(units, hits)]
     if not len(hits):
@@ -92,9 +92,9 @@ def _find_suspicious(texts: Sequence[str]) -> dict[int, set[int]]:
     lines = np.unique(np.searchsorted(np.flatnonzero(units == ord("\n")), hits))
     ends = np.cumsum([text.count("\n") + 1 for text in texts])
     numbers = np.searchsorted(ends, lines, side="right")
-    firsts = np.concatenate(([0], ends))[numbers]
+    first_lines = np.concatenate(([0], ends))[numbers]
     suspects: dict[int, set[int]] = {}
-    for number, line in zip(numbers.tolist(), (lines - firsts).tolist(), strict=True):
+    for number, line in zip(numbers.tolist(), (lines - first_lines).tolist(), strict=True):
         suspects.setdefault(number, set()).add(line)
     return suspects
 

@@ -57,15 +57,6 @@ class Span(NamedTuple):
     replacement: str
 
 
-def apply_spans(text: str, spans: Sequence[Span]) -> str:
-    """`text` with each span replaced; `spans` from left to right, without overlap."""
-    pieces, last = [], 0
-    for span in spans:
-        pieces += [text[last : span.start], span.replacement]
-        last = span.end
-    return "".join([*pieces, text[last:]])
-
-
 def drop_overlaps(spans: Sequence[Span]) -> list[Span]:
     """From left to right; of two that overlap the first, of two that start together the longer."""
     kept: list[Span] = []
@@ -89,7 +80,7 @@ def to_character_offsets(text: str, encoded: bytes, places: Sequence[int]) -> Se
 
 KEPT, WHITE_SPACE, LINE_BREAK = 0, 1, 2
 """Labels of every view. A line break is one character, a boundary of another sort that becomes a
-line feed; two never lie next to each other, since no line that is kept is empty."""
+line feed; two are never neighbours, since no line that is kept is empty."""
 LABELS = ("kept", "white_space", "line_break")
 
 _LINE_FEED = ord("\n")
@@ -101,7 +92,7 @@ Marks = NDArray[np.uint8]
 class Cuts:
     """The spans of one view, by text, then start; none overlap.
 
-    Span i lies at characters [starts[i], ends[i]) of text text_of[i] and is called
+    Span i has the characters [starts[i], ends[i]) of text text_of[i] and is called
     label_names[labels[i]]; replacement_names[replacements[i]] takes its place.
     """
 
@@ -166,7 +157,7 @@ def make_view_table(
 ) -> pa.Table:
     """The rows of the views table: spans by view, then start, then end.
 
-    For each document: what was `found` by view; the `cuts`, whose `text_of` is the row of the
+    For each document: the spans of its `views`; the `cuts`, whose `text_of` is the row of the
     document; and the `further` spans of another views table's column. Spans that equal in all three
     stay in this order.
     """

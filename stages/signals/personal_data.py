@@ -3,7 +3,7 @@
 What phone, account and card numbers are, is in `personal_numbers.py`. They all have seven digits
 with nothing between them but blanks, dots, hyphens, slashes and brackets, so they are searched in
 runs of these, and a text without an '@' and without seven digits in a row costs one pass. Redacting
-twice is redacting once. Numbers without check digits that only context tells (social security,
+twice is redacting once. Numbers without check digits that only context identifies (social security,
 passports, driving licences) are not searched.
 
 E-mail and IP addresses: the shapes are those of datatrove's PII formatter with differences that
@@ -63,8 +63,7 @@ _ASCII_FORMS = _FULL_WIDTH_SIGNS | {
 def fold_digits(text: str) -> str:
     """`text`, as long as it was, with Arabic, Persian, Devanagari and full-width digits as ASCII.
 
-    The full-width signs of a number go with them. Unchanged where no two such digits stand
-    together.
+    The full-width signs of a number go with them. Unchanged without two such digits in a row.
     """
     if text.isascii():
         return text
@@ -75,7 +74,7 @@ def fold_digits(text: str) -> str:
 
 
 def find_number_runs(text: str) -> list[tuple[int, int]]:
-    """Where runs with seven digits or more stand, with a plus or bracket before; plain digits."""
+    """Places of runs with seven digits or more, and the plus or bracket before; plain digits."""
     encoded = text.encode("utf-8", "surrogatepass")
     places = [
         match.start()
@@ -130,7 +129,7 @@ _ADDRESS_WORDS = re.compile(
 
 
 def find_emails(text: str) -> Iterator[tuple[int, int]]:
-    """Where addresses stand: those around each '@'. A text without any costs nothing."""
+    """Places of e-mail addresses, around each '@'. A text without any costs nothing."""
     free = 0
     for mark in _AT.finditer(text):
         at = mark.end()  # just after the '@'
@@ -146,7 +145,7 @@ def find_emails(text: str) -> Iterator[tuple[int, int]]:
 
 
 def find_ip_addresses(text: str) -> Iterator[tuple[int, int]]:
-    """Where public addresses stand, those of IPv4 first."""
+    """Places of public addresses, those of IPv4 first."""
     for middle, beginning, shape, touching_before, touching_after in _ADDRESS_SHAPES:
         free = 0
         for mark in middle.finditer(text):
@@ -170,7 +169,7 @@ def _is_public(address: str) -> bool:
 
 
 def _is_version(text: str, start: int, address: str) -> bool:
-    """Whether four short numbers stand where nothing says that they are an address."""
+    """Whether four short numbers have no word before them that speaks of an address."""
     parts = address.split(".")
     if len(parts) != 4 or len(set(parts)) == 1 or len("".join(parts)) > _SHORT_ADDRESS:
         return False
@@ -287,7 +286,7 @@ def count_personal_data(texts: Sequence[Sequence[Span]]) -> dict[str, list[int]]
 
 
 def _find_values(text: str, phone_regions: Sequence[str]) -> Iterator[tuple[str, int, int]]:
-    """Sort and place of each value; an account number before the phone number it looks like."""
+    """Kind and place of each value; an account number before the phone number it looks like."""
     for start, end in find_emails(text):
         yield "email", start, end
     for start, end in find_ip_addresses(text):

@@ -5,7 +5,7 @@ four things:
 
 - international (`+49 30 1234567`, `0049 30 1234567`) and valid in its country;
 - after or before a word that names one (`Tel.:`, `Fax`, `call me at`, `mobile`; many languages):
-  seven to fifteen digits, and the plan is not asked, for the country is not known;
+  seven to fifteen digits; the plan is not checked, since the country is unknown;
 - valid in one of the configured countries, in groups, and shortly after a word about calling or
   writing to somebody;
 - valid in one of the configured countries and written as that country writes it: an area code in
@@ -87,7 +87,7 @@ _NUMBER = re.compile(
     rf"|{_BETWEEN}{{0,3}}\((?=[0-9]{{1,5}}\))|\){_BETWEEN}{{0,3}}(?=[0-9])){{5,30}}+"
 )
 _LONGEST = 48
-"""Characters in which a number's first seven digits stand."""
+"""Characters that hold the first seven digits of a number."""
 
 _DIGIT = re.compile(r"[0-9]")
 _GROUP = re.compile(r"[0-9]+")
@@ -116,7 +116,7 @@ _AREA_CODE = 3
 def find_phone_numbers(
     text: str, start: int, end: int, regions: Sequence[str]
 ) -> Iterator[tuple[int, int]]:
-    """Where phone numbers stand in the run [start, end); `regions` are ISO 3166 codes."""
+    """Places of phone numbers in the run [start, end); `regions` are ISO 3166 codes."""
     for piece_start, piece_end in _split_run(text, start, end):
         span = _find_number(text, piece_start, piece_end, regions)
         if span is not None:
@@ -135,7 +135,7 @@ def _split_run(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _find_number(text: str, start: int, end: int, regions: Sequence[str]) -> tuple[int, int] | None:
-    """The number with which a piece begins, brackets around it left out."""
+    """The number with which a piece begins, without brackets around it."""
     match = _NUMBER.search(text, start, end)
     if match is None:
         return None
@@ -236,7 +236,7 @@ _CARD_WORDS = (
     r"|karte|kreditkarten?|carte|tarjeta|cartão|carta di credito)"
 )
 _CARD_WORD_REACH = 60
-"""Characters beside a number, without digits or another value, in which a word speaks of cards."""
+"""Characters around a number, without digits or another value, in which a word speaks of cards."""
 
 _CARD_WORDS_BEFORE = re.compile(rf"{_CARD_WORDS}[^0-9<>@]{{0,{_CARD_WORD_REACH}}}\Z", re.IGNORECASE)
 _CARD_WORDS_AFTER = re.compile(rf"[^0-9<>@]{{0,{_CARD_WORD_REACH}}}?{_CARD_WORDS}", re.IGNORECASE)
@@ -297,7 +297,7 @@ def _iban_length(country: str) -> int:
 
 
 def find_cards(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Where payment card numbers stand in the run [start, end)."""
+    """Places of payment card numbers in the run [start, end)."""
     for match in _GROUPED.finditer(text, start, end):
         if _is_alone(text, match) and is_card(match[0].replace(" ", "").replace("-", "")):
             yield match.span()

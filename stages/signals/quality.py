@@ -1,4 +1,4 @@
-"""Quality of tokens and lines: Gopher's and FineWeb's signals, for a batch of texts at once.
+"""Quality of tokens and lines: Gopher's and FineWeb's signals, for a batch of texts.
 
 Gopher's quality signals (Rae et al. 2021, appendix A.1.1) follow datatrove's
 `gopher_quality_filter.py`: tokens that are punctuation only are no words for the count and the mean
@@ -14,26 +14,15 @@ share.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.engine.kernels import kernel
-from stages.signals.counting import (
-    SPACE,
-    TERMINAL,
-    classify,
-    find_first,
-    find_largest,
-    hash_content,
-    make_table,
-    slot_mask,
-)
 from stages.signals.outputs import Signal, count, share
-from stages.text.batch import LETTER, SYMBOL, Batch, count_sentences, split_texts, sum_before
+from stages.text.batch import LETTER, SYMBOL, Batch, split_texts, sum_before
+from stages.text.characters import TERMINAL_PUNCTUATION
 from stages.text.splitters import Splitter
 
 GOPHER = "Rae et al. 2021 (arXiv 2112.11446), as datatrove computes it"
@@ -52,8 +41,7 @@ QUALITY_SIGNALS: tuple[Signal, ...] = (
     count("stop_words", "words", GOPHER, "Different words of the stop list that occur."),
 )
 
-_FEED, _HASH, _HYPHEN, _STOP, _BULLET, _ELLIPSIS = map(ord, "\n#-.•…")
-_RETURN, _NEXT_LINE, _LINE_SEPARATOR = ord("\r"), 0x85, 0x2028
+_BULLETS, ELLIPSES = ("•", "-"), ("...", "…")
 
 
 def ratio(
@@ -69,9 +57,8 @@ def measure_quality(
 ) -> dict[str, NDArray[np.int64] | NDArray[np.float64]]:
     """The columns of `QUALITY_SIGNALS`; `stop_words` are tokens of `splitter`, case and all."""
     tokens = batch.tokens
-    marks = np.zeros((len(batch.texts), 5), dtype=np.int64)
-    _count_marks(batch.codes, batch.offsets, classify(batch).classes, marks)
-    hashes, ellipses, lines, bullets, ends = marks.T
+    marks = np.array([_count_marks(text) for text in batch.texts], dtype=np.int64)
+    hashes, ellipses, lines, bullets, ends = marks.reshape(-1, 5).T
     is_word, has_letter = (tokens.kinds & SYMBOL) == 0, (tokens.kinds & LETTER) != 0
     words, word_characters, alphabetic = (
         np.diff(sum_before(values, tokens.offsets))
@@ -112,66 +99,15 @@ def hash_strings(strings: Iterable[str], splitter: Splitter = "unicode") -> NDAr
     return np.array(hashes, dtype=np.uint64)
 
 
-@kernel
-def _count_marks(codes: Any, offsets: Any, classes: Any, marks: Any) -> None:
-    """Hash signs, ellipses, lines, lines with a bullet and lines with an ellipsis of each text."""
-    for text in range(offsets.size - 1):
-        end = offsets[text + 1]
-        start = place = offsets[text]
-        hashes = ellipses = lines = bullets = trailing = stops = 0
-        while place < end:
-            code = codes[place]
-            if code == _STOP:
-                stops += 1
-                ellipses += stops % 3 == 0
-            else:
-                stops = 0
-                hashes += code == _HASH
-                ellipses += code == _ELLIPSIS
-            place += 1
-            if is_boundary(code) or place == end:
-                last = place - 1 if is_boundary(code) else place
-                if code == _RETURN and place < end and codes[place] == _FEED:
-                    place += 1
-                lines += 1
-                bullets += _begins_with_bullet(codes, start, last, classes)
-                trailing += ends_with_ellipsis(codes, start, last, classes)
-                start = place
-        marks[text, 0] = hashes
-        marks[text, 1] = ellipses
-        marks[text, 2] = lines
-        marks[text, 3] = bullets
-        marks[text, 4] = trailing
-
-
-@kernel
-def is_boundary(code: int) -> bool:
-    """Whether `str.splitlines` ends a line there."""
-    if code > 0x1E:
-        return code in (_NEXT_LINE, _LINE_SEPARATOR, _LINE_SEPARATOR + 1)
-    return _FEED <= code <= _RETURN or code >= 0x1C
-
-
-@kernel
-def _begins_with_bullet(codes: Any, start: int, end: int, classes: Any) -> bool:
-    """Whether the line begins, after white space, with a bullet or a hyphen."""
-    while start < end and classes[codes[start]] & SPACE:
-        start += 1
-    return start < end and (codes[start] == _BULLET or codes[start] == _HYPHEN)
-
-
-@kernel
-def ends_with_ellipsis(codes: Any, start: int, end: int, classes: Any) -> bool:
-    """Whether the line ends, before white space, with '…' or '...'."""
-    while start < end and classes[codes[end - 1]] & SPACE:
-        end -= 1
-    if start < end and codes[end - 1] == _ELLIPSIS:
-        return True
+def _count_marks(text: str) -> tuple[int, ...]:
+    """Hash signs, ellipses, lines, lines with a bullet and lines with an ellipsis."""
+    lines = text.splitlines()
     return (
-        end - start >= 3
-        and codes[end - 1] == _STOP
-        and codes[end - 2] == _STOP
-        and codes[end - 3] == _STOP
+        text.count("#"),
+        sum(map(text.count, ELLIPSES)),
+        len(lines),
+        sum(line.lstrip().startswith(_BULLETS) for line in lines),
+        sum(line.rstrip().endswith(ELLIPSES) for line in lines),
     )
 
 
@@ -207,21 +143,17 @@ LINE_COUNTS: tuple[Signal, ...] = (
     count("lines_of_200_characters", "lines", MC4, "Lines of at least 200 characters."),
 )
 
-FEED = ord("\n")
 
+def measure_lines(
+    texts: Sequence[str], tokens: NDArray[np.int64]
+) -> dict[str, NDArray[np.int64] | NDArray[np.float64]]:
+    """The columns of the three groups above; shares of nothing are 0.
 
-def measure_lines(batch: Batch) -> dict[str, NDArray[np.int64] | NDArray[np.float64]]:
-    """The columns of all signals of this module; shares of nothing are 0."""
-    texts = len(batch.offsets) - 1
-    classes = classify(batch).classes
-    feeds = count_line_feeds(batch)
-    line_counts = np.zeros((texts, 8), dtype=np.int64)
-    _count_lines(batch.codes, batch.offsets, feeds, classes, line_counts)
-    lines, copies, copied, filled, ended, short, filled_copied, long = line_counts.T
-    paragraph_counts = np.zeros((texts, 3), dtype=np.int64)
-    _count_paragraphs(batch.codes, batch.offsets, feeds, classes, paragraph_counts)
-    paragraphs, paragraph_copies, paragraph_copied = paragraph_counts.T
-    sizes = np.diff(batch.offsets)
+    `tokens` counts those of each text.
+    """
+    counts = np.array([_count_lines(text) for text in texts], dtype=np.int64).reshape(-1, 13).T
+    sizes, feeds, lines, copies, copied, paragraphs, paragraph_copies, paragraph_copied = counts[:8]
+    filled, filled_copied, ended, short, long = counts[8:]
     return {
         "duplicate_line_share": ratio(copies, lines),
         "duplicate_line_character_share": ratio(copied, sizes),
@@ -230,124 +162,38 @@ def measure_lines(batch: Batch) -> dict[str, NDArray[np.int64] | NDArray[np.floa
         "terminal_punctuation_line_share": ratio(ended, filled),
         "short_line_share": ratio(short, filled),
         "duplicate_filled_line_character_share": ratio(filled_copied, sizes - feeds),
-        "newline_to_word_ratio": ratio(feeds, np.diff(batch.tokens.offsets)),
+        "newline_to_word_ratio": ratio(feeds, tokens),
         "filled_lines": filled,
         "lines_of_200_characters": long,
     }
 
 
-def count_line_feeds(batch: Batch) -> NDArray[np.int64]:
-    """[texts] line feeds of each text."""
-    return np.diff(sum_before(batch.codes == FEED, batch.offsets))
+def _count_lines(text: str) -> tuple[int, ...]:
+    """What `measure_lines` divides, in its order."""
+    # re.split("\n+", text) and re.split("\n{2,}", text.strip()), which take five times as long.
+    first, *lines = text.split("\n")
+    lines = [first, *filter(None, lines[:-1]), *lines[-1:]]
+    pieces = (piece.lstrip("\n") for piece in text.strip().split("\n\n"))
+    paragraphs = list(filter(None, pieces)) or [""]
+    filled = [line for line in lines if line and not line.isspace()]
+    return (
+        len(text),
+        text.count("\n"),
+        *(len(lines), *_count_copies(lines)),
+        *(len(paragraphs), *_count_copies(paragraphs)),
+        *(len(filled), _count_copies(filled)[1]),
+        sum(line[-1] in TERMINAL_PUNCTUATION for line in filled),
+        sum(len(line) <= SHORT_LINE for line in filled),
+        sum(len(line) >= LONG_LINE for line in lines),
+    )
 
 
-@kernel
-def _count_lines(codes: Any, offsets: Any, feeds: Any, classes: Any, counts: Any) -> None:
-    """Lines, copies, their characters; of filled lines the number, those that end a sentence, those
-    that are short, and the characters of copies."""
-    table = make_table(find_largest(feeds) + 2)
-    for text in range(offsets.size - 1):
-        lines = copies = copied = filled = ended = short = filled_copied = long = 0
-        start, end = offsets[text], offsets[text + 1]
-        mask = slot_mask(feeds[text] + 2)
-        while True:
-            stop = find_line_end(codes, start, end)
-            size = stop - start
-            key = hash_content(codes, start, stop)
-            is_copy = find_first(table, mask, text + 1, key, lines) != lines
-            lines += 1
-            copies += is_copy
-            copied += size * is_copy
-            long += size >= LONG_LINE
-            if not is_blank(codes, start, stop, classes):
-                filled += 1
-                ended += classes[codes[stop - 1]] & TERMINAL != 0
-                short += size <= SHORT_LINE
-                filled_copied += size * is_copy
-            if stop == end:
-                break
-            start = skip_line_feeds(codes, stop, end)
-        counts[text, 0] = lines
-        counts[text, 1] = copies
-        counts[text, 2] = copied
-        counts[text, 3] = filled
-        counts[text, 4] = ended
-        counts[text, 5] = short
-        counts[text, 6] = filled_copied
-        counts[text, 7] = long
-
-
-@kernel
-def _count_paragraphs(codes: Any, offsets: Any, feeds: Any, classes: Any, counts: Any) -> None:
-    """Paragraphs, copies, their characters."""
-    table = make_table(find_largest(feeds) // 2 + 1)
-    for text in range(offsets.size - 1):
-        paragraphs = copies = copied = 0
-        start, end = strip_span(codes, offsets[text], offsets[text + 1], classes)
-        mask = slot_mask(feeds[text] // 2 + 1)
-        while True:
-            stop = find_blank_line(codes, start, end)
-            key = hash_content(codes, start, stop)
-            is_copy = find_first(table, mask, text + 1, key, paragraphs) != paragraphs
-            paragraphs += 1
-            copies += is_copy
-            copied += (stop - start) * is_copy
-            if stop == end:
-                break
-            start = skip_line_feeds(codes, stop, end)
-        counts[text, 0] = paragraphs
-        counts[text, 1] = copies
-        counts[text, 2] = copied
-
-
-@kernel
-def find_line_end(codes: Any, start: int, end: int) -> int:
-    """The first line feed from `start` on, or `end`."""
-    while start < end and codes[start] != FEED:
-        start += 1
-    return start
-
-
-@kernel
-def skip_line_feeds(codes: Any, start: int, end: int) -> int:
-    """The first place from `start` on that holds no line feed."""
-    while start < end and codes[start] == FEED:
-        start += 1
-    return start
-
-
-@kernel
-def find_blank_line(codes: Any, start: int, end: int) -> int:
-    """Where two line feeds in a row begin, from `start` on; `end` if nowhere."""
-    for place in range(start, end - 1):
-        if codes[place] == FEED and codes[place + 1] == FEED:
-            return place
-    return end
-
-
-@kernel
-def strip_span(codes: Any, start: int, end: int, classes: Any) -> tuple[int, int]:
-    """[start, end) without the white space at both ends (`str.strip`)."""
-    while start < end and classes[codes[start]] & SPACE:
-        start += 1
-    while start < end and classes[codes[end - 1]] & SPACE:
-        end -= 1
-    return start, end
-
-
-@kernel
-def is_blank(codes: Any, start: int, end: int, classes: Any) -> bool:
-    """Whether there is nothing but white space."""
-    while start < end and classes[codes[start]] & SPACE:
-        start += 1
-    return start == end
+def _count_copies(pieces: Sequence[str]) -> tuple[int, int]:
+    """Pieces that repeat an earlier one, and their characters."""
+    distinct = set(pieces)
+    return len(pieces) - len(distinct), sum(map(len, pieces)) - sum(map(len, distinct))
 
 
 SENTENCE_SIGNALS = (
     count("sentences", "sentences", "spaCy's sentencizer", "Sentences, parted at their marks."),
 )
-
-
-def measure_sentences(batch: Batch) -> dict[str, NDArray[np.int64]]:
-    """The sentences of each text."""
-    return {"sentences": count_sentences(batch)}

@@ -19,11 +19,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.signals.counting import classify, make_hash_set
+from stages.signals.counting import UPPER, classify, make_hash_set
 from stages.signals.outputs import Signal, count, share
-from stages.signals.quality import ratio
+from stages.signals.quality import ELLIPSES, ratio
 from stages.signals.redpajama_words import (
-    count_raw,
+    count_raw_words,
     count_vocabulary,
     find_normalised_words,
     hash_word,
@@ -34,6 +34,7 @@ from stages.text.batch import Batch, sum_before
 REDPAJAMA = "Weber et al. 2024 (RedPajama-V2, arXiv 2411.12372)"
 
 DIGITS = 8
+_END_MARKS, _BULLETS = tuple(".!?”"), tuple("•‣▶◀◦■□▪▫–")
 
 REDPAJAMA_SIGNALS: tuple[Signal, ...] = (
     count("rps_doc_word_count", "words", REDPAJAMA, "Words of the normalised text."),
@@ -114,11 +115,11 @@ def measure_redpajama(
     batch: Batch, language: str = "en"
 ) -> dict[str, NDArray[np.int64] | NDArray[np.float64]]:
     """The columns of `REDPAJAMA_SIGNALS`, with the stop words of `language`, if it has a list."""
-    tables = classify(batch)
-    raw = count_raw(batch.codes, batch.offsets, tables.classes, _stop_hashes(language))
-    raw_words, alphabetic, capitals, stops, symbols, braces, sentences = raw.words.T
-    lines, ellipsis_lines, ended_lines, bullet_lines = raw.lines.T
-    words = find_normalised_words(batch.codes, batch.offsets, *tables, hash_word("javascript"))
+    raw = count_raw_words(batch, _stop_hashes(language))
+    raw_words, alphabetic, capitals, stops, symbols, braces, sentences = raw.T
+    line_counts = np.array([_count_lines(text) for text in batch.texts], dtype=np.int64)
+    lines, ellipsis_lines, ended_lines, bullet_lines = line_counts.reshape(-1, 4).T
+    words = find_normalised_words(batch, hash_word("javascript"))
     unique, entropy = count_vocabulary(words.offsets, words.hashes)
     counted = np.diff(words.offsets)
     size = np.diff(sum_before(words.lengths, words.offsets))
@@ -139,7 +140,7 @@ def measure_redpajama(
         "rps_lines_num_words": ratio(counted, lines),
         "rps_lines_numerical_chars_fraction": ratio(words.numeric, lines),
         "rps_lines_start_with_bulletpoint": ratio(bullet_lines, lines),
-        "rps_lines_uppercase_letter_fraction": ratio(raw.upper, lines),
+        "rps_lines_uppercase_letter_fraction": ratio(_sum_upper_shares(batch), lines),
     }
     ngrams = count_repeated_ngrams(words.offsets, words.hashes, words.lengths)
     for column, n in enumerate(TOP_NGRAMS):
@@ -154,6 +155,28 @@ def measure_redpajama(
         "rps_doc_num_sentences": sentences,
         **{name: np.round(values, DIGITS) for name, values in columns.items()},
     }
+
+
+def _count_lines(text: str) -> tuple[int, ...]:
+    """Lines, those that end with an ellipsis, with an end mark, those that begin with a bullet."""
+    lines = text.split("\n")
+    stripped = [line.strip() for line in (lines if lines[-1] else lines[:-1])]
+    return (
+        len(stripped),
+        sum(line.endswith(ELLIPSES) for line in stripped),
+        sum(line.endswith(_END_MARKS) for line in stripped),
+        sum(line.startswith(_BULLETS) for line in stripped),
+    )
+
+
+def _sum_upper_shares(batch: Batch) -> NDArray[np.float64]:
+    """[texts] the sum over the lines of their share of upper-case characters."""
+    borders = np.union1d(np.flatnonzero(batch.codes == ord("\n")) + 1, batch.offsets)
+    is_upper = classify(batch).classes[batch.codes] & UPPER != 0
+    shares = np.diff(sum_before(is_upper, borders)) / np.diff(borders)
+    texts = np.searchsorted(batch.offsets, borders[:-1], side="right") - 1
+    sums = np.bincount(texts, weights=shares, minlength=len(batch.texts))
+    return sums.astype(np.float64, copy=False)
 
 
 @lru_cache(maxsize=8)

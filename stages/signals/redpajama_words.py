@@ -24,6 +24,7 @@ from stages.signals.counting import (
     SPACE,
     UPPER,
     WORD,
+    classify,
     extend_hash,
     find_first,
     find_slot,
@@ -32,27 +33,12 @@ from stages.signals.counting import (
     most_entries,
     slot_mask,
 )
-from stages.signals.quality import FEED, ends_with_ellipsis, strip_span
+from stages.text.batch import Batch
 
-_STOP, _MARK, _QUESTION, _HASH, _ELLIPSIS, _QUOTE, _OPEN, _CLOSE, _SIGMA = map(ord, ".!?#…”{}Σ")
-_BULLETS = tuple(map(ord, "•‣▶◀◦■□▪▫–"))
+_FEED, _STOP, _MARK, _QUESTION, _HASH, _ELLIPSIS, _OPEN, _CLOSE, _SIGMA = map(ord, "\n.!?#…{}Σ")
 _LOREM, _IPSUM = (int.from_bytes(word, "big") for word in (b"lorem", b"ipsum"))
 _FIVE = (1 << 40) - 1
 _FINAL_SIGMA, _SMALL_SIGMA = 0x3C2, 0x3C3
-
-
-class RawCounts(NamedTuple):
-    """Of each text: what is counted in its raw words and its sentences, and in its lines.
-
-    A row of `words` holds the words, those with a letter of ASCII, those in capitals, the stop
-    words, the symbols, the braces, the sentences; one of `lines` the lines, those that end with an
-    ellipsis, those that end with an end mark, those that begin with a bullet. `upper` is the sum
-    over the lines of their share of upper-case characters.
-    """
-
-    words: NDArray[np.int64]
-    lines: NDArray[np.int64]
-    upper: NDArray[np.float64]
 
 
 class NormalisedWords(NamedTuple):
@@ -75,30 +61,17 @@ def hash_word(word: str) -> np.uint64:
     return np.uint64(_hash_codes(np.array([ord(char) for char in word], dtype=np.uint32)))
 
 
-def count_raw(
-    codes: NDArray[np.uint32],
-    offsets: NDArray[np.int64],
-    classes: NDArray[np.uint16],
-    stops: NDArray[np.uint64],
-) -> RawCounts:
-    """The counts of each text; `stops` is a `hash_set` of stop words."""
-    texts = len(offsets) - 1
-    words = np.zeros((texts, 7), dtype=np.int64)
-    lines = np.zeros((texts, 4), dtype=np.int64)
-    upper = np.zeros(texts, dtype=np.float64)
-    _count_raw_words(codes, offsets, classes, stops, words)
-    _count_raw_lines(codes, offsets, classes, lines, upper)
-    return RawCounts(words, lines, upper)
+def count_raw_words(batch: Batch, stops: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """[texts, 7] raw words, those with a letter of ASCII, those in capitals, those in the hash set
+    `stops`; symbols, braces and sentences."""
+    counts = np.zeros((len(batch.texts), 7), dtype=np.int64)
+    _count_raw_words(batch.codes, batch.offsets, classify(batch).classes, stops, counts)
+    return counts
 
 
-def find_normalised_words(
-    codes: NDArray[np.uint32],
-    offsets: NDArray[np.int64],
-    classes: NDArray[np.uint16],
-    folded: NDArray[np.uint32],
-    match: np.uint64,
-) -> NormalisedWords:
+def find_normalised_words(batch: Batch, match: np.uint64) -> NormalisedWords:
     """The normalised words of each text; `match` is the hash of the word to count."""
+    codes, offsets = batch.codes, batch.offsets
     texts, most_words = len(offsets) - 1, len(codes) // 2 + len(offsets)
     word_offsets = np.zeros(len(offsets), dtype=np.int64)
     hashes = np.empty(most_words, dtype=np.uint64)
@@ -106,7 +79,7 @@ def find_normalised_words(
     counts = np.zeros((texts, 2), dtype=np.int64)
     numeric = np.zeros(texts, dtype=np.float64)
     _normalise(
-        codes, offsets, classes, folded, match, word_offsets, hashes, lengths, counts, numeric
+        codes, offsets, *classify(batch), match, word_offsets, hashes, lengths, counts, numeric
     )
     words = int(word_offsets[-1])
     matches, lorem = counts.T
@@ -133,7 +106,6 @@ def _hash_codes(codes: Any) -> Any:
 
 @kernel
 def _count_raw_words(codes: Any, offsets: Any, classes: Any, stops: Any, counts: Any) -> None:
-    """Words, with a letter of ASCII, in capitals, stop words; symbols, braces, sentences."""
     for text in range(offsets.size - 1):
         words = alphabetic = capitals = stop_words = symbols = braces = sentences = 0
         end = offsets[text + 1]
@@ -144,7 +116,7 @@ def _count_raw_words(codes: Any, offsets: Any, classes: Any, stops: Any, counts:
         value = np.uint64(0)
         for place in range(offsets[text], end + 1):
             # The end of the text is a space, so that it ends the last word.
-            code = codes[place] if place < end else FEED
+            code = codes[place] if place < end else _FEED
             bits = classes[code] if place < end else SPACE
             kind = bits & (WORD | SPACE)
             if kind != before:
@@ -176,31 +148,6 @@ def _count_raw_words(codes: Any, offsets: Any, classes: Any, stops: Any, counts:
 
 
 @kernel
-def _count_raw_lines(codes: Any, offsets: Any, classes: Any, counts: Any, upper: Any) -> None:
-    """Lines, with an ellipsis at their end, with an end mark, with a bullet; shares of capitals."""
-    for text in range(offsets.size - 1):
-        start, end = offsets[text], offsets[text + 1]
-        while start < end:
-            stop = start
-            capitals = 0
-            while stop < end:
-                code = codes[stop]
-                capitals += classes[code] & UPPER != 0
-                stop += 1
-                if code == FEED:
-                    break
-            left, right = strip_span(codes, start, stop, classes)
-            counts[text, 0] += 1
-            counts[text, 1] += ends_with_ellipsis(codes, left, right, classes)
-            if left < right:
-                last = codes[right - 1]
-                counts[text, 2] += last in (_STOP, _MARK, _QUESTION, _QUOTE)
-                counts[text, 3] += codes[left] in _BULLETS
-            upper[text] += capitals / (stop - start)
-            start = stop
-
-
-@kernel
 def _normalise(
     codes: Any, offsets: Any, classes: Any, folded: Any, match: Any,
     word_offsets: Any, hashes: Any, lengths: Any, counts: Any, numeric: Any,
@@ -228,7 +175,7 @@ def _normalise_text(
     starts_ipsum = after_lorem = False
     shares = 0.0
     for place in range(begin, end + 1):
-        code = codes[place] if place < end else FEED
+        code = codes[place] if place < end else _FEED
         if code < 0x80:
             if _is_punctuation(code):
                 continue
@@ -257,7 +204,7 @@ def _normalise_text(
             after_lorem = size >= 5 and recent == _LOREM
             words, line_words, line_size = words + 1, line_words + 1, line_size + size
             value, size, recent, pending, starts_ipsum = np.uint64(0), 0, 0, 0, False
-        if code == FEED:
+        if code == _FEED:
             if line_words:
                 shares += numbers / (line_size + line_words - 1)
             numbers = line_size = line_words = 0

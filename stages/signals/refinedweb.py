@@ -136,10 +136,10 @@ def is_counter(
         i += 1
     if i < end and lower_code(codes[i]) in (_SMALL_K, _SMALL_M, _SMALL_B):
         i += 1
-    behind_number = i
+    number_end = i
     while i < end and classes[codes[i]] & SPACE:
         i += 1
-    if i == behind_number:
+    if i == number_end:
         return False
     for counter in range(len(counters)):
         length = 0
@@ -151,10 +151,10 @@ def is_counter(
         ):
             length += 1
         if length == counters.shape[1] or not counters[counter, length]:
-            behind = i + length
-            while behind < end and not classes[codes[behind]] & WORD:
-                behind += 1
-            if behind == end:
+            rest = i + length
+            while rest < end and not classes[codes[rest]] & WORD:
+                rest += 1
+            if rest == end:
                 return True
     return False
 
@@ -240,7 +240,7 @@ def _previous_kept(marks: Marks, i: int, first: int) -> int:
 def _match_piece(
     codes: NDArray[np.uint32], marks: Marks, i: int, end: int, piece: NDArray[np.uint8]
 ) -> int:
-    """Behind the piece that begins with the first character from i on not cut; -1 if none does."""
+    """After the piece that begins with the first character from i on not cut; -1 if none does."""
     for k in range(len(piece)):
         while i < end and marks[i]:
             i += 1

@@ -20,8 +20,8 @@ COUNTED = (
     *("emails", "ip_addresses", "phones", "ibans", "cards", "secrets"),
     "mojibake_characters",
 )
-"""Counters of the manifest, beside the rows by kind."""
-_OF_PAGES = ("pages", "page_views", "url_lists")
+"""Counters of the manifest, besides the rows by kind."""
+_PAGE_ROLES = ("pages", "page_views", "url_lists")
 
 
 class Signals(Stage):
@@ -35,7 +35,7 @@ class Signals(Stage):
     lid.176) language and score are measured; `url_lists`, `word_lists` and models of
     `quality_models`, or `published_models`, bring signals of their own; what `pages` say of a
     document is carried on. Personal data, secrets and mojibake are stored as spans of views, which
-    `filter` applies, beside those of `page_views`. Thresholds are `filter`'s too.
+    `filter` applies, besides those of `page_views`. Thresholds are `filter`'s too.
 
     In place of documents it takes conversations and preferences: the same is measured of each row,
     and a span names its message.
@@ -74,11 +74,11 @@ class Signals(Stage):
         from stages.signals.columns import ColumnChoice, choose_signals
 
         names = [model.name for model in config.published_classifiers]
-        for given in inputs.get("classifier", ()):
-            made_by = getattr(given.config, "classifier", None)
-            if made_by is None:
+        for upstream in inputs.get("classifier", ()):
+            settings = getattr(upstream.config, "classifier", None)
+            if settings is None:
                 return None
-            names.append(made_by.name)
+            names.append(settings.name)
         choice = ColumnChoice(
             config.groups,
             config.line_rules,
@@ -115,7 +115,7 @@ class Signals(Stage):
 
     @staticmethod
     def _read_inputs(context: Context) -> RunInputs:
-        """What lies beside the documents; files from outside where workers can open them."""
+        """The inputs besides the documents, with files from outside where workers can open them."""
         from stages.signals.bad_words import pack_words
         from stages.signals.measure import RunInputs
         from stages.signals.models import Models, copy_model
@@ -123,8 +123,8 @@ class Signals(Stage):
 
         model, urls = context.maybe("language_model"), context.many("url_lists")
         words = context.many("word_lists")
-        for left_out in pack_lists(urls, context.work) if urls else ():
-            context.log.warning("url_lists: %s", left_out)
+        for message in pack_lists(urls, context.work) if urls else ():
+            context.log.warning("url_lists: %s", message)
         if words:
             pack_words(words, context.work)
         return RunInputs(
@@ -138,11 +138,11 @@ class Signals(Stage):
 
 
 def check_roles(roles: Collection[str], where: str | None = None) -> None:
-    """UsageError unless there are documents, or conversations and preferences, to measure."""
+    """UsageError unless the roles are documents, or conversations and preferences."""
     chat = [role for role in CHAT if role in roles]
     if not chat and "documents" not in roles:
         raise UsageError("give documents, or conversations and preferences", where=where)
-    if chat and (others := [role for role in ("documents", *_OF_PAGES) if role in roles]):
+    if chat and (others := [role for role in ("documents", *_PAGE_ROLES) if role in roles]):
         raise UsageError(
             f"{' and '.join(chat)} go with no {', '.join(others)}",
             where=where,

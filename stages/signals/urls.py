@@ -38,6 +38,7 @@ from artifacts_schema.files import write_whole
 from stages.engine.reading.row import Damage
 from stages.engine.reading.rows import decompress_stream
 from stages.engine.sources import source_files
+from stages.signals.outputs import Signal, count
 
 if TYPE_CHECKING:
     from stages.engine import Input
@@ -78,6 +79,18 @@ def find_registered_domain(host: str) -> str | None:
     return ".".join(labels[suffix - 1 :])
 
 
+URL_SIGNALS: tuple[Signal, ...] = (
+    Signal("host", "string?", "name", "Ingot", "Host of the address; null for a path."),
+    Signal(
+        "registered_domain",
+        "string?",
+        "name",
+        "publicsuffix.org, as tld carries it",
+        "Domain below the public suffix of the host.",
+    ),
+)
+
+
 def measure_urls(urls: Sequence[str | None]) -> dict[str, list[str | None]]:
     """`host` and `registered_domain` of each address."""
     hosts = [parse_host(url) for url in urls]
@@ -95,7 +108,7 @@ def _ascii(name: str) -> str:
 LIST_KINDS = ("domains", "urls", "strict_words", "hard_words", "soft_words")
 WORD_KINDS = LIST_KINDS[2:]
 LONGEST_ENTRY = 2_048
-"""Bytes of the longest entry; longer lines are passed by and counted."""
+"""Bytes of the longest entry; longer lines are skipped and counted."""
 MOST_CATEGORIES = 1 << 16
 
 _ENDINGS = re.compile(r"\.[A-Za-z0-9]{1,5}\Z")
@@ -119,22 +132,23 @@ class UrlLists:
 
 @dataclass
 class _Reading:
-    """Lists on their way in."""
+    """The entries of the lists that were read so far."""
 
     names: list[str] = field(default_factory=list)
     hashes: array[int] = field(default_factory=lambda: array("Q"))
     categories: array[int] = field(default_factory=lambda: array("H"))
     words: dict[str, set[str]] = field(default_factory=lambda: {sort: set() for sort in WORD_KINDS})
-    passed_by: int = 0
+    skipped: int = 0
 
 
 def pack_lists(snapshots: Sequence[Input], folder: Path) -> list[str]:
-    """Read the lists of all snapshots into `folder` for `load_lists`; return what was left out.
+    """Read the lists of all snapshots into `folder` for `load_lists`.
 
+    Returns messages about files and lines that were skipped.
     Categories keep the order of the snapshots, then of their file names. InputError for a snapshot
     without any list, and for a file that cannot be decompressed.
     """
-    reading, left_out = _Reading(), list[str]()
+    reading, messages = _Reading(), list[str]()
     for snapshot in snapshots:
         files = [(file, _list_kind(file.name)) for file in source_files(snapshot)]
         if not any(sort for _, sort in files):
@@ -146,13 +160,13 @@ def pack_lists(snapshots: Sequence[Input], folder: Path) -> list[str]:
             )
         for file, sort in files:
             if sort is None:
-                left_out.append(f"{file.name}: not a list (only {', '.join(LIST_KINDS)} are)")
+                messages.append(f"{file.name}: not a list (only {', '.join(LIST_KINDS)} are)")
             else:
                 _read_list(file, sort, reading)
-    if reading.passed_by:
-        left_out.append(f"{reading.passed_by:,} lines that are no entries of their list")
+    if reading.skipped:
+        messages.append(f"{reading.skipped:,} lines that are no entries of their list")
     _write_lists(reading, folder)
-    return left_out
+    return messages
 
 
 @lru_cache(maxsize=1)
@@ -215,14 +229,13 @@ def _read_list(file: Any, sort: str, reading: _Reading) -> None:
     for line in _entries(file, reading):
         entry = _address_entry(line) if sort == "urls" or "/" in line else _domain_entry(line)
         if entry is None:
-            reading.passed_by += 1
+            reading.skipped += 1
         else:
             reading.hashes.append(hash_entry(entry))
             reading.categories.append(category)
 
 
 def _domain_entry(line: str) -> str | None:
-
     name = line.lower().removeprefix("*.").strip(".").removeprefix("www.")
     if name.isascii() and name.replace("-", "").replace(".", "").isalnum():
         return name
@@ -254,7 +267,7 @@ def _entries(file: Any, reading: _Reading) -> Iterator[str]:
 def _decode_entries(lines: Sequence[bytes], reading: _Reading) -> Iterator[str]:
     for line in lines:
         if len(line) > LONGEST_ENTRY:
-            reading.passed_by += 1
+            reading.skipped += 1
             continue
         entry = line.decode("utf-8", "replace").lstrip("\ufeff").strip()
         if entry and not entry.startswith("#"):
@@ -272,7 +285,7 @@ def _write_lists(reading: _Reading, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     _save_array(folder / "url-hashes.npy", hashes[new])
     _save_array(folder / "url-categories.npy", categories[new])
-    words = {sort: sorted(listed_words) for sort, listed_words in reading.words.items()}
+    words = {sort: sorted(words) for sort, words in reading.words.items()}
     content = json.dumps({"names": reading.names, "words": words}, ensure_ascii=False)
     (folder / "url-lists.json").write_text(content, encoding="utf-8")
 
@@ -296,26 +309,47 @@ MOST_NAMES = 32
 _NOT_WORD = re.compile(r"[\W_]+")
 
 
+_REFINEDWEB = "Penedo et al. 2023 (RefinedWeb, arXiv 2306.01116), appendix G.1"
+URL_LIST_SIGNALS: tuple[Signal, ...] = (
+    Signal("url_blocked", "string?", "category", _REFINEDWEB, "First list that names the address."),
+    count("url_block_lists", "lists", _REFINEDWEB, "Lists that name the address.", null=True),
+    count(
+        "url_strict_words",
+        "words",
+        _REFINEDWEB,
+        "Different words of the strict lists, anywhere in the address without `-` and `.`.",
+        null=True,
+    ),
+    count(
+        "url_hard_words",
+        "words",
+        _REFINEDWEB,
+        "Different words of the hard lists that stand alone in the address.",
+        null=True,
+    ),
+    count("url_soft_words", "words", _REFINEDWEB, "The same of the soft lists.", null=True),
+    count(
+        "url_score",
+        "points",
+        _REFINEDWEB,
+        "2 for each strict or hard word, 1 for each soft one.",
+        null=True,
+    ),
+)
+"""Signals of runs with lists of addresses and words."""
+
+
 def measure_url_lists(
     urls: Sequence[str | None], hosts: Sequence[str | None], lists: UrlLists
 ) -> dict[str, list[Any]]:
     """`url_blocked`, `url_block_lists`, the counts of words and `url_score`; None without host."""
-    named = _find_categories(urls, hosts, lists)
     rows = [
-        _measure_url(url, categories, lists) if url and name else (None,) * len(LIST_COLUMNS)
-        for url, name, categories in zip(urls, hosts, named, strict=True)
+        _measure_url(url, categories, lists) if url and host else (None,) * len(URL_LIST_SIGNALS)
+        for url, host, categories in zip(
+            urls, hosts, _find_categories(urls, hosts, lists), strict=True
+        )
     ]
-    return {name: [row[place] for row in rows] for place, name in enumerate(LIST_COLUMNS)}
-
-
-LIST_COLUMNS = (
-    "url_blocked",
-    "url_block_lists",
-    "url_strict_words",
-    "url_hard_words",
-    "url_soft_words",
-    "url_score",
-)
+    return {one.name: [row[place] for row in rows] for place, one in enumerate(URL_LIST_SIGNALS)}
 
 
 def _measure_url(url: str, categories: Sequence[int], lists: UrlLists) -> tuple[Any, ...]:

@@ -102,7 +102,7 @@ def test_an_index_without_shingles_serves_only_what_does_not_verify(
     run_stage: Make, dedup: Make, old: Any
 ) -> None:
     without = run_stage(Dedup, {"verify": False}, {"documents": [old]})
-    with pytest.raises(InputError, match="holds no shingles"):
+    with pytest.raises(InputError, match="verify: true"):
         dedup({}, without)
     assert dedup({"verify": False}, without).counts["earlier_documents"] == 18
 
@@ -111,7 +111,7 @@ def test_an_index_without_shingles_serves_only_what_does_not_verify(
 def test_an_index_of_an_unknown_format_is_refused(
     given: Make, dedup: Make, record: dict[str, Any]
 ) -> None:
-    with pytest.raises(InputError, match="this program reads 1"):
+    with pytest.raises(InputError, match=rf"format {record.get('format', 'unknown')}"):
         dedup({}, given("dedup_index", {"index.json": record}))
 
 
@@ -212,7 +212,7 @@ def test_one_snapshot_twice_is_refused_by_id(
         {"documents": [old, again]},
         {"documents": [again], "dedup_index": [(indexed, "dedup_index")]},
     ):
-        with pytest.raises(InputError, match="occurs in documents") as error:
+        with pytest.raises(InputError, match=r"^dedup: doc_id") as error:
             run_stage(Dedup, {}, inputs)
         named = error.value.what.split()[1]
         assert named in {one["doc_id"] for one in told}
@@ -224,7 +224,7 @@ def test_two_snapshots_of_one_name_are_refused_where_ids_meet(
 ) -> None:
     """Ids are of name, file and offset: other texts at the same place have the same id."""
     one, two = make_documents([["a text"]], "same"), make_documents([["another"]], "same")
-    with pytest.raises(InputError, match=f"doc_id {ident(0, 'same')} occurs") as error:
+    with pytest.raises(InputError, match=ident(0, "same")) as error:
         run_stage(Dedup, {}, {"documents": [one, two]})
     assert "give the snapshots different names" in (error.value.hint or "")
 
@@ -232,7 +232,7 @@ def test_two_snapshots_of_one_name_are_refused_where_ids_meet(
 def test_one_id_twice_in_one_snapshot(run_stage: Make, make_documents: Make) -> None:
     (one,) = rows("twice", ["a text"])
     documents = make_documents([[one], [{**one, "text": "another"}]])
-    with pytest.raises(InputError, match=f"doc_id {one['doc_id']} occurs twice in"):
+    with pytest.raises(InputError, match=one["doc_id"]):
         run_stage(Dedup, {}, {"documents": [documents]})
 
 
@@ -241,7 +241,7 @@ def test_one_id_twice_in_one_snapshot(run_stage: Make, make_documents: Make) -> 
 
 @pytest.mark.parametrize(("workers", "least"), [(1, "352"), (2, "928")])
 def test_too_little_memory_names_the_least_that_does(dedup: Make, workers: int, least: str) -> None:
-    with pytest.raises(UsageError, match=f"at least {least} MiB are needed") as error:
+    with pytest.raises(UsageError, match=f"{least} MiB") as error:
         dedup({"floor": 0.9}, memory="300MiB", workers=workers)
     assert f"set memory: {least}MiB" in (error.value.hint or "")
     assert dedup({"floor": 0.9 + workers / 100}, memory=f"{least}MiB", workers=workers).counts

@@ -192,7 +192,7 @@ def test_another_priority_is_refused_with_a_ledger(run_stage: Make, make_documen
     alone = runs.one_by_one()
     ledger = runs.filter("A", [alone["A"]], [])
     policy = {"priority": [{"by": "snapshot", "order": ["B 1", "A 1"]}]}
-    with pytest.raises(UsageError, match="an earlier run decided already"):
+    with pytest.raises(UsageError, match=r"duplicates\.priority"):
         runs.filter("B", [alone["A"], alone["B"]], [ledger], duplicates=policy)
     # Without a ledger it stands: of a class over both, the copy of B stays.
     both = runs.filter("AB", [alone["A"], alone["B"]], [], duplicates=policy)

@@ -300,20 +300,20 @@ def test_an_index_without_shingles_does_for_a_run_that_verifies_nothing(indexed:
     given, _ = indexed(TEXTS, "A", verify=False)
     assert not [f.path for f in given.files if f.path.rsplit(".")[-1] in VERIFYING]
     assert len(reading(given, verify=False)) == 1
-    with pytest.raises(InputError, match="holds no shingles"):
+    with pytest.raises(InputError, match="verify: true"):
         reading(given)
 
 
 def test_documents_that_come_twice_are_refused_before_anything_is_signed(indexed: Make) -> None:
     one = indexed(TEXTS, "A")
     again = indexed(TEXTS, "A", verify=False)
-    with pytest.raises(InputError, match=r"documents \w+ come twice: in dedup_index"):
+    with pytest.raises(InputError, match="dedup_index"):
         reading(one[0], again[0], verify=False)
     (index,) = reading(one[0])
     digest = index.generations[0].documents
     with pytest.raises(InputError, match="dedup_index"):
         read_indexes([one[0]], SETTINGS, verify=True, documents=[digest])
-    with pytest.raises(InputError, match="come twice"):
+    with pytest.raises(InputError, match=short(digest)):
         read_indexes([], SETTINGS, verify=True, documents=[digest, digest])
 
 
@@ -322,7 +322,7 @@ def test_an_index_of_a_later_format_or_of_none_is_refused(given: Make, read_inpu
     with pytest.raises(InputError, match="99"):
         reading(later)
     nothing = read_input(*given("dedup_index", {"a/b.ids": b""}))
-    with pytest.raises(InputError, match="has format unknown"):
+    with pytest.raises(InputError, match="unknown"):
         reading(nothing)
 
 
@@ -334,10 +334,10 @@ def test_files_that_do_not_agree_with_the_record_are_refused(
     files[RECORD] = whole.read_json(RECORD)
     name = whole.paths("*.keys")[0]
     cut = read_input(*given("dedup_index", {**files, name: files[name][:-12]}))
-    with pytest.raises(CorruptArtifact, match=rf"{name} should have 48 bytes, but 36 bytes"):
+    with pytest.raises(CorruptArtifact, match=rf"{name} .*48 .*36 "):
         reading(cut)
     del files[name]
-    with pytest.raises(CorruptArtifact, match=rf"{name} .*is not there"):
+    with pytest.raises(CorruptArtifact, match=name):
         reading(read_input(*given("dedup_index", files)))
 
 
@@ -373,7 +373,7 @@ def test_a_file_that_ends_while_it_is_read_says_so(tmp_path: Path) -> None:
     corpus = corpus_of(tmp_path, [[made(10, 1)]], bands=2)
     path = corpus.shards[0].path("ids")
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(CorruptArtifact, match="ends before byte 160"):
+    with pytest.raises(CorruptArtifact, match="160"):
         corpus.ids(np.arange(10))
 
 
@@ -412,5 +412,5 @@ def test_indexes_that_claim_to_follow_each_other_are_refused(
         return read_input(*given(KIND, files))
 
     one, two = indexed([["a b c"]], "A")[0], indexed([["d e f"]], "B")[0]
-    with pytest.raises(CorruptArtifact, match="each of the indexes says"):
+    with pytest.raises(CorruptArtifact, match="dedup_index"):
         reading(claiming(one, two), claiming(two, one))

@@ -104,7 +104,7 @@ def test_fineweb_2_asks_each_language_for_its_own_numbers() -> None:
     assert failing(config, ["web"] * 4, **fine) == {"fineweb_2_duplicate_lines": [0]}
     config = FilterConfig(rules=("fineweb-2",), thresholds={"fineweb_2_duplicate_lines": 0.2})
     assert failing(config, ["web"] * 4, **fine) == {"fineweb_2_duplicate_lines": [0, 1, 2, 3]}
-    with pytest.raises(UsageError, match="depend on the language"):
+    with pytest.raises(UsageError, match="language_model"):
         rule_checks(config, pa.chunked_array([["web"]]), pa.table({"words": [1]}))
 
 
@@ -122,7 +122,7 @@ def test_a_rule_on_a_signal_that_was_not_measured_is_refused_by_name() -> None:
     sources, config = pa.chunked_array([["web"]]), FilterConfig(rules=("truncated",))
     with pytest.raises(UsageError, match=r"'is_truncated'.*'is_trunc'"):
         rule_checks(config, sources, pa.table({"is_trunc": [1]}))
-    with pytest.raises(UsageError, match="no signals are given"):
+    with pytest.raises(UsageError, match="signals"):
         rule_checks(config, sources, None)
     assert rule_checks(FilterConfig(rules=()), sources, None) == []
     own = FilterConfig(rules=("truncated",), rules_by_source={"web": ()})

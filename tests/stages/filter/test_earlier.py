@@ -388,9 +388,9 @@ def test_what_a_ledger_can_not_tell_is_refused(snapshots: Any, decide: Any) -> N
     both = [old["duplicates"], new["duplicates"]]
     roles = {"documents": new["documents"], "duplicates": both, "ledger": ledger}
     config = {**NO_RULES, "duplicates": {"priority": [{"by": "length"}]}}
-    with pytest.raises(UsageError, match="an earlier run decided already") as error:
+    with pytest.raises(UsageError, match=r"duplicates\.priority") as error:
         decide(config, **roles)
-    assert "leave the ledger out and give all documents" in (error.value.hint or "")
+    assert "ledger" in (error.value.hint or "")
     with pytest.raises(InputError, match="ledger"):
         decide(NO_RULES, **{**roles, "duplicates": new["duplicates"]})
     with pytest.raises(UsageError, match="ledger"):
@@ -398,5 +398,5 @@ def test_what_a_ledger_can_not_tell_is_refused(snapshots: Any, decide: Any) -> N
     with pytest.raises(InputError, match="given_documents"):
         decide(NO_RULES, **{**roles, "documents": [old["documents"], new["documents"]]})
     again, _, _ = decide({**NO_RULES, "views": []}, **old)
-    with pytest.raises(InputError, match="describe the same documents"):
+    with pytest.raises(InputError, match="ledger"):
         decide(NO_RULES, **{**roles, "ledger": [ledger, (again, "ledger")]})

@@ -101,15 +101,15 @@ def test_each_documents_input_is_covered_by_one_of_several_duplicates(
     first, second = copies(given, of_one), copies(given, of_two)
     roles: dict[str, Any] = {"documents": [one, two], "duplicates": [second, first]}
     assert kept_by(decide, roles)[0] == ["a", "c"]  # x is at hand nowhere, and no document kept.
-    with pytest.raises(InputError, match="do not cover documents given_documents") as error:
+    with pytest.raises(InputError, match=r"duplicates.*given_documents") as error:
         kept_by(decide, {**roles, "duplicates": first})
     assert two[0].key[:12] in error.value.what
     twice = copies(given, {**of_one, **of_two})
-    with pytest.raises(InputError, match="are covered twice, by duplicates") as error:
+    with pytest.raises(InputError, match="duplicates") as error:
         kept_by(decide, {**roles, "duplicates": [first, twice, second]})
     assert one[0].key[:12] in error.value.what
     partly = copies(given, {**dict(list(of_one.items())[:1]), **of_two})
-    with pytest.raises(InputError, match="do not cover documents given_documents"):
+    with pytest.raises(InputError, match=r"duplicates.*given_documents"):
         kept_by(decide, {**roles, "duplicates": partly})
     shifted = copies(given, {**of_one, f"{folder(two)}/00000.parquet": [("z", "z", [])]})
     with pytest.raises(CorruptArtifact, match="duplicates"):

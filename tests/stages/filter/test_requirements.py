@@ -63,11 +63,14 @@ def test_redaction_needs_its_view_in_views() -> None:
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({}, "no views that mark personal data"),
-        ({"views": ["lines"], "personal_data": "keep"}, "`views` names lines"),
-        ({"views": ["duplicate_substrings"], "personal_data": "keep"}, "no views of `dedup`"),
-        ({"personal_data": "keep", "contamination": {"min_share": 0.1}}, "no contamination"),
-        ({"personal_data": "keep", "duplicates": {"threshold": 0.7}}, "no duplicates"),
+        ({}, "personal_data"),
+        ({"views": ["lines"], "personal_data": "keep"}, "`views` .*lines"),
+        (
+            {"views": ["duplicate_substrings"], "personal_data": "keep"},
+            "duplicate_substrings.*`dedup`",
+        ),
+        ({"personal_data": "keep", "contamination": {"min_share": 0.1}}, "`contamination`"),
+        ({"personal_data": "keep", "duplicates": {"threshold": 0.7}}, "`duplicates`"),
     ],
 )
 def test_a_stage_alone_refuses_what_no_input_brings(
@@ -80,7 +83,7 @@ def test_a_stage_alone_refuses_what_no_input_brings(
 def test_every_documents_input_needs_views_of_its_own(make_documents: Any, run_stage: Any) -> None:
     one, two = make_documents([["one"]]), make_documents([["two"]], snapshot="other")
     views = (run_stage(Signals, {}, {"documents": [one]}), "views")
-    with pytest.raises(UsageError, match="only 1 of 2 inputs"):
+    with pytest.raises(UsageError, match="1 of 2"):
         run_stage(Filter, {"rules": []}, {"documents": [one, two], "views": [views]})
 
 
@@ -95,19 +98,19 @@ INGEST = SimpleNamespace(name="ingest")
 @pytest.mark.parametrize(
     ("config", "views", "message"),
     [
-        ({}, [], "no views that mark personal data"),
-        ({}, [views_of(INGEST, None)], "no views that mark personal data"),
+        ({}, [], "personal_data"),
+        ({}, [views_of(INGEST, None)], "personal_data"),
         ({"views": ["personal_dta"]}, [views_of(Signals, SignalsConfig())], "'personal_data'"),
         (
             {"views": ["c4@code"]},
             [views_of(Signals, SignalsConfig(line_rules=()))],
-            "mark 'c4@code'",
+            "'c4@code'",
         ),
         ({"views": ["boilerplate"]}, [views_of(Signals, SignalsConfig())], "'boilerplate'"),
         (
             {"views": ["duplicate_substrings"]},
             [views_of(Signals, SignalsConfig()), views_of(Dedup, DedupConfig())],
-            "mark 'duplicate_substrings'",
+            "'duplicate_substrings'",
         ),
     ],
 )

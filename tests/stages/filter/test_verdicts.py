@@ -210,13 +210,13 @@ def test_no_split_into_shards_changes_a_verdict(
 def test_verdicts_fail_as_the_stage_does(given: Any, make_documents: Any, given_of: Any) -> None:
     roles = roles_of(given, make_documents, drawn(1, 4), [4])
     low = FilterConfig.parse({**CONFIG, "duplicates": {"threshold": 0.4}}, where="test")
-    with pytest.raises(UsageError, match="below dedup's floor"):
+    with pytest.raises(UsageError, match=r"0\.4"):
         compute_verdicts(given_of(roles), low)
     missing = FilterConfig(rules=("truncated",))
-    with pytest.raises(UsageError, match="'is_truncated', which was not measured"):
+    with pytest.raises(UsageError, match="'is_truncated'"):
         compute_verdicts(given_of(roles), missing)
     other = roles_of(given, make_documents, drawn(1, 5)[1:], [4])
-    with pytest.raises(InputError, match="describes other documents"):
+    with pytest.raises(InputError, match="signals"):
         compute_verdicts(given_of({**roles, "signals": other["signals"]}), missing)
 
 

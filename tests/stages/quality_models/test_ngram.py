@@ -65,7 +65,7 @@ def test_without_a_contrast_the_held_reference_is_measured(make_ngram, read_inpu
 
 def test_too_few_documents_for_percentiles(make_ngram, make_documents):
     few = [make_documents([texts(BAD, 5, seed=3)], snapshot="few")]
-    with pytest.raises(InputError, match="5 documents of 'contrast' to measure, 10 are the least"):
+    with pytest.raises(InputError, match=r"5 .*'contrast'.* 10 "):
         make_ngram(contrast=few)
 
 

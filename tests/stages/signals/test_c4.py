@@ -19,12 +19,13 @@ from hypothesis import strategies as st
 from stages.signals.c4 import C4_VARIANTS
 from stages.signals.line_views import (
     LINE_SIGNALS,
-    EditedView,
     count_sentences_within,
     make_line_views,
 )
+from stages.signals.quality import measure_lines
 from stages.text.batch import PUNCTUATION, SENTENCE_END, split_texts
 from stages.text.splitters import Splitter
+from tests.stages.signals.line_texts import edited_texts
 
 CITATION = re.compile(r"\[\d*]|\[edit]|\[citation needed]")
 POLICIES = (
@@ -120,25 +121,14 @@ def page(text: str, view: str) -> Page:
     return Page(reason, "\n".join(kept).strip(), found, len(kept))
 
 
-def applied(view: EditedView, text: str, row: int) -> str:
-    """The text with the cuts of a view made; they must not overlap."""
-    cuts, pieces, last = view.cuts, [], 0
-    for i in np.flatnonzero(cuts.text_of == row):
-        assert last <= cuts.starts[i] < cuts.ends[i] <= len(text)
-        pieces += [text[last : cuts.starts[i]], cuts.replacement_names[cuts.replacements[i]]]
-        last = cuts.ends[i]
-    return "".join([*pieces, text[last:]])
-
-
 def assert_equal_to_the_programs(texts: list[str]) -> set[str]:
     """Verdict, reason, text and sentences of every variant; returns the reasons that came up."""
     reasons = set()
     for view in make_line_views(split_texts(texts), VIEWS, split_texts):
         name = view.cuts.view
-        for row, text in enumerate(texts):
+        for row, (text, edited) in enumerate(zip(texts, edited_texts(view, texts), strict=True)):
             expected = page(text, name)
             got = {key.split("/")[1]: values[row] for key, values in view.signals.items()}
-            assert applied(view, text, row) == view.edited[row]
             least = 3 if name == "c4@code" else 5
             reason = (
                 "lorem_ipsum" if got["lorem_ipsum_lines"] else
@@ -148,7 +138,7 @@ def assert_equal_to_the_programs(texts: list[str]) -> set[str]:
             )  # fmt: skip
             assert reason == expected.reason
             if reason in ("", "few_sentences"):
-                assert view.edited[row] == expected.text
+                assert edited == expected.text
                 assert got["sentences"] == expected.sentences
                 lines = len(text.splitlines())
                 assert got["kept_line_share"] == (expected.kept / lines if lines else 0)
@@ -224,7 +214,9 @@ def test_white_space_and_other_boundaries_become_single_line_feeds() -> None:
         " A good line here.  \r\n\n\tThe next one follows.\x85Short.\n\u2028And the last one.\u2029"
     )
     view = make_line_views(split_texts([text]), ["c4@fineweb"], split_texts)[0]
-    assert view.edited == ["A good line here.\nThe next one follows.\nAnd the last one."]
+    assert edited_texts(view, [text]) == [
+        "A good line here.\nThe next one follows.\nAnd the last one."
+    ]
     found = [
         (text[start:end], view.cuts.label_names[label], view.cuts.replacement_names[replacement])
         for start, end, label, replacement in zip(
@@ -281,16 +273,13 @@ def test_sentences_as_datatrove_counts_them(line: str, expected: int) -> None:
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.lists(st.sampled_from(FRAGMENTS), max_size=24).map("".join), max_size=4))
 @example(["[1] [2] [3]\n [4]x[5]y it is. \na b [6] c.\n[7] [8] [9]", "[1] a b c\nd e f"])
-def test_carried_tokens_are_those_of_the_edited_text(splitter: Splitter, texts: list[str]) -> None:
+def test_fineweb_signals_are_those_of_the_edited_text(splitter: Splitter, texts: list[str]) -> None:
     split = partial(split_texts, splitter=splitter)
     view = make_line_views(split(texts), ["c4@fineweb"], split)[0]
-    assert view.left is not None
-    expected, got = split(view.edited), view.left
-    assert got.texts == expected.texts
-    assert got.codes.tolist() == expected.codes.tolist()
-    assert got.offsets.tolist() == expected.offsets.tolist()
-    for name in ("offsets", "starts", "ends", "kinds", "hashes", "powers"):
-        assert np.array_equal(getattr(got.tokens, name), getattr(expected.tokens, name)), name
+    edited = edited_texts(view, texts)
+    expected = measure_lines(edited, np.diff(split(edited).tokens.offsets))
+    for name in ("newline_to_word_ratio", "filled_lines", "duplicate_filled_line_character_share"):
+        assert view.signals[f"c4@fineweb/{name}"].tolist() == expected[name].tolist(), name
 
 
 def test_fineweb_rules_see_the_text_that_c4_left() -> None:
@@ -314,8 +303,9 @@ def test_no_text_is_too_odd() -> None:
     for view in make_line_views(split_texts(texts), VIEWS, split_texts):
         assert all(np.isfinite(values).all() for values in view.signals.values())
         assert view.signals[f"{view.cuts.view}/sentences"][11] == 10**5
-        assert view.edited[11] == texts[11].rstrip("\n")
-        assert view.edited[-1] == ""
+        edited = edited_texts(view, texts)
+        assert edited[11] == texts[11].rstrip("\n")
+        assert edited[-1] == ""
     assert [
         view.cuts.view for view in make_line_views(split_texts([]), VIEWS, split_texts)
     ] == VIEWS

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from stages.filter.edits import apply_edits
 from stages.signals.credentials import (
     SECRET_KINDS,
     crc32_base62,
@@ -24,7 +25,6 @@ from stages.signals.credentials import (
     is_random,
     make_tag,
 )
-from stages.signals.outputs import apply_spans
 
 LETTERS = string.ascii_letters + string.digits
 BASE64URL = LETTERS + "_-"
@@ -113,7 +113,7 @@ def test_private_keys_in_files_and_in_strings() -> None:
     for name in ("", "RSA ", "EC ", "OPENSSH ", "ENCRYPTED "):
         block = f"-----BEGIN {name}PRIVATE KEY-----\n{body}\n-----END {name}PRIVATE KEY-----"
         text = f"before\n{block}\nafter"
-        assert apply_spans(text, find_secrets(text)) == "before\n<secret:private_key>\nafter"
+        assert apply_edits(text, find_secrets(text)) == "before\n<secret:private_key>\nafter"
         in_json = json.dumps({"private_key": block})
         assert labels(in_json) == ["private_key"]
     assert labels(f"-----BEGIN PUBLIC KEY-----\n{body}\n-----END PUBLIC KEY-----") == []
@@ -174,7 +174,7 @@ def test_random_values_of_telling_names_are_found(text: str) -> None:
 def test_the_password_of_an_address_goes_and_the_rest_stays() -> None:
     text = "see postgres://admin:kX9q4Zt7w@db.corp.net:5432/x"
     assert (
-        apply_spans(text, find_secrets(text))
+        apply_edits(text, find_secrets(text))
         == "see postgres://admin:<secret:url_password>@db.corp.net:5432/x"
     )
 
@@ -202,7 +202,7 @@ def test_any_text_has_ordered_spans_and_twice_is_once(text: str) -> None:
     spans = find_secrets(text)
     assert all(0 <= s.start < s.end <= len(text) for s in spans)
     assert all(a.end <= b.start for a, b in pairwise(spans))
-    once = apply_spans(text, spans)
+    once = apply_edits(text, spans)
     left = [span for span in find_secrets(once) if "<secret:" in once[span.start : span.end]]
     assert left == []
 

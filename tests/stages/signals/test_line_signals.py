@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -20,7 +21,7 @@ from stages.text.words import split_words
 
 
 def measured(texts: list[str]) -> list[dict[str, float]]:
-    columns = measure_lines(split_texts(texts))
+    columns = measure_lines(texts, np.diff(split_texts(texts).tokens.offsets))
     every = (*DUPLICATE_SIGNALS, *FILLED_LINE_SIGNALS, *LINE_COUNTS)
     assert list(columns) == [signal.name for signal in every]
     return [{name: column[i] for name, column in columns.items()} for i in range(len(texts))]

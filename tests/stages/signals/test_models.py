@@ -258,17 +258,15 @@ def test_published_models_enter_as_a_snapshot(
 def test_an_artifact_without_a_model_is_refused(kind: str, measure: Any, given: Any) -> None:
     path = "cutoffs.json" if kind == "cutoffs" else "card.json"
     empty = given(kind, {path: {"made": False, "why": "switched off in the config"}})
-    with pytest.raises(
-        InputError, match=rf"^signals\.{kind}: given_{kind} \w+ holds no {kind}: switched off"
-    ):
+    with pytest.raises(InputError, match=rf"^signals\.{kind}: given_{kind} \w+ .*switched off"):
         measure({kind: [empty]})
 
 
 def test_models_that_would_write_one_column_are_refused(make_models: Any, measure: Any) -> None:
     first, second = make_models(), make_models(seed=2)
     for role, message in [
-        ("ngram_model", r"^signals\.ngram_model: two n-gram models for 'en'"),
-        ("classifier", r"^signals\.classifier: two classifiers bear the name 'quality'"),
+        ("ngram_model", r"^signals\.ngram_model: .*'en'"),
+        ("classifier", r"^signals\.classifier: .*'quality'"),
     ]:
         with pytest.raises(InputError, match=message):
             measure({role: [(first, role), (second, role)]})
@@ -277,7 +275,7 @@ def test_models_that_would_write_one_column_are_refused(make_models: Any, measur
 def test_cutoffs_count_only_with_their_own_model(make_models: Any, measure: Any) -> None:
     """Perplexities of two models are not of one scale."""
     first, second = make_models(classifier=None), make_models(classifier=None, seed=2)
-    message = r"^signals\.cutoffs: the cut-offs for 'en' of \w+ belong to no n-gram model"
+    message = r"^signals\.cutoffs: .*'en'"
     for models in ([], [(first, "ngram_model")]):
         with pytest.raises(InputError, match=message):
             measure({"ngram_model": models, "cutoffs": [(second, "cutoffs")]})
@@ -286,29 +284,29 @@ def test_cutoffs_count_only_with_their_own_model(make_models: Any, measure: Any)
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"published_ngram_models": [{"file": "b"}]}, r"no file 'b' among .* \(a\.arpa, cut\.arpa"),
-        ({"published_classifiers": ["a.arpa"]}, r"published_models: a\.arpa: not a fastText model"),
-        ({"published_classifiers": ["half.bin"]}, r"half\.bin: the fastText model is cut short"),
-        ({"published_classifiers": [("language", "ft.bin")]}, "a language_score already"),
+        ({"published_ngram_models": [{"file": "b"}]}, r"'b' .*a\.arpa, cut\.arpa"),
+        ({"published_classifiers": ["a.arpa"]}, r"^signals\.published_models: a\.arpa"),
+        ({"published_classifiers": ["half.bin"]}, r"^signals\.published_models: half\.bin"),
+        ({"published_classifiers": [("language", "ft.bin")]}, "language_score"),
         (
             {"published_ngram_models": [{"file": "ft.bin"}]},
-            r"published_models: ft\.bin: a fastText model, not an n-gram model",
+            r"^signals\.published_models: ft\.bin.*`published_classifiers`",
         ),
         (
             {"published_ngram_models": [{"file": "wrong.bin"}]},
-            r"wrong\.bin: not a binary model of kenlm \(an ARPA file has another ending",
+            r"^signals\.published_models: wrong\.bin",
         ),
         (
             {"published_ngram_models": [{"file": "cut.arpa"}]},
-            r"^signals\.published_models: cut\.arpa, line 11: the file ends early",
+            r"^signals\.published_models: cut\.arpa, line 11",
         ),
         (
             {"published_ngram_models": [{"file": "a.arpa", "pieces": "cut.arpa"}]},
-            r"^signals\.published_models: cut\.arpa: not a SentencePiece model",
+            r"^signals\.published_models: cut\.arpa",
         ),
         (
             {"published_ngram_models": [{"file": "a.arpa"}, {"file": "cut.arpa"}]},
-            r"^signals\.ngram_model: two n-gram models for documents of any language",
+            r"^signals\.ngram_model",
         ),
     ],
 )
@@ -337,13 +335,13 @@ def test_published_files_that_are_no_such_models_are_refused(
 def test_a_label_that_a_model_lacks_is_named(measure: Any, snapshot: Any, tmp_path: Path) -> None:
     files = {"m.bin": fasttext_bytes({"hq": "word", "cc": "wort"})}
     config = {"published_classifiers": [{"name": "dclm", "file": "m.bin", "label": "__label__hq"}]}
-    with pytest.raises(InputError, match="no label '__label__hq'; it has: cc, hq"):
+    with pytest.raises(InputError, match=r"'__label__hq'.*cc, hq"):
         measure({"published_models": snapshot(files)}, config)
 
 
 def test_two_snapshots_with_files_of_one_name_are_refused(measure: Any, snapshot: Any) -> None:
     first, second = snapshot({"a": b"1"}, name="first"), snapshot({"a": b"2"}, name="second")
-    with pytest.raises(InputError, match="two files are called 'a'"):
+    with pytest.raises(InputError, match="'a'"):
         measure({"published_models": [*first, *second]})
 
 

@@ -12,12 +12,12 @@ from ftfy.badness import is_bad
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from stages.filter.edits import apply_edits
 from stages.signals.mojibake import LONGEST_STRETCH, find_mojibake
-from stages.signals.outputs import apply_spans
 
 
 def repaired(text: str) -> str:
-    return apply_spans(text, find_mojibake([text])[0])
+    return apply_edits(text, find_mojibake([text])[0])
 
 
 SENTENCES = {
@@ -88,7 +88,7 @@ def test_applied_the_view_is_ftfy_on_every_line_it_touches(texts: list[str]) -> 
         assert all(0 <= s.start < s.end <= len(text) for s in spans)
         assert all(a.end <= b.start for a, b in pairwise(spans))
         assert spans == find_mojibake([text])[0]
-        after = apply_spans(text, spans)
+        after = apply_edits(text, spans)
         touched = {text.count("\n", 0, span.start) for span in spans}
         lines = text.split("\n")
         wanted = [

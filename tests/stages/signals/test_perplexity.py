@@ -127,12 +127,10 @@ def test_equal_lines_have_the_perplexity_of_one(arpa: Path) -> None:
 
 def test_an_error_names_the_file_that_was_given(arpa: Path, tmp_path: Path) -> None:
     (tmp_path / "cut.arpa").write_text(ARPA[: ARPA.index("-0.75")])
-    with pytest.raises(InputError, match=r"^signals\.published_models: cut\.arpa, line 13: 1 2-gr"):
+    with pytest.raises(InputError, match=r"^signals\.published_models: cut\.arpa, line 13"):
         scored([NgramScorer(tmp_path / "cut.arpa", "en")], ["en"])
     (tmp_path / "pieces").write_text("no model")
     (tmp_path / "toy.arpa").write_text(ARPA)
     pieces = NgramScorer(tmp_path / "toy.arpa", "en", tmp_path / "pieces")
-    with pytest.raises(
-        InputError, match=r"^signals\.published_models: pieces: not a SentencePiece model"
-    ):
+    with pytest.raises(InputError, match=r"^signals\.published_models: pieces"):
         scored([pieces], ["en"])

@@ -11,9 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from artifacts_schema.kinds import KINDS
-from stages.signals.line_views import LINE_VIEWS, make_line_views
-from stages.signals.outputs import Cuts, Span, apply_spans, make_view_table
+from stages.filter.edits import apply_edits
+from stages.signals.config import LINE_VIEWS
+from stages.signals.line_views import make_line_views
+from stages.signals.outputs import Cuts, Span, make_view_table
 from stages.text.batch import split_texts
+from tests.stages.signals.line_texts import edited_texts
 
 SCHEMA = KINDS["views"].tables["*.parquet"].arrow()
 ROWS = 3
@@ -125,8 +128,7 @@ def test_the_spans_of_two_batches_give_the_edited_texts(view: str) -> None:
     ]
     moved = [both[0].cuts, both[1].cuts.moved(2)]
     table = make_view_table(IDS, [{}] * ROWS, moved)
-    for text, row, left in zip(
-        texts, table["spans"].to_pylist(), [*both[0].edited, *both[1].edited], strict=True
-    ):
+    edited = [*edited_texts(both[0], texts[:2]), *edited_texts(both[1], texts[2:])]
+    for text, row, left in zip(texts, table["spans"].to_pylist(), edited, strict=True):
         given_spans = [Span(s["start"], s["end"], s["label"], s["replacement"]) for s in row]
-        assert apply_spans(text, given_spans) == left
+        assert apply_edits(text, given_spans) == left

@@ -65,13 +65,13 @@ def test_a_run_taken_up_with_another_memory_finds_the_same(
     documents = rows(texts(30))
     expected = find([[documents]], substrings=8)
 
-    original = passages.note_windows
+    original = passages.write_window_occurrences
 
-    def note_windows(*given: Any, limit: int, **shared: Any) -> dict[str, Any]:
+    def write_window_occurrences(*given: Any, limit: int, **shared: Any) -> dict[str, Any]:
         assert limit == 100
         return original(*given, limit=1 << 20, **shared)
 
-    monkeypatch.setattr(passages, "note_windows", note_windows)
+    monkeypatch.setattr(passages, "write_window_occurrences", write_window_occurrences)
     assert find([[documents]], rows_per_task=100, substrings=8) == expected
 
 
