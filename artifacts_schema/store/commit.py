@@ -191,7 +191,7 @@ class Attempt:
         """Every declared output with files and digest; one without files is empty, not absent."""
         outputs = {}
         for name, kind in self.kinds.items():
-            files = tuple(self.files.get(name, {})[p] for p in sorted(self.files.get(name, {})))
+            files = tuple(file for _, file in sorted(self.files.get(name, {}).items()))
             digest = files_digest((f.path, f.bytes, f.sha256) for f in files)
             version = kind_named(kind).version
             outputs[name] = Output(kind=kind, kind_version=version, digest=digest, files=files)
@@ -229,19 +229,21 @@ def commit(store: Store, manifest: Manifest) -> Manifest:
     equal bytes at equal libraries; elsewhere the earlier artifact stays and a warning names what
     differs. StoreError if the payload is not all there.
     """
-    path = layout.manifest(manifest.stage, manifest.key)
+    path = layout.manifest(*manifest.name)
     raw = manifest.to_json()
     Manifest.load(raw, where=path)  # What could not be read again is not committed.
     _check_payload(store, manifest)
-    on_the_way = manifest.interim_of is not None
-    hit_failpoint("interim written" if on_the_way else "before manifest")
+    before, after = ("before manifest", "manifest linked")
+    if manifest.interim_of is not None:
+        before, after = ("interim written", "interim committed")
+    hit_failpoint(before)
     if store.backend.put_if_absent(path, raw):
-        hit_failpoint("interim committed" if on_the_way else "manifest linked")
+        hit_failpoint(after)
         return manifest
-    earlier = find_committed(store, manifest.stage, manifest.key, outputs=manifest.outputs)
+    earlier = find_committed(store, *manifest.name, outputs=manifest.outputs)
     if earlier.damage is not None:
         store.backend.replace(path, raw)
-        hit_failpoint("interim committed" if on_the_way else "manifest linked")
+        hit_failpoint(after)
         _clear_replaced(store, earlier, manifest)
         return manifest
     if earlier.manifest is None:
@@ -263,7 +265,7 @@ def _check_payload(store: Store, manifest: Manifest) -> None:
             hint="something else removed or changed it; run again",
         )
     if any(output.files for output in manifest.outputs.values()):
-        store.backend.sync(layout.payload(manifest.stage, manifest.key, manifest.attempt))
+        store.backend.sync(layout.payload(*manifest.name, manifest.attempt))
 
 
 def _clear_replaced(store: Store, damaged: Committed, manifest: Manifest) -> None:
@@ -276,9 +278,9 @@ def _clear_replaced(store: Store, damaged: Committed, manifest: Manifest) -> Non
     if old is not None and _digests(old) != _digests(manifest):
         log.warning("%s: the new bytes differ from those that were committed first", name)
     try:
-        clear_damage(store, manifest.stage, manifest.key)
+        clear_damage(store, *manifest.name)
         if old is not None and old.attempt != manifest.attempt:
-            store.backend.remove(layout.payload(old.stage, old.key, old.attempt))
+            store.backend.remove(layout.payload(*old.name, old.attempt))
     except (OSError, StoreError) as error:
         log.warning("%s: left for `ingot gc`: %s", name, error)
 
@@ -290,16 +292,17 @@ def _digests(manifest: Manifest) -> dict[str, str]:
 def _compare_outputs(earlier: Manifest, later: Manifest) -> None:
     differing = [n for n, d in _digests(later).items() if _digests(earlier).get(n) != d]
     what = f"{later.stage} {short(later.key)}: output {', '.join(differing)}"
+    before = {**earlier.code.libraries, **earlier.layout}
+    after = {**later.code.libraries, **later.layout}
     causes = [
-        f"{name} {before} → {after}"
-        for name, before, after in _differences(
-            {**earlier.code.libraries, **earlier.layout}, {**later.code.libraries, **later.layout}
-        )
+        f"{name} {before.get(name)} → {after.get(name)}"
+        for name in sorted(before.keys() | after.keys())
+        if before.get(name) != after.get(name)
     ]
     if later.reproducible == "bytes" and not causes:
         raise NotDeterministic(
             f"{what} differs from the committed bytes at equal config, inputs and libraries",
-            where=layout.manifest(later.stage, later.key),
+            where=layout.manifest(*later.name),
             hint="the stage is not deterministic, or its code changed without a new version",
         )
     log.warning(
@@ -307,10 +310,3 @@ def _compare_outputs(earlier: Manifest, later: Manifest) -> None:
         what,
         "; ".join(causes) or "numerics",
     )
-
-
-def _differences(
-    before: dict[str, object], after: dict[str, object]
-) -> list[tuple[str, object, object]]:
-    names = sorted(before.keys() | after.keys())
-    return [(n, before.get(n), after.get(n)) for n in names if before.get(n) != after.get(n)]

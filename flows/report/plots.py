@@ -16,7 +16,16 @@ from flows.report.display import (
     text_width,
     thin_curve,
 )
-from flows.report.sheet import FONT, LINE, Sheet, draw_marks, is_log, reserve_margin, value_text
+from flows.report.sheet import (
+    FONT,
+    LINE,
+    Sheet,
+    draw_marks,
+    fit,
+    is_log,
+    reserve_margin,
+    value_text,
+)
 from stages.engine.page import (
     Axis,
     BarFigure,
@@ -226,7 +235,7 @@ def _values_at_bars(
 
 def _labels_left(labels: Sequence[str], sheet: Sheet, *, share: float = 0.42) -> int:
     """Set row names in at most two lines and `share` of the width; returns the most lines used."""
-    texts = [sheet.fit(label, sheet.width * share) for label in labels]
+    texts = [fit(label, sheet.width * share, 2) for label in labels]
     sheet.axes.set_yticks(range(len(labels)), texts)
     lines = [line for text in texts for line in text.splitlines()]
     sheet.left = 16 + max((text_width(line, FONT) for line in lines), default=0)

@@ -13,17 +13,15 @@ from stages.decontaminate.shingles import normalise, normalise_words
 from stages.engine.inputs import Input
 from stages.engine.page import (
     Artifact,
-    Axis,
-    Bars,
     Cell,
-    Column,
     Figure,
     HistogramFigure,
     Pair,
     PairsFigure,
     TableFigure,
     TextFigure,
-    number,
+    make_histogram,
+    make_table,
 )
 from stages.engine.tally import CONTEXT, LABEL, Row, available_inputs, diff_from, ranked, rows_by_id
 from stages.text.words import find_words
@@ -81,8 +79,7 @@ def _counts(artifact: Artifact) -> TableFigure:
         f"An n-gram is {config['ngram']} normalised words, or a whole passage of "
         f"{config['min_words']} to {config['ngram']}."
     )
-    columns = (Column("what"), number("number"))
-    return TableFigure("Documents searched for benchmark items", columns, rows, note)
+    return make_table("Documents searched for benchmark items", "what | number:,", rows, note)
 
 
 def _by_benchmark(artifact: Artifact, items: pa.Table) -> TableFigure:
@@ -96,17 +93,13 @@ def _by_benchmark(artifact: Artifact, items: pa.Table) -> TableFigure:
         documents = hits[name]["documents_sum"] if name in hits else 0
         known = totals[name] or None
         rows.append((name, known, hit, hit / known if known else None, documents))
-    columns = (
-        Column("benchmark"),
-        number("items"),
-        number("found"),
-        number("share", ".1%"),
-        number("hits in documents"),
-    )
     left = len(rows) - BENCHMARKS
     note = f"{left:,} with fewer found are not shown." if left > 0 else ""
-    return TableFigure(
-        "Benchmark items found in the documents", columns, tuple(rows[:BENCHMARKS]), note
+    return make_table(
+        "Benchmark items found in the documents",
+        "benchmark | items:, | found:, | share:.1% | hits in documents:,",
+        rows[:BENCHMARKS],
+        note,
     )
 
 
@@ -124,14 +117,13 @@ def _sizes(artifact: Artifact) -> Counter[str]:
 def _held(items: pa.Table) -> HistogramFigure:
     share = items["ngrams_hit"].to_numpy() / np.maximum(items["ngrams"].to_numpy(), 1)
     edges = np.linspace(0, 1, BINS + 1)
-    counts = tuple(np.histogram(share, edges)[0].tolist())
-    return HistogramFigure(
+    return make_histogram(
         "How much of a found item the documents hold",
-        Axis("share of its n-grams", format=".1f"),
-        tuple(edges.tolist()),
-        (Bars("items", counts),),
-        "items",
-        "At 1 every n-gram of the item stands in some document: it is leaked as a whole.",
+        "share of its n-grams:.1f",
+        edges.tolist(),
+        {"items": np.histogram(share, edges)[0].tolist()},
+        count="items",
+        note="At 1 every n-gram of the item is in some document: it is leaked as a whole.",
     )
 
 
@@ -165,14 +157,14 @@ def _documents(artifact: Artifact, strongest: list[Row]) -> list[Figure]:
         )
         for row in strongest
     )
-    columns = (
-        Column("document"),
-        number("n-grams of benchmarks"),
-        number("share of its n-grams", ".1%"),
-        number("items"),
-        Column("first of them"),
-    )
-    return [TableFigure("Documents with the most benchmark text", columns, rows)]
+    return [
+        make_table(
+            "Documents with the most benchmark text",
+            "document | n-grams of benchmarks:, | share of its n-grams:.1% | items:,"
+            " | first of them",
+            rows,
+        )
+    ]
 
 
 def _pairs(artifact: Artifact, strongest: list[Row]) -> list[Figure]:

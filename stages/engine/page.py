@@ -14,11 +14,10 @@ run. They bear no identity: a changed page leaves every key and every resume sta
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from types import ModuleType
 from typing import Literal, cast
 
 from artifacts_schema.manifest import Manifest
@@ -57,6 +56,32 @@ class TableFigure:
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
+
+    def without_empty(self) -> TableFigure:
+        """The table without the columns in which no row has a value."""
+        kept = [i for i in range(len(self.columns)) if any(row[i] is not None for row in self.rows)]
+        columns = tuple(self.columns[i] for i in kept)
+        rows = tuple(tuple(row[i] for i in kept) for row in self.rows)
+        return TableFigure(self.title, columns, rows, self.note)
+
+
+def make_table(
+    title: str, headings: str, rows: Iterable[Sequence[Cell]], note: str = ""
+) -> TableFigure:
+    """A table with its headings in one text: `source | tokens:, | share:.1%`.
+
+    What follows a colon is the format of the cells; such a column is aligned right.
+    """
+    columns = []
+    for text in headings.split(" | "):
+        heading, colon, format = text.partition(":")
+        columns.append(Column(heading, format, "right" if colon else "left"))
+    return TableFigure(title, tuple(columns), tuple(map(tuple, rows)), note)
+
+
+def make_facts(title: str, rows: Iterable[tuple[str, Cell]], note: str = "") -> TableFigure:
+    """A table of named values, without those that are None."""
+    return make_table(title, " | value:,", [row for row in rows if row[1] is not None], note)
 
 
 @dataclass(frozen=True)
@@ -143,6 +168,30 @@ class BarFigure:
         return TableFigure(self.title, columns, rows, self.note)
 
 
+def make_bars(
+    title: str,
+    labels: Iterable[str],
+    value: str,
+    series: Mapping[str, Iterable[float | None]],
+    *,
+    stacked: bool = False,
+    label: str = "",
+    note: str = "",
+) -> BarFigure:
+    """Bars of named series; `value` is the label of the axis and the format: `share:.1%`."""
+    axis, bars = _axis(value), _bars(series)
+    return BarFigure(title, tuple(labels), axis, bars, stacked, label, note)
+
+
+def _axis(value: str, scale: Literal["linear", "log"] = "linear") -> Axis:
+    label, _, format = value.partition(":")
+    return Axis(label, scale, format)
+
+
+def _bars(series: Mapping[str, Iterable[float | None]]) -> tuple[Bars, ...]:
+    return tuple(Bars(name, tuple(values)) for name, values in series.items())
+
+
 @dataclass(frozen=True)
 class HistogramFigure:
     """Counts between edges ([bins + 1]); several series are drawn over each other."""
@@ -164,6 +213,21 @@ class HistogramFigure:
         values = (series.values for series in self.series)
         rows = tuple(zip(self.edges[:-1], self.edges[1:], *values, strict=True))
         return TableFigure(self.title, columns, rows, self.note)
+
+
+def make_histogram(
+    title: str,
+    value: str,
+    edges: Iterable[float],
+    series: Mapping[str, Iterable[float]],
+    *,
+    scale: Literal["linear", "log"] = "linear",
+    count: str = "documents",
+    note: str = "",
+) -> HistogramFigure:
+    """Counts of named series between `edges`; `value` as for `make_bars`."""
+    axis, bars = _axis(value, scale), _bars(series)
+    return HistogramFigure(title, axis, tuple(edges), bars, count, note)
 
 
 @dataclass(frozen=True)
@@ -276,9 +340,6 @@ def _numbers(series: Sequence[Series] | Sequence[Bars], format: str) -> tuple[Co
     return tuple(number(one.name, format) for one in series)
 
 
-PAGE_FILE = "page.py"
-
-
 @dataclass(frozen=True)
 class Artifact:
     """A committed artifact as a page sees it."""
@@ -311,15 +372,10 @@ def make_page(stage: type[Stage], artifact: Artifact) -> Sequence[Figure]:
 
 
 def _figures(stage: type[Stage], function: str, artifact: Artifact) -> Sequence[Figure]:
+    package, _, module = stage.__module__.rpartition(".")
     if artifact.manifest.interim_of is not None:  # A page is about a run that is over.
         return ()
-    module = _module(stage)
-    make = getattr(module, function, None) if module is not None else None
-    return cast(Sequence[Figure], make(artifact)) if make is not None else ()
-
-
-def _module(stage: type[Stage]) -> ModuleType | None:
-    package, _, module = stage.__module__.rpartition(".")
     if module != "stage" or find_spec(f"{package}.page") is None:
-        return None
-    return import_module(f"{package}.page")
+        return ()
+    make = getattr(import_module(f"{package}.page"), function, None)
+    return cast(Sequence[Figure], make(artifact)) if make is not None else ()

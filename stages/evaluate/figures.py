@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.errors import InputError
 from stages.engine.page import (
+    Artifact,
     Axis,
-    Bars,
     Cell,
-    Column,
     Estimate,
     Figure,
-    HistogramFigure,
     IntervalFigure,
     Sample,
     SamplesFigure,
-    TableFigure,
-    number,
+    make_histogram,
+    make_table,
 )
 
 if TYPE_CHECKING:
@@ -115,20 +113,19 @@ def contamination(items: pa.Table) -> list[Figure]:
                 _mean(dirty, is_share),
             )
         )
-    columns = (
-        Column("benchmark"),
-        Column("metric"),
-        number("clean n"),
-        number("contaminated n"),
-        number("clean", ".3f"),
-        number("contaminated", ".3f"),
-    )
     note = (
         "An item is contaminated if the kept corpus holds an n-gram of it. Means over items, each "
         "counting alike; scores above weigh bits per byte by bytes. Shares have their 95 % "
         "interval (Wilson's) in brackets."
     )
-    return [TableFigure("Contaminated and clean items", columns, tuple(rows), note)]
+    return [
+        make_table(
+            "Contaminated and clean items",
+            "benchmark | metric | clean n:, | contaminated n:, | clean:.3f | contaminated:.3f",
+            rows,
+            note,
+        )
+    ]
 
 
 def _mean(group: Row | None, is_share: bool) -> Cell:
@@ -172,11 +169,11 @@ def spread(items: pa.Table) -> list[Figure]:
     edges = np.histogram_bin_edges(together, BINS)
     note = f"Of {', '.join(values)}: the largest groups, of at least {LEAST_FOR_BINS} items each."
     return [
-        HistogramFigure(
+        make_histogram(
             "Bits per byte, item by item",
-            Axis("bits per byte", format=".2f"),
-            tuple(edges.tolist()),
-            tuple(Bars(n, tuple(np.histogram(v, edges)[0].tolist())) for n, v in values.items()),
+            "bits per byte:.2f",
+            edges.tolist(),
+            {name: np.histogram(bits, edges)[0].tolist() for name, bits in values.items()},
             count="items",
             note=note,
         )
@@ -223,9 +220,15 @@ def document_ends(items: pa.Table) -> list[Figure]:
     )
     if not rows:
         return []
-    columns = (Column(""), Column("source"), Column("document"), number("bits per byte", ".3f"))
     note = "`ingot why DOCUMENT` tells where one comes from."
-    return [TableFigure("Held-out documents predicted worst and best", columns, rows, note)]
+    return [
+        make_table(
+            "Held-out documents predicted worst and best",
+            " | source | document | bits per byte:.3f",
+            rows,
+            note,
+        )
+    ]
 
 
 def generations(rows: Iterable[Row], temperature: float) -> list[Figure]:

@@ -12,11 +12,8 @@ from numpy.typing import NDArray
 
 from stages.engine.page import (
     Artifact,
-    Axis,
     BarFigure,
-    Bars,
     Cell,
-    Column,
     Figure,
     MatrixFigure,
     Pair,
@@ -25,7 +22,8 @@ from stages.engine.page import (
     Sample,
     SamplesFigure,
     TableFigure,
-    number,
+    make_bars,
+    make_table,
 )
 from stages.engine.tally import (
     LeastIds,
@@ -113,22 +111,21 @@ def _conversation_sources(counted: ConversationCounts, note: str) -> TableFigure
             (totals["messages"] / count, totals["characters"] / count) if totals else (None, None)
         )
         rows.append((source, count, *each))
-    columns = (
-        Column("source"),
-        number("conversations"),
-        number("messages each", ",.1f"),
-        number("characters each", ",.0f"),
+    return make_table(
+        "Conversations by source",
+        "source | conversations:, | messages each:,.1f | characters each:,.0f",
+        rows,
+        note,
     )
-    return TableFigure("Conversations by source", columns, tuple(rows), note)
 
 
 def _messages(counted: ConversationCounts, note: str) -> BarFigure:
     lengths = sorted(counted.messages)
-    return BarFigure(
+    return make_bars(
         "Messages a conversation",
-        tuple(f"{n:,}" if n <= LONGEST else f"more than {LONGEST}" for n in lengths),
-        Axis("conversations", format=","),
-        (Bars("conversations", tuple(counted.messages[n] for n in lengths)),),
+        (f"{n:,}" if n <= LONGEST else f"more than {LONGEST}" for n in lengths),
+        "conversations:,",
+        {"conversations": [counted.messages[n] for n in lengths]},
         label="messages",
         note=note,
     )
@@ -203,15 +200,14 @@ def _preference_sources(counted: PreferenceCounts, note: str) -> TableFigure:
             else [None] * 3
         )
         rows.append((source, count, *means))
-    columns = (
-        Column("source"),
-        number("pairs"),
-        number("characters chosen", ",.0f"),
-        number("characters rejected", ",.0f"),
-        number("chosen is longer", ".1%"),
-    )
     advice = "Where the chosen answer is mostly the longer one, a model learns to write longer."
-    return TableFigure("Preference pairs by source", columns, tuple(rows), sentences(advice, note))
+    return make_table(
+        "Preference pairs by source",
+        "source | pairs:, | characters chosen:,.0f | characters rejected:,.0f"
+        " | chosen is longer:.1%",
+        rows,
+        sentences(advice, note),
+    )
 
 
 def answer_characters(answers: pa.ChunkedArray) -> NDArray[np.int64]:
@@ -309,17 +305,15 @@ def _benchmark_table(counts_by_name: dict[str, BenchmarkCounts], benchmarks: int
         form = "multiple choice" if chosen == items else "text" if not chosen else "both"
         choices = (one.counts["choices"] / chosen, one.chance / chosen) if chosen else (None, None)
         rows.append((name, form, items, one.counts["characters"] / items, *choices))
-    columns = (
-        Column("benchmark"),
-        Column("form"),
-        number("items"),
-        number("characters a prompt", ",.0f"),
-        number("choices", ",.2f"),
-        number("accuracy by chance", ".1%"),
-    )
     left = benchmarks - len(counts_by_name)
     note = f"{left:,} smaller benchmarks are not shown." if left else ""
-    return TableFigure("Items by benchmark", columns, tuple(rows), note)
+    return make_table(
+        "Items by benchmark",
+        "benchmark | form | items:, | characters a prompt:,.0f | choices:,.2f"
+        " | accuracy by chance:.1%",
+        rows,
+        note,
+    )
 
 
 def _answer_places(counts_by_name: dict[str, BenchmarkCounts]) -> list[Figure]:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from stages.engine.page import (
     Artifact,
     Axis,
-    Column,
     CurveFigure,
     Figure,
     Series,
     TableFigure,
-    number,
+    make_table,
 )
+from stages.pretrain import figures as own
 from stages.pretrain.figures import COMPARED, NONE
 
 if TYPE_CHECKING:
@@ -69,27 +69,13 @@ def _held_out_table(
     measured: dict[str, list[float]] = {}
     for row in rows:
         measured.setdefault(row[by], []).append(row["bits_per_byte"])
-    return TableFigure(
-        title,
-        (
-            Column(by),
-            number("unigram", ".3f"),
-            number("first", ".3f"),
-            number("last", ".3f"),
-            number("below unigram", ".1%"),
-        ),
-        tuple(
-            (
-                name or NONE,
-                baseline[name],
-                values[0],
-                values[-1],
-                1 - values[-1] / baseline[name],
-            )
-            for name, values in sorted(measured.items())
-            if name in baseline
-        ),
+    cells = (
+        (name or NONE, baseline[name], values[0], values[-1], 1 - values[-1] / baseline[name])
+        for name, values in sorted(measured.items())
+        if name in baseline
     )
+    headings = f"{by} | unigram:.3f | first:.3f | last:.3f | below unigram:.1%"
+    return make_table(title, headings, cells)
 
 
 def held_out_curves(run: TrainingRun) -> list[Figure]:
@@ -161,18 +147,13 @@ FIRST_AND_LAST = "Held-out bits per byte during training, first and last"
 def summary(artifact: Artifact) -> list[Figure]:
     """Held-out bits per byte by source: token-unigram model, untrained model, last checkpoint."""
     tokens = artifact.manifest.counts["tokens"]
-    return [
-        *held_out_tables(
-            artifact, f"held-out bits per byte during training, over {tokens:,} tokens"
-        )
-    ]
+    title = f"held-out bits per byte during training, over {tokens:,} tokens"
+    return [*held_out_tables(artifact, title)]
 
 
 def page(artifact: Artifact) -> list[Figure]:
     """Run and model, curves over tokens, mixture and token account, planned beside realised."""
-    from stages.pretrain import figures as own
     from stages.training import figures as shared
-    from stages.training.telemetry_figures import telemetry_figures
 
     run = shared.TrainingRun(artifact, "tokens")
     mixed = own.mixtures(run)
@@ -190,10 +171,7 @@ def page(artifact: Artifact) -> list[Figure]:
         *shared.loss(run, "Training loss, nats", loss_note),
         *shared.loss_by_source(run),
         *training_bits(run),
-        *shared.learning_rate(run),
-        *shared.gradient_norm(run),
-        *shared.throughput(run),
-        *telemetry_figures(run),
+        *shared.optimizer_and_speed(run),
         *own.permanent_checkpoints_table(run),
         own.mixture_bars(mixed),
         *own.mixture_curves(run),

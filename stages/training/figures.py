@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any, Literal
 from artifacts_schema.store import layout
 from stages.engine.events import EVENTS_FILE
 from stages.engine.page import (
+    Artifact,
     Axis,
     Cell,
-    Column,
     CurveFigure,
     Figure,
     Mark,
     Series,
     TableFigure,
-    number,
+    make_facts,
+    make_table,
 )
 
 if TYPE_CHECKING:
@@ -252,9 +253,31 @@ def run_facts(run: TrainingRun, *more: tuple[str, Cell]) -> TableFigure:
         ("device", layout_.get("device")),
         ("precision", layout_.get("precision")),
     ]
-    labels = tuple(row for row in rows if row[1] is not None)
     note = f"The loss is the mean over the last {run.window // 2 + 1:,} steps."
-    return TableFigure("Run", (Column(""), number("value")), labels, note)
+    return make_facts("Run", rows, note)
+
+
+def examples_table(title: str, account: Mapping[str, Any], *more: tuple[str, Cell]) -> TableFigure:
+    """How many examples were learnt, held out, cut and left out; what was not used."""
+    from stages.training.examples import unused_rows
+
+    rows = (
+        ("learnt", account["train"]),
+        ("held out", account["held_out"]),
+        ("of these cut to the context", account["truncated"]),
+        ("left out: longer than the context", account["too_long"]),
+        ("left out: nothing to learn", account["nothing_to_learn"]),
+        *more,
+        *unused_rows(account),
+    )
+    return make_table(title, " | count:,", rows)
+
+
+def optimizer_and_speed(run: TrainingRun) -> list[Figure]:
+    """What every run shows last: learning rate, gradient norm, throughput, telemetry."""
+    from stages.training.telemetry_figures import telemetry_figures
+
+    return [*learning_rate(run), *gradient_norm(run), *throughput(run), *telemetry_figures(run)]
 
 
 def kept_rows(curves: Sequence[Floats], most: int) -> Ints:
