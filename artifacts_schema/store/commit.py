@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -33,6 +34,7 @@ from artifacts_schema.store.verify import (
 )
 
 _FOLDER = "interim"
+_ENTRY = re.compile(rf"work/[^/]+/{_FOLDER}/[^/]+\.json")
 
 
 def announce_interim(backend: Backend, run: str, entry: Interim) -> None:
@@ -43,15 +45,17 @@ def announce_interim(backend: Backend, run: str, entry: Interim) -> None:
     """
     place = _place(run, entry.at)
     raw = json.dumps(entry.model_dump(), sort_keys=True).encode()
-    if not entry.outputs and (
-        backend.put_if_absent(place, raw) or _key_at(backend, place) == entry.key
-    ):
-        return
+    if not entry.outputs:
+        if backend.put_if_absent(place, raw):
+            return
+        earlier = backend.read_many([place]).get(place)
+        if earlier is not None and _parse_entry(place, earlier).key == entry.key:
+            return
     backend.replace(place, raw)
 
 
 def withdraw_interims(backend: Backend, run: str, *, after: int) -> None:
-    """Take entries behind `after` off the index: the run went back to there."""
+    """Remove the entries after `after` from the index: the run went back to there."""
     for place in _places(backend, run):
         if _at(place) > after:
             backend.remove(place)
@@ -59,7 +63,7 @@ def withdraw_interims(backend: Backend, run: str, *, after: int) -> None:
 
 def announced_keys(backend: Backend, files: Iterable[str]) -> dict[str, list[str]]:
     """Keys of artifacts that runs announced, by run, from the index entries among `files`."""
-    places = [path for path in files if _is_entry(path)]
+    places = [path for path in files if _ENTRY.fullmatch(path)]
     keys: dict[str, list[str]] = {}
     for path, raw in backend.read_many(places).items():
         keys.setdefault(path.split("/")[1], []).append(_parse_entry(path, raw).key)
@@ -107,14 +111,8 @@ def _is_interim_name(store: Store, name: str, target: Ref) -> bool:
     If the manifest cannot be read that is unknown, and the name stays.
     """
     manifest = readable_manifest(store, target.stage, target.key)
-    made = manifest.interim_of if manifest is not None else None
-    return made is not None and name.endswith(f"@{made.label}")
-
-
-def _key_at(backend: Backend, place: str) -> str | None:
-    """The key of the artifact that an entry announces."""
-    raw = backend.read_many([place]).get(place)
-    return None if raw is None else _parse_entry(place, raw).key
+    origin = manifest.interim_of if manifest is not None else None
+    return origin is not None and name.endswith(f"@{origin.label}")
 
 
 def _place(run: str, at: int) -> str:
@@ -124,11 +122,6 @@ def _place(run: str, at: int) -> str:
 def _places(backend: Backend, run: str) -> list[str]:
     folder = layout.work(run, _FOLDER)
     return [f"{folder}/{name}" for name in backend.files(folder) if name.endswith(".json")]
-
-
-def _is_entry(path: str) -> bool:
-    parts = path.split("/")
-    return len(parts) == 4 and parts[2] == _FOLDER and path.endswith(".json")
 
 
 def _at(place: str) -> int:
@@ -200,7 +193,7 @@ class Attempt:
     def discard(self) -> None:
         """Remove the payload of an attempt that will not be committed.
 
-        It stays if the manifest names it all the same: a commit may fail behind its last moment.
+        It stays if the manifest names it: a commit may fail after the manifest was written.
         """
         with suppress(FileNotFoundError):
             if self.name.encode() in self.backend.read(layout.manifest(self.stage, self.key)):

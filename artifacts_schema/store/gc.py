@@ -1,4 +1,4 @@
-"""What nothing refers to any more, and how to be rid of it.
+"""Garbage collection: what nothing refers to any more, and its removal.
 
 Roots are the refs, the inputs of running work and what it has committed on its way, the steps of
 running runs, and whatever is younger than a given age. From them the manifests are followed
@@ -104,7 +104,8 @@ def plan_gc(
     running = _running(backend, [f"work/{name}" for name in files])
     held = running.held
     dated = {
-        _manifest_name(path): entry.modified for path, entry in backend.listing("artifacts").items()
+        tuple(path.removesuffix(".json").split("/", 1)): entry.modified
+        for path, entry in backend.listing("artifacts").items()
     }
     garbage = Garbage(idle_work=idle_work)
     garbage.known = {m.name: m for m in store.manifests(on_damage=garbage.unreadable.append)}
@@ -169,7 +170,7 @@ def _remove_payload(store: Store, manifest: Manifest) -> None:
 
 
 def _remove_artifacts(store: Store, garbage: Garbage, batch: Sequence[Manifest]) -> list[Manifest]:
-    """Those of `batch` that nothing held, had made again or named by the end of their removal."""
+    """Returns those of `batch` that are removed: not held, made again or named meanwhile."""
     backend = store.backend
     away: dict[Name, bytes] = {}
     with ExitStack() as leases:
@@ -339,7 +340,7 @@ def _running(backend: Backend, files: Iterable[str] | None = None) -> _Running:
     files = list(files)
     held = held_keys(backend, files)
     specs = backend.read_many(layout.work(key, "spec.json") for key in held)
-    inputs = [name for raw in specs.values() for name in _inputs_of(raw)]
+    inputs = [name for raw in specs.values() for name in _spec_inputs(raw)]
     return _Running(held, announced_keys(backend, files), inputs)
 
 
@@ -354,17 +355,14 @@ def _steps_of_runs(backend: Backend, unreadable: list[CorruptArtifact]) -> list[
         except CorruptArtifact as error:
             unreadable.append(error)
             continue
-        if run.state == "running" and not _is_gone(run):
+        process = Record("", run.machine, run.process, run.process_started)
+        if run.state == "running" and not process_is_gone(process):
             names += [(step.stage, step.key) for step in run.steps if step.key is not None]
             names += [("snapshot", key) for key in run.snapshots.values()]
     return names
 
 
-def _is_gone(run: Run) -> bool:
-    return process_is_gone(Record("", run.machine, run.process, run.process_started))
-
-
-def _inputs_of(spec: bytes) -> list[Name]:
+def _spec_inputs(spec: bytes) -> list[Name]:
     try:
         inputs = json.loads(spec)["inputs"].values()
     except ValueError:
@@ -382,11 +380,6 @@ def _add_launch_files(
         if time.time() - entry.modified > min_age and not name.startswith(running):
             garbage.launch.append(name)
             garbage.sizes[name] = entry.bytes
-
-
-def _manifest_name(path: str) -> Name:
-    stage, _, name = path.partition("/")
-    return stage, name.removesuffix(".json")
 
 
 def _sizes(backend: Backend, root: str, files: Mapping[str, Entry], depth: int) -> dict[str, int]:

@@ -36,7 +36,7 @@ class Ref:
 
 @dataclass(frozen=True)
 class WorkState:
-    """What a run that has not committed left behind, or is doing now."""
+    """The work folder of a run that has not committed."""
 
     exists: bool
     finished_shards: int

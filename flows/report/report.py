@@ -264,7 +264,7 @@ class _Writer:
         **parts: Any,
     ) -> str:
         steps = [section.step for section in sections]
-        states = Counter(step.state for step in subject.own)
+        states: dict[str, int] = Counter(step.state for step in subject.own)
         values = {
             **parts,
             "subject": subject,

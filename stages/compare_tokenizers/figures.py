@@ -69,7 +69,7 @@ class Comparison:
         return cls(names, tuple(rows), described, artifact.manifest.config["reference"])
 
     def texts(self) -> str:
-        """What languages are compared on: parallel passages where there are any."""
+        """The texts on which languages are compared: parallel passages if there are any."""
         return "parallel" if any(row.text == "parallel" for row in self.rows) else "documents"
 
     def by(self, field: str, text: str) -> dict[str, dict[str, Fertility]]:

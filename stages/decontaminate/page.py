@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stages.decontaminate.shingles import normalise, normalise_words
-from stages.engine.inputs import Input
 from stages.engine.page import (
     Artifact,
     Cell,
@@ -23,7 +22,16 @@ from stages.engine.page import (
     make_histogram,
     make_table,
 )
-from stages.engine.tally import CONTEXT, LABEL, Row, available_inputs, diff_from, ranked, rows_by_id
+from stages.engine.tally import (
+    CONTEXT,
+    LABEL,
+    Row,
+    available_inputs,
+    benchmark_items,
+    diff_from,
+    ranked,
+    rows_by_id,
+)
 from stages.text.words import find_words
 
 BENCHMARKS = 20
@@ -32,9 +40,6 @@ PAIRS = 6
 BINS = 10
 RUN = 4
 """Words in a row from which on two texts are shown to agree: fewer agree by chance."""
-
-Item = tuple[str, str]
-"""Benchmark and item id."""
 
 
 def page(artifact: Artifact) -> list[Figure]:
@@ -53,7 +58,7 @@ def page(artifact: Artifact) -> list[Figure]:
 
 
 def summary(artifact: Artifact) -> list[Figure]:
-    """Items found by benchmark, where there are any."""
+    """Items found by benchmark, if any."""
     items = artifact.output("contamination").read_table("items.parquet")
     return [_by_benchmark(artifact, items)] if len(items) else []
 
@@ -178,14 +183,14 @@ def _pairs(artifact: Artifact, strongest: list[Row]) -> list[Figure]:
         for row in chosen
     }
     wanted = {(hit["benchmark"], hit["item_id"]) for hit in best.values()}
-    items = _items(available_inputs(artifact, "benchmarks"), wanted)
+    items = benchmark_items(available_inputs(artifact, "benchmarks"), wanted)
     pairs = []
     for row in chosen:
         hit = best[row["doc_id"]]
         item = items.get((hit["benchmark"], hit["item_id"]))
         document = documents.get(row["doc_id"])
         if item is not None and document is not None:
-            pairs.append(_pair(row, hit, document, item))
+            pairs.append(_pair(row, hit, document, _text(item)))
     if not pairs and not artifact.manifest.inputs.get("documents"):
         return []  # Conversations are named in the table; their texts are not shown.
     if not pairs:
@@ -195,22 +200,8 @@ def _pairs(artifact: Artifact, strongest: list[Row]) -> list[Figure]:
     return [PairsFigure("Hits side by side", tuple(pairs), note)]
 
 
-def _items(benchmarks: list[Input], wanted: set[Item]) -> dict[Item, str]:
-    """The text of each wanted item: its prompt and its right answer (or all its choices)."""
-    texts: dict[Item, str] = {}
-    names = pa.array(sorted({item for _, item in wanted}), pa.string())
-    for input_ in benchmarks:
-        for shard in input_.shards():
-            for group in shard.row_groups(["benchmark", "item_id", "prompt", "choices", "answer"]):
-                rows = group.filter(pc.is_in(group["item_id"], value_set=names))
-                for row in rows.to_pylist():
-                    key = (row["benchmark"], row["item_id"])
-                    if key in wanted:
-                        texts[key] = _text(row)
-    return texts
-
-
 def _text(item: dict[str, Any]) -> str:
+    """The prompt of an item and its right answer (or all its choices)."""
     choices = item["choices"]
     answers = choices if item["answer"] is None else [choices[item["answer"]]]
     return " ".join([item["prompt"], *answers])

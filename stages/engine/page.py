@@ -1,10 +1,8 @@
-"""Figures in plain form: what is to be seen, not how it is drawn.
+"""Figures in plain form: what is shown, not how it is drawn.
 
 A page names its numbers and their meaning; a terminal, an HTML report or a notebook draws them.
 Every plot can be written as a table, so no figure hides its data. Texts may come from
 documents: the code that draws them escapes them.
-
-What a stage's room contributes to a report.
 
 A room may hold `page.py` with `page(artifact) -> list[Figure]`: what its artifact holds, and
 `summary(artifact) -> list[Figure]`: the few figures worth a glance when a run ends. Both read
@@ -104,7 +102,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Series:
-    """Points of one name; None in `y` is a gap. A `faint` one stays behind the others."""
+    """A named curve; None in `y` is a gap. A `faint` one is drawn below the others."""
 
     name: str
     x: tuple[float, ...]
@@ -286,7 +284,7 @@ class IntervalFigure:
 
 @dataclass(frozen=True)
 class Sample:
-    """An excerpt of a document: under which verdict it stands, whose it is, what is known of it."""
+    """An excerpt of a document: its group (such as a verdict), its heading, and facts about it."""
 
     group: str
     heading: str
@@ -305,7 +303,7 @@ class SamplesFigure:
 
 @dataclass(frozen=True)
 class Part:
-    """A stretch of text; `differs` where the other side has something else."""
+    """A part of a text; `differs` if the other side has another text there."""
 
     text: str
     differs: bool = False
@@ -352,7 +350,7 @@ class Artifact:
         return Input.from_manifest(self.store, self.manifest, name, full_check=False)
 
     def input(self, role: str) -> list[Input]:
-        """What was given to a role; InputError if one was collected since."""
+        """The inputs of a role; InputError if one was collected since."""
         references = self.manifest.inputs.get(role, ())
         return [Input.load(self.store, reference, full_check=False) for reference in references]
 

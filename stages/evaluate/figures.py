@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from artifacts_schema.errors import InputError
 from stages.engine.page import (
     Artifact,
     Axis,
@@ -141,7 +140,7 @@ def _mean(group: Row | None, is_share: bool) -> Cell:
 
 
 def interval_text(low: float | None, high: float | None) -> Cell:
-    """An interval as a table shows it; None where there is none."""
+    """An interval as a table shows it; None without one."""
     return None if low is None or high is None else f"{low:.3f}–{high:.3f}"
 
 
@@ -184,6 +183,8 @@ def item_ends(artifact: Artifact, items: pa.Table) -> list[Figure]:
     """The benchmark items that the model predicts worst and best, with their texts."""
     import pyarrow.compute as pc
 
+    from stages.engine.tally import available_inputs, benchmark_items
+
     bits = _bits(items)
     bits = bits.filter(pc.invert(pc.starts_with(bits["benchmark"], HELD_OUT)))
     rows = [
@@ -193,20 +194,18 @@ def item_ends(artifact: Artifact, items: pa.Table) -> list[Figure]:
     ]
     if not rows:
         return []
-    texts = _texts(artifact, {(row["benchmark"], row["item_id"]) for _, row in rows})
-    samples = tuple(
-        Sample(
-            group,
-            f"{row['benchmark']} / {row['item_id']}",
-            texts.get((row["benchmark"], row["item_id"]), ""),
-            (("bits per byte", round(row["value"], 3)), ("contaminated", _known(row))),
-        )
-        for group, row in rows
-    )
+    wanted = {(row["benchmark"], row["item_id"]) for _, row in rows}
+    texts = benchmark_items(available_inputs(artifact, "benchmarks"), wanted)
+    samples = []
+    for group, row in rows:
+        item = texts.get((row["benchmark"], row["item_id"]))
+        heading, text = f"{row['benchmark']} / {row['item_id']}", item_text(item) if item else ""
+        facts = (("bits per byte", round(row["value"], 3)), ("contaminated", _known(row)))
+        samples.append(Sample(group, heading, text, facts))
     note = "By bits per byte of the text, or of the right answer (marked ●)."
     if len(texts) < len(rows):
         note += " Where a text is missing, its benchmark was removed from the store."
-    return [SamplesFigure("Items predicted worst and best", samples, note)]
+    return [SamplesFigure("Items predicted worst and best", tuple(samples), note)]
 
 
 def document_ends(items: pa.Table) -> list[Figure]:
@@ -248,31 +247,10 @@ def generations(rows: Iterable[Row], temperature: float) -> list[Figure]:
     return [SamplesFigure("Generated texts", samples, note)]
 
 
-def _texts(artifact: Artifact, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """Texts of benchmark items by name; what is gone from the store is missing."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    try:
-        tables = artifact.input("benchmarks")
-    except InputError:
-        return {}
-    names = pa.array(sorted({item_id for _, item_id in wanted}), pa.string())
-    columns = ["benchmark", "item_id", "prompt", "choices", "answer"]
-    texts = {}
-    for shard in (shard for one in tables for shard in one.shards()):
-        for table in shard.row_groups(columns):
-            for row in table.filter(pc.is_in(table["item_id"], names)).to_pylist():
-                name = (row["benchmark"], row["item_id"])
-                if name in wanted:
-                    texts[name] = item_text(row)
-    return texts
-
-
 def item_text(row: Row) -> str:
     """An item as it reads: the prompt, then its choices, the right one marked."""
     text = str(row["prompt"])
-    if len(text) > END_CHARACTERS:  # a question stands at the end of its prompt
+    if len(text) > END_CHARACTERS:  # A prompt ends with its question.
         text = f"… {text[-END_CHARACTERS:]}" if row["choices"] else f"{text[:END_CHARACTERS]} …"
     return "\n".join([text, *_choices(row)])
 

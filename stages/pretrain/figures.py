@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 COMPARED = 3
-"""Curves that each have their baseline beside them; of more, only that of all sources does."""
+"""Up to so many curves are drawn with their baseline; of more, only that of all sources is."""
 
 
 NONE = "(none)"
@@ -196,15 +196,6 @@ _ACCOUNT = {
 def _account(
     title: str, what: str, entries: Mapping[str, Mapping[str, Any]], note: str
 ) -> TableFigure:
-    names = [
-        "available_tokens",
-        "planned_tokens",
-        "realised_tokens",
-        "epochs",
-        "max_epochs",
-        "repeated_tokens",
-        "left_tokens",
-    ]
     rows: list[tuple[Cell, ...]] = [
         (name, *(one.get(n) for n in _ACCOUNT)) for name, one in sorted(entries.items())
     ]
@@ -218,7 +209,7 @@ def _account(
 
 
 def permanent_checkpoints_table(run: TrainingRun) -> list[Figure]:
-    """Those that the run committed on its way."""
+    """The permanent checkpoints: those that the run committed before its end."""
     kept = run.artifact.manifest.interims
     if not kept:
         return []

@@ -79,13 +79,13 @@ def _held_out_table(
 
 
 def held_out_curves(run: TrainingRun) -> list[Figure]:
-    """Held-out bits per byte over tokens by source, and by language, beside the unigram model's."""
+    """Held-out bits per byte over tokens by source and by language, with the unigram model's."""
     account = run.account
     title = "Held-out bits per byte during training, by source"
     baseline = account["unigram_bits_per_byte"]
     sources = run.held_out("bits_per_byte")
     results = _held_out_curves(run, title, sources, baseline)
-    languages = run.held_out_by_language("bits_per_byte")
+    languages = run.held_out("bits_per_byte", "language")
     known = {series.y for series in sources.values()}
     if any(series.y not in known for series in languages.values()):
         title = "Held-out bits per byte during training, by language"
@@ -152,7 +152,7 @@ def summary(artifact: Artifact) -> list[Figure]:
 
 
 def page(artifact: Artifact) -> list[Figure]:
-    """Run and model, curves over tokens, mixture and token account, planned beside realised."""
+    """Run and model, curves over tokens, mixture and token account, planned and realised."""
     from stages.training import figures as shared
 
     run = shared.TrainingRun(artifact, "tokens")

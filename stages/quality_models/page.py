@@ -107,7 +107,7 @@ def precision_and_recall(card: dict[str, Any]) -> CurveFigure:
 
 
 def reliability(card: dict[str, Any]) -> CurveFigure:
-    """Share of the reference by score, beside what it should be."""
+    """Share of the reference by score, with the diagonal of a calibrated model."""
     calibration = card["held"]["calibration"]
     bins = calibration["bins"]
     return CurveFigure(
@@ -202,7 +202,7 @@ def cutoff_table(cutoffs: dict[str, Any]) -> TableFigure:
 
 
 def percentiles(cutoffs: dict[str, Any]) -> CurveFigure:
-    """The whole distribution behind the cut-offs."""
+    """The distribution from which the cut-offs were taken."""
     series = tuple(
         Series(language, tuple(range(1, 100)), tuple(cutoff["percentiles"]))
         for language, cutoff in sorted(cutoffs["languages"].items())

@@ -183,15 +183,6 @@ def fertility_figures(training: dict[str, Any]) -> list[Figure]:
     if not held:
         return []
     sources = sorted(held)
-    names = [
-        "documents",
-        "bytes",
-        "words",
-        "tokens",
-        "tokens_per_word",
-        "continued_share",
-        "bytes_per_token",
-    ]
     return [
         make_table(
             "Fertility on held documents",
