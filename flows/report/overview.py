@@ -200,21 +200,16 @@ def funnel(subject: Subject) -> list[Figure]:
         ),
         key=lambda row: (-row[2], row[0], row[1]),
     )
-    shares = make_table(
-        "Where every record went",
-        "step | in:, | kept:, | dropped:, | share kept:.1% | why",
-        (
-            (
-                name, a.records_in, a.out, a.records_in - a.out,
-                a.out / a.records_in if a.records_in else None, format_reasons(a.dropped, REASONS),
-            )
-            for name, a in accounts
-        ),
-    )  # fmt: skip
-    figures: list[Figure] = [picture, shares]
-    if len(reasons) > 1:
-        figures.insert(1, _reason_bars(reasons))
-    return figures
+    rows = []
+    for name, account in accounts:
+        read, kept = account.records_in, account.out
+        share = kept / read if read else None
+        rows.append(
+            (name, read, kept, read - kept, share, format_reasons(account.dropped, REASONS))
+        )
+    headings = "step | in:, | kept:, | dropped:, | share kept:.1% | why"
+    shares = make_table("Where every record went", headings, rows)
+    return [picture, _reason_bars(reasons), shares] if len(reasons) > 1 else [picture, shares]
 
 
 def _reason_bars(reasons: Sequence[tuple[str, str, int]]) -> BarFigure:
@@ -263,13 +258,13 @@ def _cost_table(steps: Sequence[Step]) -> TableFigure:
     rows.append(("all steps", *sums[0], peak, *sums[1]))
     return make_table(
         "Cost by step",
-        "step | seconds:,.1f | CPU seconds:,.1f | GPU seconds:,.1f"
-" | peak memory, MB:,.0f | stored, MB:,.2f | files:,",
+        "step | seconds:,.1f | CPU seconds:,.1f | GPU seconds:,.1f | peak memory, MB:,.0f"
+        " | stored, MB:,.2f | files:,",
         rows,
         "Of the run that made each artifact, which a later run may have reused: CPU seconds of all "
         "its processes, workers on other machines included, and seconds that GPUs were held. The "
         "time of a killed run before it was resumed is not included.",
-    )  # fmt: skip
+    )
 
 
 def _libraries(steps: Sequence[Step]) -> TableFigure:

@@ -144,15 +144,26 @@ class Sheet:
         axes.minorticks_off()
         return texts
 
+    def write(
+        self,
+        text: str,
+        at: tuple[float, float],
+        shift: tuple[float, float] = (0.0, 0.0),
+        coordinates: Any = "axes fraction",
+        **style: Any,
+    ) -> None:
+        """Text at a point, shifted by pixels; it may lie outside of the axes."""
+        style = {"ha": "left", "va": "center", "color": LIGHT["muted"], "fontsize": FONT, **style}
+        self.axes.annotate(
+            text, at, shift, coordinates, "offset points", annotation_clip=False, **style
+        )
+
     def label_above(self, text: str) -> None:
         """A line above the axes at the left: the label of the vertical axis, read level."""
         if not text.strip():
             return
-        self.axes.annotate(
-            fit(text, self.width - 20, 1), (0.0, 1.0), xycoords="axes fraction",
-            xytext=(12 - self.left, self.above), textcoords="offset points", ha="left", va="bottom",
-            color=LIGHT["muted"], fontsize=FONT, annotation_clip=False,
-        )  # fmt: skip
+        line = fit(text, self.width - 20, 1)
+        self.write(line, (0.0, 1.0), (12 - self.left, self.above), va="bottom")
         self.above += LINE
 
     def note_below(self, text: str) -> None:
@@ -160,11 +171,7 @@ class Sheet:
         if not text.strip():
             return
         wrapped = fit(text, self.inner, 6)
-        self.axes.annotate(
-            wrapped, (0.5, 0.0), xycoords="axes fraction", xytext=(0, -self.below),
-            textcoords="offset points", ha="center", va="top", color=LIGHT["muted"], fontsize=FONT,
-            annotation_clip=False,
-        )  # fmt: skip
+        self.write(wrapped, (0.5, 0.0), (0, -self.below), ha="center", va="top")
         self.below += LINE * (wrapped.count("\n") + 1) + 2
 
     def legend(self, handles: Sequence[Any], names: Sequence[str]) -> None:
@@ -192,11 +199,8 @@ class Sheet:
         if not text.strip():
             return
         wrapped = fit(text, self.width - 24, 3, size=14)
-        self.axes.annotate(
-            wrapped, (0.0, 1.0), xycoords="axes fraction", xytext=(12 - self.left, self.above + 4),
-            textcoords="offset points", ha="left", va="bottom", color=LIGHT["text"], fontsize=14,
-            fontweight="bold", annotation_clip=False,
-        )  # fmt: skip
+        style = {"color": LIGHT["text"], "fontsize": 14, "fontweight": "bold"}
+        self.write(wrapped, (0.0, 1.0), (12 - self.left, self.above + 4), va="bottom", **style)
         self.above += 8 + 18 * (wrapped.count("\n") + 1)
 
 
@@ -247,11 +251,8 @@ def draw_marks(marks: Sequence[Mark], sheet: Sheet) -> None:
             color=LIGHT["axis" if len(marks) > 12 else "muted"], scalex=False, scaley=False,
         )  # fmt: skip
         if row >= 0:
-            sheet.axes.annotate(
-                text, (mark.x, 1.0), xycoords=("data", "axes fraction"), xytext=(3, over),
-                textcoords="offset points", ha="left", va="top", color=LIGHT["muted"],
-                fontsize=FONT - 1, annotation_clip=False,
-            )  # fmt: skip
+            place = ("data", "axes fraction")
+            sheet.write(text, (mark.x, 1.0), (3, over), place, va="top", fontsize=FONT - 1)
     sheet.above += (max(rows) + 1) * LINE * 0.85
 
 

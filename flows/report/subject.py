@@ -24,9 +24,7 @@ from artifacts_schema.store.store import ancestors
 from flows.report.display import format_duration, one_line
 from stages.engine.page import (
     Artifact,
-    Column,
     Figure,
-    TableFigure,
     make_page,
     make_summary,
     make_table,
@@ -353,16 +351,10 @@ def artifact_tables(subject: Subject, manifest: Manifest) -> list[Figure]:
     )
     tables = [
         make_table("Config, where not the default", "field | value", config),
-        TableFigure(
-            "Inputs", tuple(Column(n) for n in ("role", "from", "output", "kind", "digest")), inputs
-        ),
-        make_table(
-            "Outputs",
-            "output | kind | files:, | rows:, | MB:,.2f | digest",
-            outputs,
-        ),
+        make_table("Inputs", "role | from | output | kind | digest", inputs),
+        make_table("Outputs", "output | kind | files:, | rows:, | MB:,.2f | digest", outputs),
         make_table("Counts", "count | value:,", manifest.counts.items()),
-    ]  # fmt: skip
+    ]
     return [table for table in tables if table.rows]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -112,18 +113,12 @@ def _tax(rows: Sequence[Row], reference: str) -> dict[str, float]:
     for row in rows:
         if row.text == "parallel" and is_known(row.sums):
             tokens.setdefault(row.source, {})[row.language] = row.sums.tokens
-    tax = {}
-    for language in sorted({name for by_language in tokens.values() for name in by_language}):
-        both = [
-            by_language
-            for by_language in tokens.values()
-            if language in by_language and by_language.get(reference)
-        ]
-        if both:
-            tax[language] = sum(by_language[language] for by_language in both) / sum(
-                by_language[reference] for by_language in both
-            )
-    return tax
+    own, reference_tokens = Counter[str](), Counter[str]()
+    for by_language in tokens.values():
+        if by_language.get(reference):
+            own.update(by_language)
+            reference_tokens.update(dict.fromkeys(by_language, by_language[reference]))
+    return {language: own[language] / reference_tokens[language] for language in sorted(own)}
 
 
 def is_known(sums: Fertility) -> bool:
