@@ -49,9 +49,7 @@ def prefect_client() -> Iterator[SyncPrefectClient]:
             ) from None
         except httpx.TransportError as error:
             raise IngotError(
-                f"the Prefect server cannot be reached: {error}",
-                where=where,
-                hint="see `ingot up`",
+                f"the Prefect server cannot be reached: {error}", where=where, hint="see `ingot up`"
             ) from None
         except httpx.HTTPStatusError as error:
             reply, hint = error.response, "its log says more"

@@ -69,12 +69,7 @@ class Fact:
 def facts(subject: Subject, pages: Sequence[Page]) -> list[Fact]:
     """The key facts that the artifacts of a run provide."""
     made = subject.made
-    return [
-        *_documents(made),
-        *_training(made, pages),
-        *_scores(subject, pages),
-        *_effort(made),
-    ]
+    return [*_documents(made), *_training(made, pages), *_scores(subject, pages), *_effort(made)]
 
 
 def _documents(steps: Sequence[Step]) -> list[Fact]:
@@ -129,12 +124,7 @@ def _scores(subject: Subject, pages: Iterable[Page]) -> list[Fact]:
                         ranked.append((clear, page.step.instance, measured, figure, e))
     ranked.sort(key=lambda item: -item[0])
     return [
-        Fact(
-            f"{e.name} ({instance})",
-            e.value,
-            figure.value.format,
-            _reading(measured, figure, e),
-        )
+        Fact(f"{e.name} ({instance})", e.value, figure.value.format, _reading(measured, figure, e))
         for _, instance, measured, figure, e in ranked[:SCORES]
     ]
 

@@ -41,15 +41,7 @@ from flows.report.subject import (
     load_pages,
     payload_location,
 )
-from flows.report.views import (
-    ROWS,
-    CellView,
-    TableView,
-    View,
-    Viewer,
-    plot_table,
-    table_view,
-)
+from flows.report.views import ROWS, CellView, TableView, View, Viewer, plot_table, table_view
 from stages.engine.page import CurveFigure, Figure, Plot, TableFigure
 
 GENERATOR = "Ingot report"

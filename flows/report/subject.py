@@ -22,13 +22,7 @@ from artifacts_schema.store.lease import Record, process_is_gone
 from artifacts_schema.store.runs import Run, RunStep, find_run, recorded_recipes
 from artifacts_schema.store.store import ancestors
 from flows.report.display import format_duration, one_line
-from stages.engine.page import (
-    Artifact,
-    Figure,
-    make_page,
-    make_summary,
-    make_table,
-)
+from stages.engine.page import Artifact, Figure, make_page, make_summary, make_table
 from stages.engine.protocol import stage_named, stage_names
 
 Name = tuple[str, str]

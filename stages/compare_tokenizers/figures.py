@@ -7,14 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stages.engine.page import (
-    Artifact,
-    Cell,
-    Figure,
-    TableFigure,
-    make_bars,
-    make_table,
-)
+from stages.engine.page import Artifact, Cell, Figure, TableFigure, make_bars, make_table
 from stages.engine.tally import sentences
 
 if TYPE_CHECKING:

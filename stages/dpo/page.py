@@ -27,9 +27,7 @@ def page(artifact: Artifact) -> list[Figure]:
             ("log-probability margin won over the reference, nats", moved),
         ),
         shared.examples_table(
-            "Preference pairs",
-            pairs,
-            ("left out: both answers equal", pairs["equal_answers"]),
+            "Preference pairs", pairs, ("left out: both answers equal", pairs["equal_answers"])
         ),
         *shared.loss(run, "DPO loss, nats", loss_note, reference=REFERENCE_LOSS),
         *run.curve(

@@ -6,14 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.identity import short
-from stages.engine.page import (
-    Artifact,
-    Cell,
-    Figure,
-    TableFigure,
-    TextFigure,
-    make_table,
-)
+from stages.engine.page import Artifact, Cell, Figure, TableFigure, TextFigure, make_table
 from stages.evaluate import figures as own
 from stages.evaluate.figures import HELD_OUT, HELD_OUT_MEASURE, PLANTED, cell, interval_text
 

@@ -32,16 +32,7 @@ from stages.text.chat_rows import FOLDER, ID_COLUMN
 KEPT = "kept"
 COLLECTED = "(collected)"
 SAMPLES_BY_VERDICT = 3
-_LEDGER = (
-    "doc_id",
-    "reason",
-    "failing",
-    "value",
-    "threshold",
-    "partner",
-    "edits",
-    "characters",
-)
+_LEDGER = ("doc_id", "reason", "failing", "value", "threshold", "partner", "edits", "characters")
 
 
 class LedgerGroup(NamedTuple):

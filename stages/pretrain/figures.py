@@ -7,15 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.identity import short
-from stages.engine.page import (
-    Axis,
-    BarFigure,
-    Cell,
-    Figure,
-    TableFigure,
-    make_bars,
-    make_table,
-)
+from stages.engine.page import Axis, BarFigure, Cell, Figure, TableFigure, make_bars, make_table
 
 if TYPE_CHECKING:
     from stages.model.config import ModelConfig

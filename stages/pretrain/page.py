@@ -9,15 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from stages.engine.page import (
-    Artifact,
-    Axis,
-    CurveFigure,
-    Figure,
-    Series,
-    TableFigure,
-    make_table,
-)
+from stages.engine.page import Artifact, Axis, CurveFigure, Figure, Series, TableFigure, make_table
 from stages.pretrain import figures as own
 from stages.pretrain.figures import COMPARED, NONE
 
@@ -35,10 +27,7 @@ def held_out_tables(artifact: Artifact, title: str) -> list[TableFigure]:
     sources = [row for row in rows if row["language"] is None]
     by_source = _held_out_table(title, "source", sources, account["unigram_bits_per_byte"])
     by_language = _held_out_table(
-        f"{title}, by language",
-        "language",
-        languages,
-        account["unigram_bits_per_byte_by_language"],
+        f"{title}, by language", "language", languages, account["unigram_bits_per_byte_by_language"]
     )
     if by_source.rows:
         by_source = replace(by_source, note=measured_on(artifact, account))

@@ -64,8 +64,6 @@ def _planted(artifact: Artifact) -> list[Figure]:
             "them the pipeline caught.",
         ),
         make_table(
-            "Examples of planted defects",
-            "defect | address | what | copy or leak of",
-            examples,
+            "Examples of planted defects", "defect | address | what | copy or leak of", examples
         ),
     ]
