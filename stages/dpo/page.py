@@ -13,6 +13,7 @@ REFERENCE_LOSS = math.log(2)
 def page(artifact: Artifact) -> list[Figure]:
     """Pairs used, loss, reward margin and accuracy, learning rate, gradient norm, speed."""
     from stages.training import figures as shared
+    from stages.training.telemetry_figures import telemetry_figures
 
     run = shared.TrainingRun(artifact, "training_step")
     beta, pairs = run.account["beta"], run.account["pairs"]
@@ -46,4 +47,5 @@ def page(artifact: Artifact) -> list[Figure]:
             "step has none: there the policy is the reference.",
         ),
         *shared.optimizer_and_speed(run),
+        *telemetry_figures(run),
     ]

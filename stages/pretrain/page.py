@@ -143,6 +143,7 @@ def summary(artifact: Artifact) -> list[Figure]:
 def page(artifact: Artifact) -> list[Figure]:
     """Run and model, curves over tokens, mixture and token account, planned and realised."""
     from stages.training import figures as shared
+    from stages.training.telemetry_figures import telemetry_figures
 
     run = shared.TrainingRun(artifact, "tokens")
     mixed = own.mixtures(run)
@@ -161,6 +162,7 @@ def page(artifact: Artifact) -> list[Figure]:
         *shared.loss_by_source(run),
         *training_bits(run),
         *shared.optimizer_and_speed(run),
+        *telemetry_figures(run),
         *own.permanent_checkpoints_table(run),
         own.mixture_bars(mixed),
         *own.mixture_curves(run),

@@ -8,6 +8,7 @@ from stages.engine.page import Artifact, Figure
 def page(artifact: Artifact) -> list[Figure]:
     """Conversations used, loss on learnt tokens, learning rate, gradient norm, speed."""
     from stages.training import figures as shared
+    from stages.training.telemetry_figures import telemetry_figures
 
     run = shared.TrainingRun(artifact, "training_step")
     conversations = run.account["conversations"]
@@ -25,4 +26,5 @@ def page(artifact: Artifact) -> list[Figure]:
         *shared.loss(run, "Loss on learnt tokens, nats", note),
         *shared.loss_by_source(run),
         *shared.optimizer_and_speed(run),
+        *telemetry_figures(run),
     ]

@@ -264,10 +264,8 @@ def examples_table(title: str, account: Mapping[str, Any], *more: tuple[str, Cel
 
 
 def optimizer_and_speed(run: TrainingRun) -> list[Figure]:
-    """What every run shows last: learning rate, gradient norm, throughput, telemetry."""
-    from stages.training.telemetry_figures import telemetry_figures
-
-    return [*learning_rate(run), *gradient_norm(run), *throughput(run), *telemetry_figures(run)]
+    """What every run shows after its losses: learning rate, gradient norm, throughput."""
+    return [*learning_rate(run), *gradient_norm(run), *throughput(run)]
 
 
 def kept_rows(curves: Sequence[Floats], most: int) -> Ints:
