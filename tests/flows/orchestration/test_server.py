@@ -176,7 +176,7 @@ def test_what_does_not_speak_http_does_not_answer():
         thread.start()
         api = f"http://127.0.0.1:{other.getsockname()[1]}/api"
         assert not servers.is_answering(servers.Server(api), timeout=60.0)
-        assert servers._status(f"{api}/admin/version", "ingot:x") is None
+        assert servers._get(f"{api}/admin/version", password="ingot:x") is None
         thread.join(60.0)
 
 
