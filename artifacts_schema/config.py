@@ -179,7 +179,7 @@ def _check_size(size: str) -> str:
 
 
 MemorySize = Annotated[str, AfterValidator(_check_size)]
-"""A field whose value `bytes_of` takes."""
+"""A field whose value `parse_size` takes."""
 
 
 def format_bytes(count: float) -> str:

@@ -122,9 +122,7 @@ def _check_written(check: Callable[[Path], object], written: Path, path: Path) -
         check(written)
     except InputError as damage:
         raise StoreError(
-            f"it was not written whole: {damage.what}",
-            where=str(path),
-            hint=_HINT,
+            f"it was not written whole: {damage.what}", where=str(path), hint=_HINT
         ) from None
 
 

@@ -74,6 +74,11 @@ class InputRef(_Record):
     kind: str
     digest: str
 
+    @property
+    def name(self) -> tuple[str, str]:
+        """Stage and key of the artifact."""
+        return self.stage, self.key
+
 
 class Code(_Record):
     """Which program made it: digest of the stage's modules, versions of what matters to it."""
@@ -138,6 +143,21 @@ class Manifest(_Record):
     """What the run committed before its end."""
     interim_of: InterimOf | None = None
     """Of what was committed so: by which run."""
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """Stage and key, by which the store knows the artifact."""
+        return self.stage, self.key
+
+    @property
+    def references(self) -> list[InputRef]:
+        """The inputs of all roles, in order."""
+        return [reference for role in self.inputs.values() for reference in role]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all outputs."""
+        return sum(output.bytes for output in self.outputs.values())
 
     def output(self, name: str) -> Output:
         """The output called `name`; CorruptArtifact if the artifact has none."""

@@ -1,79 +1,20 @@
-"""Every kind by name. Side tables name the documents they lie beside by `beside(digest)`."""
+"""Every kind by name. Side tables name the documents they describe by `sidecar_folder(digest)`."""
 
 from __future__ import annotations
 
+from artifacts_schema.config import did_you_mean
 from artifacts_schema.errors import UsageError
-from artifacts_schema.kinds.documents import (
-    CONTAMINATION,
-    DEDUP_INDEX,
-    DOCUMENTS,
-    DUPLICATES,
-    EXCLUSIONS,
-    LEDGER,
-    PAGES,
-    REJECTED,
-    SIGNALS,
-    SNAPSHOT,
-    VIEWS,
-)
+from artifacts_schema.kinds.documents import DATA_KINDS
 from artifacts_schema.kinds.schema import Column, Kind, Table
-from artifacts_schema.kinds.training import (
-    BENCHMARKS,
-    CHECKPOINT,
-    CLASSIFIER,
-    CONVERSATIONS,
-    CUTOFFS,
-    EVALUATION,
-    MEGATRON_DATASET,
-    NGRAM_MODEL,
-    PREFERENCES,
-    RELEASE,
-    TOKEN_SHARDS,
-    TOKENIZER,
-    TOKENIZER_COMPARISON,
-    TRAINING_RUN,
-    TRUTH,
-)
+from artifacts_schema.kinds.training import MODEL_KINDS
 
-KINDS: dict[str, Kind] = {
-    kind.name: kind
-    for kind in (
-        SNAPSHOT,
-        DOCUMENTS,
-        REJECTED,
-        PAGES,
-        SIGNALS,
-        VIEWS,
-        DUPLICATES,
-        DEDUP_INDEX,
-        CONTAMINATION,
-        LEDGER,
-        EXCLUSIONS,
-        CONVERSATIONS,
-        PREFERENCES,
-        BENCHMARKS,
-        TRUTH,
-        NGRAM_MODEL,
-        CLASSIFIER,
-        CUTOFFS,
-        TOKENIZER,
-        TOKENIZER_COMPARISON,
-        TOKEN_SHARDS,
-        MEGATRON_DATASET,
-        CHECKPOINT,
-        TRAINING_RUN,
-        EVALUATION,
-        RELEASE,
-    )
-}
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (*DATA_KINDS, *MODEL_KINDS)}
 
-__all__ = ["KINDS", "Column", "Kind", "Table", "beside", "kind_named"]
+__all__ = ["KINDS", "Column", "Kind", "Table", "kind_named", "sidecar_folder"]
 
 
 def kind_named(name: str) -> Kind:
     """The kind called `name`; UsageError with the nearest name if there is none."""
-    from artifacts_schema.config import did_you_mean
-
     if name not in KINDS:
         raise UsageError(f"no kind '{name}'{did_you_mean(name, KINDS)}")
     return KINDS[name]

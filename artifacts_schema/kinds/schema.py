@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.errors import CorruptArtifact
@@ -20,11 +21,6 @@ class Column:
     type: str
     description: str
 
-    @property
-    def nullable(self) -> bool:
-        """Whether the column may hold nulls."""
-        return self.type.endswith("?")
-
 
 @dataclass(frozen=True)
 class Table:
@@ -40,15 +36,8 @@ class Table:
         if extra and not self.open:
             raise ValueError("this table takes no further columns")
         return pa.schema(
-            [
-                pa.field(
-                    column.name,
-                    arrow_type(column.type.removesuffix("?")),
-                    nullable=column.nullable,
-                    metadata={"description": column.description},
-                )
-                for column in (*self.columns, *extra)
-            ]
+            _field(column.name, column.type).with_metadata({"description": column.description})
+            for column in (*self.columns, *extra)
         )
 
     def check(self, schema: pa.Schema, *, where: str) -> None:
@@ -64,6 +53,11 @@ class Table:
                 )
 
 
+def make_table(*columns: Column, open: bool = False) -> Table:
+    """A table of these columns."""
+    return Table(columns, open)
+
+
 @dataclass(frozen=True)
 class Kind:
     """The type of an output.
@@ -74,21 +68,17 @@ class Kind:
     """
 
     name: str
-    version: int
     description: str
     tables: Mapping[str, Table] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
+    version: int = 1
 
     def table_for(self, path: str) -> Table | None:
         """The table that a file at `path` must hold, or None for a file of another sort."""
-        from fnmatch import fnmatchcase
-
         return next((t for pattern, t in self.tables.items() if fnmatchcase(path, pattern)), None)
 
     def allows(self, path: str) -> bool:
         """Whether an output of this kind may hold a file at `path`."""
-        from fnmatch import fnmatchcase
-
         return any(fnmatchcase(path, pattern) for pattern in (*self.tables, *self.files))
 
 
@@ -99,30 +89,15 @@ def arrow_type(name: str) -> Any:
     if name.startswith("list<"):
         return pa.list_(pa.field("item", arrow_type(name[5:-1]), nullable=False))
     if name.startswith("struct<"):
-        members = (part.split(":", 1) for part in _split(name[7:-1]))
-        return pa.struct(
-            [
-                pa.field(
-                    key.strip(),
-                    arrow_type(kind.strip().removesuffix("?")),
-                    nullable=kind.strip().endswith("?"),
-                )
-                for key, kind in members
-            ]
-        )
-    return {
-        "string": pa.string(),
-        "large_string": pa.large_string(),
-        "bool": pa.bool_(),
-        "int8": pa.int8(),
-        "int32": pa.int32(),
-        "int64": pa.int64(),
-        "uint32": pa.uint32(),
-        "uint64": pa.uint64(),
-        "float32": pa.float32(),
-        "float64": pa.float64(),
-        "binary": pa.binary(),
-    }[name]
+        members = (part.partition(":") for part in _split(name[7:-1]))
+        return pa.struct([_field(key.strip(), type_.strip()) for key, _, type_ in members])
+    return pa.type_for_alias(name)
+
+
+def _field(name: str, type_: str) -> pa.Field:
+    import pyarrow as pa
+
+    return pa.field(name, arrow_type(type_.removesuffix("?")), nullable=type_.endswith("?"))
 
 
 def _split(members: str) -> list[str]:

@@ -4,44 +4,44 @@ models, checkpoints and evaluations.
 
 from __future__ import annotations
 
-from artifacts_schema.kinds.documents import DOC_ID
-from artifacts_schema.kinds.schema import Column, Kind, Table
+from artifacts_schema.kinds.documents import DOC_ID, METADATA
+from artifacts_schema.kinds.schema import Column, Kind, make_table
 
 TOOL_CALLS = "list<struct<id: string?, name: string, arguments: string>>"
+
 MESSAGES = (
     f"list<struct<role: string, content: string, reasoning: string?, tool_calls: {TOOL_CALLS}, "
     "tool_call_id: string?, name: string?, weight: float64?>>"
 )
 """Content is '' where an assistant only calls tools; `arguments` is JSON text; a null weight is the
 default of the stage that trains."""
+
+DATA_SET = Column("source", "string", "Name of the data set.")
 TOOLS = Column("tools", "string?", "JSON text of the tools' definitions, where the row has any.")
 
-CONVERSATIONS = Kind(
-    name="conversations",
-    version=2,
-    description="Instruction data: one conversation a row, ending with an assistant message.",
-    tables={
-        "*.parquet": Table(
-            (
+MODEL_KINDS = (
+    Kind(
+        name="conversations",
+        version=2,
+        description="Instruction data: one conversation a row, ending with an assistant message.",
+        tables={
+            "*.parquet": make_table(
                 Column("conversation_id", "string", "32 hex digits: hash of snapshot, file, line."),
-                Column("source", "string", "Name of the data set."),
+                DATA_SET,
                 Column("messages", MESSAGES, "Roles system, user, assistant, tool, in order."),
                 TOOLS,
-                Column("metadata", "string", "JSON object with what else the reader kept."),
+                METADATA,
             )
-        )
-    },
-)
-
-PREFERENCES = Kind(
-    name="preferences",
-    version=2,
-    description="Preference pairs: a prompt, the better and the worse answer.",
-    tables={
-        "*.parquet": Table(
-            (
+        },
+    ),
+    Kind(
+        name="preferences",
+        version=2,
+        description="Preference pairs: a prompt, the better and the worse answer.",
+        tables={
+            "*.parquet": make_table(
                 Column("preference_id", "string", "32 hex digits: hash of snapshot, file, line."),
-                Column("source", "string", "Name of the data set."),
+                DATA_SET,
                 Column(
                     "prompt",
                     MESSAGES,
@@ -50,19 +50,15 @@ PREFERENCES = Kind(
                 Column("chosen", MESSAGES, "The preferred answer: the assistant's, and tools'."),
                 Column("rejected", MESSAGES, "The other answer."),
                 TOOLS,
-                Column("metadata", "string", "JSON object with what else the reader kept."),
+                METADATA,
             )
-        )
-    },
-)
-
-BENCHMARKS = Kind(
-    name="benchmarks",
-    version=1,
-    description="Evaluation items of several forms under benchmark names.",
-    tables={
-        "*.parquet": Table(
-            (
+        },
+    ),
+    Kind(
+        name="benchmarks",
+        description="Evaluation items of several forms under benchmark names.",
+        tables={
+            "*.parquet": make_table(
                 Column("benchmark", "string", "Name of the benchmark the item belongs to."),
                 Column("item_id", "string", "Identifier, unique within the benchmark."),
                 Column(
@@ -71,19 +67,16 @@ BENCHMARKS = Kind(
                 Column("prompt", "string", "Context shown before the choices, or the text."),
                 Column("choices", "list<string>", "Continuations to rank; empty for `text`."),
                 Column("answer", "int32?", "Index of the right choice."),
-                Column("metadata", "string", "JSON object with what else the reader kept."),
+                METADATA,
             )
-        )
-    },
-)
-
-TRUTH = Kind(
-    name="truth",
-    version=1,
-    description="Planted defects of a made corpus, to measure what a pipeline catches and misses.",
-    tables={
-        "*.parquet": Table(
-            (
+        },
+    ),
+    Kind(
+        name="truth",
+        description="Planted defects of a made corpus, to measure what a pipeline catches and "
+        "misses.",
+        tables={
+            "*.parquet": make_table(
                 Column(
                     "defect", "string", "near_duplicate, boilerplate, garbled, personal_data, …"
                 ),
@@ -95,33 +88,27 @@ TRUTH = Kind(
                 Column("count", "int32", "Occurrences in the document (addresses to redact, …)."),
                 Column("detail", "string", "What was planted."),
             )
-        )
-    },
-)
-
-
-TOKENIZER = Kind(
-    name="tokenizer",
-    version=2,
-    description="A tokenizer, trained here or brought along, in the files that `tokenizers` and "
-    "`transformers` load.",
-    files={
-        "tokenizer.json": "The tokenizer of the `tokenizers` library.",
-        "tokenizer_config.json": "Special tokens by role, and an imported one's chat template, as "
-        "`transformers` reads them.",
-        "training.json": "algorithm, pre_tokenizer (llama.cpp's name, or null), vocabulary_size, "
-        "padded_vocabulary_size, special_tokens by role, and the sample it was trained on or where "
-        "it came from.",
-    },
-)
-
-TOKENIZER_COMPARISON = Kind(
-    name="tokenizer_comparison",
-    version=1,
-    description="How tokenizers cut the same texts: sums by text, language and source.",
-    tables={
-        "measures.parquet": Table(
-            (
+        },
+    ),
+    Kind(
+        name="tokenizer",
+        version=2,
+        description="A tokenizer, trained here or brought along, in the files that `tokenizers` "
+        "and `transformers` load.",
+        files={
+            "tokenizer.json": "The tokenizer of the `tokenizers` library.",
+            "tokenizer_config.json": "Special tokens by role, and an imported one's chat "
+            "template, as `transformers` reads them.",
+            "training.json": "algorithm, pre_tokenizer (llama.cpp's name, or null), "
+            "vocabulary_size, padded_vocabulary_size, special_tokens by role, and the sample it "
+            "was trained on or where it came from.",
+        },
+    ),
+    Kind(
+        name="tokenizer_comparison",
+        description="How tokenizers cut the same texts: sums by text, language and source.",
+        tables={
+            "measures.parquet": make_table(
                 Column("tokenizer", "string", "Its name in the comparison."),
                 Column("text", "string", "`documents` (held-out ones) or `parallel`."),
                 Column("language", "string?", "Language, as declared."),
@@ -134,31 +121,26 @@ TOKENIZER_COMPARISON = Kind(
                 Column("tokens", "int64", "Tokens."),
                 Column("unknown_tokens", "int64", "Tokens for what the vocabulary lacks."),
                 Column("not_restored", "int64", "Documents that decode to another text."),
-            )
-        ),
-        "tokens.parquet": Table(
-            (
+            ),
+            "tokens.parquet": make_table(
                 Column("tokenizer", "string", "Its name in the comparison."),
                 Column("token_id", "int64", "Id."),
                 Column("token", "string", "Its text; bytes of a split character as \\xe4."),
                 Column("bytes", "int32", "Bytes that it stands for; 0 for special tokens."),
                 Column("uses", "int64", "Uses in all texts of the comparison."),
-            )
-        ),
-    },
-    files={
-        "tokenizers.json": "By name: digest, algorithm, vocabulary size, origin, what it was "
-        "trained on, unused tokens, and ids of unreachable ones."
-    },
-)
-
-TOKEN_SHARDS = Kind(
-    name="token_shards",
-    version=2,
-    description="Packed sequences of one length, by source, with the document of every token.",
-    tables={
-        "*/*.index.parquet": Table(
-            (
+            ),
+        },
+        files={
+            "tokenizers.json": "By name: digest, algorithm, vocabulary size, origin, what it was "
+            "trained on, unused tokens, and ids of unreachable ones."
+        },
+    ),
+    Kind(
+        name="token_shards",
+        version=2,
+        description="Packed sequences of one length, by source, with the document of every token.",
+        tables={
+            "*/*.index.parquet": make_table(
                 Column("sequence", "int64", "Row of the sequence within its shard."),
                 Column("start", "int32", "First token of the piece within the sequence."),
                 Column("length", "int32", "Tokens of the piece."),
@@ -171,105 +153,96 @@ TOKEN_SHARDS = Kind(
                     "16 hex digits: BLAKE2b (8 bytes) of the document's text, UTF-8.",
                 ),
             )
-        )
-    },
-    files={
-        "shards.json": "dtype, sequence_length, strategy, vocabulary_size, padded_vocabulary_size, "
-        "tokenizer (digest), begin_id (or null), end_id, padding_id, and by source: shards [{file, "
-        "sequences, tokens}], sequences, tokens, documents, bytes, languages {code, or empty: "
-        "tokens}, repetitive (sequences left out), cut (documents no longer than a sequence that "
-        "were cut), dropped_tokens {cropped, repetitive}.",
-        "token_bytes.bin": "uint16 little-endian [vocabulary_size]: UTF-8 bytes of each token, "
-        "0 for special tokens.",
-        "train_counts.bin": "int64 little-endian [vocabulary_size]: uses in the train split.",
-        "*/*.tokens": "[sequences, sequence_length] token ids, uint16 or uint32 little-endian; "
-        "pieces from the left, then padding.",
-    },
-)
-
-MEGATRON_DATASET = Kind(
-    name="megatron_dataset",
-    version=1,
-    description="Tokens in Megatron's indexed format, a pair of files for each source.",
-    files={
-        "dataset.json": "tokenizer (digest), vocabulary_size, begin_id, end_id, padding_id; by "
-        "source: prefix, dtype, documents, tokens, bytes of both files, incomplete; data_path as "
-        "Megatron's --data-path takes it: tokens as weight, then prefix.",
-        "*.bin": "Token ids, end to end.",
-        "*.idx": "Megatron's index: header MMIDIDX, version 1, lengths, offsets, documents.",
-    },
-)
-
-
-NGRAM_MODEL = Kind(
-    name="ngram_model",
-    version=1,
-    description="An n-gram language model of words or pieces, and how well it predicts.",
-    files={
-        "card.json": "Whether it was made; order, n-grams by order, sample, held-out perplexity.",
-        "model.arpa": "The model as text, as every tool reads it.",
-        "model.json": "What it was estimated with; sizes of its tables.",
-        "*.bin": "The words and n-grams as tables that are mapped into memory.",
-    },
-)
-
-CLASSIFIER = Kind(
-    name="classifier",
-    version=1,
-    description="A fastText classifier of two classes, with its score card.",
-    files={
-        "card.json": "Whether it was made; its signal, how a text is put before it, training "
-        "arguments, cut-off, and precision, recall, ROC, calibration on held documents.",
-        "classifier.bin": "The model as fastText saves it.",
-        "classifier.ftz": "The same quantized, where that was asked for.",
-    },
-)
-
-CUTOFFS = Kind(
-    name="cutoffs",
-    version=1,
-    description="Perplexities that part the text of a language into head, middle and tail.",
-    files={
-        "cutoffs.json": "Whether they were made; by language: head, tail, percentiles, documents."
-    },
-)
-
-CHECKPOINT = Kind(
-    name="checkpoint",
-    version=1,
-    description="A model at a training step, free of any parallel layout, with its tokenizer.",
-    files={
-        "model.json": "Architecture: the fields of `stages.model.ModelConfig`.",
-        "model.safetensors": "Weights under Ingot's names; or an average of them, where asked for.",
-        "trained.safetensors": "The weights that training goes on from, beside an average.",
-        "averages.safetensors": "Averages of the weights as they are kept up, where there are any.",
-        "optimizer.safetensors": "Optimizer state by parameter name, where it was asked for.",
-        "state.json": "training_step, tokens, phase, what else a continuation needs, and where the "
-        "chat template comes from.",
-        "tokenizer.json": "The tokenizer of the `tokenizers` library; not of every imported model.",
-        "tokenizer_config.json": "Its special tokens, and the chat template that the weights were "
-        "last trained with, if any.",
-    },
-)
-
-TRAINING_RUN = Kind(
-    name="training_run",
-    version=2,
-    description="What happened in a training run, step by step; speed and memory are telemetry.",
-    tables={
-        "metrics.parquet": Table(
-            (
+        },
+        files={
+            "shards.json": "dtype, sequence_length, strategy, vocabulary_size, "
+            "padded_vocabulary_size, tokenizer (digest), begin_id (or null), end_id, padding_id, "
+            "and by source: shards [{file, sequences, tokens}], sequences, tokens, documents, "
+            "bytes, languages {code, or empty: tokens}, repetitive (sequences left out), cut "
+            "(documents no longer than a sequence that were cut), dropped_tokens {cropped, "
+            "repetitive}.",
+            "token_bytes.bin": "uint16 little-endian [vocabulary_size]: UTF-8 bytes of each token, "
+            "0 for special tokens.",
+            "train_counts.bin": "int64 little-endian [vocabulary_size]: uses in the train split.",
+            "*/*.tokens": "[sequences, sequence_length] token ids, uint16 or uint32 little-endian; "
+            "pieces from the left, then padding.",
+        },
+    ),
+    Kind(
+        name="megatron_dataset",
+        description="Tokens in Megatron's indexed format, a pair of files for each source.",
+        files={
+            "dataset.json": "tokenizer (digest), vocabulary_size, begin_id, end_id, padding_id; "
+            "by source: prefix, dtype, documents, tokens, bytes of both files, incomplete; "
+            "data_path as Megatron's --data-path takes it: tokens as weight, then prefix.",
+            "*.bin": "Token ids, end to end.",
+            "*.idx": "Megatron's index: header MMIDIDX, version 1, lengths, offsets, documents.",
+        },
+    ),
+    Kind(
+        name="ngram_model",
+        description="An n-gram language model of words or pieces, and how well it predicts.",
+        files={
+            "card.json": "Whether it was made; order, n-grams by order, sample, held-out "
+            "perplexity.",
+            "model.arpa": "The model as text, as every tool reads it.",
+            "model.json": "What it was estimated with; sizes of its tables.",
+            "*.bin": "The words and n-grams as tables that are mapped into memory.",
+        },
+    ),
+    Kind(
+        name="classifier",
+        description="A fastText classifier of two classes, with its score card.",
+        files={
+            "card.json": "Whether it was made; its signal, how a text is put before it, training "
+            "arguments, cut-off, and precision, recall, ROC, calibration on held documents.",
+            "classifier.bin": "The model as fastText saves it.",
+            "classifier.ftz": "The same quantized, where that was asked for.",
+        },
+    ),
+    Kind(
+        name="cutoffs",
+        description="Perplexities that part the text of a language into head, middle and tail.",
+        files={
+            "cutoffs.json": "Whether they were made; by language: head, tail, percentiles, "
+            "documents."
+        },
+    ),
+    Kind(
+        name="checkpoint",
+        description="A model at a training step, free of any parallel layout, with its tokenizer.",
+        files={
+            "model.json": "Architecture: the fields of `stages.model.ModelConfig`.",
+            "model.safetensors": "Weights under Ingot's names; or an average of them, where asked "
+            "for.",
+            "trained.safetensors": "The weights that training goes on from, beside an average.",
+            "averages.safetensors": "Averages of the weights as they are kept up, where there are "
+            "any.",
+            "optimizer.safetensors": "Optimizer state by parameter name, where it was asked for.",
+            "state.json": "training_step, tokens, phase, what else a continuation needs, and "
+            "where the chat template comes from.",
+            "tokenizer.json": "The tokenizer of the `tokenizers` library; not of every imported "
+            "model.",
+            "tokenizer_config.json": "Its special tokens, and the chat template that the weights "
+            "were last trained with, if any.",
+        },
+    ),
+    Kind(
+        name="training_run",
+        version=2,
+        description="What happened in a training run, step by step; speed and memory are "
+        "telemetry.",
+        tables={
+            "metrics.parquet": make_table(
                 Column("training_step", "int64", "Optimizer update, from 1."),
                 Column("tokens", "int64", "Tokens consumed up to and with this step."),
                 Column("phase", "int32", "Index of the phase."),
                 Column("loss", "float64", "Mean loss over the step's valid targets, nats."),
                 Column("grad_norm", "float64", "Global gradient norm before clipping."),
                 Column("learning_rate", "float64", "Learning rate of the step."),
+                open=True,
             ),
-            open=True,
-        ),
-        "held_out.parquet": Table(
-            (
+            "held_out.parquet": make_table(
                 Column("training_step", "int64", "Updates done; 0 is the untrained model."),
                 Column("tokens", "int64", "Tokens consumed."),
                 Column("source", "string", "Source, or `all`."),
@@ -278,37 +251,30 @@ TRAINING_RUN = Kind(
                     "bits_per_byte", "float64?", "Loss in bits over UTF-8 bytes of the targets."
                 ),
                 Column("language", "string?", "Language, where it is of one alone; '' of none."),
-            )
-        ),
-        "events.parquet": Table(
-            (
+            ),
+            "events.parquet": make_table(
                 Column("training_step", "int64", "Training step that it came with."),
                 Column("tokens", "int64", "Tokens consumed up to and with it."),
                 Column("kind", "string", "spike, not_finite, rollback, …"),
                 Column("details", "string", "What else is to be said of it, as JSON."),
-            )
-        ),
-        "excluded.parquet": Table(
-            (
+            ),
+            "excluded.parquet": make_table(
                 DOC_ID,
                 Column("reason", "string", "Trouble that a training step with it was in."),
                 Column("source", "string", "Source of the document."),
                 Column("training_step", "int64", "The first such training step."),
-            )
-        ),
-    },
-    files={
-        "run.json": "Plan and account: phases, tokens planned and realised by source, baseline."
-    },
-)
-
-EVALUATION = Kind(
-    name="evaluation",
-    version=2,
-    description="Scores with 95 % intervals, the items behind them, and sample generations.",
-    tables={
-        "results.parquet": Table(
-            (
+            ),
+        },
+        files={
+            "run.json": "Plan and account: phases, tokens planned and realised by source, baseline."
+        },
+    ),
+    Kind(
+        name="evaluation",
+        version=2,
+        description="Scores with 95 % intervals, the items behind them, and sample generations.",
+        tables={
+            "results.parquet": make_table(
                 Column(
                     "benchmark", "string", "Benchmark, `held_out/<source>` or `planted/<defect>`."
                 ),
@@ -324,37 +290,33 @@ EVALUATION = Kind(
                 Column("high", "float64?", "Upper end of that interval."),
                 Column("count", "int64", "Items (or bytes, for bits_per_byte) behind it."),
                 Column("baseline", "float64?", "Chance, or the token-unigram model."),
-            )
-        ),
-        "items.parquet": Table(
-            (
+            ),
+            "items.parquet": make_table(
                 Column("benchmark", "string", "Benchmark."),
                 Column("item_id", "string", "Item."),
                 Column("metric", "string", "Metric."),
                 Column("value", "float64", "Value of the item."),
                 Column("contaminated", "bool?", "Whether the corpus holds an n-gram of the item."),
-            )
-        ),
-        "generations.parquet": Table(
-            (
+            ),
+            "generations.parquet": make_table(
                 Column("prompt", "string", "The prompt as the model saw it."),
                 Column("completion", "string", "What it wrote."),
                 Column("form", "string", "`text` or `chat`."),
-            )
-        ),
-    },
-)
-
-RELEASE = Kind(
-    name="release",
-    version=1,
-    description="A model folder that `transformers` loads by its Auto classes, card and lineage.",
-    files={
-        "model.safetensors": "Weights under Hugging Face's names, where they fit into one file.",
-        "*.safetensors": "Else weights in files of `max_shard_bytes`, numbered from 00001.",
-        "model.safetensors.index.json": "Which of several files holds each tensor.",
-        "*.json": "config, generation_config, tokenizer, tokenizer_config, ingot (lineage).",
-        "chat_template.jinja": "The chat template, where the checkpoint has one.",
-        "README.md": "Model card.",
-    },
+            ),
+        },
+    ),
+    Kind(
+        name="release",
+        description="A model folder that `transformers` loads by its Auto classes, card and "
+        "lineage.",
+        files={
+            "model.safetensors": "Weights under Hugging Face's names, where they fit into one "
+            "file.",
+            "*.safetensors": "Else weights in files of `max_shard_bytes`, numbered from 00001.",
+            "model.safetensors.index.json": "Which of several files holds each tensor.",
+            "*.json": "config, generation_config, tokenizer, tokenizer_config, ingot (lineage).",
+            "chat_template.jinja": "The chat template, where the checkpoint has one.",
+            "README.md": "Model card.",
+        },
+    ),
 )

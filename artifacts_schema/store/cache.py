@@ -29,14 +29,8 @@ IN_USE_SECONDS = 600.0
 ABANDONED_SECONDS = 86_400.0
 LOCK_POLL_SECONDS = 0.5
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-_BLOCK = 1 << 20
 
-
-def _ignore_wait() -> None:
-    """The default of `on_wait`: no-op."""
-
-
-on_wait: Callable[[], None] = _ignore_wait
+on_wait: Callable[[], None] = lambda: None  # noqa: E731
 """Called regularly while this process waits for another one to make a copy."""
 
 
@@ -141,14 +135,11 @@ class CacheQuota:
         for path in self.folder.glob("??/*"):
             with suppress(FileNotFoundError):
                 status = path.stat()
-                if path.suffix in (".partial", ".lock") and _is_abandoned(status.st_mtime):
+                is_old = time.time() - status.st_mtime > ABANDONED_SECONDS
+                if path.suffix in (".partial", ".lock") and is_old:
                     path.unlink()
                 elif path.suffix != ".lock":
                     yield _Copy(path, status.st_size, status.st_mtime)
-
-
-def _is_abandoned(modified: float) -> bool:
-    return time.time() - modified > ABANDONED_SECONDS
 
 
 class CacheFull(StoreError):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -33,6 +34,7 @@ from artifacts_schema.store.verify import (
 )
 
 _FOLDER = "interim"
+_ENTRY = re.compile(rf"work/[^/]+/{_FOLDER}/[^/]+\.json")
 
 
 def announce_interim(backend: Backend, run: str, entry: Interim) -> None:
@@ -43,15 +45,17 @@ def announce_interim(backend: Backend, run: str, entry: Interim) -> None:
     """
     place = _place(run, entry.at)
     raw = json.dumps(entry.model_dump(), sort_keys=True).encode()
-    if not entry.outputs and (
-        backend.put_if_absent(place, raw) or _key_at(backend, place) == entry.key
-    ):
-        return
+    if not entry.outputs:
+        if backend.put_if_absent(place, raw):
+            return
+        earlier = backend.read_many([place]).get(place)
+        if earlier is not None and _parse_entry(place, earlier).key == entry.key:
+            return
     backend.replace(place, raw)
 
 
 def withdraw_interims(backend: Backend, run: str, *, after: int) -> None:
-    """Take entries behind `after` off the index: the run went back to there."""
+    """Remove the entries after `after` from the index: the run went back to there."""
     for place in _places(backend, run):
         if _at(place) > after:
             backend.remove(place)
@@ -59,7 +63,7 @@ def withdraw_interims(backend: Backend, run: str, *, after: int) -> None:
 
 def announced_keys(backend: Backend, files: Iterable[str]) -> dict[str, list[str]]:
     """Keys of artifacts that runs announced, by run, from the index entries among `files`."""
-    places = [path for path in files if _is_entry(path)]
+    places = [path for path in files if _ENTRY.fullmatch(path)]
     keys: dict[str, list[str]] = {}
     for path, raw in backend.read_many(places).items():
         keys.setdefault(path.split("/")[1], []).append(_parse_entry(path, raw).key)
@@ -107,14 +111,8 @@ def _is_interim_name(store: Store, name: str, target: Ref) -> bool:
     If the manifest cannot be read that is unknown, and the name stays.
     """
     manifest = readable_manifest(store, target.stage, target.key)
-    made = manifest.interim_of if manifest is not None else None
-    return made is not None and name.endswith(f"@{made.label}")
-
-
-def _key_at(backend: Backend, place: str) -> str | None:
-    """The key of the artifact that an entry announces."""
-    raw = backend.read_many([place]).get(place)
-    return None if raw is None else _parse_entry(place, raw).key
+    origin = manifest.interim_of if manifest is not None else None
+    return origin is not None and name.endswith(f"@{origin.label}")
 
 
 def _place(run: str, at: int) -> str:
@@ -124,11 +122,6 @@ def _place(run: str, at: int) -> str:
 def _places(backend: Backend, run: str) -> list[str]:
     folder = layout.work(run, _FOLDER)
     return [f"{folder}/{name}" for name in backend.files(folder) if name.endswith(".json")]
-
-
-def _is_entry(path: str) -> bool:
-    parts = path.split("/")
-    return len(parts) == 4 and parts[2] == _FOLDER and path.endswith(".json")
 
 
 def _at(place: str) -> int:
@@ -191,7 +184,7 @@ class Attempt:
         """Every declared output with files and digest; one without files is empty, not absent."""
         outputs = {}
         for name, kind in self.kinds.items():
-            files = tuple(self.files.get(name, {})[p] for p in sorted(self.files.get(name, {})))
+            files = tuple(file for _, file in sorted(self.files.get(name, {}).items()))
             digest = files_digest((f.path, f.bytes, f.sha256) for f in files)
             version = kind_named(kind).version
             outputs[name] = Output(kind=kind, kind_version=version, digest=digest, files=files)
@@ -200,7 +193,7 @@ class Attempt:
     def discard(self) -> None:
         """Remove the payload of an attempt that will not be committed.
 
-        It stays if the manifest names it all the same: a commit may fail behind its last moment.
+        It stays if the manifest names it: a commit may fail after the manifest was written.
         """
         with suppress(FileNotFoundError):
             if self.name.encode() in self.backend.read(layout.manifest(self.stage, self.key)):
@@ -229,19 +222,21 @@ def commit(store: Store, manifest: Manifest) -> Manifest:
     equal bytes at equal libraries; elsewhere the earlier artifact stays and a warning names what
     differs. StoreError if the payload is not all there.
     """
-    path = layout.manifest(manifest.stage, manifest.key)
+    path = layout.manifest(*manifest.name)
     raw = manifest.to_json()
     Manifest.load(raw, where=path)  # What could not be read again is not committed.
     _check_payload(store, manifest)
-    on_the_way = manifest.interim_of is not None
-    hit_failpoint("interim written" if on_the_way else "before manifest")
+    before, after = ("before manifest", "manifest linked")
+    if manifest.interim_of is not None:
+        before, after = ("interim written", "interim committed")
+    hit_failpoint(before)
     if store.backend.put_if_absent(path, raw):
-        hit_failpoint("interim committed" if on_the_way else "manifest linked")
+        hit_failpoint(after)
         return manifest
-    earlier = find_committed(store, manifest.stage, manifest.key, outputs=manifest.outputs)
+    earlier = find_committed(store, *manifest.name, outputs=manifest.outputs)
     if earlier.damage is not None:
         store.backend.replace(path, raw)
-        hit_failpoint("interim committed" if on_the_way else "manifest linked")
+        hit_failpoint(after)
         _clear_replaced(store, earlier, manifest)
         return manifest
     if earlier.manifest is None:
@@ -263,7 +258,7 @@ def _check_payload(store: Store, manifest: Manifest) -> None:
             hint="something else removed or changed it; run again",
         )
     if any(output.files for output in manifest.outputs.values()):
-        store.backend.sync(layout.payload(manifest.stage, manifest.key, manifest.attempt))
+        store.backend.sync(layout.payload(*manifest.name, manifest.attempt))
 
 
 def _clear_replaced(store: Store, damaged: Committed, manifest: Manifest) -> None:
@@ -276,9 +271,9 @@ def _clear_replaced(store: Store, damaged: Committed, manifest: Manifest) -> Non
     if old is not None and _digests(old) != _digests(manifest):
         log.warning("%s: the new bytes differ from those that were committed first", name)
     try:
-        clear_damage(store, manifest.stage, manifest.key)
+        clear_damage(store, *manifest.name)
         if old is not None and old.attempt != manifest.attempt:
-            store.backend.remove(layout.payload(old.stage, old.key, old.attempt))
+            store.backend.remove(layout.payload(*old.name, old.attempt))
     except (OSError, StoreError) as error:
         log.warning("%s: left for `ingot gc`: %s", name, error)
 
@@ -290,16 +285,17 @@ def _digests(manifest: Manifest) -> dict[str, str]:
 def _compare_outputs(earlier: Manifest, later: Manifest) -> None:
     differing = [n for n, d in _digests(later).items() if _digests(earlier).get(n) != d]
     what = f"{later.stage} {short(later.key)}: output {', '.join(differing)}"
+    before = {**earlier.code.libraries, **earlier.layout}
+    after = {**later.code.libraries, **later.layout}
     causes = [
-        f"{name} {before} → {after}"
-        for name, before, after in _differences(
-            {**earlier.code.libraries, **earlier.layout}, {**later.code.libraries, **later.layout}
-        )
+        f"{name} {before.get(name)} → {after.get(name)}"
+        for name in sorted(before.keys() | after.keys())
+        if before.get(name) != after.get(name)
     ]
     if later.reproducible == "bytes" and not causes:
         raise NotDeterministic(
             f"{what} differs from the committed bytes at equal config, inputs and libraries",
-            where=layout.manifest(later.stage, later.key),
+            where=layout.manifest(*later.name),
             hint="the stage is not deterministic, or its code changed without a new version",
         )
     log.warning(
@@ -307,10 +303,3 @@ def _compare_outputs(earlier: Manifest, later: Manifest) -> None:
         what,
         "; ".join(causes) or "numerics",
     )
-
-
-def _differences(
-    before: dict[str, object], after: dict[str, object]
-) -> list[tuple[str, object, object]]:
-    names = sorted(before.keys() | after.keys())
-    return [(n, before.get(n), after.get(n)) for n in names if before.get(n) != after.get(n)]

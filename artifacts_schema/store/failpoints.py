@@ -10,27 +10,6 @@ from collections.abc import Callable
 
 on_failpoint: Callable[[str], None] | None = None
 
-FAILPOINTS = (
-    "lease taken",
-    "state taken over",
-    "shard written",
-    "shard recorded",
-    "payload written",
-    "before manifest",
-    "manifest linked",
-    "work removed",
-    "checkpoint files written",
-    "checkpoint written",
-    "rollback decided",
-    "rollback cleared",
-    "interim written",
-    "interim committed",
-    "interim listed",
-    "state files published",
-    "state published",
-)
-"""The moments between which a run's state on disk differs; the kill campaign visits each."""
-
 
 def hit_failpoint(point: str) -> None:
     """Report that the run is at `point`."""

@@ -1,4 +1,4 @@
-"""What nothing refers to any more, and how to be rid of it.
+"""Garbage collection: what nothing refers to any more, and its removal.
 
 Roots are the refs, the inputs of running work and what it has committed on its way, the steps of
 running runs, and whatever is younger than a given age. From them the manifests are followed
@@ -79,8 +79,7 @@ class Garbage:
     def bytes(self) -> int:
         """Bytes of all that is listed."""
         names = (*self.attempts, *self.work, *self.launch)
-        outputs = (output for manifest in self.artifacts for output in manifest.outputs.values())
-        return sum(output.bytes for output in outputs) + sum(self.sizes[name] for name in names)
+        return sum(m.size for m in self.artifacts) + sum(self.sizes[name] for name in names)
 
 
 def plan_gc(
@@ -105,12 +104,11 @@ def plan_gc(
     running = _running(backend, [f"work/{name}" for name in files])
     held = running.held
     dated = {
-        _manifest_name(path): entry.modified for path, entry in backend.listing("artifacts").items()
+        tuple(path.removesuffix(".json").split("/", 1)): entry.modified
+        for path, entry in backend.listing("artifacts").items()
     }
     garbage = Garbage(idle_work=idle_work)
-    garbage.known = {
-        (m.stage, m.key): m for m in store.manifests(on_damage=garbage.unreadable.append)
-    }
+    garbage.known = {m.name: m for m in store.manifests(on_damage=garbage.unreadable.append)}
     cutoff = (backend.now() if now is None else now) - min_age_seconds
     garbage.young = frozenset(n for n in garbage.known if dated.get(n, cutoff + 1) > cutoff)
     alive = _reachable(store, garbage, garbage.known, running)
@@ -161,18 +159,18 @@ def collect(store: Store, garbage: Garbage) -> Garbage:
 
 def remove_artifact(store: Store, manifest: Manifest) -> None:
     """Remove one artifact even if others need it: first the manifest, then the payload."""
-    store.backend.remove(layout.manifest(manifest.stage, manifest.key))
+    store.backend.remove(layout.manifest(*manifest.name))
     _remove_payload(store, manifest)
 
 
 def _remove_payload(store: Store, manifest: Manifest) -> None:
     store.backend.remove(layout.payload(manifest.stage, manifest.key, manifest.attempt))
-    store.backend.remove_empty(layout.payload(manifest.stage, manifest.key))
-    clear_damage(store, manifest.stage, manifest.key)
+    store.backend.remove_empty(layout.payload(*manifest.name))
+    clear_damage(store, *manifest.name)
 
 
 def _remove_artifacts(store: Store, garbage: Garbage, batch: Sequence[Manifest]) -> list[Manifest]:
-    """Those of `batch` that nothing held, had made again or named by the end of their removal."""
+    """Returns those of `batch` that are removed: not held, made again or named meanwhile."""
     backend = store.backend
     away: dict[Name, bytes] = {}
     with ExitStack() as leases:
@@ -180,19 +178,19 @@ def _remove_artifacts(store: Store, garbage: Garbage, batch: Sequence[Manifest])
         held = [m for m in batch if m.key in mine]
         try:
             for manifest in _unneeded(store, garbage, held):
-                path = layout.manifest(manifest.stage, manifest.key)
+                path = layout.manifest(*manifest.name)
                 raw = backend.read_many([path]).get(path)
                 if raw is None or manifest.attempt.encode() not in raw:
                     continue
                 if mine[manifest.key].is_mine():  # It may have been suspended and succeeded.
-                    away[manifest.stage, manifest.key] = raw
+                    away[manifest.name] = raw
                     backend.remove(path)
-            gone = [m for m in held if (m.stage, m.key) in away]
+            gone = [m for m in held if m.name in away]
             removed = _unneeded(store, garbage, gone)
-            needed = away.keys() - {(m.stage, m.key) for m in removed}
+            needed = away.keys() - {m.name for m in removed}
             _put_back(backend, {name: away[name] for name in needed})
             for manifest in removed:
-                del away[manifest.stage, manifest.key]
+                del away[manifest.name]
                 _remove_payload(store, manifest)
         except BaseException:
             _put_back(backend, away)
@@ -231,7 +229,7 @@ def _unneeded(store: Store, garbage: Garbage, artifacts: Sequence[Manifest]) -> 
                 known[name] = manifest
     fresh.young = garbage.young.union(known.keys() - garbage.known.keys())
     alive = _reachable(store, fresh, known, running)
-    return [m for m in artifacts if (m.stage, m.key) not in alive]
+    return [m for m in artifacts if m.name not in alive]
 
 
 def _remove_attempts(store: Store, paths: Sequence[str]) -> list[str]:
@@ -311,8 +309,7 @@ def _reachable(
             continue
         alive.add(name)
         waiting += [(name[0], one.key) for one in known[name].interims]
-        for references in known[name].inputs.values():
-            waiting += [(reference.stage, reference.key) for reference in references]
+        waiting += [reference.name for reference in known[name].references]
     return alive
 
 
@@ -343,7 +340,7 @@ def _running(backend: Backend, files: Iterable[str] | None = None) -> _Running:
     files = list(files)
     held = held_keys(backend, files)
     specs = backend.read_many(layout.work(key, "spec.json") for key in held)
-    inputs = [name for raw in specs.values() for name in _inputs_of(raw)]
+    inputs = [name for raw in specs.values() for name in _spec_inputs(raw)]
     return _Running(held, announced_keys(backend, files), inputs)
 
 
@@ -358,17 +355,14 @@ def _steps_of_runs(backend: Backend, unreadable: list[CorruptArtifact]) -> list[
         except CorruptArtifact as error:
             unreadable.append(error)
             continue
-        if run.state == "running" and not _is_gone(run):
+        process = Record("", run.machine, run.process, run.process_started)
+        if run.state == "running" and not process_is_gone(process):
             names += [(step.stage, step.key) for step in run.steps if step.key is not None]
             names += [("snapshot", key) for key in run.snapshots.values()]
     return names
 
 
-def _is_gone(run: Run) -> bool:
-    return process_is_gone(Record("", run.machine, run.process, run.process_started))
-
-
-def _inputs_of(spec: bytes) -> list[Name]:
+def _spec_inputs(spec: bytes) -> list[Name]:
     try:
         inputs = json.loads(spec)["inputs"].values()
     except ValueError:
@@ -386,11 +380,6 @@ def _add_launch_files(
         if time.time() - entry.modified > min_age and not name.startswith(running):
             garbage.launch.append(name)
             garbage.sizes[name] = entry.bytes
-
-
-def _manifest_name(path: str) -> Name:
-    stage, _, name = path.partition("/")
-    return stage, name.removesuffix(".json")
 
 
 def _sizes(backend: Backend, root: str, files: Mapping[str, Entry], depth: int) -> dict[str, int]:

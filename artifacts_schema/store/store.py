@@ -36,7 +36,7 @@ class Ref:
 
 @dataclass(frozen=True)
 class WorkState:
-    """What a run that has not committed left behind, or is doing now."""
+    """The work folder of a run that has not committed."""
 
     exists: bool
     finished_shards: int
@@ -120,7 +120,7 @@ class Store:
     def _manifest(self, stage: str, key: str, raw: bytes) -> Manifest:
         path = layout.manifest(stage, key)
         manifest = Manifest.load(raw, where=path)
-        if (manifest.stage, manifest.key) != (stage, key):
+        if manifest.name != (stage, key):
             raise CorruptArtifact(
                 f"the manifest names {manifest.stage} {short(manifest.key)}",
                 where=path,
@@ -209,7 +209,7 @@ class Store:
 
     def payload(self, manifest: Manifest, output: str, path: str = "") -> str:
         """The path of a payload file, or of an output's folder, in the store."""
-        folder = layout.payload(manifest.stage, manifest.key, manifest.attempt, output)
+        folder = layout.payload(*manifest.name, manifest.attempt, output)
         return f"{folder}/{path}" if path else folder
 
     # Names ---------------------------------------------------------------------------------------
@@ -226,9 +226,8 @@ class Store:
         A collection looks at the names once more after it took a manifest away, and puts back what
         is named by then: who names first and looks afterwards is never left with an empty name.
         """
-        self.set_ref(name, manifest.stage, manifest.key)
-        path = layout.manifest(manifest.stage, manifest.key)
-        return self.backend.size(path) is not None
+        self.set_ref(name, *manifest.name)
+        return self.backend.size(layout.manifest(*manifest.name)) is not None
 
     def ref(self, name: str) -> Ref | None:
         """What `name` points at, or None."""
@@ -287,13 +286,8 @@ class Store:
     def reference(self, manifest: Manifest, output: str) -> InputRef:
         """`output` of an artifact in the form that a role takes."""
         target = manifest.output(output)
-        return InputRef(
-            stage=manifest.stage,
-            key=manifest.key,
-            output=output,
-            kind=target.kind,
-            digest=target.digest,
-        )
+        stage, key = manifest.name
+        return InputRef(stage=stage, key=key, output=output, kind=target.kind, digest=target.digest)
 
     # Snapshots' places ---------------------------------------------------------------------------
 
@@ -353,19 +347,24 @@ def ancestors(store: Store, manifest: Manifest) -> list[Edge]:
     A parent that was collected, or whose manifest cannot be read, is still named.
     """
     edges: list[Edge] = []
-    waiting, seen = [manifest], {(manifest.stage, manifest.key)}
+    waiting, seen = [manifest], {manifest.name}
     while waiting:
-        child = waiting.pop(0)
-        for role, references in child.inputs.items():
-            for reference in references:
-                parent = (reference.stage, reference.key)
-                edges.append(Edge(parent, reference.output, role, (child.stage, child.key)))
-                if parent not in seen:
-                    seen.add(parent)
-                    with suppress(CorruptArtifact):
-                        manifest_above = store.manifest(*parent)
-                        waiting += [manifest_above] if manifest_above is not None else []
+        for edge in _input_edges(waiting.pop(0)):
+            edges.append(edge)
+            if edge.parent not in seen:
+                seen.add(edge.parent)
+                with suppress(CorruptArtifact):
+                    parent = store.manifest(*edge.parent)
+                    waiting += [parent] if parent is not None else []
     return edges
+
+
+def _input_edges(child: Manifest) -> list[Edge]:
+    return [
+        Edge(reference.name, reference.output, role, child.name)
+        for role, references in child.inputs.items()
+        for reference in references
+    ]
 
 
 def descendants(store: Store, manifest: Manifest) -> list[Edge]:
@@ -373,18 +372,14 @@ def descendants(store: Store, manifest: Manifest) -> list[Edge]:
     children: dict[tuple[str, str], list[Edge]] = {}
     damaged: list[CorruptArtifact] = []
     for child in store.manifests(on_damage=damaged.append):
-        for role, references in child.inputs.items():
-            for reference in references:
-                parent = (reference.stage, reference.key)
-                edge = Edge(parent, reference.output, role, (child.stage, child.key))
-                children.setdefault(parent, []).append(edge)
+        upward = _input_edges(child)
         if child.interim_of is not None:
             run = (child.stage, child.interim_of.run)
-            for output in child.outputs:
-                edge = Edge(run, output, ON_ITS_WAY, (child.stage, child.key))
-                children.setdefault(run, []).append(edge)
+            upward += [Edge(run, output, ON_ITS_WAY, child.name) for output in child.outputs]
+        for edge in upward:
+            children.setdefault(edge.parent, []).append(edge)
     edges: list[Edge] = []
-    waiting, seen = [(manifest.stage, manifest.key)], {(manifest.stage, manifest.key)}
+    waiting, seen = [manifest.name], {manifest.name}
     while waiting:
         for edge in children.get(waiting.pop(0), []):
             edges.append(edge)

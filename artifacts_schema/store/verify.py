@@ -47,7 +47,7 @@ def verify(store: Store, manifest: Manifest, *, full: bool = True) -> list[Probl
     Raises StoreError if a folder cannot be read, or if no payload at all is in the store.
     """
     problems = []
-    there = store.backend.listing(layout.payload(manifest.stage, manifest.key, manifest.attempt))
+    there = store.backend.listing(layout.payload(*manifest.name, manifest.attempt))
     if not there and any(output.files for output in manifest.outputs.values()):
         store.check_mounted()
     for name, output in manifest.outputs.items():
@@ -62,7 +62,7 @@ def verify(store: Store, manifest: Manifest, *, full: bool = True) -> list[Probl
             if what:
                 problems.append(Problem(path, what))
     if full and not problems:
-        place = layout.manifest(manifest.stage, manifest.key)
+        place = layout.manifest(*manifest.name)
         problems = [Problem(place, what) for what in _wrong_statements(store, manifest)]
     return problems
 
@@ -169,7 +169,7 @@ def _wrong_statements(store: Store, manifest: Manifest) -> Iterator[str]:
 
 def _wrong_reference(store: Store, reference: InputRef) -> str | None:
     """How the artifact that an input names differs from it; None also if it was collected."""
-    made = readable_manifest(store, reference.stage, reference.key)
+    made = readable_manifest(store, *reference.name)
     if made is None:
         return None
     name = f"{reference.stage} {short(reference.key)}"
@@ -270,11 +270,11 @@ def describe_problems(problems: Sequence[Problem]) -> str:
 def record_damage(store: Store, manifest: Manifest, problems: Sequence[Problem]) -> None:
     """Write down what is wrong with an artifact; with no problems, remove what was written."""
     if not problems:
-        clear_damage(store, manifest.stage, manifest.key)
+        clear_damage(store, *manifest.name)
         return
     plain = [{"path": problem.path, "what": problem.what} for problem in problems]
     raw = json.dumps({"attempt": manifest.attempt, "problems": plain}, indent=1).encode()
-    store.backend.replace(layout.damage(manifest.stage, manifest.key), raw)
+    store.backend.replace(layout.damage(*manifest.name), raw)
 
 
 def clear_damage(store: Store, stage: str, key: str) -> None:
@@ -291,7 +291,7 @@ def damage_records(store: Store) -> set[str]:
 
 def recorded_damage(store: Store, manifest: Manifest) -> list[Problem]:
     """What was written about this very attempt at the artifact."""
-    path = layout.damage(manifest.stage, manifest.key)
+    path = layout.damage(*manifest.name)
     try:
         value = json.loads(store.backend.read(path))
         if value["attempt"] != manifest.attempt:

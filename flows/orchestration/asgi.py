@@ -20,18 +20,15 @@ import re
 import socket
 import sys
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from flows.orchestration.local_state import is_password, read_password
-
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 CHECK_SECONDS = 30.0
 RETRY_SECONDS = 30.0
@@ -55,24 +52,24 @@ class Loopback:
     from their maker even if analytics are off.
     """
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on requests of this machine's programs and of the UI itself."""
 
         async def answer(message: Message) -> None:
             if message["type"] == "http.response.start":
-                policy = (b"content-security-policy", POLICY.encode())
-                message["headers"] = [*message.get("headers", ()), policy]
+                MutableHeaders(scope=message).append("content-security-policy", POLICY)
             await send(message)
 
-        if scope["type"] == "lifespan" or _is_own(_headers(scope)):
+        if scope["type"] == "lifespan" or _is_own(Headers(scope=scope)):
             await self.app(scope, receive, answer)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         else:
-            await _send_error(send, 403, "only for programs and pages of this machine")
+            why = "only for programs and pages of this machine"
+            await _error(403, why)(scope, receive, send)
 
 
 class SignIn:
@@ -81,27 +78,28 @@ class SignIn:
     Prefect checks the password again. The UI's own pages hold no data and need none.
     """
 
-    def __init__(self, app: App, password: str) -> None:
+    def __init__(self, app: ASGIApp, password: str) -> None:
         self.app, self.password = app, password
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on requests with the password; websockets send it in their first message."""
         is_open = scope["type"] != "http" or not scope["path"].startswith("/api")
         is_probe = not is_open and scope["path"] in PROBES and scope["method"] in ("GET", "HEAD")
-        header = None if is_open or is_probe else _headers(scope).get("authorization")
+        header = None if is_open or is_probe else Headers(scope=scope).get("authorization")
         if is_open or is_probe or is_password(header, self.password):
             await self.app(scope, receive, send)
         else:
-            await _send_error(send, 401, "sign in with the line of the file that `ingot up` names")
+            why = "sign in with the line of the file that `ingot up` names"
+            await _error(401, why)(scope, receive, send)
 
 
 class Admission:
     """Checks the parameters of a run of Ingot's before Prefect queues it."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer 422 with the reason if the run cannot run; else pass the request on."""
         match = _RUN.fullmatch(scope["path"]) if scope["type"] == "http" else None
         if match is None or scope["method"] != "POST":
@@ -109,16 +107,16 @@ class Admission:
             return
         body = await _body(receive)
         try:
-            problem = await self._problem(match[1], body, _headers(scope))
+            problem = await self._problem(match[1], body, Headers(scope=scope))
         except Exception:
             log.warning("a form was not checked before its run was queued", exc_info=True)
             problem = None
         if problem:
-            await _send_error(send, 422, problem)
+            await _error(422, problem)(scope, receive, send)
         else:
             await self.app(scope, _replay(body, receive), send)
 
-    async def _problem(self, id: str, body: bytes, headers: dict[str, str]) -> str | None:
+    async def _problem(self, id: str, body: bytes, headers: Headers) -> str | None:
         """Why the run cannot run; None if it can, or if it is not a run of Ingot."""
         form = json.loads(body or b"{}").get("parameters") or {}
         sign_in = {name: headers[name] for name in ("authorization",) if name in headers}
@@ -144,11 +142,11 @@ class Retry:
     """
 
     def __init__(
-        self, app: App, seconds: float = RETRY_SECONDS, wait: float = RETRY_WAIT_SECONDS
+        self, app: ASGIApp, seconds: float = RETRY_SECONDS, wait: float = RETRY_WAIT_SECONDS
     ) -> None:
         self.app, self.seconds, self.wait = app, seconds, wait
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on the first answer other than 503; after `seconds`, an answer that says so."""
         if scope["type"] != "http" or not scope["path"].startswith("/api/"):
             await self.app(scope, receive, send)
@@ -172,7 +170,7 @@ class Retry:
             if not is_busy:
                 return
             if time.monotonic() >= end:
-                await _send_error(send, 503, BUSY)
+                await _error(503, BUSY)(scope, receive, send)
                 return
             await asyncio.sleep(self.wait)
 
@@ -193,7 +191,7 @@ async def _run_check(run: dict[str, Any]) -> str | None:
     return json.loads(output)["problem"]
 
 
-def _is_own(headers: dict[str, str]) -> bool:
+def _is_own(headers: Headers) -> bool:
     host, origin = headers.get("host", ""), headers.get("origin")
     try:
         if urlsplit(f"//{host}").hostname not in LOOPBACK:
@@ -201,12 +199,6 @@ def _is_own(headers: dict[str, str]) -> bool:
         return origin is None or urlsplit(origin).netloc == host
     except ValueError:  # An address such as `[`.
         return False
-
-
-def _headers(scope: Message) -> dict[str, str]:
-    return {
-        name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
-    }
 
 
 async def _body(receive: Receive) -> bytes:
@@ -228,10 +220,8 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     return again
 
 
-async def _send_error(send: Send, status: int, why: str) -> None:
-    headers = [(b"content-type", b"application/json")]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": json.dumps({"detail": why}).encode()})
+def _error(status: int, why: str) -> JSONResponse:
+    return JSONResponse({"detail": why}, status)
 
 
 GRACE_SECONDS = 3

@@ -49,27 +49,16 @@ def prefect_client() -> Iterator[SyncPrefectClient]:
             ) from None
         except httpx.TransportError as error:
             raise IngotError(
-                f"the Prefect server cannot be reached: {error}",
-                where=where,
-                hint="see `ingot up`",
+                f"the Prefect server cannot be reached: {error}", where=where, hint="see `ingot up`"
             ) from None
         except httpx.HTTPStatusError as error:
-            raise IngotError(describe_refusal(error), where=where, hint=_advice(error)) from None
-
-
-def describe_refusal(error: httpx.HTTPStatusError) -> str:
-    """The status of an error response of the server."""
-    reply = error.response
-    return f"the Prefect server answers {reply.status_code} {reply.reason_phrase}"
-
-
-def _advice(error: httpx.HTTPStatusError) -> str:
-    code = error.response.status_code
-    if code in BUSY:
-        return RETRY_HINT
-    if code in (401, 403):
-        return "check PREFECT_API_KEY or PREFECT_API_AUTH_STRING"
-    return "its log says more"
+            reply, hint = error.response, "its log says more"
+            if reply.status_code in BUSY:
+                hint = RETRY_HINT
+            elif reply.status_code in (401, 403):
+                hint = "check PREFECT_API_KEY or PREFECT_API_AUTH_STRING"
+            what = f"the Prefect server answers {reply.status_code} {reply.reason_phrase}"
+            raise IngotError(what, where=where, hint=hint) from None
 
 
 DEAD_SECONDS = 90
@@ -87,19 +76,19 @@ def register(recipes: Iterable[Path], store: str, pool: str) -> list[str]:
     with prefect_client() as client:
         _pool(client, pool)
         names = [register_recipe(client, recipe, store, pool) for recipe in loaded]
-        for name, stage in known.items():
-            names.append(
-                _deploy(
-                    client,
-                    "stage",
-                    name,
-                    stage_form(stage, store),
-                    entrypoint=f"{STAGES}{name}",
-                    parameters={"store": store},
-                    work_pool_name=pool,
-                    description=(stage.__doc__ or "").strip(),
-                )
+        names += [
+            _deploy(
+                client,
+                "stage",
+                name,
+                stage_form(stage, store),
+                entrypoint=f"{STAGES}{name}",
+                parameters={"store": store},
+                work_pool_name=pool,
+                description=(stage.__doc__ or "").strip(),
             )
+            for name, stage in known.items()
+        ]
         _automation(client)
     return names
 
@@ -248,8 +237,9 @@ def remove_schedules(recipe: str, cron: str | None) -> list[RecipeSchedule]:
     removed = []
     with prefect_client() as client:
         deployment = _deployment(client, recipe)
-        for known in deployment.schedules if deployment else ():
-            assert deployment is not None
+        if deployment is None:
+            return []
+        for known in deployment.schedules:
             schedule = _recipe_schedule(deployment, known)
             if schedule is not None and cron in (None, schedule.cron):
                 client.delete_deployment_schedule(deployment.id, known.id)

@@ -41,7 +41,6 @@ from flows.orchestration.forms import (
 from flows.orchestration.reports import publish_report
 from flows.orchestration.ui import (
     AWAY,
-    Made,
     StepEnd,
     StepMessages,
     artifact_key,
@@ -57,6 +56,7 @@ from flows.recipe.execute import Job, execute, run_step, start_here
 from flows.recipe.observers import Observer
 from flows.recipe.pipeline import Pipeline
 from flows.recipe.plan import Plan, PlannedStep
+from flows.report.overview import Made
 from stages.engine.page import Artifact
 from stages.engine.protocol import stage_named
 from stages.engine.spec import StageSpec

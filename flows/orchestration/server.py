@@ -112,7 +112,8 @@ def check_password(server: Server) -> None:
         raise IngotError(
             "the local server has ended", where=server.api, hint=f"its log is {log_path(SERVER)}"
         )
-    if _status(f"{server.api}/admin/version", read_password()) == 401:
+    answer = _get(f"{server.api}/admin/version", password=read_password())
+    if answer is not None and answer.status_code == 401:
         raise IngotError(
             f"the server at {server.ui} was started with another password",
             where=str(password_file()),
@@ -155,13 +156,13 @@ def stop_server() -> Server | None:
 
 def is_answering(server: Server, timeout: float = 2.0) -> bool:
     """Whether the API reports that it is healthy."""
-    return _get(f"{server.api}/health", timeout) is True
+    return _json(_get(f"{server.api}/health", timeout)) is True
 
 
 def server_version(server: Server) -> str | None:
     """Prefect's version there; None if it is not given (another product, or a key is required)."""
     password = read_password() if server.process is not None else None
-    value = _get(f"{server.api}/admin/version", 5.0, password)
+    value = _json(_get(f"{server.api}/admin/version", password=password))
     return value if isinstance(value, str) else None
 
 
@@ -280,26 +281,21 @@ def _start_server(listener: socket.socket) -> Server:
     )
 
 
-def _get(url: str, timeout: float, password: str | None = None) -> object:
-    """The JSON value at a URL; None if there is no valid answer."""
+def _get(url: str, timeout: float = 5.0, password: str | None = None) -> httpx.Response | None:
+    """The response of a URL, through no proxy if it is on this machine; None without an answer."""
+    headers = {} if password is None else {"Authorization": authorization(password)}
+    use_proxies = urlsplit(url).hostname != HOST
     try:
-        return _request(url, timeout, password).raise_for_status().json()
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError):
-        return None
-
-
-def _status(url: str, password: str) -> int | None:
-    """The HTTP status of a URL; None if it does not answer."""
-    try:
-        return _request(url, 5.0, password).status_code
+        return httpx.get(
+            url, timeout=timeout, headers=headers, trust_env=use_proxies, follow_redirects=True
+        )
     except (httpx.HTTPError, httpx.InvalidURL):
         return None
 
 
-def _request(url: str, timeout: float, password: str | None) -> httpx.Response:
-    """The response of a URL; one of this machine is never requested through a proxy."""
-    headers = {} if password is None else {"Authorization": authorization(password)}
-    use_proxies = urlsplit(url).hostname != HOST
-    return httpx.get(
-        url, timeout=timeout, headers=headers, trust_env=use_proxies, follow_redirects=True
-    )
+def _json(answer: httpx.Response | None) -> object:
+    """The JSON value of a successful response; None for any other."""
+    try:
+        return answer.json() if answer is not None and answer.is_success else None
+    except ValueError:
+        return None

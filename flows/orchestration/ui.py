@@ -13,7 +13,6 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any
 
 import httpx
@@ -32,18 +31,15 @@ from prefect.states import Cancelled
 
 from artifacts_schema.errors import IngotError, Stopped
 from artifacts_schema.identity import short
-from artifacts_schema.manifest import Manifest
 from flows.recipe.plan import Plan, PlannedStep
 from flows.report.display import format_reasons
+from flows.report.overview import Made, flatten_figures
 from stages.engine.page import (
     Artifact,
     Axis,
     CurveFigure,
     Figure,
-    PairsFigure,
-    SamplesFigure,
     Series,
-    TableFigure,
     TextFigure,
     make_page,
     make_summary,
@@ -52,8 +48,6 @@ from stages.engine.protocol import stage_named
 
 BAR = 12
 MOST_REASONS = 6
-Made = tuple[str, Manifest]
-"""A step's instance and what it made."""
 
 
 def artifact_key(name: str) -> str:
@@ -81,13 +75,14 @@ def funnel_page(made: Iterable[Made]) -> str:
         account = manifest.conservation
         if account is not None:
             share = account.out / account.records_in if account.records_in else 0.0
+            full = round(BAR * share)
             rows.append(
                 (
                     instance,
                     f"{account.records_in:,}",
                     f"{account.out:,}",
                     f"{share:.1%}",
-                    _bar(share),
+                    "█" * full + "░" * (BAR - full),
                     format_reasons(account.dropped, MOST_REASONS),
                 )
             )
@@ -97,10 +92,9 @@ def funnel_page(made: Iterable[Made]) -> str:
 def figures_page(figures: Iterable[Figure]) -> str:
     """Figures as tables; samples and texts are in the report only."""
     parts = []
-    for figure in figures:
-        if isinstance(figure, TextFigure | SamplesFigure | PairsFigure):
+    for table in flatten_figures(figures):
+        if isinstance(table, TextFigure):
             continue
-        table = figure if isinstance(figure, TableFigure) else figure.table()
         rows = [
             [column.show(cell) for column, cell in zip(table.columns, row, strict=True)]
             for row in table.rows
@@ -113,14 +107,13 @@ def figures_page(figures: Iterable[Figure]) -> str:
 
 def lineage_page(made: Sequence[Made]) -> str:
     """The steps' artifacts, a graph of what each was made of, and the same as a table."""
-    nodes = {(manifest.stage, manifest.key): instance for instance, manifest in made}
+    nodes = {manifest.name: instance for instance, manifest in made}
     lines, rows = ["```mermaid", "flowchart TD"], []
     names = {node: f"n{i}" for i, node in enumerate(nodes)}
     for instance, manifest in made:
-        this = names[manifest.stage, manifest.key]
+        this = names[manifest.name]
         lines.append(f'  {this}["{_label(instance)}"]')
-        inputs = chain.from_iterable(manifest.inputs.values())
-        parents = dict.fromkeys((reference.stage, reference.key) for reference in inputs)
+        parents = dict.fromkeys(reference.name for reference in manifest.references)
         for parent in parents:
             if parent not in names:
                 names[parent] = f"n{len(names)}"
@@ -148,11 +141,6 @@ def format_counts(values: Mapping[str, Any]) -> str:
         else f"{name} {value}"
         for name, value in values.items()
     )
-
-
-def _bar(share: float) -> str:
-    full = round(BAR * min(max(share, 0.0), 1.0))
-    return "█" * full + "░" * (BAR - full)
 
 
 def _table(
@@ -294,10 +282,8 @@ def picture_page(figure: CurveFigure) -> str:
 
 def loss_figure(figures: Iterable[Figure]) -> CurveFigure | None:
     """The first curve whose title names a loss."""
-    for figure in figures:
-        if isinstance(figure, CurveFigure) and "loss" in figure.title.lower():
-            return figure
-    return None
+    curves = (figure for figure in figures if isinstance(figure, CurveFigure))
+    return next((curve for curve in curves if "loss" in curve.title.lower()), None)
 
 
 def loss_page(stage: str, artifact: Artifact) -> str | None:

@@ -175,12 +175,13 @@ def overlay(a: Figure, b: Figure) -> Plot | None:
             empty = _empty(len(b.edges) - 1)
             return replace(b, series=_interleaved(a.series, b.series, empty))
     elif isinstance(a, IntervalFigure) and isinstance(b, IntervalFigure):
-        return replace(b, estimates=_estimates(a, b))
+        missing = Estimate("", float("nan"))
+        return replace(b, estimates=_interleaved(a.estimates, b.estimates, missing))
     return None
 
 
 def _interleaved(a: Sequence[Any], b: Sequence[Any], empty: Any) -> tuple[Any, ...]:
-    """Series of both by name, A before B, an empty one where a side has none."""
+    """Series or estimates of both by name, A before B, an empty one where a side has none."""
     before, after = {s.name: s for s in a}, {s.name: s for s in b}
     return tuple(
         replace(side.get(name, empty), name=f"{name} · {letter}")
@@ -199,16 +200,6 @@ def _spread(figure: BarFigure, labels: Sequence[str]) -> list[Bars]:
         Bars(one.name, tuple(one.values[place[at]] if at in place else None for at in labels))
         for one in figure.series
     ]
-
-
-def _estimates(a: IntervalFigure, b: IntervalFigure) -> tuple[Estimate, ...]:
-    before, after = {e.name: e for e in a.estimates}, {e.name: e for e in b.estimates}
-    missing = float("nan")
-    return tuple(
-        replace(side.get(name, Estimate(name, missing)), name=f"{name} · {letter}")
-        for name in dict.fromkeys([*after, *before])
-        for letter, side in ((A, before), (B, after))
-    )
 
 
 # Tables ------------------------------------------------------------------------------------------
@@ -236,8 +227,15 @@ def merged_table(a: TableFigure, b: TableFigure) -> TableView | None:
     cut = f"The first {ROWS} of {len(keys):,} rows." if len(keys) > ROWS else ""
     headings = tuple((column.heading, column.align) for column in columns)
     note = b.note if a.note == b.note else f"{A}: {a.note or '–'} {B}: {b.note or '–'}"
-    half = is_small_table(headings, rows)
-    return TableView(b.title, headings, tuple(rows), note, cut, tuple(only), half)
+    return TableView(
+        title=b.title,
+        columns=headings,
+        rows=tuple(rows),
+        note=note,
+        cut=cut,
+        only=tuple(only),
+        half=is_small_table(headings, rows),
+    )
 
 
 def _key_width(a: TableFigure, b: TableFigure) -> int:
@@ -297,4 +295,4 @@ def facts_table(a: Sequence[Fact], b: Sequence[Fact]) -> TableView:
         cells = (old.text if old else "–", new.text if new else "–", delta)
         rows.append((CellView(label), *(CellView(cell) for cell in cells)))
     columns = (("", "left"), (A, "right"), (B, "right"), ("B − A", "right"))
-    return TableView("Key facts", columns, tuple(rows))
+    return TableView(title="Key facts", columns=columns, rows=tuple(rows))

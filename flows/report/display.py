@@ -14,20 +14,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from itertools import pairwise
-from typing import TYPE_CHECKING, TypeVar
-
-from stages.engine.page import (
-    CurveFigure,
-    Series,
-    TableFigure,
-)
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
+from typing import TypeVar
 
 SERIES = 8
 
@@ -100,11 +87,6 @@ def one_line(text: str, most: int) -> str:
     return line if len(line) <= most and len(text) <= 4 * most + 64 else line[: most - 1] + "…"
 
 
-def truncate(text: str, most: int) -> tuple[str, int]:
-    """At most `most` characters of a text, and the number of characters removed."""
-    return (text, 0) if len(text) <= most else (text[:most], len(text) - most)
-
-
 def text_width(text: str, size: float) -> float:
     """The approximate width of a line of sans-serif text, in the unit of `size`."""
     wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
@@ -127,56 +109,24 @@ def thin_curve(
 ) -> tuple[list[float], list[float]]:
     """At most about `most` points of a curve, by x; a gap is NaN.
 
-    The points are cut into buckets of equal count, and each keeps its least and its greatest value
-    (so a spike of one point stays) and a gap, if it has one.
+    Spikes and gaps stay.
     """
     import numpy as np
+
+    from stages.training.figures import kept_rows
 
     at, value = np.array(x, dtype=float), np.array(y, dtype=float)
     value[~np.isfinite(value)] = np.nan
     order = np.argsort(at, kind="stable")
     order = order[np.isfinite(at[order])]
-    at, value = at[order], value[order]
-    if len(at) > most:
-        edges = np.linspace(0, len(at), max(most // 2, 1) + 1).astype(int)
-        kept = {0, len(at) - 1}
-        for start, stop in pairwise(edges):
-            kept.update(int(start) + i for i in _extremes(value[start:stop]))
-        positions = sorted(kept)
-        at, value = at[positions], value[positions]
-    return at.tolist(), value.tolist()
-
-
-def _extremes(values: npt.NDArray[np.float64]) -> set[int]:
-    import numpy as np
-
-    gaps = np.isnan(values)
-    if gaps.all():
-        return {0}
-    extremes = {int(np.nanargmin(values)), int(np.nanargmax(values))}
-    return extremes | ({int(np.argmax(gaps))} if gaps.any() else set())
+    kept = order[kept_rows([value[order]], most)]
+    return at[kept].tolist(), value[kept].tolist()
 
 
 def sample_evenly(items: Sequence[Item], most: int) -> tuple[Sequence[Item], int]:
     """Every k-th item so that at most `most` are left, and k."""
     step = max(math.ceil(len(items) / most), 1)
     return items[::step], step
-
-
-def curve_table(figure: CurveFigure, most: int) -> tuple[TableFigure, int, int]:
-    """The table of a curve at every k-th of its x, the number of all x, and k."""
-    points = sorted({x for series in figure.series for x in series.x})
-    kept, step = sample_evenly(points, most)
-    if step == 1:
-        return figure.table(), len(points), 1
-    x_values = set(kept)
-
-    def thin(series: Series) -> Series:
-        pairs = [(x, y) for x, y in zip(series.x, series.y, strict=True) if x in x_values]
-        return replace(series, x=tuple(x for x, _ in pairs), y=tuple(y for _, y in pairs))
-
-    fewer = replace(figure, series=tuple(thin(series) for series in figure.series))
-    return fewer.table(), len(points), step
 
 
 def format_duration(seconds: float) -> str:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import pairwise
+from itertools import accumulate, pairwise, starmap
+
+import numpy as np
+from scipy.optimize import isotonic_regression
 
 from flows.report.display import one_line
-from flows.report.subject import Step
-from stages.engine.page import Column, TableFigure
+from flows.report.subject import Step, longest_paths
+from stages.engine.page import TableFigure, make_table
 
 WIDTH, HEIGHT, ACROSS, DOWN = 140, 44, 22, 40
 """Pixels of a box, and between boxes."""
@@ -59,12 +62,7 @@ def lay_out(parents: Mapping[str, Sequence[str]]) -> Layout:
 
 def _layers(parents: Mapping[str, Sequence[str]]) -> dict[str, int]:
     """Below the lowest parent, then down to just above the highest child, for short edges."""
-    layer: dict[str, int] = {}
-    while len(layer) < len(parents):
-        for name, named in parents.items():
-            known = [parent for parent in named if parent in parents]
-            if name not in layer and all(parent in layer for parent in known):
-                layer[name] = 1 + max((layer[parent] for parent in known), default=-1)
+    layer = longest_paths(parents)
     for name in sorted(layer, key=lambda n: -layer[n]):
         children = [layer[child] for child, named in parents.items() if name in named]
         layer[name] = min(children, default=layer[name] + 1) - 1
@@ -182,23 +180,10 @@ def _across(rows: Sequence[Sequence[str]], links: Sequence[tuple[str, str]]) -> 
 
 
 def _spaced(row: Sequence[str], wanted: Sequence[float], weights: Sequence[int]) -> list[float]:
-    """Places nearest to the wanted ones (weighted least squares) that keep order and distance.
-
-    Isotonic regression by pooling neighbours that would overlap (Kruskal, 1964).
-    """
-    offsets = [0.0]
-    for left, right in pairwise(row):
-        offsets.append(offsets[-1] + _distance(left, right))
-    blocks: list[tuple[float, int, int]] = []
-    for place, offset, weight in zip(wanted, offsets, weights, strict=True):
-        mean, total, count = place - offset, weight, 1
-        while blocks and blocks[-1][0] > mean:
-            before, heavy, size = blocks.pop()
-            mean = (before * heavy + mean * total) / (heavy + total)
-            total, count = total + heavy, count + size
-        blocks.append((mean, total, count))
-    means = [mean for mean, _, count in blocks for _ in range(count)]
-    return [mean + offset for mean, offset in zip(means, offsets, strict=True)]
+    """Places nearest to the wanted ones (weighted least squares) that keep order and distance."""
+    offsets = list(accumulate(starmap(_distance, pairwise(row)), initial=0.0))
+    means = isotonic_regression(np.subtract(wanted, offsets), weights=weights).x
+    return [float(place) for place in means + offsets]
 
 
 def _is_bend(name: str) -> bool:
@@ -255,9 +240,8 @@ def _box(step: Step, at: Point) -> str:
 
 def lineage_table(steps: Sequence[Step]) -> TableFigure:
     """The same graph as a table."""
-    rows = tuple(
+    rows = (
         (step.instance, step.stage, (step.key or "")[:12], step.state, ", ".join(step.parents))
         for step in steps
     )
-    columns = ("step", "stage", "key", "state", "made of")
-    return TableFigure("Lineage", tuple(Column(name) for name in columns), rows)
+    return make_table("Lineage", "step | stage | key | state | made of", rows)

@@ -18,11 +18,8 @@ from flows.report.display import finite_values, format_duration, format_reasons
 from flows.report.subject import Page, Step, Subject
 from stages.engine.page import (
     Artifact,
-    Axis,
     BarFigure,
-    Bars,
     Cell,
-    Column,
     CurveFigure,
     Estimate,
     Figure,
@@ -31,8 +28,9 @@ from stages.engine.page import (
     SamplesFigure,
     TableFigure,
     TextFigure,
+    make_bars,
     make_summary,
-    number,
+    make_table,
 )
 from stages.engine.protocol import stage_named
 
@@ -71,12 +69,7 @@ class Fact:
 def facts(subject: Subject, pages: Sequence[Page]) -> list[Fact]:
     """The key facts that the artifacts of a run provide."""
     made = subject.made
-    return [
-        *_documents(made),
-        *_training(made, pages),
-        *_scores(subject, pages),
-        *_effort(made),
-    ]
+    return [*_documents(made), *_training(made, pages), *_scores(subject, pages), *_effort(made)]
 
 
 def _documents(steps: Sequence[Step]) -> list[Fact]:
@@ -131,12 +124,7 @@ def _scores(subject: Subject, pages: Iterable[Page]) -> list[Fact]:
                         ranked.append((clear, page.step.instance, measured, figure, e))
     ranked.sort(key=lambda item: -item[0])
     return [
-        Fact(
-            f"{e.name} ({instance})",
-            e.value,
-            figure.value.format,
-            _reading(measured, figure, e),
-        )
+        Fact(f"{e.name} ({instance})", e.value, figure.value.format, _reading(measured, figure, e))
         for _, instance, measured, figure, e in ranked[:SCORES]
     ]
 
@@ -145,11 +133,9 @@ def _measured(subject: Subject, step: Step) -> str:
     """`pretrain in float32`: the checkpoint that a step evaluated, and the precision."""
     if step.manifest is None:
         return ""
-    names = {(s.stage, s.key): s.instance for s in subject.steps}
     checkpoints = [
-        names.get((reference.stage, reference.key), f"{reference.stage} {short(reference.key)}")
-        for references in step.manifest.inputs.values()
-        for reference in references
+        subject.find_instance(reference) or f"{reference.stage} {short(reference.key)}"
+        for reference in step.manifest.references
         if reference.kind == "checkpoint"
     ]
     dtype = step.manifest.layout.get("dtype")
@@ -181,14 +167,14 @@ def funnel(subject: Subject) -> list[Figure]:
     if not steps:
         return []
     accounts: Any = [(s.instance, _manifest(s).conservation) for s in steps]
-    picture = BarFigure(
+    picture = make_bars(
         "Records kept and dropped, by step",
-        tuple(name for name, _ in accounts),
-        Axis("records", format=","),
-        (
-            Bars("kept", tuple(a.out for _, a in accounts)),
-            Bars("dropped", tuple(a.records_in - a.out for _, a in accounts)),
-        ),
+        (name for name, _ in accounts),
+        "records:,",
+        {
+            "kept": [account.out for _, account in accounts],
+            "dropped": [account.records_in - account.out for _, account in accounts],
+        },
         stacked=True,
         label="step",
         note="Every record that a step read was kept or dropped for a reason: the sums are exact. "
@@ -204,35 +190,23 @@ def funnel(subject: Subject) -> list[Figure]:
         ),
         key=lambda row: (-row[2], row[0], row[1]),
     )
-    shares = TableFigure(
-        "Where every record went",
-        (
-            Column("step"), number("in"), number("kept"), number("dropped"),
-            number("share kept", ".1%"), Column("why"),
-        ),
-        tuple(
-            (
-                name, a.records_in, a.out, a.records_in - a.out,
-                a.out / a.records_in if a.records_in else None, format_reasons(a.dropped, REASONS),
-            )
-            for name, a in accounts
-        ),
-    )  # fmt: skip
-    figures: list[Figure] = [picture, shares]
-    if len(reasons) > 1:
-        figures.insert(1, _reason_bars(reasons))
-    return figures
+    rows = []
+    for name, account in accounts:
+        read, kept = account.records_in, account.out
+        share = kept / read if read else None
+        rows.append(
+            (name, read, kept, read - kept, share, format_reasons(account.dropped, REASONS))
+        )
+    headings = "step | in:, | kept:, | dropped:, | share kept:.1% | why"
+    shares = make_table("Where every record went", headings, rows)
+    return [picture, _reason_bars(reasons), shares] if len(reasons) > 1 else [picture, shares]
 
 
 def _reason_bars(reasons: Sequence[tuple[str, str, int]]) -> BarFigure:
     several = len({name for name, _, _ in reasons}) > 1
-    return BarFigure(
-        "Why records were dropped",
-        tuple(f"{name}: {why}" if several else why for name, why, _ in reasons),
-        Axis("records", format=","),
-        (Bars("dropped", tuple(n for _, _, n in reasons)),),
-        label="reason",
-    )
+    labels = (f"{name}: {why}" if several else why for name, why, _ in reasons)
+    counts = {"dropped": [count for _, _, count in reasons]}
+    return make_bars("Why records were dropped", labels, "records:,", counts, label="reason")
 
 
 # Cost and environment ----------------------------------------------------------------------------
@@ -247,16 +221,12 @@ def cost(subject: Subject) -> list[Figure]:
 
 
 def _time_bars(steps: Sequence[Step]) -> BarFigure:
-    return BarFigure(
-        "Time by step",
-        tuple(step.instance for step in steps),
-        Axis("seconds", format=",.1f"),
-        (
-            Bars("elapsed", tuple(_telemetry_value(step, "seconds") for step in steps)),
-            Bars("CPU", tuple(_telemetry_value(step, "cpu_seconds") for step in steps)),
-        ),
-        label="step",
-    )
+    names = (step.instance for step in steps)
+    series = {
+        "elapsed": [_telemetry_value(step, "seconds") for step in steps],
+        "CPU": [_telemetry_value(step, "cpu_seconds") for step in steps],
+    }
+    return make_bars("Time by step", names, "seconds:,.1f", series, label="step")
 
 
 def _cost_table(steps: Sequence[Step]) -> TableFigure:
@@ -267,7 +237,7 @@ def _cost_table(steps: Sequence[Step]) -> TableFigure:
             _telemetry_value(step, "cpu_seconds"),
             _telemetry_value(step, "gpu_seconds"),
             _telemetry_value(step, "peak_memory_bytes") / 1e6 or None,
-            sum(output.bytes for output in _manifest(step).outputs.values()) / 1e6,
+            _manifest(step).size / 1e6,
             sum(len(output.files) for output in _manifest(step).outputs.values()),
         )
         for step in steps
@@ -276,18 +246,15 @@ def _cost_table(steps: Sequence[Step]) -> TableFigure:
     peak = max((value for value in columns[4] if value), default=None)
     sums = [sum(columns[i]) for i in (1, 2, 3)], [sum(columns[i]) for i in (5, 6)]
     rows.append(("all steps", *sums[0], peak, *sums[1]))
-    return TableFigure(
+    return make_table(
         "Cost by step",
-        (
-            Column("step"), number("seconds", ",.1f"), number("CPU seconds", ",.1f"),
-            number("GPU seconds", ",.1f"),
-            number("peak memory, MB", ",.0f"), number("stored, MB", ",.2f"), number("files"),
-        ),
-        tuple(rows),
+        "step | seconds:,.1f | CPU seconds:,.1f | GPU seconds:,.1f | peak memory, MB:,.0f"
+        " | stored, MB:,.2f | files:,",
+        rows,
         "Of the run that made each artifact, which a later run may have reused: CPU seconds of all "
         "its processes, workers on other machines included, and seconds that GPUs were held. The "
         "time of a killed run before it was resumed is not included.",
-    )  # fmt: skip
+    )
 
 
 def _libraries(steps: Sequence[Step]) -> TableFigure:
@@ -300,8 +267,7 @@ def _libraries(steps: Sequence[Step]) -> TableFigure:
         for library, by_version in sorted(versions.items())
         for version, users in sorted(by_version.items())
     )
-    columns = (Column("library"), Column("version"), Column("used by"))
-    return TableFigure("Libraries that affect the outputs", columns, rows)
+    return make_table("Libraries that affect the outputs", "library | version | used by", rows)
 
 
 def _manifest(step: Step) -> Manifest:
@@ -314,7 +280,7 @@ def _kinds_out(step: Step) -> set[str]:
 
 
 def _kinds_in(step: Step) -> set[str]:
-    return {r.kind for references in _manifest(step).inputs.values() for r in references}
+    return {reference.kind for reference in _manifest(step).references}
 
 
 def _sum(steps: Iterable[Step], name: str) -> int:
@@ -351,8 +317,7 @@ def records_table(steps: Iterable[Made]) -> TableFigure:
         kept = manifest.conservation
         if kept is not None:
             rows.append((instance, kept.records_in, kept.out, format_reasons(kept.dropped)))
-    columns = (Column("step"), number("in"), number("out"), Column("dropped"))
-    return TableFigure("Where every record went", columns, tuple(rows))
+    return make_table("Where every record went", "step | in:, | out:, | dropped", rows)
 
 
 def flatten_figures(figures: Iterable[Figure]) -> Iterator[TableFigure | TextFigure]:

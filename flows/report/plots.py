@@ -16,7 +16,16 @@ from flows.report.display import (
     text_width,
     thin_curve,
 )
-from flows.report.sheet import FONT, LINE, Sheet, draw_marks, is_log, reserve_margin, value_text
+from flows.report.sheet import (
+    FONT,
+    LINE,
+    Sheet,
+    draw_marks,
+    fit,
+    is_log,
+    reserve_margin,
+    value_text,
+)
 from stages.engine.page import (
     Axis,
     BarFigure,
@@ -217,16 +226,13 @@ def _values_at_bars(
         else:
             at = ((value if there else 0.0, place), "data")
         left = there and value < 0  # type: ignore[operator]
-        sheet.axes.annotate(
-            value_text(figure.value, value), at[0], xycoords=at[1], xytext=(-5 if left else 5, 0),
-            textcoords="offset points", ha="right" if left else "left", va="center",
-            color=LIGHT["text"], fontsize=FONT, annotation_clip=False, zorder=5,
-        )  # fmt: skip
+        style = {"ha": "right" if left else "left", "color": LIGHT["text"], "zorder": 5}
+        sheet.write(value_text(figure.value, value), at[0], (-5 if left else 5, 0), at[1], **style)
 
 
 def _labels_left(labels: Sequence[str], sheet: Sheet, *, share: float = 0.42) -> int:
     """Set row names in at most two lines and `share` of the width; returns the most lines used."""
-    texts = [sheet.fit(label, sheet.width * share) for label in labels]
+    texts = [fit(label, sheet.width * share, 2) for label in labels]
     sheet.axes.set_yticks(range(len(labels)), texts)
     lines = [line for text in texts for line in text.splitlines()]
     sheet.left = 16 + max((text_width(line, FONT) for line in lines), default=0)
@@ -302,6 +308,7 @@ def _matrix(figure: MatrixFigure, sheet: Sheet) -> None:
     _columns_above(columns, sheet, cell)
     texts = [[_cell_text(figure, value) for value in row] for row in values]
     widest = max(text_width(text, FONT - 1) for row in texts for text in row)
+    style: dict[str, Any] = {"ha": "center", "fontsize": FONT - 1, "zorder": 4}
     for i, row in enumerate(values):
         for j, value in enumerate(row):
             if value is None or not math.isfinite(value):
@@ -311,10 +318,8 @@ def _matrix(figure: MatrixFigure, sheet: Sheet) -> None:
             box = Rectangle((j - 0.48, i - 0.46), 0.96, 0.92, color=colour, alpha=strength, lw=0)
             sheet.axes.add_patch(box)
             if widest < cell - 4:
-                sheet.axes.annotate(
-                    texts[i][j], (j, i), ha="center", va="center", fontsize=FONT - 1,
-                    color=LIGHT["on-series" if strength > 0.62 else "text"], zorder=4,
-                )  # fmt: skip
+                colour = LIGHT["on-series" if strength > 0.62 else "text"]
+                sheet.write(texts[i][j], (j, i), coordinates="data", color=colour, **style)
 
 
 def _cell_text(figure: MatrixFigure, value: float | None) -> str:
@@ -361,10 +366,7 @@ def _intervals(figure: IntervalFigure, sheet: Sheet, paired: bool) -> None:
     texts = [value_text(figure.value, e.value) for _, e in estimates]
     sheet.right = 18 + max(text_width(text, FONT) for text in texts)
     for i, text in enumerate(texts):
-        axes.annotate(
-            text, (1.0, i), xycoords=("axes fraction", "data"), xytext=(8, 0), va="center",
-            textcoords="offset points", color=LIGHT["text"], fontsize=FONT, annotation_clip=False,
-        )  # fmt: skip
+        sheet.write(text, (1.0, i), (8, 0), ("axes fraction", "data"), color=LIGHT["text"])
     sheet.scale_x(figure.value, every)
     if baseline is not None:
         sheet.legend([baseline], ["baseline"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -40,24 +41,8 @@ from flows.report.subject import (
     load_pages,
     payload_location,
 )
-from flows.report.views import (
-    ROWS,
-    CellView,
-    TableView,
-    View,
-    Viewer,
-    plot_table,
-    table_view,
-)
-from stages.engine.page import (
-    BarFigure,
-    CurveFigure,
-    Figure,
-    HistogramFigure,
-    IntervalFigure,
-    MatrixFigure,
-    TableFigure,
-)
+from flows.report.views import ROWS, CellView, TableView, View, Viewer, plot_table, table_view
+from stages.engine.page import CurveFigure, Figure, Plot, TableFigure
 
 GENERATOR = "Ingot report"
 """The `generator` meta of a report, which identifies it."""
@@ -65,7 +50,6 @@ LIMIT = 9_500_000
 """Most bytes of a report; above that the largest figures are omitted."""
 FIGURES = 60
 """Most figures of a step."""
-_PLOTS = (CurveFigure, BarFigure, HistogramFigure, MatrixFigure, IntervalFigure)
 
 
 @dataclass(frozen=True)
@@ -256,8 +240,8 @@ class _Writer:
         assert pair.overlay is not None, "called only for an overlay"
         if isinstance(pair.overlay, CurveFigure):
             return plot_table(pair.overlay, "")
-        assert isinstance(pair.a, _PLOTS), "an overlay is made of plots"
-        assert isinstance(pair.b, _PLOTS), "an overlay is made of plots"
+        assert isinstance(pair.a, Plot), "an overlay is made of plots"
+        assert isinstance(pair.b, Plot), "an overlay is made of plots"
         merged = merged_table(pair.a.table(), pair.b.table())
         return merged or plot_table(pair.overlay, "")
 
@@ -272,7 +256,7 @@ class _Writer:
         **parts: Any,
     ) -> str:
         steps = [section.step for section in sections]
-        states = _counted(subject)
+        states: dict[str, int] = Counter(step.state for step in subject.own)
         values = {
             **parts,
             "subject": subject,
@@ -322,18 +306,11 @@ def _colours() -> str:
     )
 
 
-def _counted(subject: Subject) -> dict[str, int]:
-    states: dict[str, int] = {}
-    for step in subject.own:
-        states[step.state] = states.get(step.state, 0) + 1
-    return states
-
-
 def _banner(subject: Subject, states: Mapping[str, int]) -> list[str]:
     """Lines above the numbers that say why the run is incomplete."""
     made, total = len(subject.made), len(subject.own)
     lines = list(subject.remarks)
-    if made < total or subject.state not in ("done",):
+    if made < total or subject.state != "done":
         why = {
             "interrupted": "This run was interrupted: its process is gone",
             "running": "This run was still running when the report was made",
@@ -369,7 +346,7 @@ def _steps_table(pairs: Sequence[StepPair]) -> TableView:
         rows.append(tuple(CellView(cell) for cell in cells))
         only.append("" if pair.a and pair.b else B if pair.b else A)
     columns = tuple((name, "left") for name in ("step", "compared", "why", f"key {A}", f"key {B}"))
-    return TableView("Steps that differ", columns, tuple(rows), only=tuple(only))
+    return TableView(title="Steps that differ", columns=columns, rows=tuple(rows), only=tuple(only))
 
 
 def plain_report(store: Store, ref: str) -> dict[str, Any]:

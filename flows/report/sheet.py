@@ -78,13 +78,6 @@ def log_ticks(low: float, high: float, most: int) -> list[float]:
     return ticks[::step] if len(ticks) > 1 else linear_ticks(low, high, most)
 
 
-def axis_ticks(axis: Axis, low: float, high: float, most: int, *, log: bool) -> list[float]:
-    """Where an axis of [low, high] has its ticks, at most about `most` of them."""
-    if log:
-        return log_ticks(low, high, most)
-    return linear_ticks(low, high, most, whole=axis.format in (",", "d", ",d"))
-
-
 def is_log(axis: Axis, values: Sequence[float]) -> bool:
     """Whether the axis is logarithmic and has a positive value."""
     return axis.scale == "log" and any(value > 0 for value in values)
@@ -116,10 +109,6 @@ class Sheet:
         """Width of the axes."""
         return self.width - self.left - self.right
 
-    def fit(self, text: str, room: float, lines: int = 2) -> str:
-        """`text` broken into at most `lines` lines of `room` pixels."""
-        return fit(text, room, lines)
-
     def style(self, *, grid: str, frame: bool = True) -> None:
         """Grid along one axis ("x", "y", "both"), a line at the foot, nothing else."""
         axes = self.axes
@@ -133,52 +122,57 @@ class Sheet:
 
     def scale_y(self, axis: Axis, values: Sequence[float]) -> None:
         """Scale, ticks and room of the vertical axis."""
-        low, high = self._scale("y", axis, values)
-        ticks = axis_ticks(axis, low, high, 6, log=is_log(axis, values))
-        texts = [tick_text(axis, tick) for tick in ticks]
-        self.axes.set_yticks(ticks, texts)
-        self.axes.minorticks_off()
+        texts = self._scale("y", axis, values, 6)
         self.left = 14 + max((text_width(text, FONT) for text in texts), default=0)
 
     def scale_x(self, axis: Axis, values: Sequence[float]) -> None:
         """Scale and ticks of the horizontal axis, as many as fit, and its label below."""
-        low, high = self._scale("x", axis, values)
-        most = max(int(self.inner / 66), 2)
-        ticks = axis_ticks(axis, low, high, most, log=is_log(axis, values))
-        self.axes.set_xticks(ticks, [tick_text(axis, tick) for tick in ticks])
-        self.axes.minorticks_off()
+        self._scale("x", axis, values, max(int(self.inner / 66), 2))
         self.note_below(axis.label)
 
-    def _scale(self, name: str, axis: Axis, values: Sequence[float]) -> tuple[float, float]:
+    def _scale(self, name: str, axis: Axis, values: Sequence[float], most: int) -> list[str]:
+        """Set the scale of an axis and about `most` ticks; returns their texts."""
         axes: Any = self.axes
-        if is_log(axis, values):
+        log = is_log(axis, values)
+        if log:
             getattr(axes, f"set_{name}scale")("log", nonpositive="mask")
-        low, high = getattr(axes, f"get_{name}lim")()
-        return (low, high) if low < high else (high, low)
+        low, high = sorted(getattr(axes, f"get_{name}lim")())
+        whole = axis.format in (",", "d", ",d")
+        ticks = log_ticks(low, high, most) if log else linear_ticks(low, high, most, whole=whole)
+        texts = [tick_text(axis, tick) for tick in ticks]
+        getattr(axes, f"set_{name}ticks")(ticks, texts)
+        axes.minorticks_off()
+        return texts
+
+    def write(
+        self,
+        text: str,
+        at: tuple[float, float],
+        shift: tuple[float, float] = (0.0, 0.0),
+        coordinates: Any = "axes fraction",
+        **style: Any,
+    ) -> None:
+        """Text at a point, shifted by pixels; it may lie outside of the axes."""
+        style = {"ha": "left", "va": "center", "color": LIGHT["muted"], "fontsize": FONT, **style}
+        self.axes.annotate(
+            text, at, shift, coordinates, "offset points", annotation_clip=False, **style
+        )
 
     def label_above(self, text: str) -> None:
         """A line above the axes at the left: the label of the vertical axis, read level."""
         if not text.strip():
             return
-        self.axes.annotate(
-            fit(text, self.width - 20, 1), (0.0, 1.0), xycoords="axes fraction",
-            xytext=(12 - self.left, self.above), textcoords="offset points", ha="left", va="bottom",
-            color=LIGHT["muted"], fontsize=FONT, annotation_clip=False,
-        )  # fmt: skip
+        line = fit(text, self.width - 20, 1)
+        self.write(line, (0.0, 1.0), (12 - self.left, self.above), va="bottom")
         self.above += LINE
 
     def note_below(self, text: str) -> None:
         """A wrapped line under the axes."""
         if not text.strip():
             return
-        shown = fit(text, self.inner, 6)
-        lines = shown.count("\n") + 1
-        self.axes.annotate(
-            shown, (0.5, 0.0), xycoords="axes fraction", xytext=(0, -self.below),
-            textcoords="offset points", ha="center", va="top", color=LIGHT["muted"], fontsize=FONT,
-            annotation_clip=False,
-        )  # fmt: skip
-        self.below += LINE * lines + 2
+        wrapped = fit(text, self.inner, 6)
+        self.write(wrapped, (0.5, 0.0), (0, -self.below), ha="center", va="top")
+        self.below += LINE * (wrapped.count("\n") + 1) + 2
 
     def legend(self, handles: Sequence[Any], names: Sequence[str]) -> None:
         """A legend above the axes, in as many columns as have room, so that it covers no data."""
@@ -204,13 +198,10 @@ class Sheet:
         """A title above everything."""
         if not text.strip():
             return
-        shown = fit(text, self.width - 24, 3, size=14)
-        self.axes.annotate(
-            shown, (0.0, 1.0), xycoords="axes fraction", xytext=(12 - self.left, self.above + 4),
-            textcoords="offset points", ha="left", va="bottom", color=LIGHT["text"], fontsize=14,
-            fontweight="bold", annotation_clip=False,
-        )  # fmt: skip
-        self.above += 8 + 18 * (shown.count("\n") + 1)
+        wrapped = fit(text, self.width - 24, 3, size=14)
+        style = {"color": LIGHT["text"], "fontsize": 14, "fontweight": "bold"}
+        self.write(wrapped, (0.0, 1.0), (12 - self.left, self.above + 4), va="bottom", **style)
+        self.above += 8 + 18 * (wrapped.count("\n") + 1)
 
 
 def fit(text: str, room: float, lines: int, size: float = FONT) -> str:
@@ -218,9 +209,8 @@ def fit(text: str, room: float, lines: int, size: float = FONT) -> str:
 
     Names break after `_`, `/`, `.`, `:` and `-`; a word too long for a line breaks anywhere.
     """
-    shown = one_line(text, LONGEST)
     broken = [""]
-    for word in _WORDS.findall(shown):
+    for word in _WORDS.findall(one_line(text, LONGEST)):
         if broken[-1] and text_width(broken[-1] + word.rstrip(), size) > room:
             broken.append("")
         while text_width(word.rstrip(), size) > room and len(word) > 1:
@@ -261,11 +251,8 @@ def draw_marks(marks: Sequence[Mark], sheet: Sheet) -> None:
             color=LIGHT["axis" if len(marks) > 12 else "muted"], scalex=False, scaley=False,
         )  # fmt: skip
         if row >= 0:
-            sheet.axes.annotate(
-                text, (mark.x, 1.0), xycoords=("data", "axes fraction"), xytext=(3, over),
-                textcoords="offset points", ha="left", va="top", color=LIGHT["muted"],
-                fontsize=FONT - 1, annotation_clip=False,
-            )  # fmt: skip
+            place = ("data", "axes fraction")
+            sheet.write(text, (mark.x, 1.0), (3, over), place, va="top", fontsize=FONT - 1)
     sheet.above += (max(rows) + 1) * LINE * 0.85
 
 

@@ -7,29 +7,22 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from graphlib import TopologicalSorter
 from typing import Any, Literal
 
 from artifacts_schema.config import did_you_mean
 from artifacts_schema.errors import CorruptArtifact, IngotError, InputError, UsageError
 from artifacts_schema.identity import short
-from artifacts_schema.manifest import Manifest
+from artifacts_schema.manifest import InputRef, Manifest
 from artifacts_schema.store import Ref, Store, layout
 from artifacts_schema.store.lease import Record, process_is_gone
 from artifacts_schema.store.runs import Run, RunStep, find_run, recorded_recipes
 from artifacts_schema.store.store import ancestors
 from flows.report.display import format_duration, one_line
-from stages.engine.page import (
-    Artifact,
-    Column,
-    Figure,
-    TableFigure,
-    make_page,
-    make_summary,
-    number,
-)
+from stages.engine.page import Artifact, Figure, make_page, make_summary, make_table
 from stages.engine.protocol import stage_named, stage_names
 
 Name = tuple[str, str]
@@ -54,11 +47,14 @@ class Step:
     error: str | None = None
 
     @property
+    def name(self) -> tuple[str, str | None]:
+        """Stage and key of its artifact."""
+        return self.stage, self.key
+
+    @property
     def anchor(self) -> str:
         """Its anchor in the page, different for every instance."""
-        plain = (c.isascii() and (c.isalnum() or c == "-") for c in self.instance)
-        characters = zip(self.instance, plain, strict=True)
-        return "step-" + "".join(c if kept else f"_{ord(c):x}_" for c, kept in characters)
+        return "step-" + re.sub(r"[^A-Za-z0-9-]", lambda c: f"_{ord(c[0]):x}_", self.instance)
 
 
 @dataclass(frozen=True)
@@ -97,9 +93,9 @@ class Subject:
             return False
         return process_is_gone(Record("", run.machine, run.process, run.process_started))
 
-    def step(self, instance: str) -> Step | None:
-        """The step of that instance."""
-        return next((step for step in self.steps if step.instance == instance), None)
+    def find_instance(self, reference: InputRef) -> str | None:
+        """The step that made an input; None if it is of none."""
+        return next((step.instance for step in self.steps if step.name == reference.name), None)
 
 
 def find_subject(store: Store, text: str) -> Subject:
@@ -151,12 +147,10 @@ def _from_record(store: Store, step: RunStep) -> Step:
 
 
 def _from_refs(store: Store, recipe: str, named: Mapping[str, Ref]) -> Subject:
-    steps = []
-    for name, ref in named.items():
-        manifest, problem = _manifest(store, (ref.stage, ref.key))
-        state: State = "made" if manifest else "corrupt" if problem else "collected"
-        instance = name.removeprefix(f"{recipe}/")
-        steps.append(Step(instance, ref.stage, ref.key, state, manifest, error=problem))
+    steps = [
+        _stored_step(store, name.removeprefix(f"{recipe}/"), (ref.stage, ref.key), "made")
+        for name, ref in named.items()
+    ]
     steps = [*_input_steps(store, steps, {}), *_sources_first(steps)]
     remark = f"No record of a run is here: this is what the names {recipe}/… point at now."
     return Subject(recipe, recipe, store, _linked(steps), None, (remark,))
@@ -164,37 +158,33 @@ def _from_refs(store: Store, recipe: str, named: Mapping[str, Ref]) -> Subject:
 
 def _input_steps(store: Store, steps: Sequence[Step], names: Mapping[str, str]) -> list[Step]:
     """The artifacts that the steps read and none of them made; `names` by key."""
-    own = {(step.stage, step.key) for step in steps}
-    read = [
-        (reference.stage, reference.key)
-        for step in steps
-        if step.manifest is not None
-        for references in step.manifest.inputs.values()
-        for reference in references
-    ]
-    outside = [name for name in dict.fromkeys(read) if name not in own]
+    own = {step.name for step in steps}
+    manifests = [step.manifest for step in steps if step.manifest is not None]
+    read = dict.fromkeys(r.name for manifest in manifests for r in manifest.references)
+    outside = [name for name in read if name not in own]
     if not outside:
         return []
     instances, inputs = {step.instance for step in steps}, []
     for name, default in _instances(store, outside, near="").items():
         instance = names.get(name[1], default)
         instance = instance if instance not in instances else f"{instance} {short(name[1])}"
-        manifest, problem = _manifest(store, name)
-        state: State = "given" if manifest else "corrupt" if problem else "collected"
-        inputs.append(Step(instance, *name, state, manifest, error=problem))
+        inputs.append(_stored_step(store, instance, name, "given"))
     return inputs
+
+
+def _stored_step(store: Store, instance: str, name: Name, state: State) -> Step:
+    """A step with the artifact called `name`, in `state` if that can be read."""
+    manifest, problem = _manifest(store, name)
+    if manifest is None:
+        state = "corrupt" if problem else "collected"
+    return Step(instance, *name, state, manifest, error=problem)
 
 
 def _from_artifact(store: Store, text: str, manifest: Manifest) -> Subject:
     """An artifact after all its ancestors, collected ones included."""
-    names = [(manifest.stage, manifest.key)]
-    names += [edge.parent for edge in ancestors(store, manifest)]
+    names = [manifest.name, *(edge.parent for edge in ancestors(store, manifest))]
     instances = _instances(store, list(dict.fromkeys(names)), near=text.partition("/")[0])
-    steps = []
-    for name, instance in instances.items():
-        ancestor, problem = _manifest(store, name)
-        state: State = "made" if ancestor else "corrupt" if problem else "collected"
-        steps.append(Step(instance, *name, state, ancestor, error=problem))
+    steps = [_stored_step(store, instances[name], name, "made") for name in instances]
     return Subject(text, text, store, _linked(_sources_first(steps)))
 
 
@@ -218,42 +208,38 @@ def _manifest(store: Store, name: Name) -> tuple[Manifest | None, str | None]:
         return None, str(error)
 
 
-def _parents(step: Step, by_name: Mapping[Name, str]) -> tuple[str, ...]:
-    inputs = chain.from_iterable(step.manifest.inputs.values()) if step.manifest else ()
-    parents = (by_name.get((reference.stage, reference.key)) for reference in inputs)
-    return tuple(dict.fromkeys(parent for parent in parents if parent))
-
-
 def _linked(steps: Iterable[Step]) -> tuple[Step, ...]:
     """Steps with the instances that their manifests say they were made of."""
     steps = list(steps)
-    by_name = {(s.stage, s.key): s.instance for s in steps if s.key is not None}
-    known = {s.instance for s in steps}
-    return tuple(
-        replace(
-            step,
-            parents=_parents(step, by_name)
-            if step.manifest is not None
-            else tuple(name for name in step.parents if name in known),
-        )
-        for step in steps
-    )
+    by_name = {step.name: step.instance for step in steps}
+    known = {step.instance for step in steps}
+
+    def parents(step: Step) -> Iterable[str]:
+        if step.manifest is None:
+            return (name for name in step.parents if name in known)
+        return (by_name[r.name] for r in step.manifest.references if r.name in by_name)
+
+    return tuple(replace(step, parents=tuple(dict.fromkeys(parents(step)))) for step in steps)
 
 
 def _sources_first(steps: Sequence[Step]) -> list[Step]:
     """Each step after those it was made of; otherwise by depth, then by name."""
-    linked = {step.instance: step for step in _linked(steps)}
+    depth = longest_paths({step.instance: step.parents for step in _linked(steps)})
+
+    def order(step: Step) -> tuple[int, str, str]:
+        finished = step.manifest.telemetry.get("finished", "") if step.manifest else ""
+        return depth[step.instance], str(finished), step.instance
+
+    return sorted(steps, key=order)
+
+
+def longest_paths(parents: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """Edges on the longest way to each node of a graph (node → its parents) from a source."""
     depth: dict[str, int] = {}
-    while len(depth) < len(linked):
-        for name, step in linked.items():
-            if name not in depth and all(parent in depth for parent in step.parents):
-                depth[name] = 1 + max((depth[parent] for parent in step.parents), default=-1)
-    finished = {s.instance: _finished(s) for s in steps}
-    return sorted(steps, key=lambda s: (depth[s.instance], finished[s.instance], s.instance))
-
-
-def _finished(step: Step) -> str:
-    return str(step.manifest.telemetry.get("finished", "")) if step.manifest else ""
+    for name in TopologicalSorter(parents).static_order():
+        if name in parents:
+            depth[name] = 1 + max((depth.get(parent, -1) for parent in parents[name]), default=-1)
+    return {name: depth[name] for name in parents}
 
 
 log = logging.getLogger(__name__)
@@ -341,17 +327,15 @@ def artifact_facts(manifest: Manifest) -> list[tuple[str, str]]:
         facts.append(("took", format_duration(telemetry["seconds"])))
     if telemetry.get("finished"):
         facts.append(("finished", f"{format_minute(str(telemetry['finished']))} UTC"))
-    stored = sum(output.bytes for output in manifest.outputs.values())
-    facts.append(("stored", f"{stored / 1e6:,.2f} MB"))
+    facts.append(("stored", f"{manifest.size / 1e6:,.2f} MB"))
     return facts
 
 
 def artifact_tables(subject: Subject, manifest: Manifest) -> list[Figure]:
     """Config, inputs, outputs and counts of an artifact, as figures like any other."""
-    by_name = {(s.stage, s.key): s.instance for s in subject.steps}
     config = tuple(_flatten_config("", manifest.identity))
     inputs = tuple(
-        (role, by_name.get((r.stage, r.key), r.stage), r.output, r.kind, r.digest[:12])
+        (role, subject.find_instance(r) or r.stage, r.output, r.kind, r.digest[:12])
         for role, references in manifest.inputs.items()
         for r in references
     )
@@ -360,18 +344,11 @@ def artifact_tables(subject: Subject, manifest: Manifest) -> list[Figure]:
         for name, o in manifest.outputs.items()
     )
     tables = [
-        TableFigure("Config, where not the default", (Column("field"), Column("value")), config),
-        TableFigure(
-            "Inputs", tuple(Column(n) for n in ("role", "from", "output", "kind", "digest")), inputs
-        ),
-        TableFigure(
-            "Outputs",
-            (Column("output"), Column("kind"), number("files"), number("rows"),
-             number("MB", ",.2f"), Column("digest")),
-            outputs,
-        ),
-        TableFigure("Counts", (Column("count"), number("value")), tuple(manifest.counts.items())),
-    ]  # fmt: skip
+        make_table("Config, where not the default", "field | value", config),
+        make_table("Inputs", "role | from | output | kind | digest", inputs),
+        make_table("Outputs", "output | kind | files:, | rows:, | MB:,.2f | digest", outputs),
+        make_table("Counts", "count | value:,", manifest.counts.items()),
+    ]
     return [table for table in tables if table.rows]
 
 
@@ -390,8 +367,7 @@ def _flatten_config(path: str, value: Any) -> Iterable[tuple[str, str]]:
 
 def payload_location(subject: Subject, manifest: Manifest) -> str:
     """Path or URL of the folder that holds an artifact's payload."""
-    folder = layout.payload(manifest.stage, manifest.key, manifest.attempt)
-    return subject.store.backend.full(folder)
+    return subject.store.backend.full(layout.payload(*manifest.name, manifest.attempt))
 
 
 def format_minute(time: str) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from markupsafe import Markup
 
-from flows.report.display import curve_table, one_line, sample_evenly, truncate, visible
+from flows.report.display import one_line, sample_evenly, visible
 from flows.report.draw import EMPTY, NARROW, WIDE, page_svg
 from flows.report.plots import is_empty, not_drawn
 from stages.engine.page import (
@@ -60,18 +61,25 @@ class CellView:
         return len(self.text) + len(self.was or "") + len(self.delta)
 
 
-@dataclass(frozen=True)
-class TableView:
-    """A table; `only` names the side of a row that exists in one of two runs."""
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """A figure of a page; `cut` says what is not shown, `half` that half a page's width will do."""
 
+    kind: ClassVar[str]
     title: str
-    columns: tuple[tuple[str, str], ...]
-    rows: tuple[tuple[CellView, ...], ...]
     note: str = ""
     cut: str = ""
-    only: tuple[str, ...] = ()
     half: bool = False
-    kind: str = "table"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableView(View):
+    """A table; `only` names the side of a row that exists in one of two runs."""
+
+    kind = "table"
+    columns: tuple[tuple[str, str], ...]
+    rows: tuple[tuple[CellView, ...], ...]
+    only: tuple[str, ...] = ()
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -84,29 +92,21 @@ class TableView:
         return tuple(classes)
 
 
-@dataclass(frozen=True)
-class TextView:
+@dataclass(frozen=True, kw_only=True)
+class TextView(View):
     """A text in its own lines."""
 
-    title: str
+    kind = "text"
     text: str
-    note: str = ""
-    cut: str = ""
-    half: bool = False
-    kind: str = "text"
 
 
-@dataclass(frozen=True)
-class PlotView:
+@dataclass(frozen=True, kw_only=True)
+class PlotView(View):
     """A plot for two widths, and its numbers. Without pictures, `note` says why."""
 
-    title: str
+    kind = "plot"
     pictures: tuple[tuple[str, Markup], ...]
     table: TableView
-    note: str = ""
-    cut: str = ""
-    half: bool = False
-    kind: str = "plot"
 
 
 @dataclass(frozen=True)
@@ -119,16 +119,12 @@ class ExcerptView:
     cut: str
 
 
-@dataclass(frozen=True)
-class SamplesView:
+@dataclass(frozen=True, kw_only=True)
+class SamplesView(View):
     """Samples by group."""
 
-    title: str
+    kind = "samples"
     groups: tuple[tuple[str, tuple[ExcerptView, ...]], ...]
-    note: str = ""
-    cut: str = ""
-    half: bool = False
-    kind: str = "samples"
 
 
 @dataclass(frozen=True)
@@ -140,19 +136,12 @@ class PairView:
     sides: tuple[tuple[str, tuple[tuple[str, bool], ...]], ...]
 
 
-@dataclass(frozen=True)
-class PairsView:
+@dataclass(frozen=True, kw_only=True)
+class PairsView(View):
     """Pairs of texts."""
 
-    title: str
+    kind = "pairs"
     pairs: tuple[PairView, ...]
-    note: str = ""
-    cut: str = ""
-    half: bool = False
-    kind: str = "pairs"
-
-
-View = TableView | TextView | PlotView | SamplesView | PairsView
 
 
 @dataclass
@@ -167,8 +156,8 @@ class Viewer:
         if isinstance(figure, TableFigure):
             return table_view(figure, self.place)
         if isinstance(figure, TextFigure):
-            text, rest = truncate(figure.text, TEXT)
-            return TextView(figure.title, text, figure.note, _skipped_note(rest))
+            text, cut = _truncate(figure.text, TEXT)
+            return TextView(title=figure.title, text=text, note=figure.note, cut=cut)
         if isinstance(figure, SamplesFigure):
             return _samples_view(figure)
         if isinstance(figure, PairsFigure):
@@ -180,7 +169,8 @@ class Viewer:
     ) -> PlotView:
         """A plot with the table of its values."""
         if is_empty(figure):
-            return PlotView(figure.title, (), table, f"{EMPTY} {figure.note}".strip())
+            note = f"{EMPTY} {figure.note}".strip()
+            return PlotView(title=figure.title, pictures=(), table=table, note=note)
         half = _is_small_plot(figure)
         pictures = []
         widths = widths or ((NARROW,) if half else (WIDE, NARROW))
@@ -189,32 +179,31 @@ class Viewer:
             svg = page_svg(figure, width=width, prefix=f"p{self.drawn}-", paired=paired)
             name = "any" if len(widths) == 1 else "wide" if width == max(widths) else "narrow"
             pictures.append((name, Markup(svg)))
-        cut_note = not_drawn(figure)
-        return PlotView(figure.title, tuple(pictures), table, figure.note, cut_note, half)
+        return PlotView(
+            title=figure.title,
+            pictures=tuple(pictures),
+            table=table,
+            note=figure.note,
+            cut=not_drawn(figure),
+            half=half,
+        )
 
 
 def plot_table(figure: Plot, place: str) -> TableView:
     """The values of a plot as a table; of long curves every k-th."""
-    if isinstance(figure, CurveFigure):
-        table, total, step = curve_table(figure, ROWS)
-        note = f"Every {_nth(step)} of {total:,} rows.{_all_in(place)}" if step > 1 else ""
-        events = "; ".join(f"{mark.label} at {mark.x:,.6g}" for mark in figure.marks[:40])
-        return table_view(table, place, note=f"Events: {events}." if events else "", cut_note=note)
-    table = figure.table()
-    rows, step = sample_evenly(table.rows, ROWS)
-    note = f"Every {_nth(step)} of {len(table.rows):,} rows.{_all_in(place)}" if step > 1 else ""
+    note, table = "", figure.table()
     if isinstance(figure, MatrixFigure):
-        note = ""
-        rows = table.rows
-    return table_view(
-        TableFigure(table.title, table.columns, tuple(rows)), place, note="", cut_note=note
-    )
+        return table_view(replace(table, note=""), place)
+    if isinstance(figure, CurveFigure):
+        events = "; ".join(f"{mark.label} at {mark.x:,.6g}" for mark in figure.marks[:40])
+        note = f"Events: {events}." if events else ""
+    rows, step = sample_evenly(table.rows, ROWS)
+    cut = f"Every {_nth(step)} of {len(table.rows):,} rows.{_all_in(place)}" if step > 1 else ""
+    return table_view(replace(table, rows=tuple(rows), note=note), place, cut)
 
 
-def table_view(
-    figure: TableFigure, place: str, *, note: str | None = None, cut_note: str = ""
-) -> TableView:
-    """The first rows of a table, as text."""
+def table_view(figure: TableFigure, place: str, cut_note: str = "") -> TableView:
+    """The first rows of a table, as text; `place` is where the others are."""
     columns = figure.columns[:COLUMNS]
     rows, used = [], 0
     for row in figure.rows[:ROWS]:
@@ -228,11 +217,15 @@ def table_view(
         missing.append(f"The first {len(rows):,} of {len(figure.rows):,} rows.{_all_in(place)}")
     if len(columns) < len(figure.columns):
         missing.append(f"The first {COLUMNS} of {len(figure.columns):,} columns.")
-    caption = figure.note if note is None else note
     headings = tuple((one_line(column.heading, CELL), column.align) for column in columns)
-    text = " ".join([cut_note, *missing]).strip()
-    half = is_small_table(headings, rows)
-    return TableView(figure.title, headings, tuple(rows), caption, text, half=half)
+    return TableView(
+        title=figure.title,
+        columns=headings,
+        rows=tuple(rows),
+        note=figure.note,
+        cut=" ".join([cut_note, *missing]).strip(),
+        half=is_small_table(headings, rows),
+    )
 
 
 def _is_small_plot(figure: Plot) -> bool:
@@ -287,18 +280,18 @@ def _samples_view(figure: SamplesFigure) -> SamplesView:
     for name, samples in groups.items():
         excerpts = []
         for sample in samples[:IN_GROUP]:
-            text, rest = truncate(sample.text, EXCERPT)
+            text, cut = _truncate(sample.text, EXCERPT)
             used += len(text)
             if count < SAMPLES and used <= CHARACTERS:
                 count += 1
                 heading = one_line(sample.heading, 200)
                 facts = facts_view(sample.facts[:24])
-                excerpts.append(ExcerptView(heading, facts, text, _skipped_note(rest)))
+                excerpts.append(ExcerptView(heading, facts, text, cut))
         if excerpts:
             by_group.append((one_line(name, 120), tuple(excerpts)))
     rest = len(figure.samples) - count
     note = f"{count:,} of {len(figure.samples):,} samples are shown." if rest else ""
-    return SamplesView(figure.title, tuple(by_group), figure.note, note)
+    return SamplesView(title=figure.title, groups=tuple(by_group), note=figure.note, cut=note)
 
 
 def _pairs_view(figure: PairsFigure) -> PairsView:
@@ -312,7 +305,7 @@ def _pairs_view(figure: PairsFigure) -> PairsView:
         views.append(view)
     rest = len(figure.pairs) - len(views)
     note = f"{len(views):,} of {len(figure.pairs):,} pairs are shown." if rest else ""
-    return PairsView(figure.title, tuple(views), figure.note, note)
+    return PairsView(title=figure.title, pairs=tuple(views), note=figure.note, cut=note)
 
 
 def _pair(pair: Pair) -> PairView:
@@ -332,17 +325,19 @@ def _around_differences(parts: Sequence[Part]) -> tuple[tuple[str, bool], ...]:
         if not part.differs and len(text) > 2 * EQUAL + 80:
             hidden = len(text) - 2 * EQUAL
             text = f"{text[:EQUAL]}\n… {hidden:,} equal characters …\n{text[-EQUAL:]}"
-        text, rest = truncate(text, EXCERPT - used)
-        used += len(text)
-        excerpt.append((text, part.differs))
-        if rest or used >= EXCERPT:
+        cut = text[: EXCERPT - used]
+        used += len(cut)
+        excerpt.append((cut, part.differs))
+        if len(cut) < len(text) or used >= EXCERPT:
             excerpt.append((" … (cut)", False))
             break
     return tuple(excerpt)
 
 
-def _skipped_note(characters: int) -> str:
-    return f"Cut: {characters:,} more characters." if characters else ""
+def _truncate(text: str, most: int) -> tuple[str, str]:
+    """At most `most` characters of a text, and a sentence on those that were cut."""
+    rest = len(text) - most
+    return text[:most], f"Cut: {rest:,} more characters." if rest > 0 else ""
 
 
 def _all_in(place: str) -> str:

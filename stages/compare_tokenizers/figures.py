@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stages.engine.page import Axis, BarFigure, Bars, Cell, Column, Figure, TableFigure, number
+from stages.engine.page import Artifact, Cell, Figure, TableFigure, make_bars, make_table
 from stages.engine.tally import sentences
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class Comparison:
         return cls(names, tuple(rows), described, artifact.manifest.config["reference"])
 
     def texts(self) -> str:
-        """What languages are compared on: parallel passages where there are any."""
+        """The texts on which languages are compared: parallel passages if there are any."""
         return "parallel" if any(row.text == "parallel" for row in self.rows) else "documents"
 
     def by(self, field: str, text: str) -> dict[str, dict[str, Fertility]]:
@@ -105,18 +106,12 @@ def _tax(rows: Sequence[Row], reference: str) -> dict[str, float]:
     for row in rows:
         if row.text == "parallel" and is_known(row.sums):
             tokens.setdefault(row.source, {})[row.language] = row.sums.tokens
-    tax = {}
-    for language in sorted({name for by_language in tokens.values() for name in by_language}):
-        both = [
-            by_language
-            for by_language in tokens.values()
-            if language in by_language and by_language.get(reference)
-        ]
-        if both:
-            tax[language] = sum(by_language[language] for by_language in both) / sum(
-                by_language[reference] for by_language in both
-            )
-    return tax
+    own, reference_tokens = Counter[str](), Counter[str]()
+    for by_language in tokens.values():
+        if by_language.get(reference):
+            own.update(by_language)
+            reference_tokens.update(dict.fromkeys(by_language, by_language[reference]))
+    return {language: own[language] / reference_tokens[language] for language in sorted(own)}
 
 
 def is_known(sums: Fertility) -> bool:
@@ -146,17 +141,13 @@ def tokenizers(comparison: Comparison) -> TableFigure:
                 1 - total.not_restored / total.documents,
             )
         )
-    columns = (
-        Column("tokenizer"),
-        Column("algorithm"),
-        number("vocabulary"),
-        number("bytes/token", ".2f"),
-        number("highest tax"),
-        number("unknown", ".1%"),
-        number("restored", ".1%"),
-    )
-    filled = _without_empty(columns, rows)
-    return TableFigure("Tokenizers", *filled, _measured_on(comparison))
+    return make_table(
+        "Tokenizers",
+        "tokenizer | algorithm | vocabulary:, | bytes/token:.2f | highest tax:, | unknown:.1%"
+        " | restored:.1%",
+        rows,
+        _measured_on(comparison),
+    ).without_empty()
 
 
 def _totals(comparison: Comparison) -> dict[str, Fertility]:
@@ -168,25 +159,12 @@ def _totals(comparison: Comparison) -> dict[str, Fertility]:
     return totals
 
 
-def _without_empty(
-    columns: Sequence[Column], rows: Sequence[tuple[Cell, ...]]
-) -> tuple[tuple[Column, ...], tuple[tuple[Cell, ...], ...]]:
-    """Without the columns that hold nothing in any row."""
-    kept = [i for i in range(len(columns)) if any(row[i] is not None for row in rows)]
-    return (
-        tuple(columns[i] for i in kept),
-        tuple(tuple(row[i] for i in kept) for row in rows),
-    )
-
-
 def _measured_on(comparison: Comparison) -> str:
     parts = []
     for text, what in (("documents", "documents"), ("parallel", "parallel documents")):
         for by_tokenizer in comparison.by("text", text).values():
-            sums, languages = (
-                by_tokenizer[comparison.names[0]],
-                len(comparison.by("language", text)),
-            )
+            sums = by_tokenizer[comparison.names[0]]
+            languages = len(comparison.by("language", text))
             size = f"{sums.bytes / 1e6:,.1f} MB in {languages:,} languages"
             parts.append(f"{sums.documents:,} {what} ({size})")
     text = "of the parallel ones" if len(parts) > 1 else "of them"
@@ -211,14 +189,11 @@ def tax_by_language(comparison: Comparison) -> list[Figure]:
         return []
     drawn, rest = _most_expensive(order)
     return [
-        BarFigure(
+        make_bars(
             f"Tax on each language: tokens for the same text, {comparison.reference} = 1",
             drawn,
-            Axis(f"tokens / tokens in {comparison.reference}", format=".2f"),
-            tuple(
-                Bars(name, tuple(tax[name].get(language) for language in drawn))
-                for name in comparison.names
-            ),
+            f"tokens / tokens in {comparison.reference}:.2f",
+            {name: map(tax[name].get, drawn) for name in comparison.names},
             label="language",
             note=sentences(
                 worst_languages(comparison, tax),
@@ -280,14 +255,14 @@ def _ratios(
     """Bars of each ratio by language or source."""
     drawn, rest = _most_expensive(order)
     return [
-        BarFigure(
+        make_bars(
             f"{title} by {label}",
             drawn,
             axis,
-            tuple(
-                Bars(name, tuple(_known_ratio(sums[one].get(name), ratio) for one in drawn))
+            {
+                name: [_known_ratio(sums[one].get(name), ratio) for one in drawn]
                 for name in comparison.names
-            ),
+            },
             label=label,
             note=sentences(*note, rest),
         )
@@ -312,14 +287,14 @@ _WORDS = (
 _BYTES = (
     "High is good; most letters are one byte in English, two in Russian, three in Chinese and Thai."
 )
-_RATIOS: tuple[tuple[str, Axis, Ratio], ...] = (
-    ("Fertility", Axis("tokens per word", format=".2f"), lambda sums: sums.tokens_per_word),
+_RATIOS: tuple[tuple[str, str, Ratio], ...] = (
+    ("Fertility", "tokens per word:.2f", lambda sums: sums.tokens_per_word),
     (
         "Continued words",
-        Axis("share of words that are more than one token", format=".1%"),
+        "share of words that are more than one token:.1%",
         lambda sums: sums.continued_share,
     ),
-    ("Bytes per token", Axis("bytes per token", format=".2f"), lambda sums: sums.bytes_per_token),
+    ("Bytes per token", "bytes per token:.2f", lambda sums: sums.bytes_per_token),
 )
 
 
@@ -338,42 +313,28 @@ def by_source(comparison: Comparison) -> list[Figure]:
     return _ratios(comparison, "source", sums, order, notes) if order else []
 
 
+_MEASURES = {
+    "documents": "documents:,",
+    "words": "words:,",
+    "tokens": "tokens:,",
+    "tokens_per_word": "tokens per word:.2f",
+    "continued_share": "continued:.1%",
+    "bytes_per_token": "bytes per token:.2f",
+    "characters_per_token": "characters per token:.2f",
+    "unknown_tokens": "unknown:,",
+    "not_restored": "not restored:,",
+}
+
+
 def measures(comparison: Comparison) -> TableFigure:
     """Every row of the measures, what was measured on the same texts together."""
     place = {name: at for at, name in enumerate(comparison.names)}
     ordered = sorted(
         comparison.rows, key=lambda row: (row.text, row.source, row.language, place[row.tokenizer])
     )
-    rows = [
-        (row.text, row.source, row.language, row.tokenizer, *_measured(row.sums)) for row in ordered
-    ]
-    columns = (
-        Column("text"),
-        Column("source"),
-        Column("language"),
-        Column("tokenizer"),
-        number("documents"),
-        number("words"),
-        number("tokens"),
-        number("tokens per word", ".2f"),
-        number("continued", ".1%"),
-        number("bytes per token", ".2f"),
-        number("characters per token", ".2f"),
-        number("unknown"),
-        number("not restored"),
+    keys = ("text", "source", "language", "tokenizer")
+    rows = (
+        [getattr(row, key) for key in keys] + [getattr(row.sums, name) for name in _MEASURES]
+        for row in ordered
     )
-    return TableFigure("All measures", columns, tuple(rows))
-
-
-def _measured(sums: Fertility) -> tuple[Cell, ...]:
-    return (
-        sums.documents,
-        sums.words,
-        sums.tokens,
-        sums.tokens_per_word,
-        sums.continued_share,
-        sums.bytes_per_token,
-        sums.characters_per_token,
-        sums.unknown_tokens,
-        sums.not_restored,
-    )
+    return make_table("All measures", " | ".join([*keys, *_MEASURES.values()]), rows)

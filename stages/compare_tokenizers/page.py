@@ -13,16 +13,13 @@ from typing import TYPE_CHECKING
 from stages.compare_tokenizers import figures as own
 from stages.engine.page import (
     Artifact,
-    Axis,
-    BarFigure,
-    Bars,
     Cell,
-    Column,
     Figure,
     Sample,
     SamplesFigure,
     TableFigure,
-    number,
+    make_bars,
+    make_table,
 )
 from stages.engine.tally import inputs_in_order, ranked, sentences
 
@@ -112,19 +109,14 @@ def scripts(comparison: Comparison, tokens: pa.Table) -> list[Figure]:
     drawn = tuple(script for script, _ in ranked(sums)[:SCRIPTS])
     rest = sum(count for _, count in ranked(sums)[SCRIPTS:])
     return [
-        BarFigure(
+        make_bars(
             "Vocabulary by script",
             drawn,
-            Axis("share of tokens", format=".1%"),
-            tuple(
-                Bars(
-                    name,
-                    tuple(
-                        by_script[script] / max(1, by_script.total()) or None for script in drawn
-                    ),
-                )
+            "share of tokens:.1%",
+            {
+                name: [by_script[script] / max(1, by_script.total()) or None for script in drawn]
                 for name, by_script in counts.items()
-            ),
+            },
             label="script",
             note=sentences(
                 "Of each token the script of most of its letters; special tokens are left out. "
@@ -149,21 +141,18 @@ def uses(comparison: Comparison, tokens: pa.Table) -> TableFigure:
         unreachable = len(comparison.described[name]["unreachable"])
         special = len(counts) - len(counted)
         rows.append((name, often, rare, unused, unused / len(counted), unreachable, special))
-    columns = (
-        Column("tokenizer"),
-        number(f"{RARE} uses or more"),
-        number("fewer"),
-        number("unused"),
-        number("share", ".1%"),
-        number("unreachable"),
-        number("special"),
-    )
     note = (
         "Tokens that training text does not use stay as they were drawn and can derail a model "
         "(Land & Bartolo 2024); how many are unused depends on how much text is measured. "
         "No text is encoded to an unreachable one."
     )
-    return TableFigure("Use of the vocabulary", columns, tuple(rows), note)
+    return make_table(
+        "Use of the vocabulary",
+        f"tokenizer | {RARE} uses or more:, | fewer:, | unused:, | share:.1%"
+        " | unreachable:, | special:,",
+        rows,
+        note,
+    )
 
 
 def unreachable(comparison: Comparison, tokens: pa.Table) -> list[Figure]:
@@ -171,8 +160,7 @@ def unreachable(comparison: Comparison, tokens: pa.Table) -> list[Figure]:
     rows: list[tuple[Cell, ...]] = []
     left = 0
     for name in comparison.names:
-        ids = comparison.described[name]["unreachable"]
-        wanted = set(ids)
+        wanted = set(comparison.described[name]["unreachable"])
         table = _rows_for(tokens, name).select(["token_id", "token", "bytes"]).to_pylist()
         mine = [row for row in table if row["token_id"] in wanted]
         mine.sort(key=lambda row: (-row["bytes"], row["token_id"]))
@@ -183,11 +171,10 @@ def unreachable(comparison: Comparison, tokens: pa.Table) -> list[Figure]:
         ]
     if not rows:
         return []
-    columns = (Column("tokenizer"), number("id", ""), Column("token"), number("bytes"))
     note = "Encoding the token's own text, alone or after other characters, never gives it."
     if left:
         note += f" The longest of each vocabulary; {left:,} more are not listed."
-    return [TableFigure("Unreachable tokens", columns, tuple(rows), note)]
+    return [make_table("Unreachable tokens", "tokenizer | id: | token | bytes:,", rows, note)]
 
 
 def _rows_for(tokens: pa.Table, name: str) -> pa.Table:
@@ -211,16 +198,12 @@ def one_sentence(artifact: Artifact, comparison: Comparison) -> list[Figure]:
     from stages.tokens.fertility import FertilityCounter
     from stages.tokens.vocabulary import decode_vocabulary, format_tokens
 
-    dearest = [
-        language.split("-")[0].lower() for language in (comparison.reference, *comparison.order())
-    ]
-    languages = [
-        language for language in dict.fromkeys(dearest) if language in SENTENCES
-    ] or DEFAULT_LANGUAGES
+    measured = (comparison.reference, *comparison.order())
+    codes = dict.fromkeys(language.split("-")[0].lower() for language in measured)
+    languages = [code for code in codes if code in SENTENCES] or DEFAULT_LANGUAGES
     samples: dict[str, list[Sample]] = {language: [] for language in languages[:CUT]}
-    for name, tokenizer_input in zip(
-        comparison.names, inputs_in_order(artifact, "tokenizers"), strict=True
-    ):
+    inputs = inputs_in_order(artifact, "tokenizers")
+    for name, tokenizer_input in zip(comparison.names, inputs, strict=True):
         if tokenizer_input is None:
             continue
         tokenizer = FertilityCounter.from_json(

@@ -10,22 +10,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stages.decontaminate.shingles import normalise, normalise_words
-from stages.engine.inputs import Input
 from stages.engine.page import (
     Artifact,
-    Axis,
-    Bars,
     Cell,
-    Column,
     Figure,
     HistogramFigure,
     Pair,
     PairsFigure,
     TableFigure,
     TextFigure,
-    number,
+    make_histogram,
+    make_table,
 )
-from stages.engine.tally import CONTEXT, LABEL, Row, available_inputs, diff_from, ranked, rows_by_id
+from stages.engine.tally import (
+    CONTEXT,
+    LABEL,
+    Row,
+    available_inputs,
+    benchmark_items,
+    diff_from,
+    ranked,
+    rows_by_id,
+)
 from stages.text.words import find_words
 
 BENCHMARKS = 20
@@ -34,9 +40,6 @@ PAIRS = 6
 BINS = 10
 RUN = 4
 """Words in a row from which on two texts are shown to agree: fewer agree by chance."""
-
-Item = tuple[str, str]
-"""Benchmark and item id."""
 
 
 def page(artifact: Artifact) -> list[Figure]:
@@ -55,7 +58,7 @@ def page(artifact: Artifact) -> list[Figure]:
 
 
 def summary(artifact: Artifact) -> list[Figure]:
-    """Items found by benchmark, where there are any."""
+    """Items found by benchmark, if any."""
     items = artifact.output("contamination").read_table("items.parquet")
     return [_by_benchmark(artifact, items)] if len(items) else []
 
@@ -81,8 +84,7 @@ def _counts(artifact: Artifact) -> TableFigure:
         f"An n-gram is {config['ngram']} normalised words, or a whole passage of "
         f"{config['min_words']} to {config['ngram']}."
     )
-    columns = (Column("what"), number("number"))
-    return TableFigure("Documents searched for benchmark items", columns, rows, note)
+    return make_table("Documents searched for benchmark items", "what | number:,", rows, note)
 
 
 def _by_benchmark(artifact: Artifact, items: pa.Table) -> TableFigure:
@@ -96,17 +98,13 @@ def _by_benchmark(artifact: Artifact, items: pa.Table) -> TableFigure:
         documents = hits[name]["documents_sum"] if name in hits else 0
         known = totals[name] or None
         rows.append((name, known, hit, hit / known if known else None, documents))
-    columns = (
-        Column("benchmark"),
-        number("items"),
-        number("found"),
-        number("share", ".1%"),
-        number("hits in documents"),
-    )
     left = len(rows) - BENCHMARKS
     note = f"{left:,} with fewer found are not shown." if left > 0 else ""
-    return TableFigure(
-        "Benchmark items found in the documents", columns, tuple(rows[:BENCHMARKS]), note
+    return make_table(
+        "Benchmark items found in the documents",
+        "benchmark | items:, | found:, | share:.1% | hits in documents:,",
+        rows[:BENCHMARKS],
+        note,
     )
 
 
@@ -124,14 +122,13 @@ def _sizes(artifact: Artifact) -> Counter[str]:
 def _held(items: pa.Table) -> HistogramFigure:
     share = items["ngrams_hit"].to_numpy() / np.maximum(items["ngrams"].to_numpy(), 1)
     edges = np.linspace(0, 1, BINS + 1)
-    counts = tuple(np.histogram(share, edges)[0].tolist())
-    return HistogramFigure(
+    return make_histogram(
         "How much of a found item the documents hold",
-        Axis("share of its n-grams", format=".1f"),
-        tuple(edges.tolist()),
-        (Bars("items", counts),),
-        "items",
-        "At 1 every n-gram of the item stands in some document: it is leaked as a whole.",
+        "share of its n-grams:.1f",
+        edges.tolist(),
+        {"items": np.histogram(share, edges)[0].tolist()},
+        count="items",
+        note="At 1 every n-gram of the item is in some document: it is leaked as a whole.",
     )
 
 
@@ -165,14 +162,14 @@ def _documents(artifact: Artifact, strongest: list[Row]) -> list[Figure]:
         )
         for row in strongest
     )
-    columns = (
-        Column("document"),
-        number("n-grams of benchmarks"),
-        number("share of its n-grams", ".1%"),
-        number("items"),
-        Column("first of them"),
-    )
-    return [TableFigure("Documents with the most benchmark text", columns, rows)]
+    return [
+        make_table(
+            "Documents with the most benchmark text",
+            "document | n-grams of benchmarks:, | share of its n-grams:.1% | items:,"
+            " | first of them",
+            rows,
+        )
+    ]
 
 
 def _pairs(artifact: Artifact, strongest: list[Row]) -> list[Figure]:
@@ -186,14 +183,14 @@ def _pairs(artifact: Artifact, strongest: list[Row]) -> list[Figure]:
         for row in chosen
     }
     wanted = {(hit["benchmark"], hit["item_id"]) for hit in best.values()}
-    items = _items(available_inputs(artifact, "benchmarks"), wanted)
+    items = benchmark_items(available_inputs(artifact, "benchmarks"), wanted)
     pairs = []
     for row in chosen:
         hit = best[row["doc_id"]]
         item = items.get((hit["benchmark"], hit["item_id"]))
         document = documents.get(row["doc_id"])
         if item is not None and document is not None:
-            pairs.append(_pair(row, hit, document, item))
+            pairs.append(_pair(row, hit, document, _text(item)))
     if not pairs and not artifact.manifest.inputs.get("documents"):
         return []  # Conversations are named in the table; their texts are not shown.
     if not pairs:
@@ -203,22 +200,8 @@ def _pairs(artifact: Artifact, strongest: list[Row]) -> list[Figure]:
     return [PairsFigure("Hits side by side", tuple(pairs), note)]
 
 
-def _items(benchmarks: list[Input], wanted: set[Item]) -> dict[Item, str]:
-    """The text of each wanted item: its prompt and its right answer (or all its choices)."""
-    texts: dict[Item, str] = {}
-    names = pa.array(sorted({item for _, item in wanted}), pa.string())
-    for input_ in benchmarks:
-        for shard in input_.shards():
-            for group in shard.row_groups(["benchmark", "item_id", "prompt", "choices", "answer"]):
-                rows = group.filter(pc.is_in(group["item_id"], value_set=names))
-                for row in rows.to_pylist():
-                    key = (row["benchmark"], row["item_id"])
-                    if key in wanted:
-                        texts[key] = _text(row)
-    return texts
-
-
 def _text(item: dict[str, Any]) -> str:
+    """The prompt of an item and its right answer (or all its choices)."""
     choices = item["choices"]
     answers = choices if item["answer"] is None else [choices[item["answer"]]]
     return " ".join([item["prompt"], *answers])

@@ -16,12 +16,9 @@ from stages.engine.page import (
     Artifact,
     Axis,
     BarFigure,
-    Bars,
     Cell,
-    Column,
     CurveFigure,
     Figure,
-    HistogramFigure,
     Mark,
     MatrixFigure,
     Pair,
@@ -29,7 +26,9 @@ from stages.engine.page import (
     Series,
     TableFigure,
     TextFigure,
-    number,
+    make_bars,
+    make_histogram,
+    make_table,
 )
 from stages.engine.tally import (
     LABEL,
@@ -108,9 +107,7 @@ def _counts(measured: dict[str, Any]) -> TableFigure:
         f"{used['normalise']!r}; {used['bands']} bands of {used['rows']} hashes; "
         + (kept if parameters["verify"] else "all proposed pairs are kept, not verified.")
     )
-    return TableFigure(
-        "Documents compared and copies found", (Column("what"), number("number")), rows, note
-    )
+    return make_table("Documents compared and copies found", "what | number:,", rows, note)
 
 
 def _similarity(measured: dict[str, Any]) -> list[Figure]:
@@ -119,16 +116,14 @@ def _similarity(measured: dict[str, Any]) -> list[Figure]:
     if not pairs:
         return []
     first = min(int(measured["parameters"]["floor"] * 20 + 1e-9), *pairs)
-    edges = tuple(place / 20 for place in range(first, 21))
-    counts = tuple(pairs.get(place, 0) for place in range(first, 20))
     return [
-        HistogramFigure(
+        make_histogram(
             "Verified pairs by similarity",
-            Axis("Jaccard similarity", format=".2f"),
-            edges,
-            (Bars("pairs", counts),),
-            "pairs",
-            "Exact copies are not among them: of equal texts the first alone is compared.",
+            "Jaccard similarity:.2f",
+            (place / 20 for place in range(first, 21)),
+            {"pairs": [pairs.get(place, 0) for place in range(first, 20)]},
+            count="pairs",
+            note="Exact copies are not among them: of equal texts the first alone is compared.",
         )
     ]
 
@@ -204,16 +199,6 @@ def _passages(passages: dict[str, Any]) -> list[Figure]:
     """What repeated lines, sentences or runs of tokens cover, and the most frequent ones."""
     if not passages:
         return []
-    columns = (
-        Column("view"),
-        number("passages"),
-        number("repeated"),
-        number("spans"),
-        number("documents with one"),
-        number("of all", ".1%"),
-        number("characters in them"),
-        number("of all", ".1%"),
-    )
     rows = tuple(
         (
             view,
@@ -224,15 +209,24 @@ def _passages(passages: dict[str, Any]) -> list[Figure]:
         for view, counts in passages.items()
     )
     note = "Passages that occurred before, kept as spans of a view: `filter` may cut them."
-    figures: list[Figure] = [TableFigure("Repeated passages", columns, rows, note)]
+    figures: list[Figure] = [
+        make_table(
+            "Repeated passages",
+            "view | passages:, | repeated:, | spans:, | documents with one:, | of all:.1%"
+            " | characters in them:, | of all:.1%",
+            rows,
+            note,
+        )
+    ]
     most = tuple(
         (view, each["count"], each["excerpt"], each["doc_id"])
         for view, counts in passages.items()
         for each in counts["most_frequent"]
     )
     if most:
-        heads = (Column("view"), number("times"), Column("passage"), Column("first in"))
-        figures.append(TableFigure("Most frequent passages", heads, most))
+        figures.append(
+            make_table("Most frequent passages", "view | times:, | passage | first in", most)
+        )
     return figures
 
 
@@ -242,6 +236,7 @@ def _of_all(part: int, whole: int) -> tuple[Cell, Cell]:
 
 def _sizes(clusters: Clusters, verified: bool = True) -> BarFigure:
     """Clusters by size in bins that double, apart by whether all their documents are equal."""
+    earlier = int(clusters.is_earlier.sum())
     bins = np.ceil(np.log2(clusters.sizes)).astype(np.int64)
     is_exact = clusters.classes == 1
     places = range(1, int(bins.max()) + 1)
@@ -249,28 +244,20 @@ def _sizes(clusters: Clusters, verified: bool = True) -> BarFigure:
     counts = [
         np.bincount(bins[chosen], minlength=len(names) + 1)[1:] for chosen in (is_exact, ~is_exact)
     ]
-    return BarFigure(
+    return make_bars(
         "Clusters of copies, by size",
         names,
-        Axis("clusters", format=","),
-        (
-            Bars("exact copies alone", tuple(counts[0].tolist())),
-            Bars("with near-duplicates", tuple(counts[1].tolist())),
-        ),
+        "clusters:,",
+        {"exact copies alone": counts[0].tolist(), "with near-duplicates": counts[1].tolist()},
         stacked=True,
         label="documents",
         note=sentences(
             f"{len(clusters.ids):,} documents stand in {len(bins):,} clusters: linked by equal "
             f"text or by a pair {'above the floor' if verified else 'that MinHash proposed'}, "
             "directly or through others.",
-            _of_earlier(clusters),
+            f"{earlier:,} of them are of {EARLIER}, which these copy." if earlier else "",
         ),
     )
-
-
-def _of_earlier(clusters: Clusters) -> str:
-    earlier = int(clusters.is_earlier.sum())
-    return f"{earlier:,} of them are of {EARLIER}, which these copy." if earlier else ""
 
 
 def _largest(artifact: Artifact, clusters: Clusters, origins: pa.Table | None) -> TableFigure:
@@ -296,15 +283,12 @@ def _largest(artifact: Artifact, clusters: Clusters, origins: pa.Table | None) -
             )
         )
     rows.sort(key=lambda row: (-int(row[0] or 0), str(row[-1])))
-    columns = (
-        number("documents"),
-        number(f"of {EARLIER}"),
-        number("different texts"),
-        Column("domains"),
-        Column("title of one"),
-        Column("address of one"),
-    )
-    return _without_empty(TableFigure("Largest clusters of copies", columns, tuple(rows)))
+    return make_table(
+        "Largest clusters of copies",
+        f"documents:, | of {EARLIER}:, | different texts:, | domains | title of one"
+        " | address of one",
+        rows,
+    ).without_empty()
 
 
 def _names(counts: dict[str, int]) -> str:
@@ -318,14 +302,6 @@ def _first(clusters: Clusters, members: NDArray[np.int64]) -> str:
     """The least id of a cluster's documents, of those that are here."""
     here = members[~clusters.is_earlier[members]]
     return str(min(clusters.ids.take(pa.array(here)).to_pylist()))
-
-
-def _without_empty(table: TableFigure) -> TableFigure:
-    """A table without the columns of which no row has a value."""
-    filled = [any(row[n] is not None for row in table.rows) for n in range(len(table.columns))]
-    columns = tuple(column for column, some in zip(table.columns, filled, strict=True) if some)
-    rows = tuple(tuple(c for c, some in zip(r, filled, strict=True) if some) for r in table.rows)
-    return TableFigure(table.title, columns, rows, table.note)
 
 
 def _between(clusters: Clusters, origins: pa.Table) -> list[Figure]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from stages.engine.page import Artifact, Axis, Cell, Column, Figure, TableFigure, number
+from stages.engine.page import Artifact, Axis, Cell, Figure
 
 REFERENCE_LOSS = math.log(2)
 """DPO loss of a policy that is its own reference: -log σ(0)."""
@@ -17,7 +16,7 @@ def page(artifact: Artifact) -> list[Figure]:
     from stages.training.telemetry_figures import telemetry_figures
 
     run = shared.TrainingRun(artifact, "training_step")
-    beta: float = run.account["beta"]
+    beta, pairs = run.account["beta"], run.account["pairs"]
     margins = shared.smoothed(run.metric("reward_margin"), run.window)
     moved: Cell = round(float(margins[-1]) / beta, 4) if math.isfinite(margins[-1]) else None
     loss_note = "Where policy and reference agree, the loss is ln 2; lower means they part rightly."
@@ -28,7 +27,9 @@ def page(artifact: Artifact) -> list[Figure]:
             ("beta", beta),
             ("log-probability margin won over the reference, nats", moved),
         ),
-        pairs_table(run.account["pairs"]),
+        shared.examples_table(
+            "Preference pairs", pairs, ("left out: both answers equal", pairs["equal_answers"])
+        ),
         *shared.loss(run, "DPO loss, nats", loss_note, reference=REFERENCE_LOSS),
         *run.curve(
             "Reward margin of chosen over rejected answers",
@@ -45,24 +46,6 @@ def page(artifact: Artifact) -> list[Figure]:
             note="Pairs whose chosen answer is rewarded more, of the pairs of a step. The first "
             "step has none: there the policy is the reference.",
         ),
-        *shared.learning_rate(run),
-        *shared.gradient_norm(run),
-        *shared.throughput(run),
+        *shared.optimizer_and_speed(run),
         *telemetry_figures(run),
     ]
-
-
-def pairs_table(account: dict[str, Any]) -> TableFigure:
-    """How many pairs were learnt, held out, cut and left out; what was not used."""
-    from stages.training.examples import unused_rows
-
-    rows = (
-        ("learnt", account["train"]),
-        ("held out", account["held_out"]),
-        ("of these cut to the context", account["truncated"]),
-        ("left out: longer than the context", account["too_long"]),
-        ("left out: nothing to learn", account["nothing_to_learn"]),
-        ("left out: both answers equal", account["equal_answers"]),
-        *unused_rows(account),
-    )
-    return TableFigure("Preference pairs", (Column(""), number("count")), rows)

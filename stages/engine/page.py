@@ -1,10 +1,8 @@
-"""Figures in plain form: what is to be seen, not how it is drawn.
+"""Figures in plain form: what is shown, not how it is drawn.
 
 A page names its numbers and their meaning; a terminal, an HTML report or a notebook draws them.
 Every plot can be written as a table, so no figure hides its data. Texts may come from
 documents: the code that draws them escapes them.
-
-What a stage's room contributes to a report.
 
 A room may hold `page.py` with `page(artifact) -> list[Figure]`: what its artifact holds, and
 `summary(artifact) -> list[Figure]`: the few figures worth a glance when a run ends. Both read
@@ -14,11 +12,10 @@ run. They bear no identity: a changed page leaves every key and every resume sta
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from types import ModuleType
 from typing import Literal, cast
 
 from artifacts_schema.manifest import Manifest
@@ -58,6 +55,32 @@ class TableFigure:
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
 
+    def without_empty(self) -> TableFigure:
+        """The table without the columns in which no row has a value."""
+        kept = [i for i in range(len(self.columns)) if any(row[i] is not None for row in self.rows)]
+        columns = tuple(self.columns[i] for i in kept)
+        rows = tuple(tuple(row[i] for i in kept) for row in self.rows)
+        return TableFigure(self.title, columns, rows, self.note)
+
+
+def make_table(
+    title: str, headings: str, rows: Iterable[Sequence[Cell]], note: str = ""
+) -> TableFigure:
+    """A table with its headings in one text: `source | tokens:, | share:.1%`.
+
+    What follows a colon is the format of the cells; such a column is aligned right.
+    """
+    columns = []
+    for text in headings.split(" | "):
+        heading, colon, format = text.partition(":")
+        columns.append(Column(heading, format, "right" if colon else "left"))
+    return TableFigure(title, tuple(columns), tuple(map(tuple, rows)), note)
+
+
+def make_facts(title: str, rows: Iterable[tuple[str, Cell]], note: str = "") -> TableFigure:
+    """A table of named values, without those that are None."""
+    return make_table(title, " | value:,", [row for row in rows if row[1] is not None], note)
+
 
 @dataclass(frozen=True)
 class TextFigure:
@@ -79,7 +102,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Series:
-    """Points of one name; None in `y` is a gap. A `faint` one stays behind the others."""
+    """A named curve; None in `y` is a gap. A `faint` one is drawn below the others."""
 
     name: str
     x: tuple[float, ...]
@@ -143,6 +166,30 @@ class BarFigure:
         return TableFigure(self.title, columns, rows, self.note)
 
 
+def make_bars(
+    title: str,
+    labels: Iterable[str],
+    value: str,
+    series: Mapping[str, Iterable[float | None]],
+    *,
+    stacked: bool = False,
+    label: str = "",
+    note: str = "",
+) -> BarFigure:
+    """Bars of named series; `value` is the label of the axis and the format: `share:.1%`."""
+    axis, bars = _axis(value), _bars(series)
+    return BarFigure(title, tuple(labels), axis, bars, stacked, label, note)
+
+
+def _axis(value: str, scale: Literal["linear", "log"] = "linear") -> Axis:
+    label, _, format = value.partition(":")
+    return Axis(label, scale, format)
+
+
+def _bars(series: Mapping[str, Iterable[float | None]]) -> tuple[Bars, ...]:
+    return tuple(Bars(name, tuple(values)) for name, values in series.items())
+
+
 @dataclass(frozen=True)
 class HistogramFigure:
     """Counts between edges ([bins + 1]); several series are drawn over each other."""
@@ -164,6 +211,21 @@ class HistogramFigure:
         values = (series.values for series in self.series)
         rows = tuple(zip(self.edges[:-1], self.edges[1:], *values, strict=True))
         return TableFigure(self.title, columns, rows, self.note)
+
+
+def make_histogram(
+    title: str,
+    value: str,
+    edges: Iterable[float],
+    series: Mapping[str, Iterable[float]],
+    *,
+    scale: Literal["linear", "log"] = "linear",
+    count: str = "documents",
+    note: str = "",
+) -> HistogramFigure:
+    """Counts of named series between `edges`; `value` as for `make_bars`."""
+    axis, bars = _axis(value, scale), _bars(series)
+    return HistogramFigure(title, axis, tuple(edges), bars, count, note)
 
 
 @dataclass(frozen=True)
@@ -222,7 +284,7 @@ class IntervalFigure:
 
 @dataclass(frozen=True)
 class Sample:
-    """An excerpt of a document: under which verdict it stands, whose it is, what is known of it."""
+    """An excerpt of a document: its group (such as a verdict), its heading, and facts about it."""
 
     group: str
     heading: str
@@ -241,7 +303,7 @@ class SamplesFigure:
 
 @dataclass(frozen=True)
 class Part:
-    """A stretch of text; `differs` where the other side has something else."""
+    """A part of a text; `differs` if the other side has another text there."""
 
     text: str
     differs: bool = False
@@ -276,9 +338,6 @@ def _numbers(series: Sequence[Series] | Sequence[Bars], format: str) -> tuple[Co
     return tuple(number(one.name, format) for one in series)
 
 
-PAGE_FILE = "page.py"
-
-
 @dataclass(frozen=True)
 class Artifact:
     """A committed artifact as a page sees it."""
@@ -291,7 +350,7 @@ class Artifact:
         return Input.from_manifest(self.store, self.manifest, name, full_check=False)
 
     def input(self, role: str) -> list[Input]:
-        """What was given to a role; InputError if one was collected since."""
+        """The inputs of a role; InputError if one was collected since."""
         references = self.manifest.inputs.get(role, ())
         return [Input.load(self.store, reference, full_check=False) for reference in references]
 
@@ -311,15 +370,10 @@ def make_page(stage: type[Stage], artifact: Artifact) -> Sequence[Figure]:
 
 
 def _figures(stage: type[Stage], function: str, artifact: Artifact) -> Sequence[Figure]:
+    package, _, module = stage.__module__.rpartition(".")
     if artifact.manifest.interim_of is not None:  # A page is about a run that is over.
         return ()
-    module = _module(stage)
-    make = getattr(module, function, None) if module is not None else None
-    return cast(Sequence[Figure], make(artifact)) if make is not None else ()
-
-
-def _module(stage: type[Stage]) -> ModuleType | None:
-    package, _, module = stage.__module__.rpartition(".")
     if module != "stage" or find_spec(f"{package}.page") is None:
-        return None
-    return import_module(f"{package}.page")
+        return ()
+    make = getattr(import_module(f"{package}.page"), function, None)
+    return cast(Sequence[Figure], make(artifact)) if make is not None else ()

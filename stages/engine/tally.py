@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from os.path import commonprefix
@@ -302,6 +302,20 @@ def _matching_rows(
             rows = parquet.read_row_group(group, columns=names, use_threads=False).take(places)
             matches |= {row["doc_id"]: row for row in rows.to_pylist()}
     return matches
+
+
+def benchmark_items(
+    benchmarks: Sequence[Input], wanted: Collection[tuple[str, str]]
+) -> dict[tuple[str, str], Row]:
+    """The rows of benchmark items by benchmark and item id, as far as the tables hold them."""
+    ids = pa.array(sorted({item for _, item in wanted}), pa.string())
+    columns = ["benchmark", "item_id", "prompt", "choices", "answer"]
+    rows: dict[tuple[str, str], Row] = {}
+    for shard in (shard for source in benchmarks for shard in source.shards()):
+        for group in shard.row_groups(columns):
+            for row in group.filter(pc.is_in(group["item_id"], value_set=ids)).to_pylist():
+                rows[row["benchmark"], row["item_id"]] = row
+    return {name: rows[name] for name in wanted if name in rows}
 
 
 def excerpt(text: str, most: int = EXCERPT) -> str:

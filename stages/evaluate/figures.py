@@ -6,20 +6,17 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from artifacts_schema.errors import InputError
 from stages.engine.page import (
+    Artifact,
     Axis,
-    Bars,
     Cell,
-    Column,
     Estimate,
     Figure,
-    HistogramFigure,
     IntervalFigure,
     Sample,
     SamplesFigure,
-    TableFigure,
-    number,
+    make_histogram,
+    make_table,
 )
 
 if TYPE_CHECKING:
@@ -115,20 +112,19 @@ def contamination(items: pa.Table) -> list[Figure]:
                 _mean(dirty, is_share),
             )
         )
-    columns = (
-        Column("benchmark"),
-        Column("metric"),
-        number("clean n"),
-        number("contaminated n"),
-        number("clean", ".3f"),
-        number("contaminated", ".3f"),
-    )
     note = (
         "An item is contaminated if the kept corpus holds an n-gram of it. Means over items, each "
         "counting alike; scores above weigh bits per byte by bytes. Shares have their 95 % "
         "interval (Wilson's) in brackets."
     )
-    return [TableFigure("Contaminated and clean items", columns, tuple(rows), note)]
+    return [
+        make_table(
+            "Contaminated and clean items",
+            "benchmark | metric | clean n:, | contaminated n:, | clean:.3f | contaminated:.3f",
+            rows,
+            note,
+        )
+    ]
 
 
 def _mean(group: Row | None, is_share: bool) -> Cell:
@@ -144,7 +140,7 @@ def _mean(group: Row | None, is_share: bool) -> Cell:
 
 
 def interval_text(low: float | None, high: float | None) -> Cell:
-    """An interval as a table shows it; None where there is none."""
+    """An interval as a table shows it; None without one."""
     return None if low is None or high is None else f"{low:.3f}–{high:.3f}"
 
 
@@ -172,11 +168,11 @@ def spread(items: pa.Table) -> list[Figure]:
     edges = np.histogram_bin_edges(together, BINS)
     note = f"Of {', '.join(values)}: the largest groups, of at least {LEAST_FOR_BINS} items each."
     return [
-        HistogramFigure(
+        make_histogram(
             "Bits per byte, item by item",
-            Axis("bits per byte", format=".2f"),
-            tuple(edges.tolist()),
-            tuple(Bars(n, tuple(np.histogram(v, edges)[0].tolist())) for n, v in values.items()),
+            "bits per byte:.2f",
+            edges.tolist(),
+            {name: np.histogram(bits, edges)[0].tolist() for name, bits in values.items()},
             count="items",
             note=note,
         )
@@ -187,6 +183,8 @@ def item_ends(artifact: Artifact, items: pa.Table) -> list[Figure]:
     """The benchmark items that the model predicts worst and best, with their texts."""
     import pyarrow.compute as pc
 
+    from stages.engine.tally import available_inputs, benchmark_items
+
     bits = _bits(items)
     bits = bits.filter(pc.invert(pc.starts_with(bits["benchmark"], HELD_OUT)))
     rows = [
@@ -196,20 +194,18 @@ def item_ends(artifact: Artifact, items: pa.Table) -> list[Figure]:
     ]
     if not rows:
         return []
-    texts = _texts(artifact, {(row["benchmark"], row["item_id"]) for _, row in rows})
-    samples = tuple(
-        Sample(
-            group,
-            f"{row['benchmark']} / {row['item_id']}",
-            texts.get((row["benchmark"], row["item_id"]), ""),
-            (("bits per byte", round(row["value"], 3)), ("contaminated", _known(row))),
-        )
-        for group, row in rows
-    )
+    wanted = {(row["benchmark"], row["item_id"]) for _, row in rows}
+    texts = benchmark_items(available_inputs(artifact, "benchmarks"), wanted)
+    samples = []
+    for group, row in rows:
+        item = texts.get((row["benchmark"], row["item_id"]))
+        heading, text = f"{row['benchmark']} / {row['item_id']}", item_text(item) if item else ""
+        facts = (("bits per byte", round(row["value"], 3)), ("contaminated", _known(row)))
+        samples.append(Sample(group, heading, text, facts))
     note = "By bits per byte of the text, or of the right answer (marked ●)."
     if len(texts) < len(rows):
         note += " Where a text is missing, its benchmark was removed from the store."
-    return [SamplesFigure("Items predicted worst and best", samples, note)]
+    return [SamplesFigure("Items predicted worst and best", tuple(samples), note)]
 
 
 def document_ends(items: pa.Table) -> list[Figure]:
@@ -223,9 +219,15 @@ def document_ends(items: pa.Table) -> list[Figure]:
     )
     if not rows:
         return []
-    columns = (Column(""), Column("source"), Column("document"), number("bits per byte", ".3f"))
     note = "`ingot why DOCUMENT` tells where one comes from."
-    return [TableFigure("Held-out documents predicted worst and best", columns, rows, note)]
+    return [
+        make_table(
+            "Held-out documents predicted worst and best",
+            " | source | document | bits per byte:.3f",
+            rows,
+            note,
+        )
+    ]
 
 
 def generations(rows: Iterable[Row], temperature: float) -> list[Figure]:
@@ -245,31 +247,10 @@ def generations(rows: Iterable[Row], temperature: float) -> list[Figure]:
     return [SamplesFigure("Generated texts", samples, note)]
 
 
-def _texts(artifact: Artifact, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """Texts of benchmark items by name; what is gone from the store is missing."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    try:
-        tables = artifact.input("benchmarks")
-    except InputError:
-        return {}
-    names = pa.array(sorted({item_id for _, item_id in wanted}), pa.string())
-    columns = ["benchmark", "item_id", "prompt", "choices", "answer"]
-    texts = {}
-    for shard in (shard for one in tables for shard in one.shards()):
-        for table in shard.row_groups(columns):
-            for row in table.filter(pc.is_in(table["item_id"], names)).to_pylist():
-                name = (row["benchmark"], row["item_id"])
-                if name in wanted:
-                    texts[name] = item_text(row)
-    return texts
-
-
 def item_text(row: Row) -> str:
     """An item as it reads: the prompt, then its choices, the right one marked."""
     text = str(row["prompt"])
-    if len(text) > END_CHARACTERS:  # a question stands at the end of its prompt
+    if len(text) > END_CHARACTERS:  # A prompt ends with its question.
         text = f"… {text[-END_CHARACTERS:]}" if row["choices"] else f"{text[:END_CHARACTERS]} …"
     return "\n".join([text, *_choices(row)])
 

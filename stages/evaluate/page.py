@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.identity import short
-from stages.engine.page import Artifact, Cell, Column, Figure, TableFigure, TextFigure, number
+from stages.engine.page import Artifact, Cell, Figure, TableFigure, TextFigure, make_table
+from stages.evaluate import figures as own
 from stages.evaluate.figures import HELD_OUT, HELD_OUT_MEASURE, PLANTED, cell, interval_text
 
 if TYPE_CHECKING:
@@ -45,8 +46,6 @@ def summary(artifact: Artifact) -> list[Figure]:
 
 def page(artifact: Artifact) -> list[Figure]:
     """Scores with intervals, planted defects, contamination, items at both ends, generations."""
-    from stages.evaluate import figures as own
-
     output = artifact.output("evaluation")
     planted, scores = _results(artifact)
     items = output.read_table("items.parquet")
@@ -74,9 +73,8 @@ def _checkpoints(artifact: Artifact) -> list[InputRef]:
 
 def _measured(artifact: Artifact) -> list[TableFigure]:
     """Which checkpoint the scores are of: a report may hold evaluations of several."""
-    rows = tuple((one.stage, short(one.key), short(one.digest)) for one in _checkpoints(artifact))
-    columns = (Column("made by"), Column("key"), Column("digest"))
-    return [TableFigure("Checkpoint measured", columns, rows)] if rows else []
+    rows = [(one.stage, short(one.key), short(one.digest)) for one in _checkpoints(artifact)]
+    return [make_table("Checkpoint measured", "made by | key | digest", rows)] if rows else []
 
 
 def _results(artifact: Artifact) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -90,22 +88,16 @@ def _planted(rows: list[dict[str, Any]]) -> list[TableFigure]:
     """Caught and missed by defect; sound documents, in a table of their own, kept and dropped."""
     defects = [row for row in rows if row["metric"] != "kept"]
     sound = [row for row in rows if row["metric"] == "kept"]
-    caught = TableFigure(
+    caught = make_table(
         "Planted defects caught and missed",
-        (
-            Column("planted"), number("records"), number("caught"), number("missed"),
-            Column("share caught, 95 %", align="right"),
-        ),
-        tuple((row["benchmark"].removeprefix(PLANTED), *_split(row)) for row in defects),
-    )  # fmt: skip
-    kept = TableFigure(
+        "planted | records:, | caught:, | missed:, | share caught, 95 %:",
+        ((row["benchmark"].removeprefix(PLANTED), *_split(row)) for row in defects),
+    )
+    kept = make_table(
         "Sound documents kept and dropped",
-        (
-            Column(""), number("documents"), number("kept"), number("dropped"),
-            Column("share kept, 95 %", align="right"),
-        ),
-        tuple(("no planted defect", *_split(row)) for row in sound),
-    )  # fmt: skip
+        " | documents:, | kept:, | dropped:, | share kept, 95 %:",
+        (("no planted defect", *_split(row)) for row in sound),
+    )
     return [figure for figure in (caught, kept) if figure.rows]
 
 
@@ -130,22 +122,11 @@ def _missed(items: pa.Table) -> list[TableFigure]:
     note = "`ingot why DOCUMENT` says what became of one."
     if missed.num_rows > MISSED:
         note += f" The first {MISSED} of {missed.num_rows:,}."
-    return [
-        TableFigure("Planted defects missed", (Column("planted"), Column("document")), rows, note)
-    ]
+    return [make_table("Planted defects missed", "planted | document", rows, note)]
 
 
 def _scores(rows: list[dict[str, Any]]) -> TableFigure:
-    columns = (
-        Column("benchmark"),
-        Column("metric"),
-        number("score", ".3f"),
-        Column("95 % interval", align="right"),
-        number("baseline", ".3f"),
-        number("better by", ".1%"),
-        number("n"),
-    )
-    cells = tuple(
+    cells = (
         (
             row["benchmark"],
             row["metric"],
@@ -157,11 +138,13 @@ def _scores(rows: list[dict[str, Any]]) -> TableFigure:
         )
         for row in rows
     )
-    return TableFigure("scores", columns, cells, HELD_OUT_MEASURE if _has_held_out(rows) else "")
-
-
-def _has_held_out(rows: list[dict[str, Any]]) -> bool:
-    return any(row["benchmark"].startswith(HELD_OUT) for row in rows)
+    has_held_out = any(row["benchmark"].startswith(HELD_OUT) for row in rows)
+    return make_table(
+        "scores",
+        "benchmark | metric | score:.3f | 95 % interval: | baseline:.3f | better by:.1% | n:,",
+        cells,
+        HELD_OUT_MEASURE if has_held_out else "",
+    )
 
 
 def _better(row: dict[str, Any]) -> float | None:

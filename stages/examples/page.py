@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,11 +13,8 @@ from numpy.typing import NDArray
 
 from stages.engine.page import (
     Artifact,
-    Axis,
     BarFigure,
-    Bars,
     Cell,
-    Column,
     Figure,
     MatrixFigure,
     Pair,
@@ -25,7 +23,8 @@ from stages.engine.page import (
     Sample,
     SamplesFigure,
     TableFigure,
-    number,
+    make_bars,
+    make_table,
 )
 from stages.engine.tally import (
     LeastIds,
@@ -46,6 +45,24 @@ MESSAGE = 380
 """Characters of a message in a sample."""
 LONGEST = 12
 """Conversations of more messages are counted together."""
+
+
+def add_sums(
+    totals: dict[str, Counter[str]], sources: pa.ChunkedArray, **columns: NDArray[np.int64]
+) -> None:
+    """Add the rows of each source, and the sums of its columns."""
+    table = pa.table({"source": sources, **columns}).group_by("source")
+    sums = table.aggregate([([], "count_all"), *((name, "sum") for name in columns)])
+    for row in sums.to_pylist():
+        counts = totals.setdefault(row["source"], Counter())
+        counts.update(rows=row["count_all"], **{name: row[f"{name}_sum"] for name in columns})
+
+
+def mean_rows(totals: dict[str, Counter[str]], *names: str) -> Iterator[tuple[Cell, ...]]:
+    """Source, rows and means of columns; the largest sources first, the others in one row."""
+    for source, rows in most_common({name: counts["rows"] for name, counts in totals.items()}):
+        counts = totals.get(source)
+        yield (source, rows, *(counts[name] / rows if counts else None for name in names))
 
 
 @dataclass
@@ -72,16 +89,8 @@ class ConversationCounts:
         for role in pc.unique(roles).to_pylist():
             own = characters[pc.equal(roles, role).to_numpy(zero_copy_only=False)]
             self.characters.setdefault(role, LogHistogram()).add(own)
-        row_numbers = np.repeat(np.arange(len(group)), lengths)
-        by_row = np.bincount(row_numbers, weights=characters, minlength=len(group))
-        for source in pc.unique(group["source"]).to_pylist():
-            own = pc.equal(group["source"], source).to_numpy()
-            counts = self.by_source.setdefault(source, Counter())
-            counts.update(
-                rows=int(own.sum()),
-                messages=int(lengths[own].sum()),
-                characters=int(by_row[own].sum()),
-            )
+        totals = message_characters(messages)
+        add_sums(self.by_source, group["source"], messages=lengths, characters=totals)
         self.samples.offer("", group)
 
 
@@ -106,29 +115,22 @@ def conversations_page(artifact: Artifact) -> list[Figure]:
 
 
 def _conversation_sources(counted: ConversationCounts, note: str) -> TableFigure:
-    rows: list[tuple[Cell, ...]] = []
-    for source, count in most_common({n: c["rows"] for n, c in counted.by_source.items()}):
-        totals = counted.by_source.get(source)
-        each = (
-            (totals["messages"] / count, totals["characters"] / count) if totals else (None, None)
-        )
-        rows.append((source, count, *each))
-    columns = (
-        Column("source"),
-        number("conversations"),
-        number("messages each", ",.1f"),
-        number("characters each", ",.0f"),
+    rows = mean_rows(counted.by_source, "messages", "characters")
+    return make_table(
+        "Conversations by source",
+        "source | conversations:, | messages each:,.1f | characters each:,.0f",
+        rows,
+        note,
     )
-    return TableFigure("Conversations by source", columns, tuple(rows), note)
 
 
 def _messages(counted: ConversationCounts, note: str) -> BarFigure:
     lengths = sorted(counted.messages)
-    return BarFigure(
+    return make_bars(
         "Messages a conversation",
-        tuple(f"{n:,}" if n <= LONGEST else f"more than {LONGEST}" for n in lengths),
-        Axis("conversations", format=","),
-        (Bars("conversations", tuple(counted.messages[n] for n in lengths)),),
+        (f"{n:,}" if n <= LONGEST else f"more than {LONGEST}" for n in lengths),
+        "conversations:,",
+        {"conversations": [counted.messages[n] for n in lengths]},
         label="messages",
         note=note,
     )
@@ -160,18 +162,13 @@ class PreferenceCounts:
     def add(self, group: pa.Table) -> None:
         """Count a row group."""
         self.rows += len(group)
-        lengths = {name: answer_characters(group[name]) for name in self.characters}
+        lengths = {
+            name: message_characters(group[name].combine_chunks()) for name in self.characters
+        }
         for name, values in lengths.items():
             self.characters[name].add(values)
         longer = lengths["chosen"] > lengths["rejected"]
-        for source in pc.unique(group["source"]).to_pylist():
-            own = pc.equal(group["source"], source).to_numpy()
-            self.by_source.setdefault(source, Counter()).update(
-                rows=int(own.sum()),
-                longer=int(longer[own].sum()),
-                chosen=int(lengths["chosen"][own].sum()),
-                rejected=int(lengths["rejected"][own].sum()),
-            )
+        add_sums(self.by_source, group["source"], longer=longer.astype(np.int64), **lengths)
         self.samples.offer("", group)
 
 
@@ -194,36 +191,26 @@ def preferences_page(artifact: Artifact) -> list[Figure]:
 
 
 def _preference_sources(counted: PreferenceCounts, note: str) -> TableFigure:
-    rows: list[tuple[Cell, ...]] = []
-    for source, count in most_common({n: c["rows"] for n, c in counted.by_source.items()}):
-        totals = counted.by_source.get(source)
-        means = (
-            [totals[name] / count for name in ("chosen", "rejected", "longer")]
-            if totals
-            else [None] * 3
-        )
-        rows.append((source, count, *means))
-    columns = (
-        Column("source"),
-        number("pairs"),
-        number("characters chosen", ",.0f"),
-        number("characters rejected", ",.0f"),
-        number("chosen is longer", ".1%"),
-    )
+    rows = mean_rows(counted.by_source, "chosen", "rejected", "longer")
     advice = "Where the chosen answer is mostly the longer one, a model learns to write longer."
-    return TableFigure("Preference pairs by source", columns, tuple(rows), sentences(advice, note))
+    return make_table(
+        "Preference pairs by source",
+        "source | pairs:, | characters chosen:,.0f | characters rejected:,.0f"
+        " | chosen is longer:.1%",
+        rows,
+        sentences(advice, note),
+    )
 
 
-def answer_characters(answers: pa.ChunkedArray) -> NDArray[np.int64]:
-    """Characters that each answer has in all its messages; tool calls are not counted."""
-    messages = answers.combine_chunks()
+def message_characters(messages: pa.ListArray) -> NDArray[np.int64]:
+    """Characters that each row has in all its messages; tool calls are not counted."""
     contents = pc.utf8_length(pc.struct_field(messages.flatten(), "content")).to_numpy()
     row_numbers = np.repeat(np.arange(len(messages)), pc.list_value_length(messages).to_numpy())
     return np.bincount(row_numbers, weights=contents, minlength=len(messages)).astype(np.int64)
 
 
 def answer_text(answer: list[Row]) -> str:
-    """What is said in an answer, the roles named where there are several messages."""
+    """The text of an answer, with roles if it has several messages."""
     if len(answer) == 1:
         return format_message(answer[0])
     return "\n\n".join(f"{message['role']}: {format_message(message)}" for message in answer)
@@ -309,17 +296,15 @@ def _benchmark_table(counts_by_name: dict[str, BenchmarkCounts], benchmarks: int
         form = "multiple choice" if chosen == items else "text" if not chosen else "both"
         choices = (one.counts["choices"] / chosen, one.chance / chosen) if chosen else (None, None)
         rows.append((name, form, items, one.counts["characters"] / items, *choices))
-    columns = (
-        Column("benchmark"),
-        Column("form"),
-        number("items"),
-        number("characters a prompt", ",.0f"),
-        number("choices", ",.2f"),
-        number("accuracy by chance", ".1%"),
-    )
     left = benchmarks - len(counts_by_name)
     note = f"{left:,} smaller benchmarks are not shown." if left else ""
-    return TableFigure("Items by benchmark", columns, tuple(rows), note)
+    return make_table(
+        "Items by benchmark",
+        "benchmark | form | items:, | characters a prompt:,.0f | choices:,.2f"
+        " | accuracy by chance:.1%",
+        rows,
+        note,
+    )
 
 
 def _answer_places(counts_by_name: dict[str, BenchmarkCounts]) -> list[Figure]:

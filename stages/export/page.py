@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from artifacts_schema.identity import short
-from stages.engine.page import Artifact, Cell, Column, Figure, TableFigure, TextFigure, number
+from stages.engine.page import (
+    Artifact,
+    Cell,
+    Figure,
+    TableFigure,
+    TextFigure,
+    make_facts,
+    make_table,
+)
 
 CARD_CHARACTERS = 4_000
 
@@ -37,8 +45,7 @@ def files(artifact: Artifact) -> TableFigure:
         for file in sorted(released, key=lambda f: f.path)
     ]
     rows.append(("all", sum(file.bytes for file in released), None))
-    columns = (Column("file"), number("bytes"), Column("sha256"))
-    return TableFigure("Released files", columns, tuple(rows))
+    return make_table("Released files", "file | bytes:, | sha256", rows)
 
 
 def verified(artifact: Artifact) -> TableFigure:
@@ -46,7 +53,7 @@ def verified(artifact: Artifact) -> TableFigure:
     counts, libraries = artifact.manifest.counts, artifact.manifest.code.libraries
     difference = counts.get("logit_difference")
     dtype: str | None = artifact.output("release").read_json("config.json").get("dtype")
-    rows: tuple[tuple[Cell, ...], ...] = (
+    rows: list[tuple[str, Cell]] = [
         ("largest difference of a logit", None if difference is None else f"{difference:.1e}"),
         ("tokens compared", counts.get("probe_tokens")),
         ("type of the released weights", dtype),
@@ -55,12 +62,11 @@ def verified(artifact: Artifact) -> TableFigure:
         ("transformers", libraries.get("transformers")),
         ("torch", libraries.get("torch")),
         ("tokenizers", libraries.get("tokenizers")),
-    )
+    ]
     note = (
         "Logits of Ingot's decoder and of `transformers`, both of the released weights in float32."
     )
-    known = tuple(row for row in rows if row[1] is not None)
-    return TableFigure("Verified before release", (Column(""), number("value")), known, note)
+    return make_facts("Verified before release", rows, note)
 
 
 def card_head(card: str) -> str:
@@ -74,9 +80,8 @@ def came_from(ingot: dict[str, Any]) -> TableFigure:
     """The checkpoint and the evaluations, as the release's `ingot.json` names them."""
     rows: list[tuple[Cell, ...]] = [("checkpoint", *_name(ingot["checkpoint"]), None)]
     rows += [("evaluation", *_name(one), _measured(one)) for one in ingot["evaluations"]]
-    headings = ("role", "stage", "key", "output", "digest", "measured")
     note = "As `ingot.json` in the release says it, in full there."
-    return TableFigure("Made of", tuple(map(Column, headings)), tuple(rows), note)
+    return make_table("Made of", "role | stage | key | output | digest | measured", rows, note)
 
 
 def _name(one: dict[str, Any]) -> tuple[Cell, ...]:
@@ -105,9 +110,8 @@ def lineage(artifact: Artifact) -> TableFigure:
         rows.append(
             (stage, short(key), size if manifest else "collected", ", ".join(sorted(children)))
         )
-    columns = (Column("stage"), Column("key"), number("bytes"), Column("went into"))
     note = "Nearest first. Of what was collected, the store does not know what it was made of."
-    return TableFigure("Lineage of the release", columns, tuple(rows), note)
+    return make_table("Lineage of the release", "stage | key | bytes:, | went into", rows, note)
 
 
 def _loading(artifact: Artifact, title: str) -> TextFigure:

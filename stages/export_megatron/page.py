@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stages.engine.page import Artifact, Cell, Column, Figure, TableFigure, number
+from stages.engine.page import Artifact, Cell, Figure, make_table
 
 
 def page(artifact: Artifact) -> list[Figure]:
@@ -22,19 +22,16 @@ def page(artifact: Artifact) -> list[Figure]:
         )
         for source, one in sorted(table["sources"].items())
     ]
-    columns = (
-        Column("source"),
-        Column("prefix"),
-        number("documents"),
-        number("incomplete"),
-        number("tokens"),
-        number("weight", ".1%"),
-        Column("type"),
-        number("bytes"),
-    )
     note = (
         "Weight: the source's share of the tokens, as in `data_path` of dataset.json. Incomplete: "
         "documents of which `pack` cropped or left out tokens; they end without an end token, or "
         "have a gap."
     )
-    return [TableFigure("Megatron datasets", columns, tuple(rows), note)]
+    return [
+        make_table(
+            "Megatron datasets",
+            "source | prefix | documents:, | incomplete:, | tokens:, | weight:.1% | type | bytes:,",
+            rows,
+            note,
+        )
+    ]

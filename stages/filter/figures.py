@@ -32,16 +32,7 @@ from stages.text.chat_rows import FOLDER, ID_COLUMN
 KEPT = "kept"
 COLLECTED = "(collected)"
 SAMPLES_BY_VERDICT = 3
-_LEDGER = (
-    "doc_id",
-    "reason",
-    "failing",
-    "value",
-    "threshold",
-    "partner",
-    "edits",
-    "characters",
-)
+_LEDGER = ("doc_id", "reason", "failing", "value", "threshold", "partner", "edits", "characters")
 
 
 class LedgerGroup(NamedTuple):
@@ -107,42 +98,33 @@ class Decisions:
 def read_decisions(artifact: Artifact) -> Decisions:
     """Count the ledger, joined with what is still available of its documents."""
     decisions = Decisions()
-    documents, signals = (inputs_in_order(artifact, role) for role in ("documents", "signals"))
+    signals = inputs_in_order(artifact, "signals")
     signals = [input_ for input_ in signals if input_ is None or not describes_chat(input_)]
     signals = [input_ if input_ and _names_language(input_) else None for input_ in signals]
-    decisions.with_documents = any(input_ is not None for input_ in documents)
     decisions.measured_language = any(input_ is not None for input_ in signals)
     ledger = artifact.output("ledger")
-    for role in ID_COLUMN:
-        _add_chat(decisions, artifact, ledger, role)
-    for place, reference in enumerate(artifact.manifest.inputs.get("documents", ())):
-        folder = f"{sidecar_folder(reference.digest)}/"
-        named = signals[place] if place < len(signals) else None
-        for path in ledger.paths(f"{folder}*.parquet"):
-            own = path.removeprefix(folder)
-            streams = [
-                ledger.row_groups(path, list(_LEDGER)),
-                _groups(documents[place], own, ["source", "snapshot", "language"]),
-                _groups(named, own, ["language"]),
-            ]
-            for rows, origins, measured in align_tables(*streams):
-                decisions.add(_join_columns(rows, origins, measured))
+    for role in ("documents", *ID_COLUMN):
+        inputs = inputs_in_order(artifact, role)
+        decisions.with_documents |= any(input_ is not None for input_ in inputs)
+        is_chat = role != "documents"  # Conversations have no snapshot and no language.
+        columns = ["source"] if is_chat else ["source", "snapshot", "language"]
+        for place, reference in enumerate(artifact.manifest.inputs.get(role, ())):
+            folder = f"{FOLDER}/" * is_chat + f"{sidecar_folder(reference.digest)}/"
+            named = signals[place] if not is_chat and place < len(signals) else None
+            for path in ledger.paths(f"{folder}*.parquet"):
+                own = path.removeprefix(folder)
+                streams = [
+                    ledger.row_groups(path, list(_LEDGER)),
+                    _groups(inputs[place], own, columns),
+                    _groups(named, own, ["language"]),
+                ]
+                for rows, origins, measured in align_tables(*streams):
+                    if is_chat:  # Their kind takes the place of the snapshot.
+                        kind = pa.array([role] * len(rows), pa.string())
+                        origins = origins.append_column("snapshot", kind)
+                        origins = origins.append_column("language", measured["language"])
+                    decisions.add(_join_columns(rows, origins, measured))
     return decisions
-
-
-def _add_chat(decisions: Decisions, artifact: Artifact, ledger: Input, role: str) -> None:
-    """Count the ledger of conversations or preferences, with their kind as the snapshot."""
-    inputs = inputs_in_order(artifact, role)
-    decisions.with_documents |= any(one is not None for one in inputs)
-    for one, reference in zip(inputs, artifact.manifest.inputs.get(role, ()), strict=True):
-        folder = f"{FOLDER}/{sidecar_folder(reference.digest)}/"
-        for path in ledger.paths(f"{folder}*.parquet"):
-            named = _groups(one, path.removeprefix(folder), ["source"])
-            for rows, origins in align_tables(ledger.row_groups(path, list(_LEDGER)), named):
-                nothing = pa.nulls(len(rows), pa.string())
-                kind = pa.array([role] * len(rows), pa.string())
-                columns = {"source": origins["source"], "snapshot": kind, "language": nothing}
-                decisions.add(_join_columns(rows, pa.table(columns), pa.table(columns)))
 
 
 def _names_language(signals: Input) -> bool:

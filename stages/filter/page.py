@@ -8,9 +8,6 @@ from collections.abc import Sequence
 
 from stages.engine.page import (
     Artifact,
-    Axis,
-    BarFigure,
-    Bars,
     Cell,
     Column,
     Figure,
@@ -19,6 +16,8 @@ from stages.engine.page import (
     SamplesFigure,
     TableFigure,
     TextFigure,
+    make_bars,
+    make_table,
     number,
 )
 from stages.engine.tally import Row, available_inputs, excerpt, log_histogram, ranked, sentences
@@ -69,14 +68,8 @@ def language_figures(config: FilterConfig, spoken: Sequence[str]) -> list[Figure
     if not rows:
         return []
     columns = (Column("rule"), Column("signal"), number("others"), *map(number, labels))
-    return [
-        TableFigure(
-            "Thresholds by language",
-            columns,
-            tuple(rows),
-            "An empty cell: documents of the language are not asked.",
-        )
-    ]
+    note = "An empty cell: documents of the language are not asked."
+    return [TableFigure("Thresholds by language", columns, tuple(rows), note)]
 
 
 def _bound(rule: Rule | None) -> float | None:
@@ -88,11 +81,12 @@ def _preset_kept(comparison: Comparison) -> TableFigure:
         (name, int(kept), kept / comparison.documents)
         for name, kept in zip(comparison.presets, comparison.kept.tolist(), strict=True)
     )
-    columns = (Column("preset"), number("kept"), number("share", ".1%"))
     missing = ", ".join(comparison.missing)
     left = f"Not asked, as their signals were not measured: {missing}." if missing else ""
     note = sentences("Each preset alone on every document, whatever its source.", left)
-    return TableFigure("What each preset would keep (documents)", columns, rows, note)
+    return make_table(
+        "What each preset would keep (documents)", "preset | kept:, | share:.1%", rows, note
+    )
 
 
 def _disagreement(comparison: Comparison) -> list[Figure]:
@@ -172,9 +166,10 @@ def _account(artifact: Artifact) -> TableFigure:
         )
         if artifact.manifest.inputs.get(all_) or all_ == "characters"
     )
-    columns = (Column("what"), number("read"), number("kept"), number("share kept", _SHARE))
     note = f"{counts['edits']:,} spans were replaced in {counts['edited']:,} kept rows."
-    return TableFigure("Documents and characters kept", columns, rows, note)
+    return make_table(
+        "Documents and characters kept", f"what | read:, | kept:, | share kept:{_SHARE}", rows, note
+    )
 
 
 def _dropped(artifact: Artifact, order: list[str]) -> list[Figure]:
@@ -185,11 +180,11 @@ def _dropped(artifact: Artifact, order: list[str]) -> list[Figure]:
         return [TextFigure("Dropped documents", "None: every document passed every rule.")]
     dropped = sum(account.dropped.values())
     return [
-        BarFigure(
+        make_bars(
             "Documents dropped, by first failing rule",
-            tuple(reasons),
-            Axis("documents", format=","),
-            (Bars("documents", tuple(account.dropped[name] for name in reasons)),),
+            reasons,
+            "documents:,",
+            {"documents": map(account.dropped.get, reasons)},
             label="rule",
             note=f"Rules in the order of decision. {dropped:,} of {account.records_in:,} documents "
             f"({dropped / account.records_in:.1%}) were dropped.",
@@ -212,19 +207,10 @@ def _rules(artifact: Artifact, decisions: Decisions, order: list[str]) -> TableF
         share = failures[name] / max(documents, 1)
         counts = (failures[name], share, decisions.failing[name,], first[name,], left)
         rows.append((name, *counts, _passes(name, rules.get(name), config)))
-    columns = (
-        Column("rule"),
-        number("fail it"),
-        number("share", _SHARE),
-        number("it alone"),
-        number("it first"),
-        number("left after it"),
-        Column("passes"),
-    )
-    return TableFigure(
+    return make_table(
         "Rules, thresholds and what they drop (documents)",
-        columns,
-        tuple(rows),
+        f"rule | fail it:, | share:{_SHARE} | it alone:, | it first:, | left after it:, | passes",
+        rows,
         "In the order of decision. Without a rule, the documents that fail it alone would stay.",
     )
 
@@ -283,17 +269,17 @@ def _by_source(decisions: Decisions) -> list[Figure]:
         size = characters[source, snapshot, True]
         share = size / max(size + characters[source, snapshot, False], 1)
         rows.append((source, snapshot, count, stay, stay / count, share))
-    columns = (
-        Column("source"),
-        Column("snapshot"),
-        number("documents"),
-        number("kept"),
-        number("share kept", _SHARE),
-        number("of characters", _SHARE),
-    )
     left = len(totals) - len(rows)
     note = f"{left:,} smaller ones are not shown." if left else ""
-    return [TableFigure("Documents kept, by source and snapshot", columns, tuple(rows), note)]
+    return [
+        make_table(
+            "Documents kept, by source and snapshot",
+            f"source | snapshot | documents:, | kept:, | share kept:{_SHARE}"
+            f" | of characters:{_SHARE}",
+            rows,
+            note,
+        )
+    ]
 
 
 def _by_language(decisions: Decisions, order: list[str]) -> list[Figure]:
@@ -315,11 +301,11 @@ def _by_language(decisions: Decisions, order: list[str]) -> list[Figure]:
     rest = [count for _, count in ranked(totals)[LANGUAGES:]]
     left = f"Not drawn: {len(rest):,} more, with {sum(rest):,} documents together." if rest else ""
     return [
-        BarFigure(
+        make_bars(
             "Documents kept and dropped, by language",
-            tuple(most),
-            Axis("documents", format=","),
-            (Bars("kept", kept), Bars("dropped", dropped)),
+            most,
+            "documents:,",
+            {"kept": kept, "dropped": dropped},
             stacked=True,
             label="language",
             note=sentences(origin, left),

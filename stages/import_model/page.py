@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stages.engine.page import Artifact, Cell, Column, Figure, TableFigure
+from stages.engine.page import Artifact, Cell, Figure, TableFigure, make_table
 
 
 def page(artifact: Artifact) -> list[Figure]:
@@ -32,4 +32,4 @@ def facts(
         ("tokenizer", carried[origin["tokenizer"]]),
         ("chat template", "its own, kept as it is" if counts.get("chat_templates") else "none"),
     )
-    return TableFigure("A model brought along", (Column(""), Column("")), rows)
+    return make_table("A model brought along", " | ", rows)

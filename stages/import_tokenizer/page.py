@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stages.engine.page import Artifact, Cell, Column, Figure, TableFigure
+from stages.engine.page import Artifact, Cell, Figure, TableFigure, make_table
 
 
 def page(artifact: Artifact) -> list[Figure]:
@@ -30,7 +30,7 @@ def facts(record: dict[str, Any]) -> TableFigure:
         ("chat template", "its own, kept as it is" if record["has_chat_template"] else "none"),
         *(("changed", change) for change in record["changes"]),
     )
-    return TableFigure("A tokenizer brought along", (Column(""), Column("")), rows)
+    return make_table("A tokenizer brought along", " | ", rows)
 
 
 def roles(special: dict[str, int | None]) -> TableFigure:
@@ -39,11 +39,11 @@ def roles(special: dict[str, int | None]) -> TableFigure:
         (role.replace("_", " "), "none" if index is None else index)
         for role, index in special.items()
     )
-    return TableFigure("Special tokens by role", (Column("role"), Column("id")), rows)
+    return make_table("Special tokens by role", "role | id", rows)
 
 
 def lost(texts: list[str]) -> TableFigure:
     """Texts that are decoded to other texts."""
     rows: tuple[tuple[Cell, ...], ...] = tuple((ascii(text),) for text in texts)
     note = "What a model of this tokenizer can neither be taught nor write."
-    return TableFigure("Texts that do not survive", (Column("text"),), rows, note)
+    return make_table("Texts that do not survive", "text", rows, note)

@@ -13,15 +13,12 @@ import pyarrow.compute as pc
 from stages.engine.inputs import Input
 from stages.engine.page import (
     Artifact,
-    Axis,
-    BarFigure,
-    Bars,
     Cell,
-    Column,
     Figure,
-    HistogramFigure,
     TableFigure,
-    number,
+    make_bars,
+    make_histogram,
+    make_table,
 )
 from stages.engine.tally import (
     LABEL,
@@ -118,8 +115,7 @@ def _value_table(title: str, values: dict[str, Counter[str]], note: str) -> list
         for name, counts in values.items()
         for row in most_common(counts, COMMON_VALUES)
     ]
-    columns = (Column("field"), Column("value"), number("documents"))
-    return [TableFigure(title, columns, tuple(rows), note)] if rows else []
+    return [make_table(title, "field | value | documents:,", rows, note)] if rows else []
 
 
 def _declared(counted: PageCounts, note: str) -> list[Figure]:
@@ -131,17 +127,16 @@ def _declared(counted: PageCounts, note: str) -> list[Figure]:
         for name, label in DECLARED.items()
     ]
     rows.append(("the URL of an earlier one", counted.repeated, counted.repeated / counted.rows))
-    columns = (Column("documents with"), number("number"), number("share", ".1%"))
-    return [TableFigure("What pages declare", columns, tuple(rows), note)]
+    return [make_table("What pages declare", "documents with | number:, | share:.1%", rows, note)]
 
 
 def _doubt(counted: PageCounts, sample: str) -> list[Figure]:
     if not counted.doubts.any():
         return []
-    edges = tuple(bin / DOUBT_BINS for bin in range(DOUBT_BINS + 1))
-    series = (Bars("documents", tuple(map(int, counted.doubts))),)
+    edges = (bin / DOUBT_BINS for bin in range(DOUBT_BINS + 1))
+    series = {"documents": counted.doubts.tolist()}
     note = sentences("Of the block classifier in its own result, from 0 to 1.", sample)
-    return [HistogramFigure("Doubt in the main text", Axis("doubt"), edges, series, note=note)]
+    return [make_histogram("Doubt in the main text", "doubt:,.4g", edges, series, note=note)]
 
 
 VALUES = 8
@@ -198,8 +193,7 @@ def _records(artifact: Artifact) -> TableFigure:
         ("characters of text", counts["characters"]),
         ("characters repaired in decoding", counts["characters_repaired"]),
     ]
-    columns = (Column("what"), number("number"))
-    return TableFigure("Records read and documents made", columns, tuple(rows))
+    return make_table("Records read and documents made", "what | number:,", rows)
 
 
 def _rejected(artifact: Artifact) -> list[Figure]:
@@ -238,18 +232,10 @@ def _rejected_values(values: Counter[tuple[str, str]]) -> TableFigure:
     for name in sorted({name for name, _ in values}):
         own = {value: count for (reason, value), count in values.items() if reason == name}
         rows += [(labels[name], *row) for row in most_common(own, VALUES)]
-    columns = (Column("field"), Column("value"), number("records"))
-    return TableFigure("Records rejected, by status and type", columns, tuple(rows))
+    return make_table("Records rejected, by status and type", "field | value | records:,", rows)
 
 
 def _rejected_samples(least: LeastIds) -> TableFigure:
-    columns = (
-        Column("reason"),
-        Column("address"),
-        Column("value"),
-        Column("file"),
-        number("at byte"),
-    )
     rows = tuple(
         (
             reason,
@@ -261,7 +247,9 @@ def _rejected_samples(least: LeastIds) -> TableFigure:
         for reason, rows in sorted(least.groups.items())
         for row in rows
     )
-    return TableFigure("Samples of rejected records", columns, rows)
+    return make_table(
+        "Samples of rejected records", "reason | address | value | file | at byte:,", rows
+    )
 
 
 def _documents(counted: DocumentCounts, total: int) -> list[Figure]:
@@ -290,19 +278,12 @@ def _documents(counted: DocumentCounts, total: int) -> list[Figure]:
             note=sentences(f"{len(counted.hosts):,} domains.", sample),
         )
     if len(dates) > 1:
-        figures.append(_by_date(dates, sample))
+        note = sentences("Of capture or publication, as declared.", sample)
+        series = {"documents": dates.values()}
+        figures.append(
+            make_bars("Documents by date", dates, "documents:,", series, label="date", note=note)
+        )
     return figures
-
-
-def _by_date(dates: dict[str, int], sample: str) -> BarFigure:
-    return BarFigure(
-        "Documents by date",
-        tuple(dates),
-        Axis("documents", format=","),
-        (Bars("documents", tuple(dates.values())),),
-        label="date",
-        note=sentences("Of capture or publication, as declared.", sample),
-    )
 
 
 def _files(artifact: Artifact) -> list[Figure]:
@@ -318,8 +299,7 @@ def _files(artifact: Artifact) -> list[Figure]:
         else:
             left = sum(documents.values()) - sum(int(row[1] or 0) for row in rows)
             rows.append((name, left, count - left))
-    columns = (Column("file"), number("documents"), number("rejected"))
-    return [TableFigure("Records by file", columns, tuple(rows))]
+    return [make_table("Records by file", "file | documents:, | rejected:,", rows)]
 
 
 def _by_file(output: Input) -> dict[str, int]:

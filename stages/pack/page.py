@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,17 +14,17 @@ from artifacts_schema.errors import InputError
 from stages.engine.page import (
     Artifact,
     Axis,
-    BarFigure,
-    Bars,
     Cell,
-    Column,
     CurveFigure,
     Figure,
-    HistogramFigure,
     Series,
     TableFigure,
-    number,
+    make_bars,
+    make_facts,
+    make_histogram,
+    make_table,
 )
+from stages.engine.tally import most_common
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,15 +69,12 @@ class Pieces:
         pieces_read = cls(len(paths[::every]), len(paths))
         for source, path in paths[::every]:
             table = split.read_table(path, ["sequence", "length", "doc_id"])
-            tokens = table.group_by("doc_id").aggregate([("length", "sum")])["length_sum"]
-            piece_counts = table.group_by("sequence").aggregate([("length", "count")])[
-                "length_count"
-            ]
-            for bins, sizes in (
-                (pieces_read.document_tokens, tokens),
-                (pieces_read.sequence_pieces, piece_counts),
+            for bins, group, function in (
+                (pieces_read.document_tokens, "doc_id", "sum"),
+                (pieces_read.sequence_pieces, "sequence", "count"),
             ):
-                bins[source] = bins.get(source, 0) + binned(sizes)
+                sizes = table.group_by(group).aggregate([("length", function)])
+                bins[source] = bins.get(source, 0) + binned(sizes[f"length_{function}"])
         return pieces_read
 
     @property
@@ -106,14 +103,12 @@ def document_lengths(pieces: Pieces, sequence_length: int) -> list[Figure]:
     first, last = int(filled[0]), int(filled[-1]) + 1
     note = f"Bins double. A document of more than {sequence_length:,} tokens spans sequences."
     return [
-        HistogramFigure(
+        make_histogram(
             "Documents by length in tokens, train",
-            Axis("tokens", "log", ",.0f"),
-            tuple(float(2**i) for i in range(first, last + 1)),
-            tuple(
-                Bars(source, tuple(counts[first:last].tolist()))
-                for source, counts in pieces.document_tokens.items()
-            ),
+            "tokens:,.0f",
+            (2.0**i for i in range(first, last + 1)),
+            {name: sizes[first:last].tolist() for name, sizes in pieces.document_tokens.items()},
+            scale="log",
             note=note + pieces.note,
         )
     ]
@@ -128,14 +123,11 @@ def sequence_pieces(pieces: Pieces) -> list[Figure]:
     last = int(np.flatnonzero(sum(pieces.sequence_pieces.values()))[-1]) + 1
     note = "A piece is a run of one document's tokens; attention stays within it." + pieces.note
     return [
-        BarFigure(
+        make_bars(
             "Sequences by number of pieces, train",
             ("1", *(f"{2**i} to {2 ** (i + 1) - 1}" for i in range(1, last))),
-            Axis("share of the source's sequences", format=".1%"),
-            tuple(
-                Bars(source, tuple((counts[:last] / counts.sum()).tolist()))
-                for source, counts in pieces.sequence_pieces.items()
-            ),
+            "share of the source's sequences:.1%",
+            {name: counts[:last] / counts.sum() for name, counts in pieces.sequence_pieces.items()},
             label="pieces",
             note=note,
         )
@@ -149,17 +141,13 @@ def languages(shards: Mapping[str, Any]) -> list[Figure]:
         tokens.update(source["languages"])
     if not any(tokens):
         return []
-    total = tokens.total()
-    ranked = sorted(tokens.items(), key=lambda item: (-item[1], item[0]))
-    shares = [(name or "not declared", many / total) for name, many in ranked[:LANGUAGES]]
-    if rest := ranked[LANGUAGES:]:
-        shares.append((f"{len(rest)} others", sum(many for _, many in rest) / total))
+    names, counts = zip(*most_common(tokens, LANGUAGES + 1), strict=True)
     return [
-        BarFigure(
+        make_bars(
             "Tokens by language, train",
-            tuple(name for name, _ in shares),
-            Axis("share of tokens", format=".1%"),
-            (Bars("train", tuple(share for _, share in shares)),),
+            [name or "not declared" for name in names],
+            "share of tokens:.1%",
+            {"train": (count / tokens.total() for count in counts)},
             label="language",
             note="As documents declare it; nothing here detects languages.",
         )
@@ -204,9 +192,8 @@ def _frequent(tokenizer: Input, most: Ints, counts: Ints, total: int) -> TableFi
         text = json.dumps(loaded.decode([index], skip_special_tokens=False), ensure_ascii=False)
         uses = int(counts[index])
         rows.append((index, text[1:-1].replace(" ", "␣"), uses, uses / total))
-    columns = (number("id", ""), Column("token"), number("uses"), number("share", ".2%"))
     note = "␣ is a space. Shares are of all tokens, those that begin and end a document included."
-    return TableFigure("Most frequent tokens, train", columns, tuple(rows), note)
+    return make_table("Most frequent tokens, train", "id: | token | uses:, | share:.2%", rows, note)
 
 
 SPLITS = {"train": "train", "held_out": "held out"}
@@ -217,7 +204,6 @@ FEW_SEQUENCES = 1000
 
 def page(artifact: Artifact) -> list[Figure]:
     """Tokens, fill and what was left out by source and split, lengths, languages, tokens used."""
-
     shards = {split: artifact.output(split).read_json("shards.json") for split in SPLITS}
     pieces = Pieces.read(artifact.output("train"), shards["train"])
     return [
@@ -238,7 +224,7 @@ def facts(artifact: Artifact, shards: dict[str, Any]) -> TableFigure:
     documents = {split: counts[f"{split}_documents"] for split in SPLITS}
     conserved = artifact.manifest.conservation
     dropped = conserved.dropped if conserved else {}
-    rows: tuple[tuple[Cell, ...], ...] = (
+    rows: list[tuple[str, Cell]] = [
         ("sequence length, tokens", train["sequence_length"]),
         ("strategy", train["strategy"]),
         ("vocabulary", train["vocabulary_size"]),
@@ -248,29 +234,18 @@ def facts(artifact: Artifact, shards: dict[str, Any]) -> TableFigure:
         ("share of tokens held out", _percent(tokens["held_out"], sum(tokens.values()))),
         ("share of documents held out", _percent(documents["held_out"], sum(documents.values()))),
         ("documents without text", dropped.get("empty", 0)),
-        *_skipped_rows(counts, dropped),
-    )
+        ("sequences left out as repetitive", _sum(counts, "repetitive") or None),
+        ("tokens in them", _sum(counts, "repetitive_tokens") or None),
+        ("documents of which nothing is left", dropped.get("repetitive")),
+        ("documents near some of both splits", dropped.get("between_splits")),
+        ("documents cut that fit into a sequence", _sum(counts, "cut") or None),
+        ("tokens cropped away", _sum(counts, "cropped_tokens") or None),
+        ("documents turned to fill in the middle", counts.get("fim_documents") or None),
+    ]
     note = (
         "Documents are held out by class of near-duplicates, so that none has a near copy in train."
     )
-    return TableFigure("Packed tokens", (Column(""), number("value")), rows, note)
-
-
-def _skipped_rows(
-    counts: Mapping[str, float], dropped: Mapping[str, int]
-) -> Iterator[tuple[Cell, ...]]:
-    """Rows of what is in no sequence, and of documents turned; none where there is nothing."""
-    for title, many in (
-        ("sequences left out as repetitive", _sum(counts, "repetitive")),
-        ("tokens in them", _sum(counts, "repetitive_tokens")),
-        ("documents of which nothing is left", dropped.get("repetitive", 0)),
-        ("documents near some of both splits", dropped.get("between_splits", 0)),
-        ("documents cut that fit into a sequence", _sum(counts, "cut")),
-        ("tokens cropped away", _sum(counts, "cropped_tokens")),
-        ("documents turned to fill in the middle", counts.get("fim_documents", 0)),
-    ):
-        if many:
-            yield title, many
+    return make_facts("Packed tokens", rows, note)
 
 
 def _sum(counts: Mapping[str, float], name: str) -> float:
@@ -291,30 +266,24 @@ def by_source(shards: dict[str, Any]) -> TableFigure:
                 one["tokens"],
                 one["tokens"] / total,
                 one["sequences"],
-                one["tokens"] / (one["sequences"] * length),
+                _fill(one, length),
                 one["bytes"] / one["tokens"],
                 one["cut"],
                 one["repetitive"],
             )
             for source, one in sorted(sources.items())
         ]
-    columns = (
-        Column("source"),
-        Column("split"),
-        number("documents"),
-        number("tokens"),
-        number("share", ".1%"),
-        number("sequences"),
-        number("fill", ".1%"),
-        number("bytes per token", ".3f"),
-        number("documents cut"),
-        number("sequences left out"),
-    )
     note = (
         "Share: of the tokens of the split. Fill: positions that are not padding. Documents cut: "
         "those that would fit into a sequence. Sequences left out: those that repeat themselves."
     )
-    return TableFigure("Tokens by source and split", columns, tuple(rows), note)
+    return make_table(
+        "Tokens by source and split",
+        "source | split | documents:, | tokens:, | share:.1% | sequences:, | fill:.1%"
+        " | bytes per token:.3f | documents cut:, | sequences left out:,",
+        rows,
+        note,
+    )
 
 
 def bars(shards: dict[str, Any]) -> list[Figure]:
@@ -323,26 +292,18 @@ def bars(shards: dict[str, Any]) -> list[Figure]:
     if not sources:
         return []
     splits = {name: shards[split] for split, name in SPLITS.items() if shards[split]["sources"]}
+    tokens, fill = {}, {}
+    for name, split in splits.items():
+        rows = [split["sources"].get(source) for source in sources]
+        tokens[name] = [one and one["tokens"] for one in rows]
+        fill[name] = [one and _fill(one, split["sequence_length"]) for one in rows]
     return [
-        BarFigure(
-            "Tokens by source",
-            tuple(sources),
-            Axis("tokens", format=",.0f"),
-            tuple(
-                Bars(name, tuple(_source_value(one, source, "tokens") for source in sources))
-                for name, one in splits.items()
-            ),
-            stacked=True,
-            label="source",
-        ),
-        BarFigure(
+        make_bars("Tokens by source", sources, "tokens:,.0f", tokens, stacked=True, label="source"),
+        make_bars(
             "Fill of sequences by source",
-            tuple(sources),
-            Axis("share of positions", format=".1%"),
-            tuple(
-                Bars(name, tuple(_fill(one, source) for source in sources))
-                for name, one in splits.items()
-            ),
+            sources,
+            "share of positions:.1%",
+            fill,
             label="source",
             note="Share of positions that hold a token; the rest is padding that costs compute."
             + _unavoidable(splits),
@@ -369,17 +330,10 @@ def _unavoidable(splits: dict[str, Any]) -> str:
     )
 
 
-def _source_value(table: dict[str, Any], source: str, name: str) -> int | None:
-    value: int | None = table["sources"].get(source, {}).get(name)
-    return value
-
-
-def _fill(table: dict[str, Any], source: str) -> float | None:
-    tokens, sequences = (
-        _source_value(table, source, "tokens"),
-        _source_value(table, source, "sequences"),
-    )
-    return tokens / (sequences * table["sequence_length"]) if tokens and sequences else None
+def _fill(source: dict[str, int], sequence_length: int) -> float | None:
+    """Share of the positions that hold a token; None without sequences."""
+    positions = source["sequences"] * sequence_length
+    return source["tokens"] / positions if positions else None
 
 
 def _percent(part: float, whole: float) -> Cell:

@@ -7,16 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.identity import short
-from stages.engine.page import (
-    Axis,
-    BarFigure,
-    Bars,
-    Cell,
-    Column,
-    Figure,
-    TableFigure,
-    number,
-)
+from stages.engine.page import Axis, BarFigure, Cell, Figure, TableFigure, make_bars, make_table
 
 if TYPE_CHECKING:
     from stages.model.config import ModelConfig
@@ -24,7 +15,7 @@ if TYPE_CHECKING:
 
 
 COMPARED = 3
-"""Curves that each have their baseline beside them; of more, only that of all sources does."""
+"""Up to so many curves are drawn with their baseline; of more, only that of all sources is."""
 
 
 NONE = "(none)"
@@ -121,18 +112,15 @@ def mixture_bars(mixed: list[PhaseTokens]) -> BarFigure:
     """Shares of the sources, phase by phase, planned and realised."""
     names = sorted({name for one in mixed for name in one.planned})
     labels = [
-        f"phase {index + 1}, {what}"
-        for index in range(len(mixed))
+        f"phase {index}, {what}"
+        for index in range(1, len(mixed) + 1)
         for what in ("planned", "realised")
     ]
-    series = [
-        Bars(name, tuple(share for one in mixed for share in one.shares(name))) for name in names
-    ]
-    return BarFigure(
+    return make_bars(
         "Mixture planned and realised",
-        tuple(labels),
-        Axis("share", format=".1%"),
-        tuple(series),
+        labels,
+        "share:.1%",
+        {name: [share for one in mixed for share in one.shares(name)] for name in names},
         stacked=True,
         label="phase",
         note="Planned shares are of sequences, realised ones of tokens without padding: a source "
@@ -147,16 +135,14 @@ def mixture_table(mixed: list[PhaseTokens]) -> TableFigure:
         for name in sorted(one.planned):
             planned, read = one.shares(name)
             rows.append((index + 1, name, planned, one.planned[name], one.realised[name], read))
-    columns = (
-        number("phase"),
-        Column("source"),
-        number("share planned", ".1%"),
-        number("planned positions"),
-        number("tokens read"),
-        number("share read", ".1%"),
-    )
     note = "Positions include padding; tokens do not."
-    return TableFigure("Tokens by phase and source", columns, tuple(rows), note)
+    return make_table(
+        "Tokens by phase and source",
+        "phase:, | source | share planned:.1% | planned positions:, | tokens read:,"
+        " | share read:.1%",
+        rows,
+        note,
+    )
 
 
 def token_accounts(run: TrainingRun) -> list[Figure]:
@@ -181,55 +167,51 @@ def epoch_bars(run: TrainingRun) -> list[Figure]:
     """Epochs of each source against its cap."""
     sources: dict[str, dict[str, Any]] = run.account["sources"]
     names = sorted(sources)
-    series = [Bars("planned", tuple(sources[name]["epochs"] for name in names))]
-    caps = tuple(sources[name]["max_epochs"] for name in names)
+    series = {"planned": [sources[name]["epochs"] for name in names]}
+    caps = [sources[name]["max_epochs"] for name in names]
     if any(cap is not None for cap in caps):
-        series.append(Bars("at most", caps))
-    title, axis = "Epochs by source", Axis("epochs", format=".2f")
-    return [BarFigure(title, tuple(names), axis, tuple(series), label="source")]
+        series["at most"] = caps
+    return [make_bars("Epochs by source", names, "epochs:.2f", series, label="source")]
+
+
+_ACCOUNT = {
+    "available_tokens": "available tokens:,",
+    "planned_tokens": "planned tokens:,",
+    "realised_tokens": "tokens read:,",
+    "epochs": "epochs:.2f",
+    "max_epochs": "at most:.4g",
+    "repeated_tokens": "repeated tokens:,",
+    "left_tokens": "tokens left:,",
+}
 
 
 def _account(
     title: str, what: str, entries: Mapping[str, Mapping[str, Any]], note: str
 ) -> TableFigure:
-    columns = (
-        Column(what),
-        number("available tokens"),
-        number("planned tokens"),
-        number("tokens read"),
-        number("epochs", ".2f"),
-        number("at most", ".4g"),
-        number("repeated tokens"),
-        number("tokens left"),
-    )
-    names = (
-        "available_tokens",
-        "planned_tokens",
-        "realised_tokens",
-        "epochs",
-        "max_epochs",
-        "repeated_tokens",
-        "left_tokens",
-    )
     rows: list[tuple[Cell, ...]] = [
-        (name, *(one.get(n) for n in names)) for name, one in sorted(entries.items())
+        (name, *(one.get(n) for n in _ACCOUNT)) for name, one in sorted(entries.items())
     ]
     if len(rows) > 1:
-        summed = [n for n in names if n.endswith("_tokens")]
-        total = {n: sum(one[n] for one in entries.values()) for n in summed}
-        rows.append(("all", *(total.get(n) for n in names)))
-    return TableFigure(title, columns, tuple(rows), note)
+        totals = (
+            sum(one[n] for one in entries.values()) if n.endswith("_tokens") else None
+            for n in _ACCOUNT
+        )
+        rows.append(("all", *totals))
+    return make_table(title, " | ".join([what, *_ACCOUNT.values()]), rows, note)
 
 
 def permanent_checkpoints_table(run: TrainingRun) -> list[Figure]:
-    """Those that the run committed on its way."""
+    """The permanent checkpoints: those that the run committed before its end."""
     kept = run.artifact.manifest.interims
     if not kept:
         return []
     rows = tuple((one.label, one.at, short(one.key)) for one in kept)
-    columns = (Column("after tokens"), number("training step"), Column("key"))
     note = "Each is an artifact of its own: STEP@TOKENS in a recipe, RECIPE/STEP@TOKENS elsewhere."
-    return [TableFigure("Checkpoints kept on the way", columns, rows, note)]
+    return [
+        make_table(
+            "Checkpoints kept on the way", "after tokens | training step:, | key", rows, note
+        )
+    ]
 
 
 def phases_table(run: TrainingRun) -> TableFigure:
@@ -251,17 +233,12 @@ def phases_table(run: TrainingRun) -> TableFigure:
                 rate["decay"],
             )
         )
-    columns = (
-        number("phase"),
-        number("training steps"),
-        number("positions"),
-        number("sequences a batch"),
-        number("sequence length"),
-        number("peak learning rate", ".3g"),
-        number("warmup", ".0%"),
-        Column("decay"),
+    return make_table(
+        "Phases",
+        "phase:, | training steps:, | positions:, | sequences a batch:,"
+        " | sequence length:, | peak learning rate:.3g | warmup:.0% | decay",
+        rows,
     )
-    return TableFigure("Phases", columns, tuple(rows))
 
 
 def model_facts(run: TrainingRun) -> TableFigure:
@@ -291,7 +268,7 @@ def model_facts(run: TrainingRun) -> TableFigure:
     if count.active != count.total:
         rows.insert(1, ("parameters that a token meets", count.active))
     note = "FLOPs: forward and backward pass at full context (PaLM, appendix B)."
-    return TableFigure("Model", (Column(""), number("value")), tuple(rows), note)
+    return make_table("Model", " | value:,", rows, note)
 
 
 def _parts(model: ModelConfig) -> Iterator[tuple[Cell, ...]]:

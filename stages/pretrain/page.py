@@ -9,16 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from stages.engine.page import (
-    Artifact,
-    Axis,
-    Column,
-    CurveFigure,
-    Figure,
-    Series,
-    TableFigure,
-    number,
-)
+from stages.engine.page import Artifact, Axis, CurveFigure, Figure, Series, TableFigure, make_table
+from stages.pretrain import figures as own
 from stages.pretrain.figures import COMPARED, NONE
 
 if TYPE_CHECKING:
@@ -35,10 +27,7 @@ def held_out_tables(artifact: Artifact, title: str) -> list[TableFigure]:
     sources = [row for row in rows if row["language"] is None]
     by_source = _held_out_table(title, "source", sources, account["unigram_bits_per_byte"])
     by_language = _held_out_table(
-        f"{title}, by language",
-        "language",
-        languages,
-        account["unigram_bits_per_byte_by_language"],
+        f"{title}, by language", "language", languages, account["unigram_bits_per_byte_by_language"]
     )
     if by_source.rows:
         by_source = replace(by_source, note=measured_on(artifact, account))
@@ -69,37 +58,23 @@ def _held_out_table(
     measured: dict[str, list[float]] = {}
     for row in rows:
         measured.setdefault(row[by], []).append(row["bits_per_byte"])
-    return TableFigure(
-        title,
-        (
-            Column(by),
-            number("unigram", ".3f"),
-            number("first", ".3f"),
-            number("last", ".3f"),
-            number("below unigram", ".1%"),
-        ),
-        tuple(
-            (
-                name or NONE,
-                baseline[name],
-                values[0],
-                values[-1],
-                1 - values[-1] / baseline[name],
-            )
-            for name, values in sorted(measured.items())
-            if name in baseline
-        ),
+    cells = (
+        (name or NONE, baseline[name], values[0], values[-1], 1 - values[-1] / baseline[name])
+        for name, values in sorted(measured.items())
+        if name in baseline
     )
+    headings = f"{by} | unigram:.3f | first:.3f | last:.3f | below unigram:.1%"
+    return make_table(title, headings, cells)
 
 
 def held_out_curves(run: TrainingRun) -> list[Figure]:
-    """Held-out bits per byte over tokens by source, and by language, beside the unigram model's."""
+    """Held-out bits per byte over tokens by source and by language, with the unigram model's."""
     account = run.account
     title = "Held-out bits per byte during training, by source"
     baseline = account["unigram_bits_per_byte"]
     sources = run.held_out("bits_per_byte")
     results = _held_out_curves(run, title, sources, baseline)
-    languages = run.held_out_by_language("bits_per_byte")
+    languages = run.held_out("bits_per_byte", "language")
     known = {series.y for series in sources.values()}
     if any(series.y not in known for series in languages.values()):
         title = "Held-out bits per byte during training, by language"
@@ -161,16 +136,12 @@ FIRST_AND_LAST = "Held-out bits per byte during training, first and last"
 def summary(artifact: Artifact) -> list[Figure]:
     """Held-out bits per byte by source: token-unigram model, untrained model, last checkpoint."""
     tokens = artifact.manifest.counts["tokens"]
-    return [
-        *held_out_tables(
-            artifact, f"held-out bits per byte during training, over {tokens:,} tokens"
-        )
-    ]
+    title = f"held-out bits per byte during training, over {tokens:,} tokens"
+    return [*held_out_tables(artifact, title)]
 
 
 def page(artifact: Artifact) -> list[Figure]:
-    """Run and model, curves over tokens, mixture and token account, planned beside realised."""
-    from stages.pretrain import figures as own
+    """Run and model, curves over tokens, mixture and token account, planned and realised."""
     from stages.training import figures as shared
     from stages.training.telemetry_figures import telemetry_figures
 
@@ -190,9 +161,7 @@ def page(artifact: Artifact) -> list[Figure]:
         *shared.loss(run, "Training loss, nats", loss_note),
         *shared.loss_by_source(run),
         *training_bits(run),
-        *shared.learning_rate(run),
-        *shared.gradient_norm(run),
-        *shared.throughput(run),
+        *shared.optimizer_and_speed(run),
         *telemetry_figures(run),
         *own.permanent_checkpoints_table(run),
         own.mixture_bars(mixed),

@@ -7,8 +7,6 @@ from typing import Any
 from stages.engine.page import (
     Artifact,
     Axis,
-    Bars,
-    Column,
     CurveFigure,
     Estimate,
     Figure,
@@ -17,7 +15,8 @@ from stages.engine.page import (
     Mark,
     Series,
     TableFigure,
-    number,
+    make_histogram,
+    make_table,
 )
 
 SHARE = Axis("share", format=".3f")
@@ -83,11 +82,11 @@ def score_card(card: dict[str, Any]) -> IntervalFigure:
 def score_histogram(card: dict[str, Any]) -> HistogramFigure:
     """Scores of both classes over each other."""
     histogram = card["held"]["histogram"]
-    return HistogramFigure(
+    return make_histogram(
         f"Scores of '{card['name']}' on held documents",
-        Axis("score", format=".2f"),
-        tuple(histogram["edges"]),
-        tuple(Bars(role, tuple(histogram[role])) for role in ("reference", "contrast")),
+        "score:.2f",
+        histogram["edges"],
+        {role: histogram[role] for role in ("reference", "contrast")},
         note="Two heaps apart: the model tells the classes from each other. All at the ends: it "
         "may tell them by something that has nothing to do with quality, such as their source.",
     )
@@ -108,7 +107,7 @@ def precision_and_recall(card: dict[str, Any]) -> CurveFigure:
 
 
 def reliability(card: dict[str, Any]) -> CurveFigure:
-    """Share of the reference by score, beside what it should be."""
+    """Share of the reference by score, with the diagonal of a calibrated model."""
     calibration = card["held"]["calibration"]
     bins = calibration["bins"]
     return CurveFigure(
@@ -136,9 +135,13 @@ def quantiles(card: dict[str, Any]) -> TableFigure:
         (f"{float(share):.0%}", value, values["contrast"][share])
         for share, value in values["reference"].items()
     )
-    columns = (Column("quantile"), number("reference", ".4f"), number("contrast", ".4f"))
     note = "A cut-off at the contrast's 90 % keeps a tenth of it."
-    return TableFigure(f"Scores of '{card['name']}' by quantile", columns, rows, note)
+    return make_table(
+        f"Scores of '{card['name']}' by quantile",
+        "quantile | reference:.4f | contrast:.4f",
+        rows,
+        note,
+    )
 
 
 def training(card: dict[str, Any]) -> TableFigure:
@@ -152,8 +155,7 @@ def training(card: dict[str, Any]) -> TableFigure:
         *((f"fastText: {name}", value) for name, value in sorted(trained["arguments"].items())),
         *((f"version of {name}", value) for name, value in sorted(trained["libraries"].items())),
     )
-    columns = (Column(""), number("value", ""))
-    return TableFigure(f"Training of '{card['name']}'", columns, rows)
+    return make_table(f"Training of '{card['name']}'", " | value:", rows)
 
 
 def ngrams(model: dict[str, Any]) -> TableFigure:
@@ -164,8 +166,7 @@ def ngrams(model: dict[str, Any]) -> TableFigure:
             zip(model["ngrams_before_pruning"], model["ngrams"], strict=True), 1
         )
     )
-    columns = (number("order"), number("n-grams found"), number("n-grams kept"))
-    return TableFigure("n-grams of the model", columns, rows)
+    return make_table("n-grams of the model", "order:, | n-grams found:, | n-grams kept:,", rows)
 
 
 def ngram_facts(model: dict[str, Any]) -> TableFigure:
@@ -181,7 +182,7 @@ def ngram_facts(model: dict[str, Any]) -> TableFigure:
         for role, value in sorted(model["held_perplexity"].items())
     ]
     note = "10 ^ (-log10 likelihood / words and line ends), strange words included."
-    return TableFigure("n-gram model", (Column(""), number("value")), tuple(rows), note)
+    return make_table("n-gram model", " | value:,", rows, note)
 
 
 def cutoff_table(cutoffs: dict[str, Any]) -> TableFigure:
@@ -190,20 +191,18 @@ def cutoff_table(cutoffs: dict[str, Any]) -> TableFigure:
         (language, cutoff["documents"], cutoff["measured_on"], cutoff["head"], cutoff["tail"])
         for language, cutoff in sorted(cutoffs["languages"].items())
     )
-    columns = (
-        Column("language"),
-        number("documents"),
-        Column("measured on"),
-        number("head below", ",.1f"),
-        number("tail from", ",.1f"),
-    )
     (head, tail) = (cutoffs["percentiles"][end] for end in ("head", "tail"))
     note = f"Percentiles {head:g} and {tail:g} of the documents' perplexity, line by line."
-    return TableFigure("Cut-offs of perplexity", columns, rows, note)
+    return make_table(
+        "Cut-offs of perplexity",
+        "language | documents:, | measured on | head below:,.1f | tail from:,.1f",
+        rows,
+        note,
+    )
 
 
 def percentiles(cutoffs: dict[str, Any]) -> CurveFigure:
-    """The whole distribution behind the cut-offs."""
+    """The distribution from which the cut-offs were taken."""
     series = tuple(
         Series(language, tuple(range(1, 100)), tuple(cutoff["percentiles"]))
         for language, cutoff in sorted(cutoffs["languages"].items())

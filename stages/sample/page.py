@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow.compute as pc
 
-from stages.engine.page import Artifact, Cell, Column, Figure, TableFigure, number
+from stages.engine.page import Artifact, Cell, Figure, TableFigure, make_table
 from stages.engine.tally import LeastIds
 
 TRUTH = "truth"
@@ -28,9 +28,9 @@ def _snapshots(artifact: Artifact) -> TableFigure:
         if name != TRUTH
     )
     version = artifact.manifest.config.get("python_version")
-    return TableFigure(
+    return make_table(
         "Snapshots made (bytes)",
-        (Column("snapshot"), number("files"), number("bytes")),
+        "snapshot | files:, | bytes:,",
         rows,
         f"All of it is the documentation and source code that Python {version} carries.",
     )
@@ -56,16 +56,14 @@ def _planted(artifact: Artifact) -> list[Figure]:
         for row in rows
     )
     return [
-        TableFigure(
+        make_table(
             "Defects planted in the crawl (records)",
-            (Column("defect"), number("records"), number("occurrences")),
-            tuple(planted),
+            "defect | records:, | occurrences:,",
+            planted,
             f"Of {artifact.manifest.counts['records']:,} records. An evaluation counts which of "
             "them the pipeline caught.",
         ),
-        TableFigure(
-            "Examples of planted defects",
-            (Column("defect"), Column("address"), Column("what"), Column("copy or leak of")),
-            examples,
+        make_table(
+            "Examples of planted defects", "defect | address | what | copy or leak of", examples
         ),
     ]

@@ -11,16 +11,14 @@ from numpy.typing import NDArray
 
 from stages.engine.page import (
     Artifact,
-    Axis,
-    BarFigure,
-    Bars,
     Cell,
-    Column,
     Figure,
     HistogramFigure,
     TableFigure,
     TextFigure,
-    number,
+    make_bars,
+    make_histogram,
+    make_table,
 )
 from stages.engine.tally import (
     LogHistogram,
@@ -160,7 +158,7 @@ def _shares(values: Mapping[str, NDArray[np.float64]], sample: str) -> list[Figu
             f"Drawn as 1, since above: {above:,}." if above else "",
             sample,
         )
-        figures.append(_histogram(title, Axis("share", format=".2f"), edges, drawn, note))
+        figures.append(_histogram(title, "share:.2f", edges, drawn, note))
     return figures
 
 
@@ -172,22 +170,22 @@ def _mean_word_length(values: Mapping[str, NDArray[np.float64]], sample: str) ->
     edges = np.linspace(0, last, 2 * last + 1)
     above = int((drawn["documents"] > last).sum())
     note = sentences(f"Drawn as {last}, since above: {above:,}." if above else "", sample)
-    return [_histogram("Mean word length", Axis("characters"), edges, drawn, note)]
+    return [_histogram("Mean word length", "characters:,.4g", edges, drawn, note)]
 
 
 def _histogram(
     title: str,
-    axis: Axis,
+    value: str,
     edges: NDArray[np.float64],
     values: Mapping[str, NDArray[np.float64]],
     note: str,
 ) -> HistogramFigure:
     """Overlaid histograms; values above the last edge count in the last bin."""
-    series = tuple(
-        Bars(name, tuple(np.histogram(np.minimum(column, edges[-1]), edges)[0].tolist()))
+    series = {
+        name: np.histogram(np.minimum(column, edges[-1]), edges)[0].tolist()
         for name, column in values.items()
-    )
-    return HistogramFigure(title, axis, tuple(edges.tolist()), series, note=note)
+    }
+    return make_histogram(title, value, edges.tolist(), series, note=note)
 
 
 def _stop_words(
@@ -199,11 +197,11 @@ def _stop_words(
         return []
     counts = np.bincount(values["stop_words"].astype(np.int64), minlength=len(words) + 1)
     return [
-        BarFigure(
+        make_bars(
             "Different stop words in a document",
-            tuple(str(number) for number in range(len(counts))),
-            Axis("documents", format=","),
-            (Bars("documents", tuple(counts.tolist())),),
+            map(str, range(len(counts))),
+            "documents:,",
+            {"documents": counts.tolist()},
             label="stop words",
             note=sentences(f"Of the list: {', '.join(words[:12])}.", sample),
         )
@@ -221,13 +219,17 @@ def _personal_data(artifact: Artifact, described: Sequence[Signal]) -> list[Figu
                 most = max(total[2], counts.max(initial=0))
                 total[:] = total[0] + np.count_nonzero(counts), total[1] + counts.sum(), most
     rows: list[tuple[Cell, ...]] = [(name, *total.tolist()) for name, total in totals.items()]
-    columns = (
-        Column("signal"),
-        number("documents with any"),
-        number("found"),
-        number("most in one document"),
+    return (
+        [
+            make_table(
+                "Personal data and secrets found",
+                "signal | documents with any:, | found:, | most in one document:,",
+                rows,
+            )
+        ]
+        if rows
+        else []
     )
-    return [TableFigure("Personal data and secrets found", columns, tuple(rows))] if rows else []
 
 
 def _spans(artifact: Artifact) -> list[Figure]:
@@ -240,10 +242,11 @@ def _spans(artifact: Artifact) -> list[Figure]:
             for row in pairs.group_by(["view", "label"]).aggregate([([], "count_all")]).to_pylist():
                 key = (row["view"], row["label"])
                 counts[key] = counts.get(key, 0) + row["count_all"]
-    columns = (Column("view"), Column("label"), number("spans"))
     rows = tuple((*key, count) for key, count in sorted(counts.items()))
     note = "What a filter replaces if its config applies the view."
-    return [TableFigure("Spans to be replaced", columns, rows, note)] if rows else []
+    return (
+        [make_table("Spans to be replaced", "view | label | spans:,", rows, note)] if rows else []
+    )
 
 
 def _tables(
@@ -256,6 +259,9 @@ def _tables(
         _table("Counts: quantiles over documents", counts, values, ",.0f", sample),
         _table("Shares and means: quantiles over documents", others, values, ",.3f", sample),
     ]
+
+
+_QUANTILES = {"least": 0.0, "5 %": 0.05, "median": 0.5, "95 %": 0.95, "greatest": 1.0}
 
 
 def _table(
@@ -274,12 +280,7 @@ def _table(
         cells: list[float | None] = [None] * 6
         if len(known):
             zeros = float((known == 0).mean())
-            cells = [*np.quantile(known, (0, 0.05, 0.5, 0.95, 1)).tolist(), zeros]
+            cells = [*np.quantile(known, list(_QUANTILES.values())).tolist(), zeros]
         rows.append((signal["name"], *cells, signal["description"]))
-    columns = (
-        Column("signal"),
-        *(number(name, format) for name in ("least", "5 %", "median", "95 %", "greatest")),
-        number("at 0", ".1%"),
-        Column("what it is"),
-    )
-    return TableFigure(title, columns, tuple(rows), sample)
+    quantiles = " | ".join(f"{name}:{format}" for name in _QUANTILES)
+    return make_table(title, f"signal | {quantiles} | at 0:.1% | what it is", rows, sample)

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from stages.engine.page import (
     Artifact,
-    Axis,
     BarFigure,
-    Bars,
     Cell,
-    Column,
     Figure,
     Sample,
     SamplesFigure,
     TableFigure,
-    number,
+    make_bars,
+    make_facts,
+    make_table,
 )
 from stages.tokens.vocabulary import decode_vocabulary, format_token, format_tokens
 
@@ -53,8 +52,8 @@ TEXTS = {
 """What is cut for show: the same texts for every tokenizer, so that two can be compared."""
 
 
-def tokenizer_figures(artifact: Artifact) -> list[Figure]:
-    """Facts, special tokens, sample, fertility on held documents, tokens by length, texts cut."""
+def page(artifact: Artifact) -> list[Figure]:
+    """Facts, special tokens, training sample, fertility, tokens by length, texts in pieces."""
     from tokenizers import Tokenizer
 
     output = artifact.output("tokenizer")
@@ -78,10 +77,14 @@ def facts_table(artifact: Artifact, training: dict[str, Any], tokenizer: Tokeniz
     config = artifact.manifest.config
     special = sum(token.special for token in tokenizer.get_added_tokens_decoder().values())
     drawn = training.get("drawn_share")
-    known: tuple[tuple[str, Cell], ...] = (
+    padded = training.get("padded_vocabulary_size")
+    rows: list[tuple[str, Cell]] = [
         ("vocabulary", training["vocabulary_size"]),
         ("vocabulary asked for", config.get("vocabulary_size")),
-        ("vocabulary with padding, rows of a model's embedding", _padded_size(training)),
+        (
+            "vocabulary with padding, rows of a model's embedding",
+            padded if padded != training["vocabulary_size"] else None,
+        ),
         ("special tokens", special),
         ("algorithm", training["algorithm"]),
         ("pre-tokenizer, by llama.cpp's name", training.get("pre_tokenizer") or "none of its own"),
@@ -90,14 +93,8 @@ def facts_table(artifact: Artifact, training: dict[str, Any], tokenizer: Tokeniz
         ("bytes trained on", training.get("bytes")),
         ("share of the text that was drawn", None if drawn is None else f"{drawn:.1%}"),
         *_import_rows(training),
-    )
-    rows = tuple(row for row in known if row[1] is not None)
-    return TableFigure("Tokenizer", (Column(""), number("value")), rows)
-
-
-def _padded_size(training: dict[str, Any]) -> int | None:
-    padded: int | None = training.get("padded_vocabulary_size")
-    return padded if padded != training["vocabulary_size"] else None
+    ]
+    return make_facts("Tokenizer", rows)
 
 
 def _import_rows(training: dict[str, Any]) -> tuple[tuple[str, Cell], ...]:
@@ -135,12 +132,11 @@ def special_tokens_table(training: dict[str, Any], tokenizer: Tokenizer) -> Tabl
         ids = f"{spare[0][0]}" if len(spare) == 1 else f"{spare[0][0]} to {spare[-1][0]}"
         names = spare[0][1] if len(spare) == 1 else f"{spare[0][1]} … {spare[-1][1]}"
         rows.append((ids, names, f"none yet: {len(spare):,}"))
-    columns = (number("id", ""), Column("token"), Column("role"))
     note = "What spells one of them in a text is cut like any other text."
     if token_bytes := training.get("special_ids_in_text"):
         token = _join_tokens(token_bytes)
         note = f"A text that spells {token} becomes that token, so it may end a document."
-    return TableFigure("Special tokens", columns, tuple(rows), note)
+    return make_table("Special tokens", "id: | token | role", rows, note)
 
 
 def sample_figures(training: dict[str, Any], label: str, key: str) -> list[Figure]:
@@ -150,7 +146,7 @@ def sample_figures(training: dict[str, Any], label: str, key: str) -> list[Figur
     if not parts or (label == "language" and not parts.keys() - {"unknown"}):
         return []
     ranked = sorted(parts, key=lambda name: (-parts[name]["bytes"], name))
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
+    rows = [
         (
             name,
             parts[name]["documents"],
@@ -159,23 +155,26 @@ def sample_figures(training: dict[str, Any], label: str, key: str) -> list[Figur
             parts[name].get("asked_share"),
         )
         for name in ranked[:LABELS]
-    )
-    columns = [
-        Column(label),
-        number("documents"),
-        number("bytes"),
-        number("share of bytes", ".1%"),
-        number("asked for", ".1%"),
     ]
-    if all(row[-1] is None for row in rows):
-        columns, rows = columns[:-1], tuple(row[:-1] for row in rows)
+    headings = f"{label} | documents:, | bytes:, | share of bytes:.1% | asked for:.1%"
     note = f"A {label} with a larger share gets more of the vocabulary."
     short = [one["name"] for one in training.get("short") or () if one.get("by") == label]
     if short:
         note += f" There was less text than asked for of {', '.join(short[:LABELS])}."
     if len(ranked) > LABELS:
         note += f" The largest {LABELS} of {len(ranked):,}."
-    return [TableFigure(f"Training sample by {label}", tuple(columns), rows, note)]
+    return [make_table(f"Training sample by {label}", headings, rows, note).without_empty()]
+
+
+_FERTILITY = {
+    "documents": "documents:,",
+    "bytes": "bytes:,",
+    "words": "words:,",
+    "tokens": "tokens:,",
+    "tokens_per_word": "tokens per word:.3f",
+    "continued_share": "continued:.1%",
+    "bytes_per_token": "bytes per token:.3f",
+}
 
 
 def fertility_figures(training: dict[str, Any]) -> list[Figure]:
@@ -183,30 +182,20 @@ def fertility_figures(training: dict[str, Any]) -> list[Figure]:
     held: dict[str, dict[str, Any]] = training.get("held") or {}
     if not held:
         return []
-    sources = tuple(sorted(held))
-    counts = ("documents", "bytes", "words", "tokens")
-    names = (*counts, "tokens_per_word", "continued_share", "bytes_per_token")
-    columns = (
-        Column("source"),
-        *(number(name) for name in counts),
-        number("tokens per word", ".3f"),
-        number("continued", ".1%"),
-        number("bytes per token", ".3f"),
-    )
-    rows = tuple((source, *(held[source][name] for name in names)) for source in sources)
+    sources = sorted(held)
     return [
-        TableFigure(
+        make_table(
             "Fertility on held documents",
-            columns,
-            rows,
+            " | ".join(["source", *_FERTILITY.values()]),
+            ((source, *map(held[source].__getitem__, _FERTILITY)) for source in sources),
             "Fertility is tokens per word, words as Unicode segments text (UAX #29); low is good. "
             "Continued words are more than one token. More bytes per token make shorter sequences.",
         ),
-        BarFigure(
+        make_bars(
             "Bytes per token by source",
             sources,
-            Axis("bytes per token", format=".3f"),
-            (Bars("held documents", tuple(held[source]["bytes_per_token"] for source in sources)),),
+            "bytes per token:.3f",
+            {"held documents": [held[source]["bytes_per_token"] for source in sources]},
             label="source",
             note="Of documents that were not trained on; a source far below the others is cut fine "
             "and costs more compute for its text.",
@@ -237,11 +226,11 @@ def tokens_by_length(token_bytes: Mapping[int, bytes]) -> BarFigure:
         if spelling:
             counts[min(len(spelling), LONGEST_BAR) - 1] += 1
     labels = [f"{length}" for length in range(1, LONGEST_BAR)] + [f"{LONGEST_BAR} or more"]
-    return BarFigure(
+    return make_bars(
         "Tokens of the vocabulary by length in bytes",
-        tuple(labels),
-        Axis("tokens", format=",.0f"),
-        (Bars("tokens", tuple(counts)),),
+        labels,
+        "tokens:,.0f",
+        {"tokens": counts},
         label="bytes",
         note="Special tokens stand for no text and are left out.",
     )
@@ -261,11 +250,10 @@ def longest_tokens(token_bytes: Mapping[int, bytes]) -> TableFigure:
             rows.append((index, len(token_bytes[index]), visible(text)))
         else:
             runs += 1
-    columns = (number("id", ""), number("bytes"), Column("token"))
     note = "What the training text repeats most stubbornly; ␣ is a space."
     if runs:
         note += f" {runs:,} tokens that repeat one character, as indentation does, are left out."
-    return TableFigure("Longest tokens", columns, tuple(rows), note)
+    return make_table("Longest tokens", "id: | bytes:, | token", rows, note)
 
 
 def visible(text: str) -> str:
@@ -273,9 +261,3 @@ def visible(text: str) -> str:
     text_shown = json.dumps(text, ensure_ascii=False)[1:-1].replace(" ", "␣")
     cut_here = LONGEST_CHARACTERS - 1
     return text_shown if len(text_shown) <= LONGEST_CHARACTERS else f"{text_shown[:cut_here]}…"
-
-
-def page(artifact: Artifact) -> list[Figure]:
-    """Facts, special tokens, training sample, fertility, tokens by length, texts in pieces."""
-
-    return tokenizer_figures(artifact)

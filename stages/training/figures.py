@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any, Literal
 from artifacts_schema.store import layout
 from stages.engine.events import EVENTS_FILE
 from stages.engine.page import (
+    Artifact,
     Axis,
     Cell,
-    Column,
     CurveFigure,
     Figure,
     Mark,
     Series,
     TableFigure,
-    number,
+    make_facts,
+    make_table,
 )
 
 if TYPE_CHECKING:
@@ -70,13 +71,8 @@ class TrainingRun:
         return tuple(first.schema.names) if first is not None else ()
 
     def named(self, prefix: str) -> tuple[str, ...]:
-        """What stands behind `prefix` in the names of columns: sources, languages."""
+        """What follows `prefix` in the names of columns: sources, languages."""
         return tuple(n.removeprefix(prefix) for n in self.columns if n.startswith(prefix))
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """The sources whose loss is measured apart."""
-        return self.named("loss/")
 
     @cached_property
     def window(self) -> int:
@@ -91,10 +87,8 @@ class TrainingRun:
 
     @cached_property
     def marks(self) -> tuple[Mark, ...]:
-        """Where phases begin, updates were skipped (the first of them), and the run went on.
-
-        Behind training steps that a rollback left out, or after it was resumed.
-        """
+        """Where phases begin, updates were skipped (the first of them), and where the run continued
+        after a rollback or a restart."""
         import numpy as np
 
         phases = self.metric("phase")
@@ -102,8 +96,8 @@ class TrainingRun:
         skipped = np.flatnonzero(self.metric("skipped"))
         results = [Mark(float(self.x[i]), f"phase {int(phases[i]) + 1}") for i in begins]
         results += [Mark(float(self.x[i]), "update skipped") for i in skipped[:SKIPS_MARKED]]
-        left_out = [first for first, _ in self.account.get("left_out_training_steps", ())]
-        for name, steps in (("rolled back", left_out), ("resumed", self.telemetry.resumed_at)):
+        rolled_back = [first for first, _ in self.account.get("left_out_training_steps", ())]
+        for name, steps in (("rolled back", rolled_back), ("resumed", self.telemetry.resumed_at)):
             for step in steps:
                 row = min(int(np.searchsorted(self.steps, step)), len(self.x) - 1)
                 results.append(Mark(float(self.x[row]), name))
@@ -150,16 +144,13 @@ class TrainingRun:
             curves[f"mean over {self.window:,} steps"] = smoothed(raw, self.window)
         return curves
 
-    def held_out(self, value: str) -> dict[str, Series]:
-        """`loss` or `bits_per_byte` on held-out data by source; `all` only beside several."""
-        results = self._held_out(value, "source")
-        return results if len(results) > 2 or "all" not in results else {"all": results["all"]}
+    def held_out(
+        self, value: str, by: Literal["source", "language"] = "source"
+    ) -> dict[str, Series]:
+        """`loss` or `bits_per_byte` on held-out data by source or by language.
 
-    def held_out_by_language(self, value: str) -> dict[str, Series]:
-        """The same by language; nothing where there is one."""
-        return self._held_out(value, "language")
-
-    def _held_out(self, value: str, by: Literal["source", "language"]) -> dict[str, Series]:
+        Of a single source, only the series `all`.
+        """
         import pyarrow.compute as pc
 
         names = [self.axis_column, "source", "language", value]
@@ -173,27 +164,27 @@ class TrainingRun:
             x, y = (part[name].to_numpy().astype("float64") for name in (self.axis_column, value))
             rows = kept_rows([y], POINTS)
             results[name] = _series(name or "(none)", x[rows], y[rows])
+        if by == "source" and len(results) <= 2 and "all" in results:
+            return {"all": results["all"]}
         return results
 
 
 def loss(run: TrainingRun, title: str, note: str, **levels: float) -> list[Figure]:
     """Loss of each step, its running mean, and that on held-out data."""
-    held_out = [
-        Series("held out", series.x, series.y)
-        for name, series in run.held_out("loss").items()
-        if name == "all"
-    ]
+    measured = run.held_out("loss").get("all")
+    held_out = [Series("held out", measured.x, measured.y)] if measured else []
     curves = run.raw_and_smoothed("loss", "loss")
     return run.curve(title, LOSS, curves, levels=levels, more=held_out, note=note)
 
 
 def loss_by_source(run: TrainingRun) -> list[Figure]:
     """Running mean of the loss of each source, every target counting alike."""
-    if len(run.sources) < 2:
+    sources = run.named("loss/")
+    if len(sources) < 2:
         return []
     curves = {
         source: smoothed(run.metric(f"loss/{source}"), run.window, run.metric(f"targets/{source}"))
-        for source in run.sources
+        for source in sources
     }
     note = f"Mean over the targets of {run.window:,} training steps around each point."
     return run.curve("Training loss by source, nats", LOSS, curves, note=note)
@@ -232,7 +223,7 @@ def throughput(run: TrainingRun) -> list[Figure]:
     )
     x = tuple(run.x[rows].tolist())
     y = Axis("tokens/s", format=",.0f")
-    series = (Series("tokens/s", x, tuple(speed)),)
+    series = (Series("tokens/s", x, speed),)
     return [CurveFigure("Throughput, tokens per second", run.axis, y, series, run.marks, note)]
 
 
@@ -252,9 +243,29 @@ def run_facts(run: TrainingRun, *more: tuple[str, Cell]) -> TableFigure:
         ("device", layout_.get("device")),
         ("precision", layout_.get("precision")),
     ]
-    labels = tuple(row for row in rows if row[1] is not None)
     note = f"The loss is the mean over the last {run.window // 2 + 1:,} steps."
-    return TableFigure("Run", (Column(""), number("value")), labels, note)
+    return make_facts("Run", rows, note)
+
+
+def examples_table(title: str, account: Mapping[str, Any], *more: tuple[str, Cell]) -> TableFigure:
+    """How many examples were learnt, held out, cut and left out; what was not used."""
+    from stages.training.examples import unused_rows
+
+    rows = (
+        ("learnt", account["train"]),
+        ("held out", account["held_out"]),
+        ("of these cut to the context", account["truncated"]),
+        ("left out: longer than the context", account["too_long"]),
+        ("left out: nothing to learn", account["nothing_to_learn"]),
+        *more,
+        *unused_rows(account),
+    )
+    return make_table(title, " | count:,", rows)
+
+
+def optimizer_and_speed(run: TrainingRun) -> list[Figure]:
+    """What every run shows after its losses: learning rate, gradient norm, throughput."""
+    return [*learning_rate(run), *gradient_norm(run), *throughput(run)]
 
 
 def kept_rows(curves: Sequence[Floats], most: int) -> Ints:

@@ -82,7 +82,7 @@ def test_two_creates_that_met_are_tried_again(backend, proxy, waits):
 
 def test_a_server_that_ignores_conditions_is_no_store(s3_url, proxy):
     proxy.faults.append(Fault("strip", times=9, method="PUT", code="If-None-Match"))
-    with pytest.raises(StoreError, match="ignores conditional writes"):
+    with pytest.raises(StoreError, match="If-None-Match"):
         Store.open(s3_url)
     assert backend_at(s3_url).files("") == []
 
@@ -139,11 +139,11 @@ def test_a_download_goes_on_where_the_connection_broke(backend, proxy, waits, mo
 def test_a_connection_that_breaks_every_time_is_one_clear_error(backend, proxy, waits):
     backend.replace("x", bytes(1000))
     proxy.faults.append(Fault("cut", times=1000))
-    with pytest.raises(Unreachable, match="connection broke through all tries") as caught:
+    with pytest.raises(Unreachable) as caught:
         list(backend.blocks("x", 1000))
-    assert "finished parts are kept" in str(caught.value)
+    assert caught.value.where == backend.full("x")
     assert len(waits) == 1  # One wait less than tries.
-    with pytest.raises(Unreachable, match="connection broke"):
+    with pytest.raises(Unreachable):
         backend.read("x")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import json
 import os
+import re
 import shutil
 import threading
 import time
@@ -39,7 +40,7 @@ def test_of_two_writers_with_equal_bytes_the_first_stays(store):
 
 def test_different_bytes_at_equal_libraries_are_an_error_for_a_bytes_stage(store):
     make(store, "a", b"1")
-    with pytest.raises(NotDeterministic, match="output snapshot differs"):
+    with pytest.raises(NotDeterministic, match="snapshot"):
         make(store, "a", b"2")
 
 
@@ -77,13 +78,13 @@ def test_verify_names_the_file_and_what_happened_to_it(store):
     path = store.payload(made, "snapshot", "snapshot.json")
     assert verify(store, made) == []
     store.backend.replace(path, b"hellO")
-    assert [p.what for p in verify(store, made)] == ["the file's bytes changed"]
+    assert [p.path for p in verify(store, made)] == [path]
     assert verify(store, made, full=False) == []
     store.backend.replace(path, b"hell")
     (problem,) = verify(store, made, full=False)
-    assert problem.what == "the file changed from 5 to 4 bytes"
+    assert re.findall(r"\d+", problem.what) == ["5", "4"]
     store.backend.remove(path)
-    assert [p.what for p in verify(store, made)] == ["the file is gone"]
+    assert [(p.path, "gone" in p.what) for p in verify(store, made)] == [(path, True)]
 
 
 def test_refs_move_and_keys_are_found_by_prefix(store):
@@ -94,15 +95,15 @@ def test_refs_move_and_keys_are_found_by_prefix(store):
     assert store.resolve("recipe/step[x]:snapshot") == (b, "snapshot")
     assert store.find(b.key[:8]).key == b.key
     assert store.find(a.outputs["snapshot"].digest[:12]).key == a.key
-    with pytest.raises(UsageError, match="did you mean 'recipe/step"):
+    with pytest.raises(UsageError, match="recipe/step"):
         store.resolve("recipe/stp[x]")
-    with pytest.raises(UsageError, match="no artifact"):
+    with pytest.raises(UsageError, match="0" * 40):
         store.find("0" * 40)
 
 
 @pytest.mark.parametrize("name", ["../x", "/x", "a//b", "a/../b", "", ".hidden", "a b"])
 def test_a_ref_cannot_leave_its_folder(store, name):
-    with pytest.raises(UsageError, match="cannot be a ref"):
+    with pytest.raises(UsageError, match=re.escape(f"'{name}'")):
         store.set_ref(name, "s", "a" * 64)
     assert store.ref(name) is None
 
@@ -116,13 +117,15 @@ def test_a_payload_path_cannot_leave_its_output(store, path):
 
 def test_a_folder_with_other_files_is_not_taken_for_a_store(tmp_path):
     (tmp_path / "thesis.tex").write_text("…")
-    with pytest.raises(StoreError, match="holds other files"):
+    with pytest.raises(StoreError) as caught:
         Store.open(str(tmp_path))
+    assert caught.value.where == str(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
 def test_a_store_of_another_schema_is_refused(tmp_path):
     (tmp_path / layout.FORMAT).write_text('{"format": "ingot-store", "schema": 99}')
-    with pytest.raises(StoreError, match="store of schema 99"):
+    with pytest.raises(StoreError, match="99"):
         Store.open(str(tmp_path))
 
 

@@ -13,7 +13,7 @@ from prefect.settings import (
 )
 
 from artifacts_schema.errors import IngotError
-from flows.orchestration.deployments import prefect_client
+from flows.orchestration.deployments import RETRY_HINT, prefect_client
 
 
 @pytest.fixture
@@ -46,18 +46,17 @@ def ask(port):
 
 
 def test_a_server_that_does_not_answer_in_time_is_named(silent):
-    with pytest.raises(IngotError, match="did not answer in time") as caught:
+    with pytest.raises(IngotError) as caught:
         ask(silent)
-    assert str(silent) in str(caught.value)
-    assert "run the same command again" in str(caught.value)
+    assert (str(silent) in caught.value.where, caught.value.hint) == (True, RETRY_HINT)
 
 
 def test_a_server_that_is_away_is_named():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    with pytest.raises(IngotError, match="cannot be reached") as caught:
+    with pytest.raises(IngotError, match="ingot up") as caught:
         ask(port)
-    assert "ingot up" in str(caught.value)
+    assert str(port) in caught.value.where
 
 
 @pytest.fixture

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
-from artifacts_schema.manifest import Conservation, InputRef
+from artifacts_schema.manifest import Conservation, InputRef, Manifest
 from flows.orchestration.ui import (
     artifact_key,
     figures_page,
@@ -31,7 +29,7 @@ def manifest(key, parents=(), **conservation):
         for i, p in enumerate(parents)
     }
     account = Conservation(**conservation) if conservation else None
-    return SimpleNamespace(stage="s", key=key, inputs=inputs, conservation=account)
+    return Manifest.model_construct(stage="s", key=key, inputs=inputs, conservation=account)
 
 
 def test_the_funnel_shows_the_share_kept_and_the_largest_reasons():

@@ -176,7 +176,7 @@ def test_what_does_not_speak_http_does_not_answer():
         thread.start()
         api = f"http://127.0.0.1:{other.getsockname()[1]}/api"
         assert not servers.is_answering(servers.Server(api), timeout=60.0)
-        assert servers._status(f"{api}/admin/version", "ingot:x") is None
+        assert servers._get(f"{api}/admin/version", password="ingot:x") is None
         thread.join(60.0)
 
 
@@ -203,7 +203,7 @@ def test_another_patch_of_the_same_version_is_accepted(answering, monkeypatch):
 
 def test_an_api_that_does_not_answer_is_said_before_anything_runs(monkeypatch):
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
-    with pytest.raises(IngotError, match="the Prefect API does not answer"):
+    with pytest.raises(IngotError, match=r"127\.0\.0\.1:9"):
         servers.ensure_server()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import pytest
 
@@ -14,15 +15,24 @@ HOSTILE = (
 )
 
 
+_REPORTS: dict[str, Path] = {}
+"""Drawn by the first test: 60 figures in several widths take most of its time."""
+
+
 @pytest.fixture
-def report(open_pipeline, inline, store, kinds, given_pages, tmp_path):
-    given_pages(choose=[*kinds(), *kinds(HOSTILE)], lines=kinds("a_name_without_any_space_" * 8))
-    execute(open_pipeline(), dispatch=inline)
-    execute(open_pipeline("choose.least.characters=5"), dispatch=inline)
-    return {
-        "single": write_report(store, "demo", tmp_path / "one.html"),
-        "against": write_report(store, "demo", tmp_path / "two.html", against="demo/choose"),
-    }
+def report(request, kinds, tmp_path_factory):
+    if not _REPORTS:
+        names = ("given_pages", "open_pipeline", "inline", "store")
+        given_pages, open_pipeline, inline, store = map(request.getfixturevalue, names)
+        plain, hostile, long = kinds(), kinds(HOSTILE), kinds("a_name_without_any_space_" * 8)
+        given_pages(choose=[*plain, *hostile], lines=long)
+        execute(open_pipeline(), dispatch=inline)
+        execute(open_pipeline("choose.least.characters=5"), dispatch=inline)
+        folder = tmp_path_factory.mktemp("reports")
+        single = write_report(store, "demo", folder / "one.html")
+        against = write_report(store, "demo", folder / "two.html", against="demo/choose")
+        _REPORTS.update(single=single, against=against)
+    return _REPORTS
 
 
 @pytest.fixture
@@ -32,12 +42,12 @@ def opened(browser, report):
 
     def show(which: str, width: int, scheme: str = "light"):
         page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
-        told: list[str] = []
-        page.on("console", lambda message: told.append(message.text))
-        page.on("pageerror", lambda error: told.append(str(error)))
-        page.on("request", lambda request: told.append(request.url))
+        events: list[str] = []
+        page.on("console", lambda message: events.append(message.text))
+        page.on("pageerror", lambda error: events.append(str(error)))
+        page.on("request", lambda request: events.append(request.url))
         page.goto(report[which].as_uri())
-        assert told == [report[which].as_uri()]
+        assert events == [report[which].as_uri()]
         pages.append(page)
         return page
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 import unicodedata
 
-from flows.report.display import PLACEHOLDER, one_line, truncate, visible
+from flows.report.display import PLACEHOLDER, one_line, visible
+from flows.report.views import TEXT, Viewer
+from stages.engine.page import TextFigure
 
 
 def test_escape_sequences_and_direction_marks_are_seen():
@@ -40,5 +42,10 @@ def test_a_pile_of_marks_keeps_three():
 def test_a_line_of_a_megabyte_is_one_short_line():
     assert one_line("a" * 1_000_000, 50) == "a" * 49 + "…"
     assert one_line(" two\n lines ", 50) == "two lines"
-    assert truncate("abcdef", 4) == ("abcd", 2)
-    assert truncate("abcd", 4) == ("abcd", 0)
+
+
+def test_a_long_text_is_cut_and_the_page_says_by_how_much():
+    whole, cut = (Viewer().view(TextFigure("t", "a" * (TEXT + more))) for more in (0, 1234))
+    assert len(whole.text) == len(cut.text) == TEXT
+    assert whole.cut == ""
+    assert "1,234" in cut.cut

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from flows.report.display import curve_table, sample_evenly, thin_curve
+from flows.report.display import sample_evenly, thin_curve
+from flows.report.views import plot_table
 from stages.engine.page import Axis, CurveFigure, Series
 
 
@@ -35,11 +36,14 @@ def test_a_table_holds_every_kth_x_of_all_series():
         "c", Axis("x"), Axis("y"),
         (Series("a", tuple(range(1000)), (1.0,) * 1000), Series("b", (0, 5, 6), (7.0, 8.0, 9.0))),
     )  # fmt: skip
-    table, total, step = curve_table(figure, 200)
-    assert (total, step) == (1000, 5)
-    assert len(table.rows) == 200
-    assert table.rows[:2] == ((0, 1.0, 7.0), (5, 1.0, 8.0))
-    assert curve_table(figure, 1000)[0] == figure.table()
+    view = plot_table(figure, "")
+    assert len(view.rows) == 200
+    assert [[cell.text for cell in row] for row in view.rows[:2]] == [
+        ["0", "1", "7"],
+        ["5", "1", "8"],
+    ]
+    assert "5th" in view.cut
+    assert "1,000" in view.cut
 
 
 def test_evenly_takes_every_kth():

