@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -348,11 +347,3 @@ def test_a_pattern_that_never_ends_is_ended(bring, monkeypatch):
     files = {**files_of(gpt2_like()), "tokenizer.json": json.dumps(content).encode()}
     with pytest.raises(InputError, match=r"within 20 s|brings the library down|refused by"):
         bring(files)
-
-
-def test_the_probe_imports_nothing_of_ingot():
-    source = (
-        Path(__file__).resolve().parents[3] / "stages" / "import_tokenizer" / "probe.py"
-    ).read_text()
-    assert "from stages" not in source
-    assert "import stages" not in source

@@ -127,7 +127,7 @@ def test_copies_are_never_both_held_and_trained_on(make_documents, read_input, s
     assert len(trained) > 500
     assert len(held) > 200
     assert not trained & held
-    assert sample.trained.bytes["source"]["code"] / sample.bytes == pytest.approx(0.05, rel=0.01)
+    assert sample.bytes["code", "unknown"] / sample.bytes.total() == pytest.approx(0.05, rel=0.01)
 
 
 def test_a_larger_sample_holds_a_smaller_one(make_documents, store):
