@@ -27,7 +27,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from artifacts_schema.errors import InputError, UsageError
-from stages.engine.kernels import kernel
 from stages.language_model.arpa import read_arpa
 from stages.language_model.config import NgramConfig, Normalisation
 from stages.language_model.tables import (
@@ -131,6 +130,7 @@ _ASCII: dict[int, str] = {
 }
 _ANY = {**_ASCII, **{ord(char): plain for char, plain in _PUNCTUATION.items()}}
 _DIGIT = re.compile(r"\d")
+_SPACE, _FEED = np.uint32(ord(" ")), np.uint32(ord("\n"))
 
 
 def normalise_lines(text: str) -> str:
@@ -176,20 +176,21 @@ class WordTokens:
     def lines(self, texts: Sequence[str]) -> TextLines:
         """Lines end at line feeds."""
         batch = split_texts([self._normalise(text) for text in texts], self._splitter)
-        offsets = _offsets(
-            [
-                1 + plain.count("\n") if text else 0
-                for text, plain in zip(texts, batch.texts, strict=True)
-            ]
-        )
-        tokens = batch.tokens
-        data = np.empty(4 * int(tokens.lengths.sum()) + len(tokens.starts), np.uint8)
-        ends = np.zeros(int(offsets[-1]) + 1, np.int64)
-        used = _write_lines(
-            batch.codes, batch.offsets, offsets, tokens.offsets, tokens.starts, tokens.ends,
-            data, ends,
-        )  # fmt: skip
-        return Lines(data[:used], ends), offsets
+        starts, ends = batch.tokens.starts, batch.tokens.ends
+        borders = np.zeros(len(batch.codes) + 1, np.int8)
+        borders[starts] += 1
+        borders[ends] -= 1
+        outside = np.cumsum(borders[:-1], dtype=np.int8) == 0
+        codes = np.where(outside & (batch.codes != _FEED), _SPACE, batch.codes)
+        codes[codes & ~np.uint32(0x7FF) == 0xD800] = 0xFFFD  # Lone surrogates have no UTF-8.
+        # A space after each token, a line feed after each text that is not empty.
+        filled = np.array([bool(text) for text in texts], np.bool_)
+        text_ends = batch.offsets[1:][filled]
+        separators = np.repeat((_SPACE, _FEED), (len(ends), len(text_ends)))
+        codes = np.insert(codes, np.concatenate((ends, text_ends)), separators)
+        data = np.frombuffer(codes.astype("<u4").tobytes().decode("utf-32-le").encode(), np.uint8)
+        counts = filled + [text.count("\n") for text in batch.texts]
+        return Lines(data, np.append(0, np.flatnonzero(data == _FEED) + 1)), _offsets(counts)
 
     def joined(self, by_line: TextLines, texts: Sequence[str]) -> TextLines:
         """Each text as one line: the same words, since a line feed only separates them."""
@@ -231,67 +232,10 @@ Tokens = WordTokens | PieceTokens
 """How texts become lines of tokens."""
 
 
-def _offsets(counts: Sequence[int] | NDArray[np.bool_]) -> NDArray[np.int64]:
+def _offsets(counts: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
     offsets = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=offsets[1:])
     return offsets
-
-
-@kernel
-def _write_lines(
-    codes: NDArray[np.uint32],
-    texts: NDArray[np.int64],
-    lines: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    data: NDArray[np.uint8],
-    line_ends: NDArray[np.int64],
-) -> int:
-    """The tokens in UTF-8, a space after each, into `data`; where lines end into `line_ends`."""
-    at, line = 0, 0
-    for text in range(len(texts) - 1):
-        if lines[text] == lines[text + 1]:
-            continue
-        token = offsets[text]
-        place = texts[text]
-        while place < texts[text + 1]:
-            if token < offsets[text + 1] and place == starts[token]:
-                for i in range(place, ends[token]):
-                    at = _write_utf8(codes[i], data, at)
-                data[at] = 32
-                at += 1
-                place = ends[token]
-                token += 1
-            else:
-                if codes[place] == 10:
-                    line += 1
-                    line_ends[line] = at
-                place += 1
-        line += 1
-        line_ends[line] = at
-    return at
-
-
-@kernel
-def _write_utf8(code: np.uint32, data: NDArray[np.uint8], at: int) -> int:
-    """A code point in UTF-8, a lone surrogate as U+FFFD. Where it ends."""
-    value = int(np.int64(code))
-    if 0xD800 <= value < 0xE000:
-        value = 0xFFFD
-    if value < 0x80:
-        data[at] = value
-        return at + 1
-    if value < 0x800:
-        data[at], data[at + 1] = 0xC0 | value >> 6, 0x80 | value & 63
-        return at + 2
-    if value < 0x10000:
-        data[at], data[at + 1] = 0xE0 | value >> 12, 0x80 | value >> 6 & 63
-        data[at + 2] = 0x80 | value & 63
-        return at + 3
-    data[at], data[at + 1] = 0xF0 | value >> 18, 0x80 | value >> 12 & 63
-    data[at + 2], data[at + 3] = 0x80 | value >> 6 & 63, 0x80 | value & 63
-    return at + 4
 
 
 _MOST = 300.0
