@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,10 +79,10 @@ def estimate(
         counts.count(config.prune_by_order(), vocabulary.size)
         computed = [compute_discounts(counts.counts_of_counts(order)) for order in orders]
         discounts = [discount or config.discount_fallback for discount in computed]
-        kept, counted = zip(*(counts.sizes(order) for order in orders), strict=True)
+        sizes = [counts.sizes(order) for order in orders]
         on_progress("normalise", 0)
         counts.normalise(discounts)
-        slots = _write(counts, kept, folder, vocabulary, on_progress)
+        slots = _write(counts, [kept for kept, _ in sizes], folder, vocabulary, on_progress)
         counts.connection.close()
     except duckdb.OutOfMemoryException as error:
         raise UsageError(
@@ -95,8 +95,8 @@ def estimate(
         config=config.plain(),
         lines=text.lines,
         tokens=text.tokens,
-        counts=kept,
-        counts_before_pruning=counted,
+        counts=[kept for kept, _ in sizes],
+        counts_before_pruning=[every for _, every in sizes],
         discounts=discounts,
         fallback_orders=[order for order in orders if not computed[order - 1]],
         word_bytes=len(vocabulary.arena),
@@ -167,7 +167,7 @@ def _rank_words(text: _Text, config: NgramConfig) -> tuple[Vocabulary, NDArray[n
 
 
 def _write(
-    counts: Counts, sizes: Sequence[int], folder: Path, vocabulary: Vocabulary, progress: Progress
+    counts: Counts, sizes: list[int], folder: Path, vocabulary: Vocabulary, progress: Progress
 ) -> list[int]:
     """The ARPA file and the tables. Slots of the tables of orders 2, 3, …"""
     longest, slots = len(sizes), []
