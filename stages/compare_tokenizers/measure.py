@@ -188,10 +188,10 @@ def read_vocabulary(compared: ComparedTokenizer, out: ShardOutput) -> dict[str, 
 
 
 def unreachable_tokens(tokenizer: Tokenizer, spellings: Mapping[int, bytes]) -> list[int]:
-    """Ids of tokens that are not found when their own text is encoded, whatever precedes it.
+    """Ids of tokens that do not come out when their own text is encoded, whatever precedes it.
 
-    What was not found alone is looked for after a few characters, since a tokenizer may only use it
-    to continue a word. Special tokens are left out.
+    A token that does not come out alone is searched after a few characters, since a tokenizer may
+    only use it to continue a word. Special tokens are skipped.
     """
     sought = {index: format_token(raw) for index, raw in spellings.items() if raw and is_text(raw)}
     for context in _contexts(sought.values()):

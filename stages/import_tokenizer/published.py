@@ -242,8 +242,8 @@ class Roles:
 def find_roles(files: Files, configured: Mapping[str, str | None]) -> Roles:
     """The roles that the stage's config names, then those that either file names.
 
-    A padding token that has another role is none: a row that ends in it could not be told from a
-    text that does. InputError if a role is not a token's text.
+    A padding token that has another role is dropped: a row padded with it would look like a text
+    that ends in it. InputError if a role is not a token's text.
     """
     roles = Roles({})
     for key in KEYS:

@@ -142,10 +142,10 @@ def score_texts(classifier: Classifier, texts: Sequence[str]) -> list[float]:
 
 
 def to_single_line(text: str, *, lower_case: bool) -> str:
-    """The one line by which a model is trained on a text, and asked about it.
+    """The line that a text becomes, for training and for scoring.
 
-    Words that fastText would take for something else are left out: the end of a line (`</s>`,
-    behind which it reads nothing) and labels, by which a document could vote on itself.
+    Words with a meaning for fastText are removed: the end of a line (`</s>`, after which it reads
+    nothing) and labels, with which a document could vote on itself.
     """
     line = " ".join(text.strip().splitlines())
     if _END in line or PREFIX in line:

@@ -162,7 +162,7 @@ def token_scores(
     tables: tuple[Table, ...],
     order: int,
 ) -> NDArray[np.float64]:
-    """log10 p of each token given those before it in its line, and of </s> at each line's end.
+    """log10 p of each token after those before it in its line, and of </s> at each line's end.
 
     Line i has the tokens [offsets[i], offsets[i + 1]) and, with its </s>, the scores
     [offsets[i] + i, offsets[i + 1] + i + 1). A line begins after <s>. The score of a token is that

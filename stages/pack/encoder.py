@@ -2,10 +2,10 @@
 
 Documents are read a little text at a time, so that neither table nor row group is held, and
 encoded as one flat array for many documents. Both encoders read special tokens in a text as
-plain characters, and add none. gigatoken has no switch for that: it is given the tokenizer
+plain characters, and add none. gigatoken has no switch for that: it loads the tokenizer
 without its special tokens.
 
-A fast encoder is trusted once its ids are those of `tokenizers`: they are compared on texts that
+A fast encoder is used only if its ids equal those of `tokenizers`: they are compared on texts that
 tokenizers have disagreed on before (apostrophes, digits, white space, marks, scripts, joiners,
 special tokens spelt out, long runs), on the first documents of the run, and in each process on
 the first documents of each shard.
@@ -281,7 +281,7 @@ def choose_encoder(
 ) -> str:
     """`tokenizers` or `gigatoken`: the encoder for `wanted`, after it was tried.
 
-    UsageError if gigatoken is asked for but not installed, has no such tokenizer, or gives other
+    UsageError if gigatoken is required but not installed, has no such tokenizer, or gives other
     ids: the first difference is named.
     """
     if wanted == "tokenizers":

@@ -37,7 +37,7 @@ class Plan:
 
         InputError if its files do not say what ends a document and what pads, if a text can spell
         these into being, or if its sizes are not those of its vocabulary; UsageError if `fim` is
-        asked for and it lacks the tokens.
+        set and it lacks the tokens.
         """
         description = tokenizer.read_bytes("tokenizer.json").decode()
         loaded = load_plain_tokenizer(description)

@@ -127,7 +127,7 @@ def is_template_file(path: str) -> bool:
 def render_prompt(
     template: Template, messages: Sequence[Mapping[str, Any]], config: Mapping[str, Any]
 ) -> str:
-    """The prompt by which a model is asked for its answer to `messages`.
+    """The prompt after which a model writes its answer to `messages`.
 
     `config` is tokenizer_config.json, whose special tokens the template may name. Dates that a
     template asks for are fixed, so that a prompt does not depend on the day. InputError where the

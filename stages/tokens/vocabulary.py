@@ -2,8 +2,8 @@
 
 Vocabularies write bytes as characters of a fixed alphabet (GPT-2's `bytes_to_unicode`), a space as
 `▁` (SentencePiece), a byte that no token holds as `<0xE4>`, and mark what continues a word
-(WordPiece's `##`) or ends one (`</w>`). Tokens with a role are found by the tokenizer's files, not
-by our names for them. The byte lengths are the denominator of bits per byte.
+(WordPiece's `##`) or ends one (`</w>`). The tokenizer's files say which tokens have a
+role; our names for them do not matter. The byte lengths are the denominator of bits per byte.
 """
 
 from __future__ import annotations
