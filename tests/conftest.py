@@ -102,6 +102,18 @@ def read_table(store: Store) -> Callable[..., Any]:
     return read
 
 
+@pytest.fixture(scope="session")
+def tiny_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a store in which child processes ran `tiny.yaml`. No test may change it."""
+    from flows.recipe.execute import execute
+    from flows.recipe.pipeline import Pipeline, Request
+
+    folder = tmp_path_factory.mktemp("tiny") / "store"
+    recipe = Path(__file__).parent / "pipeline" / "tiny.yaml"
+    assert execute(Pipeline.open(Request(str(recipe), str(folder))), jobs=2).is_done
+    return folder
+
+
 @pytest.fixture
 def shared_data() -> Path:
     """The folder of real data beside the project; skips where it is absent."""
@@ -133,33 +145,48 @@ def s3_server() -> Iterator[str]:
     server.wait(10)
 
 
-@pytest.fixture
-def s3_url(s3_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """`s3://BUCKET` of a fresh bucket; the environment leads there, child processes included.
+@pytest.fixture(scope="session")
+def make_bucket(s3_server: str) -> Callable[[Path, pytest.MonkeyPatch], str]:
+    """`make_bucket(cache, patch)` → `s3://BUCKET` of a fresh bucket, to which `patch` leads.
 
-    The node's cache is a folder of this test.
+    `patch` sets the environment, that of child processes included; `cache` is the node's.
     """
     import s3fs
 
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        monkeypatch.delenv(name)
-    for name, value in {
-        "AWS_ENDPOINT_URL": s3_server,
-        "AWS_ACCESS_KEY_ID": "testing",
-        "AWS_SECRET_ACCESS_KEY": "testing-secret",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_EC2_METADATA_DISABLED": "true",
-        "AWS_CONFIG_FILE": os.devnull,
-        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-        "FSSPEC_CONFIG_DIR": str(tmp_path / "no-fsspec-config"),
-        "INGOT_CACHE": str(tmp_path / "node-cache"),
-    }.items():
-        monkeypatch.setenv(name, value)
-    bucket = f"test-{secrets.token_hex(6)}"
-    request = urllib.request.Request(f"{s3_server}/{bucket}", method="PUT")
-    urllib.request.urlopen(request, timeout=10).close()
-    s3fs.S3FileSystem.clear_instance_cache()
-    yield f"s3://{bucket}"
+    def make(cache: Path, patch: pytest.MonkeyPatch) -> str:
+        for name in [name for name in os.environ if name.startswith("AWS_")]:
+            patch.delenv(name)
+        for name, value in {
+            "AWS_ENDPOINT_URL": s3_server,
+            "AWS_ACCESS_KEY_ID": "testing",
+            "AWS_SECRET_ACCESS_KEY": "testing-secret",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+            "FSSPEC_CONFIG_DIR": str(cache.with_name("no-fsspec-config")),
+            "INGOT_CACHE": str(cache),
+        }.items():
+            patch.setenv(name, value)
+        bucket = f"test-{secrets.token_hex(6)}"
+        request = urllib.request.Request(f"{s3_server}/{bucket}", method="PUT")
+        urllib.request.urlopen(request, timeout=10).close()
+        s3fs.S3FileSystem.clear_instance_cache()
+        return f"s3://{bucket}"
+
+    return make
+
+
+@pytest.fixture
+def s3_url(
+    make_bucket: Callable[[Path, pytest.MonkeyPatch], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[str]:
+    """`s3://BUCKET` of this test; the node's cache is a folder of this test."""
+    import s3fs
+
+    yield make_bucket(tmp_path / "node-cache", monkeypatch)
     s3fs.S3FileSystem.clear_instance_cache()
 
 

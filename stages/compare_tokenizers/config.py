@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from pydantic import Field, field_validator
 
 from artifacts_schema.config import Config
 from artifacts_schema.errors import UsageError
-
-if TYPE_CHECKING:
-    pass
 
 
 class CompareTokenizersConfig(Config):

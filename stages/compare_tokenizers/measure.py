@@ -118,8 +118,11 @@ def measure_part(
     Returns {"text", "read": rows, "measured": rows, "groups": [{tokenizer, language, source,
     sums}]}; uses of each token go to scratch.
     """
-    loaded = [contestant.load() for contestant in tokenizers]
-    uses = [np.zeros(_ids(one.tokenizer), dtype=np.int64) for one in loaded]
+    loaded = [tokenizer.load() for tokenizer in tokenizers]
+    sizes = (
+        1 + max(one.tokenizer.get_vocab(True).values()) for one in loaded
+    )  # Ids may have gaps.
+    uses = [np.zeros(size, dtype=np.int64) for size in sizes]
     groups: dict[Group, Fertility] = {}
     measured = 0
     for rows in batch_items(part.documents(), text=lambda row: row["text"]):
@@ -144,11 +147,6 @@ def measure_part(
     }
 
 
-def _ids(tokenizer: Tokenizer) -> int:
-    """One more than the greatest id."""
-    return 1 + max(tokenizer.get_vocab(with_added_tokens=True).values())
-
-
 def _uses_table(uses: Sequence[NDArray[np.int64]]) -> pa.Table:
     """One row for each token that was used."""
     used = [np.flatnonzero(counts) for counts in uses]
@@ -170,14 +168,18 @@ MORE_CONTEXTS = 200
 """Characters of the vocabulary that are tried besides, for what these did not find."""
 
 
-def read_vocabulary(contestant: ComparedTokenizer, out: ShardOutput) -> dict[str, Any]:
+def read_vocabulary(compared: ComparedTokenizer, out: ShardOutput) -> dict[str, Any]:
     """Ids of unreachable tokens as {"unreachable": […]}; id, text and bytes of all to scratch."""
-    tokenizer = contestant.load().tokenizer
+    tokenizer = compared.load().tokenizer
     spellings = decode_vocabulary(tokenizer)
     columns = {
         "token_id": pa.array(list(spellings), pa.int64()),
         "token": pa.array(
-            [_display_text(tokenizer, *item) for item in spellings.items()], pa.string()
+            [
+                format_token(spelling) if spelling else str(tokenizer.id_to_token(index))
+                for index, spelling in spellings.items()
+            ],
+            pa.string(),
         ),
         "bytes": pa.array([len(spelling) for spelling in spellings.values()], pa.int32()),
     }
@@ -186,10 +188,10 @@ def read_vocabulary(contestant: ComparedTokenizer, out: ShardOutput) -> dict[str
 
 
 def unreachable_tokens(tokenizer: Tokenizer, spellings: Mapping[int, bytes]) -> list[int]:
-    """Ids of tokens that are not found when their own text is encoded, whatever precedes it.
+    """Ids of tokens that do not come out when their own text is encoded, whatever precedes it.
 
-    What was not found alone is looked for after a few characters, since a tokenizer may only use it
-    to continue a word. Special tokens are left out.
+    A token that does not come out alone is searched after a few characters, since a tokenizer may
+    only use it to continue a word. Special tokens are skipped.
     """
     sought = {index: format_token(raw) for index, raw in spellings.items() if raw and is_text(raw)}
     for context in _contexts(sought.values()):
@@ -209,10 +211,6 @@ def _contexts(texts: Iterable[str]) -> Iterator[str]:
     single = sorted({text for text in texts if len(text) == 1 and text.isprintable()})
     yield from CONTEXTS
     yield from islice((one for one in single if one not in CONTEXTS), MORE_CONTEXTS)
-
-
-def _display_text(tokenizer: Tokenizer, index: int, spelling: bytes) -> str:
-    return format_token(spelling) if spelling else str(tokenizer.id_to_token(index))
 
 
 _TABLES = KINDS["tokenizer_comparison"].tables
@@ -281,7 +279,7 @@ def count_documents(context: Context, measured: Sequence[ShardResult], passages:
     """Counters and conservation."""
     values: list[dict[str, Any]] = [result.value for result in measured]
     out = sum(value["measured"] for value in values)
-    dropped = Counter(passages.left_out)
+    dropped = Counter(passages.excluded)
     for value in values:
         if value["text"] == "documents":
             dropped["not_drawn"] += value["read"] - value["measured"]

@@ -102,18 +102,17 @@ _MOST_FIELDS = 8
 _PARALLEL_COLUMNS = ("url", "title")
 """Columns of a document that may name its passage."""
 
-Key = tuple[str, str]
-"""Source and passage."""
+Translation = dict[str, Any]
+"""One parallel document: source, passage, language (None where unknown), bytes."""
 
-
-@dataclass(frozen=True)
-class Translation:
-    """One parallel document: a passage in a language."""
-
-    source: str
-    passage: str | None
-    language: str | None
-    bytes: int
+_TRANSLATIONS = pa.schema(
+    [
+        ("source", pa.string()),
+        ("passage", pa.string()),
+        ("language", pa.string()),
+        ("bytes", pa.int64()),
+    ]
+)
 
 
 @dataclass
@@ -122,7 +121,7 @@ class Passages:
 
     parts: list[Part] = field(default_factory=list)
     passages: int = 0
-    left_out: Counter[str] = field(default_factory=Counter)
+    excluded: Counter[str] = field(default_factory=Counter)
     """Documents that are not measured, by reason."""
 
 
@@ -137,27 +136,10 @@ def read_passages(part: Part, out: ShardOutput, *, passage: str) -> dict[str, An
             metadata = json.loads(row["metadata"])
             seen.update(dict.fromkeys(sorted(metadata)))
             value = row[passage] if passage in _PARALLEL_COLUMNS else metadata.get(passage)
-            named = None if value is None else str(value)
-            rows.append(
-                {
-                    "source": row["source"],
-                    "passage": named,
-                    "language": row["language"],
-                    "bytes": size,
-                }
-            )
-    out.write_scratch("translations", pa.Table.from_pylist(rows, schema=_SCHEMA))
+            name = None if value is None else str(value)
+            rows.append({**row, "passage": name, "bytes": size})  # The schema selects columns.
+    out.write_scratch("translations", pa.Table.from_pylist(rows, schema=_TRANSLATIONS))
     return {"fields": list(seen)[:_MOST_FIELDS]}
-
-
-_SCHEMA = pa.schema(
-    [
-        ("source", pa.string()),
-        ("passage", pa.string()),
-        ("language", pa.string()),
-        ("bytes", pa.int64()),
-    ]
-)
 
 
 def choose_passages(
@@ -169,10 +151,10 @@ def choose_passages(
     reference.
     """
     tables = [result.read_scratch("translations") for result in results]
-    translations = [Translation(**row) for table in tables for row in table.to_pylist()]
+    translations: list[Translation] = [row for table in tables for row in table.to_pylist()]
     if not translations:
         return Passages()
-    if all(one.passage is None for one in translations):
+    if all(one["passage"] is None for one in translations):
         fields = sorted({name for result in results for name in result.value["fields"]})
         raise InputError(
             f"no document has '{config.passage}' in its metadata, so translations are not known",
@@ -182,7 +164,7 @@ def choose_passages(
         )
     keep, reasons = whole_passages(translations)
     _check_passages(translations, keep, config.reference)
-    share = min(1.0, config.max_bytes / max(1, sum(translations[row].bytes for row in keep)))
+    share = min(1.0, config.max_bytes / max(1, sum(translations[row]["bytes"] for row in keep)))
     rows = [row for row in keep if is_drawn("\n".join(_key(translations[row])), share)]
     reasons["not_drawn"] += len(keep) - len(rows)
     edges = np.cumsum([0, *(table.num_rows for table in tables)])
@@ -197,14 +179,14 @@ def choose_passages(
 def whole_passages(translations: Sequence[Translation]) -> tuple[list[int], Counter[str]]:
     """Rows of passages that are there once in every language of their source; others by reason."""
     reasons: Counter[str] = Counter()
-    groups: dict[Key, dict[str, list[int]]] = {}
+    groups: dict[tuple[str, str], dict[str, list[int]]] = {}
     languages: dict[str, set[str]] = {}
     for row, one in enumerate(translations):
-        if one.passage is None or one.language is None:
-            reasons["no_passage" if one.passage is None else "no_language"] += 1
+        if one["passage"] is None or one["language"] is None:
+            reasons["no_passage" if one["passage"] is None else "no_language"] += 1
             continue
-        groups.setdefault(_key(one), {}).setdefault(one.language, []).append(row)
-        languages.setdefault(one.source, set()).add(one.language)
+        groups.setdefault(_key(one), {}).setdefault(one["language"], []).append(row)
+        languages.setdefault(one["source"], set()).add(one["language"])
     keep = []
     for (source, _), by_language in groups.items():
         rows = [row for here in by_language.values() for row in here]
@@ -217,15 +199,14 @@ def whole_passages(translations: Sequence[Translation]) -> tuple[list[int], Coun
     return sorted(keep), reasons
 
 
-def _key(one: Translation) -> Key:
-    assert one.passage is not None
-    return one.source, one.passage
+def _key(translation: Translation) -> tuple[str, str]:
+    return translation["source"], translation["passage"]
 
 
 def _check_passages(
     translations: Sequence[Translation], keep: Sequence[int], reference: str
 ) -> None:
-    counts = Counter(one.language for one in translations if one.language and one.passage)
+    counts = Counter(one["language"] for one in translations if one["language"] and one["passage"])
     if not keep:
         rarest = sorted(counts.items(), key=lambda item: (item[1], item[0]))[:3]
         raise InputError(
@@ -234,7 +215,7 @@ def _check_passages(
             hint="leave out languages with few documents: "
             + ", ".join(f"{name} ({count:,})" for name, count in rarest),
         )
-    whole = {translations[row].language for row in keep}
+    whole = {translations[row]["language"] for row in keep}
     if reference not in whole:
         names = sorted(name for name in whole if name)
         raise InputError(

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pydantic import Field
 
 from artifacts_schema.config import Config
-
-if TYPE_CHECKING:
-    pass
 
 
 class ImportTokenizerConfig(Config):

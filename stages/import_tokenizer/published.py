@@ -6,16 +6,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from artifacts_schema.errors import InputError
 from stages.engine.strict_json import parse_object
 from stages.tokens.chat_template import JINJA_FILE, JINJA_LIMIT, is_template_file
+from stages.tokens.isolated import try_isolated
 from stages.tokens.vocabulary import (
     END_OF_TEXT,
     FIM_MIDDLE,
@@ -209,45 +208,22 @@ def _file_error(what: str, hint: str | None = None) -> InputError:
 SECONDS = 300
 
 
-@dataclass(frozen=True)
-class TrialResult:
-    """Texts that are decoded to others, and special tokens that a text can spell into being."""
-
-    lost: tuple[str, ...]
-    special: tuple[str, ...]
-
-
-def try_tokenizer(description: str, work: Path) -> TrialResult:
-    """What becomes of the probe's texts; InputError if the library cannot do with it."""
-    work.mkdir(parents=True, exist_ok=True)
-    path = work / "tokenizer.json"
-    path.write_text(description, encoding="utf-8")
-    script = Path(__file__).with_name("probe.py")
-    # -I: no environment, user site or working directory on its path.
-    command = [sys.executable, "-I", str(script), str(path)]
-    try:
-        process = subprocess.run(
-            command, capture_output=True, timeout=SECONDS, cwd=work, check=False
+def try_tokenizer(description: str) -> dict[str, list[str]]:
+    """What `probe_tokenizer` finds; InputError if the library cannot use the tokenizer."""
+    answer = try_isolated(
+        "probe_tokenizer",
+        description,
+        seconds=SECONDS,
+        processor_seconds=240,
+        memory=16 * 2**30,
+    )
+    if "failed" in answer:
+        raise _file_error(
+            f"is refused by the library: {answer['failed']}",
+            hint="is it whole, and of `tokenizers`' form?",
         )
-    except subprocess.TimeoutExpired:
-        raise _library_error(f"is not done with a few lines of text within {SECONDS} s") from None
-    lines = process.stdout.decode("utf-8", "replace").strip().splitlines()
-    if process.returncode or not lines:
-        last = process.stderr.decode("utf-8", "replace").strip().splitlines()
-        died = (
-            f"signal {-process.returncode}"
-            if process.returncode < 0
-            else f"code {process.returncode}"
-        )
-        raise _library_error(f"brings the library down ({died}): {last[-1][:200] if last else ''}")
-    result: dict[str, Any] = json.loads(lines[-1])
-    if "failed" in result:
-        raise _library_error(f"is refused by the library: {result['failed'][:300]}")
-    return TrialResult(tuple(result["lost"]), tuple(result["special"]))
-
-
-def _library_error(what: str) -> InputError:
-    return InputError(what, where="tokenizer.json", hint="is it whole, and of `tokenizers`' form?")
+    result: dict[str, list[str]] = answer["result"]
+    return result
 
 
 KEYS = ("bos_token", "eos_token", "pad_token", "unk_token")
@@ -266,8 +242,8 @@ class Roles:
 def find_roles(files: Files, configured: Mapping[str, str | None]) -> Roles:
     """The roles that the stage's config names, then those that either file names.
 
-    A padding token that has another role is none: a row that ends in it could not be told from a
-    text that does. InputError if a role is not a token's text.
+    A padding token that has another role is dropped: a row padded with it would look like a text
+    that ends in it. InputError if a role is not a token's text.
     """
     roles = Roles({})
     for key in KEYS:

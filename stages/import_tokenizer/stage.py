@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.config import Execution
@@ -9,8 +10,6 @@ from stages.engine import Context, One, Stage
 from stages.import_tokenizer.config import ImportTokenizerConfig
 
 if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
     from stages.import_tokenizer.published import Files
 
 
@@ -39,28 +38,34 @@ class ImportTokenizer(Stage):
             read_files,
             try_tokenizer,
         )
+        from stages.tokens.vocabulary import describe_tokenizer
 
         config: ImportTokenizerConfig = context.config
         snapshot = context.one("snapshot")
         files = read_files(source_files(snapshot))
         check_ids(files)
-        try_tokenizer(files.tokenizer, context.work)
-        named = {
+        try_tokenizer(files.tokenizer)
+        configured = {
             "bos_token": config.begin_token,
             "eos_token": config.end_token,
             "pad_token": config.padding_token,
         }
-        roles = find_roles(files, named)
+        roles = find_roles(files, configured)
         tokenizer, described = complete_roles(files, roles, add=config.add_missing)
-        trial = try_tokenizer(tokenizer.to_str(), context.work)
+        trial = try_tokenizer(tokenizer.to_str())
         record = {
-            **_identity(config, tokenizer, described),
+            **describe_tokenizer(
+                tokenizer,
+                described,
+                algorithm=json.loads(tokenizer.to_str())["model"]["type"].lower(),
+                multiple=config.pad_to_multiple_of,
+            ),
             "origin": {"snapshot": snapshot_name(snapshot), "files": files.digests},
-            "added_tokens": list(roles.added),
-            "changes": list(roles.changes),
-            "restores_text": not trial.lost,
-            "lost_texts": list(trial.lost),
-            "special_ids_in_text": list(trial.special),
+            "added_tokens": roles.added,
+            "changes": roles.changes,
+            "restores_text": not trial["lost"],
+            "lost_texts": trial["lost"],
+            "special_ids_in_text": trial["special"],
             "has_chat_template": "chat_template" in described,
         }
         _log_warnings(context, files, record)
@@ -68,24 +73,6 @@ class ImportTokenizer(Stage):
         context.write_json("tokenizer", "tokenizer_config.json", described)
         context.write_json("tokenizer", "training.json", record)
         context.count(vocabulary_size=record["vocabulary_size"], tokens_added=len(roles.added))
-
-
-def _identity(
-    config: ImportTokenizerConfig, tokenizer: Tokenizer, described: dict[str, Any]
-) -> dict[str, Any]:
-    """What the tokenizer is, for training.json."""
-    import json
-
-    from stages.tokens.vocabulary import SpecialTokens, pad_vocabulary
-
-    size = tokenizer.get_vocab_size()
-    return {
-        "algorithm": json.loads(tokenizer.to_str())["model"]["type"].lower(),
-        "pre_tokenizer": described["pre_tokenizer"],
-        "vocabulary_size": size,
-        "padded_vocabulary_size": pad_vocabulary(size, config.pad_to_multiple_of),
-        "special_tokens": SpecialTokens.from_config(tokenizer, described).plain(),
-    }
 
 
 def _log_warnings(context: Context, files: Files, record: dict[str, Any]) -> None:

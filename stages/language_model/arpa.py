@@ -11,7 +11,6 @@ import io
 import re
 import zlib
 from array import array
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
@@ -29,16 +28,11 @@ _UNKNOWN_SCORE = -100.0
 """log10 p of <unk> where a model lists none, as in kenlm."""
 
 
-@dataclass(frozen=True, eq=False)
-class Arpa:
-    """A model as read: its words, [words, 2] weights of unigrams, tables of orders from 2."""
-
-    words: Vocabulary
-    unigrams: NDArray[np.float32]
-    tables: list[Table]
+Model = tuple[Vocabulary, NDArray[np.float32], list[Table]]
+"""The words, [words, 2] weights of unigrams, tables of orders from 2."""
 
 
-def read_arpa(path: Path) -> Arpa:
+def read_arpa(path: Path) -> Model:
     """Read a model. Raises InputError, with the line, for whatever is not as the format has it.
 
     Required, as in kenlm, are <s> and </s>, and of each n-gram the n-grams without its first and
@@ -118,7 +112,7 @@ def _read_head(reader: _Reader) -> list[int]:
     return counts
 
 
-def _read_sections(reader: _Reader, counts: list[int]) -> Arpa:
+def _read_sections(reader: _Reader, counts: list[int]) -> Model:
     texts: list[bytes] = []
     unigrams, tables = np.zeros((0, 2), np.float32), list[Table]()
     ids: dict[bytes, int] = {}
@@ -140,7 +134,7 @@ def _read_sections(reader: _Reader, counts: list[int]) -> Arpa:
             raise reader.error(f"among the {order}-grams above {error.what}") from None
     if reader.filled() != b"\\end\\":
         raise reader.error("expected \\end\\")
-    return Arpa(Vocabulary.new(ids), unigrams, tables)
+    return Vocabulary.new(ids), unigrams, tables
 
 
 def _read_entries(

@@ -40,26 +40,17 @@ Content = bytes | mmap.mmap
 def check_model(path: Path, *, where: str) -> None:
     """InputError unless the file is a whole fastText model; `where` is how its owner knows it."""
     with open(path, "rb") as file:
-        empty = not file.seek(0, 2)
-        content: Content = b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        begins_right, whole = is_model(content), is_whole(content)
-        if isinstance(content, mmap.mmap):
-            content.close()
-    if not begins_right:
-        raise InputError(
-            "not a fastText model",
-            where=where,
-            hint="give a model as `fasttext` saves it, such as lid.176.ftz",
-        )
-    if not whole:
-        raise InputError(
-            "the fastText model is cut short or damaged", where=where, hint="get it again"
-        )
-
-
-def is_model(content: Content) -> bool:
-    """Whether a file begins as a fastText model does."""
-    return content[: len(_BEGIN)] == _BEGIN
+        if file.read(len(_BEGIN)) != _BEGIN:
+            raise InputError(
+                "not a fastText model",
+                where=where,
+                hint="give a model as `fasttext` saves it, such as lid.176.ftz",
+            )
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            if not is_whole(content):
+                raise InputError(
+                    "the fastText model is cut short or damaged", where=where, hint="get it again"
+                )
 
 
 def is_whole(content: Content) -> bool:
@@ -151,10 +142,10 @@ def score_texts(classifier: Classifier, texts: Sequence[str]) -> list[float]:
 
 
 def to_single_line(text: str, *, lower_case: bool) -> str:
-    """The one line by which a model is trained on a text, and asked about it.
+    """The line that a text becomes, for training and for scoring.
 
-    Words that fastText would take for something else are left out: the end of a line (`</s>`,
-    behind which it reads nothing) and labels, by which a document could vote on itself.
+    Words with a meaning for fastText are removed: the end of a line (`</s>`, after which it reads
+    nothing) and labels, with which a document could vote on itself.
     """
     line = " ".join(text.strip().splitlines())
     if _END in line or PREFIX in line:

@@ -1,8 +1,7 @@
-"""What an n-gram model is estimated with, and what the estimation says of itself."""
+"""What an n-gram model is estimated with."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -51,19 +50,3 @@ class NgramConfig(Config):
     def prune_by_order(self) -> list[int]:
         """The greatest count that is left out, for orders 1, 2, …"""
         return [*self.prune, *[(self.prune or (0,))[-1]] * (self.order - len(self.prune))]
-
-
-@dataclass(frozen=True)
-class Summary:
-    """What an estimation found. Lists go by order, from unigrams."""
-
-    lines: int
-    tokens: int
-    """Words of the text; ends of lines are not counted."""
-    counts: list[int]
-    """n-grams in the model; unigrams include <unk>, <s> and </s>."""
-    counts_before_pruning: list[int]
-    discounts: list[tuple[float, float, float]]
-    """What is taken from counts of 1, 2, and 3 or more."""
-    fallback_orders: list[int]
-    """Orders whose discounts are the fallback."""

@@ -253,7 +253,7 @@ class Counts:
         _insert(self.writer, "hashed", pa.table({"hash": hashes, "p": p, "backoff": backoff}))
 
     def by_hash(self, rows: int) -> Iterator[NDArray[np.void]]:
-        """What `add_hashes` was given, sorted, as rows of `SLOT`; then forgotten."""
+        """The rows of `add_hashes`, sorted, as rows of `SLOT`."""
         query = self.writer.sql("SELECT * FROM hashed ORDER BY hash")
         for batch in query.to_arrow_reader(rows):
             block = np.empty(len(batch), SLOT)

@@ -8,7 +8,7 @@ is written as lmplz writes it, without a Python object for each n-gram.
 
 from __future__ import annotations
 
-import os
+import json
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -21,21 +21,22 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from artifacts_schema.errors import InputError, UsageError
-from stages.language_model.config import NgramConfig, Summary
+from stages.language_model.config import NgramConfig
 from stages.language_model.counts import Counts, PaddedKeys, compute_discounts, word_bits
 from stages.language_model.tables import (
     ARPA,
+    DESCRIPTION,
+    Description,
     hash_ngrams,
     table_name,
-    write_description,
     write_table,
     write_vocabulary,
 )
 from stages.language_model.vocabulary import END, SPECIAL, Lines, Vocabulary
 
 Progress = Callable[[str, int], None]
-"""Told the phase ("read", "count", "normalise", "write") and how much of it is done: lines in
-"read", else orders."""
+"""Called with the phase ("read", "count", "normalise", "write") and how much of it is done: lines
+in "read", else orders."""
 
 _ROWS = 1 << 15
 
@@ -46,92 +47,78 @@ def estimate(
     config: NgramConfig,
     memory: str = "2GB",
     on_progress: Progress = lambda phase, done: None,
-) -> Summary:
-    """Make `folder`, which must not exist or be empty, a model of the lines in `batches`.
+) -> Description:
+    """Make `folder`, which must not exist, a model of the lines in `batches`.
 
     A batch is a table with a string column `line`, tokens between spaces, or lists of tokens.
-    Tokens named <s>, </s>, <unk> are left out. DuckDB gets `memory` and spills next to `folder`;
-    on top come the vocabulary, about 30 bytes a word and its letters, and some ten MB. The bytes
-    made depend neither on `memory` nor on how lines fall into batches. The folder appears when it
-    is whole. Raises InputError without a token, UsageError where the folder is taken
-    or `memory` too little (tens of MB at least).
+    Tokens named <s>, </s>, <unk> are skipped. DuckDB gets `memory` and spills into `folder`; on top
+    come the vocabulary, about 30 bytes a word and its letters, and some ten MB. The bytes made
+    depend neither on `memory` nor on how lines fall into batches. A failure leaves an unfinished
+    folder: call this within `write_whole`. Raises InputError without a token, UsageError if
+    `memory` is too little (tens of MB at least).
     """
-    if folder.exists() and any(folder.iterdir()):
-        raise UsageError("the folder of a new model is not empty", where=str(folder))
-    part = folder.with_name(f"{folder.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
+    work = folder / "work"
+    folder.mkdir(parents=True)
+    work.mkdir()
+    text = _read(batches, work / "ids", on_progress)
+    if text.vocabulary.size > 1 << word_bits(config.order):
+        raise InputError(
+            f"{text.vocabulary.size:,} different words; a model of order {config.order} takes "
+            f"{1 << word_bits(config.order):,}",
+            hint="choose a lower order, or split the text into pieces of words",
+        )
+    vocabulary, new_ids = _rank_words(text, config)
+    orders = range(1, config.order + 1)
     try:
-        summary = _estimate(batches, part, config, memory, on_progress)
-        os.replace(part, folder)
+        counts = Counts.open(work / "counts", config.order, memory)
+        keys = PaddedKeys(config.order)
+        with (work / "ids").open("rb") as file:
+            while block := file.read(4 * _ROWS):
+                counts.add(*keys.encode(new_ids[np.frombuffer(block, "<i4")]))
+        on_progress("count", 0)
+        counts.count(config.prune_by_order(), vocabulary.size)
+        computed = [compute_discounts(counts.counts_of_counts(order)) for order in orders]
+        discounts = [discount or config.discount_fallback for discount in computed]
+        sizes = [counts.sizes(order) for order in orders]
+        on_progress("normalise", 0)
+        counts.normalise(discounts)
+        slots = _write(counts, [kept for kept, _ in sizes], folder, vocabulary, on_progress)
+        counts.connection.close()
     except duckdb.OutOfMemoryException as error:
-        shutil.rmtree(part, ignore_errors=True)
         raise UsageError(
             f"{memory} of memory do not suffice: {str(error).splitlines()[0]}",
             where=str(folder),
             hint="give the estimation more memory",
         ) from None
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
-        raise
-    return summary
-
-
-def _estimate(
-    batches: Iterable[pa.Table | list[list[str]]],
-    folder: Path,
-    config: NgramConfig,
-    memory: str,
-    on_progress: Progress,
-) -> Summary:
-    work = folder / "work"
-    work.mkdir()
-    read = _read(batches, work / "ids", on_progress)
-    if read.vocabulary.size > 1 << word_bits(config.order):
-        raise InputError(
-            f"{read.vocabulary.size:,} different words; a model of order {config.order} takes "
-            f"{1 << word_bits(config.order):,}",
-            hint="choose a lower order, or split the text into pieces of words",
-        )
-    vocabulary, new_ids = _ranked(read, config)
-    counts = Counts.open(work / "counts", config.order, memory)
-    keys = PaddedKeys(config.order)
-    for ids in _blocks(work / "ids"):
-        counts.add(*keys.encode(new_ids[ids]))
-    on_progress("count", 0)
-    counts.count(config.prune_by_order(), vocabulary.size)
-    orders = range(1, config.order + 1)
-    computed = [compute_discounts(counts.counts_of_counts(order)) for order in orders]
-    used = [discount or config.discount_fallback for discount in computed]
-    sizes = [counts.sizes(order) for order in orders]
-    on_progress("normalise", 0)
-    counts.normalise(used)
-    slots = _write(counts, [kept for kept, _ in sizes], folder, vocabulary, on_progress)
-    summary = Summary(
-        lines=read.lines,
-        tokens=read.tokens,
+    shutil.rmtree(work)
+    description = Description(
+        config=config.plain(),
+        lines=text.lines,
+        tokens=text.tokens,
         counts=[kept for kept, _ in sizes],
         counts_before_pruning=[every for _, every in sizes],
-        discounts=used,
-        fallback_orders=[
-            order for order, discount in zip(orders, computed, strict=True) if not discount
-        ],
+        discounts=discounts,
+        fallback_orders=[order for order in orders if not computed[order - 1]],
+        word_bytes=len(vocabulary.arena),
+        word_slots=len(vocabulary.slots),
+        table_slots=slots,
     )
-    write_description(folder, config, summary, vocabulary, slots)
-    counts.connection.close()
-    shutil.rmtree(work)
-    return summary
+    content = json.dumps(description.model_dump(mode="json"), indent=1)
+    (folder / DESCRIPTION).write_text(content + "\n")
+    return description
 
 
 @dataclass(frozen=True)
-class _Read:
+class _Text:
+    """What was read: its words, and how often each was seen."""
+
     vocabulary: Vocabulary
     seen: NDArray[np.int64]
     lines: int
     tokens: int
 
 
-def _read(batches: Iterable[pa.Table | list[list[str]]], path: Path, progress: Progress) -> _Read:
+def _read(batches: Iterable[pa.Table | list[list[str]]], path: Path, progress: Progress) -> _Text:
     """Write the text to `path` as int32 ids, `END` after each line."""
     vocabulary, seen = Vocabulary.new(), np.zeros(1 << 12, np.int64)
     count = tokens = 0
@@ -147,7 +134,7 @@ def _read(batches: Iterable[pa.Table | list[list[str]]], path: Path, progress: P
             progress("read", count)
     if not tokens:
         raise InputError("no tokens to estimate a language model from")
-    return _Read(vocabulary, seen[: vocabulary.size], count, tokens)
+    return _Text(vocabulary, seen[: vocabulary.size], count, tokens)
 
 
 def _lines(batch: pa.Table | list[list[str]]) -> Iterator[Lines]:
@@ -160,13 +147,13 @@ def _lines(batch: pa.Table | list[list[str]]) -> Iterator[Lines]:
         yield Lines(np.frombuffer(data or b"", np.uint8), ends)
 
 
-def _ranked(read: _Read, config: NgramConfig) -> tuple[Vocabulary, NDArray[np.int32]]:
+def _rank_words(text: _Text, config: NgramConfig) -> tuple[Vocabulary, NDArray[np.int32]]:
     """(the kept words, new ids of all words, those of kept words first).
 
-    Kept are those seen more often than `prune` says, of them the `vocabulary` most frequent; of
+    Words seen more often than `prune` says are kept, of these the `vocabulary` most frequent; of
     equally frequent words those that came first.
     """
-    words, seen, first = read.vocabulary, read.seen, len(SPECIAL)
+    words, seen, first = text.vocabulary, text.seen, len(SPECIAL)
     kept = seen > config.prune_by_order()[0]
     if config.vocabulary is not None:
         kept[first + np.argsort(-seen[first:], kind="stable")[config.vocabulary :]] = False
@@ -177,12 +164,6 @@ def _ranked(read: _Read, config: NgramConfig) -> tuple[Vocabulary, NDArray[np.in
     if kept.all():
         return words, new_ids
     return Vocabulary.new(words.word(index) for index in np.flatnonzero(kept).tolist()), new_ids
-
-
-def _blocks(path: Path) -> Iterator[NDArray[np.int32]]:
-    with path.open("rb") as file:
-        while block := file.read(4 * _ROWS):
-            yield np.frombuffer(block, "<i4")
 
 
 def _write(
@@ -214,8 +195,6 @@ def _write(
                 rows = counts.by_hash(_ROWS)
                 slots.append(write_table(folder / table_name(order), size, rows))
         file.write(b"\\end\\\n")
-        file.flush()
-        os.fsync(file.fileno())
     return slots
 
 

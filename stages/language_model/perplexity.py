@@ -17,17 +17,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from artifacts_schema.errors import InputError, UsageError
-from stages.engine.kernels import kernel
 from stages.language_model.arpa import read_arpa
 from stages.language_model.config import NgramConfig, Normalisation
 from stages.language_model.tables import (
@@ -46,17 +45,6 @@ Scores = tuple[NDArray[np.float64], NDArray[np.int64]]
 """([lines] log10 probability with </s>, [lines] tokens with </s>)."""
 
 
-class LanguageModel(Protocol):
-    """What scores lines of tokens."""
-
-    @property
-    def config(self) -> NgramConfig | None:
-        """What the model was estimated with, where it says so."""
-
-    def line_scores(self, lines: Lines) -> Scores:
-        """log10 probability and length of each line, both with its </s>."""
-
-
 @dataclass(frozen=True, eq=False)
 class NgramModel:
     """A back-off n-gram model in hash tables; those of a folder are mapped and shared."""
@@ -73,12 +61,13 @@ class NgramModel:
 
         Raises InputError where it is not whole.
         """
+        config = None
         if path.is_dir():
-            described, config = read_description(path)
-            words, unigrams, tables = map_model(path, described)
-            return cls(words, unigrams, pad_tables(tables), config.order, config)
-        arpa = read_arpa(path)
-        return cls(arpa.words, arpa.unigrams, pad_tables(arpa.tables), len(arpa.tables) + 1)
+            description, config = read_description(path)
+            words, unigrams, tables = map_model(path, description)
+        else:
+            words, unigrams, tables = read_arpa(path)
+        return cls(words, unigrams, pad_tables(tables), len(tables) + 1, config)
 
     def token_scores(self, lines: Lines) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """(log10 probabilities of all tokens and each line's </s>, [lines + 1] offsets in them)."""
@@ -119,6 +108,9 @@ class KenlmModel:
         return np.array(scores, np.float64), np.array([len(t.split()) + 1 for t in texts], np.int64)
 
 
+LanguageModel = NgramModel | KenlmModel
+
+
 def load(path: Path) -> LanguageModel:
     """A model by its file's name: `.bin` by kenlm, a folder or another file by `NgramModel`."""
     return KenlmModel(path) if path.suffix == ".bin" else NgramModel.load(path)
@@ -138,6 +130,7 @@ _ASCII: dict[int, str] = {
 }
 _ANY = {**_ASCII, **{ord(char): plain for char, plain in _PUNCTUATION.items()}}
 _DIGIT = re.compile(r"\d")
+_SPACE, _FEED = np.uint32(ord(" ")), np.uint32(ord("\n"))
 
 
 def normalise_lines(text: str) -> str:
@@ -165,21 +158,11 @@ TextLines = tuple[Lines, NDArray[np.int64]]
 """(lines of all texts, [texts + 1] offsets: text d has the lines [offsets[d], offsets[d + 1]))."""
 
 
-class Tokens(Protocol):
-    """How texts become lines of tokens. The empty text has no line, blank lines no token."""
-
-    def lines(self, texts: Sequence[str]) -> TextLines:
-        """Lines end at line feeds, as CCNet's."""
-
-    def whole(self, texts: Sequence[str]) -> TextLines:
-        """Each text as one line, as CCNet's pipeline, datatrove and DCLM score it."""
-
-    def joined(self, by_line: TextLines, texts: Sequence[str]) -> TextLines:
-        """What `whole` gives for texts of which `lines` gave `by_line`."""
-
-
 class WordTokens:
-    """Words of the normalised text, as the splitter has them. A line feed ends a word."""
+    """Lines of words, as the splitter finds them in the normalised text. A line feed ends a word.
+
+    The empty text has no line, a blank line no word.
+    """
 
     def __init__(self, normalisation: Normalisation, splitter: Splitter) -> None:
         self._normalise = normalise_lines if normalisation == "ccnet" else str
@@ -192,39 +175,33 @@ class WordTokens:
 
     def lines(self, texts: Sequence[str]) -> TextLines:
         """Lines end at line feeds."""
-        return self._split(texts, at_line_feeds=True)
-
-    def whole(self, texts: Sequence[str]) -> TextLines:
-        """Each text as one line."""
-        return self._split(texts, at_line_feeds=False)
+        batch = split_texts([self._normalise(text) for text in texts], self._splitter)
+        starts, ends = batch.tokens.starts, batch.tokens.ends
+        borders = np.zeros(len(batch.codes) + 1, np.int8)
+        borders[starts] += 1
+        borders[ends] -= 1
+        outside = np.cumsum(borders[:-1], dtype=np.int8) == 0
+        codes = np.where(outside & (batch.codes != _FEED), _SPACE, batch.codes)
+        codes[codes & ~np.uint32(0x7FF) == 0xD800] = 0xFFFD  # Lone surrogates have no UTF-8.
+        # A space after each token, a line feed after each text that is not empty.
+        filled = np.array([bool(text) for text in texts], np.bool_)
+        text_ends = batch.offsets[1:][filled]
+        separators = np.repeat((_SPACE, _FEED), (len(ends), len(text_ends)))
+        codes = np.insert(codes, np.concatenate((ends, text_ends)), separators)
+        data = np.frombuffer(codes.astype("<u4").tobytes().decode("utf-32-le").encode(), np.uint8)
+        counts = filled + [text.count("\n") for text in batch.texts]
+        return Lines(data, np.append(0, np.flatnonzero(data == _FEED) + 1)), _offsets(counts)
 
     def joined(self, by_line: TextLines, texts: Sequence[str]) -> TextLines:
-        """What `whole` gives: the same words, for a line feed only parts them."""
+        """Each text as one line: the same words, since a line feed only separates them."""
         lines, offsets = by_line
         filled = np.diff(offsets) > 0
         ends = np.concatenate(([0], lines.offsets[offsets[1:][filled]]))
         return Lines(lines.data, ends), _offsets(filled)
 
-    def _split(self, texts: Sequence[str], at_line_feeds: bool) -> TextLines:
-        batch = split_texts([self._normalise(text) for text in texts], self._splitter)
-        counts = [
-            (1 + plain.count("\n") * at_line_feeds) if text else 0
-            for text, plain in zip(texts, batch.texts, strict=True)
-        ]
-        offsets = _offsets(counts)
-        tokens, codes = batch.tokens, batch.codes
-        data = np.empty(4 * int(tokens.lengths.sum()) + len(tokens.starts), np.uint8)
-        ends = np.zeros(int(offsets[-1]) + 1, np.int64)
-        used = _write_lines(
-            codes, batch.offsets, offsets, tokens.offsets, tokens.starts, tokens.ends,
-            at_line_feeds,
-            data, ends,
-        )  # fmt: skip
-        return Lines(data[:used], ends), offsets
-
 
 class PieceTokens:
-    """Pieces of a SentencePiece model of the text as CCNet normalises it."""
+    """Lines of pieces of a SentencePiece model, of the text as CCNet normalises it."""
 
     def __init__(self, path: Path) -> None:
         from sentencepiece import SentencePieceProcessor
@@ -238,101 +215,28 @@ class PieceTokens:
     def lines(self, texts: Sequence[str]) -> TextLines:
         """Lines end at line feeds."""
         split = [normalise_lines(text).split("\n") if text else [] for text in texts]
-        return self._encoded([line.strip() for lines in split for line in lines]), _offsets(
-            [len(lines) for lines in split]
-        )
-
-    def whole(self, texts: Sequence[str]) -> TextLines:
-        """Each text as one line, without its line feeds."""
-        filled = [normalise_text(text) for text in texts if text]
-        return self._encoded(filled), _offsets([bool(text) for text in texts])
+        encoded = self._encode([line.strip() for lines in split for line in lines])
+        return encoded, _offsets([len(lines) for lines in split])
 
     def joined(self, by_line: TextLines, texts: Sequence[str]) -> TextLines:
-        """What `whole` gives: pieces may span what was a line feed, so texts are encoded again."""
-        return self.whole(texts)
+        """Each text as one line; pieces may span what was a line feed, so it is encoded again."""
+        filled = [normalise_text(text) for text in texts if text]
+        return self._encode(filled), _offsets([bool(text) for text in texts])
 
-    def _encoded(self, lines: list[str]) -> Lines:
+    def _encode(self, lines: list[str]) -> Lines:
         plain = [line.encode("utf-8", "replace").decode() for line in lines]
         return Lines.from_texts([" ".join(pieces) for pieces in self._pieces.EncodeAsPieces(plain)])
 
 
-def _offsets(counts: Sequence[int] | NDArray[np.bool_]) -> NDArray[np.int64]:
+Tokens = WordTokens | PieceTokens
+"""How texts become lines of tokens."""
+
+
+def _offsets(counts: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
     offsets = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=offsets[1:])
     return offsets
 
-
-@kernel
-def _write_lines(
-    codes: NDArray[np.uint32],
-    texts: NDArray[np.int64],
-    lines: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    at_line_feeds: bool,
-    data: NDArray[np.uint8],
-    line_ends: NDArray[np.int64],
-) -> int:
-    """The tokens in UTF-8, a space after each, into `data`; where lines end into `line_ends`."""
-    at, line = 0, 0
-    for text in range(len(texts) - 1):
-        if lines[text] == lines[text + 1]:
-            continue
-        place = texts[text]
-        for token in range(offsets[text], offsets[text + 1]):
-            line = _end_lines(codes, place, starts[token], at_line_feeds, at, line, line_ends)
-            for i in range(starts[token], ends[token]):
-                at = _write_utf8(codes[i], data, at)
-            data[at] = 32
-            at += 1
-            place = ends[token]
-        line = 1 + _end_lines(codes, place, texts[text + 1], at_line_feeds, at, line, line_ends)
-        line_ends[line] = at
-    return at
-
-
-@kernel
-def _end_lines(
-    codes: NDArray[np.uint32],
-    place: int,
-    to: int,
-    at_line_feeds: bool,
-    at: int,
-    line: int,
-    line_ends: NDArray[np.int64],
-) -> int:
-    if at_line_feeds:
-        for i in range(place, to):
-            if codes[i] == 10:
-                line += 1
-                line_ends[line] = at
-    return line
-
-
-@kernel
-def _write_utf8(code: np.uint32, data: NDArray[np.uint8], at: int) -> int:
-    """A code point in UTF-8, a lone surrogate as U+FFFD. Where it ends."""
-    value = int(np.int64(code))
-    if 0xD800 <= value < 0xE000:
-        value = 0xFFFD
-    if value < 0x80:
-        data[at] = value
-        return at + 1
-    if value < 0x800:
-        data[at], data[at + 1] = 0xC0 | value >> 6, 0x80 | value & 63
-        return at + 2
-    if value < 0x10000:
-        data[at], data[at + 1] = 0xE0 | value >> 12, 0x80 | value >> 6 & 63
-        data[at + 2] = 0x80 | value & 63
-        return at + 3
-    data[at], data[at + 1] = 0xF0 | value >> 18, 0x80 | value >> 12 & 63
-    data[at + 2], data[at + 3] = 0x80 | value >> 6 & 63, 0x80 | value & 63
-    return at + 4
-
-
-PERCENTILES = (30.0, 60.0)
-"""CCNet's: head below the first, middle below the second, tail."""
 
 _MOST = 300.0
 """log10 of the greatest perplexity, so that every one is finite."""
@@ -346,10 +250,6 @@ class LineScores:
     lengths: NDArray[np.int64]
     offsets: NDArray[np.int64]
 
-    def line_perplexities(self) -> NDArray[np.float64]:
-        """[lines]"""
-        return perplexities(self.log10, self.lengths)
-
     def perplexities(self) -> NDArray[np.float64]:
         """[texts]; NaN for the empty text."""
         return perplexities(_sums(self.log10, self.offsets), _sums(self.lengths, self.offsets))
@@ -360,15 +260,10 @@ def line_scores(model: LanguageModel, tokens: Tokens, texts: Sequence[str]) -> L
     return _scores(model, tokens.lines(texts))
 
 
-def text_scores(model: LanguageModel, tokens: Tokens, texts: Sequence[str]) -> LineScores:
-    """Scores of each text as one line."""
-    return _scores(model, tokens.whole(texts))
-
-
 def line_and_text_scores(
     model: LanguageModel, tokens: Tokens, texts: Sequence[str]
 ) -> tuple[LineScores, LineScores]:
-    """`line_scores` and `text_scores`, of texts that are normalised once."""
+    """Scores of each line of each text, and of each text as one line; both normalise it once."""
     by_line = tokens.lines(texts)
     return _scores(model, by_line), _scores(model, tokens.joined(by_line, texts))
 
@@ -391,23 +286,6 @@ def perplexities(log10: NDArray[np.float64], lengths: NDArray[np.int64]) -> NDAr
     """10^(-log10 / length); NaN where the length is 0."""
     means = np.divide(-log10, lengths, out=np.full(len(log10), np.nan), where=lengths > 0)
     return np.power(10.0, np.minimum(means, _MOST))
-
-
-def cutoffs(
-    by_language: Mapping[str, Sequence[float]], percentiles: Sequence[float] = PERCENTILES
-) -> dict[str, list[float]]:
-    """Perplexities at percentiles, by language in alphabetical order.
-
-    Between two values they lie in proportion (numpy's `linear`). NaN is left out; so is a language
-    without a value. The order of the values is of no effect.
-    """
-    values_at = {}
-    for language, values in sorted(by_language.items()):
-        known = np.asarray(values, np.float64)
-        known = known[~np.isnan(known)]
-        if len(known):
-            values_at[language] = np.percentile(known, list(percentiles)).tolist()
-    return values_at
 
 
 def bucket(perplexity: float, at: Sequence[float] | None) -> str:

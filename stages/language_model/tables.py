@@ -16,9 +16,7 @@ score.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,7 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from artifacts_schema.errors import InputError, UsageError
 from stages.engine.kernels import kernel
-from stages.language_model.config import NgramConfig, Summary
+from stages.language_model.config import NgramConfig
 from stages.language_model.vocabulary import BEGIN, END, Vocabulary
 
 SLOT = np.dtype([("hash", "<u8"), ("p", "<f4"), ("backoff", "<f4")])
@@ -144,19 +142,6 @@ def build_table(
     return _view(block, slots)
 
 
-def map_table(path: Path, count: int, slots: int) -> Table:
-    """A table file of `count` n-grams in so many slots, mapped. Raises InputError."""
-    expected = slots * SLOT.itemsize
-    size = path.stat().st_size if path.is_file() else None
-    if size != expected or slots < count:
-        raise InputError(
-            f"{'no such file' if size is None else f'{size} bytes'}; {expected} bytes expected",
-            where=str(path),
-        )
-    block = np.memmap(path, SLOT, "r") if slots else np.zeros(0, SLOT)
-    return _view(block, capacity(count))
-
-
 def _view(block: NDArray[np.void], slots: int) -> Table:
     plain = np.asarray(block)
     plain.flags.writeable = False  # As those of mapped files: one type for a kernel.
@@ -177,7 +162,7 @@ def token_scores(
     tables: tuple[Table, ...],
     order: int,
 ) -> NDArray[np.float64]:
-    """log10 p of each token given those before it in its line, and of </s> at each line's end.
+    """log10 p of each token after those before it in its line, and of </s> at each line's end.
 
     Line i has the tokens [offsets[i], offsets[i + 1]) and, with its </s>, the scores
     [offsets[i] + i, offsets[i + 1] + i + 1). A line begins after <s>. The score of a token is that
@@ -249,17 +234,21 @@ _WORDS, _ENDS, _SLOTS, _UNIGRAMS = "words.bin", "word_ends.bin", "word_slots.bin
 
 
 class Description(BaseModel):
-    """`model.json`: what the model is and how large its tables are."""
+    """`model.json`: what was estimated, and how large the tables are. Lists go by order, from 1."""
 
     model_config = ConfigDict(extra="forbid")
 
     config: dict[str, Any]
     lines: int
     tokens: int
+    """Words of the text; ends of lines are not counted."""
     counts: list[int] = Field(min_length=2, max_length=6)
+    """n-grams in the model; unigrams include <unk>, <s> and </s>."""
     counts_before_pruning: list[int]
     discounts: list[tuple[float, float, float]]
+    """What is taken from counts of 1, 2, and 3 or more."""
     fallback_orders: list[int]
+    """Orders whose discounts are the fallback."""
     word_bytes: int = Field(ge=0)
     word_slots: int = Field(ge=1)
     table_slots: list[int] = Field(min_length=1, max_length=5)
@@ -282,21 +271,6 @@ def write_vocabulary(folder: Path, words: Vocabulary, weights: NDArray[np.float3
         (folder / name).write_bytes(array.tobytes())
 
 
-def write_description(
-    folder: Path, config: NgramConfig, summary: Summary, words: Vocabulary, slots: Sequence[int]
-) -> None:
-    """`model.json`."""
-    described = Description(
-        config=config.plain(),
-        **asdict(summary),
-        word_bytes=len(words.arena),
-        word_slots=len(words.slots),
-        table_slots=list(slots),
-    )
-    text = json.dumps(described.model_dump(mode="json"), indent=1)
-    (folder / DESCRIPTION).write_text(text + "\n")
-
-
 def read_description(folder: Path) -> tuple[Description, NgramConfig]:
     """`model.json` of a folder. Raises InputError."""
     path = folder / DESCRIPTION
@@ -314,34 +288,35 @@ def read_description(folder: Path) -> tuple[Description, NgramConfig]:
 
 
 def map_model(
-    folder: Path, described: Description
+    folder: Path, description: Description
 ) -> tuple[Vocabulary, NDArray[np.float32], list[Table]]:
     """The words, the unigrams' weights and the other tables, mapped. Raises InputError."""
-    count = described.counts[0]
-    arena = _map_array(folder / _WORDS, "u1", described.word_bytes)
+    count = description.counts[0]
+    arena = _map_array(folder / _WORDS, "u1", description.word_bytes)
     ends = _map_array(folder / _ENDS, "<i8", count + 1)
-    slots = _map_array(folder / _SLOTS, "<u8", 2 * described.word_slots).reshape(-1, 2)
+    slots = _map_array(folder / _SLOTS, "<u8", 2 * description.word_slots).reshape(-1, 2)
     weights = _map_array(folder / _UNIGRAMS, "<f4", 2 * count).reshape(-1, 2)
     whole = (
-        described.word_slots & (described.word_slots - 1) == 0
+        description.word_slots & (description.word_slots - 1) == 0
         and ends[0] == 0
-        and ends[-1] == described.word_bytes
+        and ends[-1] == description.word_bytes
         and (ends[1:] >= ends[:-1]).all()
         and slots[:, 1].max() <= count
         and slots[:, 1].min() == 0
     )
     if not whole:
         raise InputError("the table of words is not whole", where=str(folder / _SLOTS))
-    tables = [
-        map_table(folder / table_name(order), size, slots_of)
-        for order, (size, slots_of) in enumerate(
-            zip(described.counts[1:], described.table_slots, strict=True), 2
-        )
-    ]
+    tables = []
+    sizes = zip(description.counts[1:], description.table_slots, strict=True)
+    for order, (size, table_slots) in enumerate(sizes, 2):
+        path = folder / table_name(order)
+        if table_slots < size:
+            raise InputError(f"{table_slots} slots for {size} n-grams", where=str(path))
+        tables.append(_view(_map_array(path, SLOT, table_slots), capacity(size)))
     return Vocabulary(arena, ends, slots, count), weights, tables
 
 
-def _map_array(path: Path, dtype: str, length: int) -> NDArray[Any]:
+def _map_array(path: Path, dtype: str | np.dtype[Any], length: int) -> NDArray[Any]:
     expected = length * np.dtype(dtype).itemsize
     size = path.stat().st_size if path.is_file() else None
     if size != expected:

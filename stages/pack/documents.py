@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -178,6 +178,14 @@ ROW = pa.schema(
 )
 """`length` in tokens, from `offset` on in the file of ids."""
 
+_ENCODED = pa.schema(
+    [
+        *(pa.field(name, pa.string()) for name in ("doc_id", "language", "source")),
+        *(ROW.field(name) for name in ("content_hash", "length")),
+        pa.field("held_out", pa.bool_()),
+    ]
+)
+
 
 def encode_shard(item: DocumentShard, out: ShardOutput, *, plan: Plan) -> dict[str, Any]:
     """Encode the documents with text into scratch: `IDS` and `DOCUMENTS`.
@@ -187,7 +195,7 @@ def encode_shard(item: DocumentShard, out: ShardOutput, *, plan: Plan) -> dict[s
     rows being `documents` from `first` on.
     """
     encoder = load_encoder(plan)
-    rows = _Rows()
+    rows: list[pa.RecordBatch] = []
     seen = empty = torn = offset = fim = 0
     with out.open_scratch(IDS) as file:
         for batch in batches(item.shard, COLUMNS, encoder.text_bytes):
@@ -201,11 +209,11 @@ def encode_shard(item: DocumentShard, out: ShardOutput, *, plan: Plan) -> dict[s
             segments = _fim_segments(batch, held, plan)
             encoded = encode_documents(batch["text"], segments, encoder, plan)
             kept = np.flatnonzero(encoded.lengths)
-            rows.add(batch, held, encoded.lengths, kept)
+            rows.append(_encoded_rows(batch, held, encoded.lengths, kept))
             file.write(encoded.ids.view(np.uint8).data)
             empty += len(batch) - len(kept)
             offset, fim = offset + len(encoded.ids), fim + encoded.reordered
-    table, groups = rows.by_group()
+    table, groups = _sort_by_group(rows)
     with out.open_scratch(DOCUMENTS) as file, pa.ipc.new_file(file, ROW) as writer:
         writer.write_table(table)
     return {"documents": seen, "empty": empty, "torn": torn, "fim": fim, "groups": groups}
@@ -267,72 +275,46 @@ def _fim_segments(
     return segments
 
 
-@dataclass
-class _Rows:
-    """Columns of the documents encoded so far."""
+def _encoded_rows(
+    batch: pa.RecordBatch,
+    held: npt.NDArray[np.bool_],
+    lengths: npt.NDArray[np.int64],
+    kept: npt.NDArray[np.int64],
+) -> pa.RecordBatch:
+    """The rows `kept` of a batch; `lengths` counts the tokens of all its rows."""
+    if len(kept) < len(batch):
+        batch = batch.take(arrow_array(kept))
+    columns = [
+        *(batch[name] for name in ("doc_id", "language", "source")),
+        _content_hashes(batch["text"]),
+        arrow_array(lengths[kept]),
+        pa.array(held[kept].tolist(), pa.bool_()),
+    ]
+    return pa.record_batch(columns, schema=_ENCODED)
 
-    sources: dict[str, int] = field(default_factory=dict)
-    groups: list[npt.NDArray[np.int64]] = field(default_factory=list)
-    """2 × place of the source in `sources` + 1 where held out."""
-    strings: dict[str, list[pa.Array]] = field(
-        default_factory=lambda: {"doc_id": [], "language": [], "content_hash": []}
+
+def _sort_by_group(batches: Sequence[pa.RecordBatch]) -> tuple[pa.Table, list[dict[str, Any]]]:
+    """The table of `ROW`, sorted by source and split, and where the rows of each are in it."""
+    rows = pa.Table.from_batches(batches, schema=_ENCODED)
+    lengths = numpy_array(rows["length"].combine_chunks())
+    rows = rows.append_column("offset", arrow_array(np.cumsum(lengths) - lengths))
+    rows = rows.sort_by([("source", "ascending"), ("held_out", "ascending")])  # It is stable.
+    sums = rows.group_by(["source", "held_out"], use_threads=False).aggregate(
+        [("length", "count"), ("length", "sum")]
     )
-    lengths: list[npt.NDArray[np.int64]] = field(default_factory=list)
-
-    def add(
-        self,
-        batch: pa.RecordBatch,
-        held: npt.NDArray[np.bool_],
-        lengths: npt.NDArray[np.int64],
-        kept: npt.NDArray[np.int64],
-    ) -> None:
-        """Add the rows `kept` of a batch; `lengths` counts the tokens of all its rows."""
-        if len(kept) < len(batch):
-            batch = batch.take(arrow_array(kept))
-        sources = pc.dictionary_encode(batch["source"])
-        places = [
-            self.sources.setdefault(name, len(self.sources))
-            for name in sources.dictionary.to_pylist()
-        ]
-        codes = np.array(places, dtype=np.int64)[numpy_array(sources.indices)]
-        self.groups.append(2 * codes + held[kept])
-        self.lengths.append(lengths[kept])
-        for name in ("doc_id", "language"):
-            self.strings[name].append(batch[name])
-        self.strings["content_hash"].append(_content_hashes(batch["text"]))
-
-    def by_group(self) -> tuple[pa.Table, list[dict[str, Any]]]:
-        """The table of `ROW`, sorted by source and split, and where the rows of each lie in it."""
-        lengths, groups = _concatenate(self.lengths), _concatenate(self.groups)
-        names = list(self.sources)
-        known = sorted(np.unique(groups).tolist(), key=lambda group: (names[group // 2], group % 2))
-        rank = np.zeros(2 * len(names), dtype=np.int64)
-        rank[known] = np.arange(len(known))
-        order = np.argsort(rank[groups], kind="stable")
-        rows = arrow_array(order)
-        columns = [
-            pa.concat_arrays([pa.array([], pa.string()), *self.strings[name]]).take(rows)
-            for name in ("doc_id", "language", "content_hash")
-        ]
-        offsets = np.cumsum(lengths) - lengths
-        columns += [arrow_array(lengths[order]), arrow_array(offsets[order])]
-        documents = np.bincount(rank[groups], minlength=len(known)).astype(int).tolist()
-        tokens = np.bincount(rank[groups], lengths, minlength=len(known)).astype(int).tolist()
-        firsts = np.cumsum([0, *documents]).tolist()
-        return pa.table(columns, schema=ROW), [
+    groups, first = [], 0
+    for group in sums.to_pylist():
+        groups.append(
             {
-                "source": names[group // 2],
-                "split": SPLITS[group % 2],
-                "first": firsts[place],
-                "documents": documents[place],
-                "tokens": tokens[place],
+                "source": group["source"],
+                "split": SPLITS[group["held_out"]],
+                "first": first,
+                "documents": group["length_count"],
+                "tokens": group["length_sum"],
             }
-            for place, group in enumerate(known)
-        ]
-
-
-def _concatenate(parts: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
-    return np.concatenate([np.empty(0, dtype=np.int64), *parts])
+        )
+        first += group["length_count"]
+    return rows.select(ROW.names), groups
 
 
 def _content_hashes(texts: pa.StringArray) -> pa.Array:

@@ -2,10 +2,10 @@
 
 Documents are read a little text at a time, so that neither table nor row group is held, and
 encoded as one flat array for many documents. Both encoders read special tokens in a text as
-plain characters, and add none. gigatoken has no switch for that: it is given the tokenizer
+plain characters, and add none. gigatoken has no switch for that: it loads the tokenizer
 without its special tokens.
 
-A fast encoder is trusted once its ids are those of `tokenizers`: they are compared on texts that
+A fast encoder is used only if its ids equal those of `tokenizers`: they are compared on texts that
 tokenizers have disagreed on before (apostrophes, digits, white space, marks, scripts, joiners,
 special tokens spelt out, long runs), on the first documents of the run, and in each process on
 the first documents of each shard.
@@ -19,7 +19,8 @@ from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -57,7 +58,10 @@ def document_shards(documents: Sequence[Input]) -> list[DocumentShard]:
 def batches(shard: Shard, columns: Sequence[str], text_bytes: int) -> Iterator[pa.RecordBatch]:
     """Rows in order, so many that their `text` takes `text_bytes` at most, and at least one."""
     with shard.input.open(shard.path) as file:
-        parquet = _parquet(file, shard)
+        parquet = pq.ParquetFile(file, buffer_size=PAGES_BYTES, pre_buffer=False)
+        table = kind_named(shard.input.kind).table_for(shard.path)
+        if table is not None:
+            table.check(parquet.schema_arrow, where=shard.path)
         for group in range(parquet.num_row_groups):
             for batch in parquet.iter_batches(
                 batch_size=rows_at_once(parquet.metadata.row_group(group), text_bytes),
@@ -69,25 +73,12 @@ def batches(shard: Shard, columns: Sequence[str], text_bytes: int) -> Iterator[p
                     yield batch.slice(begin, end - begin)
 
 
-def _parquet(file: IO[bytes], shard: Shard) -> pq.ParquetFile:
-    parquet = pq.ParquetFile(file, buffer_size=PAGES_BYTES, pre_buffer=False)
-    table = kind_named(shard.input.kind).table_for(shard.path)
-    if table is not None:
-        table.check(parquet.schema_arrow, where=shard.path)
-    return parquet
-
-
 @dataclass(frozen=True)
 class Encoded:
     """Token ids of texts, one after the other; text i is ids[starts[i]:starts[i + 1]]."""
 
     ids: npt.NDArray[Any]
     starts: npt.NDArray[np.int64]
-
-    @property
-    def lengths(self) -> npt.NDArray[np.int64]:
-        """Tokens of each text."""
-        return np.diff(self.starts)
 
 
 class Encoder(Protocol):
@@ -143,9 +134,9 @@ class GigatokenEncoder:
         try:
             self._tokenizer = gigatoken.Tokenizer.from_json(_without_special(description))
         except (RuntimeError, ValueError) as problem:
-            said = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
+            reason = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
             raise UsageError(
-                f"gigatoken can not load this tokenizer: {said}",
+                f"gigatoken can not load this tokenizer: {reason}",
                 where="execution.encoder",
                 hint="set encoder: tokenizers",
             ) from problem
@@ -290,7 +281,7 @@ def choose_encoder(
 ) -> str:
     """`tokenizers` or `gigatoken`: the encoder for `wanted`, after it was tried.
 
-    UsageError if gigatoken is asked for but not installed, has no such tokenizer, or gives other
+    UsageError if gigatoken is required but not installed, has no such tokenizer, or gives other
     ids: the first difference is named.
     """
     if wanted == "tokenizers":
@@ -323,22 +314,13 @@ def check_ids(encoder: Encoder, plan: Plan, texts: pa.StringArray, what: str) ->
             one.ids[one.starts[row] : one.starts[row + 1]].tolist() for one in (encoded, reference)
         )
         if theirs != ours:
-            raise _difference_error(texts[row].as_py(), what, theirs, ours)
-
-
-def _difference_error(text: str, what: str, theirs: list[int], ours: list[int]) -> UsageError:
-    place = next(
-        (n for n, (one, two) in enumerate(zip(theirs, ours, strict=False)) if one != two),
-        min(len(theirs), len(ours)),
-    )
-    excerpt = text if len(text) <= _EXCERPT else f"{text[:_EXCERPT]}…"
-    return UsageError(
-        f"gigatoken gives other ids than tokenizers for {what}, {excerpt!r}: token {place} is "
-        f"{_id_at(theirs, place)}, not {_id_at(ours, place)}",
-        where="execution.encoder",
-        hint="set encoder: tokenizers",
-    )
-
-
-def _id_at(ids: list[int], place: int) -> int | str:
-    return ids[place] if place < len(ids) else "missing"
+            text = texts[row].as_py()
+            excerpt = text if len(text) <= _EXCERPT else f"{text[:_EXCERPT]}…"
+            pairs = enumerate(zip_longest(theirs, ours, fillvalue="missing"))
+            place, (their_id, our_id) = next((n, pair) for n, pair in pairs if pair[0] != pair[1])
+            raise UsageError(
+                f"gigatoken gives other ids than tokenizers for {what}, {excerpt!r}: token {place} "
+                f"is {their_id}, not {our_id}",
+                where="execution.encoder",
+                hint="set encoder: tokenizers",
+            )

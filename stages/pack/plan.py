@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.errors import InputError, UsageError
 from stages.pack.config import FillInTheMiddle, PackConfig, Repetition
-from stages.tokens.vocabulary import SpecialTokens
+from stages.tokens.vocabulary import SpecialTokens, load_plain_tokenizer
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -37,10 +37,10 @@ class Plan:
 
         InputError if its files do not say what ends a document and what pads, if a text can spell
         these into being, or if its sizes are not those of its vocabulary; UsageError if `fim` is
-        asked for and it lacks the tokens.
+        set and it lacks the tokens.
         """
         description = tokenizer.read_bytes("tokenizer.json").decode()
-        loaded = _load(description)
+        loaded = load_plain_tokenizer(description)
         tokens = SpecialTokens.from_config(loaded, tokenizer.read_json("tokenizer_config.json"))
         _check_borders(loaded, tokens)
         size = loaded.get_vocab_size()
@@ -64,26 +64,13 @@ class Plan:
         )
 
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer, set to read special tokens in a text as plain characters.
-
-        Otherwise a page that spells `<|im_end|>` would put the real one into the training data.
-        """
-        return _load(self.description)
+        """The tokenizer, set to read special tokens in a text as plain characters."""
+        return load_plain_tokenizer(self.description)
 
     @property
     def dtype(self) -> str:
         """The smaller of uint16 and uint32 that holds every id."""
         return "uint16" if self.vocabulary_size <= 2**16 else "uint32"
-
-
-def _load(description: str) -> Tokenizer:
-    from tokenizers import Tokenizer
-
-    tokenizer = Tokenizer.from_str(description)
-    tokenizer.encode_special_tokens = True
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return tokenizer
 
 
 def _check_borders(tokenizer: Tokenizer, tokens: SpecialTokens) -> None:

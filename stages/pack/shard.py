@@ -179,7 +179,7 @@ def pack_group(
 ) -> dict[str, Any]:
     """Lay out a group, leave out sequences that repeat themselves, and write what stays.
 
-    Returns what `summary.shards_table` adds up: {source, split, file, sequences, tokens, documents,
+    Returns what `shards_table` adds up: {source, split, file, sequences, tokens, documents,
     bytes, languages, cut, repetitive, dropped_tokens: {cropped, repetitive}, dropped_documents};
     occurrences of each token of the train split go to scratch.
     """
@@ -299,7 +299,7 @@ def _account_for_tokens(
         "sequences": kept.sequences,
         "tokens": tokens,
         "documents": present,
-        "languages": _languages(kept, documents.table["language"]),
+        "languages": _count_by_language(kept, documents.table["language"]),
         "cut": len(np.unique(kept.document[short & shortened])),
         "repetitive": layout.sequences - kept.sequences,
         "dropped_tokens": {"cropped": int(lengths.sum()) - laid, "repetitive": laid - tokens},
@@ -307,17 +307,12 @@ def _account_for_tokens(
     }
 
 
-def _languages(layout: Layout, languages: pa.ChunkedArray) -> dict[str, int]:
+def _count_by_language(layout: Layout, languages: pa.ChunkedArray) -> dict[str, int]:
     """Tokens by declared language; an empty code where none is declared."""
-    coded = languages.combine_chunks().dictionary_encode()
-    names = [*coded.dictionary.to_pylist(), ""]
-    codes = numpy_array(coded.indices.fill_null(len(names) - 1))[layout.document]
-    tokens = np.bincount(codes, layout.length, minlength=len(names))
-    by_language: dict[str, int] = {}
-    for name, many in zip(names, tokens.astype(int).tolist(), strict=True):
-        if many:
-            by_language[name] = by_language.get(name, 0) + many
-    return by_language
+    codes = languages.fill_null("").take(arrow_array(layout.document))
+    pieces = pa.table({"language": codes, "tokens": arrow_array(layout.length)})
+    sums = pieces.group_by("language", use_threads=False).aggregate([("tokens", "sum")])
+    return {row["language"]: row["tokens_sum"] for row in sums.to_pylist()}
 
 
 SUMS = ("sequences", "tokens", "documents", "bytes", "repetitive", "cut")

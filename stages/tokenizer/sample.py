@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,9 +54,9 @@ class RequestedShares:
     def shares(self, available: Mapping[Cell, int]) -> dict[Cell, float]:
         """The share of each cell of `available` bytes; they sum to one.
 
-        Where sources and languages are both asked for, the natural table is scaled to both margins
-        by turns (iterative proportional fitting, Deming & Stephan 1940), which keeps what it says
-        of the two together. InputError where no table of these cells has the margins.
+        If both sources and languages are requested, the natural table is scaled to its margins in
+        turn (iterative proportional fitting, Deming & Stephan 1940), which keeps the association
+        of the two. InputError if no table of these cells has the margins.
         """
         cells = sorted(cell for cell, size in available.items() if size)
         sources = sorted({source for source, _ in cells})
@@ -93,7 +93,7 @@ class _Margin:
 def _margin(
     field: str, names: list[str], natural: NDArray[np.float64], shares_by_name: Mapping[str, float]
 ) -> _Margin:
-    """Each name asked for is a group of its own; the rest are one, whose inside nobody holds."""
+    """Each requested name is a group of its own; the others are one group."""
     missing = sorted(set(shares_by_name) - set(names))
     if missing:
         raise InputError(
@@ -147,28 +147,8 @@ PER_OCTAVE = 256
 BINS = 54 * PER_OCTAVE
 
 
-@dataclass(frozen=True)
-class Shortage:
-    """A source or language of which there is less text than its share asks for, in bytes."""
-
-    by: str
-    name: str
-    asked: int
-    available: int
-
-
-@dataclass
-class Tally:
-    """Documents and bytes, by source and by language."""
-
-    documents: dict[str, Counter[str]] = field(default_factory=lambda: _counters())
-    bytes: dict[str, Counter[str]] = field(default_factory=lambda: _counters())
-
-    def add(self, cell: Cell, size: int) -> None:
-        """Count a document."""
-        for by, name in zip(("source", "language"), cell, strict=True):
-            self.documents[by][name] += 1
-            self.bytes[by][name] += size
+AXES = ("source", "language")
+"""What a cell holds, in its order."""
 
 
 class Sample:
@@ -176,10 +156,10 @@ class Sample:
 
     The hash is a document's depth in (0, 1]. The lowest `held_share` of the draw is held; above it
     each source and language is trained on from the lowest depth up, until it has the bytes that its
-    share of the whole asks for. So copies of a text are never both held and trained on, and a
-    larger sample holds a smaller one. `trained` counts what was trained on while `training` is
-    read; `short` names what there is too little of: all of it is taken, and of the rest as much as
-    was asked for.
+    share of the whole requests. So copies of a text are never both held and trained on, and a
+    larger sample holds a smaller one. `documents` and `bytes` count by cell what was trained on
+    while `training` is read; `shortages` names what there is too little of: all of it is taken, and
+    of the rest as much as was requested.
     """
 
     def __init__(
@@ -188,39 +168,30 @@ class Sample:
         max_bytes: int,
         held_share: float,
         check_stop: Callable[[], None],
-        asked: RequestedShares,
+        requested: RequestedShares,
     ) -> None:
-        self._shards, self._check_stop, self._axes = shards, check_stop, asked.axes
+        self._shards, self._check_stop, self._axes = shards, check_stop, requested.axes
         self.total_documents = sum(shard.rows for shard in shards)
-        self.trained = Tally()
+        self.documents, self.bytes = Counter[Cell](), Counter[Cell]()
         bins = self._bins()
         total = int(sum(sizes.sum() for sizes in bins.values()))
-        self.share = min(1.0, max_bytes / max(1, total))
-        self._held = self.share * held_share
+        self.drawn_share = min(1.0, max_bytes / max(1, total))
+        self._held = self.drawn_share * held_share
         held = depth_bin(self._held) if self._held else BINS
         free = {cell: sizes[: held + 1] for cell, sizes in bins.items()}
         self.available = {cell: int(sizes.sum()) for cell, sizes in free.items()}
         self.target = min(max_bytes * (1.0 - held_share), float(sum(self.available.values())))
-        self.asked = asked.shares(self.available) if self.target else {}
+        self.shares = requested.shares(self.available) if self.target else {}
         self._depth = {
-            cell: _depth(free[cell], share * self.target) for cell, share in self.asked.items()
+            cell: _depth(free[cell], share * self.target) for cell, share in self.shares.items()
         }
-
-    @property
-    def bytes(self) -> int:
-        """Bytes trained on so far."""
-        return self.trained.bytes["source"].total()
-
-    @property
-    def documents(self) -> int:
-        """Documents trained on so far."""
-        return self.trained.documents["source"].total()
 
     def training(self) -> Iterator[str]:
         """The texts to train on."""
         for cell, depth, text in self._documents():
             if self._held < depth <= self._depth.get(cell, 0.0):
-                self.trained.add(cell, len(text.encode()))
+                self.documents[cell] += 1
+                self.bytes[cell] += len(text.encode())
                 yield text
 
     def held(self) -> Iterator[tuple[str, str]]:
@@ -229,22 +200,54 @@ class Sample:
             if depth <= self._held:
                 yield source, text
 
-    def short(self) -> list[Shortage]:
-        """Sources and languages asked for that lack over 1 % of the bytes they should have."""
+    def account(self) -> dict[str, Any]:
+        """What was trained on, for training.json: bytes by source and language, had and requested.
+
+        `short` lists the requested sources and languages that lack over 1 % of their bytes.
+        """
+        account: dict[str, Any] = {
+            "documents": self.documents.total(),
+            "bytes": self.bytes.total(),
+            "drawn_share": self.drawn_share,
+        }
+        for position, key in enumerate(("sources", "languages")):
+            documents, sizes, shares = (
+                _sum_by_name(values, position)
+                for values in (self.documents, self.bytes, self.shares)
+            )
+            account[key] = {
+                name: {
+                    "documents": documents[name],
+                    "bytes": sizes[name],
+                    "share": round(sizes[name] / max(1, account["bytes"]), 6),
+                    "asked_share": round(shares[name], 6),
+                }
+                for name in sorted(documents)
+            }
+        return {**account, "short": self.shortages()}
+
+    def shortages(self) -> list[dict[str, Any]]:
+        """Sources and languages that lack over 1 % of the bytes requested; `asked` is in bytes."""
+        goals = {cell: share * self.target for cell, share in self.shares.items()}
+        reached = {cell: min(self.available[cell], goal) for cell, goal in goals.items()}
         shortages = []
         for by in self._axes:
-            position = ("source", "language").index(by)
-            for name in sorted({cell[position] for cell in self.asked}):
-                cells = [cell for cell in self.asked if cell[position] == name]
-                wanted = sum(self.asked[cell] * self.target for cell in cells)
-                there = sum(min(self.available[c], self.asked[c] * self.target) for c in cells)
-                if there < 0.99 * wanted:
-                    shortages.append(Shortage(by, name, round(wanted), round(there)))
+            wanted, available = (_sum_by_name(one, AXES.index(by)) for one in (goals, reached))
+            shortages += [
+                {
+                    "by": by,
+                    "name": name,
+                    "asked": round(wanted[name]),
+                    "available": round(available[name]),
+                }
+                for name in sorted(wanted)
+                if available[name] < 0.99 * wanted[name]
+            ]
         return shortages
 
     def largest(self) -> int:
         """Bytes to train on at which nothing would be short, about."""
-        fits = [self.available[cell] / share for cell, share in self.asked.items() if share]
+        fits = [self.available[cell] / share for cell, share in self.shares.items() if share]
         return int(min(fits, default=0.0))
 
     def _bins(self) -> dict[Cell, NDArray[np.int64]]:
@@ -305,5 +308,9 @@ def _cells_and_depths(table: pa.Table | pa.RecordBatch) -> tuple[list[Cell], lis
     return cells, depths
 
 
-def _counters() -> dict[str, Counter[str]]:
-    return {"source": Counter(), "language": Counter()}
+def _sum_by_name(values: Mapping[Cell, float], position: int) -> dict[str, float]:
+    """Sums over the cells of each source (position 0) or language (1)."""
+    sums: dict[str, float] = {}
+    for cell, value in values.items():
+        sums[cell[position]] = sums.get(cell[position], 0) + value
+    return sums

@@ -10,8 +10,6 @@ from stages.engine import Context, Inputs, Many, Stage, source_names
 from stages.tokenizer.config import TokenizerConfig
 
 if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-
     from stages.tokenizer.sample import Sample
 
 
@@ -42,6 +40,7 @@ class TokenizerStage(Stage):
         """Draw the sample, train, measure on held documents, write three files."""
         from stages.tokenizer.sample import RequestedShares, Sample
         from stages.tokenizer.training import fertility_by_source, train, transformers_config
+        from stages.tokens.vocabulary import describe_tokenizer
 
         config: TokenizerConfig = context.config
         shards = [shard for documents in context.many("documents") for shard in documents.shards()]
@@ -62,18 +61,28 @@ class TokenizerStage(Stage):
         held = fertility_by_source(tokenizer, sample.held())
         described = transformers_config(config.pre_tokenizer, config.reserved_tokens)
         record = {
-            **_identity(config, tokenizer, described),
-            **_account(sample),
+            **describe_tokenizer(
+                tokenizer,
+                described,
+                algorithm=config.algorithm,
+                multiple=config.pad_to_multiple_of,
+            ),
+            **sample.account(),
             "held": {source: measured.plain() for source, measured in held.items()},
         }
         _warn_of_shortages(context, config, sample, record["vocabulary_size"])
         context.write_bytes("tokenizer", "tokenizer.json", tokenizer.to_str(pretty=True).encode())
         context.write_json("tokenizer", "tokenizer_config.json", described)
         context.write_json("tokenizer", "training.json", record)
+        trained = sample.documents.total()
         measured = sum(source.documents for source in held.values())
-        context.count(vocabulary_size=record["vocabulary_size"], bytes_trained=sample.bytes)
-        used = sample.documents + measured  # Held documents are used too: they measure it.
-        context.count(documents_trained=sample.documents, documents_held=measured)
+        context.count(
+            vocabulary_size=record["vocabulary_size"],
+            bytes_trained=sample.bytes.total(),
+            documents_trained=trained,
+            documents_held=measured,
+        )
+        used = trained + measured  # Held documents are used too: they measure it.
         context.conserve(
             records_in=sample.total_documents,
             out=used,
@@ -81,60 +90,20 @@ class TokenizerStage(Stage):
         )
 
 
-def _identity(
-    config: TokenizerConfig, tokenizer: Tokenizer, described: dict[str, Any]
-) -> dict[str, Any]:
-    """What the tokenizer is, for training.json."""
-    from stages.tokens.vocabulary import SpecialTokens, pad_vocabulary
-
-    size = tokenizer.get_vocab_size()
-    return {
-        "algorithm": config.algorithm,
-        "pre_tokenizer": config.pre_tokenizer,
-        "vocabulary_size": size,
-        "padded_vocabulary_size": pad_vocabulary(size, config.pad_to_multiple_of),
-        "special_tokens": SpecialTokens.from_config(tokenizer, described).plain(),
-    }
-
-
-def _account(sample: Sample) -> dict[str, Any]:
-    """What it was trained on, for training.json: bytes by source and language, asked and had."""
-    trained, account = sample.trained, {}
-    for by, key, position in (("source", "sources", 0), ("language", "languages", 1)):
-        account[key] = {
-            name: {
-                "documents": trained.documents[by][name],
-                "bytes": trained.bytes[by][name],
-                "share": round(trained.bytes[by][name] / max(1, sample.bytes), 6),
-                "asked_share": round(
-                    sum(share for cell, share in sample.asked.items() if cell[position] == name), 6
-                ),
-            }
-            for name in sorted(trained.documents[by])
-        }
-    return {
-        "documents": sample.documents,
-        "bytes": sample.bytes,
-        "drawn_share": sample.share,
-        **account,
-        "short": [vars(short) for short in sample.short()],
-    }
-
-
 def _warn_of_shortages(
     context: Context, config: TokenizerConfig, sample: Sample, size: int
 ) -> None:
-    """Warn of what was asked for and cannot be had."""
+    """Warn of what was requested and cannot be had."""
     if size < config.vocabulary_size:
         context.log.warning("the text has strings for only %d tokens", size)
     fits = int(sample.largest() / (1 - config.held_share))
-    for short in sample.short():
+    for short in sample.shortages():
         context.log.warning(
             "%s %s: its share asks for %s bytes and there are %s; with max_bytes: %d every share "
             "would be met",
-            short.by,
-            short.name,
-            f"{short.asked:,}",
-            f"{short.available:,}",
+            short["by"],
+            short["name"],
+            f"{short['asked']:,}",
+            f"{short['available']:,}",
             fits,
         )

@@ -53,7 +53,7 @@ def train(
         pieces = train_unigram(
             count_words(texts, cut), vocabulary_size - len(special), min_frequency
         )
-        # A text is cut inside the spelling of a special token, so that no score is ever asked for.
+        # A text is cut inside the spelling of a special token, so its score is never used.
         lowest = min(score for _, score in pieces)
         scored = [(token, lowest) for token in special]
         tokenizer = Tokenizer(models.Unigram([*scored, *pieces]))

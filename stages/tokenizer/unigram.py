@@ -18,17 +18,18 @@ by a trie in a hash table: the child of a node by a byte.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers.pre_tokenizers import ByteLevel
 
 from stages.engine.kernels import kernel
+from stages.tokens.vocabulary import make_byte_alphabet
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 _LN2 = 0.6931471805599453
 _ROOT_HALF = 0.7071067811865476
@@ -65,11 +66,6 @@ def exp_digamma(x: Floats) -> Floats:
     return np.asarray((z + series / z) * _exp_minus(lowered), dtype=np.float64)
 
 
-def total(values: Iterable[float]) -> float:
-    """The sum, correctly rounded, in whatever order."""
-    return math.fsum(values)
-
-
 def _exp_minus(x: Floats) -> Floats:
     """exp(-x) for 0 <= x < 8: Taylor's series of the 64th root, squared six times."""
     root, series = -x / 64, np.ones_like(x)
@@ -80,10 +76,7 @@ def _exp_minus(x: Floats) -> Floats:
     return series
 
 
-Ints = NDArray[np.int64]
-
-_LOWEST = 1074
-_POWERS = np.array([math.ldexp(1.0, k - _LOWEST) for k in range(_LOWEST + 65)])
+_POWERS = np.array([math.ldexp(1.0, power) for power in range(-1074, 65)])
 """2 ** (k - 1074)."""
 
 
@@ -94,6 +87,13 @@ class Words:
     data: NDArray[np.uint8]
     starts: Ints
     counts: Ints
+
+    @classmethod
+    def from_pieces(cls, pieces: Sequence[bytes]) -> Words:
+        """Each piece as a word that occurs once."""
+        starts = np.cumsum([0, *(len(piece) for piece in pieces)], dtype=np.int64)
+        data = np.frombuffer(b"".join(pieces), dtype=np.uint8)
+        return cls(data, starts, np.ones(len(pieces), dtype=np.int64))
 
 
 @dataclass(frozen=True)
@@ -107,28 +107,25 @@ class Trie:
     @classmethod
     def from_pieces(cls, pieces: list[bytes]) -> Trie:
         """The trie of `pieces`, by their index."""
-        data = np.frombuffer(b"".join(pieces), dtype=np.uint8)
-        starts = np.cumsum([0, *(len(piece) for piece in pieces)], dtype=np.int64)
-        size = 1 << max(8, (3 * len(data) // 2).bit_length())
+        words = Words.from_pieces(pieces)
+        size = 1 << max(8, (3 * len(words.data) // 2).bit_length())
         keys, nodes = np.full(size, -1, dtype=np.int64), np.zeros(size, dtype=np.int64)
-        piece = np.full(len(data) + 1, -1, dtype=np.int64)
-        used = _insert(data, starts, keys, nodes, piece)
+        piece = np.full(len(words.data) + 1, -1, dtype=np.int64)
+        used = _insert(words.data, words.starts, keys, nodes, piece)
         return cls(keys, nodes, piece[:used].copy())
 
 
 def expected_counts(words: Words, trie: Trie, probability: Floats) -> Floats:
     """[pieces] how often each is expected in `words` under the unigram model (Kudo 2018)."""
-    mantissa, exponent = np.frexp(probability)
     result = np.zeros(len(probability), dtype=np.float64)
-    _expect(_POWERS, result, *_arguments(words, trie, mantissa, exponent))
+    _expect(_POWERS, result, *_arguments(words, trie, probability))
     return result
 
 
 def likeliest_counts(words: Words, trie: Trie, probability: Floats) -> Floats:
     """[pieces] how often each comes in the likeliest segmentations of `words`."""
-    mantissa, exponent = np.frexp(probability)
     result = np.zeros(len(probability), dtype=np.float64)
-    _count_likeliest(result, *_arguments(words, trie, mantissa, exponent))
+    _count_likeliest(result, *_arguments(words, trie, probability))
     return result
 
 
@@ -139,24 +136,22 @@ def alternatives(
 
     Piece i's lies in the first array from second[i] to second[i + 1].
     """
-    mantissa, exponent = np.frexp(probability)
-    data = np.frombuffer(b"".join(pieces), dtype=np.uint8)
-    starts = np.cumsum([0, *(len(piece) for piece in pieces)], dtype=np.int64)
-    segmentation = np.zeros(len(data), dtype=np.int64)
+    words = Words.from_pieces(pieces)
+    segmentation = np.zeros(len(words.data), dtype=np.int64)
     edges = np.zeros(len(pieces) + 1, dtype=np.int64)
     itself = np.zeros(len(pieces), dtype=np.bool_)
-    words = Words(data, starts, np.ones(len(pieces), dtype=np.int64))
-    _alternatives(segmentation, edges, itself, *_arguments(words, trie, mantissa, exponent))
+    _alternatives(segmentation, edges, itself, *_arguments(words, trie, probability))
     return segmentation, edges, itself
 
 
-def _arguments(words: Words, trie: Trie, mantissa: Any, exponent: Any) -> Any:
-    exponent = exponent.astype(np.int64)
+def _arguments(words: Words, trie: Trie, probability: Floats) -> Any:
+    """What the kernels take: words, trie, probabilities, and an array as long as a lattice."""
+    mantissa, exponent = np.frexp(probability)
     longest = int(np.diff(words.starts).max(initial=0))
     size = np.zeros(longest + 1, dtype=np.int64)
     return (
         words.data, words.starts, words.counts,
-        trie.keys, trie.nodes, trie.piece, mantissa, exponent, size,
+        trie.keys, trie.nodes, trie.piece, mantissa, exponent.astype(np.int64), size,
     )  # fmt: skip
 
 
@@ -404,10 +399,11 @@ def train_unigram(
 
     `words` counts words in the characters that stand for bytes (`ByteLevel.alphabet`).
     """
-    to_byte, from_byte = _alphabet()
-    counted = _words(words, to_byte)
+    to_byte = make_byte_alphabet()
+    from_byte = {byte: character for character, byte in to_byte.items()}
+    counted = _words(words, str.maketrans(to_byte))
     pieces, counts = seed_pieces(counted, LONGEST, min_frequency, SEEDS)
-    probability = counts / total(counts)
+    probability = counts / math.fsum(counts)  # Correctly rounded, in any order.
     while True:
         trie = Trie.from_pieces(pieces)
         for _ in range(ROUNDS):
@@ -415,7 +411,7 @@ def train_unigram(
             expected[:256] = np.maximum(expected[:256], LEAST)
             kept = expected >= LEAST
             weight = np.where(kept, exp_digamma(np.maximum(expected, LEAST)), 0.0)
-            probability = weight / total(weight)
+            probability = weight / math.fsum(weight)
         if len(pieces) - 256 <= (size - 256) * 11 // 10:
             break
         order = _pieces_to_keep(counted, pieces, trie, probability, size)
@@ -442,7 +438,7 @@ def _pieces_to_keep(
     alive = (used > 0) & itself & (number > 0)
     alive[:256] = False
     chosen = np.flatnonzero(alive)
-    whole = total(used)
+    whole = math.fsum(used)
     own = log(used[chosen]) - log(np.array([whole]))
     sums = log(whole + used[chosen] * (number[chosen] - 1))
     instead = np.zeros(len(chosen))
@@ -464,15 +460,3 @@ def _words(words: Mapping[str, int], to_byte: dict[int, int]) -> Words:
     starts = np.cumsum([0, *(len(word) for word in ordered)], dtype=np.int64)
     counts = np.array([words[word] for word in ordered], dtype=np.int64)
     return Words(np.frombuffer(data, dtype=np.uint8), starts, counts)
-
-
-def _alphabet() -> tuple[dict[int, int], list[str]]:
-    """Code point to byte, and byte to character (`bytes_to_unicode` of GPT-2).
-
-    Printable bytes stand for themselves; the others follow from code point 256 on, in order.
-    """
-    alphabet = ByteLevel.alphabet()
-    later = sorted(character for character in alphabet if ord(character) >= 256)
-    missing = iter(later)
-    characters = [chr(b) if chr(b) in alphabet else next(missing) for b in range(256)]
-    return {ord(character): byte for byte, character in enumerate(characters)}, characters

@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from artifacts_schema.errors import InputError
 from stages.tokens.chat import CHAT_TEMPLATE
+from stages.tokens.isolated import try_isolated
+
+if TYPE_CHECKING:
+    from stages.engine import Input
+
 
 TOKENIZER_CONFIG, STATE, KEY = "tokenizer_config.json", "state.json", "chat_template"
 JINJA_FILE, JINJA_FOLDER = "chat_template.jinja", "additional_chat_templates"
@@ -35,16 +37,6 @@ class TokenizerFiles(Protocol):
 
     def read_bytes(self, path: str) -> bytes:
         """Content of a file."""
-
-
-class Checkpoint(TokenizerFiles, Protocol):
-    """A checkpoint."""
-
-    def read_json(self, path: str) -> Any:
-        """Content of a JSON file."""
-
-    def has(self, path: str) -> bool:
-        """Whether there is such a file."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +58,7 @@ class TokenizerWithTemplate:
         return (json.dumps(config, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode()
 
 
-def read_template(checkpoint: Checkpoint) -> Template | None:
+def read_template(checkpoint: Input) -> Template | None:
     """The template of a checkpoint; None where it was not trained on conversations."""
     if not checkpoint.has(TOKENIZER_CONFIG):
         return None
@@ -74,7 +66,7 @@ def read_template(checkpoint: Checkpoint) -> Template | None:
     return template
 
 
-def read_template_record(checkpoint: Checkpoint) -> dict[str, Any] | None:
+def read_template_record(checkpoint: Input) -> dict[str, Any] | None:
     """What `state.json` of a checkpoint says of its template."""
     record: dict[str, Any] | None = checkpoint.read_json(STATE).get(KEY)
     return record
@@ -135,7 +127,7 @@ def is_template_file(path: str) -> bool:
 def render_prompt(
     template: Template, messages: Sequence[Mapping[str, Any]], config: Mapping[str, Any]
 ) -> str:
-    """The prompt by which a model is asked for its answer to `messages`.
+    """The prompt after which a model writes its answer to `messages`.
 
     `config` is tokenizer_config.json, whose special tokens the template may name. Dates that a
     template asks for are fixed, so that a prompt does not depend on the day. InputError where the
@@ -152,26 +144,16 @@ def render_prompt(
         if name in ("bos_token", "eos_token", "pad_token", "unk_token") and value is not None
     }
     request = {"template": template, "messages": list(messages), "tokens": tokens}
-    # -I: no environment, user site or working directory on its path.
-    command = [sys.executable, "-I", str(Path(__file__).with_name("render_template.py"))]
-    try:
-        done = subprocess.run(
-            command,
-            input=json.dumps(request).encode(),
-            capture_output=True,
-            timeout=RENDER_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise _problem(f"does not render within {RENDER_SECONDS} s") from None
-    lines = done.stdout.decode("utf-8", "replace").splitlines()
-    if done.returncode or not lines:
-        died = f"signal {-done.returncode}" if done.returncode < 0 else f"code {done.returncode}"
-        raise _problem(f"takes more time or memory than it may ({died})")
-    answer: dict[str, str] = json.loads(lines[-1])
+    answer = try_isolated(
+        "render_template",
+        request,
+        seconds=RENDER_SECONDS,
+        processor_seconds=20,
+        memory=4 * 2**30,
+    )
     if "failed" in answer:
-        raise _problem(f"does not render: {answer['failed'][:300]}")
-    return answer["rendered"]
+        raise _problem(f"does not render: {answer['failed']}")
+    return str(answer["result"])
 
 
 def _template_name(path: str) -> str:

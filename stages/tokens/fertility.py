@@ -27,9 +27,9 @@ from tokenizers import Tokenizer
 
 from stages.engine.kernels import kernel
 from stages.text.characters import CharacterTable, Table, code_points
-from stages.tokens.vocabulary import find_unknown_token
+from stages.tokens.vocabulary import find_unknown_token, load_plain_tokenizer
 
-_Ints = NDArray[np.int64]
+Ints = NDArray[np.int64]
 
 _CLASSES = (
     *("CR", "LF", "Newline", "Extend", "Format", "ZWJ"),
@@ -74,13 +74,13 @@ _table = CharacterTable(_flags)
 class Words:
     """The words of several texts, which lie end to end; all arrays are int64."""
 
-    texts: _Ints
+    texts: Ints
     """[texts + 1] code points at which each text starts, and the end of the last."""
-    text: _Ints
+    text: Ints
     """[words] the text of each word."""
-    starts: _Ints
+    starts: Ints
     """[words] code points, counted through all the texts."""
-    ends: _Ints
+    ends: Ints
     """[words]"""
 
 
@@ -96,7 +96,7 @@ def find_unicode_words(texts: Sequence[str]) -> Words:
 
 
 @kernel
-def _find_words(codes: NDArray[np.uint32], borders: _Ints, table: Table, rows: _Ints) -> int:
+def _find_words(codes: NDArray[np.uint32], borders: Ints, table: Table, rows: Ints) -> int:
     """Fill `rows` ([text, start, end][word]); the number of words."""
     count = 0
     for text in range(len(borders) - 1):
@@ -179,7 +179,6 @@ def _class_after(codes: NDArray[np.uint32], i: int, end: int, table: Table) -> i
     return 0
 
 
-Ints = NDArray[np.int64]
 T = TypeVar("T")
 
 BATCH_CHARACTERS = 1 << 20
@@ -263,10 +262,7 @@ class FertilityCounter:
     @classmethod
     def from_json(cls, description: str) -> FertilityCounter:
         """The tokenizer of a tokenizer.json."""
-        tokenizer = Tokenizer.from_str(description)
-        tokenizer.encode_special_tokens = True
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
+        tokenizer = load_plain_tokenizer(description)
         return cls(tokenizer, find_unknown_token(tokenizer))
 
     def cut(self, texts: Sequence[str], words: Words) -> EncodedTexts:

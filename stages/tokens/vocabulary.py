@@ -2,8 +2,8 @@
 
 Vocabularies write bytes as characters of a fixed alphabet (GPT-2's `bytes_to_unicode`), a space as
 `▁` (SentencePiece), a byte that no token holds as `<0xE4>`, and mark what continues a word
-(WordPiece's `##`) or ends one (`</w>`). Tokens with a role are found by the tokenizer's files, not
-by our names for them. The byte lengths are the denominator of bits per byte.
+(WordPiece's `##`) or ends one (`</w>`). The tokenizer's files say which tokens have a
+role; our names for them do not matter. The byte lengths are the denominator of bits per byte.
 """
 
 from __future__ import annotations
@@ -108,6 +108,35 @@ class SpecialTokens:
     def plain(self) -> dict[str, int | None]:
         """JSON-ready: id (or None) by role."""
         return dict(vars(self))
+
+
+def load_plain_tokenizer(description: str) -> Tokenizer:
+    """The tokenizer of a tokenizer.json, set to read special tokens in a text as plain characters.
+
+    Otherwise a page that spells `<|im_end|>` would put the real one into the training data. It
+    neither cuts nor fills.
+    """
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_str(description)
+    tokenizer.encode_special_tokens = True
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def describe_tokenizer(
+    tokenizer: Tokenizer, config: Mapping[str, Any], *, algorithm: str, multiple: int
+) -> dict[str, Any]:
+    """What training.json says a tokenizer is; `config` is that of tokenizer_config.json."""
+    size = tokenizer.get_vocab_size()
+    return {
+        "algorithm": algorithm,
+        "pre_tokenizer": config["pre_tokenizer"],
+        "vocabulary_size": size,
+        "padded_vocabulary_size": pad_vocabulary(size, multiple),
+        "special_tokens": SpecialTokens.from_config(tokenizer, config).plain(),
+    }
 
 
 def pad_vocabulary(vocabulary_size: int, multiple: int) -> int:

@@ -9,9 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from docs_pages import DOCS, blocks
 
 from stages.engine import protocol

@@ -24,8 +24,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 from failing_io import LASTING, FailingIO, Fault
 
 from artifacts_schema.store import Store

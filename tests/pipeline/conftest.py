@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,14 +13,11 @@ import pytest
 
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
-from flows.recipe.execute import execute
 from flows.recipe.pipeline import Pipeline, Request
 from flows.recipe.plan import PlannedStep
 
-TINY = Path(__file__).parent / "tiny.yaml"
-
-
 HERE = Path(__file__).parent
+TINY = HERE / "tiny.yaml"
 LONGEST_SECONDS = 1_200
 """For a test and the whole run that its fixtures make first; a busy machine takes minutes."""
 
@@ -58,11 +56,9 @@ class Ran:
 
 
 @pytest.fixture(scope="session")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def ran(tiny_store: Path) -> Ran:
     """The tiny recipe, run by child processes as `ingot run` does. Not to be changed by a test."""
-    ran = Ran(tmp_path_factory.mktemp("pipeline") / "store")
-    assert execute(ran.pipeline(), jobs=2).is_done
-    return ran
+    return Ran(tiny_store)
 
 
 @pytest.fixture
@@ -75,13 +71,36 @@ def place() -> str:
 def copy(ran: Ran, place: str, tmp_path: Path, request: pytest.FixtureRequest) -> Ran:
     """A copy of that store, to be changed freely. A store is its files: a bucket takes them too."""
     if place == "local":
-        shutil.copytree(ran.folder, tmp_path / "store")
+        # Payload is never changed in place: copies share it.
+        payload = str(Path(ran.folder) / "data") + os.sep
+
+        def copy_file(source: str, target: str) -> None:
+            (os.link if source.startswith(payload) else shutil.copy2)(source, target)
+
+        shutil.copytree(ran.folder, tmp_path / "store", copy_function=copy_file)
         return Ran(tmp_path / "store")
-    copied = Ran(request.getfixturevalue("s3_url") + "/store")
+    return upload(ran, request.getfixturevalue("s3_url") + "/store")
+
+
+def upload(ran: Ran, url: str) -> Ran:
+    """A copy of the store at the URL of an empty one."""
+    copied = Ran(url)
     source, target = ran.store.backend, copied.store.backend
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda name: target.replace(name, source.read(name)), source.files("")))
     return copied
+
+
+@pytest.fixture(scope="module")
+def in_bucket(
+    ran: Ran,
+    make_bucket: Callable[[Path, pytest.MonkeyPatch], str],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Ran]:
+    """A copy in a bucket for all tests of a file that only read."""
+    with pytest.MonkeyPatch.context() as patch:
+        cache = tmp_path_factory.mktemp("readers") / "node-cache"
+        yield upload(ran, make_bucket(cache, patch) + "/store")
 
 
 @pytest.fixture

@@ -10,7 +10,10 @@ import threading
 
 from forks import in_fork
 
+from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store, backend, failpoints
+from artifacts_schema.store.verify import verify
+from flows.recipe.plan import PlannedStep
 from stages.engine.runner import run_stage
 from stages.engine.shards import ShardMap
 from stages.engine.spec import StageSpec
@@ -37,6 +40,18 @@ def run_counting(store: Store, spec: StageSpec) -> list[str]:
         passed = file.read().splitlines()
     assert code == 0
     return passed
+
+
+def is_same_artifact(store: Store, step: PlannedStep, before: Manifest) -> Manifest:
+    """The committed artifact is whole and equals the undisturbed one; it is returned."""
+    manifest = store.manifest(step.stage, step.key)
+    assert manifest is not None
+    digests = {name: output.digest for name, output in manifest.outputs.items()}
+    assert digests == {name: output.digest for name, output in before.outputs.items()}
+    assert verify(store, manifest) == []
+    assert manifest.counts == before.counts
+    assert manifest.conservation == before.conservation
+    return manifest
 
 
 def run_killed_at(store: Store, spec: StageSpec, point: str, *, times: int = 1) -> int:

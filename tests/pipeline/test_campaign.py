@@ -8,7 +8,6 @@ proxy that fails too. INGOT_CAMPAIGN_SEED and INGOT_CAMPAIGN_ROUNDS repeat or sh
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import random
 import secrets
@@ -21,15 +20,10 @@ import pytest
 from failing_io import FailingIO, Fault, compiled
 from faulty_proxy import Fault as ProxyFault
 from faulty_proxy import FaultyProxy
+from pipeline import campaign, faults
 
 from artifacts_schema.store import Store
-from artifacts_schema.store.verify import verify
 from stages.engine.runner import run_stage
-
-spec = importlib.util.spec_from_file_location("campaign", Path(__file__).parent / "campaign.py")
-campaign = importlib.util.module_from_spec(spec)
-sys.modules["campaign"] = campaign
-spec.loader.exec_module(campaign)
 
 pytestmark = pytest.mark.faults
 
@@ -100,11 +94,7 @@ def test_a_failing_call_is_one_clear_error_and_costs_nothing(
         assert "error: " in output
     assert standing <= {(m.stage, m.key) for m in store.manifests()}
     run_stage(store, step.spec)
-    manifest = store.manifest(step.stage, step.key)
-    assert verify(store, manifest) == []
-    assert {n: o.digest for n, o in manifest.outputs.items()} == {
-        n: o.digest for n, o in before.outputs.items()
-    }
+    faults.is_same_artifact(store, step, before)
 
 
 class Unreliable(FaultyProxy):

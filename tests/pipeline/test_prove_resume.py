@@ -28,8 +28,8 @@ def test_the_tiny_recipe_resumes_to_the_same_bits(ran):
         ],
     )  # fmt: skip
     assert result.exit_code == 0, result.output
-    told = json.loads(result.stdout)
-    assert told["bit_exact"]
-    assert [life["killed"] is not None for life in told["lives"]] == [True, True, False]
-    assert told["lives"][-1]["last"] == told["training_steps"] == 6
+    proof = json.loads(result.stdout)
+    assert proof["bit_exact"]
+    assert [life["killed"] is not None for life in proof["lives"]] == [True, True, False]
+    assert proof["lives"][-1]["last"] == proof["training_steps"] == 6
     assert ran.store.keys() == before

@@ -14,8 +14,6 @@ from artifacts_schema.store.verify import verify
 from flows.cli.main import main
 from flows.recipe.execute import execute
 
-pytestmark = pytest.mark.parametrize("place", ["s3"])
-
 
 def ingot(store, *arguments):
     result = CliRunner().invoke(main, [*arguments, "--store", store])
@@ -31,7 +29,7 @@ def digests(plan):
 
 
 @pytest.mark.full
-def test_the_whole_recipe_gives_the_bytes_that_it_gives_in_a_folder(ran, s3_url, place):
+def test_the_whole_recipe_gives_the_bytes_that_it_gives_in_a_folder(ran, s3_url):
     """By child processes, as `ingot run` does."""
     bucket = type(ran)(s3_url + "/fresh")
     assert execute(bucket.pipeline(), jobs=2).is_done
@@ -41,6 +39,7 @@ def test_the_whole_recipe_gives_the_bytes_that_it_gives_in_a_folder(ran, s3_url,
         assert verify(bucket.store, step.manifest) == []
 
 
+@pytest.mark.parametrize("place", ["s3"])
 def test_a_child_process_makes_a_step_in_the_bucket(copy, without):
     """The steps above are reused, what is below it too: its output is unchanged."""
     _, before = without("signals[web]")
@@ -52,8 +51,8 @@ def test_a_child_process_makes_a_step_in_the_bucket(copy, without):
     assert copy.store.backend.files(f"work/{made.key}") == []
 
 
-def test_readers_work_on_a_bucket(copy, ran):
-    store = copy.store.url
+def test_readers_work_on_a_bucket(in_bucket, ran):
+    store = in_bucket.store.url
     for command in (["ls"], ["gc"], ["verify", "tiny/pack"], ["lineage", "tiny/export"]):
         assert json.loads(ingot(store, *command, "--json"))
     assert short(ran.made("filter").key) in ingot(store, "show", "tiny/filter")
@@ -63,25 +62,25 @@ def test_readers_work_on_a_bucket(copy, ran):
     assert rows == json.loads(local)
 
 
-def test_a_plan_asks_the_bucket_a_few_times_a_step(copy, monkeypatch):
+def test_a_plan_asks_the_bucket_a_few_times_a_step(in_bucket, monkeypatch):
     """A manifest and a listing for each step that stands, and a few requests for the whole."""
     import s3fs
 
-    asked = collections.Counter()
+    requests = collections.Counter()
     call = s3fs.S3FileSystem._call_s3
 
     async def counted(self, method, *arguments, **more):
-        asked[method] += 1
+        requests[method] += 1
         return await call(self, method, *arguments, **more)
 
-    pipeline = copy.pipeline()
+    pipeline = in_bucket.pipeline()
     monkeypatch.setattr(s3fs.S3FileSystem, "_call_s3", counted)
     plan = pipeline.plan()
     assert plan.is_done
-    assert sum(asked.values()) <= 2 * len(plan.steps) + 5, asked
+    assert sum(requests.values()) <= 2 * len(plan.steps) + 5, requests
 
 
-def test_a_fresh_machine_reads_through_its_cache_once(copy, tmp_path, monkeypatch):
+def test_a_fresh_machine_reads_through_its_cache_once(in_bucket, tmp_path, monkeypatch):
     """The second reader of the same files makes no request for their bytes."""
     from artifacts_schema.store import remote
     from stages.engine import Input
@@ -95,10 +94,10 @@ def test_a_fresh_machine_reads_through_its_cache_once(copy, tmp_path, monkeypatc
         lambda self, path, size: (fetched.append(path), blocks(self, path, size))[1],
     )
     for _ in range(2):
-        given = Input.from_manifest(copy.store, copy.made("filter"), "documents")
-        rows = sum(shard.read(["doc_id"]).num_rows for shard in given.shards())
-        assert rows == given.rows > 0
-    assert len(fetched) == len(given.paths("*.parquet"))
+        documents = Input.from_manifest(in_bucket.store, in_bucket.made("filter"), "documents")
+        rows = sum(shard.read(["doc_id"]).num_rows for shard in documents.shards())
+        assert rows == documents.rows > 0
+    assert len(fetched) == len(documents.paths("*.parquet"))
     held = sum(entry.stat().st_size for entry in (tmp_path / "fresh-machine").rglob("??/*"))
-    assert held == given.size
+    assert held == documents.size
     assert not os.path.exists(tmp_path / "fresh-machine" / "work")

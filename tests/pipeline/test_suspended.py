@@ -6,7 +6,6 @@ fencing alone. Its successor waits at a point of its own until the woken one has
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import logging
 import os
@@ -16,15 +15,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from forks import LOST, ended, fork
+from pipeline import faults
 
 from artifacts_schema.store import failpoints, lease
-from artifacts_schema.store.verify import verify
 from stages.engine.runner import run_stage
 from stages.training.monitor import RunLog
-
-spec = importlib.util.spec_from_file_location("faults", Path(__file__).parent / "faults.py")
-faults = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(faults)
 
 pytestmark = pytest.mark.faults
 
@@ -107,14 +102,6 @@ def wake(child: int) -> int:
     return ended(child)
 
 
-def is_undisturbed(store, step, before) -> None:
-    manifest = store.manifest(step.stage, step.key)
-    assert manifest is not None
-    digests = {name: output.digest for name, output in manifest.outputs.items()}
-    assert digests == {name: output.digest for name, output in before.outputs.items()}
-    assert verify(store, manifest) == []
-
-
 @pytest.mark.parametrize(
     ("point", "place"),
     [
@@ -134,14 +121,14 @@ def test_a_woken_trainer_finds_that_it_was_succeeded(copy, without, point):
     successor = Successor(step, store, "checkpoint written", times=2)
     assert wake(zombie) == LOST
     assert successor.go_on() == 0
-    is_undisturbed(store, step, before)
+    faults.is_same_artifact(store, step, before)
     manifest = store.manifest(step.stage, step.key)
     folder = Path(store.backend.full(f"data/pretrain/{step.key}/{manifest.attempt}/training_run"))
     if store.backend.local:
         steps = pq.read_table(folder / "metrics.parquet")["training_step"].to_pylist()
         assert steps == list(range(1, len(steps) + 1))
-        told = json.loads((folder / "run.json").read_text())
-        assert told["training_steps"] == len(steps)
+        run = json.loads((folder / "run.json").read_text())
+        assert run["training_steps"] == len(steps)
     assert not store.work_state(step.key).exists
 
 
@@ -160,7 +147,7 @@ def test_the_checkpoints_of_a_successor_stay_usable(copy, without, monkeypatch):
     every = step.spec.execution["checkpoint_every"]
     # The first took one at its begin and at step 5; the second 10, 15 and 20.
     assert f"resumed at training step {4 * every}" in logged
-    is_undisturbed(store, step, before)
+    faults.is_same_artifact(store, step, before)
 
 
 @pytest.mark.parametrize("instance", ["signals[web]", "pretrain"])
@@ -172,7 +159,7 @@ def test_one_that_wakes_up_after_its_successor_has_committed_leaves_nothing(
     zombie = suspended(step, store, "shard written" if "[" in instance else "measured", 1)
     Successor(step, store, "manifest linked").go_on()
     assert wake(zombie) == LOST
-    is_undisturbed(store, step, before)
+    faults.is_same_artifact(store, step, before)
     assert store.backend.folders(f"data/{step.stage}/{step.key}") == [
         store.manifest(step.stage, step.key).attempt
     ]
@@ -189,4 +176,4 @@ def test_only_the_holder_of_the_lease_records_shards(copy, without):
     assert wake(zombie) == LOST
     assert store.backend.listing(f"work/{step.key}/done") == recorded
     assert successor.go_on() == 0
-    is_undisturbed(store, step, before)
+    faults.is_same_artifact(store, step, before)

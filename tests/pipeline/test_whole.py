@@ -135,9 +135,9 @@ def test_why_leads_from_the_record_to_the_tokens(ran):
     assert doc_id in text
     assert "origin_offset" in text or "offset" in text
     assert "kept" in text
-    shown = ingot(ran, "why", doc_id)
+    output = ingot(ran, "why", doc_id)
     for word in ("kept", "sequence"):
-        assert word in shown
+        assert word in output
 
 
 def test_why_names_the_rule_that_dropped_a_planted_page(ran):
@@ -153,9 +153,9 @@ def test_why_names_the_rule_that_dropped_a_planted_page(ran):
 
 
 def test_trace_leads_from_the_release_back_to_the_snapshot(ran):
-    shown = ingot(ran, "trace", "tiny/export")
+    output = ingot(ran, "trace", "tiny/export")
     for stage in ("export", "dpo", "sft", "pretrain", "pack", "filter", "ingest", "sample"):
-        assert stage in shown
+        assert stage in output
 
 
 def test_trace_names_the_documents_of_a_training_step(ran):

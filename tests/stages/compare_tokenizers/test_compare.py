@@ -159,25 +159,25 @@ def test_passages_are_known_by_a_column_if_asked(compare, make_documents, measur
 def test_parallel_documents_that_do_not_match_are_refused(compare, make_documents):
     tokenizers = {"bytes": by_letters()}
     unnamed = [{"text": "a", "language": "en", "metadata": '{"key": 1}'}]
-    with pytest.raises(InputError, match=r"no document has 'id'.*key, url or title"):
+    with pytest.raises(InputError, match=r"'id'.*key, url or title"):
         compare(tokenizers, parallel=[make_documents([unnamed])])
     apart = [passage(1, "en", "a"), passage(2, "de", "a"), passage(3, "en", "b")]
-    with pytest.raises(InputError, match=r"each of the 2 languages.*de \(1\), en \(2\)"):
+    with pytest.raises(InputError, match=r" 2 .*de \(1\), en \(2\)"):
         compare(tokenizers, parallel=[make_documents([apart])])
     other = [passage(1, "fr", "a"), passage(1, "de", "a")]
-    with pytest.raises(InputError, match=r"reference language 'en'.*de, fr"):
+    with pytest.raises(InputError, match=r"'en'.*de, fr"):
         compare(tokenizers, parallel=[make_documents([other])])
 
 
 def test_nothing_to_measure_and_wrong_names_are_refused(compare, run_stage, make_documents):
-    with pytest.raises(InputError, match="nothing to measure on"):
+    with pytest.raises(InputError, match="`documents`, or `parallel`"):
         compare({"bytes": by_letters()})
-    with pytest.raises(InputError, match="no document was drawn"):
+    with pytest.raises(InputError, match="`max_bytes`"):
         compare({"bytes": by_letters()}, documents=[make_documents([[]])])
     documents = [make_documents([["a"]])]
-    with pytest.raises(UsageError, match="2 names for 1 tokenizers"):
+    with pytest.raises(UsageError, match=r"2 names.* 1 "):
         compare({"bytes": by_letters()}, documents=documents, names=["a", "b"])
-    with pytest.raises(UsageError, match="two tokenizers are called 'a'"):
+    with pytest.raises(UsageError, match="'a'"):
         compare({"bytes": by_letters()}, documents=documents, names=["a", "a"])
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -129,7 +128,7 @@ def test_what_was_trained_here_is_imported_unchanged(bring, tokenizer):
 
 
 def test_without_leave_nothing_is_added(bring):
-    with pytest.raises(InputError, match="names no pad_token of its own"):
+    with pytest.raises(InputError, match="pad_token"):
         bring(files_of(gpt2_like()), add_missing=False)
     given = gpt2_like()
     given.add_special_tokens(["<pad>"])
@@ -149,7 +148,7 @@ def test_a_chat_template_is_kept_as_it_is_from_the_file_or_the_config(bring):
     assert found.read_json("training.json")["has_chat_template"] is True
     found = bring({**files, "chat_template.jinja": "{{ 'é' }}\n".encode()})
     assert found.read_json("tokenizer_config.json")["chat_template"] == "{{ 'é' }}\n"
-    with pytest.raises(InputError, match="no template"):
+    with pytest.raises(InputError, match=r"\{'a': 1\}"):
         bring(files_of(gpt2_like(), {**GPT2_CONFIG, "chat_template": {"a": 1}}))
 
 
@@ -182,9 +181,10 @@ def test_text_that_is_lost_is_measured_and_told(bring, caplog):
     assert any("ﬁne" in text for text in record["lost_texts"])
     assert "0 12 345 6789 3.14159" not in record["lost_texts"]
     assert record["pre_tokenizer"] is None
-    told = [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING]
-    assert any("decoded to other texts" in text for text in told)
-    assert any("llama.cpp has no such pre-tokenizer" in text for text in told)
+    warnings = [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING]
+    assert len(warnings) == 2
+    assert repr(record["lost_texts"][0]) in warnings[0]
+    assert "llama.cpp" in warnings[1]
 
 
 def test_qwen_s_normalizer_has_a_name_in_llama_cpp_but_loses_text(bring):
@@ -237,86 +237,86 @@ def broken(change) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "value"),
     [
-        (lambda c: c["model"]["vocab"].update(cat=5), "gives id 5 twice"),
-        (lambda c: c["model"]["vocab"].update(cat=9_000), "has 8,716 gaps in its ids, at 263, 285"),
-        (lambda c: c["model"]["vocab"].update(cat=-1), "gives 'cat' the id -1"),
-        (lambda c: c["model"]["vocab"].update(cat=True), "gives 'cat' the id True"),
-        (lambda c: c["model"]["vocab"].update(cat=2**60), "gives 'cat' the id"),
-        (lambda c: c["model"].update(vocab=[["a", 0.0], ["a", 0.0]]), "'a' twice in its vocab"),
-        (lambda c: c["model"].update(vocab="none"), "has no vocabulary"),
-        (lambda c: c["model"].update(type="Pickle"), "no model of a known type, but 'Pickle'"),
-        (lambda c: c.update(model=None), "no model of a known type"),
-        (lambda c: c["added_tokens"].append({"id": 3, "content": "new"}), "gives id 3 twice"),
-        (lambda c: c["added_tokens"].append("new"), "has an added token"),
-        (lambda c: c["model"]["merges"].append(["absent", "too"]), "refused by the library"),
+        (lambda c: c["model"]["vocab"].update(cat=5), "id 5 twice"),
+        (lambda c: c["model"]["vocab"].update(cat=9_000), "8,716 gaps.*263, 285"),
+        (lambda c: c["model"]["vocab"].update(cat=-1), "'cat'.*-1"),
+        (lambda c: c["model"]["vocab"].update(cat=True), "'cat'.*True"),
+        (lambda c: c["model"]["vocab"].update(cat=2**60), f"'cat'.*{2**60}"),
+        (lambda c: c["model"].update(vocab=[["a", 0.0], ["a", 0.0]]), "'a' twice"),
+        (lambda c: c["model"].update(vocab="none"), "vocabulary"),
+        (lambda c: c["model"].update(type="Pickle"), "'Pickle'"),
+        (lambda c: c.update(model=None), "None"),
+        (lambda c: c["added_tokens"].append({"id": 3, "content": "new"}), "id 3 twice"),
+        (lambda c: c["added_tokens"].append("new"), "'new'"),
+        (lambda c: c["model"]["merges"].append(["absent", "too"]), "absent"),
         (
             lambda c: c.update(pre_tokenizer={"type": "Split", "pattern": {"Regex": "(("}}),
-            "refused by the library",
+            "Exception",
         ),
-        (lambda c: c.update(decoder={"type": "Shell", "command": "rm"}), "refused by the library"),
+        (lambda c: c.update(decoder={"type": "Shell", "command": "rm"}), "Exception"),
     ],
 )
-def test_a_broken_tokenizer_json_is_one_clear_error(bring, change, said):
-    with pytest.raises(InputError, match=said) as caught:
+def test_a_broken_tokenizer_json_is_one_clear_error(bring, change, value):
+    with pytest.raises(InputError, match=value) as caught:
         bring(broken(change))
     assert caught.value.where == "tokenizer.json"
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "value"),
     [
-        (b"", "is not JSON"),
-        (b"\x80\x02}q\x00.", "is not UTF-8"),
-        (b"[1, 2]", "is not a JSON object but list"),
-        (b'{"a": 1, "a": 2}', "key 'a' comes twice"),
-        (b'{"a": NaN}', "NaN is no number of JSON"),
-        (b'{"a":' * 100_000, "nested more than"),
+        (b"", "JSON"),
+        (b"\x80\x02}q\x00.", "UTF-8"),
+        (b"[1, 2]", "list"),
+        (b'{"a": 1, "a": 2}', "'a'"),
+        (b'{"a": NaN}', "NaN"),
+        (b'{"a":' * 100_000, "nested"),
     ],
 )
-def test_what_is_no_json_is_one_clear_error(bring, data, said):
-    with pytest.raises(InputError, match=said):
+def test_what_is_no_json_is_one_clear_error(bring, data, value):
+    with pytest.raises(InputError, match=value) as caught:
         bring({**files_of(gpt2_like()), "tokenizer.json": data})
+    assert caught.value.where == "tokenizer.json"
 
 
 @pytest.mark.parametrize(
-    ("files", "said"),
+    ("files", "value"),
     [
-        ({"tokenizer.model": b"x"}, "tokenizer.model is a SentencePiece model, not read"),
-        ({"cl100k_base.tiktoken": b"x"}, "tiktoken ranks, not read"),
-        ({"vocab.json": b"{}", "merges.txt": b""}, "a vocabulary, but no tokenizer.json"),
-        ({"README.md": b"x"}, "has no tokenizer.json"),
+        ({"tokenizer.model": b"x"}, "tokenizer.model"),
+        ({"cl100k_base.tiktoken": b"x"}, "cl100k_base.tiktoken"),
+        ({"vocab.json": b"{}", "merges.txt": b""}, "vocabulary"),
+        ({"README.md": b"x"}, "tokenizer.json"),
         (
             {"a/tokenizer.json": b"{}", "b/tokenizer.json": b"{}"},
-            "tokenizer.json comes twice: a/tokenizer.json and b/tokenizer.json",
+            "a/tokenizer.json and b/tokenizer.json",
         ),
     ],
 )
-def test_a_snapshot_of_something_else_says_what_to_do(bring, files, said):
-    with pytest.raises(InputError, match=said) as caught:
+def test_a_snapshot_of_something_else_says_what_to_do(bring, files, value):
+    with pytest.raises(InputError, match=value) as caught:
         bring(files)
     assert caught.value.hint
 
 
 @pytest.mark.parametrize(
-    ("config", "said"),
+    ("config", "value"),
     [
-        ({"eos_token": "</s>"}, "eos_token is '</s>', which the vocabulary lacks"),
-        ({"eos_token": ["</s>"]}, "which is no token's text"),
+        ({"eos_token": "</s>"}, "eos_token.*'</s>'"),
+        ({"eos_token": ["</s>"]}, r"eos_token.*\['</s>'\]"),
         (
             {"added_tokens_decoder": {"7": {"content": "<|endoftext|>"}}},
-            "gives '<|endoftext|>' the id 7, tokenizer.json 284",
+            r"'<\|endoftext\|>'.* 7, .* 284",
         ),
-        ({"added_tokens_decoder": {"x": {"content": "<new>"}}}, "tokenizer.json none"),
-        ({"added_tokens_decoder": [1]}, "is no table"),
+        ({"added_tokens_decoder": {"x": {"content": "<new>"}}}, "'<new>'.* x, .* none"),
+        ({"added_tokens_decoder": [1]}, "added_tokens_decoder"),
     ],
 )
-def test_files_that_disagree_are_named(bring, config, said):
-    import re
-
-    with pytest.raises(InputError, match=re.escape(said)):
+def test_files_that_disagree_are_named(bring, config, value):
+    with pytest.raises(InputError, match=value) as caught:
         bring(files_of(gpt2_like(), config))
+    assert caught.value.where == "tokenizer_config.json"
 
 
 @pytest.mark.parametrize("key", ["eos_token", "bos_token", "unk_token"])
@@ -334,7 +334,7 @@ def test_a_padding_that_has_another_role_is_replaced_and_told(bring, key):
 
 
 def test_a_padding_that_is_asked_for_must_be_of_its_own(bring):
-    with pytest.raises(InputError, match="is eos_token too"):
+    with pytest.raises(InputError, match="eos_token"):
         bring(files_of(gpt2_like()), padding_token="<|endoftext|>")
 
 
@@ -346,13 +346,5 @@ def test_a_pattern_that_never_ends_is_ended(bring, monkeypatch):
     slow = {"type": "Split", "pattern": {"Regex": "(\\S+\\s?)+$x"}, "behavior": "Isolated"}
     content["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [{**slow, "invert": False}]}
     files = {**files_of(gpt2_like()), "tokenizer.json": json.dumps(content).encode()}
-    with pytest.raises(InputError, match=r"within 20 s|brings the library down|refused by"):
+    with pytest.raises(InputError, match=r"20 s|signal|Exception"):
         bring(files)
-
-
-def test_the_probe_imports_nothing_of_ingot():
-    source = (
-        Path(__file__).resolve().parents[3] / "stages" / "import_tokenizer" / "probe.py"
-    ).read_text()
-    assert "from stages" not in source
-    assert "import stages" not in source

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from artifacts_schema.errors import InputError, UsageError
+from artifacts_schema.files import write_whole
 from stages.language_model import estimate as estimation
 from stages.language_model.config import NgramConfig
 from stages.language_model.counts import compute_discounts
@@ -132,7 +133,7 @@ batches = ([[f"w{w}" for w in random.zipf(1.2, 20) % 50000] for _ in range(5000)
 folder, memory = Path(sys.argv[1]), sys.argv[2]
 spilled = []
 def watch(phase, done):
-    overflow = folder.with_name(folder.name + ".part") / "work" / "counts" / "overflow"
+    overflow = folder / "work" / "counts" / "overflow"
     if overflow.is_dir():
         spilled.extend(path.name for path in overflow.iterdir())
 estimate(batches, folder, NgramConfig(), memory, watch)
@@ -164,12 +165,11 @@ def test_stopped_anywhere_leaves_no_model_and_the_next_run_makes_it(
         if phase == at and (phase != "write" or done == 3):
             raise Killed
 
+    model = tmp_path / "model"
     with pytest.raises(Killed):
-        estimate([TOY], tmp_path / "model", NgramConfig(), on_progress=kill)
+        write_whole(model, lambda part: estimate([TOY], part, NgramConfig(), on_progress=kill))
     assert list(tmp_path.iterdir()) == []
-    (tmp_path / "model.part").mkdir()
-    (tmp_path / "model.part" / "model.arpa").write_text("half, of a run that was killed")
-    estimate([TOY], tmp_path / "model", NgramConfig())
+    write_whole(model, lambda part: estimate([TOY], part, NgramConfig()))
     assert_equal_arpa(tmp_path / "model" / "model.arpa", HERE / "toy_order_5.arpa")
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
@@ -178,15 +178,14 @@ def test_a_text_without_tokens_and_a_taken_folder_are_errors(tmp_path: Path) -> 
     with pytest.raises(InputError, match="no tokens"):
         estimate([[[], ["<s>", "</s>"]]], tmp_path / "model", NgramConfig())
     (tmp_path / "taken").mkdir()
-    (tmp_path / "taken" / "file").touch()
-    with pytest.raises(UsageError, match="not empty"):
+    with pytest.raises(FileExistsError):
         estimate([TOY], tmp_path / "taken", NgramConfig())
 
 
 def test_too_little_memory_says_so(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"4MB of memory do not suffice.*more memory"):
+    with pytest.raises(UsageError, match="4MB") as caught:
         estimate([random_text(3000)], tmp_path / "model", NgramConfig(), memory="4MB")
-    assert list(tmp_path.iterdir()) == []
+    assert caught.value.where == str(tmp_path / "model")
 
 
 def test_words_named_as_marks_are_white_space(tmp_path: Path) -> None:
@@ -200,7 +199,7 @@ def test_more_words_than_keys_hold_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(estimation, "word_bits", lambda order: 3)
-    with pytest.raises(InputError, match="different words; a model of order 5 takes 8"):
+    with pytest.raises(InputError, match="order 5 takes 8"):
         estimate([TOY], tmp_path / "model", NgramConfig())
 
 

@@ -119,38 +119,38 @@ def test_a_model_without_unknown_words_scores_them_minus_100(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("old", "new", "value"),
     [
-        ("\\data\\", "data", "line 1: not an ARPA file"),
-        ("ngram 2", "ngram 3", "line 3: expected 'ngram 2=…'"),
-        ("ngram 1=4\nngram 2=2", "ngram 1=4", "order 1; 2 to 6 are read"),
-        ("1=4", "1=5", "4 1-grams; the head says 5"),
-        ("1=4", "1=3", "more than 3 1-grams"),
-        ("2=2", "2=99999999999999999", "2 2-grams; the head says 99,999"),
-        ("2=2", "2=-1", "expected 'ngram 2=…'"),
-        ("\\1-grams:", "\\2-grams:", "line 5: expected \\\\1-grams:"),
-        ("-99\t<s>", "nan\t<s>", "line 7: expected a number"),
-        ("-99\t<s>", "-1e39\t<s>", "line 7: a number that float32 does not hold"),
-        ("-99\t<s>", "-1.2.3\t<s>", "line 7: expected a number"),
-        ("-99\t<s>", "0.1\t<s>", "line 7: a log probability above zero"),
-        ("-99\t<s>\t-0.5", "-99\tbegin\t-0.5", "lack <s> or </s>"),
-        ("-.5\tword", "-.5\t</s>", "'</s>' is listed twice"),
-        ("<s> word", "<s> wort", "line 12: a word that the 1-grams do not list"),
-        ("<s> word", "word", "line 12: too few words"),
-        ("word </s>\t0", "word </s>\t-1", "line 13: a back-off for an n-gram of the highest"),
-        ("word </s>\t0", "word </s>\t0\t0", "line 13: more fields"),
-        ("word </s>", "<s> word", "an n-gram is listed twice"),
-        ("\\end\\\n", "", "the file ends early"),
-        ("-0.75 word </s>\t0\n\n\\end\\\n", "-0.75 wo", "line 13: too few words|do not list"),
-        ("word", "w" * 3_000_000, "a line is longer than a megabyte"),
+        ("\\data\\", "data", "line 1: "),
+        ("ngram 2", "ngram 3", "line 3: .*'ngram 2=…'"),
+        ("ngram 1=4\nngram 2=2", "ngram 1=4", "order 1; 2 to 6"),
+        ("1=4", "1=5", "4 1-grams.* 5"),
+        ("1=4", "1=3", "3 1-grams"),
+        ("2=2", "2=99999999999999999", "2 2-grams.* 99,999"),
+        ("2=2", "2=-1", "'ngram 2=…'"),
+        ("\\1-grams:", "\\2-grams:", "line 5: .*1-grams:"),
+        ("-99\t<s>", "nan\t<s>", "line 7: "),
+        ("-99\t<s>", "-1e39\t<s>", "line 7: .*float32"),
+        ("-99\t<s>", "-1.2.3\t<s>", "line 7: "),
+        ("-99\t<s>", "0.1\t<s>", "line 7: .*zero"),
+        ("-99\t<s>\t-0.5", "-99\tbegin\t-0.5", "<s> or </s>"),
+        ("-.5\tword", "-.5\t</s>", "'</s>'"),
+        ("<s> word", "<s> wort", "line 12: .*1-grams"),
+        ("<s> word", "word", "line 12: "),
+        ("word </s>\t0", "word </s>\t-1", "line 13: .*back-off"),
+        ("word </s>\t0", "word </s>\t0\t0", "line 13: .*fields"),
+        ("word </s>", "<s> word", "2-grams"),
+        ("\\end\\\n", "", "line 1[45]: "),
+        ("-0.75 word </s>\t0\n\n\\end\\\n", "-0.75 wo", "line 13: "),
+        ("word", "w" * 3_000_000, "megabyte"),
     ],
 )
 def test_a_wrong_arpa_file_is_an_error_with_its_line(
-    tmp_path: Path, old: str, new: str, message: str
+    tmp_path: Path, old: str, new: str, value: str
 ) -> None:
     assert old in SMALL
     (tmp_path / "m").write_text(SMALL.replace(old, new, 1))
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=value):
         NgramModel.load(tmp_path / "m")
 
 
@@ -158,7 +158,7 @@ def test_an_ngram_without_its_shorter_parts_is_an_error(tmp_path: Path) -> None:
     text = SMALL.replace("ngram 2=2", "ngram 2=2\nngram 3=1")
     text = text.replace("\\end\\", "\\3-grams:\n-1\tword word </s>\n\n\\end\\")
     (tmp_path / "m").write_text(text)
-    with pytest.raises(InputError, match="line 17: an n-gram without its shorter parts"):
+    with pytest.raises(InputError, match="line 17: "):
         NgramModel.load(tmp_path / "m")
 
 
@@ -190,10 +190,10 @@ def folder(tmp_path: Path) -> Path:
 def test_a_cut_or_missing_table_is_an_error(folder: Path, name: str) -> None:
     whole = (folder / name).read_bytes()
     (folder / name).write_bytes(whole[:-1])
-    with pytest.raises(InputError, match=f"{name}: .* bytes expected"):
+    with pytest.raises(InputError, match=rf"{name}: {len(whole) - 1} bytes.* {len(whole)} "):
         NgramModel.load(folder)
     (folder / name).unlink()
-    with pytest.raises(InputError, match=f"{name}: no such file"):
+    with pytest.raises(InputError, match=rf"{name}: .* {len(whole)} "):
         NgramModel.load(folder)
 
 
@@ -204,7 +204,7 @@ def test_a_hostile_description_or_word_table_is_an_error(folder: Path) -> None:
             slots[at : at + 8] = b"\xff" * 8
     whole = (folder / "word_slots.bin").read_bytes()
     (folder / "word_slots.bin").write_bytes(slots)
-    with pytest.raises(InputError, match="table of words is not whole"):
+    with pytest.raises(InputError, match=r"word_slots\.bin"):
         NgramModel.load(folder)
     (folder / "word_slots.bin").write_bytes(whole)
     described = json.loads((folder / "model.json").read_text())
@@ -213,7 +213,7 @@ def test_a_hostile_description_or_word_table_is_an_error(folder: Path) -> None:
         with pytest.raises(InputError):
             NgramModel.load(folder)
     (folder / "model.json").write_text("[")
-    with pytest.raises(InputError, match="not the description of a model"):
+    with pytest.raises(InputError, match=r"model\.json"):
         NgramModel.load(folder)
 
 

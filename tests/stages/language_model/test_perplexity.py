@@ -13,13 +13,11 @@ from stages.language_model.perplexity import (
     NgramModel,
     WordTokens,
     bucket,
-    cutoffs,
     line_and_text_scores,
     line_scores,
     normalise_lines,
     normalise_text,
     perplexities,
-    text_scores,
 )
 
 MODEL = NgramModel.load(Path(__file__).parent / "toy_order_5.arpa")
@@ -65,7 +63,7 @@ def test_perplexity_is_that_of_cc_net_by_line_and_of_the_text_as_one() -> None:
     assert first == pytest.approx(expected, rel=1e-5)
     assert np.isnan(empty)
     assert last == pytest.approx(10 ** (3.759624 / 3), rel=1e-5)
-    whole = text_scores(MODEL, TOKENS, [text])
+    _, whole = line_and_text_scores(MODEL, TOKENS, [text])
     one_line = line_scores(MODEL, TOKENS, [text.replace("\n", " ")])
     assert whole.perplexities().tolist() == one_line.perplexities().tolist()
     assert whole.lengths.tolist() == [9]
@@ -75,9 +73,10 @@ def test_perplexity_is_that_of_cc_net_by_line_and_of_the_text_as_one() -> None:
 @example(texts=["\x1f", "", "a"])
 @given(texts=st.lists(st.text(), max_size=5))
 def test_any_strings_score_the_same_together_and_alone(texts: list[str]) -> None:
-    for scores in (line_scores, text_scores):
-        together = scores(MODEL, TOKENS, texts).perplexities()
-        alone = [scores(MODEL, TOKENS, [text]).perplexities()[0] for text in texts]
+    alone_by_text = [line_and_text_scores(MODEL, TOKENS, [text]) for text in texts]
+    for way, scores in enumerate(line_and_text_scores(MODEL, TOKENS, texts)):
+        together = scores.perplexities()
+        alone = [both[way].perplexities()[0] for both in alone_by_text]
         np.testing.assert_array_equal(together, alone)
         assert np.isnan(together).tolist() == [text == "" for text in texts]
 
@@ -91,14 +90,6 @@ def test_perplexities_are_finite_however_unlikely() -> None:
     assert perplexities(np.array([-1e9]), np.array([1])).tolist() == [1e300]
 
 
-def test_cutoffs_are_percentiles_by_language() -> None:
-    # Of 0, 10, … 100 the 30th percentile is 30, the 60th 60.
-    values = [float(value) for value in range(0, 101, 10)]
-    found = cutoffs({"fr": values[::-1], "de": [*values, np.nan], "xx": [np.nan], "en": [7.0]})
-    assert list(found) == ["de", "en", "fr"]
-    assert found == {"de": [30.0, 60.0], "en": [7.0, 7.0], "fr": [30.0, 60.0]}
-
-
 def test_buckets_have_their_cutoffs_at_their_lower_end() -> None:
     # cc_net's English cut-offs (data/cutoff.csv).
     named = [bucket(value, [340, 520]) for value in (339.9, 340.0, 519.9, 520.0)]
@@ -109,9 +100,10 @@ def test_buckets_have_their_cutoffs_at_their_lower_end() -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.text(alphabet="ab c\n\r\x00é日\ud800.", max_size=12), max_size=5))
 @example(["", "\n", "the cat\nsat", "", " \n \n"])
-def test_both_scores_at_once_are_each_alone(texts: list[str]) -> None:
-    alone = line_scores(MODEL, TOKENS, texts), text_scores(MODEL, TOKENS, texts)
-    for one, other in zip(line_and_text_scores(MODEL, TOKENS, texts), alone, strict=True):
+def test_texts_score_by_line_and_as_one_line(texts: list[str]) -> None:
+    by_line, whole = line_and_text_scores(MODEL, TOKENS, texts)
+    flat = line_scores(MODEL, TOKENS, [text.replace("\n", " ") for text in texts])
+    for one, other in ((by_line, line_scores(MODEL, TOKENS, texts)), (whole, flat)):
         assert one.offsets.tolist() == other.offsets.tolist()
         assert one.lengths.tolist() == other.lengths.tolist()
         assert one.log10.tolist() == other.log10.tolist()

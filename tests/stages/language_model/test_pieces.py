@@ -45,6 +45,10 @@ def oracle(model: Path) -> Any:
     return lambda line: " ".join(processor.encode(line, out_type=str))
 
 
+def as_one_line(tokens: PieceTokens, texts: list[str]) -> TextLines:
+    return tokens.joined(tokens.lines(texts), texts)
+
+
 def plain(found: TextLines) -> list[list[str]]:
     """The lines of each text."""
     lines, offsets = found
@@ -71,7 +75,7 @@ def test_lines_are_normalised_as_ccnet_does_and_split_by_the_model(
 
 def test_a_text_as_one_line_has_no_line_feeds(model: Path, oracle: Any) -> None:
     """As in CCNet's pipeline, where the last word of a line and the next become one."""
-    found = plain(PieceTokens(model).whole(["\nThe cat\nsat\n", "", "\n", "mat"]))
+    found = plain(as_one_line(PieceTokens(model), ["\nThe cat\nsat\n", "", "\n", "mat"]))
     assert found == [[oracle("the catsat")], [], [""], [oracle("mat")]]
 
 
@@ -79,7 +83,8 @@ def test_texts_are_split_alike_whatever_stands_beside_them(model: Path) -> None:
     texts = ["the cat\nsat", "", "on the mat", "另一只猫\n🐈"]
     tokens = PieceTokens(model)
     assert plain(tokens.lines(texts)) == [plain(tokens.lines([text]))[0] for text in texts]
-    assert plain(tokens.whole(texts)) == [plain(tokens.whole([text]))[0] for text in texts]
+    alone = [plain(as_one_line(tokens, [text]))[0] for text in texts]
+    assert plain(as_one_line(tokens, texts)) == alone
 
 
 @settings(max_examples=40, deadline=None)
@@ -88,7 +93,7 @@ def test_any_text_has_a_line_for_each_of_its_lines(model: Path, texts: list[str]
     tokens = PieceTokens(model)
     _, offsets = tokens.lines(texts)
     assert np.diff(offsets).tolist() == [text.count("\n") + 1 if text else 0 for text in texts]
-    _, offsets = tokens.whole(texts)
+    _, offsets = as_one_line(tokens, texts)
     assert np.diff(offsets).tolist() == [int(bool(text)) for text in texts]
     assert all("\n" not in line for lines in plain(tokens.lines(texts)) for line in lines)
 
@@ -97,12 +102,12 @@ def test_any_text_has_a_line_for_each_of_its_lines(model: Path, texts: list[str]
 def test_what_is_no_model_is_an_error(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "pieces.model"
     path.write_bytes(content)
-    with pytest.raises(InputError, match=r"pieces\.model: not a SentencePiece model"):
+    with pytest.raises(InputError, match=r"pieces\.model"):
         PieceTokens(path)
 
 
 def test_a_cut_model_is_an_error(model: Path, tmp_path: Path) -> None:
     whole = model.read_bytes()
     (tmp_path / "cut.model").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InputError, match="not a SentencePiece model"):
+    with pytest.raises(InputError, match=r"cut\.model"):
         PieceTokens(tmp_path / "cut.model")

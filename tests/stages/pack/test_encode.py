@@ -87,7 +87,7 @@ def test_gigatoken_gives_the_same_ids_on_every_real_document(real_texts, name, e
 @needs_gigatoken
 def test_gigatoken_has_no_smollm_and_says_so():
     tokenizer = train(iter(HOSTILE), vocabulary_size=300, pre_tokenizer="smollm", min_frequency=2)
-    with pytest.raises(UsageError, match=r"gigatoken can not load this tokenizer: Unsupported"):
+    with pytest.raises(UsageError, match="Unsupported"):
         GigatokenEncoder(tokenizer.to_str())
 
 
@@ -108,8 +108,8 @@ def test_auto_encodes_by_tokenizers_what_gigatoken_has_not(pack, corpus, tokeniz
     files = tokenizer_files(other)
     manifest = pack(corpus(), execution={"encoder": "auto"}, files=files)
     assert manifest.telemetry["encoder"] == "tokenizers"
-    assert "encoded by tokenizers: gigatoken can not load" in caplog.text
-    with pytest.raises(UsageError, match="set encoder: tokenizers"):
+    assert "Unsupported" in caplog.text
+    with pytest.raises(UsageError, match="Unsupported"):
         pack(corpus(), execution={"encoder": "gigatoken"}, files=files, force=True)
 
 
@@ -159,14 +159,14 @@ def test_other_ids_are_refused_with_the_first_difference(pack, corpus, wrong_enc
     wrong_encoder(word)
     with pytest.raises(
         UsageError,
-        match=rf"gigatoken gives other ids than tokenizers for {where}, '.*{word}.*token \d+ is",
+        match=rf"{where}, '.*{word}.*token \d+ is",
     ):
         pack(shards, execution={"encoder": "gigatoken"})
 
 
 def test_a_missing_gigatoken_names_the_extra(pack, corpus, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "gigatoken", None)
-    with pytest.raises(UsageError, match=r"not installed .*ingot\[gigatoken\]"):
+    with pytest.raises(UsageError, match=r"ingot\[gigatoken\]"):
         pack(corpus(20), execution={"encoder": "gigatoken"})
     assert pack(corpus(20), execution={"encoder": "auto"}).telemetry["encoder"] == "tokenizers"
 

@@ -120,12 +120,12 @@ def test_sources_and_languages_choose():
 def test_a_tokenizer_without_the_tokens_is_refused(pack, tokenizer_files, tokenizer):
     files = tokenizer_files(tokenizer)
     renamed = files["tokenizer.json"].replace(b"<|fim_middle|>", b"<|filler|>")
-    with pytest.raises(UsageError, match=r"no tokens <\|fim_prefix\|>"):
+    with pytest.raises(UsageError, match=r"<\|fim_prefix\|>"):
         pack([code(4)], fim={}, files={**files, "tokenizer.json": renamed})
 
 
 def test_fim_of_nothing_is_refused(pack):
-    with pytest.raises(UsageError, match="fim needs sources or languages"):
+    with pytest.raises(UsageError, match="sources or languages"):
         pack([code(4)], fim={"sources": []})
 
 

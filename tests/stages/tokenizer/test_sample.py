@@ -100,8 +100,8 @@ def test_a_share_that_lacks_text_is_told_with_numbers_and_how_to_meet_it(record,
     assert (short["by"], short["name"], short["available"]) == ("source", "code", code)
     assert short["asked"] == pytest.approx((code + rest) / 2, abs=1)
     assert found["sources"]["code"]["bytes"] == code
-    told = next(one.getMessage() for one in caplog.records if "share asks" in one.getMessage())
-    limit = int(told.rsplit("max_bytes: ", 1)[1].split()[0])
+    (message,) = [one.getMessage() for one in caplog.records if "max_bytes: " in one.getMessage()]
+    limit = int(message.rsplit("max_bytes: ", 1)[1].split()[0])
     assert limit == pytest.approx(2 * code, abs=1)
     again = record(weights={"code": 0.5}, held_share=0, max_bytes=limit)
     assert again["short"] == []
@@ -127,7 +127,7 @@ def test_copies_are_never_both_held_and_trained_on(make_documents, read_input, s
     assert len(trained) > 500
     assert len(held) > 200
     assert not trained & held
-    assert sample.trained.bytes["source"]["code"] / sample.bytes == pytest.approx(0.05, rel=0.01)
+    assert sample.bytes["code", "unknown"] / sample.bytes.total() == pytest.approx(0.05, rel=0.01)
 
 
 def test_a_larger_sample_holds_a_smaller_one(make_documents, store):
@@ -144,37 +144,40 @@ def test_a_larger_sample_holds_a_smaller_one(make_documents, store):
 
 
 @pytest.mark.parametrize(
-    ("config", "said"),
+    ("config", "value"),
     [
-        ({"weights": {"cod": 0.5}}, "weights names 'cod', of which there is no text"),
-        ({"language_weights": {"fr": 0.5}}, "language_weights names 'fr'"),
+        ({"weights": {"cod": 0.5}}, "weights.*'cod'"),
+        ({"language_weights": {"fr": 0.5}}, "language_weights.*'fr'"),
         (
             {"weights": {"web": 0.5, "code": 0.2, "books": 0.2}},
-            "weights name all that there is and sum to 0.9",
+            "weights.* 0.9",
         ),
         (
             {"weights": {"code": 0.9}, "language_weights": {"en": 0.5}},
-            "no sample has the shares of `weights` and of `language_weights` both",
+            "`weights`.*`language_weights`",
         ),
     ],
 )
-def test_shares_of_what_is_not_there_are_refused(record, config, said):
-    with pytest.raises(InputError, match=said):
+def test_shares_of_what_is_not_there_are_refused(record, config, value):
+    with pytest.raises(InputError, match=value):
         record(**config)
 
 
 @pytest.mark.parametrize(
-    ("config", "said"),
+    ("config", "value"),
     [
-        ({"weights": {"web": 0.7, "code": 0.7}}, "weights: shares sum to 1.4, more than 1"),
-        ({"weights": {"web": -0.1}}, "greater than 0"),
-        ({"language_weights": {"en": 0.5}, "language_alpha": 0.3}, "alpha and language_weights"),
-        ({"language_alpha": 1.5}, "less than or equal to 1"),
-        ({"max_bytes": 2**31}, "less than"),
+        ({"weights": {"web": 0.7, "code": 0.7}}, "weights: .*1.4"),
+        ({"weights": {"web": -0.1}}, "weights.web"),
+        (
+            {"language_weights": {"en": 0.5}, "language_alpha": 0.3},
+            "language_alpha.*language_weights",
+        ),
+        ({"language_alpha": 1.5}, "language_alpha"),
+        ({"max_bytes": 2**31}, "max_bytes"),
     ],
 )
-def test_shares_that_cannot_be_are_refused(record, config, said):
-    with pytest.raises(UsageError, match=said):
+def test_shares_that_cannot_be_are_refused(record, config, value):
+    with pytest.raises(UsageError, match=value):
         record(**config)
 
 

@@ -312,17 +312,17 @@ def test_a_stop_while_texts_are_read_ends_the_training():
         yield "some text"
         raise Stopped("stopped on request")
 
-    with pytest.raises(Stopped, match="on request"):
+    with pytest.raises(Stopped):
         train(stopping(), vocabulary_size=300, pre_tokenizer="llama-bpe", min_frequency=2)
 
 
 def test_no_documents_is_an_input_error(train_stage):
-    with pytest.raises(InputError, match="no document to train on"):
+    with pytest.raises(InputError, match="document"):
         train_stage([[]], vocabulary_size=300)
 
 
 def test_a_vocabulary_without_room_for_the_bytes_is_refused(train_stage):
     with pytest.raises(UsageError, match="vocabulary_size"):
         train_stage([["x"]], vocabulary_size=260)
-    with pytest.raises(UsageError, match=r"no room for 28 special tokens and 256 bytes"):
+    with pytest.raises(UsageError, match=r"28 .* 256 .* 284"):
         train_stage([["x"]], vocabulary_size=280, reserved_tokens=20)

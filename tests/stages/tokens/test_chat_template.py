@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
 from artifacts_schema.errors import InputError
+from stages.tokens import isolated
 from stages.tokens.chat import CHAT_TEMPLATE
 from stages.tokens.chat_template import (
     JINJA_LIMIT,
@@ -131,3 +134,8 @@ def test_a_new_model_does_not_get_the_template_of_its_tokenizers_publisher():
     assert "chat_template" not in json.loads(without.read_bytes(TOKENIZER_CONFIG))
     assert json.loads(with_it.read_bytes(TOKENIZER_CONFIG))["chat_template"] == CHAT_TEMPLATE
     assert without.read_bytes("tokenizer.json") == b"whole"
+
+
+def test_what_runs_in_isolation_imports_nothing_of_ingot():
+    source = Path(isolated.__file__).read_text(encoding="utf-8")
+    assert not re.search(r"(from|import) (stages|artifacts_schema)", source)
