@@ -185,8 +185,8 @@ def _remove_artifacts(store: Store, garbage: Garbage, batch: Sequence[Manifest])
                 if mine[manifest.key].is_mine():  # It may have been suspended and succeeded.
                     away[manifest.name] = raw
                     backend.remove(path)
-            gone = [m for m in held if m.name in away]
-            removed = _unneeded(store, garbage, gone)
+            taken = [m for m in held if m.name in away]
+            removed = _unneeded(store, garbage, taken)
             needed = away.keys() - {m.name for m in removed}
             _put_back(backend, {name: away[name] for name in needed})
             for manifest in removed:

@@ -32,7 +32,7 @@ class TokenAccount:
     name: str
     account: dict[str, Any] = field(default_factory=dict)
     waits_for: tuple[str, ...] = ()
-    refusals: tuple[UsageError, ...] = ()
+    errors: tuple[UsageError, ...] = ()
     """What keeps the run from starting."""
 
     def to_json(self) -> dict[str, Any]:
@@ -41,14 +41,14 @@ class TokenAccount:
             "name": self.name,
             "waits_for": list(self.waits_for),
             **self.account,
-            "refusals": [str(error) for error in self.refusals],
+            "refusals": [str(error) for error in self.errors],
         }
 
-    def raise_refusals(self) -> None:
+    def raise_errors(self) -> None:
         """Raise what keeps the run from starting."""
-        if self.refusals:
-            what = "; ".join(error.what for error in self.refusals)
-            hint = "; ".join(error.hint or "" for error in self.refusals)
+        if self.errors:
+            what = "; ".join(error.what for error in self.errors)
+            hint = "; ".join(error.hint or "" for error in self.errors)
             raise UsageError(what, where=self.name, hint=hint)
 
 
@@ -93,7 +93,7 @@ def plan_account(pipeline: Pipeline, step: PlannedStep) -> TokenAccount:
     except UsageError as error:
         raise UsageError(error.what, where=f"{name}: {error.where}", hint=error.hint) from None
     errors = cap_errors(plan.clock, caps(config, shards))
-    return TokenAccount(name, planned_account(config, plan), refusals=tuple(errors))
+    return TokenAccount(name, planned_account(config, plan), errors=tuple(errors))
 
 
 def read_account(store: Store, ref: str) -> TokenAccount:

@@ -72,7 +72,7 @@ def account(target: str, store: str, as_json: bool, **selection: Any) -> None:
         for one in accounts:
             _print_account(one, target)
     for one in accounts:
-        one.raise_refusals()
+        one.raise_errors()
 
 
 def _print_account(one: TokenAccount, recipe: str) -> None:

@@ -289,7 +289,7 @@ class DaskWorkers:
                 self._client.scheduler.identity, n_workers=-1, callback_timeout=SILENT_SECONDS
             )
         except Exception as error:
-            raise self._gone(str(error) or f"no answer for {SILENT_SECONDS:.0f} s") from error
+            raise self._lost(str(error) or f"no answer for {SILENT_SECONDS:.0f} s") from error
         self._workers, self._looked = dict(identity["workers"]), time.monotonic()
         self._refused = {at: why for at, why in self._refused.items() if at in self._workers}
         if any(_can_work(facts) for at, facts in self._workers.items() if at not in self._refused):
@@ -327,9 +327,9 @@ class DaskWorkers:
 
     def _check_client(self) -> None:
         if self._client.status != "running":
-            raise self._gone("the connection was lost")
+            raise self._lost("the connection was lost")
 
-    def _gone(self, reason: str) -> IngotError:
+    def _lost(self, reason: str) -> IngotError:
         return IngotError(
             f"the Dask scheduler is gone: {reason}",
             where=self._cluster.scheduler,

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from artifacts_schema.errors import CorruptArtifact, IngotError, Stopped
 from artifacts_schema.store.failpoints import hit_failpoint
 from stages.engine import Context
-from stages.model.experts import reset_counts, update_balance
+from stages.model.experts import Router, reset_counts, update_balance
 from stages.training.averages import Averages
 from stages.training.callbacks import Callback, StepDone
 from stages.training.checkpointing import AVERAGES, OPTIMIZER, WEIGHTS, RollingCheckpoints
@@ -107,6 +107,7 @@ class Trainer:
 
     def __post_init__(self) -> None:
         self._log = self.checkpoints.run_log
+        self._has_experts = any(isinstance(module, Router) for module in self.model.modules())
 
     def run(self) -> Progress:
         """Train to the end of the schedule, from the newest whole checkpoint if there is one.
@@ -181,11 +182,13 @@ class Trainer:
         if anomaly is None:
             self.optimizer.set_rate(learning_rate)
             self.optimizer.step()
-            update_balance(self.model)
+            if self._has_experts:
+                update_balance(self.model)
             self.guard.check_moved(step, learning_rate, self.model)
         else:
             self._skip(progress, anomaly, loss, grad_norm, batch)
-            reset_counts(self.model)
+            if self._has_experts:
+                reset_counts(self.model)
 
         done = StepDone(
             training_step=step,

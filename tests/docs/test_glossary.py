@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tests.docs.docs_pages import DOCS
+from docs_pages import DOCS
 
 HEADING = "\n## Glossary\n"
 MOST_TERMS = 60
