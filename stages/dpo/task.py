@@ -150,7 +150,7 @@ def pack_pairs(pairs: Sequence[tuple[Example, ...]], context: int) -> Rows:
 def answer_log_probabilities(
     model: nn.Module, rows: Rows, pairs: int, runtime: Runtime
 ) -> AnswerLogProbabilities:
-    """Under `model`, of the answers in `rows` as `packed_pairs` laid them."""
+    """Under `model`, of the answers in `rows` as `pack_pairs` arranged them."""
     losses_BL = runtime.losses(model, rows)
     sequences_BL = torch.from_numpy(rows.documents_BL).to(losses_BL.device)
     answers = sequence_log_probabilities(losses_BL, sequences_BL, 2 * pairs)
