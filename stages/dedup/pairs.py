@@ -222,21 +222,23 @@ class _Records:
 
     def key(self, index: int) -> int:
         """The first column of one record."""
-        data = os.pread(self._file, _KEY_SIZE, index * self._dtype.itemsize)
-        if len(data) < _KEY_SIZE:
-            raise _cut_short(self._path)
+        data = bytearray(_KEY_SIZE)
+        self._fill(memoryview(data), index * self._dtype.itemsize)
         return int.from_bytes(data, "little", signed=True)
 
     def read(self, begin: int, end: int) -> Pairs:
         """Records [begin, end)."""
         records = np.empty(end - begin, dtype=self._dtype)
-        view, place = records.view(np.uint8).data, begin * self._dtype.itemsize
-        while len(view):
-            got = os.preadv(self._file, [view], place)
-            if not got:
-                raise _cut_short(self._path)
-            view, place = view[got:], place + got
+        self._fill(records.view(np.uint8).data, begin * self._dtype.itemsize)
         return records
+
+    def _fill(self, view: memoryview, place: int) -> None:
+        """Read from `place` on until `view` is full; a read may be short."""
+        while len(view):
+            count = os.preadv(self._file, [view], place)
+            if not count:
+                raise _cut_short(self._path)
+            view, place = view[count:], place + count
 
     def gathered(self, spans: NDArray[np.int64]) -> Pairs:
         """The records [begin, end) of each of `spans` [spans, 2], one after the other."""

@@ -38,6 +38,21 @@ KEY_BYTES = 8
 
 
 @kernel
+def _read_whole(file: int, address: Any, size: int, start: int) -> bool:
+    """Read `size` bytes from `start` on to `address`; false if the file ends before, or fails.
+
+    A read may be short although the file goes on: network file systems do that.
+    """
+    done = 0
+    while done < size:
+        count = pread(file, address + np.uintp(done), np.uintp(size - done), start + done)
+        if count <= 0:
+            return False
+        done += count
+    return True
+
+
+@kernel
 def read_pieces(
     file: int,
     starts: NDArray[np.int64],
@@ -58,7 +73,7 @@ def read_pieces(
         while last < len(starts) and starts[last] == start + size and to[last] == place + size:
             size += sizes[last]
             last += 1
-        if size and pread(file, address + np.uintp(place), np.uintp(size), start) != size:
+        if not _read_whole(file, address + np.uintp(place), size, start):
             return piece
         piece = last
     return piece
@@ -85,7 +100,7 @@ def records_below(
             step = RECORDS_AT_ONCE
             # From where the last one was found on, in growing steps.
             while low + step < high:
-                if pread(file, address, np.uintp(KEY_BYTES), (low + step) * width) != KEY_BYTES:
+                if not _read_whole(file, address, KEY_BYTES, (low + step) * width):
                     return counts[:place]
                 held, end = 0, 0
                 if _record_key(bytes_, 0) < number:
@@ -95,7 +110,7 @@ def records_below(
                     high = low + step
             while high - low > RECORDS_AT_ONCE:
                 middle = (low + high) // 2
-                if pread(file, address, np.uintp(KEY_BYTES), middle * width) != KEY_BYTES:
+                if not _read_whole(file, address, KEY_BYTES, middle * width):
                     return counts[:place]
                 held, end = 0, 0
                 if _record_key(bytes_, 0) < number:
@@ -104,7 +119,7 @@ def records_below(
                     high = middle
             held, end = low, min(low + RECORDS_AT_ONCE, count)
             size = (end - held) * width
-            if size and pread(file, address, np.uintp(size), held * width) != size:
+            if not _read_whole(file, address, size, held * width):
                 return counts[:place]
         while low < end and _record_key(bytes_, (low - held) * width) < number:
             low += 1

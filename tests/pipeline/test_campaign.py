@@ -64,6 +64,7 @@ def rounds():
             short = instance == SHORT[number % len(SHORT)]
             marks = [] if short else [pytest.mark.full]
             yield pytest.param(instance, kind, marks=marks, id=f"{instance}-{kind}")
+    yield "dedup", "short reads"  # Its kernels read by themselves.
 
 
 @pytest.mark.parametrize(("instance", "kind"), rounds())
