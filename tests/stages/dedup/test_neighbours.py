@@ -223,8 +223,8 @@ def test_a_crowd_is_listed_in_bounded_memory(tmp_path: Path) -> None:
             self.most_ranked = max(self.most_ranked, len(numbers))
             return super().rank_ids(numbers)
 
-    corpus = Counting([[document(str(i), {i}) for i in range(2_000)]])
-    found = given_pairs(LocalMap(tmp_path), [(n, 0, 0.9) for n in range(1, 2_000)])
+    corpus = Counting([[document(str(i), {i}) for i in range(600)]])
+    found = given_pairs(LocalMap(tmp_path), [(n, 0, 0.9) for n in range(1, 600)])
     (table,) = tables_of(
         LocalMap(tmp_path / "m"), corpus, found, max_partners=16, records=100, rows=1
     )
