@@ -218,8 +218,8 @@ def test_a_worker_process_that_is_killed_costs_only_its_shard(copy, without):
     spec = dataclasses.replace(step.spec, execution={**step.spec.execution, "workers": 2})
     record = shards.ShardMap._record
 
-    def kill_a_worker(self, name, made, done, total):
-        record(self, name, made, done, total)
+    def kill_a_worker(self, name, value):
+        record(self, name, value)
         import multiprocessing
 
         for worker in multiprocessing.active_children():

@@ -26,14 +26,14 @@ def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def run_page_command(first: str, store: Any) -> Any:
+def run_page_command(first: str, store: Any, *options: str) -> Any:
     """The command of the page that begins so, on this store."""
     (words,) = [w for w in ingot_commands(PAGE) if " ".join(w).startswith(first)]
-    return CliRunner().invoke(main, [*words, "--store", str(store)])
+    return CliRunner().invoke(main, [*words, "--store", str(store), *options])
 
 
 def test_a_rule_of_the_recipe_is_a_reason_in_ledger_and_report(copy: Any, recipe: Path) -> None:
-    result = run_page_command("run own_rules.yaml", copy.folder)
+    result = run_page_command("run own_rules.yaml", copy.folder, "--no-prefect")
     assert result.exit_code == 0, result.output
     manifest, _ = copy.store.resolve("own_rules/filter")
     assert manifest.conservation.dropped["few_sentences"] > 0

@@ -144,11 +144,11 @@ def test_why_names_the_rule_that_dropped_a_planted_page(ran):
     (planted,) = Input.from_manifest(ran.store, ran.made("sample"), "truth").shards()
     truth = planted.read().to_pylist()
     garbled = next(row for row in truth if row["defect"] == "garbled")
-    (history,) = json.loads(ingot(ran, "why", garbled["url"], "--json"))
+    (history,) = json.loads(ingot(ran, "why", garbled["url"], "--json"))["documents"]
     (entry,) = (row["values"] for row in history["sightings"] if row["kind"] == "ledger")
     assert (entry["verdict"], bool(entry["failures"])) == ("dropped", True)
     broken = next(row for row in truth if row["defect"] == "broken_record")
-    (history,) = json.loads(ingot(ran, "why", broken["doc_id"], "--json"))
+    (history,) = json.loads(ingot(ran, "why", broken["doc_id"], "--json"))["documents"]
     assert {row["kind"] for row in history["sightings"]} == {"rejected"}
 
 
