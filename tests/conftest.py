@@ -39,18 +39,34 @@ Reference = tuple[Manifest, str]
 Inputs = dict[str, list[Reference]]
 
 
+SLOWEST = ("tests/pipeline/", "tests/flows/orchestration/", "tests/stages/engine/")
+"""Folders whose tests take minutes: they run first, so that no worker waits for another's at the
+end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the slowest folders first; otherwise keep the order."""
+    last = len(SLOWEST)
+    items.sort(
+        key=lambda item: next((n for n in range(last) if item.nodeid.startswith(SLOWEST[n])), last)
+    )
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """A folder's tests share servers and stores that take a while to make: one worker runs them.
+    """A folder's tests share servers and kernels that take a while to make: one worker runs them.
 
+    Those of tests/pipeline share `tiny_store`, which workers share too: one worker runs a file.
     By a scheduler, for pytest 9 ignores the marks that pytest-xdist 3.8 knows for it.
     """
     from xdist.scheduler import LoadScopeScheduling
 
     class ByFolder(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return nodeid.partition("::")[0].rpartition("/")[0]
+            file = nodeid.partition("::")[0]
+            return file if file.startswith("tests/pipeline/") else file.rpartition("/")[0]
 
+    config.option.loadscopereorder = False
     return ByFolder(config, log)
 
 
@@ -104,14 +120,25 @@ def read_table(store: Store) -> Callable[..., Any]:
 
 @pytest.fixture(scope="session")
 def tiny_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a store in which child processes ran `tiny.yaml`. No test may change it."""
+    """The folder of a store in which child processes ran `tiny.yaml`. No test may change it.
+
+    The first test process that asks for it makes it; others wait for that.
+    """
+    from filelock import FileLock
+
     from flows.recipe.execute import execute
     from flows.recipe.pipeline import Pipeline, Request
 
-    folder = tmp_path_factory.mktemp("tiny") / "store"
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
     recipe = Path(__file__).parent / "pipeline" / "tiny.yaml"
-    assert execute(Pipeline.open(Request(str(recipe), str(folder))), jobs=2).is_done
-    return folder
+    store, made = folder / "tiny" / "store", folder / "tiny" / "made"
+    with FileLock(folder / "tiny.lock"):
+        if not made.exists():
+            assert execute(Pipeline.open(Request(str(recipe), str(store))), jobs=2).is_done
+            made.touch()
+    return store
 
 
 @pytest.fixture

@@ -178,7 +178,7 @@ def funnel(subject: Subject) -> list[Figure]:
         stacked=True,
         label="step",
         note="Every record that a step read was kept or dropped for a reason: the sums are exact. "
-        "A step that reads a sample, such as `tokenizer`, drops nothing from the corpus.",
+        "A step that reads a sample, such as tokenizer, drops nothing from the corpus.",
     )
     samplers = {s.instance for s in steps if _kinds_out(s) & MADE_OF_A_SAMPLE}
     reasons = sorted(

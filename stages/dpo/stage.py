@@ -18,7 +18,7 @@ class Dpo(Stage):
     are in one micro-batch, packed with attention inside each only.
     """
 
-    name, version, reproducible = "dpo", 4, "numerics"
+    name, version, reproducible = "dpo", 5, "numerics"
     inputs = {
         "checkpoint": One("checkpoint"),
         "preferences": Many("preferences", at_least=1),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from artifacts_schema import config as settings
 from artifacts_schema.config import did_you_mean
@@ -64,6 +64,9 @@ class Stage(ABC):
     """Output name → kind."""
     libraries: ClassVar[tuple[str, ...]] = ()
     """Distributions whose version bears on the output's bytes."""
+    launch: ClassVar[Literal["single", "spmd"]] = "single"
+    """How its program runs: as one process, or as several that run the same (SPMD), one for each
+    rank of `execution.layout`; see `stages.engine.spmd`."""
     handles_documents: ClassVar[bool] = False
     """Whether `context.conserve` must account for every record before the commit."""
     Config: ClassVar[type[settings.Config]] = settings.Config
@@ -73,6 +76,19 @@ class Stage(ABC):
         super().__init_subclass__()
         for kind in (*cls.outputs.values(), *(role.kind for role in cls.inputs.values())):
             kind_named(kind)
+
+    @classmethod
+    def ranks(cls, execution: settings.Execution) -> int:
+        """Processes that run its program. UsageError if it cannot run as so many."""
+        layout = getattr(execution, "layout", None)
+        world = layout.world if layout is not None else 1
+        if world > 1 and cls.launch == "single":
+            raise UsageError(
+                f"{cls.name} runs as one process, the layout has {world}",
+                where="execution.layout",
+                hint="leave it out",
+            )
+        return int(world)
 
     @classmethod
     def complete(cls, config: settings.Config) -> settings.Config:

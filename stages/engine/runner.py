@@ -36,6 +36,7 @@ from stages.engine.outputs import Interims
 from stages.engine.protocol import Stage, stage_named
 from stages.engine.provenance import build_manifest, code_digest, run_cost
 from stages.engine.spec import StageSpec
+from stages.engine.spmd import run_on_ranks
 from stages.engine.state import State, open_state
 from stages.engine.transfers import Board, log_compiling, watch_fetches
 
@@ -151,8 +152,15 @@ def _run_leased(
             },
             services,
         )
-        with watch_fetches(Board(events).note, stop), log_compiling(log):
-            stage().run(context)
+        world = stage.ranks(execution)
+        if world > 1:
+            run_on_ranks(
+                context, attempt, spec, lease, state, folder, world=world, code=short(code),
+                full_check=execution.verify_inputs, stop=stop,
+            )  # fmt: skip
+        else:
+            with watch_fetches(Board(events).note, stop), log_compiling(log):
+                stage().run(context)
         log.info("%s %s made in %.1f s", spec.stage, short(spec.key), time.monotonic() - started)
         manifest = _manifest(spec, stage, attempt, context, time.monotonic() - started)
         _copy_telemetry(attempt, folder)

@@ -137,8 +137,8 @@ class ShardMap:
             return {}
         if death.worker is not None:
             raise IngotError(
-                f"several workers were lost at this shard of map '{self.name}', the last was "
-                f"{death.worker}",
+                f"several workers of map '{self.name}' were lost at this shard, or at one before "
+                f"it; the last was {death.worker}",
                 where=f"shard {death.item}",
                 hint="see the workers' own logs; finished shards are kept; run "
                 "again, with more memory a worker (--memory-limit) if that was short",

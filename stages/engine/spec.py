@@ -57,6 +57,7 @@ class StageSpec:
         where = where or stage.name
         complete = stage.complete(stage.Config.parse(config, where=f"{where}.config"))
         how = stage.Execution.parse(execution, where=f"{where}.execution")
+        stage.ranks(how)
         for name in inputs:
             if name not in stage.inputs:
                 known = did_you_mean(name, stage.inputs)

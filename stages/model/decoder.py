@@ -8,6 +8,7 @@ Shapes: B batch, L length, D width, V vocabulary.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
@@ -18,6 +19,7 @@ from torch.nn import functional as F
 from stages.model.attention import AttentionBackend, Visibility, attention_backend
 from stages.model.config import ModelConfig, RopeScaling
 from stages.model.experts import MixtureOfExperts
+from stages.model.initial import initialise
 from stages.model.layers import (
     Embedding,
     GroupedAttention,
@@ -48,13 +50,19 @@ class Block(nn.Module):
         if config.experts is not None and config.has_experts(layer):
             self.mlp = MixtureOfExperts(config.width, config.experts)
 
-    def forward(self, x_BLD: Tensor, rotation: Rotation | None, mask: Any) -> Tensor:
-        """[batch, length, width] to the same. No rotation: positions do not matter here."""
+    def forward(
+        self, x_BLD: Tensor, rotation: Rotation | None, mask: Any, padding_BL: Tensor | None = None
+    ) -> Tensor:
+        """[batch, length, width] to the same. No rotation: positions do not matter here.
+
+        `padding_BL` marks tokens that experts do not count.
+        """
+        counted = (padding_BL,) if isinstance(self.mlp, MixtureOfExperts) else ()
         if self.norms_outputs:
             x_BLD = x_BLD + self.attention_norm(self.attention(x_BLD, rotation, mask))
-            return x_BLD + self.mlp_norm(self.mlp(x_BLD))
+            return x_BLD + self.mlp_norm(self.mlp(x_BLD, *counted))
         x_BLD = x_BLD + self.attention(self.attention_norm(x_BLD), rotation, mask)
-        return x_BLD + self.mlp(self.mlp_norm(x_BLD))
+        return x_BLD + self.mlp(self.mlp_norm(x_BLD), *counted)
 
 
 class Decoder(nn.Module):
@@ -74,7 +82,8 @@ class Decoder(nn.Module):
         )
         self.norm = RMSNorm(config.width, eps=config.norm_epsilon)
         self.head = None if config.tied_embeddings else Linear(config.width, config.vocabulary_size)
-        self.initialise(seed)
+        self.seed = seed
+        self.initialise()
 
     def forward(
         self,
@@ -82,22 +91,30 @@ class Decoder(nn.Module):
         positions_BL: Tensor | None = None,
         documents_BL: Tensor | None = None,
         prefix_BL: Tensor | None = None,
-    ) -> Tensor:
-        """Logits [batch, length, vocabulary] of each next token.
+        *,
+        output: Callable[[Tensor, Tensor], Any] | None = None,
+    ) -> Any:
+        """Logits [batch, length, vocabulary] of each next token, or what `output` makes instead.
 
         `documents_BL` numbers the piece that each token belongs to (-1 is padding): tokens see
         only their own piece. Without it, the row is one document. `positions_BL` defaults to the
         distance from the start of the piece. Tokens see earlier ones, and those where `prefix_BL`
         is True wherever they are; all True is attention in both directions.
-        """
-        return self.unembed(self.hidden(tokens_BL, positions_BL, documents_BL, prefix_BL))
 
-    def hidden(
+        `output` is called with the normalised states [batch, length, width] and the output matrix
+        [vocabulary, width]. It runs inside the forward pass, where a sharded matrix is whole;
+        tensors that gradients flow through are in a tensor, tuple or dict that it returns.
+        """
+        x_BLD = self._states(tokens_BL, positions_BL, documents_BL, prefix_BL)
+        matrix_VD = self.embedding.weight if self.head is None else self.head.weight
+        return self.logits(x_BLD, matrix_VD) if output is None else output(x_BLD, matrix_VD)
+
+    def _states(
         self,
         tokens_BL: Tensor,
-        positions_BL: Tensor | None = None,
-        documents_BL: Tensor | None = None,
-        prefix_BL: Tensor | None = None,
+        positions_BL: Tensor | None,
+        documents_BL: Tensor | None,
+        prefix_BL: Tensor | None,
     ) -> Tensor:
         """Normalised states [batch, length, width] before the output projection."""
         config = self.config
@@ -111,21 +128,27 @@ class Decoder(nn.Module):
         masks = {
             window: self.backend.prepare(replace(visible, window=window)) for window in set(windows)
         }
+        padding_BL = None
+        if config.experts is not None and documents_BL is not None:
+            padding_BL = documents_BL < 0
         x_BLD = self.embedding(tokens_BL)
         for layer, block in enumerate(self.blocks):
             rope = rotation if config.rotates(layer) else None
-            x_BLD = block(x_BLD, rope, masks[windows[layer]])
+            x_BLD = block(x_BLD, rope, masks[windows[layer]], padding_BL)
         return self.norm(x_BLD)
 
-    def unembed(self, x_BLD: Tensor) -> Tensor:
-        """Logits [..., vocabulary] of states [..., width] given by `hidden`.
+    def logits(self, x_BLD: Tensor, matrix_VD: Tensor) -> Tensor:
+        """Logits [..., vocabulary] of what `output` is given.
 
         With a cap, cap · tanh(logit / cap): Gemma 2 (arXiv 2408.00118), section 2.
         """
-        matrix_VD = self.embedding.weight if self.head is None else self.head.weight
         logits_BLV = F.linear(x_BLD, matrix_VD)
         cap = self.config.logit_softcap
         return logits_BLV if cap is None else cap * torch.tanh(logits_BLV / cap)
+
+    def initialise(self) -> None:
+        """Draw all weights, or what this rank holds of them; see `stages.model.initial`."""
+        initialise(self, self.seed, self.config.init_std, self.config.layers)
 
     def set_rope(self, base: float, scaling: RopeScaling | None = None) -> None:
         """Change base and scaling of rotary positions: no parameter depends on them.
@@ -151,26 +174,3 @@ class Decoder(nn.Module):
         self.backend = backend
         for block in self.blocks:
             cast(Block, block).attention.backend = backend
-
-    @torch.no_grad()
-    def initialise(self, seed: int) -> None:
-        """Draw all weights, in the order of their names, from a generator of their own.
-
-        matrices, embeddings, routers     N(0, init_std²)
-        attention.output, each mlp's down N(0, init_std² / (2 · layers)), so that the residual
-                                          stream keeps its scale over depth (Radford et al. 2019,
-                                          section 2.3)
-        norms                             1
-        routers' biases                   0
-        """
-        generator = torch.Generator().manual_seed(seed)
-        scaled = self.config.init_std / (2 * self.config.layers) ** 0.5
-        for name, weight in sorted(self.named_parameters()):
-            if weight.is_meta:
-                continue
-            if weight.dim() == 1:
-                weight.fill_(1.0)
-                continue
-            residual = name.removesuffix(".weight").endswith((".output", ".down"))
-            std = scaled if residual else self.config.init_std
-            weight.copy_(torch.empty(weight.shape).normal_(0.0, std, generator=generator))

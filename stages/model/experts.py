@@ -15,7 +15,7 @@ expert, F inner channels.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -73,10 +73,11 @@ class MixtureOfExperts(nn.Module):
         self.experts = ExpertStack(width, config)
         self.shared = SwiGLU(width, config.shared * config.width) if config.shared else None
 
-    def forward(self, x_BLD: Tensor) -> Tensor:
-        """[..., width] to [..., width]."""
+    def forward(self, x_BLD: Tensor, padding_BL: Tensor | None = None) -> Tensor:
+        """[..., width] to [..., width]; `padding_BL` marks tokens that do not count as load."""
         x_ND = x_BLD.flatten(0, -2)
-        weights_NX, chosen_NX = self.router(x_ND)
+        padding_N = None if padding_BL is None else padding_BL.flatten()
+        weights_NX, chosen_NX = self.router(x_ND, padding_N)
         order_S = chosen_NX.flatten().argsort(stable=True)  # by expert, then by token
         place_S = order_S.argsort()
         x_SD = dispatch(x_ND, order_S, place_S, copies=chosen_NX.shape[1])
@@ -104,7 +105,7 @@ class Router(nn.Module):
         tokens = torch.zeros(config.experts, dtype=torch.int64, device="cpu")
         self.register_buffer("tokens", tokens, persistent=False)
 
-    def forward(self, x_ND: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, x_ND: Tensor, padding_N: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Weights and numbers of each token's experts, both [tokens, chosen]."""
         config = self.config
         with torch.autocast(x_ND.device.type, enabled=False):
@@ -116,7 +117,7 @@ class Router(nn.Module):
             weights_NX = weights_NX / (weights_NX.sum(dim=-1, keepdim=True) + 1e-20)
         if torch.is_grad_enabled():
             # In place: a new tensor as attribute cannot be traced inside a checkpointed region.
-            self.tokens.add_(count_expert_tokens(chosen_NX, config.experts))
+            self.tokens.add_(count_expert_tokens(chosen_NX, config.experts, padding_N))
         return weights_NX * config.scale, chosen_NX
 
 
@@ -152,8 +153,10 @@ def mask_other_groups(preferred_NE: Tensor, config: Experts) -> Tensor:
     return by_group_NGe.masked_fill(outside_NG[..., None], float("-inf")).flatten(1)
 
 
-def count_expert_tokens(chosen_NX: Tensor, experts: int) -> Tensor:
-    """How many tokens go to each expert, [experts] of int64."""
+def count_expert_tokens(chosen_NX: Tensor, experts: int, padding_N: Tensor | None = None) -> Tensor:
+    """How many tokens, without padding, go to each expert, [experts] of int64."""
+    if padding_N is not None:
+        chosen_NX = chosen_NX.masked_fill(padding_N[:, None], -1)
     each_E = torch.arange(experts, device=chosen_NX.device)
     return (chosen_NX.flatten()[:, None] == each_E).sum(dim=0)
 
@@ -192,16 +195,19 @@ def linear_per_expert(x_SD: Tensor, weight_EFD: Tensor, ends_E: Tensor) -> Tenso
 
 
 @torch.no_grad()
-def update_balance(model: nn.Module) -> None:
+def update_balance(
+    model: nn.Module, sum_over_ranks: Callable[[Tensor], Tensor] = lambda tokens_E: tokens_E
+) -> None:
     """Move the bias of every router by `bias_rate`, by the tokens since the last call; forget them.
 
     To be called after each optimizer step, as Wang et al. 2024, algorithm 1: the tokens are those
     of all its micro-batches, counted where gradients are on. A forward pass that is done again for
     the backward pass (activation checkpointing) counts all of a layer's tokens again, which moves
-    no expert to the other side of the mean. Without experts it does nothing.
+    no expert to the other side of the mean. Without experts it does nothing. Tokens are those of
+    all ranks: biases that each rank moved by its own would differ, and nothing would show it.
     """
     for router in _routers(model):
-        tokens_E = router.tokens
+        tokens_E = sum_over_ranks(router.tokens)
         # The sign of mean - tokens, in whole numbers.
         too_few_E = (tokens_E.sum() - len(tokens_E) * tokens_E).sign()
         router.bias += router.config.bias_rate * too_few_E

@@ -224,6 +224,8 @@ def training_memory(
     )
     casts = sum(layer.cast for layer in held) if half else 0
     last_norm, ids = _norm(config.width), 8
+    # Experts that are computed again need to know again which tokens are padding.
+    padding = any(one and config.has_experts(layer) for layer, one in enumerate(again))
     return TrainingMemory(
         weights=_WIDE * count.total * (1 + averages),
         gradients=_WIDE * count.total,
@@ -231,7 +233,7 @@ def training_memory(
         norms=tokens * (sum(layer.norms for layer in held) + last_norm + ids),
         attention=tokens * sum(layer.attention for layer in held),
         feed_forward=tokens * sum(layer.feed_forward for layer in held),
-        masks=tokens * _masks(config, length, size, dense=attention == "sdpa"),
+        masks=tokens * (_masks(config, length, size, dense=attention == "sdpa") + padding),
         casts=casts,
         recomputed=tokens * recomputed + (max(one.cast for one in layers) if half else 0)
         if any(again)

@@ -206,6 +206,9 @@ def start_preflight(context: Context, ready: RunSetup, runtime: Runtime) -> list
     execution: TrainingExecution = context.execution
     if execution.preflight == "off":
         return []
+    if runtime.ranks.world > 1:
+        context.log.info("no pre-flight: it tries runs of one process")
+        return []
     folder = context.telemetry_folder
     flight = PlannedRun(ready, execution, runtime, context.attempt.backend, context.work)
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 
+import torch
 from safetensors.torch import load_file
 
 from artifacts_schema.errors import InputError, UsageError
@@ -17,6 +19,7 @@ from stages.engine import Input
 from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
 from stages.model.files import read_model
+from stages.parallel.ranks import CPU, Ranks
 from stages.pretrain.checkpoints import starting_progress
 from stages.pretrain.config import PretrainConfig
 from stages.pretrain.objectives import Objective, build_objective
@@ -40,9 +43,11 @@ def starting_model(
     configured architecture do not fit it.
     """
     if start is None:
-        model = Decoder(
-            config.model.with_vocabulary(shards.padded_vocabulary_size), seed=config.seed
-        )
+        # Of several ranks each makes the part that it holds, once the model is spread over them.
+        with torch.device("meta") if Ranks.from_group(CPU).world > 1 else nullcontext():
+            model = Decoder(
+                config.model.with_vocabulary(shards.padded_vocabulary_size), seed=config.seed
+            )
     else:
         model = read_model(start)
         if config.clock == "continue" and start.has(TRAINED):

@@ -19,7 +19,7 @@ class Pretrain(Stage):
     held-out loss is measured before it, on the way and at the end, with a token-unigram baseline.
     """
 
-    name, version, reproducible = "pretrain", 5, "numerics"
+    name, version, reproducible, launch = "pretrain", 6, "numerics", "spmd"
     inputs = {
         "train": Many("token_shards", at_least=1),
         "held_out": Many("token_shards"),

@@ -28,7 +28,7 @@ from stages.training.diagnosis import documents_of_step
 from stages.training.monitor import HeldOut
 from stages.training.rows import Groups, HeldOutSums, Rows, SourceMetrics
 from stages.training.runtime import Runtime
-from stages.training.sample_clock import SampleClock, clock_batch
+from stages.training.sample_clock import SampleClock, clock_batch, rank_rows
 from stages.training.schedule import Timeline
 from stages.training.task import MicroBatch, Suspect, Task
 from stages.training.token_shards import IGNORED, TokenShards, spread
@@ -86,12 +86,15 @@ class HeldOutSet:
 
     def batches(self, rows: int) -> Iterator[Rows]:
         """The sequences in order, at most `rows` at a time."""
-        if self.shards is None:
-            return
         for start in range(0, len(self.sources_B), rows):
-            part = slice(start, start + rows)
-            batch = self.shards.batch(self.sources_B[part], self.sequences_B[part])
-            yield Rows(batch.tokens_BL, batch.targets_BL, batch.documents_BL)
+            yield self.rows(start, rows)
+
+    def rows(self, first: int, most: int) -> Rows:
+        """The sequences from `first` on, at most so many."""
+        assert self.shards is not None, "without shards there are no sequences"
+        part = slice(first, first + most)
+        batch = self.shards.batch(self.sources_B[part], self.sequences_B[part])
+        return Rows(batch.tokens_BL, batch.targets_BL, batch.documents_BL)
 
     def groups_of(self, first: int, rows: Rows) -> NDArray[np.int64]:
         """[B, L] or [B, 1] The group of each token of the sequences from `first` on.
@@ -177,6 +180,8 @@ class Sequences:
     training_step: int
     rows: Rows
     groups_BL: NDArray[np.int64]
+    filled: int = 0
+    """Rows at the end without tokens or targets, so that every rank has the same number."""
 
     def split(self, size: int) -> Iterator[tuple[Rows, NDArray[np.int64]]]:
         """Micro-batches of at most `size` sequences."""
@@ -210,20 +215,32 @@ class PretrainTask(Task):
         """The step's sequences, from the shards; None if the run skips it."""
         if self.clock.skipped(training_step):
             return None
-        batch = clock_batch(self.shards, self.clock, training_step)
-        packed = Rows(batch.tokens_BL, batch.targets_BL, batch.documents_BL)
-        rows = self.objective.rows(packed, training_step) if self.prefixes else packed
+        ranks, (_, _, total) = self.runtime.ranks, self.clock.rows(training_step)
+        own = rank_rows(total, ranks.rank, ranks.world)
+        batch = clock_batch(
+            self.shards, self.clock, training_step, rank=ranks.rank, world=ranks.world
+        )
+        rows = Rows(batch.tokens_BL, batch.targets_BL, batch.documents_BL)
+        if self.prefixes:
+            rows = self.objective.rows(rows, training_step, own.start)
         groups_BL = self.groups.numbers(
             self.shards, batch.sources_B, batch.sequences_B, rows.documents_BL
         )
-        return Sequences(training_step, rows, groups_BL)
+        filled = -(-total // ranks.world) - len(rows)
+        if filled:
+            rows = rows.padded(filled)
+            groups_BL = np.pad(groups_BL, ((0, filled), (0, 0)))
+        return Sequences(training_step, rows, groups_BL, filled)
 
     def micro_batches(self, model: nn.Module, batch: Sequences) -> Iterator[MicroBatch]:
         """The step's sequences in micro-batches; the loss is a mean over all their targets."""
         if self.rope is not None:
             self.rope.at(model, batch.training_step)
-        targets = batch.rows.targets
+        targets = self.runtime.ranks.sum_number(batch.rows.targets)
+        left = -(-len(batch.rows) // self.runtime.micro_batch)
         for part, groups_BL in batch.split(self.runtime.micro_batch):
+            left -= 1
+            self.runtime.prepare_backward(model, last=left == 0)
             trained = self.runtime.train(model, part, targets=targets, z_loss=self.z_loss)
             sums = self.by_source.sums(trained.losses_BL, part, groups_BL)
             if self.z_loss:
@@ -238,12 +255,16 @@ class PretrainTask(Task):
     def held_out(self, model: nn.Module) -> list[HeldOut]:
         """Loss and bits per byte on the held-out sequences, under the same objective."""
         held_out = self.held_out_set
-        total, first = HeldOutSums(held_out.groups, held_out.token_bytes()), 0
-        for packed in held_out.batches(self.runtime.micro_batch):
-            rows = self.objective.rows(packed, 0, first)
+        total = HeldOutSums(held_out.groups, held_out.token_bytes())
+        ranks, size = self.runtime.ranks, self.runtime.micro_batch
+        count = -(-len(held_out.sources_B) // size)
+        for number in range(ranks.rank, -(-count // ranks.world) * ranks.world, ranks.world):
+            first = min(number, count - 1) * size
+            rows = self.objective.rows(held_out.rows(first, size), 0, first)
             losses_BL: Tensor = self.runtime.losses(model, rows)
-            total.add(losses_BL, rows, held_out.groups_of(first, rows))
-            first += len(rows)
+            if number < count:  # Else the ranks before this one have the last batches.
+                total.add(losses_BL, rows, held_out.groups_of(first, rows))
+        total.sum_over(ranks)
         return total.measured()
 
     def sequence_losses(self, model: nn.Module, batch: Sequences) -> Sequence[float]:
@@ -253,7 +274,8 @@ class PretrainTask(Task):
             sums_B = self.runtime.losses(model, part).double().sum(1).cpu().numpy()
             targets_B = (part.targets_BL != IGNORED).sum(1)
             results += (sums_B / np.maximum(targets_B, 1)).tolist()
-        return results
+        own = results[: len(results) - batch.filled]
+        return [loss for losses in self.runtime.ranks.gather(own) for loss in losses]
 
     def documents(self, training_step: int, rows: Sequence[int] = ()) -> Sequence[Suspect]:
         """The documents that a training step reads, or these rows of it."""

@@ -110,17 +110,23 @@ def target_nll(
     model: Decoder, tokens_BL: Tensor, targets_BL: Tensor, documents_BL: Tensor | None = None
 ) -> NDArray[np.float64]:
     """Negative log-likelihood of every target [batch, length]; 0 where the target is negative."""
-    x_BLD = model.hidden(tokens_BL, documents_BL=documents_BL)
     wanted_BL = targets_BL >= 0
-    x_ND, targets_N = x_BLD[wanted_BL], targets_BL[wanted_BL]
-    nll_N = [
-        F.cross_entropy(model.unembed(x).float(), targets, reduction="none")
-        for x, targets in zip(
-            x_ND.split(_ROWS_OF_LOGITS), targets_N.split(_ROWS_OF_LOGITS), strict=True
+    targets_N = targets_BL[wanted_BL]
+
+    def losses(x_BLD: Tensor, matrix_VD: Tensor) -> Tensor:
+        parts = zip(
+            x_BLD[wanted_BL].split(_ROWS_OF_LOGITS), targets_N.split(_ROWS_OF_LOGITS), strict=True
         )
-    ]
+        return torch.cat(
+            [
+                F.cross_entropy(model.logits(x, matrix_VD).float(), targets, reduction="none")
+                for x, targets in parts
+            ]
+        )
+
+    nll_N: Tensor = model(tokens_BL, documents_BL=documents_BL, output=losses)
     nll_BL = np.zeros(tuple(targets_BL.shape), dtype=np.float64)
-    nll_BL[wanted_BL.cpu().numpy()] = torch.cat(nll_N).double().cpu().numpy()
+    nll_BL[wanted_BL.cpu().numpy()] = nll_N.double().cpu().numpy()
     return nll_BL
 
 
@@ -172,9 +178,13 @@ def generate(
         raise ValueError("the prompt is empty; begin it with <|begin_of_text|>")
     generator = torch.Generator().manual_seed(seed)
     ids = list(prompt)
+
+    def last(x_BLD: Tensor, matrix_VD: Tensor) -> Tensor:
+        return model.logits(x_BLD[0, -1], matrix_VD)
+
     for _ in range(max_new_tokens):
         tokens_BL = torch.tensor([ids[-model.config.context :]])
-        logits_V = model.unembed(model.hidden(tokens_BL)[0, -1]).double().cpu()
+        logits_V = model(tokens_BL, output=last).double().cpu()
         if temperature == 0:
             chosen = int(logits_V.argmax())
         else:

@@ -18,7 +18,7 @@ class Sft(Stage):
     a step is the mean over its assistant tokens, however they fell into rows and micro-batches.
     """
 
-    name, version, reproducible = "sft", 4, "numerics"
+    name, version, reproducible = "sft", 5, "numerics"
     inputs = {
         "checkpoint": One("checkpoint"),
         "conversations": Many("conversations", at_least=1),

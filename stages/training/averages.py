@@ -15,6 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from artifacts_schema.errors import CorruptArtifact
+from stages.parallel.boxes import is_spread, local
+from stages.parallel.shard_files import fill, shape_of
 from stages.training.config import AveragesConfig
 
 Weights = dict[str, Tensor]
@@ -84,14 +86,15 @@ class Averages:
         Nothing is done where the output takes the weights, or there is no average yet.
         """
         kept = self._kept.get(self.settings.output, {})
-        own = {name: parameter.data for name, parameter in model.named_parameters()}
+        average = {name: p for name, p in model.named_parameters() if name in kept}
+        own = {name: local(p).clone() if is_spread(p) else p.data for name, p in average.items()}
         try:
-            for name, parameter in model.named_parameters():
-                parameter.data = kept.get(name, parameter.data)
+            for name, parameter in average.items():
+                _set(parameter, local(kept[name]))
             yield
         finally:
-            for name, parameter in model.named_parameters():
-                parameter.data = own[name]
+            for name, parameter in average.items():
+                _set(parameter, own[name])
 
     def _take(self, kind: str, model: nn.Module, weight: float) -> None:
         """Move an average by `weight` (the first time 1) towards the weights."""
@@ -99,24 +102,33 @@ class Averages:
         if self._updates[kind] == 0:
             kept |= {name: p.detach().clone() for name, p in model.named_parameters()}
         else:
-            now = {name: p.detach() for name, p in model.named_parameters()}
-            torch._foreach_lerp_(list(kept.values()), [now[name] for name in kept], weight)
+            now = {name: local(p) for name, p in model.named_parameters()}
+            means = [local(mean) for mean in kept.values()]
+            torch._foreach_lerp_(means, [now[name] for name in kept], weight)
         self._updates[kind] += 1
 
 
 def _loaded(tensors: Mapping[str, Tensor], kind: str, model: nn.Module, where: str) -> Weights:
     """The average of one kind, in the order and on the device of the parameters of `model`."""
     prefix = f"{kind}."
-    loaded = {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}
+    shapes = {n.removeprefix(prefix): shape_of(tensors, n) for n in tensors if n.startswith(prefix)}
     parameters = dict(model.named_parameters())
-    odd = sorted(loaded.keys() ^ parameters.keys()) or [
-        name for name, parameter in parameters.items() if loaded[name].shape != parameter.shape
+    odd = sorted(shapes.keys() ^ parameters.keys()) or [
+        name for name, parameter in parameters.items() if shapes[name] != tuple(parameter.shape)
     ]
     if odd:
         raise CorruptArtifact(
             f"the {kind} of the weights does not fit the model, first: {odd[0]}", where=where
         )
-    return {
-        name: torch.empty_like(parameter, requires_grad=False).copy_(loaded[name])
-        for name, parameter in parameters.items()
-    }
+    loaded = {n: torch.empty_like(p, requires_grad=False) for n, p in parameters.items()}
+    for name, average in loaded.items():
+        fill(average, tensors, prefix + name)
+    return loaded
+
+
+def _set(parameter: Tensor, value: Tensor) -> None:
+    """Exchange a weight's memory; of a spread one, whose memory torch holds on to, the content."""
+    if is_spread(parameter):
+        local(parameter).copy_(value)
+    else:
+        parameter.data = value

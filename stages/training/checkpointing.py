@@ -15,6 +15,9 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import shutil
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
@@ -23,14 +26,24 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
 
-from artifacts_schema.errors import StoreError
+from artifacts_schema.errors import CorruptArtifact, StoreError
 from artifacts_schema.files import exists, list_names
 from artifacts_schema.store.failpoints import hit_failpoint
 from artifacts_schema.store.storage_errors import Unreachable
 from stages.engine.state import State
+from stages.parallel.boxes import local
+from stages.parallel.ranks import ALONE, Ranks
+from stages.parallel.shard_files import (
+    ShardFiles,
+    describe_parts,
+    fill,
+    gather_on_first,
+    held_parts,
+    save_parts,
+    shape_of,
+)
 from stages.training import atomic_dir
 from stages.training.monitor import Position, RunLog
 from stages.training.runtime import random_state
@@ -39,6 +52,11 @@ WEIGHTS, OPTIMIZER, STATE = "model.safetensors", "optimizer.safetensors", "state
 AVERAGES = "averages.safetensors"
 Tensors = Mapping[str, Mapping[str, Tensor]]
 """What a checkpoint holds by file: WEIGHTS, OPTIMIZER, AVERAGES (empty without any)."""
+_GROUPS = (WEIGHTS, OPTIMIZER, AVERAGES)
+PARTS = "parts"
+"""Beside the checkpoints: parts of the next one, by rank."""
+PART_SECONDS = 0.05
+"""How often a part of another rank is looked for."""
 NEWEST, MOST_KEPT = 2, 4
 """How many of the newest stay, and how many there are at most while a run may roll back."""
 _PREFIX = "training-step-"
@@ -53,15 +71,19 @@ class HostMemory:
         self._kept: dict[tuple[str, str], Tensor] = {}
 
     def copies(self, groups: Tensors) -> dict[str, dict[str, Tensor]]:
-        """Copies of all tensors, whole when it returns; they hold until the next call."""
+        """Copies of all tensors, or of what this rank holds of them; whole when it returns.
+
+        They hold until the next call.
+        """
         copied: dict[str, dict[str, Tensor]] = {}
         on_gpu = False
         for group, tensors in groups.items():
             copied[group] = {}
             for name, source in tensors.items():
-                copied[group][name] = self._place((group, name), source)
-                copied[group][name].copy_(source.detach(), non_blocking=source.is_cuda)
-                on_gpu |= source.is_cuda
+                part = local(source)
+                copied[group][name] = self._place((group, name), part)
+                copied[group][name].copy_(part, non_blocking=part.is_cuda)
+                on_gpu |= part.is_cuda
         if on_gpu:
             torch.cuda.synchronize()
         return copied
@@ -78,12 +100,14 @@ class HostMemory:
 class Saved:
     """The state of a run after a training step; tensors on CPU."""
 
-    weights: dict[str, Tensor]
-    optimizer: dict[str, Tensor]
+    weights: Mapping[str, Tensor]
+    optimizer: Mapping[str, Tensor]
     state: dict[str, Any]
-    averages: dict[str, Tensor] = field(default_factory=dict)
+    averages: Mapping[str, Tensor] = field(default_factory=dict)
     position: Position | None = None
     """How far the log of measurements went; of a checkpoint that was read back."""
+    name: str = ""
+    """Of the folder that it was read from."""
 
 
 def fetch_newest(state: State, folder: Path) -> None:
@@ -107,6 +131,9 @@ class RollingCheckpoints:
 
     `sidecars` are files that are published with them. A thread writes them, one at a time; what it
     raises is raised by a later call, and nothing is written after it.
+
+    Of several `ranks`, which all see `folder`, the first `writers` hold different parts of the
+    model. Each writes its part; rank 0 waits for all, and only then does the checkpoint exist.
     """
 
     def __init__(
@@ -117,9 +144,12 @@ class RollingCheckpoints:
         *,
         state: State | None = None,
         sidecars: Sequence[Path] = (),
+        ranks: Ranks = ALONE,
+        writers: int = 1,
     ) -> None:
         self.folder, self.run_log, self.log = folder, run_log, log
         self.state, self.sidecars = state, tuple(sidecars)
+        self.ranks, self.writers = ranks, writers
         self._writer = ThreadPoolExecutor(1, "checkpoints")
         self._last: Future[None] | None = None
         """The last thing that the thread was given, until it is known how it ended."""
@@ -146,13 +176,28 @@ class RollingCheckpoints:
         place. Raises StoreError when it, or the one before it, cannot be written (disk full);
         earlier ones stay.
         """
+        target = self.folder / f"{_PREFIX}{training_step:012d}"
+        headers = {}
+        if self.ranks.world > 1:
+            rank = self.ranks.rank if self.ranks.rank < self.writers else -1
+            tensors = {group: held_parts(some, rank) for group, some in tensors.items()}
+            headers = {group: describe_parts(some) for group, some in tensors.items()}
         copies = self._copied(training_step, tensors)
+        if not self.ranks.first:
+            if self.ranks.rank < self.writers:
+                part = self._part(target.name, self.ranks.rank)
+                self._do(lambda: self._write(part, copies, headers, {}))
+            return
         position, parts = self.run_log.position(), self.run_log.parts()
         content = {**state, "random": random_state()}
-        target = self.folder / f"{_PREFIX}{training_step:012d}"
 
         def write() -> None:
-            self._write(target, copies, content, position)
+            folders = [self._part(target.name, rank) for rank in range(1, self.writers)]
+            self._wait_for(folders)
+            facts = {"position": asdict(position)}
+            self._write(target, copies, headers, facts, content=content, parts=folders)
+            for folder in folders:
+                atomic_dir.remove_atomic_dir(folder)
             self._prune(horizon)
             self._publish(target, parts)
 
@@ -169,7 +214,12 @@ class RollingCheckpoints:
 
         Returns once the tensors may change again.
         """
-        copies = self._copied(training_step, tensors)
+        if self.ranks.world > 1:
+            copies = {n: gather_on_first(some, self.ranks) for n, some in tensors.items()}
+            if not self.ranks.first:
+                return
+        else:
+            copies = self._copied(training_step, tensors)
         saved = Saved(copies[WEIGHTS], copies[OPTIMIZER], dict(state), copies[AVERAGES])
         self._do(lambda: commit(saved))
 
@@ -221,6 +271,7 @@ class RollingCheckpoints:
         it is published now.
         """
         self.refused, self._copy = [], None
+        shutil.rmtree(self.folder / PARTS, ignore_errors=True)
         for folder in _newest_first(self.folder):
             try:
                 position = Position(**atomic_dir.read_atomic_dir(folder)["position"])
@@ -238,33 +289,48 @@ class RollingCheckpoints:
             if self.state is not None and folder.name not in self.state.published():
                 # Later parts are measured again: published now, they would not be once more.
                 self._publish(folder, self.run_log.parts_of(position))
-            averages = folder / AVERAGES
-            return Saved(
-                weights=load_file(folder / WEIGHTS),
-                optimizer=load_file(folder / OPTIMIZER),
-                averages=load_file(averages) if exists(averages) else {},
-                state=content,
-                position=position,
-            )
+            return self.read(folder.name, content, position)
         self._withdraw_parts(None)
         return None
+
+    def read(self, name: str, state: dict[str, Any], position: Position | None) -> Saved:
+        """The checkpoint called `name`, whose state is known; its tensors are read when used."""
+        files = {group: _files(self.folder / name, group) for group in _GROUPS}
+        tensors = {group: ShardFiles(paths) for group, paths in files.items()}
+        return Saved(
+            weights=tensors[WEIGHTS],
+            optimizer=tensors[OPTIMIZER],
+            averages=tensors[AVERAGES],
+            state=state,
+            position=position,
+            name=name,
+        )
 
     def _write(
         self,
         target: Path,
         tensors: Mapping[str, dict[str, Tensor]],
-        content: Mapping[str, Any],
-        position: Position,
+        headers: Mapping[str, Mapping[str, str]],
+        facts: Mapping[str, Any],
+        *,
+        content: Mapping[str, Any] | None = None,
+        parts: Sequence[Path] = (),
     ) -> None:
+        """Write a checkpoint, with the finished `parts` of other ranks; or, without `content`, a
+        part."""
+        rank = f"-{self.ranks.rank:05d}" if self.ranks.world > 1 else ""
         writers: dict[str, Callable[[Path], object]] = {
-            name: partial(save_file, part)
+            name.replace(".", f"{rank}.", 1): partial(save_parts, part, headers.get(name, {}))
             for name, part in tensors.items()
             if part or name != AVERAGES
         }
-        writers[STATE] = lambda path: path.write_bytes(json.dumps(content).encode())
+        if content is not None:
+            writers[STATE] = lambda path: path.write_bytes(json.dumps(content).encode())
+        for part in parts:
+            writers |= {path.name: partial(os.link, path) for path in part.glob("*.safetensors")}
         self._check_lease()
         try:
-            atomic_dir.write_atomic_dir(target, writers, {"position": asdict(position)})
+            atomic_dir.write_atomic_dir(target, writers, facts)
             hit_failpoint("checkpoint written")
         except OSError as error:
             raise StoreError(
@@ -272,6 +338,16 @@ class RollingCheckpoints:
                 where=str(target),
                 hint="free space or fix permissions; the same command goes on from the one before",
             ) from None
+
+    def _part(self, name: str, rank: int) -> Path:
+        """Where a rank writes its part of a checkpoint."""
+        return self.folder / PARTS / f"{name}-{rank:05d}"
+
+    def _wait_for(self, parts: Sequence[Path]) -> None:
+        """Wait until other ranks have written theirs; if one fails, its error ends all ranks."""
+        for part in parts:
+            while not _is_sealed(part):
+                time.sleep(PART_SECONDS)
 
     def _prune(self, horizon: int | None) -> None:
         folders = _newest_first(self.folder)
@@ -345,6 +421,21 @@ class RollingCheckpoints:
             self.state.check(ask=False)
 
 
+def load_weights(model: nn.Module, weights: Mapping[str, Tensor], *, where: str) -> None:
+    """Set all parameters and buffers of `model`, or what this rank holds of them.
+
+    Raises CorruptArtifact when names or shapes are not those of the model.
+    """
+    expected = model.state_dict()
+    odd = sorted(expected.keys() ^ set(weights)) or [
+        name for name, tensor in expected.items() if shape_of(weights, name) != tuple(tensor.shape)
+    ]
+    if odd:
+        raise CorruptArtifact(f"weights do not fit the model, first: {odd[0]}", where=where)
+    for name, tensor in expected.items():
+        fill(tensor, weights, name)
+
+
 def _newest_first(folder: Path) -> list[Path]:
     """The checkpoints in a folder; OSError where it cannot be read: they may be good."""
     return [folder / name for name in reversed(list_names(folder)) if name.startswith(_PREFIX)]
@@ -352,6 +443,16 @@ def _newest_first(folder: Path) -> list[Path]:
 
 def _step_of(name: str) -> int:
     return int(name.removeprefix(_PREFIX))
+
+
+def _files(folder: Path, group: str) -> list[Path]:
+    """The files of a group of tensors, of one process or of several ranks."""
+    stem = group.removesuffix(".safetensors")
+    return sorted(
+        folder / name
+        for name in list_names(folder)
+        if name == group or (name.startswith(f"{stem}-") and name.endswith(".safetensors"))
+    )
 
 
 def _is_sealed(folder: Path) -> bool:

@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 
 from artifacts_schema.config import Config, Execution
 from artifacts_schema.errors import UsageError
+from stages.parallel.layout import ONE_PROCESS, Layout
 
 Preflight = Literal["refuse", "warn", "off"]
 
@@ -341,6 +342,11 @@ class TrainingExecution(ObservedExecution):
         default=8,
         ge=1,
         description="Rows (dpo: pairs) of one forward and backward pass; bounds memory.",
+    )
+    layout: Layout = Field(
+        default=ONE_PROCESS,
+        description="Processes of the run, by dimension of a device mesh; one by default. Losses "
+        "agree over layouts but for their last digits; the manifest records it.",
     )
     checkpoint_every: int = Field(
         default=100, ge=1, description="Training steps between rolling checkpoints."

@@ -13,7 +13,7 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -22,6 +22,8 @@ from torch import Tensor, nn
 
 from artifacts_schema.errors import IngotError
 from artifacts_schema.kinds import KINDS
+from stages.parallel.boxes import local
+from stages.parallel.ranks import ALONE, Ranks
 from stages.training.config import StabilityConfig
 from stages.training.guard import ADVICE, Rollbacks, robust_z
 from stages.training.runtime import random_state, restore_random_state, uncompiled
@@ -65,35 +67,60 @@ class Fault:
     where: Where
     module: str
     micro_batch: int | None = None
+    rank: int | None = None
+    """The rank that saw it, of several."""
 
     def __str__(self) -> str:
+        rank = f" on rank {self.rank}" if self.rank is not None else ""
         part = f" of micro-batch {self.micro_batch}" if self.micro_batch is not None else ""
         what = {"weights": "the weights of", "loss": "the loss behind"}.get(
             self.where, f"the {self.where} pass of"
         )
-        return f"{what} {self.module or 'the model'}{part}"
+        return f"{what} {self.module or 'the model'}{part}{rank}"
 
 
-def find_fault(model: nn.Module, task: Task, batch: Any) -> Fault | None:
+def find_fault(model: nn.Module, task: Task, batch: Any, ranks: Ranks = ALONE) -> Fault | None:
     """Do a training step again, without its update, up to the first value that is not finite.
+
+    Several ranks do all of it, since they wait for each other; that of the first micro-batch with
+    one is returned, on each of them.
 
     None where all are: then the sum over micro-batches overflowed, or the fault does not come
     again (a defective device). Blocks run as they are written, compiled or not. Gradients are gone
     afterwards; buffers, the random state and all else are as before.
     """
-    for name, parameter in model.named_parameters():
-        if not _finite(parameter):
-            return Fault("weights", name)
+    fault = next(
+        (Fault("weights", name) for name, p in model.named_parameters() if not _finite(local(p))),
+        None,
+    )
+    if (first := _first_fault(fault, ranks)) is not None:
+        return first
     with preserve_state(model), uncompiled():
         for number, (loss, record) in enumerate(_passes(model, task, batch)):
-            if record.forward:
-                return Fault("forward", record.forward[0], number)
-            if not _finite(loss):
-                return Fault("loss", "", number)
+            if fault is None and record.forward:
+                fault = Fault("forward", record.forward[0], number)
+            if fault is None and not _finite(loss):
+                fault = Fault("loss", "", number)
+            if fault is not None and ranks.world == 1:
+                return fault
             loss.backward()  # type: ignore[no-untyped-call]
-            if (module := record.first()) is not None:
-                return Fault("backward", module, number)
-    return None
+            if fault is None and (module := record.first()) is not None:
+                fault = Fault("backward", module, number)
+            if fault is not None and ranks.world == 1:
+                return fault
+    return _first_fault(fault, ranks)
+
+
+def _first_fault(own: Fault | None, ranks: Ranks) -> Fault | None:
+    """That of the lowest micro-batch, and rank."""
+    if ranks.world == 1:
+        return own
+    faults = [
+        replace(fault, rank=rank)
+        for rank, fault in enumerate(ranks.gather(own))
+        if fault is not None
+    ]
+    return min(faults, key=lambda fault: fault.micro_batch or 0, default=None)
 
 
 @dataclass

@@ -15,6 +15,7 @@ from artifacts_schema.store import Store
 from stages.engine import Context, Input
 from stages.model.decoder import Decoder
 from stages.model.size import mfu_flops_per_token
+from stages.parallel.shard_files import gather_on_first
 from stages.tokens.chat import CHAT_TEMPLATE
 from stages.tokens.chat_template import (
     TokenizerFiles,
@@ -37,7 +38,7 @@ from stages.training.diagnosis import excluded_table
 from stages.training.guard import Guard, Rollbacks
 from stages.training.hardware import StepMemory, explain_out_of_memory, peak_flops, read_sensors
 from stages.training.loop import Progress, Trainer
-from stages.training.monitor import RunLog, events_table, held_out_table, metrics_table
+from stages.training.monitor import NoLog, RunLog, events_table, held_out_table, metrics_table
 from stages.training.optimizer import Optimizer
 from stages.training.permanent import PermanentCheckpoints, checkpoint_files
 from stages.training.runtime import CompileWatch, Runtime, device_name, place
@@ -125,8 +126,8 @@ def fit(
     attention = place(model, execution, runtime, prefixes=task.prefixes)
     layout = {**runtime.layout(), "attention": attention}
     context.layout(**layout)
-    context.devices_held = int(runtime.device.type == "cuda")
-    rollbacks, checkpoints = _open_work(context)
+    context.devices_held = runtime.ranks.world if runtime.device.type == "cuda" else 0
+    rollbacks, checkpoints = _open_work(context, runtime)
     trainer = Trainer(
         model=model,
         optimizer=Optimizer(model, settings.optimizer, runtime.precision),
@@ -142,7 +143,9 @@ def fit(
         held_out_every=settings.held_out_every,
         skip_limit=settings.optimizer.skip_limit,
         prefetch=execution.prefetch,
-        callbacks=(*callbacks, *_callbacks(context, model, runtime, task.lengths)),
+        callbacks=(*callbacks, *_callbacks(context, model, runtime, task.lengths))
+        if runtime.ranks.first
+        else (),
         permanent=permanent,
     )
     (start or ResumeState()).load_into(trainer)
@@ -161,7 +164,7 @@ def fit(
         with explain_out_of_memory(memory):
             progress = trainer.run()
     except IngotError as error:
-        if not isinstance(error, Stopped):
+        if not isinstance(error, Stopped) and runtime.ranks.first:
             _write_suspects(trainer)
         raise
     finally:
@@ -171,15 +174,25 @@ def fit(
     return TrainedRun(trainer, progress, _events(trainer))
 
 
-def _open_work(context: Context) -> tuple[Rollbacks, RollingCheckpoints]:
+def _open_work(context: Context, runtime: Runtime) -> tuple[Rollbacks, RollingCheckpoints]:
     """Rollbacks and checkpoints: from the stage's work, or as they were published last."""
     folder, decisions = context.work / "checkpoints", context.work / "rollbacks.json"
-    fetch_newest(context.state, folder)
-    log = RunLog(context.work / "measurements", partial(context.state.check, ask=False))
+    ranks = runtime.ranks
+    log: RunLog = NoLog()
+    if ranks.first:
+        fetch_newest(context.state, folder)
+        log = RunLog(context.work / "measurements", partial(context.state.check, ask=False))
+    ranks.share(None)  # Until the files are there.
     checkpoints = RollingCheckpoints(
-        folder, log, context.log, state=context.state, sidecars=[decisions]
+        folder,
+        log,
+        context.log,
+        state=context.state,
+        sidecars=[decisions],
+        ranks=ranks,
+        writers=runtime.parallel.shard,
     )
-    return Rollbacks(decisions, context.state.check), checkpoints
+    return Rollbacks(decisions, context.state.check, writes=ranks.first), checkpoints
 
 
 def _events(trainer: Trainer) -> list[dict[str, Any]]:
@@ -263,11 +276,19 @@ def write_checkpoint(
 
     `state_at(training_step)` is added to `state.json`.
     """
-    trainer, step = run.trainer, run.progress.training_step
+    trainer, step, ranks = run.trainer, run.progress.training_step, run.trainer.ranks
+    weights, optimizer = run.model.state_dict(), trainer.optimizer.tensors()
+    averages = trainer.averages.tensors()
+    if ranks.world > 1:
+        weights = gather_on_first(weights, ranks)
+        optimizer = gather_on_first(optimizer, ranks) if keep_optimizer else {}
+        averages = gather_on_first(averages, ranks) if keep_optimizer else {}
+        if not ranks.first:
+            return
     excluded = [list(part) for part in trainer.rollbacks.excluded]
     files = checkpoint_files(
         run.model.config,
-        run.model.state_dict(),
+        weights,
         {
             "stage": context.attempt.stage,
             "training_step": step,
@@ -280,8 +301,8 @@ def write_checkpoint(
             **(state_at(step) if state_at is not None else {}),
         },
         tokenizer,
-        optimizer=trainer.optimizer.tensors() if keep_optimizer else None,
-        averages=trainer.averages.tensors() if keep_optimizer else None,
+        optimizer=optimizer if keep_optimizer else None,
+        averages=averages if keep_optimizer else None,
         output=trainer.averages.settings.output,
     )
     for name, content in files:
@@ -309,6 +330,8 @@ def write_tuned_checkpoint(context: Context, run: TrainedRun, start: Input) -> N
 def write_run(context: Context, run: TrainedRun, account: Mapping[str, Any]) -> None:
     """Write the output `training_run`: its tables, and `account` with the run's phases as JSON."""
     trainer, log, events = run.trainer, run.log, run.events
+    if not trainer.ranks.first:
+        return
     for name, table in {
         "metrics.parquet": metrics_table(log, trainer.task.columns),
         "held_out.parquet": held_out_table(log),

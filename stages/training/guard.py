@@ -32,6 +32,8 @@ from torch import nn
 
 from artifacts_schema.errors import IngotError
 from artifacts_schema.files import exists, write_whole
+from stages.parallel.boxes import local
+from stages.parallel.ranks import ALONE, Ranks
 from stages.training.config import StabilityConfig
 from stages.training.schedule import merge_ranges
 
@@ -170,7 +172,7 @@ class Stalls:
             return f"the loss has been exactly {loss:g} for {most} training steps"
         return None
 
-    def unmoved(self, model: nn.Module, rate: float, most: int) -> str | None:
+    def unmoved(self, model: nn.Module, rate: float, most: int, ranks: Ranks = ALONE) -> str | None:
         """After an update at `rate`: a message if the last `most` have moved no weight.
 
         Weights are compared once in `most` updates; updates at a rate of 0 do not count.
@@ -180,19 +182,22 @@ class Stalls:
         self.updates += 1
         if self.updates < most and self.fingerprint is not None:
             return None
-        before, self.fingerprint, self.updates = self.fingerprint, fingerprint(model), 0
+        before, self.fingerprint, self.updates = self.fingerprint, fingerprint(model, ranks), 0
         if before != self.fingerprint:
             return None
         return f"no weight has moved in {most} training steps, though the learning rate is {rate:g}"
 
 
-def fingerprint(model: nn.Module) -> int:
-    """The sum of all parameters' bits, read as whole numbers; it changes with the weights."""
+def fingerprint(model: nn.Module, ranks: Ranks = ALONE) -> int:
+    """The sum of all parameters' bits, read as whole numbers; it changes with the weights.
+
+    Over all ranks: of several copies of a model, it is that many times as large.
+    """
     sums = [
-        one.detach().contiguous().view(_BITS[one.element_size()]).sum(dtype=torch.int64)
+        local(one).contiguous().view(_BITS[one.element_size()]).sum(dtype=torch.int64)
         for one in model.parameters()
     ]
-    return int(torch.stack(sums).sum()) if sums else 0
+    return int(ranks.sum(torch.stack(sums).sum())) if sums else 0
 
 
 ADVICE = (
@@ -251,10 +256,10 @@ class Guard:
         self._check_course(step, loss, grad_norm)
         return None
 
-    def check_moved(self, step: int, rate: float, model: nn.Module) -> None:
+    def check_moved(self, step: int, rate: float, model: nn.Module, ranks: Ranks = ALONE) -> None:
         """After the update of a training step: IngotError if updates no longer move any weight."""
         if self.settings.enabled:
-            stalled = self.memory.stalls.unmoved(model, rate, self.settings.stall)
+            stalled = self.memory.stalls.unmoved(model, rate, self.settings.stall, ranks)
             if stalled is not None:
                 raise _stall_error(step, stalled)
 
@@ -330,11 +335,14 @@ class Rollback:
 class Rollbacks:
     """The rollbacks of a run, kept in a file.
 
-    `check` raises LeaseLost once another run has taken the key over: then none is added.
+    `check` raises LeaseLost once another run has taken the key over: then none is added. Of several
+    ranks only the first `writes`; the others make the same decisions.
     """
 
-    def __init__(self, path: Path, check: Callable[[], None] = lambda: None) -> None:
-        self.path, self._check = path, check
+    def __init__(
+        self, path: Path, check: Callable[[], None] = lambda: None, *, writes: bool = True
+    ) -> None:
+        self.path, self._check, self._writes = path, check, writes
         self.made = _read(path)
 
     @property
@@ -364,6 +372,8 @@ class Rollbacks:
         """Record a rollback; it counts once this returns. StoreError if it cannot be written."""
         self._check()
         self.made = (*self.made, one)
+        if not self._writes:
+            return
         text = json.dumps([asdict(rollback) for rollback in self.made])
         write_whole(self.path, lambda path: path.write_bytes(text.encode()))
 

@@ -20,13 +20,22 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from artifacts_schema.errors import CorruptArtifact, IngotError, Stopped
+from artifacts_schema.errors import IngotError, Stopped
 from artifacts_schema.store.failpoints import hit_failpoint
 from stages.engine import Context
 from stages.model.experts import Router, reset_counts, update_balance
+from stages.parallel.boxes import whole
+from stages.parallel.ranks import Ranks
 from stages.training.averages import Averages
 from stages.training.callbacks import Callback, StepDone
-from stages.training.checkpointing import AVERAGES, OPTIMIZER, WEIGHTS, RollingCheckpoints
+from stages.training.checkpointing import (
+    AVERAGES,
+    OPTIMIZER,
+    WEIGHTS,
+    RollingCheckpoints,
+    Saved,
+    load_weights,
+)
 from stages.training.diagnosis import (
     abort_error,
     find_fault,
@@ -62,12 +71,17 @@ class StepSums:
             value = value.detach().to(loss.device, torch.float64).flatten()
             self.sums[name] = self.sums[name] + value if name in self.sums else value
 
-    def floats(self, grad_norm: Tensor) -> dict[str, list[float]]:
-        """All sums and the gradient norm, in one transfer."""
-        self.sums["grad_norm"] = grad_norm.detach().double().flatten()
-        sizes = [value.numel() for value in self.sums.values()]
-        values = torch.cat(list(self.sums.values())).cpu().split(sizes)
-        return {name: part.tolist() for name, part in zip(self.sums, values, strict=True)}
+    def floats(self, grad_norm: Tensor, ranks: Ranks) -> dict[str, list[float]]:
+        """All sums, over all ranks, and the gradient norm of all; in one transfer.
+
+        The same bits on every rank, so that all judge alike.
+        """
+        norm = whole(grad_norm).double().flatten()
+        sums = {"step_tokens": norm.new_tensor([self.tokens]), **self.sums}
+        sizes = [value.numel() for value in (*sums.values(), norm)]
+        summed = ranks.sum(torch.cat(list(sums.values())))
+        values = ranks.copy_first(torch.cat((summed, norm))).cpu().split(sizes)
+        return {name: v.tolist() for name, v in zip((*sums, "grad_norm"), values, strict=True)}
 
 
 @dataclass
@@ -82,7 +96,9 @@ class Progress:
 
 @dataclass
 class Trainer:
-    """One model, one task, one schedule, in one process; it starts after `begin`.
+    """One model, one task, one schedule; it starts after `begin`.
+
+    On several ranks each has one, which takes the same steps and the same decisions.
 
     `layout` is what bit-equality depends on besides these.
     """
@@ -106,6 +122,7 @@ class Trainer:
     begin: Progress = field(default_factory=Progress)
 
     def __post_init__(self) -> None:
+        self.ranks = self.checkpoints.ranks
         self._log = self.checkpoints.run_log
         self._has_experts = any(isinstance(module, Router) for module in self.model.modules())
 
@@ -171,9 +188,10 @@ class Trainer:
         for micro_batch in self.task.micro_batches(self.model, batch):
             self.optimizer.backward(micro_batch.loss)
             sums.add(micro_batch)
-        values = sums.floats(self.optimizer.clip())
+        values = sums.floats(self.optimizer.clip(), self.ranks)
         loss, grad_norm = values.pop("loss")[0], values.pop("grad_norm")[0]
-        progress.training_step, progress.tokens = step, progress.tokens + sums.tokens
+        tokens = int(values.pop("step_tokens")[0])
+        progress.training_step, progress.tokens = step, progress.tokens + tokens
         learning_rate, phase = self.schedule.rate(step), self.schedule.phase(step)
 
         anomaly = self._overflow(loss, grad_norm)
@@ -183,8 +201,8 @@ class Trainer:
             self.optimizer.set_rate(learning_rate)
             self.optimizer.step()
             if self._has_experts:
-                update_balance(self.model)
-            self.guard.check_moved(step, learning_rate, self.model)
+                update_balance(self.model, self.ranks.sum)
+            self.guard.check_moved(step, learning_rate, self.model, self.ranks)
         else:
             self._skip(progress, anomaly, loss, grad_norm, batch)
             if self._has_experts:
@@ -198,7 +216,7 @@ class Trainer:
             grad_norm=grad_norm,
             learning_rate=learning_rate,
             skipped=anomaly is not None,
-            step_tokens=sums.tokens,
+            step_tokens=tokens,
             seconds=time.monotonic() - start_time,
             values=self.task.measures(values),
         )
@@ -229,12 +247,15 @@ class Trainer:
             progress.not_finite += 1
             fault = None
             try:
-                fault = find_fault(self.model, self.task, batch)
+                fault = find_fault(self.model, self.task, batch, self.ranks)
             except RuntimeError as error:  # Uncompiled, a step may need more memory.
                 self.context.log.warning("could not look for what is not finite: %s", error)
             if fault is not None:
                 message += f"; first not finite: {fault}"
-                details["fault"] = {**asdict(fault), "text": str(fault)}
+                parts = asdict(fault)
+                if self.ranks.world == 1:
+                    del parts["rank"]
+                details["fault"] = {**parts, "text": str(fault)}
         with torch.no_grad():
             rows = outlier_rows(self.task.sequence_losses(self.model, batch))
         suspects = self.task.documents(step, rows)
@@ -258,12 +279,12 @@ class Trainer:
         self.context.progress(step, total, unit="training steps")
         if step % self.held_out_every == 0 or step == total:
             self._measure(progress)
-        stopping = self.context.stopping
+        stopping = self.ranks.any(self.context.stopping)
         if stopping or step % self.checkpoint_every == 0 or step == total:
             self._save(progress)
         if stopping:
             self.checkpoints.settle()
-            self.context.check_stop()
+            raise Stopped("stopped on request", hint="run the same command to continue")
 
     # Rollback ------------------------------------------------------------------------------------
 
@@ -362,11 +383,9 @@ class Trainer:
 
     def _restore(self) -> tuple[Progress, bool]:
         """Load the newest checkpoint without excluded data; or return the begin, and True."""
-        saved = self.checkpoints.newest(
-            lambda step, state: self.rollbacks.usable(step, state["rollbacks"])
-        )
+        saved = self._newest()
         for rollback in self.rollbacks.made[saved.state["rollbacks"] if saved else 0 :]:
-            if self.permanent is not None:
+            if self.permanent is not None and self.ranks.first:
                 self.permanent.rolled_back(rollback.first)
             hit_failpoint("rollback cleared")
         self._log.restore(saved.position if saved else None)
@@ -375,10 +394,7 @@ class Trainer:
         state = saved.state
         progress = Progress(**{part.name: state[part.name] for part in fields(Progress)})
         where = f"checkpoint of training step {progress.training_step}"
-        try:
-            self.model.load_state_dict(saved.weights)
-        except RuntimeError as error:
-            raise CorruptArtifact(str(error), where=where) from None
+        load_weights(self.model, saved.weights, where=where)
         self.optimizer.load(saved.optimizer, where=where)
         self.averages.load(saved.averages, self.model, where=where)
         self.guard.restore(state["guard"])
@@ -391,6 +407,18 @@ class Trainer:
                 self.layout,
             )
         return progress, False
+
+    def _newest(self) -> Saved | None:
+        """The newest checkpoint without excluded data; rank 0 says which that is."""
+        saved = None
+        if self.ranks.first:
+            saved = self.checkpoints.newest(
+                lambda step, state: self.rollbacks.usable(step, state["rollbacks"])
+            )
+        known = self.ranks.share((saved.name, saved.state) if saved else None)
+        if known is None or self.ranks.first:
+            return saved
+        return self.checkpoints.read(*known, None)
 
     def _report_restored(self, progress: Progress, is_new: bool) -> None:
         for name, why in self.checkpoints.refused:

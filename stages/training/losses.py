@@ -325,8 +325,11 @@ class Arithmetic:
         Under bf16 and fp16 the matrix products are in that type, weights and loss in float32.
         """
         targets = _TargetTokens.from_rows(rows, self.device)
-        x_ND, layer = self._forward(model, rows)
-        losses_M = linear_cross_entropy(targets.select(x_ND), layer, targets.targets_M)
+
+        def token_losses(x_ND: Tensor, layer: OutputLayer) -> Tensor:
+            return linear_cross_entropy(targets.select(x_ND), layer, targets.targets_M)
+
+        losses_M: Tensor = self._forward(model, rows, token_losses)
         return targets.spread(losses_M).view(rows.targets_BL.shape)
 
     def train(
@@ -337,11 +340,14 @@ class Arithmetic:
         Cheaper than `losses` where a mean is what is learnt; its `loss` is differentiated once.
         """
         tokens = _TargetTokens.from_rows(rows, self.device)
-        x_ND, layer = self._forward(model, rows)
         divisor = max(targets, 1)
-        loss, losses_M, log_z_M = mean_cross_entropy(
-            tokens.select(x_ND), layer, tokens.targets_M, divisor=divisor, z_loss=z_loss
-        )
+
+        def mean_loss(x_ND: Tensor, layer: OutputLayer) -> MeanLoss:
+            return mean_cross_entropy(
+                tokens.select(x_ND), layer, tokens.targets_M, divisor=divisor, z_loss=z_loss
+            )
+
+        loss, losses_M, log_z_M = self._forward(model, rows, mean_loss)
         return TrainedRows(
             loss,
             tokens.spread(losses_M).view(rows.targets_BL.shape),
@@ -349,24 +355,32 @@ class Arithmetic:
             z_loss * log_z_M.square().sum() / divisor,
         )
 
-    def _forward(self, model: Any, rows: Rows) -> tuple[Tensor, OutputLayer]:
-        """[N, D] The states of a `stages.model.decoder.Decoder`, and its output layer."""
+    def _forward(
+        self, model: nn.Module, rows: Rows, loss: Callable[[Tensor, OutputLayer], Any]
+    ) -> Any:
+        """`loss` of the states [N, D] of a `stages.model.decoder.Decoder` and its output layer.
+
+        It is computed inside the forward pass, where hooks of a sharded model make its parts whole.
+        """
         arrays = {"documents_BL": rows.documents_BL, "prefix_BL": rows.prefix_BL}
         tensors = {n: on_device(a, self.device) for n, a in arrays.items() if a is not None}
-        with autocast(self.device, self.precision):
-            x_BLD = model.hidden(on_device(rows.tokens_BL, self.device), **tensors)
+        softcap: float | None = model.config.logit_softcap  # type: ignore[union-attr, assignment]
+
+        def output(x_BLD: Tensor, matrix_VD: Tensor) -> Any:
             reduced = torch.is_autocast_enabled(self.device.type)
-            dtype = torch.get_autocast_dtype(self.device.type) if reduced else x_BLD.dtype
-        matrix = model.embedding if model.head is None else model.head
-        layer = OutputLayer(
-            matrix.weight,
-            dtype,
-            softcap=model.config.logit_softcap,
-            logits=self.logits,
-            differentiated=_compiled() if self.compiled else differentiated,
-            filled=rows.targets_BL.size if self.compiled else None,
-        )
-        return x_BLD.flatten(0, 1), layer
+            layer = OutputLayer(
+                matrix_VD,
+                torch.get_autocast_dtype(self.device.type) if reduced else x_BLD.dtype,
+                softcap=softcap,
+                logits=self.logits,
+                differentiated=_compiled() if self.compiled else differentiated,
+                filled=rows.targets_BL.size if self.compiled else None,
+            )
+            with torch.autocast(self.device.type, enabled=False):
+                return loss(x_BLD.flatten(0, 1), layer)
+
+        with autocast(self.device, self.precision):
+            return model(on_device(rows.tokens_BL, self.device), **tensors, output=output)
 
 
 @cache

@@ -157,6 +157,23 @@ class RunLog:
             size -= held
 
 
+class NoLog(RunLog):
+    """The log of a rank that writes none: rank 0 measures the same."""
+
+    def __init__(self) -> None:
+        self._file = None
+
+    def append(self, table: str, row: Mapping[str, Any]) -> None:
+        """No-op."""
+
+    def restore(self, position: Position | None) -> None:
+        """No-op."""
+
+    def each(self, table: str) -> Iterator[dict[str, Any]]:
+        """No rows."""
+        return iter(())
+
+
 def _hash_into(digest: Any, path: Path, size: int) -> None:
     with path.open("rb") as file:
         while size > 0 and (block := file.read(min(size, 1 << 20))):

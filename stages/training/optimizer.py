@@ -25,6 +25,8 @@ import torch
 from torch import Tensor, nn
 
 from artifacts_schema.errors import CorruptArtifact, UsageError
+from stages.parallel.boxes import box_of, local, whole_like
+from stages.parallel.shard_files import fill, shape_of
 from stages.training.config import (
     MuonConfig,
     OptimizerConfig,
@@ -154,7 +156,8 @@ class Muon(torch.optim.Optimizer):
     """Momentum, orthogonalised, with decoupled weight decay.
 
     Parameters are matrices, or stacks of matrices in their last two dimensions. A group's `lr` is
-    scaled by shape, see `shape_scale`.
+    scaled by shape, see `shape_scale`. A matrix that is spread over ranks is gathered for its
+    iteration, which every rank does; each updates its own part.
     """
 
     def __init__(self, groups: Iterable[Mapping[str, Any]], settings: MuonConfig) -> None:
@@ -170,24 +173,26 @@ class Muon(torch.optim.Optimizer):
 
     def _update(self, stack: list[Tensor], rate: float, weight_decay: float) -> None:
         settings, shape = self.settings, stack[0].shape[-2:]
-        gradients = [parameter.grad for parameter in stack if parameter.grad is not None]
-        momenta = [self._momentum(parameter) for parameter in stack]
+        gradients = [local(parameter.grad) for parameter in stack if parameter.grad is not None]
+        momenta = [local(self._momentum(parameter)) for parameter in stack]
         torch._foreach_lerp_(momenta, gradients, 1 - settings.momentum)
         ahead = (
             torch._foreach_lerp(gradients, momenta, settings.momentum)
             if settings.nesterov
             else momenta
         )
-        update_NRC = orthogonalise(
-            torch.cat([one.reshape(-1, *shape) for one in ahead]), settings.iterations
-        ).float()
-        sizes = [parameter[..., 0, 0].numel() for parameter in stack]
+        pairs = list(zip(ahead, stack, strict=True))
+        matrices = [whole_like(one, parameter).reshape(-1, *shape) for one, parameter in pairs]
+        update_NRC = orthogonalise(torch.cat(matrices), settings.iterations).float()
         updates = [
-            one.view_as(parameter)
-            for one, parameter in zip(update_NRC.split(sizes), stack, strict=True)
+            one.view(parameter.shape)[box_of(parameter).slices]
+            for one, parameter in zip(
+                update_NRC.split([len(one) for one in matrices]), stack, strict=True
+            )
         ]
-        torch._foreach_mul_(stack, 1 - rate * weight_decay)
-        torch._foreach_add_(stack, updates, alpha=-rate * shape_scale(shape, settings.scale))
+        weights = [local(parameter) for parameter in stack]
+        torch._foreach_mul_(weights, 1 - rate * weight_decay)
+        torch._foreach_add_(weights, updates, alpha=-rate * shape_scale(shape, settings.scale))
 
     def _momentum(self, parameter: Tensor) -> Tensor:
         state = self.state[parameter]
@@ -290,7 +295,7 @@ class Optimizer:
         Once in a training step: under fp16 it scales the gradients back as well.
         """
         if self.scaler is not None:
-            gradients = [p.grad for p in self.parameters.values() if p.grad is not None]
+            gradients = [local(p.grad) for p in self.parameters.values() if p.grad is not None]
             torch._foreach_div_(gradients, self.scaler.scale)
         return nn.utils.clip_grad_norm_(list(self.parameters.values()), self.limit)
 
@@ -342,10 +347,10 @@ class Optimizer:
         A loss scale is taken over where both runs have one. Raises CorruptArtifact when names or
         shapes are not those of the parameters.
         """
-        scaler = {name: t for name, t in tensors.items() if name.startswith(_SCALER)}
+        scaler = {name: tensors[name] for name in tensors if name.startswith(_SCALER)}
         if self.scaler is not None and scaler:
             self.scaler.load({name.removeprefix(_SCALER): t for name, t in scaler.items()})
-        moments = {name: t for name, t in tensors.items() if name not in scaler}
+        moments = tensors if not scaler else {n: t for n, t in tensors.items() if n not in scaler}
         for part in self.parts.values():
             part.state.clear()
         if not moments:
@@ -354,11 +359,12 @@ class Optimizer:
         for name, parameter in self.parameters.items():
             state = self.parts[self.treatments[name].optimizer].state[parameter]
             for kind in STATE[self.treatments[name].optimizer]:
-                source = moments[f"{name}.{kind}"]
-                # Copied into memory of torch's own: a mapped file is not aligned, and native
-                # kernels may round differently on it.
-                copy = torch.empty(source.shape, dtype=torch.float32, device=parameter.device)
-                state[kind] = copy.copy_(source)
+                state[kind] = (
+                    torch.empty((), dtype=torch.float32, device=parameter.device)
+                    if kind == "step"
+                    else torch.empty_like(parameter, requires_grad=False)
+                )
+                fill(state[kind], moments, f"{name}.{kind}")
 
     def _check(self, tensors: Mapping[str, Tensor], where: str) -> None:
         """CorruptArtifact unless `tensors` are the state of these parameters, whole."""
@@ -374,9 +380,10 @@ class Optimizer:
                 hint="it is of another model, or of another optimizer",
             )
         for name, shape in expected.items():
-            if tensors[name].shape != shape:
+            actual = shape_of(tensors, name)
+            if actual != tuple(shape):
                 raise CorruptArtifact(
-                    f"{name} has shape {list(tensors[name].shape)}, expected {list(shape)}",
+                    f"{name} has shape {list(actual)}, expected {list(shape)}",
                     where=where,
                 )
 

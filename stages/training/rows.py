@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from artifacts_schema.kinds import Column
+from stages.parallel.ranks import Ranks
 from stages.training.monitor import HeldOut
 from stages.training.permutation import Indices
 from stages.training.shard_index import languages_with_tokens
@@ -66,6 +67,19 @@ class Rows:
     def split(self, rows: int) -> list[Rows]:
         """Micro-batches of at most `rows` rows."""
         return [self.take(slice(start, start + rows)) for start in range(0, len(self), rows)]
+
+    def padded(self, rows: int) -> Rows:
+        """With so many rows more, all padding."""
+
+        def more(array: NDArray[Any], value: int) -> NDArray[Any]:
+            return np.pad(array, ((0, rows), (0, 0)), constant_values=value)
+
+        return Rows(
+            more(self.tokens_BL, 0),
+            more(self.targets_BL, IGNORED),
+            more(self.documents_BL, PADDED),
+            None if self.prefix_BL is None else more(self.prefix_BL, 0),
+        )
 
     def take(self, rows: slice | NDArray[np.bool_]) -> Rows:
         """Those of the rows."""
@@ -240,6 +254,12 @@ class HeldOutSums:
             sizes = self.token_bytes[rows.targets_BL[valid]]
             self.text_losses += np.bincount(groups, losses * (sizes > 0), count)
             self.bytes += np.bincount(groups, sizes, count)
+
+    def sum_over(self, ranks: Ranks) -> None:
+        """Add what other ranks have added; to be called on all of them."""
+        parts = np.stack((self.losses, self.targets, self.text_losses, self.bytes))
+        summed = ranks.sum(torch.from_numpy(parts).to(ranks.device)).cpu().numpy()
+        self.losses, self.targets, self.text_losses, self.bytes = summed
 
     def measured(self) -> list[HeldOut]:
         """Loss and bits per byte of `all`, of each source, and of each language of several.

@@ -37,6 +37,8 @@ from stages.engine import Context
 from stages.model.attention import choose_attention
 from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
+from stages.parallel.layout import ONE_PROCESS, Layout
+from stages.parallel.ranks import ALONE, Ranks
 from stages.training.callbacks import Callback, StepDone
 from stages.training.config import Precision, TrainingExecution
 from stages.training.losses import Arithmetic
@@ -186,14 +188,27 @@ _SAVED_OPERATIONS = {
 
 @dataclass(frozen=True)
 class Runtime(Arithmetic):
-    """How a run computes: its arithmetic, native threads, and rows of a micro-batch."""
+    """How a run computes: its arithmetic, native threads, rows of a micro-batch, and ranks."""
 
     threads: int = 1
     micro_batch: int = 1
+    ranks: Ranks = ALONE
+    parallel: Layout = ONE_PROCESS
+
+    def prepare_backward(self, model: nn.Module, *, last: bool) -> None:
+        """Before the backward pass of a micro-batch; `last` of the training step."""
+        if self.ranks.world > 1:
+            from stages.parallel.data_parallel import set_last_micro_batch
+
+            set_last_micro_batch(model, self.parallel, last=last)
 
     def layout(self) -> dict[str, Any]:
         """What bit-equality depends on besides config and inputs."""
-        chosen = {"compiled": self.compiled or None, "logits_in_memory": self.logits}
+        chosen = {
+            "compiled": self.compiled or None,
+            "logits_in_memory": self.logits,
+            "ranks": self.parallel.plain() if self.ranks.world > 1 else None,
+        }
         return {
             "device": device_name(self.device),
             "precision": self.precision,
@@ -234,6 +249,8 @@ def runtime(
                 compiled,
                 threads=execution.threads,
                 micro_batch=execution.micro_batch,
+                ranks=Ranks.from_group(device),
+                parallel=execution.layout,
             )
     finally:
         torch.set_num_threads(threads)
@@ -284,10 +301,18 @@ def place(model: Decoder, execution: TrainingExecution, runtime: Runtime, *, pre
     """
     attention = resolve_attention(model.config, execution, runtime, prefixes=prefixes)
     model.set_attention(attention)
-    model.to(runtime.device)
+    if runtime.ranks.world == 1:
+        model.to(runtime.device)
     checkpoint_activations(model, execution)
     if runtime.compiled:
         compile_blocks(model)
+    if runtime.ranks.world > 1:
+        from stages.parallel.data_parallel import spread_model
+
+        spread_model(model, runtime.parallel, runtime.device)
+        if any(parameter.is_meta for parameter in model.parameters()):
+            model.to_empty(device=runtime.device)
+            model.initialise()
     return attention
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import statistics
 import sys
@@ -72,6 +73,7 @@ def _shape(width: int, layers: int, heads: int, context: int, kv_heads: int) -> 
 SIZES = {
     "quickstart": Size(_shape(192, 6, 6, 256, 3), 4096, 8, (20, 120)),
     "tiny": Size(_shape(384, 6, 6, 512, 3), 8192, 8, (10, 60)),
+    "22M": Size(_shape(384, 10, 6, 512, 3), 8192, 8, (6, 30)),
     "124M": Size(_shape(768, 12, 6, 2048, 6), 32_768, 32, (40, 140)),
     "360M": Size(_shape(1024, 24, 8, 2048, 8), 32_768, 16, (30, 90)),
     "1.3B": Size(_shape(2048, 24, 16, 2048, 16), 32_768, 8, (20, 60)),
@@ -88,6 +90,8 @@ class Bench:
     attention: str
     compile: bool
     documents: int
+    layout: dict[str, int] = field(default_factory=dict)
+    """Of the ranks, one process by default; peers run on as many."""
     runs: dict[tuple[str, int], list[Cost]] = field(default_factory=dict)
 
     def shards(self, size: Size) -> str:
@@ -131,7 +135,7 @@ class Bench:
             "rate": 1e-3,
             "precision": "bf16",
             "device": self.device,
-            "threads": self.threads,
+            "threads": max(1, self.threads // math.prod(self.layout.values())),
             "compile": self.compile,
             "attention": self.attention,
             "vocabulary": told["padded_vocabulary_size"],
@@ -141,7 +145,11 @@ class Bench:
         given = self.ingot.folder / "peer.json"
         given.write_text(json.dumps(settings))
         script = Path(training_peers.__file__)
-        return measured([sys.executable, script, name, train, given], self.ingot.folder)
+        start: list[str | Path] = [sys.executable]
+        if self.layout:
+            world = math.prod(self.layout.values())
+            start += ["-m", "torch.distributed.run", f"--nproc-per-node={world}", "--standalone"]
+        return measured([*start, script, name, train, given], self.ingot.folder)
 
     def _profile_of(self, size: Size) -> None:
         execution: dict[str, Any] = {
@@ -150,6 +158,7 @@ class Bench:
             "micro_batch": size.micro or size.rows,
             "checkpoint_every": CHECKPOINT_EVERY,
             "compile": "on" if self.compile else "off",
+            "layout": self.layout,
         }
         if self.attention:
             execution["attention"] = self.attention

@@ -4,7 +4,8 @@
 
 Reads the rows of token shards in FOLDER (train/*/*.tokens) in a drawn order and trains the same
 architecture on them with the same document mask, as SETTINGS (JSON: model, length, rows, steps,
-rate, precision, device, compile, vocabulary, end_id, dtype) says.
+rate, precision, device, compile, vocabulary, end_id, dtype) says. Under torchrun each rank takes
+its share of the rows: `bare` by torch's FSDP2, a block at a time, `trainer` by accelerate's DDP.
 
 bare     the loop that one writes first (as nanoGPT's train.py): memory map, forward, cross-entropy,
          backward, clip, fused AdamW; no log, no held-out loss, no checkpoint. Its model is Ingot's
@@ -14,6 +15,7 @@ trainer  Hugging Face's `Trainer` and `LlamaForCausalLM`, with the same mask giv
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,8 +55,10 @@ def drawn(rows: np.ndarray, settings: dict[str, Any]) -> Iterator[Tensor]:
     """Batches [rows, length] of int64."""
     order = np.random.default_rng(0).permutation(len(rows))
     size = settings["rows"]
+    rank, world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+    own = slice(rank * size // world, (rank + 1) * size // world)
     for step in range(settings["steps"]):
-        places = (np.arange(size) + step * size) % len(rows)
+        places = ((np.arange(size) + step * size) % len(rows))[own]
         yield torch.from_numpy(rows[order[places]].astype(np.int64))
 
 
@@ -68,6 +72,12 @@ def bare(folder: Path, settings: dict[str, Any]) -> None:
     model = Decoder(shape.with_vocabulary(settings["vocabulary"])).to(device)
     if settings["attention"]:
         model.set_attention(settings["attention"])
+    if "RANK" in os.environ:
+        from torch.distributed.fsdp import fully_shard
+
+        for block in model.blocks:
+            fully_shard(block)
+        fully_shard(model)
     forward = torch.compile(model) if settings["compile"] else model
     optimizer = torch.optim.AdamW(
         model.parameters(), lr=settings["rate"], betas=(0.9, 0.95), weight_decay=0.1, fused=True
@@ -133,7 +143,8 @@ def trainer(folder: Path, settings: dict[str, Any]) -> None:
         arguments = TrainingArguments(
             output_dir=scratch,
             max_steps=settings["steps"],
-            per_device_train_batch_size=settings["rows"],
+            per_device_train_batch_size=settings["rows"] // int(os.environ.get("WORLD_SIZE", 1)),
+            ddp_backend="gloo" if cpu and "RANK" in os.environ else None,
             learning_rate=settings["rate"],
             lr_scheduler_type="constant",
             weight_decay=0.1,
@@ -159,6 +170,8 @@ def main() -> None:
     name, folder, settings = sys.argv[1:4]
     given = json.loads(Path(settings).read_text())
     torch.set_num_threads(given["threads"])
+    if name == "bare" and "RANK" in os.environ:
+        torch.distributed.init_process_group("gloo" if given["device"] == "cpu" else "nccl")
     {"bare": bare, "trainer": trainer}[name](Path(folder), given)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 import torch
@@ -52,16 +53,14 @@ def forgetful(monkeypatch, forget):
 
     def changed(self, *given):
         saved = newest(self, *given)
-        if saved is not None:
-            forget(saved)
-        return saved
+        return saved if saved is None else forget(saved)
 
     monkeypatch.setattr(RollingCheckpoints, "newest", changed)
 
 
 def test_lost_moments_are_found_at_the_first_step_that_they_change(prove, monkeypatch):
     """The update after the resume is another; so the loss of the training step behind it."""
-    forgetful(monkeypatch, lambda saved: saved.optimizer.clear())
+    forgetful(monkeypatch, lambda saved: replace(saved, optimizer={}))
     monkeypatch.setattr(resume_proof, "draw_kills", lambda *_: [resume_proof.Kill(step=5)])
     result = prove("--kills", 1, "--json")
     assert result.exit_code == 1
@@ -78,8 +77,10 @@ def test_lost_moments_are_found_at_the_first_step_that_they_change(prove, monkey
 
 def test_one_changed_weight_is_found_at_the_very_step(prove, monkeypatch):
     def nudge(saved):
-        name = next(iter(saved.weights))
-        saved.weights[name] = saved.weights[name] + torch.tensor(1e-3)
+        weights = dict(saved.weights)
+        name = next(iter(weights))
+        weights[name] = weights[name] + torch.tensor(1e-3)
+        return replace(saved, weights=weights)
 
     forgetful(monkeypatch, nudge)
     monkeypatch.setattr(resume_proof, "draw_kills", lambda *_: [resume_proof.Kill(step=5)])

@@ -91,7 +91,11 @@ def test_a_spec_runs_as_a_flow_and_its_key_is_computed_again(here, request_, tmp
 def test_a_server_that_dies_in_mid_run_costs_the_picture_and_nothing_else(ui, tmp_path):
     """The API vanishes while a step runs: its child goes on and commits, a new run reuses it."""
     gate, store = tmp_path / "gate", Store.open(str(tmp_path / "store"))
-    environment = {**ui.environment, "INGOT_HOME": str(tmp_path / "home")}
+    environment = {
+        **ui.environment,
+        "INGOT_HOME": str(tmp_path / "home"),
+        "PREFECT_CLIENT_MAX_RETRIES": "0",  # By default a minute passes in tries.
+    }
     recipe = str(ui.folder / "toys.yaml")
     words = ("run", recipe, "--store", store.url, "--set", f"learn.gate={gate}")
     run = subprocess.Popen(

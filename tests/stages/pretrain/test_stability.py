@@ -52,7 +52,7 @@ def inputs(corpus, run_stage):
 
 PHASES = [
     {
-        "tokens": 64 * 4 * 70,
+        "tokens": 64 * 4 * 90,
         "sequences_per_batch": 4,
         "learning_rate": {"peak": 1e-2, "warmup_share": 0.1},
     }
@@ -97,7 +97,7 @@ def test_spikes_are_the_steps_that_read_bad_documents_and_those_are_listed(
     reading = steps_that_read(junk, inputs, read_input)
     assert spikes <= reading
     # Towards the end the loss of all else is so low that none goes unseen.
-    assert {step for step in reading if step > 60} <= spikes
+    assert {step for step in reading if step > 70} <= spikes
     assert manifest.counts["skipped_updates"] == len(found) >= 2
 
     excluded = read_table(manifest, "training_run", "excluded.parquet")
@@ -127,13 +127,13 @@ def test_with_rollbacks_their_data_is_left_out_and_said(run, store, read_table, 
         assert set(range(back["first"], back["last"] + 1)) <= left_out
         assert back["last"] - back["first"] >= WATCHED["margin"]
     assert metrics["training_step"].to_pylist() == [
-        step for step in range(1, 71) if step not in left_out
+        step for step in range(1, 91) if step not in left_out
     ]
     state = read_input(manifest, "checkpoint").read_json("state.json")
     assert state["left_out"] == account["left_out_training_steps"]
     # `ingot trace` asks this clock what a training step read.
     clock = open_run_data(store, manifest, where="test").clock
-    assert {step for step in range(1, 71) if clock.skipped(step)} == left_out
+    assert {step for step in range(1, 91) if clock.skipped(step)} == left_out
 
 
 @pytest.mark.parametrize("point", ["rollback decided", "rollback cleared", "checkpoint written"])

@@ -8,6 +8,7 @@ import torch
 
 from stages.model.config import ModelShape
 from stages.model.decoder import Decoder
+from stages.parallel.ranks import ALONE
 from stages.pretrain.config import ObjectiveConfig, PretrainConfig
 from stages.pretrain.objectives import build_objective
 from stages.pretrain.plan import make_plan
@@ -56,7 +57,8 @@ def summed(task, decoder, training_step):
     for share in task.micro_batches(decoder, task.batch(training_step)):
         share.loss.backward()
         total.add(share)
-    sums = total.floats(torch.zeros(()))
+    sums = total.floats(torch.zeros(()), ALONE)
+    del sums["step_tokens"], sums["grad_norm"]
     told = {"loss": sums.pop("loss")[0], **task.measures(sums)}
     return {name: one.grad.clone() for name, one in decoder.named_parameters()}, told
 

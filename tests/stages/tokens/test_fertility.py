@@ -164,6 +164,7 @@ def test_batches_hold_every_item_once_in_order() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.full
 def test_every_shared_text_survives_a_byte_level_tokenizer(bpe, shared_data) -> None:
     tokenizer = FertilityCounter.from_json(bpe.to_str()).tokenizer
     for path in sorted((shared_data / "text").glob("*.jsonl.zst")):

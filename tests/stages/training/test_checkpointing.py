@@ -47,9 +47,9 @@ def test_what_is_written_is_what_was_there_when_it_was_taken(checkpoints, monkey
     go_on = threading.Event()
     real = checkpoints._write
 
-    def waits(*given):
+    def waits(*given, **named):
         go_on.wait(20)
-        real(*given)
+        real(*given, **named)
 
     monkeypatch.setattr(checkpoints, "_write", waits)
     weights = save(checkpoints, 1, 1.0)

@@ -215,7 +215,7 @@ def test_a_gradient_that_is_nan_or_explodes_under_a_sound_loss_leads_back(tmp_pa
 
 
 def test_where_there_is_no_memory_to_look_for_the_module_the_run_goes_on(tmp_path, monkeypatch):
-    def full(model, task, batch):
+    def full(*_):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr("stages.training.loop.find_fault", full)

@@ -1,0 +1,82 @@
+"""Pretraining on two processes, beside one process, a bare FSDP2 loop and Hugging Face's `Trainer`.
+
+    python -m tests.benchmarks.parallel --work FOLDER [--size 22M] [--rounds 3] [--ranks 2]
+
+Each rank has one thread. A figure is tokens a CPU second (user and system, all processes together),
+between a run of few training steps and one of many, so that start-up is no part. Rounds in turn
+A B C A B C; medians, with the least and greatest quotient of two rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tests.benchmarks.dedup_runs import Cost, Ingot
+from tests.benchmarks.extraction import table
+from tests.benchmarks.tokens_corpus import Texts
+from tests.benchmarks.training import SIZES, Bench, Size
+from tests.peers.corpus import DATA
+
+SIDES = ("ingot", "ingot, one process", "bare FSDP2 loop", "Trainer")
+
+
+def run_side(one: Bench, many: Bench, side: str, size: Size, steps: int) -> Cost:
+    """A run of one side."""
+    match side:
+        case "ingot":
+            return many.own(size, steps)
+        case "ingot, one process":
+            return one.own(size, steps)
+        case "bare FSDP2 loop":
+            return many.peer("bare", size, steps)
+    return many.peer("trainer", size, steps)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--work", type=Path, required=True, help="folder for shards and runs")
+    parser.add_argument("--size", choices=SIZES, default="22M")
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--documents", type=int, default=5_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    chosen = parser.parse_args(arguments)
+    if not DATA.exists() and not (chosen.work / "store").exists():
+        print(f"skipped: the documents are made of {DATA}, which is not here")
+        return
+    chosen.work.mkdir(parents=True, exist_ok=True)
+    ingot = Ingot(chosen.work, Texts(chosen.work))  # type: ignore[arg-type]
+    one = Bench(ingot, "cpu", chosen.ranks, "", False, chosen.documents)
+    many = replace(one, layout={"shard": chosen.ranks})
+    one = replace(one, threads=1)
+    size = SIZES[chosen.size]
+    costs: dict[tuple[str, int], list[Cost]] = {}
+    for _ in range(chosen.rounds):
+        for steps in size.steps:
+            for side in SIDES:
+                costs.setdefault((side, steps), []).append(run_side(one, many, side, size, steps))
+    rates = {
+        side: [
+            size.tokens / (b.cpu - a.cpu)
+            for a, b in zip(*(costs[side, steps] for steps in size.steps), strict=True)
+        ]
+        for side in SIDES
+    }
+    rows = []
+    for side in SIDES:
+        quotients = [own / other for own in rates["ingot"] for other in rates[side]]
+        median = statistics.median(rates["ingot"]) / statistics.median(rates[side])
+        spread = f"{median:.3g} ({min(quotients):.3g}-{max(quotients):.3g})"
+        rows.append([side, f"{statistics.median(rates[side]):,.0f}", spread])
+    loads = [run.load for runs in costs.values() for run in runs]
+    print(f"{os.cpu_count()} cores, {chosen.ranks} ranks, load {min(loads):.1f}-{max(loads):.1f}")
+    print(table(("side", "tokens a CPU s", "ingot x"), rows))
+
+
+if __name__ == "__main__":
+    main()

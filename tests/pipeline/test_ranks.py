@@ -1,0 +1,246 @@
+"""Pretraining on several processes: as one process trains, killed and stopped, on other layouts."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+import torch
+from safetensors.torch import load
+
+from artifacts_schema.errors import EXIT_RESUME, IngotError, UsageError
+from artifacts_schema.store.gc import remove_artifact
+from artifacts_schema.store.lease import local_work
+from stages.engine.inputs import Input
+from stages.engine.runner import run_stage
+from stages.engine.spec import StageSpec
+
+pytestmark = pytest.mark.faults
+
+LAYOUTS = {"two": {"shard": 2}, "copies": {"data": 2}, "four": {"data": 2, "shard": 2}}
+
+
+@pytest.fixture
+def pretrain(copy):
+    """`pretrain(layout)` → the tiny recipe's step in float32, forgotten if it was made."""
+    pipeline = copy.pipeline("pretrain.precision=fp32")
+
+    def spec(layout=None):
+        step = pipeline.plan().step("pretrain")
+        execution = {**step.spec.execution, "layout": layout or {}, "preflight": "off"}
+        made = copy.store.manifest(step.stage, step.spec.key)
+        if made is not None:
+            remove_artifact(copy.store, made)
+        return replace(step.spec, execution=execution)
+
+    return spec
+
+
+def metrics(store, manifest):
+    """Losses and gradient norms by training step."""
+    run = Input.from_manifest(store, manifest, "training_run")
+    return run.read_table("metrics.parquet").to_pydict()
+
+
+def assert_alike(one, other, tolerance=1e-5):
+    for name in ("training_step", "tokens", "targets", "learning_rate"):
+        assert one[name] == other[name]
+    for name in ("loss", "grad_norm", "bits_per_byte"):
+        assert max(abs(a - b) for a, b in zip(one[name], other[name], strict=True)) <= tolerance
+
+
+def start(store, spec, folder):
+    """The stage as `ingot run` starts it."""
+    path = folder / "spec.json"
+    path.write_bytes(spec.to_json())
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "stages", spec.stage, "--store", store.url,
+         "--spec", str(path), "--key", spec.key],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+
+
+def wait_for_checkpoint(store, spec, process, step):
+    """Until a rolling checkpoint of `step` or a later one exists."""
+    folder = local_work(store.backend, spec.key)
+    while process.poll() is None:
+        names = [path.parent.name for path in folder.rglob("training-step-*/sealed.json")]
+        if any(int(name[14:26]) >= step and "-0" not in name[26:] for name in names):
+            return
+        time.sleep(0.05)
+    raise AssertionError(process.communicate()[0])
+
+
+def ranks(store, spec):
+    """Processes of the run's ranks, by number."""
+    job = str(local_work(store.backend, spec.key, "ranks", "job.json"))
+    numbers = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/cmdline", "rb") as file:
+                    arguments = file.read().split(b"\0")
+                with open(f"/proc/{entry}/environ", "rb") as file:
+                    environment = dict(
+                        one.split(b"=", 1) for one in file.read().split(b"\0") if b"=" in one
+                    )
+            except OSError:
+                continue
+            if job.encode() in arguments and b"RANK" in environment:
+                numbers[int(environment[b"RANK"])] = int(entry)
+    return numbers
+
+
+@pytest.fixture
+def expected(copy, pretrain):
+    """What one process measures."""
+    manifest = run_stage(copy.store, pretrain()).manifest
+    return metrics(copy.store, manifest)
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [pytest.param(one, id=name, marks=[] if name == "two" else [pytest.mark.full])
+     for name, one in LAYOUTS.items()],
+)  # fmt: skip
+def test_ranks_measure_what_one_process_does(copy, pretrain, expected, layout):
+    spec = pretrain(layout)
+    made = run_stage(copy.store, spec).manifest
+    assert_alike(metrics(copy.store, made), expected)
+    assert made.layout["ranks"] == {"data": 1, "shard": 1, **layout, "zero": 3}
+    assert {file.path for file in made.outputs["checkpoint"].files} >= {"model.safetensors"}
+    assert made.telemetry["cpu_seconds"] > 0
+
+
+def test_a_killed_rank_is_named_and_another_layout_goes_on(copy, pretrain, expected, tmp_path):
+    store, spec = copy.store, pretrain({"shard": 2})
+    process = start(store, spec, tmp_path)
+    wait_for_checkpoint(store, spec, process, 10)
+    os.kill(ranks(store, spec)[1], signal.SIGKILL)
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert "rank 1 died (SIGKILL)" in output
+    assert not ranks(store, spec)
+    made = run_stage(store, replace(spec, execution={**spec.execution, "layout": {}})).manifest
+    assert_alike(metrics(store, made), expected)
+
+
+def test_a_run_that_is_stopped_saves_and_goes_on_with_more_ranks(
+    copy, pretrain, expected, tmp_path
+):
+    store, spec = copy.store, pretrain({"shard": 2})
+    process = start(store, spec, tmp_path)
+    wait_for_checkpoint(store, spec, process, 5)
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == EXIT_RESUME, output
+    made = run_stage(
+        store, replace(spec, execution={**spec.execution, "layout": {"data": 2}})
+    ).manifest
+    assert_alike(metrics(store, made), expected)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("place", ["s3"])
+def test_in_a_bucket_another_machine_goes_on_from_what_was_published(
+    copy, pretrain, expected, tmp_path, monkeypatch
+):
+    store, spec = copy.store, pretrain({"shard": 2})
+    process = start(store, spec, tmp_path)
+    wait_for_checkpoint(store, spec, process, 10)
+    process.kill()
+    process.communicate()
+    monkeypatch.setenv("INGOT_CACHE", str(tmp_path / "another machine"))
+    made = run_stage(
+        store, replace(spec, execution={**spec.execution, "layout": {"data": 2}})
+    ).manifest
+    assert_alike(metrics(store, made), expected)
+
+
+@pytest.mark.full
+def test_checkpoints_on_the_way_are_those_of_one_process(copy):
+    """Committed by rank 0 of gathered tensors; steps that read them see one model."""
+    store = copy.store
+    pipeline = copy.pipeline("pretrain.precision=fp32", "pretrain.checkpoints.every=4096")
+    spec = pipeline.plan().step("pretrain").spec
+    kept = []
+    for layout in ({"shard": 2}, {}):
+        execution = {**spec.execution, "layout": layout, "preflight": "off"}
+        made = run_stage(store, replace(spec, execution=execution)).manifest
+        interims = {one.at: store.manifest("pretrain", one.key) for one in made.interims}
+        kept.append(
+            {
+                (at, name): load(Input.from_manifest(store, one, "checkpoint").read_bytes(name))
+                for at, one in interims.items()
+                for name in ("model.safetensors", "optimizer.safetensors")
+            }
+        )
+        for one in (made, *interims.values()):
+            remove_artifact(store, one)
+    ranks, alone = kept
+    assert ranks.keys() == alone.keys()
+    assert len({at for at, _ in ranks}) == 4
+    for place, tensors in alone.items():
+        assert ranks[place].keys() == tensors.keys()
+        for name, tensor in tensors.items():
+            assert torch.allclose(ranks[place][name], tensor, atol=1e-5), (place, name)
+
+
+@pytest.mark.full
+def test_ranks_end_with_the_process_that_started_them(copy, pretrain, expected, tmp_path):
+    store, spec = copy.store, pretrain({"shard": 2})
+    process = start(store, spec, tmp_path)
+    wait_for_checkpoint(store, spec, process, 5)
+    process.kill()
+    process.communicate()
+    deadline = time.monotonic() + 60
+    while ranks(store, spec) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert not ranks(store, spec)
+    assert_alike(metrics(store, run_stage(store, spec).manifest), expected)
+
+
+@pytest.mark.full
+def test_resumed_at_the_same_layout_it_is_bit_equal(copy, pretrain, tmp_path):
+    store, spec = copy.store, pretrain({"shard": 2})
+    whole = run_stage(store, spec).manifest
+    spec = pretrain({"shard": 2})
+    process = start(store, spec, tmp_path)
+    wait_for_checkpoint(store, spec, process, 10)
+    os.kill(ranks(store, spec)[0], signal.SIGKILL)
+    assert process.wait(timeout=120) == 1
+    again = run_stage(store, spec).manifest
+    assert {n: o.digest for n, o in again.outputs.items()} == {
+        n: o.digest for n, o in whole.outputs.items()
+    }
+
+
+def test_an_error_of_the_ranks_is_the_error_of_the_run(copy, pretrain):
+    """Every rank finds that its inputs are damaged; the first one is told."""
+    store, spec = copy.store, pretrain({"shard": 2})
+    reference = spec.inputs["tokenizer"][0]
+    manifest = store.manifest(reference.stage, reference.key)
+    path = store.backend.local_path(
+        f"data/{manifest.stage}/{manifest.key}/{manifest.attempt}/{reference.output}/tokenizer.json"
+    )
+    text = path.read_bytes()
+    path.unlink()  # Payload is shared by links.
+    path.write_bytes(text[:-1] + b" ")
+    with pytest.raises(IngotError, match=r"tokenizer\.json: rank [01]: ") as caught:
+        run_stage(store, spec)
+    assert caught.value.exit_code == 2
+
+
+def test_a_stage_of_one_process_refuses_a_layout(copy):
+    spec = copy.pipeline().plan().step("sft").spec
+    value = json.loads(spec.to_json())
+    value["execution"]["layout"] = {"shard": 2}
+    with pytest.raises(UsageError) as caught:
+        StageSpec.from_json(json.dumps(value).encode(), where="spec")
+    assert caught.value.where == "execution.layout"
