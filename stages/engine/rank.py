@@ -36,7 +36,7 @@ from stages.engine.outputs import Interims
 from stages.engine.protocol import stage_named
 from stages.engine.provenance import build_manifest, code_digest, library_versions
 from stages.engine.spec import StageSpec
-from stages.engine.spmd import RankFolder, RankJob, agent_arguments, write_error, write_result
+from stages.engine.spmd import RankFolder, RankJob, agent_arguments, write_ends, write_error, write_result
 from stages.engine.state import State
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
@@ -83,10 +83,7 @@ def main(arguments: list[str]) -> int:
         number = signal.SIGKILL if "RANK" in os.environ else signal.SIGTERM
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
     if "RANK" not in os.environ:
-        from torch.distributed.run import main as torchrun
-
-        torchrun(agent_arguments(job, RankJob.read(job).world, job.parent / "logs"))
-        return 0
+        return _launch(job)
     rank, files = int(os.environ["RANK"]), RankFolder(job.parent)
     stop = threading.Event()
     for one in (signal.SIGINT, signal.SIGUSR2):
@@ -98,6 +95,19 @@ def main(arguments: list[str]) -> int:
         write_error(files, rank, known)
         traceback.print_exc()
         os._exit(known.exit_code if isinstance(known, IngotError) else EXIT_FAILED)
+    return 0
+
+
+def _launch(job: Path) -> int:
+    """Be torchrun: start the ranks of this machine, and write how they ended where one failed."""
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.run import main as torchrun
+
+    try:
+        torchrun(agent_arguments(job, RankJob.read(job).world, job.parent / "logs"))
+    except ChildFailedError as error:
+        write_ends(RankFolder(job.parent), {r: one.exitcode for r, one in error.failures.items()})
+        return EXIT_FAILED
     return 0
 
 

@@ -4,20 +4,20 @@ The stage's own process holds the lease and commits; it starts torchrun, which s
 (`stages.engine.rank`) and ends all of them where one ends badly. Rank 0 writes outputs, events and
 log. What the ranks are told, and what comes back, are JSON files in the folder `ranks` of the
 run's work: `job.json`, `stop` (asked to stop), `result.json` of rank 0, `error-N.json` of a rank
-that failed. The exit code of torchrun tells no more than that something failed.
+that failed, `ends.json` with the exit codes of failed ranks. The exit code of torchrun tells no
+more than that something failed.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -41,8 +41,6 @@ LOOPBACK = dict.fromkeys(
     ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"), "lo" if sys.platform == "linux" else "lo0"
 )
 """Ranks of one machine talk by its loopback alone, unless the environment says otherwise."""
-_FAILED = re.compile(r"rank\s*:\s*(\d+).*?exitcode\s*:\s*(-?\d+)", re.DOTALL)
-"""A failed rank in what torchrun prints, and how it ended."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +91,11 @@ class RankFolder:
     def result(self) -> Path:
         """What rank 0 wrote and counted."""
         return self.path / "result.json"
+
+    @property
+    def ends(self) -> Path:
+        """How the ranks ended that failed."""
+        return self.path / "ends.json"
 
     def error(self, rank: int) -> Path:
         """Why a rank failed."""
@@ -189,6 +192,13 @@ def write_error(files: RankFolder, rank: int, error: BaseException) -> None:
         write_whole(files.error(rank), lambda path: path.write_text(text, encoding="utf-8"))
 
 
+def write_ends(files: RankFolder, codes: Mapping[int, int]) -> None:
+    """Tell the parent the exit codes of failed ranks; below zero, a signal ended one."""
+    text = json.dumps({str(rank): code for rank, code in codes.items()})
+    with suppress(OSError):
+        write_whole(files.ends, lambda path: path.write_text(text, encoding="utf-8"))
+
+
 def _take_result(files: RankFolder, attempt: Attempt, report: RunReport) -> None:
     value = json.loads(files.result.read_text(encoding="utf-8"))
     for output, paths in value["files"].items():
@@ -208,8 +218,10 @@ def _failure(files: RankFolder, world: int, printed: str) -> IngotError:
 
     One that a signal ended says nothing itself, and makes others fail, who lose the connection.
     """
-    ends = [(int(rank), int(code)) for rank, code in _FAILED.findall(printed)]
-    for rank, code in ends:
+    ends: dict[str, int] = {}
+    with suppress(OSError, ValueError):
+        ends = json.loads(files.ends.read_text(encoding="utf-8"))
+    for rank, code in ((int(rank), code) for rank, code in ends.items()):
         if code < 0 and code != -signal.SIGTERM:  # By which torchrun ends the others.
             return IngotError(
                 f"rank {rank} died ({signal.Signals(-code).name})",

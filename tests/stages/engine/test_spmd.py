@@ -7,20 +7,10 @@ import pytest
 
 from artifacts_schema.errors import EXIT_RESUME, InputError, Stopped, UsageError
 from stages.engine.protocol import Stage
-from stages.engine.spmd import RankFolder, _failure, write_error
+from stages.engine.spmd import RankFolder, _failure, write_ends, write_error
 from stages.parallel.layout import Layout
 
 KEY = "ab" * 32
-
-
-def printed(*ends):
-    """What torchrun prints of (rank, exit code) pairs."""
-    parts = [
-        f"[{n}]:\n  time      : now\n  rank      : {rank} (local_rank: {rank})\n"
-        f"  exitcode  : {code} (pid: 1)\n"
-        for n, (rank, code) in enumerate(ends)
-    ]
-    return "Failures:\n" + "".join(parts[1:]) + "Root Cause (first observed failure):\n" + parts[0]
 
 
 @pytest.fixture
@@ -30,34 +20,40 @@ def files(tmp_path):
     return RankFolder(folder)
 
 
+def failure(files, world, codes):
+    """The error where ranks ended with these exit codes."""
+    write_ends(files, codes)
+    return _failure(files, world, "")
+
+
 def test_the_error_of_the_rank_that_failed_first_is_told_with_its_class_and_place(files):
     write_error(files, 2, InputError("has no tokens", where="train", hint="pack again"))
     time.sleep(0.01)
     write_error(files, 0, RuntimeError("connection reset by peer"))
-    error = _failure(files, 4, printed((0, 1), (2, 2)))
+    error = failure(files, 4, {0: 1, 2: 2})
     assert type(error) is InputError
     assert (error.what, error.where, error.hint) == ("rank 2: has no tokens", "train", "pack again")
 
 
 def test_a_rank_that_died_comes_before_those_that_lost_it(files):
     write_error(files, 0, RuntimeError("connection reset by peer"))
-    error = _failure(files, 2, printed((0, 1), (1, -9)))
+    error = failure(files, 2, {0: 1, 1: -9})
     assert error.what == "rank 1 died (SIGKILL)"
     assert error.where == KEY[:12]
 
 
 def test_ranks_that_torchrun_ended_are_not_the_cause(files):
     write_error(files, 1, ValueError("odd"))
-    error = _failure(files, 2, printed((0, -15), (1, 1)))
+    error = failure(files, 2, {0: -15, 1: 1})
     assert "rank 1 failed: ValueError: odd" in error.what
 
 
 def test_a_stop_and_a_hang_end_with_the_code_to_go_on(files):
-    error = _failure(files, 2, printed((1, EXIT_RESUME)))
+    error = failure(files, 2, {1: EXIT_RESUME})
     assert (type(error), error.exit_code) == (Stopped, EXIT_RESUME)
     assert "1" in error.what
     write_error(files, 0, Stopped("stopped on request", hint="again"))
-    error = _failure(files, 2, printed((0, EXIT_RESUME)))
+    error = failure(files, 2, {0: EXIT_RESUME})
     assert (type(error), error.what) == (Stopped, "stopped on request")
 
 
