@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from torch import Tensor
+from torch import Tensor, nn
 
 
 class Box(NamedTuple):
@@ -47,6 +47,39 @@ def local(tensor: Tensor) -> Tensor:
     """What this rank holds; it shares memory with `tensor`."""
     tensor = tensor.detach()
     return tensor.to_local() if is_spread(tensor) else tensor  # type: ignore[attr-defined, no-any-return]
+
+
+def cut(weight: Tensor, mesh: Any, placements: Sequence[Any]) -> nn.Parameter:
+    """A parameter of which this rank has its part on `mesh`: with values, or on the meta device.
+
+    Dimensions that are cut must divide by the ranks.
+    """
+    from torch.distributed.tensor import DTensor
+
+    part = weight.detach()
+    for dim, placement in enumerate(placements):
+        if placement.is_shard():
+            size = part.shape[placement.dim] // mesh.size(dim)
+            part = part.narrow(placement.dim, mesh.get_local_rank(dim) * size, size)
+    spread = DTensor.from_local(
+        part.clone(), mesh, placements, run_check=False, shape=weight.shape, stride=weight.stride()
+    )
+    return nn.Parameter(spread, requires_grad=weight.requires_grad)
+
+
+def own_part(weight: Tensor) -> Tensor:
+    """What this rank computes with: a parameter, or its part where it is cut over ranks.
+
+    To be called in a forward pass. A copy of a parameter is used on other tokens, heads or channels
+    by each rank, so its gradients are summed over the ranks that have one; those of a part are not.
+    """
+    if not is_spread(weight):
+        return weight
+    from torch.distributed.tensor import Partial
+
+    placements = weight.placements  # type: ignore[attr-defined]
+    sums = [Partial() if one.is_replicate() else one for one in placements]
+    return weight.to_local(grad_placements=sums)  # type: ignore[attr-defined, no-any-return]
 
 
 def box_of(tensor: Tensor) -> Box:

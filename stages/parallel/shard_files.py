@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
@@ -30,9 +31,18 @@ _PARTS = "parts"
 """Header entry: name → [shape of the whole, offset of the part], as JSON."""
 
 
-def held_parts(tensors: Mapping[str, Tensor], rank: int) -> dict[str, Tensor]:
-    """Of these, what rank `rank` writes: its parts of spread ones; the others are rank 0's."""
-    return {name: t for name, t in tensors.items() if is_spread(t) or rank == 0}
+def held_parts(tensors: Mapping[str, Tensor], ranks: Ranks) -> dict[str, Tensor]:
+    """Of these, what this rank writes: what no rank before it with the same layers has."""
+    return {name: t for name, t in tensors.items() if _is_first(t, ranks)}
+
+
+def _is_first(tensor: Tensor, ranks: Ranks) -> bool:
+    """Whether this is the first rank with its part of a tensor; of what is whole, of its stage."""
+    if not is_spread(tensor):
+        return ranks.first_of_stage
+    places = tensor.device_mesh.get_coordinate()  # type: ignore[attr-defined]
+    pairs = zip(places, tensor.placements, strict=True)  # type: ignore[attr-defined]
+    return all(place == 0 for place, placement in pairs if placement.is_replicate())
 
 
 def describe_parts(tensors: Mapping[str, Tensor]) -> dict[str, str]:
@@ -70,7 +80,10 @@ class ShardFiles(Mapping[str, Tensor]):
                 shape = tuple(file.get_slice(name).get_shape())
                 whole_shape, offset = stated.get(name, (shape, (0,) * len(shape)))
                 self._shapes[name] = tuple(whole_shape)
-                self._parts.setdefault(name, []).append((file, Box(tuple(offset), shape)))
+                held = self._parts.setdefault(name, [])
+                box = Box(tuple(offset), shape)
+                if all(box != other for _, other in held):  # First and last stage: tied weights.
+                    held.append((file, box))
 
     def __enter__(self) -> ShardFiles:
         return self
@@ -135,9 +148,31 @@ def gather_on_first(tensors: Mapping[str, Tensor], ranks: Ranks) -> dict[str, Te
 
     To be called on all ranks. One tensor at a time is whole on each.
     """
+    if ranks.layout.pipeline > 1:
+        return _gather_of_stages(tensors, ranks)
     results: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
         one = whole(tensor)
         if ranks.first:
             results[name] = one.cpu()
+    return results
+
+
+def _gather_of_stages(tensors: Mapping[str, Tensor], ranks: Ranks) -> dict[str, Tensor]:
+    """The same where each stage of a pipeline has tensors of its own, by their names."""
+    kinds: dict[str, tuple[int, tuple[int, ...], torch.dtype]] = {}
+    """Name → the first rank that has it, shape, type."""
+    for rank, own in enumerate(ranks.gather({n: (tuple(t.shape), t.dtype) for n, t in tensors.items()})):
+        for name, (shape, dtype) in own.items():
+            kinds.setdefault(name, (rank, shape, dtype))
+    results: dict[str, Tensor] = {}
+    for name, (source, shape, dtype) in kinds.items():
+        one = whole(tensors[name]).cpu().contiguous() if name in tensors else None
+        if ranks.first and one is None:
+            one = torch.empty(shape, dtype=dtype)
+            dist.recv(one, source)
+        elif source == ranks.rank and not ranks.first and one is not None:
+            dist.send(one, 0)
+        if ranks.first and one is not None:
+            results[name] = one
     return results

@@ -113,7 +113,8 @@ def _loaded(tensors: Mapping[str, Tensor], kind: str, model: nn.Module, where: s
     prefix = f"{kind}."
     shapes = {n.removeprefix(prefix): shape_of(tensors, n) for n in tensors if n.startswith(prefix)}
     parameters = dict(model.named_parameters())
-    odd = sorted(shapes.keys() ^ parameters.keys()) or [
+    names = getattr(model, "names", parameters.keys())  # Of the whole model, if it is a part.
+    odd = sorted(parameters.keys() - shapes.keys() | shapes.keys() - names) or [
         name for name, parameter in parameters.items() if shapes[name] != tuple(parameter.shape)
     ]
     if odd:
