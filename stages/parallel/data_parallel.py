@@ -73,6 +73,16 @@ def set_last_micro_batch(model: nn.Module, layout: Layout, *, last: bool) -> Non
             model.set_requires_gradient_sync(last)
 
 
+def drop_gathered(model: nn.Module) -> None:
+    """After a forward pass that no backward pass follows: forget what was gathered for it.
+
+    Weights may change before the next one, which would go on with the gathered ones.
+    """
+    for module in model.modules():
+        if isinstance(module, FSDPModule):
+            module.reshard()
+
+
 def global_norm(parameters: Iterable[nn.Parameter], group: dist.ProcessGroup | None) -> Tensor:
     """The norm of all gradients, over all ranks; those of other ranks of `group` are added.
 

@@ -250,13 +250,18 @@ class Runtime(Arithmetic):
         """[B, L] Token losses; see `Arithmetic.losses`. In a pipeline without gradients, and 0 on
         all stages but the last."""
         if self.parallel.pipeline == 1:
-            return super().losses(model, rows)
-        with torch.no_grad():
-            (losses_BL,) = self._pipeline(model).run_forward(
-                lambda _, layers, states: self.losses_of_layers(model, rows, layers, states),
-                1,
-                self._states_shape(model, rows),
-            )
+            losses_BL: Tensor | None = super().losses(model, rows)
+        else:
+            with torch.no_grad():
+                (losses_BL,) = self._pipeline(model).run_forward(
+                    lambda _, layers, states: self.losses_of_layers(model, rows, layers, states),
+                    1,
+                    self._states_shape(model, rows),
+                )
+        if self.ranks.world > 1 and not (losses_BL is not None and losses_BL.requires_grad):
+            from stages.parallel.data_parallel import drop_gathered
+
+            drop_gathered(model)
         if losses_BL is None:
             return torch.zeros(rows.targets_BL.shape, device=self.device)
         return losses_BL

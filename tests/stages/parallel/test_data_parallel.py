@@ -91,14 +91,16 @@ def train(layout: Layout, case: dict) -> dict:
         optimizer.step()
         update_balance(model, ranks.sum_same_layers)
         averages.update(model, step + 1)
-    measured = runtime.losses(model, own).sum()
+        if step == STEPS // 2:
+            with torch.no_grad(), averages.applied(model):
+                measured = runtime.losses(model, own).double().sum()
     with averages.applied(model):
         mean = whole_weights(model, ranks)
     return {
         "losses": losses,
         "by_token": by_token,
         "norms": norms,
-        "measured": float(ranks.sum(measured.detach().double())),
+        "measured": float(ranks.sum(measured)),
         "first": first,
         "weights": whole_weights(model, ranks),
         "mean": mean,
