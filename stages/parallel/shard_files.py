@@ -162,7 +162,9 @@ def _gather_of_stages(tensors: Mapping[str, Tensor], ranks: Ranks) -> dict[str, 
     """The same where each stage of a pipeline has tensors of its own, by their names."""
     kinds: dict[str, tuple[int, tuple[int, ...], torch.dtype]] = {}
     """Name → the first rank that has it, shape, type."""
-    for rank, own in enumerate(ranks.gather({n: (tuple(t.shape), t.dtype) for n, t in tensors.items()})):
+    for rank, own in enumerate(
+        ranks.gather({n: (tuple(t.shape), t.dtype) for n, t in tensors.items()})
+    ):
         for name, (shape, dtype) in own.items():
             kinds.setdefault(name, (rank, shape, dtype))
     results: dict[str, Tensor] = {}

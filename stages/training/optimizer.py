@@ -384,7 +384,9 @@ class Optimizer:
             for name, parameter in self.parameters.items()
             for part in STATE[self.treatments[name].optimizer]
         }
-        names = {f"{n}.{part}" for n, one in self.treatments.items() for part in STATE[one.optimizer]}
+        names = {
+            f"{n}.{part}" for n, one in self.treatments.items() for part in STATE[one.optimizer]
+        }
         if odd := sorted(names ^ tensors.keys()):
             raise CorruptArtifact(
                 f"{len(odd)} entries of the optimizer state do not fit the model, first: {odd[0]}",
