@@ -20,16 +20,24 @@ from artifacts_schema.store.lease import local_work
 from stages.engine.inputs import Input
 from stages.engine.runner import run_stage
 from stages.engine.spec import StageSpec
+from stages.parallel.layout import Layout
 
 pytestmark = pytest.mark.faults
 
-LAYOUTS = {"two": {"shard": 2}, "copies": {"data": 2}, "four": {"data": 2, "shard": 2}}
+LAYOUTS = {
+    "two": {"shard": 2},
+    "copies": {"data": 2},
+    "four": {"data": 2, "shard": 2},
+    "tensor": {"tensor": 2},
+    "pipeline": {"pipeline": 2, "data": 2},
+    "context": {"context": 2},
+}
 
 
 @pytest.fixture
 def pretrain(copy):
     """`pretrain(layout)` → the tiny recipe's step in float32, forgotten if it was made."""
-    pipeline = copy.pipeline("pretrain.precision=fp32")
+    pipeline = copy.pipeline("pretrain.precision=fp32", "pretrain.model.kv_heads=2")
 
     def spec(layout=None):
         step = pipeline.plan().step("pretrain")
@@ -113,7 +121,7 @@ def test_ranks_measure_what_one_process_does(copy, pretrain, expected, layout):
     spec = pretrain(layout)
     made = run_stage(copy.store, spec).manifest
     assert_alike(metrics(copy.store, made), expected)
-    assert made.layout["ranks"] == {"data": 1, "shard": 1, **layout, "zero": 3}
+    assert made.layout["ranks"] == Layout.parse(layout, where="layout").plain()
     assert {file.path for file in made.outputs["checkpoint"].files} >= {"model.safetensors"}
     assert made.telemetry["cpu_seconds"] > 0
 

@@ -28,7 +28,11 @@ def test_interleaved_is_the_order_of_torch(stages, micro_batches, groups):
         )  # fmt: skip
         actions = ScheduleInterleaved1F1B._calculate_single_rank_operations(oracle, rank)
         expected = [
-            Unit(str(one.computation_type) == "F", one.microbatch_index, one.stage_index // stages)
+            Unit(
+                one.computation_type.name == "FORWARD",
+                one.microbatch_index,
+                one.stage_index // stages,
+            )
             for one in actions
             if one is not None
         ]
