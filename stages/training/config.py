@@ -29,6 +29,12 @@ class ObservedExecution(Execution):
     telemetry_every: int = Field(
         default=10, ge=1, description="Training steps between rows of telemetry and TensorBoard."
     )
+    profile_ranks_every: int | None = Field(
+        default=100,
+        ge=2,
+        description="Of several ranks: training steps between profiles of one step, which tell the "
+        "work and memory of each rank, its time and bytes in collectives; null: none.",
+    )
     peak_tflops: float | None = Field(
         default=None,
         gt=0,

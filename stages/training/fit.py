@@ -151,9 +151,14 @@ def fit(
         held_out_every=settings.held_out_every,
         skip_limit=settings.optimizer.skip_limit,
         prefetch=execution.prefetch,
-        callbacks=(*callbacks, *_callbacks(context, model, runtime, task.lengths))
-        if runtime.ranks.first
-        else (),
+        callbacks=(
+            *(
+                (*callbacks, *_callbacks(context, model, runtime, task.lengths))
+                if runtime.ranks.first
+                else ()
+            ),
+            *_rank_callbacks(context, runtime),
+        ),
         permanent=permanent,
     )
     (start or ResumeState()).load_into(trainer)
@@ -269,6 +274,24 @@ def _callbacks(
     if execution.watchdog is not None:
         callbacks.append(Watchdog(execution.watchdog, exit_on_hang(context)))
     return callbacks
+
+
+def _rank_callbacks(context: Context, runtime: Runtime) -> list[Callback]:
+    """The callbacks of every rank of several."""
+    every = context.execution.profile_ranks_every
+    if runtime.ranks.world == 1 or every is None:
+        return []
+    from stages.training.rank_telemetry import RankTelemetry
+
+    return [
+        RankTelemetry(
+            context.telemetry_folder,
+            runtime.ranks,
+            every=every,
+            sensors=lambda: read_sensors(runtime.device),
+            alert=lambda step, text: context.alert("straggler", text, training_step=step),
+        )
+    ]
 
 
 def write_checkpoint(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.store import layout
@@ -21,6 +22,9 @@ POINTS = 2_000
 """Rows that are drawn at most, evenly chosen."""
 EVENTS, PREFLIGHT = "events.parquet", "preflight.json"
 MOST_EVENTS = 200
+MOST_RANKS = 16
+"""Ranks that have a row of their own; of more, least, median and most."""
+_OF_RANK = {"work": "work", "exposed": "waiting", "hidden": "collectives behind work"}
 
 _CURVES = (
     ("Model FLOPs utilisation", Axis("MFU", format=".1%"), {"mfu": "MFU"}),
@@ -51,6 +55,7 @@ def telemetry_figures(run: TrainingRun) -> list[Figure]:
     results: list[Figure] = [*events(run)]
     if rows is not None and rows.num_rows:
         results += [time_spent(rows), *curves(rows, run)]
+    results += rank_figures(run.artifact)
     return [*results, *alerts(run.artifact), *preflight(run.artifact)]
 
 
@@ -129,6 +134,50 @@ def preflight(artifact: Artifact) -> list[Figure]:
     columns = (Column("check"), Column("verdict"), Column("found"))
     note = f"It took {report['seconds']:.1f} s, before the last start of the run."
     return [TableFigure("Pre-flight", columns, rows, note)]
+
+
+def rank_figures(artifact: Artifact) -> list[Figure]:
+    """What ranks did in the training steps that were profiled, and their collectives."""
+    from stages.training.rank_telemetry import LINES
+    from stages.training.telemetry import read_lines
+
+    rows = list(read_lines(_read(artifact, LINES) or b""))
+    if not rows:
+        return []
+    steps = len({row["training_step"] for row in rows})
+    by_rank: dict[int, list[dict[str, Any]]] = {}
+    for row in rows:
+        by_rank.setdefault(row["rank"], []).append(row)
+    means = [
+        (f"rank {rank}", *(fmean(one[name] for one in ones) for name in _OF_RANK),
+         max(one["device_peak_bytes"] or one["process_bytes"] for one in ones) / 1e9)
+        for rank, ones in sorted(by_rank.items())
+    ]  # fmt: skip
+    shown = means if len(means) <= MOST_RANKS else []
+    for text, of in (("least", min), ("median", median), ("most", max)):
+        shown.append((text, *(of(one[place] for one in means) for place in range(1, 5))))
+    columns = (Column("rank"), *(number(f"{name}, s", ".3f") for name in _OF_RANK.values()),
+               number("memory, GB", ",.2f"))  # fmt: skip
+    note = f"Mean of {steps:,} profiled training steps; work is operations, waiting is collectives."
+    kinds: dict[str, dict[str, float]] = {}
+    for row in rows:
+        for kind, sums in row["collectives"].items():
+            total = kinds.setdefault(kind, dict.fromkeys(sums, 0.0))
+            for name, value in sums.items():
+                total[name] += value / len(rows)
+    entries = tuple(
+        (kind.replace("_", "-"), one["calls"], one["bytes"] / 1e6, one["seconds"])
+        for kind, one in sorted(kinds.items())
+    )
+    return [
+        TableFigure("Ranks", columns, tuple(shown), note),
+        TableFigure(
+            "Collectives",
+            (Column("kind"), number("calls", ",.1f"), number("MB", ",.2f"), number("s", ".3f")),
+            entries,
+            "Of one rank in one training step, the mean over ranks.",
+        ),
+    ]
 
 
 def _with_hint(finding: Mapping[str, Any]) -> str:
