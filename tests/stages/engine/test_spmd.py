@@ -166,7 +166,7 @@ class Clock:
 
 
 def monitored(files, limit, seconds, beat):
-    """When, in seconds, a run of two ranks with the beats `beat(rank, second)` hangs, if it does."""
+    """The second in which ranks with the beats `beat(rank, second)` hang, or None; the monitor."""
     clock = Clock()
     monitor = HangMonitor(files, 2, limit, clock=clock)
     for second in range(seconds):
