@@ -264,9 +264,10 @@ Losses = tuple[Mapping[int, float], Mapping[tuple[Any, ...], float]]
 
 def compare_losses(proof: LayoutProof, whole: Losses, changed: Losses) -> None:
     """Compare losses by training step, with the process that the run kept each of."""
-    for ours, theirs, what in zip(whole, changed, ("losses", "held-out losses"), strict=True):
-        if ours.keys() != theirs.keys():
-            proof.problems.append(f"{len(ours)} {what}, then {len(theirs)}")
+    if whole[0].keys() != changed[0].keys():
+        proof.problems.append(f"{len(whole[0])} losses, then {len(changed[0])}")
+    if whole[1].keys() != changed[1].keys():
+        proof.problems.append(f"{len(whole[1])} held-out losses, then {len(changed[1])}")
     for step in sorted(whole[0].keys() & changed[0].keys()):
         difference = abs(whole[0][step] - changed[0][step])
         kept = [life for life in proof.lives if life.first and life.first <= step <= life.last]

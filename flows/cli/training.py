@@ -276,9 +276,9 @@ def _print_layouts(proof: LayoutProof) -> None:
         for life in proof.lives
     ]
     columns = [
-        "layout",
+        Column("layout"),
         Column("ranks", right=True),
-        "training steps",
+        Column("training steps"),
         Column("killed", wraps=True),
         Column("equal batches", right=True),
         Column("largest Δ loss", right=True),

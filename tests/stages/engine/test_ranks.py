@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -53,12 +54,12 @@ def total(steps, ranks):
     return sum(range(steps)) * sum(range(1, ranks + 1))
 
 
-def start(store, spec, folder, *flags):
-    """The stage as a launcher starts it on a machine."""
+def start(store, spec, folder, *flags, within=()):
+    """The stage as a launcher starts it on a machine; `within` is a command that runs it."""
     path = folder / f"spec{''.join(flags)}.json"
     path.write_bytes(spec.to_json())
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", "stages", spec.stage, "--store", store.url,
+        [*within, sys.executable, "-P", "-m", "stages", spec.stage, "--store", store.url,
          "--spec", str(path), "--key", spec.key, *flags],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
@@ -206,3 +207,62 @@ def test_sigterm_to_the_second_machine_stops_all_of_them(store, make, tmp_path):
     second.send_signal(signal.SIGTERM)
     outputs = [one.communicate(timeout=60)[0] for one in (first, second)]
     assert [first.returncode, second.returncode] == [EXIT_RESUME, EXIT_RESUME], outputs
+
+
+@pytest.fixture
+def two_nodes():
+    """Commands that run another one in a network of its own: 10.77.0.1 and 10.77.0.2, by a cable.
+
+    Skips where network namespaces are not permitted.
+    """
+    names = [f"ingot-{os.getpid()}-{number}" for number in (1, 2)]
+
+    def ip(*arguments):
+        return subprocess.run(["ip", *arguments], capture_output=True, text=True, check=True)
+
+    try:
+        try:
+            for name in names:
+                ip("netns", "add", name)
+            ip("link", "add", "eth0", "netns", names[0], "type", "veth",
+               "peer", "name", "eth0", "netns", names[1])  # fmt: skip
+        except (OSError, subprocess.CalledProcessError) as error:
+            pytest.skip(f"no network namespaces: {getattr(error, 'stderr', None) or error}")
+        for number, name in enumerate(names, start=1):
+            ip("-n", name, "link", "set", "lo", "up")
+            ip("-n", name, "link", "set", "eth0", "up")
+            ip("-n", name, "address", "add", f"10.77.0.{number}/24", "dev", "eth0")
+        yield [("ip", "netns", "exec", name) for name in names]
+    finally:
+        for name in names:
+            with suppress(OSError):
+                subprocess.run(["ip", "netns", "delete", name], capture_output=True, check=False)
+
+
+@pytest.mark.full
+def test_two_nodes_of_a_network_sum_what_one_does(store, make, tmp_path, two_nodes):
+    """They have no loopback in common; so what is bound to it would not be reached."""
+    spec = make(machines=on_machines(2, address="10.77.0.1"), layout={"shard": 4})
+    second = start(store, spec, tmp_path, "--machine=1", within=two_nodes[1])
+    first = start(store, spec, tmp_path, within=two_nodes[0])
+    outputs = [one.communicate(timeout=120)[0] for one in (first, second)]
+    assert [first.returncode, second.returncode] == [0, 0], outputs
+    assert store.manifest(spec.stage, spec.key).counts["sum"] == total(4, 4)
+
+
+@pytest.mark.full
+def test_a_cable_that_is_pulled_is_a_hang_that_ends(store, make, tmp_path, two_nodes):
+    spec = make(
+        steps=400, step_seconds=0.1, watchdog=10.0,
+        machines=on_machines(2, address="10.77.0.1"),
+    )  # fmt: skip
+    second = start(store, spec, tmp_path, "--machine=1", within=two_nodes[1])
+    first = start(store, spec, tmp_path, within=two_nodes[0])
+    wait_for(lambda: checkpoints(store, spec) >= 3, first)
+    subprocess.run([*two_nodes[0], "ip", "link", "set", "eth0", "down"], check=True)
+    outputs = [one.communicate(timeout=120)[0] for one in (first, second)]
+    assert [first.returncode, second.returncode] == [EXIT_RESUME, EXIT_RESUME], outputs
+    assert "no progress for" in outputs[0]
+    again = run_stage(store, replace(spec, execution={})).manifest
+    assert again.counts["resumed"] >= 3
+    assert again.counts["sum"] == total(400, 2)
