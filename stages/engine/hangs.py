@@ -244,7 +244,7 @@ def write_stacks(files: RankFolder, rank: int) -> None:
 
 
 def _flight_recorder() -> bytes:
-    """The last collective operations of this process, as PyTorch's `fr_trace` reads them.
+    """The last collective operations of this process, as PyTorch pickles them.
 
     Empty where this PyTorch has none.
     """
@@ -258,7 +258,7 @@ def _flight_recorder() -> bytes:
 
 # In the parent ------------------------------------------------------------------------------------
 
-STACK_SECONDS = 10.0
+STACK_SECONDS = 30.0
 """How long stacks are waited for."""
 START_SECONDS = 300.0
 """How long ranks may take to write their first beat, if that is longer than the limit."""
@@ -278,7 +278,7 @@ class HangMonitor:
         self.files, self.world, self.limit = files, world, limit
         self._timer = SilenceTimer(limit or 1.0)
         self._clock, self._started = clock, clock()
-        self._last = self._started
+        self._last, self._silence = self._started, 0.0
         self._beats: dict[int, Beat] = {}
         self._changed: dict[int, float] = {}
         """When a rank's beat was seen to change last."""
@@ -293,10 +293,13 @@ class HangMonitor:
         before = {rank: beat.progress for rank, beat in self._beats.items()}
         self._read(now)
         if len(self._beats) < self.world:
-            return now - self._started > max(self.limit, START_SECONDS)
+            self._silence = now - self._started
+            return self._silence > max(self.limit, START_SECONDS)
         if {rank: beat.progress for rank, beat in self._beats.items()} != before:
             self._timer.alive()
-        return self._timer.passed(passed)
+        hangs = self._timer.passed(passed)
+        self._silence = self._timer.silent
+        return hangs
 
     def _read(self, now: float) -> None:
         for rank in range(self.world):
@@ -326,7 +329,7 @@ class HangMonitor:
         positions = [beat.position for beat in self._beats.values() if beat.position]
         place = f", {positions[0]}" if positions else ""
         return Stopped(
-            f"no progress for {self._timer.silent:.0f} s: {self._blame(silent)}{place}",
+            f"no progress for {self._silence:.0f} s: {self._blame(silent)}{place}",
             where=str(self.files.path),
             hint="stacks-N.txt there has the stacks of each rank; run the same command to continue",
         )
@@ -344,7 +347,7 @@ class HangMonitor:
         operations = {rank: beat.operations for rank, beat in self._beats.items()}
         behind = ranks_behind(operations)
         if not behind:
-            return "no rank is behind the others"
+            return "no rank is behind the others, perhaps the network is down"
         return ", ".join(
             f"rank {rank} is behind ({self._beats[rank].describe()}; {deficit})"
             for rank, deficit in behind.items()

@@ -173,7 +173,7 @@ class RankFolder:
 
     def flight(self, rank: int) -> Path:
         """PyTorch's flight recorder of a rank: its last collective operations, pickled."""
-        return self.path / f"flight-{rank}.pickle"
+        return self.path / f"flight-{rank}"
 
     def log(self, rank: int) -> Path:
         """The log of a rank other than 0."""
