@@ -151,6 +151,7 @@ class RankBeats:
         self.joined = False
         """Whether the process group exists: before, torch may be half imported."""
         self._host, self._parent = socket.gethostname(), os.getppid()
+        self._launch = files.launch
 
     def start(self) -> None:
         """Write the first beat, and the others from a daemon thread. OSError: nothing can be
@@ -162,7 +163,7 @@ class RankBeats:
         last = time.monotonic()
         while True:
             time.sleep(min(LOOK_SECONDS, self.seconds))
-            if self.files.over.exists() or os.getppid() != self._parent:
+            if self.files.is_over(self._launch) or os.getppid() != self._parent:
                 os._exit(END_CODE)
             if self._terminated.is_set() and self._another_failed():
                 os._exit(END_CODE)

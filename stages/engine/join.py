@@ -38,13 +38,13 @@ def join_run(
     job = _wait_for_parent(files, machine, wait_seconds, stop, committed)
     if job is None:
         return
-    pulse = _Pulse(files)
+    pulse, launch = _Pulse(files), files.launch
     agent = Agent(files, job, key, machine)
     try:
         while agent.poll() is None:
             if stop() and not files.stop.exists():
                 files.stop.touch()
-            if files.over.exists():
+            if files.is_over(launch):
                 break
             if pulse.silent() > DEAD_SECONDS:
                 raise IngotError(

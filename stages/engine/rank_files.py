@@ -119,6 +119,18 @@ class RankFolder:
         return self.path / "job.json"
 
     @property
+    def launch(self) -> int | None:
+        """Number of the job's file, which tells a launch from a later one in the same place; None
+        if there is none."""
+        with suppress(OSError):
+            return self.job.stat().st_ino
+        return None
+
+    def is_over(self, launch: int | None) -> bool:
+        """Whether the parent ended this launch, or another one has begun."""
+        return self.over.exists() or self.launch not in (launch, None)
+
+    @property
     def alive(self) -> Slot:
         """A counter that the parent raises while it lives."""
         return Slot(self.path / "alive.json")

@@ -85,7 +85,7 @@ def test_ranks_sum_what_each_of_them_has(store, make):
     assert manifest.counts["sum"] == total(4, 2)
 
 
-@pytest.mark.parametrize("fault", ["suspended", "stuck"])
+@pytest.mark.parametrize("fault", ["suspended", pytest.param("stuck", marks=pytest.mark.full)])
 def test_a_run_that_hangs_names_the_rank_that_is_behind(store, make, fault):
     spec = make(watchdog=8.0, fault=fault)
     with pytest.raises(Stopped) as caught:
@@ -110,10 +110,10 @@ def test_a_run_that_hangs_names_the_rank_that_is_behind(store, make, fault):
 @pytest.mark.parametrize(
     ("fault", "kind", "what"),
     [
-        ("memory", IngotError, "rank 1 failed: MemoryError"),
+        pytest.param("memory", IngotError, "rank 1 failed: MemoryError", marks=pytest.mark.full),
         ("device memory", IngotError, "rank 1 failed: OutOfMemoryError: CUDA out of memory"),
         ("disk", StoreError, "rank 1: cannot write a checkpoint: No space left"),
-        ("system", StoreError, "rank 1: "),
+        pytest.param("system", StoreError, "rank 1: ", marks=pytest.mark.full),
         ("killed", IngotError, "rank 1 died (SIGKILL)"),
     ],
 )
@@ -183,6 +183,7 @@ def test_a_machine_that_finds_no_run_says_where_it_looked(store, make, tmp_path)
     assert str(folder) in output
 
 
+@pytest.mark.full
 def test_a_machine_that_dies_ends_the_run_which_goes_on(store, make, tmp_path):
     spec = make(steps=300, step_seconds=0.1, machines=on_machines(2))
     second = start(store, spec, tmp_path, "--machine=1")
