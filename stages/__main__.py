@@ -41,6 +41,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--accept-code", action="store_true", help="continue from the work of another program"
     )
+    parser.add_argument(
+        "--machine",
+        type=int,
+        default=0,
+        metavar="N",
+        help="number of this machine, of a run on several: 0 starts it, the others join",
+    )
     options = parser.parse_args(arguments)
     for name, value in WAIT_POLICY.items():  # Before a library with threads is loaded.
         os.environ.setdefault(name, value)
@@ -64,7 +71,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace, stop: threading.Event) -> int:
     from artifacts_schema.store import Store
-    from stages.engine.runner import run_stage
+    from stages.engine.runner import join_stage, run_stage
     from stages.engine.spec import StageSpec
 
     spec = StageSpec.from_json(_read(options.spec), where=options.spec)
@@ -74,6 +81,12 @@ def _run(options: argparse.Namespace, stop: threading.Event) -> int:
         )
     # Where this runs is no place to start a store: it may be a volume that is not mounted here.
     store = Store.open(options.store, create=False)
+    if options.machine:
+        if options.key is not None:
+            spec.check_key(options.key)
+        join_stage(store, spec, options.machine, stop=stop.is_set)
+        print(f"machine {options.machine} is done with {spec.stage} {short(spec.key)}")
+        return EXIT_OK
     outcome = run_stage(
         store,
         spec,

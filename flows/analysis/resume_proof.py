@@ -178,6 +178,11 @@ class Proof:
         """Whether nothing differed."""
         return not self.differences
 
+    @property
+    def holds(self) -> bool:
+        """Whether it was proved."""
+        return self.bit_exact
+
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
         return {
@@ -206,15 +211,8 @@ class Proof:
 
 def prove(request: ProofRequest, folder: Path, print_line: PrintLine) -> Proof:
     """Run the step twice in `folder` and compare. UsageError for a step that cannot be proved."""
-    spec, instance = _prepare_spec(request, folder, print_line)
-    stage, store = stage_named(spec.stage), Store.open(str(folder / "whole"))
-    config = stage.Config.parse(spec.config, where="config")
-    milestones = stage.milestones(config, load_inputs(store, spec.inputs))
-    if not milestones:
-        raise UsageError(
-            f"{spec.stage} does not say how long it trains", hint="prove a pretrain step"
-        )
-    steps, interim = milestones[-1].at, milestones[0].at if len(milestones) > 1 else None
+    spec, instance = prepare_spec(request, folder, print_line)
+    steps, interim = milestones_of(spec, folder)
     kills = draw_kills(request.kills, steps, request.seed, interim)
     proof = Proof(instance, steps)
     print_line(f"{instance}, cut to {steps} training steps; kills drawn by seed {request.seed}")
@@ -225,13 +223,31 @@ def prove(request: ProofRequest, folder: Path, print_line: PrintLine) -> Proof:
     return proof
 
 
+def milestones_of(spec: StageSpec, folder: Path) -> tuple[int, int | None]:
+    """Training steps of a prepared step, and that of its first permanent checkpoint if it has any.
+
+    UsageError for a stage that does not say how long it trains.
+    """
+    stage, store = stage_named(spec.stage), Store.open(str(folder / "whole"))
+    config = stage.Config.parse(spec.config, where="config")
+    milestones = stage.milestones(config, load_inputs(store, spec.inputs))
+    if not milestones:
+        raise UsageError(
+            f"{spec.stage} does not say how long it trains", hint="prove a pretrain step"
+        )
+    return milestones[-1].at, milestones[0].at if len(milestones) > 1 else None
+
+
 # The step, cut short ------------------------------------------------------------------------------
 
 
-def _prepare_spec(
+def prepare_spec(
     request: ProofRequest, folder: Path, print_line: PrintLine
 ) -> tuple[StageSpec, str]:
-    """The step's spec with its inputs in both stores, and its name."""
+    """The step's spec, cut short, with its inputs in both stores; and its name.
+
+    UsageError for a recipe without one such step.
+    """
     pipeline = Pipeline.open(
         Request(request.recipe, request.store, request.profile, request.overrides)
     )

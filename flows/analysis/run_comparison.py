@@ -39,7 +39,16 @@ class Difference:
 def read_batch_hashes(record: Path) -> list[tuple[int, str | None]]:
     """Training steps and the checksums of their batches, as `watched_child` recorded them."""
     lines = record.read_text(encoding="utf-8").splitlines()
-    return [(step, checksum) for step, checksum in map(json.loads, lines)]
+    return [(step, checksum) for step, checksum, _ in map(json.loads, lines)]
+
+
+def read_row_hashes(record: Path) -> dict[int, set[str]]:
+    """Training steps and the checksums of the rows of their batches, of all ranks."""
+    rows: dict[int, set[str]] = {}
+    for line in record.read_text(encoding="utf-8").splitlines():
+        step, _, checksums = json.loads(line)
+        rows.setdefault(step, set()).update(checksums)
+    return rows
 
 
 def group_by_step(batches: Iterable[tuple[int, str | None]]) -> dict[int, set[str | None]]:

@@ -1,7 +1,8 @@
 """`python -P -m flows.analysis.watched_child RECORD [STRIKE] -- NAME --store … --spec …`.
 
 It is the stage's own entry with two differences: it writes the checksum of each training step's
-batch to RECORD, and ends itself with SIGKILL at the moment that STRIKE names.
+batch to RECORD, and ends itself with SIGKILL at the moment that STRIKE names. With several ranks,
+each of them is this program again, as `--rank RECORD STRIKE JOB`.
 """
 
 from __future__ import annotations
@@ -16,22 +17,27 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 SEPARATOR = "--"
+RANK = "--rank"
 
 
-def record_batches(record: str, strike: str) -> None:
+def record_batches(record: str, strike: str, rank: int = 0) -> None:
     """Record batches in the file `record` from now on, and kill this process as `strike` says.
 
     `step:7`: within training step 7, after its data was read; `point:NAME:2`: at the second pass of
-    that failpoint; empty: never.
+    that failpoint; empty: never. `step:7@1` is for rank 1 alone; without a number it is rank 0's.
     """
     from artifacts_schema.store import failpoints
     from stages.training import prefetch
 
+    strike, _, victim = strike.partition("@")
     kind, _, rest = strike.partition(":")
-    file = open(record, "a", encoding="utf-8", buffering=1)  # noqa: SIM115
+    if rank != int(victim or 0):
+        kind = ""
+    file = os.open(record, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
 
     def write_batch(step: int, value: Any) -> None:
-        file.write(json.dumps([step, batch_hash(value)]) + "\n")
+        line = json.dumps([step, batch_hash(value), row_hashes(value)]) + "\n"
+        os.write(file, line.encode())  # One call: several ranks append.
         if kind == "step" and step == int(rest):
             _kill_self()
 
@@ -49,6 +55,38 @@ def batch_hash(value: Any) -> str | None:
     for part in _array_parts(value):
         digest.update(part)
     return digest.hexdigest()
+
+
+def row_hashes(value: Any) -> list[str]:
+    """sha256 of each row of a batch that has such, over its arrays; the same in any layout.
+
+    Rows that only fill a rank's batch up (`filled`, at the end) are none.
+    """
+    import numpy as np
+
+    tokens = getattr(getattr(value, "rows", None), "tokens_BL", None)
+    if tokens is None:
+        return []
+    count = len(tokens) - int(getattr(value, "filled", 0))
+    arrays = [one for one in _arrays(value) if one.ndim and len(one) == len(tokens)]
+    hashes = []
+    for row in range(count):
+        digest = hashlib.sha256()
+        for array in arrays:
+            digest.update(np.ascontiguousarray(array[row]).tobytes())
+        hashes.append(digest.hexdigest()[:16])
+    return hashes
+
+
+def _arrays(value: Any) -> Iterator[Any]:
+    """NumPy arrays of a batch, in the order of its fields."""
+    import numpy as np
+
+    if dataclasses.is_dataclass(value):
+        for one in dataclasses.fields(value):
+            yield from _arrays(getattr(value, one.name))
+    elif isinstance(value, np.ndarray):
+        yield value
 
 
 def _array_parts(value: Any) -> Iterator[bytes]:
@@ -86,12 +124,20 @@ def _kill_self() -> None:
 
 
 def main() -> int:
-    """Record batches, and run the stage's own entry."""
+    """Record batches, and run the stage's own entry, or a rank's."""
+    if sys.argv[1] == RANK:
+        from stages.engine.rank import main as rank_entry
+
+        record, strike, job = sys.argv[2:]
+        record_batches(record, strike, int(os.environ["RANK"]))
+        return rank_entry([job])
     from stages.__main__ import main as entry
+    from stages.engine import spmd
 
     end = sys.argv.index(SEPARATOR)
     record, strike = [*sys.argv[1:end], ""][:2]
     record_batches(record, strike)
+    spmd.rank_program = ("flows.analysis.watched_child", RANK, record, strike)
     return entry(sys.argv[end + 1 :])
 
 

@@ -44,6 +44,12 @@ class EventWriter:
         with self._lock:
             self._file.write(line + "\n")
 
+    @property
+    def position(self) -> str:
+        """The last progress, such as `12 of 40 training steps`; empty before the first."""
+        last = self._last_progress
+        return f"{last['done']} of {last['total']} {last['unit']}".strip() if last else ""
+
     def progress(self, done: float, total: float, unit: str, label: str) -> None:
         """Append a progress event, unless one was written a moment ago and this is not the end."""
         self._last_progress = {"done": done, "total": total, "unit": unit, "label": label}

@@ -20,6 +20,7 @@ from artifacts_schema.errors import (
     OneLine,
     Stopped,
     StoreError,
+    UsageError,
 )
 from artifacts_schema.identity import short
 from artifacts_schema.manifest import Manifest
@@ -32,11 +33,14 @@ from artifacts_schema.store.verify import find_committed
 from stages.engine.context import Context, RunServices
 from stages.engine.events import EVENTS_FILE, TELEMETRY_FOLDER, EventWriter, LogUploader
 from stages.engine.inputs import Input
+from stages.engine.join import join_run
+from stages.engine.machines import ONE_MACHINE
 from stages.engine.outputs import Interims
 from stages.engine.protocol import Stage, stage_named
 from stages.engine.provenance import build_manifest, code_digest, run_cost
+from stages.engine.rank_files import RankFolder
 from stages.engine.spec import StageSpec
-from stages.engine.spmd import run_on_ranks
+from stages.engine.spmd import make_job, run_on_ranks
 from stages.engine.state import State, open_state
 from stages.engine.transfers import Board, log_compiling, watch_fetches
 
@@ -111,6 +115,32 @@ def run_stage(
         close_log()
 
 
+def join_stage(
+    store: Store, spec: StageSpec, machine: int, *, stop: Callable[[], bool] = lambda: False
+) -> None:
+    """Work as machine `machine`, from 1, for the run of `spec` that machine 0 starts.
+
+    Returns at its end, also if the artifact exists already. UsageError if the spec is for one
+    machine; otherwise see `stages.engine.join`.
+    """
+    stage = stage_named(spec.stage)
+    execution = stage.Execution.parse(spec.execution, where=f"{spec.stage}.execution")
+    machines = getattr(execution, "machines", ONE_MACHINE)
+    if machines.count == 1:
+        raise UsageError(
+            f"{spec.stage} runs on one machine", where="execution.machines", hint="set its count"
+        )
+    store.check_mounted()
+    join_run(
+        RankFolder(local_work(store.backend, spec.key, "ranks")),
+        spec.key,
+        machine,
+        wait_seconds=machines.wait_seconds,
+        stop=stop,
+        committed=lambda: _find_committed(store, spec) is not None,
+    )
+
+
 def _run_leased(
     store: Store,
     spec: StageSpec,
@@ -135,32 +165,8 @@ def _run_leased(
         started = time.monotonic()
         code = code_digest(stage)
         state = open_state(store.backend, lease, short(code), log, accept=accept_code)
-        build = partial(build_manifest, spec, stage)
-        interims = Interims(store, spec.stage, spec.key, stage.outputs, build, lease.check)
-        execution = stage.Execution.parse(spec.execution, where=f"{spec.stage}.execution")
-        cluster = _cluster(stage, execution, attempt, code, state)
-        services = RunServices(attempt, code, state, interims, events, stop, cluster)
-        context = Context(
-            stage.Config.parse(spec.config, where=f"{spec.stage}.config"),
-            execution,
-            {
-                role: [
-                    Input.load(store, reference, full_check=execution.verify_inputs)
-                    for reference in references
-                ]
-                for role, references in spec.inputs.items()
-            },
-            services,
-        )
-        world = stage.ranks(execution)
-        if world > 1:
-            run_on_ranks(
-                context, attempt, spec, lease, state, folder, world=world, code=short(code),
-                full_check=execution.verify_inputs, stop=stop,
-            )  # fmt: skip
-        else:
-            with watch_fetches(Board(events).note, stop), log_compiling(log):
-                stage().run(context)
+        run = _Run(store, spec, stage, attempt, events, lease, state, code, folder, stop)
+        context = run.work()
         log.info("%s %s made in %.1f s", spec.stage, short(spec.key), time.monotonic() - started)
         manifest = _manifest(spec, stage, attempt, context, time.monotonic() - started)
         _copy_telemetry(attempt, folder)
@@ -189,6 +195,61 @@ def _run_leased(
         else:
             _log_failure(attempt.discard)
             _log_failure(lease.release)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What a stage works with, from the lease to the commit."""
+
+    store: Store
+    spec: StageSpec
+    stage: type[Stage]
+    attempt: Attempt
+    events: EventWriter
+    lease: Lease
+    state: State
+    code: str
+    folder: Path
+    stop: Callable[[], bool]
+
+    def work(self) -> Context:
+        """Run the stage, here or on ranks; its context has what it counted and wrote."""
+        spec, stage = self.spec, self.stage
+        execution = stage.Execution.parse(spec.execution, where=f"{spec.stage}.execution")
+        context = self._context(execution)
+        world = stage.ranks(execution)
+        if world == 1:
+            with watch_fetches(Board(self.events).note, self.stop), log_compiling(self.state.log):
+                stage().run(context)
+            return context
+        job = make_job(
+            self.attempt, spec, self.state, execution,
+            lease=self.lease, world=world, code=short(self.code),
+        )  # fmt: skip
+        machines = getattr(execution, "machines", ONE_MACHINE)
+        run_on_ranks(
+            context, self.attempt, self.state, job, self.folder,
+            key=spec.key, wait_seconds=machines.wait_seconds, stop=self.stop,
+        )  # fmt: skip
+        return context
+
+    def _context(self, execution: Execution) -> Context:
+        store, spec, stage = self.store, self.spec, self.stage
+        build = partial(build_manifest, spec, stage)
+        interims = Interims(store, spec.stage, spec.key, stage.outputs, build, self.lease.check)
+        cluster = _cluster(stage, execution, self.attempt, self.code, self.state)
+        services = RunServices(
+            self.attempt, self.code, self.state, interims, self.events, self.stop, cluster
+        )
+        config = stage.Config.parse(spec.config, where=f"{spec.stage}.config")
+        inputs = {
+            role: [
+                Input.load(store, reference, full_check=execution.verify_inputs)
+                for reference in references
+            ]
+            for role, references in spec.inputs.items()
+        }
+        return Context(config, execution, inputs, services)
 
 
 def _raise_if_lost(lease: Lease, error: Exception, log: logging.Logger) -> None:

@@ -2,132 +2,91 @@
 
 The stage's own process holds the lease and commits; it starts torchrun, which starts the ranks
 (`stages.engine.rank`) and ends all of them where one ends badly. Rank 0 writes outputs, events and
-log. What the ranks are told, and what comes back, are JSON files in the folder `ranks` of the
-run's work: `job.json`, `stop` (asked to stop), `result.json` of rank 0, `error-N.json` of a rank
-that failed, `ends.json` with the exit codes of failed ranks. The exit code of torchrun tells no
-more than that something failed.
+log. They talk through files (`stages.engine.rank_files`). The exit code of torchrun says no more
+than that something failed.
+
+On several machines, the process with the lease is machine 0. The others join it
+(`stages.engine.join`) and each starts a torchrun of its own. Machines are numbered by who starts
+them, not by torchrun's elastic rendezvous, which would put rank 0 on any of them.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from artifacts_schema import errors
-from artifacts_schema.errors import EXIT_RESUME, IngotError, Stopped
-from artifacts_schema.files import write_whole
+from artifacts_schema.errors import EXIT_OK, IngotError, Stopped, StoreError
 from artifacts_schema.identity import short
 from artifacts_schema.manifest import Conservation, File
 from artifacts_schema.store.commit import Attempt
-from artifacts_schema.store.lease import Lease, Record
-from stages.engine.context import RunReport
+from stages.engine.context import Context, RunReport
+from stages.engine.hangs import HangMonitor
+from stages.engine.machines import ONE_MACHINE, Machines, socket_interfaces
+from stages.engine.rank_files import RankFolder, RankJob
 from stages.engine.spec import StageSpec
 from stages.engine.state import State
 
 POLL_SECONDS = 0.2
+ALIVE_SECONDS = 2.0
+"""How often the parent shows that it lives."""
 GRACE_SECONDS = 10.0
-"""How long ranks may take to end once torchrun was asked to."""
-LOOPBACK = dict.fromkeys(
-    ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"), "lo" if sys.platform == "linux" else "lo0"
-)
-"""Ranks of one machine talk by its loopback alone, unless the environment says otherwise."""
+"""How long machines may take to report how they ended."""
+
+rank_program: Sequence[str] = ("stages.engine.rank",)
+"""Module of a rank and its first arguments; a proof sets one that watches what the rank does."""
 
 
-@dataclass(frozen=True)
-class RankJob:
-    """What every rank of a run is told."""
+class Agent:
+    """torchrun on this machine, with the ranks that it started."""
 
-    store: str
-    spec: dict[str, Any]
-    attempt: str
-    """Name of the attempt that rank 0 writes into."""
-    lease: int
-    record: dict[str, Any]
-    """Number and record of the lease that the parent holds."""
-    place: str
-    inherited: dict[str, str]
-    """Place of the state, and the sets that it inherits."""
-    code: str
-    full_check: bool
-    world: int
+    def __init__(self, files: RankFolder, job: RankJob, key: str, machine: int) -> None:
+        interfaces = socket_interfaces(job.address, job.port)
+        with open(files.printed(machine), "wb") as sink:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "stages.engine.rank",
+                 "--machine", str(machine), str(files.job), key],
+                stdin=subprocess.DEVNULL,
+                stdout=sink,
+                stderr=subprocess.STDOUT,
+                env={**interfaces, **os.environ, "PYTHONSAFEPATH": "1"},
+                start_new_session=True,
+            )  # fmt: skip
 
-    @classmethod
-    def read(cls, path: Path) -> RankJob:
-        """The job in a file."""
-        return cls(**json.loads(path.read_text(encoding="utf-8")))
+    def poll(self) -> int | None:
+        """Its exit code; None while it runs."""
+        return self._process.poll()
 
-    def held_lease(self, backend: Any, key: str) -> Lease:
-        """The lease of the parent, to be checked."""
-        return Lease(backend, key, self.lease, Record(**self.record))
-
-
-@dataclass(frozen=True)
-class RankFolder:
-    """The files between a run and its ranks."""
-
-    path: Path
-
-    @property
-    def job(self) -> Path:
-        """What the ranks are told."""
-        return self.path / "job.json"
-
-    @property
-    def stop(self) -> Path:
-        """There once the run was asked to stop."""
-        return self.path / "stop"
-
-    @property
-    def result(self) -> Path:
-        """What rank 0 wrote and counted."""
-        return self.path / "result.json"
-
-    @property
-    def ends(self) -> Path:
-        """How the ranks ended that failed."""
-        return self.path / "ends.json"
-
-    def error(self, rank: int) -> Path:
-        """Why a rank failed."""
-        return self.path / f"error-{rank}.json"
-
-    def log(self, rank: int) -> Path:
-        """The log of a rank other than 0."""
-        return self.path / f"log-{rank}.txt"
+    def end(self) -> None:
+        """End it and its ranks, whatever state they are in: ranks die with it."""
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
 
 
-def run_on_ranks(
-    report: RunReport,
+def make_job(
     attempt: Attempt,
     spec: StageSpec,
-    lease: Lease,
     state: State,
-    folder: Path,
+    execution: Any,
     *,
+    lease: Any,
     world: int,
     code: str,
-    full_check: bool,
-    stop: Callable[[], bool],
-) -> None:
-    """Run a stage on `world` ranks; what rank 0 wrote and counted is in `attempt` and `report`.
-
-    Raises what the rank raised that failed first, with its number; Stopped where all ended because
-    they were asked to, or because one hung.
-    """
-    files = RankFolder(folder / "ranks")
-    shutil.rmtree(files.path, ignore_errors=True)
-    files.path.mkdir(parents=True)
-    job = RankJob(
+) -> RankJob:
+    """What the ranks of a run are told. UsageError if this machine has no address for others."""
+    machines: Machines = getattr(execution, "machines", ONE_MACHINE)
+    address, port = machines.meeting_point()
+    return RankJob(
         store=attempt.backend.url,
         spec=json.loads(spec.to_json()),
         attempt=attempt.name,
@@ -136,30 +95,133 @@ def run_on_ranks(
         place=state.place,
         inherited=dict(state.inherited),
         code=code,
-        full_check=full_check,
+        full_check=execution.verify_inputs,
         world=world,
+        watchdog=getattr(execution, "watchdog", None),
+        machines=machines.count,
+        address=address,
+        port=port,
+        program=tuple(rank_program),
     )
-    files.job.write_text(json.dumps(asdict(job)), encoding="utf-8")
-    output = files.path / "torchrun.txt"
-    with open(output, "wb") as sink:
-        agent = subprocess.Popen(
-            [sys.executable, "-P", "-m", "stages.engine.rank", str(files.job), spec.key],
-            stdin=subprocess.DEVNULL,
-            stdout=sink,
-            stderr=subprocess.STDOUT,
-            env={**LOOPBACK, **os.environ, "PYTHONSAFEPATH": "1"},
-            start_new_session=True,
-        )
+
+
+def run_on_ranks(
+    context: Context,
+    attempt: Attempt,
+    state: State,
+    job: RankJob,
+    folder: Path,
+    *,
+    key: str,
+    wait_seconds: float,
+    stop: Callable[[], bool],
+) -> None:
+    """Run a stage on the ranks of a job; `attempt` and `context` get what rank 0 wrote and counted.
+
+    Raises what the rank raised that failed first, with its number; IngotError if machines do not
+    join; Stopped if all ended because they were asked to, or if the run hung.
+    """
+    files = RankFolder.fresh(folder / "ranks")
+    files.write_json(files.job, asdict(job))
+    parent = _Parent(files, job, stop, state)
     try:
-        while agent.poll() is None:
-            if stop() and not files.stop.exists():
-                files.stop.touch()
-            time.sleep(POLL_SECONDS)
-    finally:
-        _end(agent)
-    if agent.returncode or not files.result.exists():
-        raise _failure(files, world, output.read_text(encoding="utf-8", errors="replace"))
-    _take_result(files, attempt, report)
+        parent.wait_for_machines(wait_seconds)
+        agent = Agent(files, job, key, 0)
+        try:
+            parent.follow(agent, context)
+        finally:
+            agent.end()
+        _take_result(files, attempt, context)
+    except BaseException as error:
+        parent.end_other_machines(error)
+        raise
+
+
+class _Parent:
+    """The process that holds the lease, while others work for it."""
+
+    def __init__(
+        self, files: RankFolder, job: RankJob, stop: Callable[[], bool], state: State
+    ) -> None:
+        self.files, self.job, self.stop, self.log = files, job, stop, state.log
+        self._alive, self._beats = 0.0, 0
+
+    def poll(self) -> None:
+        """Show that this process lives, pass on a request to stop, and wait a moment."""
+        now = time.monotonic()
+        if self.job.machines > 1 and now - self._alive >= ALIVE_SECONDS:
+            self._alive, self._beats = now, self._beats + 1
+            with suppress(OSError):  # The others bear a longer silence.
+                self.files.alive.write(self._beats)
+        if self.stop() and not self.files.stop.exists():
+            self.files.stop.touch()
+        time.sleep(POLL_SECONDS)
+
+    def wait_for_machines(self, seconds: float) -> None:
+        """Wait until all machines have joined; IngotError names those that have not."""
+        others = range(1, self.job.machines)
+        deadline = time.monotonic() + seconds
+        if others:
+            self.log.info(
+                "waiting for %d more machines, at most %.0f s: on each, run the same stage with "
+                "--machine 1 to %d", len(others), seconds, len(others),
+            )  # fmt: skip
+        while missing := [one for one in others if not self.files.machine(one).exists()]:
+            if self.stop():
+                raise Stopped("stopped on request", hint="run the same command to continue")
+            if time.monotonic() > deadline:
+                numbers = ", ".join(map(str, missing))
+                raise IngotError(
+                    f"{self.job.machines - len(missing)} of {self.job.machines} machines joined "
+                    f"within {seconds:.0f} s; missing: machine {numbers}",
+                    where="execution.machines",
+                    hint=f"each runs the same stage with --machine N and sees {self.files.path}",
+                )
+            self.poll()
+
+    def follow(self, agent: Agent, context: Context) -> None:
+        """Wait until all ranks have ended well. Raises the error of those that have not."""
+        files, job = self.files, self.job
+        monitor = HangMonitor(files, job.world, job.watchdog)
+        while agent.poll() is None and not self._another_machine_failed():
+            self.poll()
+            if monitor.hangs():
+                self._report_hang(monitor, context)
+        if agent.poll() == EXIT_OK and files.result.exists():
+            return
+        self._wait_for_ends()
+        printed = files.printed(0).read_text(encoding="utf-8", errors="replace")
+        raise failure(files, job, printed)
+
+    def _another_machine_failed(self) -> bool:
+        return any(self.files.ends(machine).exists() for machine in range(1, self.job.machines))
+
+    def _wait_for_ends(self) -> None:
+        """Wait a moment for how the ranks of all machines ended."""
+        deadline = time.monotonic() + GRACE_SECONDS
+        machines = range(self.job.machines) if self.job.machines > 1 else ()
+        while time.monotonic() < deadline:
+            if all(self.files.ends(machine).exists() for machine in machines):
+                return
+            self.poll()
+
+    def _report_hang(self, monitor: HangMonitor, context: Context) -> None:
+        """Raise the error of a run that hangs; its log has the stacks of a rank that is behind."""
+        error = monitor.error()
+        if slowest := monitor.stack_of_slowest():
+            self.log.error("stacks of rank %d:", slowest[0])
+            for line in slowest[1].splitlines():
+                self.log.error("%s", line)
+        context.alert("hang", error.what)
+        raise error
+
+    def end_other_machines(self, error: BaseException) -> None:
+        """Tell the machines that joined why this launch is over."""
+        known = error if isinstance(error, IngotError) else IngotError(str(error))
+        with suppress(StoreError):  # Then they see that this process writes no beats.
+            self.files.write_json(
+                self.files.over, {"what": known.what, "exit_code": known.exit_code}
+            )
 
 
 def write_result(files: RankFolder, attempt: Attempt, report: RunReport) -> None:
@@ -174,29 +236,7 @@ def write_result(files: RankFolder, attempt: Attempt, report: RunReport) -> None
         "layout": report.layout_notes,
         "devices": report.devices_held,
     }  # fmt: skip
-    text = json.dumps(value)
-    write_whole(files.result, lambda path: path.write_text(text, encoding="utf-8"))
-
-
-def write_error(files: RankFolder, rank: int, error: BaseException) -> None:
-    """Tell the parent why a rank failed."""
-    value = {
-        "time": time.time(),
-        "kind": type(error).__name__,
-        "what": error.what if isinstance(error, IngotError) else str(error),
-        "where": error.where if isinstance(error, IngotError) else None,
-        "hint": error.hint if isinstance(error, IngotError) else None,
-    }
-    text = json.dumps(value)
-    with suppress(OSError):  # A full disk: torchrun still tells which rank failed.
-        write_whole(files.error(rank), lambda path: path.write_text(text, encoding="utf-8"))
-
-
-def write_ends(files: RankFolder, codes: Mapping[int, int]) -> None:
-    """Tell the parent the exit codes of failed ranks; below zero, a signal ended one."""
-    text = json.dumps({str(rank): code for rank, code in codes.items()})
-    with suppress(OSError):
-        write_whole(files.ends, lambda path: path.write_text(text, encoding="utf-8"))
+    files.write_json(files.result, value)
 
 
 def _take_result(files: RankFolder, attempt: Attempt, report: RunReport) -> None:
@@ -213,67 +253,68 @@ def _take_result(files: RankFolder, attempt: Attempt, report: RunReport) -> None
     report.devices_held = value["devices"]
 
 
-def _failure(files: RankFolder, world: int, printed: str) -> IngotError:
-    """The error of the rank that failed first.
+# The error of a launch ----------------------------------------------------------------------------
 
-    One that a signal ended says nothing itself, and makes others fail, who lose the connection.
+
+def failure(files: RankFolder, job: RankJob, printed: str) -> IngotError:
+    """The error of a launch that failed: the first cause, not what follows from it.
+
+    A rank that a signal ended, or whose machine is gone, says nothing itself and makes others fail,
+    who lose the connection. So errors that Ingot knows come first, then deaths, then other errors.
     """
-    ends: dict[str, int] = {}
-    with suppress(OSError, ValueError):
-        ends = json.loads(files.ends.read_text(encoding="utf-8"))
-    for rank, code in ((int(rank), code) for rank, code in ends.items()):
-        if code < 0 and code != -signal.SIGTERM:  # By which torchrun ends the others.
+    codes = files.exit_codes(job.machines)
+    reports = {rank: files.error(rank).read() for rank in range(job.world)}
+    reported = sorted(
+        ((rank, value) for rank, value in reports.items() if value is not None),
+        key=lambda one: float(one[1]["time"]),
+    )
+    found = [(rank, value, _error_class(value["kind"])) for rank, value in reported]
+    for rank, value, kind in found:
+        if kind is not None and kind is not Stopped:
+            return kind(f"rank {rank}: {value['what']}", where=value["where"], hint=value["hint"])
+    dead = _death(files, job, codes, reports)
+    if dead is not None:
+        return dead
+    for rank, value, kind in found:
+        if kind is None:
+            return IngotError(
+                f"rank {rank} failed: {value['kind']}: {value['what']}",
+                where=str(files.path / "logs"),
+                hint="what it printed is there, with the traceback",
+            )
+    for _, value, _ in found:
+        return Stopped(value["what"], where=value["where"], hint=value["hint"])
+    last = printed.strip().splitlines()[-1:] or ["it printed nothing"]
+    return IngotError(f"torchrun failed: {last[0]}", where=str(files.printed(0)))
+
+
+def _death(
+    files: RankFolder, job: RankJob, codes: Mapping[int, int], reports: Mapping[int, Any]
+) -> IngotError | None:
+    """The error of a rank that ended without a word; None if there is none."""
+    key = short(files.path.parent.name)
+    for rank, code in sorted(codes.items()):
+        if code < 0 and code != -signal.SIGTERM and reports[rank] is None:
             return IngotError(
                 f"rank {rank} died ({signal.Signals(-code).name})",
-                where=short(files.path.parent.name),
+                where=key,
                 hint="checkpoints are kept; run again, with a smaller micro_batch or more parts "
                 "(execution.layout.shard) if memory was short",
             )
-        if code == EXIT_RESUME and not files.error(rank).exists():
-            return Stopped(
-                f"rank {rank} hung and was ended", hint="run the same command to continue"
+    for machine in range(1, job.machines):
+        first = machine * job.ranks_per_machine
+        ranks = range(first, first + job.ranks_per_machine)
+        if not files.ends(machine).exists() and all(reports[rank] is None for rank in ranks):
+            name = (files.read_json(files.machine(machine)) or {}).get("host", "unknown")
+            return IngotError(
+                f"machine {machine} ({name}) is gone, with ranks {first} to {ranks[-1]}",
+                where=key,
+                hint="checkpoints are kept; run again on machines that are up",
             )
-    failures = []
-    for rank in range(world):
-        with suppress(OSError, ValueError):
-            failures.append((json.loads(files.error(rank).read_text(encoding="utf-8")), rank))
-    for value, rank in sorted(failures, key=lambda one: float(one[0]["time"])):
-        kind = getattr(errors, value["kind"], None)
-        if isinstance(kind, type) and issubclass(kind, IngotError):
-            what = value["what"] if kind is Stopped else f"rank {rank}: {value['what']}"
-            return kind(what, where=value["where"], hint=value["hint"])
-        return IngotError(
-            f"rank {rank} failed: {value['kind']}: {value['what']}",
-            where=str(files.path / "logs"),
-            hint="what it printed is there, with the traceback",
-        )
-    last = printed.strip().splitlines()[-1:] or ["it printed nothing"]
-    return IngotError(f"torchrun failed: {last[0]}", where=str(files.path / "torchrun.txt"))
+    return None
 
 
-def _end(agent: subprocess.Popen[bytes]) -> None:
-    """End torchrun and its ranks, whatever state they are in."""
-    if agent.poll() is None:
-        agent.send_signal(signal.SIGTERM)
-        with suppress(subprocess.TimeoutExpired):
-            agent.wait(GRACE_SECONDS)
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(agent.pid, signal.SIGKILL)
-    agent.wait()
-
-
-def agent_arguments(job: Path, world: int, logs: Path) -> Sequence[str]:
-    """Of torchrun, for the ranks of one machine; whatever they print goes to files."""
-    return [
-        "--nnodes=1",
-        f"--nproc-per-node={world}",
-        "--rdzv-backend=c10d",
-        "--rdzv-endpoint=127.0.0.1:0",
-        "--local-addr=127.0.0.1",
-        "--max-restarts=0",
-        f"--log-dir={logs}",
-        "--redirects=3",
-        "-m",
-        "stages.engine.rank",
-        str(job),
-    ]
+def _error_class(name: str) -> type[IngotError] | None:
+    """The class of an error that Ingot knows."""
+    kind = getattr(errors, name, None)
+    return kind if isinstance(kind, type) and issubclass(kind, IngotError) else None

@@ -17,15 +17,14 @@ import os
 import tempfile
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from statistics import median
 from typing import Any
 
 from artifacts_schema.errors import EXIT_RESUME
 from stages.engine import Context
+from stages.engine.hangs import SilenceTimer
 from stages.training.monitor import HeldOut
 
 
@@ -102,48 +101,6 @@ class TolerantCallback(Callback):
             self._silent = True
             name = type(self.callback).__name__
             self._log.warning("%s writes nothing more: %s", name, error.strerror or error)
-
-
-FACTOR = 20.0
-"""Median training steps that a run may be silent, if that is longer than the floor."""
-REMEMBERED = 100
-"""Training steps in the median."""
-TICKS = 10
-"""Checks within the floor."""
-
-
-class SilenceTimer:
-    """How long a run has been silent, and how long it may be; seconds.
-
-    A tick that took far longer than it should counts as two: the whole process stood still (a
-    stopped job, a suspended machine), which is no hang.
-    """
-
-    def __init__(self, floor: float) -> None:
-        self.floor = floor
-        self.silent = 0.0
-        self._steps: deque[float] = deque(maxlen=REMEMBERED)
-
-    @property
-    def tick(self) -> float:
-        """Seconds between two checks."""
-        return self.floor / TICKS
-
-    @property
-    def limit(self) -> float:
-        """Silence that is a hang."""
-        return max(self.floor, FACTOR * median(self._steps)) if self._steps else self.floor
-
-    def alive(self, step_seconds: float | None = None) -> None:
-        """Record a sign of life, with the seconds of a training step if it was one."""
-        self.silent = 0.0
-        if step_seconds is not None:
-            self._steps.append(step_seconds)
-
-    def passed(self, seconds: float) -> bool:
-        """Record the time since the last check; whether the run hangs."""
-        self.silent += min(seconds, 2 * self.tick)
-        return self.silent > self.limit
 
 
 class Watchdog(Callback):

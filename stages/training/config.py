@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 
 from artifacts_schema.config import Config, Execution
 from artifacts_schema.errors import UsageError
+from stages.engine.machines import ONE_MACHINE, Machines
 from stages.parallel.layout import ONE_PROCESS, Layout
 
 Preflight = Literal["refuse", "warn", "off"]
@@ -354,14 +355,19 @@ class TrainingExecution(ObservedExecution):
         description="Processes of the run, by dimension of a device mesh; one by default. Losses "
         "agree over layouts but for their last digits; the manifest records it.",
     )
+    machines: Machines = Field(
+        default=ONE_MACHINE,
+        description="Machines of the run: how many, and where they meet; one by default.",
+    )
     checkpoint_every: int = Field(
         default=100, ge=1, description="Training steps between rolling checkpoints."
     )
     watchdog: float | None = Field(
         default=1800.0,
         gt=0,
-        description="Seconds without a sign of life, at least 20 training steps, after which a run "
-        "hangs: it logs all stacks and ends with exit code 75; null: never.",
+        description="Seconds without a sign of life after which a run hangs, of one process at "
+        "least 20 training steps: it logs stacks and ends with exit code 75; null: never. A sign "
+        "of life of several ranks is a collective operation or a file that is read or written.",
     )
     attention: Literal["auto", "sdpa", "flex", "varlen"] = Field(
         default="auto",
@@ -394,3 +400,12 @@ class TrainingExecution(ObservedExecution):
         le=64,
         description="Batches that a thread prepares ahead of the training step; 0: none.",
     )
+
+    @model_validator(mode="after")
+    def _ranks_fit_machines(self) -> Self:
+        if self.layout.world % self.machines.count:
+            raise ValueError(
+                f"machines.count: {self.layout.world} ranks of the layout do not divide by "
+                f"{self.machines.count} machines"
+            )
+        return self

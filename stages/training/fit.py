@@ -271,7 +271,7 @@ def _callbacks(
     callbacks += [TolerantCallback(telemetry, context.log), Alerts(report, baseline)]
     if runtime.compiled:
         callbacks.append(CompileWatch(context.log, context))
-    if execution.watchdog is not None:
+    if execution.watchdog is not None and runtime.ranks.world == 1:  # Else `stages.engine.hangs`.
         callbacks.append(Watchdog(execution.watchdog, exit_on_hang(context)))
     return callbacks
 

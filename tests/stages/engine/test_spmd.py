@@ -2,12 +2,15 @@
 
 import json
 import time
+from dataclasses import asdict
 
 import pytest
 
-from artifacts_schema.errors import EXIT_RESUME, InputError, Stopped, UsageError
+from artifacts_schema.errors import EXIT_RESUME, InputError, Stopped, StoreError, UsageError
+from stages.engine.hangs import Beat, HangMonitor, ranks_behind
 from stages.engine.protocol import Stage
-from stages.engine.spmd import RankFolder, _failure, write_ends, write_error
+from stages.engine.rank_files import SLOT_BYTES, RankFolder, RankJob, Slot, write_ends, write_error
+from stages.engine.spmd import failure as launch_failure
 from stages.parallel.layout import Layout
 
 KEY = "ab" * 32
@@ -20,10 +23,15 @@ def files(tmp_path):
     return RankFolder(folder)
 
 
+def job(world, machines=1):
+    """A job of so many ranks."""
+    return RankJob("", {}, "", 1, {}, "", {}, "", True, world, machines=machines)
+
+
 def failure(files, world, codes):
     """The error where ranks ended with these exit codes."""
-    write_ends(files, codes)
-    return _failure(files, world, "")
+    write_ends(files, 0, codes)
+    return launch_failure(files, job(world), "")
 
 
 def test_the_error_of_the_rank_that_failed_first_is_told_with_its_class_and_place(files):
@@ -48,21 +56,57 @@ def test_ranks_that_torchrun_ended_are_not_the_cause(files):
     assert "rank 1 failed: ValueError: odd" in error.what
 
 
-def test_a_stop_and_a_hang_end_with_the_code_to_go_on(files):
-    error = failure(files, 2, {1: EXIT_RESUME})
-    assert (type(error), error.exit_code) == (Stopped, EXIT_RESUME)
-    assert "1" in error.what
+def test_a_stop_ends_with_the_code_to_go_on(files):
     write_error(files, 0, Stopped("stopped on request", hint="again"))
     error = failure(files, 2, {0: EXIT_RESUME})
     assert (type(error), error.what) == (Stopped, "stopped on request")
+    assert error.exit_code == EXIT_RESUME
+
+
+def test_an_error_comes_before_ranks_that_torchrun_had_to_kill(files):
+    write_error(files, 1, StoreError("no space left"))
+    write_error(files, 2, Stopped("stopped on request"))
+    error = failure(files, 3, {0: -9, 1: 1, 2: EXIT_RESUME})
+    assert (type(error), error.what) == (StoreError, "rank 1: no space left")
+
+
+def test_a_machine_without_a_word_is_gone(files):
+    write_error(files, 0, RuntimeError("connection closed by peer"))
+    write_error(files, 1, RuntimeError("connection closed by peer"))
+    write_ends(files, 0, {0: 1, 1: 1})
+    files.write_json(files.machine(1), {"host": "node-b", "process": 1})
+    error = launch_failure(files, job(4, machines=2), "")
+    assert error.what == "machine 1 (node-b) is gone, with ranks 2 to 3"
+
+
+def no_space(*_):
+    raise StoreError("no space left on device")
+
+
+def test_an_error_is_written_where_no_block_is_free(files, monkeypatch):
+    """Into a file that was made before, without making it longer."""
+    files.error(1).reserve()
+    assert files.error(1).read() is None
+    assert files.error(1).path.stat().st_size == SLOT_BYTES
+    monkeypatch.setattr("stages.engine.rank_files.write_whole", no_space)
+    write_error(files, 1, StoreError("no space left"))
+    assert files.error(1).path.stat().st_size == SLOT_BYTES
+    assert failure(files, 2, {}).what == "rank 1: no space left"
+
+
+def test_a_slot_holds_the_last_value_also_if_it_is_shorter(tmp_path):
+    slot = Slot(tmp_path / "slot")
+    slot.write("x" * 3 * SLOT_BYTES)
+    slot.write([1])
+    assert slot.read() == [1]
 
 
 def test_what_torchrun_says_itself_is_told_where_no_rank_says_anything(files):
-    error = _failure(files, 2, "Traceback\nRendezvousConnectionError: no address\n")
+    error = launch_failure(files, job(2), "Traceback\nRendezvousConnectionError: no address\n")
     assert "RendezvousConnectionError: no address" in error.what
-    assert error.where == str(files.path / "torchrun.txt")
-    files.error(1).write_text(json.dumps({"time": 1})[:-3])  # Cut short: as if there were none.
-    assert "torchrun" in _failure(files, 2, "").what
+    assert error.where == str(files.printed(0))
+    files.error(1).path.write_text(json.dumps({"time": 1})[:-3])  # Cut short.
+    assert "torchrun" in launch_failure(files, job(2), "").what
 
 
 def test_a_stage_of_one_process_refuses_several():
@@ -84,3 +128,78 @@ def test_a_stage_of_one_process_refuses_several():
     with pytest.raises(UsageError, match="4") as caught:
         Single.ranks(Execution())
     assert caught.value.where == "execution.layout"
+
+
+# Hangs --------------------------------------------------------------------------------------------
+
+
+def test_the_rank_that_started_fewer_operations_is_behind():
+    assert ranks_behind({0: {"world": 7}, 1: {"world": 6}, 2: {"world": 7}}).keys() == {1}
+    assert ranks_behind({0: {"world": 7}, 1: {"world": 7}}) == {}
+    assert ranks_behind({0: {"world": 1}, 1: {}}).keys() == {1}
+
+
+def test_a_rank_that_waits_itself_is_not_to_blame():
+    """Ranks 0 1 / 2 3: rows share `shard`, columns `copies`. Rank 3 is stuck; 2 waits for it in its
+    row, 1 in its column, and 0 for 2 in theirs."""
+    operations = {
+        0: {"row 0": 5, "column 0": 9},
+        1: {"row 0": 5, "column 1": 9},
+        2: {"row 1": 5, "column 0": 8},
+        3: {"row 1": 4, "column 1": 8},
+    }
+    assert ranks_behind(operations).keys() == {3}
+
+
+def test_ranks_that_wait_for_each_other_are_not_named():
+    assert ranks_behind({0: {"a": 2, "b": 1}, 1: {"a": 1, "b": 2}}) == {}
+
+
+class Clock:
+    """A clock that a test moves."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def monitored(files, limit, seconds, beat):
+    """The second in which ranks with the beats `beat(rank, second)` hang, or None; the monitor."""
+    clock = Clock()
+    monitor = HangMonitor(files, 2, limit, clock=clock)
+    for second in range(seconds):
+        clock.now = float(second)
+        for rank in range(2):
+            value = beat(rank, second)
+            if value is not None:
+                files.beat(rank).write(asdict(value))
+        if monitor.hangs():
+            return second, monitor
+    return None, monitor
+
+
+def test_ranks_that_read_and_write_do_not_hang(files):
+    """Rank 0 writes a large checkpoint, and no rank starts an operation."""
+    assert (
+        monitored(files, 10, 60, lambda r, s: Beat(s, "h", 1, {"w": 1}, bytes=s * (r == 0)))[0]
+        is None
+    )
+    since, monitor = monitored(files, 10, 60, lambda r, s: Beat(s, "h", 1, {"w": 1}))
+    assert 10 <= since <= 13
+    assert monitor.silent() == []
+
+
+def test_a_rank_without_beats_is_silent(files):
+    since, monitor = monitored(
+        files, 10, 60, lambda r, s: Beat(s if r == 0 else min(s, 20), "h", 1, {"w": min(s, 20)})
+    )
+    assert 30 <= since <= 33
+    assert monitor.silent() == [1]
+
+
+def test_a_start_may_take_longer_than_the_limit(files):
+    since, monitor = monitored(files, 10, 400, lambda r, s: Beat(s, "h", 1) if r == 0 else None)
+    assert since == 301
+    assert monitor.silent() == [1]

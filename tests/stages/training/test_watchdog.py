@@ -6,7 +6,8 @@ import threading
 
 import pytest
 
-from stages.training.callbacks import FACTOR, SilenceTimer, StepDone, Watchdog, thread_stacks
+from stages.engine.hangs import FACTOR, SilenceTimer
+from stages.training.callbacks import StepDone, Watchdog, thread_stacks
 
 
 def step(seconds):
