@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from torch import Tensor
+from torch import Tensor, nn
 
 
 class Box(NamedTuple):
@@ -83,3 +83,14 @@ def whole_like(part: Tensor, like: Tensor) -> Tensor:
         stride=like.stride(),
     )
     return spread.full_tensor()
+
+
+def drop_gathered(model: nn.Module) -> None:
+    """Free what a forward pass has gathered of other ranks' parts; the next one gathers it again.
+
+    A backward pass does so itself. After a forward pass alone, until this is called, the parameters
+    of `model` are the gathered copies, and a change of the parts would not be seen.
+    """
+    for module in model.modules():
+        if hasattr(module, "reshard"):  # `fully_shard` gives it to a module.
+            module.reshard()

@@ -65,7 +65,7 @@ def train(layout: Layout, case: dict) -> dict:
     optimizer = Optimizer(model, OptimizerConfig(**case.get("optimizer", {})))
     averages = Averages(AveragesConfig(ema=0.9, output="ema"), STEPS)
     arithmetic = Arithmetic(CPU, case.get("precision", "fp32"))
-    losses, norms = [], []
+    losses, norms, held_out = [], [], []
     for step in range(STEPS):
         rows = step_rows(step)
         own = rows.take(rank_rows(ROWS, ranks.rank, ranks.world))
@@ -86,11 +86,15 @@ def train(layout: Layout, case: dict) -> dict:
         optimizer.step()
         update_balance(model, ranks.sum)
         averages.update(model, step + 1)
+        with torch.no_grad(), averages.applied(model):
+            own_losses_BL = arithmetic.losses(model, own)
+        held_out.append(float(ranks.sum(own_losses_BL.sum().double())) / rows.targets)
     with averages.applied(model):
         mean = {name: whole(p).clone().numpy() for name, p in model.named_parameters()}
     return {
         "losses": losses,
         "norms": norms,
+        "held_out": held_out,
         "first": first,
         "weights": {name: whole(p).clone().numpy() for name, p in model.named_parameters()},
         "mean": mean,
@@ -136,7 +140,8 @@ def test_a_layout_trains_as_one_process_does(alone, layout, case):
     expected = alone(case)
     results = run_ranks(layout.world, train, layout, CASES[case])
     for result in results:
-        assert max(map(abs, np.subtract(result["losses"], expected["losses"]))) <= tolerance
+        for kind in ("losses", "held_out"):
+            assert max(map(abs, np.subtract(result[kind], expected[kind]))) <= tolerance, kind
         assert np.allclose(result["norms"], expected["norms"], rtol=100 * tolerance)
         for name, weights in expected["first"].items():
             assert np.array_equal(result["first"][name], weights), name
