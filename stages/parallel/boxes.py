@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
@@ -92,5 +92,6 @@ def drop_gathered(model: nn.Module) -> None:
     of `model` are the gathered copies, and a change of the parts would not be seen.
     """
     for module in model.modules():
-        if hasattr(module, "reshard"):  # `fully_shard` gives it to a module.
-            module.reshard()
+        reshard: Any = getattr(module, "reshard", None)  # `fully_shard` gives it to a module.
+        if reshard is not None:
+            reshard()

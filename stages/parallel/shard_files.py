@@ -63,13 +63,16 @@ class ShardFiles(Mapping[str, Tensor]):
         self._stack = ExitStack()
         self._parts: dict[str, list[tuple[Any, Box]]] = {}
         self._shapes: dict[str, tuple[int, ...]] = {}
+        self._types: dict[str, str] = {}
         for path in paths:
             file = self._stack.enter_context(safe_open(path, "pt"))
             stated = json.loads((file.metadata() or {}).get(_PARTS, "{}"))
             for name in file.keys():  # noqa: SIM118  (not a mapping)
-                shape = tuple(file.get_slice(name).get_shape())
+                described = file.get_slice(name)
+                shape = tuple(described.get_shape())
                 whole_shape, offset = stated.get(name, (shape, (0,) * len(shape)))
                 self._shapes[name] = tuple(whole_shape)
+                self._types[name] = described.get_dtype()
                 self._parts.setdefault(name, []).append((file, Box(tuple(offset), shape)))
 
     def __enter__(self) -> ShardFiles:
@@ -84,12 +87,19 @@ class ShardFiles(Mapping[str, Tensor]):
     def __len__(self) -> int:
         return len(self._shapes)
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._shapes  # Mapping's own would read the tensor.
+
     def __getitem__(self, name: str) -> Tensor:
         return self.part(name, whole_box(self._shapes[name]))
 
     def shape(self, name: str) -> tuple[int, ...]:
         """Of the whole tensor."""
         return self._shapes[name]
+
+    def dtype(self, name: str) -> str:
+        """Its type, as safetensors names it: `F32`, `BF16`, …"""
+        return self._types[name]
 
     def part(self, name: str, box: Box) -> Tensor:
         """A part of a tensor."""

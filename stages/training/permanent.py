@@ -9,16 +9,18 @@ these.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from safetensors.torch import save
 from torch import Tensor
 
 from stages.engine import Context, Milestone
 from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
 from stages.model.files import CONFIG_FILE, WEIGHTS_FILE
+from stages.model.tensor_files import OpenFile, specs_of, write_tensors
+from stages.parallel.boxes import whole
 from stages.tokens.chat_template import TokenizerFiles
 from stages.training.checkpointing import AVERAGES, OPTIMIZER, STATE, Saved
 
@@ -27,7 +29,8 @@ TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
 OUTPUT = "checkpoint"
 
 
-def checkpoint_files(
+def write_checkpoint_files(
+    open_file: OpenFile | None,
     config: ModelConfig,
     weights: Mapping[str, Tensor],
     state: Mapping[str, Any],
@@ -36,29 +39,35 @@ def checkpoint_files(
     optimizer: Mapping[str, Tensor] | None = None,
     averages: Mapping[str, Tensor] | None = None,
     output: str = "weights",
-) -> Iterator[tuple[str, bytes]]:
-    """Name and content of each file of a checkpoint, one at a time. Equal parts give equal bytes.
+) -> None:
+    """Write the files of a checkpoint. Equal parts give equal bytes.
 
     Training goes on from `weights`; `averages` is the state of the averages. `output` names the one
     that readers of the checkpoint get (`ema`, `mean`), or `weights`.
+
+    Tensors that are spread over ranks are gathered one at a time: then this is called on all ranks,
+    with None as `open_file` on those that write nothing.
     """
-    yield CONFIG_FILE, _json(config.plain())
     prefix = f"{output}."
     average = {
         name.removeprefix(prefix): tensor
         for name, tensor in (averages or {}).items()
         if name.startswith(prefix) and output != "weights"
     }
-    yield WEIGHTS_FILE, _tensors({**weights, **average})
+    _write_tensors(open_file, WEIGHTS_FILE, {**weights, **average})
     if average:
-        yield TRAINED, _tensors(weights)
+        _write_tensors(open_file, TRAINED, weights)
     if averages:
-        yield AVERAGES, _tensors(averages)
+        _write_tensors(open_file, AVERAGES, averages)
     if optimizer is not None:
-        yield OPTIMIZER, _tensors(optimizer)
-    yield STATE, _json(state)
-    for name in TOKENIZER_FILES:
-        yield name, tokenizer.read_bytes(name)
+        _write_tensors(open_file, OPTIMIZER, optimizer)
+    if open_file is None:
+        return
+    files = {CONFIG_FILE: _json(config.plain()), STATE: _json(state)}
+    files |= {name: tokenizer.read_bytes(name) for name in TOKENIZER_FILES}
+    for name, content in files.items():
+        with open_file(name) as file:
+            file.write(content)
 
 
 class PermanentCheckpoints:
@@ -98,28 +107,28 @@ class PermanentCheckpoints:
         """
         milestone = self._due[training_step]
         excluded = [part for part in saved.state.get("left_out", ()) if part[0] <= training_step]
-        files = checkpoint_files(
-            self._model.config,
-            saved.weights,
-            {
-                "stage": self._context.attempt.stage,
-                "training_step": training_step,
-                "tokens": tokens,
-                "skipped_updates": saved.state.get("skipped", 0),
-                **({"left_out": excluded} if excluded else {}),
-                **({"guard": saved.state["guard"]} if self._guarded else {}),
-                **self._state_at(training_step),
-            },
-            self._tokenizer,
-            optimizer=saved.optimizer if self._optimizer else None,
-            averages=saved.averages,
-            output=self._output,
-        )
+        state = {
+            "stage": self._context.attempt.stage,
+            "training_step": training_step,
+            "tokens": tokens,
+            "skipped_updates": saved.state.get("skipped", 0),
+            **({"left_out": excluded} if excluded else {}),
+            **({"guard": saved.state["guard"]} if self._guarded else {}),
+            **self._state_at(training_step),
+        }
         with self._context.interim(
             milestone, [OUTPUT], history=excluded, training_steps=training_step, tokens=tokens
         ) as writers:
-            for name, content in files:
-                writers.write_bytes(OUTPUT, name, content)
+            write_checkpoint_files(
+                partial(writers.open, OUTPUT),
+                self._model.config,
+                saved.weights,
+                state,
+                self._tokenizer,
+                optimizer=saved.optimizer if self._optimizer else None,
+                averages=saved.averages,
+                output=self._output,
+            )
 
     def rolled_back(self, first: int) -> None:
         """The run goes back before training step `first`: withdraw later checkpoints.
@@ -133,5 +142,11 @@ def _json(value: Any) -> bytes:
     return (json.dumps(value, indent=2, sort_keys=True) + "\n").encode("utf-8")
 
 
-def _tensors(tensors: Mapping[str, Tensor]) -> bytes:
-    return save({name: one.detach().cpu().contiguous() for name, one in tensors.items()})
+def _write_tensors(open_file: OpenFile | None, name: str, tensors: Mapping[str, Tensor]) -> None:
+    """A file of tensors, or several; each is whole on the CPU while it is written."""
+
+    def gathered(one: str) -> Tensor:
+        tensor = whole(tensors[one])
+        return tensor.cpu() if open_file is not None else tensor
+
+    write_tensors(open_file, name, specs_of(tensors), gathered)

@@ -20,6 +20,7 @@ from artifacts_schema.kinds import Column
 from stages.parallel.ranks import Ranks
 from stages.training.monitor import HeldOut
 from stages.training.permutation import Indices
+from stages.training.sample_clock import rank_rows
 from stages.training.shard_index import languages_with_tokens
 from stages.training.token_shards import IGNORED, PADDED, TokenShards
 
@@ -54,6 +55,12 @@ class Rows:
     def __len__(self) -> int:
         return len(self.tokens_BL)
 
+    @classmethod
+    def padding(cls, length: int) -> Rows:
+        """A row of padding alone, for a rank that must take part and has nothing to read."""
+        empty = np.zeros((0, length), dtype=np.int64)
+        return cls(empty, empty, empty).padded(1)
+
     @property
     def tokens(self) -> int:
         """Tokens that are not padding."""
@@ -81,10 +88,27 @@ class Rows:
             None if self.prefix_BL is None else more(self.prefix_BL, 0),
         )
 
+    def of_rank(self, ranks: Ranks) -> Rows:
+        """The rows of a batch that this rank reads, filled up so that every rank has as many."""
+        total = len(self)
+        own = self.take(rank_rows(total, ranks.rank, ranks.world))
+        filled = -(-total // ranks.world) - len(own)
+        return own.padded(filled) if filled else own
+
     def take(self, rows: slice | NDArray[np.bool_]) -> Rows:
         """Those of the rows."""
         prefix_BL = None if self.prefix_BL is None else self.prefix_BL[rows]
         return Rows(self.tokens_BL[rows], self.targets_BL[rows], self.documents_BL[rows], prefix_BL)
+
+
+def measured_batches(count: int, ranks: Ranks) -> Iterator[tuple[int, bool]]:
+    """Numbers of the batches of `count` that this rank measures, and whether each counts.
+
+    Every rank gets as many, since ranks wait for each other in a forward pass; one that has none
+    left repeats the last, which does not count.
+    """
+    for number in range(ranks.rank, -(-count // ranks.world) * ranks.world, ranks.world):
+        yield min(number, count - 1), number < count
 
 
 @dataclass(frozen=True)

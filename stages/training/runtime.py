@@ -39,6 +39,7 @@ from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
 from stages.parallel.layout import ONE_PROCESS, Layout
 from stages.parallel.ranks import ALONE, Ranks
+from stages.parallel.shard_files import fill
 from stages.training.callbacks import Callback, StepDone
 from stages.training.config import Precision, TrainingExecution
 from stages.training.losses import Arithmetic
@@ -293,11 +294,19 @@ def device_name(device: torch.device) -> str:
     return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
 
 
-def place(model: Decoder, execution: TrainingExecution, runtime: Runtime, *, prefixes: bool) -> str:
+def place(
+    model: Decoder,
+    execution: TrainingExecution,
+    runtime: Runtime,
+    *,
+    prefixes: bool,
+    weights: Mapping[str, Tensor] | None = None,
+) -> str:
     """Make `model` ready to be trained; returns the attention backend that it has now.
 
     Once for a model: blocks that are compiled are not compiled again. `prefixes` says that some
-    tokens see later ones. UsageError for a backend that cannot do this model.
+    tokens see later ones. A model on the meta device gets its memory here, and `weights`, of which
+    each rank reads what it holds; or new ones. UsageError for a backend that cannot do this model.
     """
     attention = resolve_attention(model.config, execution, runtime, prefixes=prefixes)
     model.set_attention(attention)
@@ -312,8 +321,20 @@ def place(model: Decoder, execution: TrainingExecution, runtime: Runtime, *, pre
         spread_model(model, runtime.parallel, runtime.device)
         if any(parameter.is_meta for parameter in model.parameters()):
             model.to_empty(device=runtime.device)
-            model.initialise()
+            if weights is None:
+                model.initialise()
+            else:
+                _read_weights(model, weights)
     return attention
+
+
+@torch.no_grad()
+def _read_weights(model: Decoder, weights: Mapping[str, Tensor]) -> None:
+    """Set the weights of a model whose memory holds anything; buffers that have none become 0."""
+    for buffer in model.buffers():
+        buffer.zero_()
+    for name, tensor in model.state_dict().items():
+        fill(tensor, weights, name)
 
 
 def resolve_attention(

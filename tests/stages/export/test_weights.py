@@ -15,8 +15,9 @@ from artifacts_schema.errors import InputError
 from stages.export.folder import ReleasedWeights, StoredWeights, convert_weight, round_weights
 from stages.export.stage import Export
 from stages.model.decoder import Decoder
-from stages.model.files import TensorSpec, model_files, read_model
+from stages.model.files import model_files, read_model
 from stages.model.huggingface.families import published_weights, to_config, to_weights
+from stages.model.tensor_files import TensorSpec
 from stages.tokenizer.training import transformers_config
 
 TOKENS_BL = torch.arange(3, 23)[None]
