@@ -141,7 +141,7 @@ def fill(target: Tensor, tensors: Mapping[str, Tensor], name: str) -> None:
 
 
 def gather_on_first(tensors: Mapping[str, Tensor], ranks: Ranks) -> dict[str, Tensor]:
-    """All of each tensor in memory of the host, on rank 0; nothing on others.
+    """Copies of all of each tensor in memory of the host, on rank 0; nothing on others.
 
     To be called on all ranks. One tensor at a time is whole on each.
     """
@@ -149,5 +149,5 @@ def gather_on_first(tensors: Mapping[str, Tensor], ranks: Ranks) -> dict[str, Te
     for name, tensor in tensors.items():
         one = whole(tensor)
         if ranks.first:
-            results[name] = one.cpu()
+            results[name] = one.to("cpu", copy=True)  # Where nothing is cut, it is the live one.
     return results

@@ -208,3 +208,20 @@ def test_a_trained_checkpoint_is_released_in_a_smaller_type_on_request(
     model = read_model(read_input(checkpoint[0], "checkpoint"))
     halved = sum(one.nbytes for one in to_weights(model).values()) // 2
     assert made.counts["weight_bytes"] == halved
+
+
+@pytest.mark.usefixtures("loaded_here")
+def test_a_checkpoint_in_several_files_is_released_as_one_of_one_file(
+    run_stage, read_input, checkpoint, given, in_several_files
+):
+    several = given("checkpoint", in_several_files(read_input(*checkpoint), 20_000))
+    for settings in ({}, {"max_shard_bytes": 30_000}):
+        releases = [
+            read_input(run_stage(Export, settings, {"checkpoint": [source]}), "release")
+            for source in (checkpoint, several)
+        ]
+        names = releases[0].paths("*.safetensors*")
+        assert names == releases[1].paths("*.safetensors*")
+        assert (INDEX in names) == bool(settings)
+        for name in names:
+            assert releases[0].read_bytes(name) == releases[1].read_bytes(name), name
