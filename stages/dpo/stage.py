@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from artifacts_schema import config as settings
+from artifacts_schema.errors import UsageError
 from stages.dpo.config import DpoConfig
 from stages.engine import Context, Inputs, Many, One, Stage
 from stages.training.config import TrainingExecution
@@ -35,6 +37,18 @@ class Dpo(Stage):
 
         return check_tuning(config, inputs)
 
+    @classmethod
+    def ranks(cls, execution: settings.Execution) -> int:
+        """See `Stage.ranks`. UsageError where a rank would not have whole answers."""
+        for name in ("pipeline", "context"):
+            if getattr(getattr(execution, "layout", None), name, 1) > 1:
+                raise UsageError(
+                    "the loss of a pair is of whole answers under all layers",
+                    where=f"execution.layout.{name}",
+                    hint="divide by data, shard, tensor and expert",
+                )
+        return super().ranks(execution)
+
     def run(self, context: Context) -> None:
         from stages.dpo.task import DROPPED, DpoTask, read_pairs, reference_log_probabilities
         from stages.model.files import read_config, read_tokenizer
@@ -49,6 +63,7 @@ class Dpo(Stage):
         tokenizer = read_tokenizer(start)
         special = SpecialTokens.from_config(tokenizer, start.read_json("tokenizer_config.json"))
         shape = read_config(start)
+        context.execution.layout.check_model(shape, [shape.context])
         data = read_pairs(context, tokenizer, special, shape.context, shape.vocabulary_size)
         clock = ExampleClock(len(data.train), config.pairs_per_batch, config.epochs, config.seed)
         with runtime(context.execution, config.precision, config.seed, steady=False) as how:

@@ -25,7 +25,6 @@ from torch import Tensor, nn
 
 from artifacts_schema.kinds import Column
 from stages.engine import Context
-from stages.parallel.boxes import drop_gathered
 from stages.tokens.chat import Segment, count_unused_fields, find_chat_start, render_segments
 from stages.tokens.vocabulary import BEGIN_OF_TEXT, SpecialTokens
 from stages.training import atomic_dir
@@ -136,8 +135,6 @@ def dpo_losses(
 
 
 _FILE = "reference.safetensors"
-_WIDTH = 8
-"""Tokens of a row of padding."""
 
 
 @dataclass(frozen=True)
@@ -148,11 +145,9 @@ class AnswerLogProbabilities:
     rejected_P: Tensor
 
 
-def pack_pairs(pairs: Sequence[tuple[Example, ...]], context: int) -> Rows:
-    """Both answers of every pair in rows of at most `context` tokens; padding, without pairs."""
-    if not pairs:
-        return Rows.padding(_WIDTH)
-    return pack_rows([answer for pair in pairs for answer in pair], context)
+def pack_pairs(pairs: Sequence[tuple[Example, ...]], context: int, pieces: int = 1) -> Rows:
+    """Both answers of every pair in rows of at most `context` tokens; see `pack_rows`."""
+    return pack_rows([answer for pair in pairs for answer in pair], context, pieces)
 
 
 def answer_log_probabilities(
@@ -211,12 +206,11 @@ def _compute(
             context.check_stop()
         part = slice(number * size, (number + 1) * size)
         pairs = data.rows[part]
-        rows = pack_pairs(pairs, length)
+        rows = pack_pairs(pairs, length, runtime.parallel.pieces)
         computed = answer_log_probabilities(model, rows, len(pairs), runtime)
         if counts:
             answers_2P[0, part], answers_2P[1, part] = computed.chosen_P, computed.rejected_P
         context.progress(part.start, len(data.rows), unit="reference pairs")
-    drop_gathered(model)
     chosen_P, rejected_P = ranks.sum(answers_2P).cpu()
     return AnswerLogProbabilities(chosen_P.clone(), rejected_P.clone())
 
@@ -296,12 +290,13 @@ class DpoTask(Task):
     def _parts(self, chosen: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         """This rank's pairs, `micro_batch` at a time; as many parts on every rank, some empty."""
         size, ranks = self.runtime.micro_batch, self.runtime.ranks
-        own = chosen[rank_rows(len(chosen), ranks.rank, ranks.world)]
-        most = -(-len(chosen) // ranks.world)
+        own = chosen[rank_rows(len(chosen), ranks.row, ranks.layout.rows)]
+        most = -(-len(chosen) // ranks.layout.rows)
         return [own[start : start + size] for start in range(0, most, size)]
 
     def _losses(self, model: nn.Module, part: NDArray[np.int64]) -> tuple[PreferenceLosses, int]:
-        rows = pack_pairs([self.data.rows[index] for index in part.tolist()], self.context)
+        pairs = [self.data.rows[index] for index in part.tolist()]
+        rows = pack_pairs(pairs, self.context, self.runtime.parallel.pieces)
         policy = answer_log_probabilities(model, rows, len(part), self.runtime)
         index, device = torch.from_numpy(part), policy.chosen_P.device
         losses = dpo_losses(

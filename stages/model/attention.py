@@ -52,6 +52,7 @@ class Visibility:
     al. 2020, section 3.2.1); all True is attention in both directions. None: none of them.
     A `window` is the count of tokens that are seen, the query's own among them; it reaches as far
     ahead where there is a prefix. None, or a window no shorter than the row: no bound.
+    `queries_Q` are the places of the tokens that see; None: all of the row.
     """
 
     batch: int
@@ -60,6 +61,7 @@ class Visibility:
     documents_BL: Tensor | None = None
     prefix_BL: Tensor | None = None
     window: int | None = None
+    queries_Q: Tensor | None = None
 
     @classmethod
     def from_batch(
@@ -77,13 +79,22 @@ class Visibility:
     @property
     def is_causal(self) -> bool:
         """Whether every token just sees all earlier ones of its row."""
-        return self.documents_BL is None and self.prefix_BL is None and self.reach is None
+        apart = self.documents_BL is not None or self.prefix_BL is not None
+        return not apart and self.reach is None and self.queries_Q is None
+
+    @property
+    def queries(self) -> int:
+        """How many tokens of a row see."""
+        return self.length if self.queries_Q is None else len(self.queries_Q)
 
     def rule(self) -> Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]:
         """(batch, head, query, key) of indexes to bool, broadcast: the form of FlexAttention."""
         documents_BL, prefix_BL, reach = self.documents_BL, self.prefix_BL, self.reach
+        queries_Q = self.queries_Q
 
         def sees(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+            if queries_Q is not None:
+                query = queries_Q[query]
             seen = key <= query
             if prefix_BL is not None:
                 seen = seen | prefix_BL[batch, key]
@@ -96,12 +107,13 @@ class Visibility:
         return sees
 
     def dense(self, first: int = 0) -> Tensor:
-        """[batch or 1, 1, length - first, length] of bool: what tokens from `first` on see."""
+        """[batch or 1, 1, queries - first, length] of bool: what those from `first` on see."""
         index_L = torch.arange(self.length, device=self.device)
+        index_Q = index_L[first : self.queries]
         apart = self.documents_BL is not None or self.prefix_BL is not None
         rows_B = torch.arange(self.batch if apart else 1, device=self.device)
         seen_BLL = self.rule()(
-            rows_B[:, None, None], rows_B, index_L[None, first:, None], index_L[None, None, :]
+            rows_B[:, None, None], rows_B, index_Q[None, :, None], index_L[None, None, :]
         )
         return seen_BLL[:, None]
 
@@ -193,7 +205,7 @@ class Flex(AttentionBackend):
             visible.rule(),
             visible.batch if by_row else None,
             None,
-            visible.length,
+            visible.queries,
             visible.length,
             device=visible.device,
         )

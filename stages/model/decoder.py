@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -31,6 +31,7 @@ from stages.model.layers import (
     compute_rotation,
     default_positions,
 )
+from stages.parallel.boxes import own_part
 
 
 class Block(nn.Module):
@@ -93,6 +94,8 @@ class Decoder(nn.Module):
         prefix_BL: Tensor | None = None,
         *,
         output: Callable[[Tensor, Tensor], Any] | None = None,
+        layers: range | None = None,
+        states_BLD: Tensor | None = None,
     ) -> Any:
         """Logits [batch, length, vocabulary] of each next token, or what `output` makes instead.
 
@@ -104,19 +107,30 @@ class Decoder(nn.Module):
         `output` is called with the normalised states [batch, length, width] and the output matrix
         [vocabulary, width]. It runs inside the forward pass, where a sharded matrix is whole;
         tensors that gradients flow through are in a tensor, tuple or dict that it returns.
+
+        `layers` are the blocks to compute, all by default. Those that begin later take the states
+        `states_BLD` after the block before; where they end earlier, the result is the states.
         """
-        x_BLD = self._states(tokens_BL, positions_BL, documents_BL, prefix_BL)
-        matrix_VD = self.embedding.weight if self.head is None else self.head.weight
+        config = self.config
+        layers = layers or range(config.layers)
+        x_BLD = self.embedding(tokens_BL) if states_BLD is None else states_BLD
+        x_BLD = self._blocks(x_BLD, layers, tokens_BL, positions_BL, documents_BL, prefix_BL)
+        if layers.stop < config.layers:
+            return x_BLD
+        x_BLD = self.norm(x_BLD)
+        matrix_VD = own_part((self.head or self.embedding).weight)
         return self.logits(x_BLD, matrix_VD) if output is None else output(x_BLD, matrix_VD)
 
-    def _states(
+    def _blocks(
         self,
+        x_BLD: Tensor,
+        layers: range,
         tokens_BL: Tensor,
         positions_BL: Tensor | None,
         documents_BL: Tensor | None,
         prefix_BL: Tensor | None,
     ) -> Tensor:
-        """Normalised states [batch, length, width] before the output projection."""
+        """The states after these layers."""
         config = self.config
         if positions_BL is None:
             positions_BL = default_positions(tokens_BL, documents_BL)
@@ -124,18 +138,18 @@ class Decoder(nn.Module):
             positions_BL, config.rotary_width, config.rope_base, config.rope_scaling
         )
         visible = Visibility.from_batch(tokens_BL, documents_BL, prefix_BL)
-        windows = [config.window_of(layer) for layer in range(config.layers)]
+        windows = {layer: config.window_of(layer) for layer in layers}
         masks = {
-            window: self.backend.prepare(replace(visible, window=window)) for window in set(windows)
+            window: self.backend.prepare(replace(visible, window=window))
+            for window in set(windows.values())
         }
         padding_BL = None
         if config.experts is not None and documents_BL is not None:
             padding_BL = documents_BL < 0
-        x_BLD = self.embedding(tokens_BL)
-        for layer, block in enumerate(self.blocks):
+        for layer in layers:
             rope = rotation if config.rotates(layer) else None
-            x_BLD = block(x_BLD, rope, masks[windows[layer]], padding_BL)
-        return self.norm(x_BLD)
+            x_BLD = self.blocks[layer](x_BLD, rope, masks[windows[layer]], padding_BL)
+        return x_BLD
 
     def logits(self, x_BLD: Tensor, matrix_VD: Tensor) -> Tensor:
         """Logits [..., vocabulary] of what `output` is given.
@@ -173,4 +187,5 @@ class Decoder(nn.Module):
         backend.check(self.config)
         self.backend = backend
         for block in self.blocks:
-            cast(Block, block).attention.backend = backend
+            if isinstance(block, Block):
+                block.attention.backend = backend

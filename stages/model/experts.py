@@ -24,6 +24,7 @@ from torch.nn import functional as F
 
 from stages.model.config import Experts
 from stages.model.layers import SwiGLU
+from stages.parallel.boxes import own_part
 
 
 def dispatch(x_ND: Tensor, order_S: Tensor, place_S: Tensor, *, copies: int) -> Tensor:
@@ -109,7 +110,7 @@ class Router(nn.Module):
         """Weights and numbers of each token's experts, both [tokens, chosen]."""
         config = self.config
         with torch.autocast(x_ND.device.type, enabled=False):
-            scores_NE = F.linear(x_ND.float(), self.weight.float()).sigmoid()
+            scores_NE = F.linear(x_ND.float(), own_part(self.weight).float()).sigmoid()
         preferred_NE = mask_other_groups(scores_NE.detach() + self.bias, config)
         chosen_NX = preferred_NE.topk(config.chosen, dim=-1, sorted=False).indices
         weights_NX = scores_NE.gather(1, chosen_NX)
@@ -132,11 +133,12 @@ class ExpertStack(nn.Module):
 
     def forward(self, x_SD: Tensor, expert_S: Tensor) -> Tensor:
         """Each row through its expert; `expert_S` is sorted."""
-        experts_E = torch.arange(len(self.gate), device=x_SD.device)
+        gate, up, down = (own_part(weight) for weight in (self.gate, self.up, self.down))
+        experts_E = torch.arange(len(gate), device=x_SD.device)
         ends_E = torch.searchsorted(expert_S, experts_E, right=True).int()
-        inner_SF = F.silu(grouped_linear(x_SD, self.gate, ends_E))
-        inner_SF = inner_SF * grouped_linear(x_SD, self.up, ends_E)
-        return grouped_linear(inner_SF, self.down, ends_E)
+        inner_SF = F.silu(grouped_linear(x_SD, gate, ends_E))
+        inner_SF = inner_SF * grouped_linear(x_SD, up, ends_E)
+        return grouped_linear(inner_SF, down, ends_E)
 
 
 def mask_other_groups(preferred_NE: Tensor, config: Experts) -> Tensor:

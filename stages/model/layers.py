@@ -30,6 +30,7 @@ from torch.nn import functional as F
 
 from stages.model.attention import AttentionBackend, first_of_piece
 from stages.model.config import ModelConfig, RopeScaling
+from stages.parallel.boxes import own_part
 
 
 class Linear(nn.Linear):
@@ -41,12 +42,20 @@ class Linear(nn.Linear):
     def reset_parameters(self) -> None:
         """No-op: `Decoder.initialise` fills the weights."""
 
+    def forward(self, x: Tensor) -> Tensor:
+        """[..., inputs] to [..., outputs], or to this rank's part of them."""
+        return F.linear(x, own_part(self.weight))
+
 
 class Embedding(nn.Embedding):
     """A table of token vectors; `Decoder.initialise` fills it."""
 
     def reset_parameters(self) -> None:
         """No-op: `Decoder.initialise` fills the weights."""
+
+    def forward(self, tokens_BL: Tensor) -> Tensor:
+        """The vectors of tokens, [..., width]."""
+        return F.embedding(tokens_BL, own_part(self.weight))
 
 
 class RMSNorm(nn.RMSNorm):
@@ -58,7 +67,8 @@ class RMSNorm(nn.RMSNorm):
 
     def forward(self, x: Tensor) -> Tensor:
         """`x` over its last dimension, in the type of the weights."""
-        return super().forward(x.to(self.weight.dtype))
+        weight = own_part(self.weight)
+        return F.rms_norm(x.to(weight.dtype), weight.shape, weight, self.eps)
 
 
 class SwiGLU(nn.Module):
@@ -243,7 +253,7 @@ class LatentAttention(nn.Module):
         super().__init__()
         assert config.latent is not None
         latent = config.latent
-        self.backend, self.heads = backend, config.heads
+        self.backend = backend
         self.plain_width, self.rotary_width = latent.plain_width, latent.rotary_width
         self.value_width, self.kv_rank = latent.value_width, latent.kv_rank
         self.head_width = config.head_width
@@ -264,18 +274,20 @@ class LatentAttention(nn.Module):
 
     def forward(self, x_BLD: Tensor, rotation: Rotation | None, mask: Any) -> Tensor:
         """[batch, length, width] to the same; without a rotation, positions do not matter."""
-        query_BHLC = self._heads(self._queries(x_BLD))
+        query_BHLC = self._heads(self._queries(x_BLD), self.head_width)
         plain_BHLP, turning_BHLT = query_BHLC.split((self.plain_width, self.rotary_width), dim=-1)
         kv_BLR, shared_BLT = self.kv_down(x_BLD).split((self.kv_rank, self.rotary_width), dim=-1)
         shared_B1LT = shared_BLT[:, None]
-        kv_BHLX = self._heads(self.kv_up(self.kv_norm(kv_BLR)))
+        kv_BHLX = self._heads(
+            self.kv_up(self.kv_norm(kv_BLR)), self.plain_width + self.value_width
+        )
         key_BHLP, value_BHLV = kv_BHLX.split((self.plain_width, self.value_width), dim=-1)
         if rotation is not None:
             turning_BHLT = rotate(turning_BHLT, rotation)
             shared_B1LT = rotate(shared_B1LT, rotation)
         mixed_BHLV = self.backend.attend(
             torch.cat((plain_BHLP, turning_BHLT), dim=-1),
-            torch.cat((key_BHLP, shared_B1LT.expand(-1, self.heads, -1, -1)), dim=-1),
+            torch.cat((key_BHLP, shared_B1LT.expand(-1, kv_BHLX.shape[1], -1, -1)), dim=-1),
             # Zeros up to the width of keys: fast kernels want both alike.
             F.pad(value_BHLV, (0, max(0, self.head_width - self.value_width))),
             mask,
@@ -288,9 +300,9 @@ class LatentAttention(nn.Module):
             return self.query(x_BLD)
         return self.query_up(self.query_norm(self.query_down(x_BLD)))
 
-    def _heads(self, x_BLD: Tensor) -> Tensor:
+    def _heads(self, x_BLD: Tensor, width: int) -> Tensor:
         batch, length, _ = x_BLD.shape
-        return x_BLD.view(batch, length, self.heads, -1).transpose(1, 2)
+        return x_BLD.view(batch, length, -1, width).transpose(1, 2)
 
     def _scale(self, rotation: Rotation | None) -> float:
         scale = self.head_width**-0.5

@@ -74,7 +74,7 @@ def file_order(specs: Mapping[str, TensorSpec]) -> list[str]:
 def write_safetensors(
     file: Writer,
     specs: Mapping[str, TensorSpec],
-    tensor: Callable[[str], Tensor],
+    tensor: Callable[[str], Tensor | None],
     metadata: Mapping[str, str] | None = None,
 ) -> None:
     """Write a tensor for each name of `specs`: float16, bfloat16, float32, float64 or int64.
@@ -98,6 +98,7 @@ def write_safetensors(
     file.write(written)
     for name in order:
         one = tensor(name)
+        assert one is not None, name
         assert (one.dtype, tuple(one.shape)) == (specs[name].dtype, specs[name].shape), name
         # NumPy has no bfloat16, so the bytes are viewed before it sees them.
         file.write(one.contiguous().reshape(-1).view(torch.uint8).numpy())
@@ -140,7 +141,7 @@ def write_tensors(
     open_file: OpenFile | None,
     name: str,
     specs: Mapping[str, TensorSpec],
-    tensor: Callable[[str], Tensor],
+    tensor: Callable[[str], Tensor | None],
     *,
     most: int | None = None,
     metadata: Mapping[str, str] | None = None,
@@ -148,7 +149,8 @@ def write_tensors(
     """Write the file `name`, or several of at most `most` bytes and their index; names of them.
 
     `most` is MAX_FILE_BYTES by default. `tensor(name)` is called once for each tensor, in the same
-    order on every rank; a rank that writes nothing gives None as `open_file`.
+    order on every rank; a rank that writes nothing gives None as `open_file`, and its tensors
+    are not looked at.
     """
     files = plan_files(name, specs, MAX_FILE_BYTES if most is None else most)
     for file, names in files.items():

@@ -49,6 +49,39 @@ def local(tensor: Tensor) -> Tensor:
     return tensor.to_local() if is_spread(tensor) else tensor  # type: ignore[attr-defined, no-any-return]
 
 
+def cut(weight: Tensor, mesh: Any, placements: Sequence[Any]) -> nn.Parameter:
+    """A parameter of which this rank has its part on `mesh`: with values, or on the meta device.
+
+    Dimensions that are cut must divide by the ranks.
+    """
+    from torch.distributed.tensor import DTensor
+
+    part = weight.detach()
+    for dim, placement in enumerate(placements):
+        if placement.is_shard():
+            size = part.shape[placement.dim] // mesh.size(dim)
+            part = part.narrow(placement.dim, mesh.get_local_rank(dim) * size, size)
+    spread = DTensor.from_local(
+        part.clone(), mesh, placements, run_check=False, shape=weight.shape, stride=weight.stride()
+    )
+    return nn.Parameter(spread, requires_grad=weight.requires_grad)
+
+
+def own_part(weight: Tensor) -> Tensor:
+    """What this rank computes with: a parameter, or its part where it is cut over ranks.
+
+    To be called in a forward pass. A copy of a parameter is used on other tokens, heads or channels
+    by each rank, so its gradients are summed over the ranks that have one; those of a part are not.
+    """
+    if not is_spread(weight):
+        return weight
+    from torch.distributed.tensor import Partial
+
+    placements = weight.placements  # type: ignore[attr-defined]
+    sums = [Partial() if one.is_replicate() else one for one in placements]
+    return weight.to_local(grad_placements=sums)  # type: ignore[attr-defined, no-any-return]
+
+
 def box_of(tensor: Tensor) -> Box:
     """Where in the whole tensor that is."""
     if not is_spread(tensor):
@@ -83,15 +116,3 @@ def whole_like(part: Tensor, like: Tensor) -> Tensor:
         stride=like.stride(),
     )
     return spread.full_tensor()
-
-
-def drop_gathered(model: nn.Module) -> None:
-    """Free what a forward pass has gathered of other ranks' parts; the next one gathers it again.
-
-    A backward pass does so itself. After a forward pass alone, until this is called, the parameters
-    of `model` are the gathered copies, and a change of the parts would not be seen.
-    """
-    for module in model.modules():
-        reshard: Any = getattr(module, "reshard", None)  # `fully_shard` gives it to a module.
-        if reshard is not None:
-            reshard()

@@ -13,39 +13,47 @@ all-reduced once a training step, which is DDP. All of that is one call of torch
 (FSDP2: Zhao et al. 2023, arXiv 2304.11277); ZeRO is Rajbhandari et al. 2020, arXiv 1910.02054,
 hybrid sharding is their section 7 on two levels.
 
+Ranks that share the tokens of a row see different tokens, as those with different rows do:
+parameters are cut into `shard` × `context` parts. What is cut over tensor or expert ranks before is
+cut further here, the part of each.
+
 The loss of a rank is already divided by the count of targets over all ranks, so gradients are
 summed, not averaged; weights and gradients are float32, so sums over ranks are too.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any
 
 import torch
-from torch import nn
-from torch.distributed.device_mesh import init_device_mesh
+import torch.distributed as dist
+from torch import Tensor, nn
 from torch.distributed.fsdp import FSDPModule, fully_shard
 
+from stages.parallel.boxes import is_spread, local, whole
 from stages.parallel.layout import Layout
+from stages.parallel.mesh import meshes
 
 
 def spread_model(model: nn.Module, layout: Layout, device: torch.device) -> None:
     """Spread `model`, which has `blocks`, over the ranks of the default process group, in place.
 
     Names of modules and parameters stay as they are. Each block is gathered separately, and what
-    is outside of blocks (embedding, last norm, output layer) together.
+    is outside of blocks (embedding, last norm, output layer) together. Experts that are cut over
+    ranks are spread over the ranks that have the same ones.
     """
-    if layout.data > 1:
-        mesh = init_device_mesh(
-            device.type, (layout.data, layout.shard), mesh_dim_names=("data", "shard")
-        )
-    else:
-        mesh = init_device_mesh(device.type, (layout.shard,), mesh_dim_names=("shard",))
-    drop = layout.shard > 1 and layout.zero == 3
+    mesh = meshes(layout, device.type)
+    drop = layout.parts > 1 and layout.zero == 3
     blocks: Any = model.blocks
     for block in blocks:
-        fully_shard(block, mesh=mesh, reshard_after_forward=drop)
-    fully_shard(model, mesh=mesh, reshard_after_forward=False)
+        experts = getattr(getattr(block, "mlp", None), "experts", None)
+        if layout.expert > 1 and experts is not None:
+            fully_shard(experts, mesh=mesh.experts["copies"], reshard_after_forward=drop)
+        if any(True for _ in block.parameters()):  # Others are on another stage of a pipeline.
+            fully_shard(block, mesh=mesh.shared, reshard_after_forward=drop)
+    fully_shard(model, mesh=mesh.shared, reshard_after_forward=False)
     for module in model.modules():
         if isinstance(module, FSDPModule):
             module.set_gradient_divide_factor(1.0)
@@ -54,7 +62,7 @@ def spread_model(model: nn.Module, layout: Layout, device: torch.device) -> None
 
 def sum_gradients_once(layout: Layout) -> bool:
     """Whether gradients are summed over ranks after the last micro-batch alone."""
-    return layout.shard == 1 or layout.zero == 1
+    return layout.parts == 1 or layout.zero == 1
 
 
 def set_last_micro_batch(model: nn.Module, layout: Layout, *, last: bool) -> None:
@@ -63,3 +71,37 @@ def set_last_micro_batch(model: nn.Module, layout: Layout, *, last: bool) -> Non
         model.set_is_last_backward(last)
         if sum_gradients_once(layout):
             model.set_requires_gradient_sync(last)
+
+
+def drop_gathered(model: nn.Module) -> None:
+    """After a forward pass that no backward pass follows: forget what was gathered for it.
+
+    Weights may change before the next one, which would go on with the gathered ones.
+    """
+    for module in model.modules():
+        if isinstance(module, FSDPModule):
+            module.reshard()
+
+
+def global_norm(parameters: Iterable[nn.Parameter], group: dist.ProcessGroup | None) -> Tensor:
+    """The norm of all gradients, over all ranks; those of other ranks of `group` are added.
+
+    Each gradient counts once, however many ranks have a copy.
+    """
+    by_mesh: dict[Any, list[Tensor]] = defaultdict(list)
+    for parameter in parameters:
+        if (gradient := parameter.grad) is not None:
+            by_mesh[gradient.device_mesh if is_spread(gradient) else None].append(gradient)
+    norms = [whole(nn.utils.get_total_norm(gradients)) for gradients in by_mesh.values()]
+    if group is None and len(norms) == 1:
+        return norms[0]
+    squares = torch.stack(norms).square().sum()
+    if group is not None:
+        dist.all_reduce(squares, group=group)
+    return squares.sqrt()
+
+
+def clip_by_global_norm(parameters: Iterable[nn.Parameter], limit: float, norm: Tensor) -> None:
+    """Bring gradients whose norm is `norm` down to `limit`; as `torch.nn.utils` does."""
+    factor = (limit / (norm + 1e-6)).clamp(max=1.0)
+    torch._foreach_mul_([local(p.grad) for p in parameters if p.grad is not None], factor)

@@ -15,10 +15,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
@@ -30,9 +32,18 @@ _PARTS = "parts"
 """Header entry: name → [shape of the whole, offset of the part], as JSON."""
 
 
-def held_parts(tensors: Mapping[str, Tensor], rank: int) -> dict[str, Tensor]:
-    """Of these, what rank `rank` writes: its parts of spread ones; the others are rank 0's."""
-    return {name: t for name, t in tensors.items() if is_spread(t) or rank == 0}
+def held_parts(tensors: Mapping[str, Tensor], ranks: Ranks) -> dict[str, Tensor]:
+    """Of these, what this rank writes: what no rank before it with the same layers has."""
+    return {name: t for name, t in tensors.items() if _is_first(t, ranks)}
+
+
+def _is_first(tensor: Tensor, ranks: Ranks) -> bool:
+    """Whether this is the first rank with its part of a tensor; of what is whole, of its stage."""
+    if not is_spread(tensor):
+        return ranks.first_of_stage
+    places = tensor.device_mesh.get_coordinate()  # type: ignore[attr-defined]
+    pairs = zip(places, tensor.placements, strict=True)  # type: ignore[attr-defined]
+    return all(place == 0 for place, placement in pairs if placement.is_replicate())
 
 
 def describe_parts(tensors: Mapping[str, Tensor]) -> dict[str, str]:
@@ -73,7 +84,10 @@ class ShardFiles(Mapping[str, Tensor]):
                 whole_shape, offset = stated.get(name, (shape, (0,) * len(shape)))
                 self._shapes[name] = tuple(whole_shape)
                 self._types[name] = described.get_dtype()
-                self._parts.setdefault(name, []).append((file, Box(tuple(offset), shape)))
+                held = self._parts.setdefault(name, [])
+                box = Box(tuple(offset), shape)
+                if all(box != other for _, other in held):  # First and last stage: tied weights.
+                    held.append((file, box))
 
     def __enter__(self) -> ShardFiles:
         return self
@@ -140,14 +154,55 @@ def fill(target: Tensor, tensors: Mapping[str, Tensor], name: str) -> None:
     local(target).copy_(part)
 
 
+@dataclass(frozen=True)
+class GatheredTensors:
+    """Tensors that are spread over ranks, whole on rank 0, one at a time.
+
+    `kinds` has them by name: the first rank that has any of it, its shape and type. Each stage of
+    a pipeline has tensors of its own.
+    """
+
+    tensors: Mapping[str, Tensor]
+    ranks: Ranks
+    kinds: Mapping[str, tuple[int, tuple[int, ...], torch.dtype]]
+
+    @classmethod
+    def of_ranks(cls, tensors: Mapping[str, Tensor], ranks: Ranks) -> GatheredTensors:
+        """Of the `tensors` of all ranks; to be called on all of them."""
+        own = {name: (tuple(one.shape), one.dtype) for name, one in tensors.items()}
+        kinds: dict[str, tuple[int, tuple[int, ...], torch.dtype]] = {}
+        for rank, some in enumerate(ranks.gather(own) if ranks.layout.pipeline > 1 else [own]):
+            for name, (shape, dtype) in some.items():
+                kinds.setdefault(name, (rank, shape, dtype))
+        return cls(tensors, ranks, kinds)
+
+    def one(self, name: str) -> Tensor | None:
+        """A tensor in memory of the host, on rank 0; it may be the live one. None on others.
+
+        To be called on all ranks, in one order: those that have a part of it make it whole.
+        """
+        source, shape, dtype = self.kinds[name]
+        made = whole(self.tensors[name]) if name in self.tensors else None
+        if self.ranks.first:
+            if made is not None:
+                return made.cpu()
+            received = torch.empty(shape, dtype=dtype)
+            dist.recv(received, source)
+            return received
+        if made is not None and source == self.ranks.rank:
+            dist.send(made.cpu().contiguous(), 0)
+        return None
+
+
 def gather_on_first(tensors: Mapping[str, Tensor], ranks: Ranks) -> dict[str, Tensor]:
     """Copies of all of each tensor in memory of the host, on rank 0; nothing on others.
 
     To be called on all ranks. One tensor at a time is whole on each.
     """
+    gathered = GatheredTensors.of_ranks(tensors, ranks)
     results: dict[str, Tensor] = {}
-    for name, tensor in tensors.items():
-        one = whole(tensor)
-        if ranks.first:
-            results[name] = one.to("cpu", copy=True)  # Where nothing is cut, it is the live one.
+    for name in gathered.kinds:
+        one = gathered.one(name)
+        if one is not None:
+            results[name] = one.clone()  # Where nothing is cut, it is the live one.
     return results

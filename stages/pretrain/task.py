@@ -26,7 +26,14 @@ from stages.pretrain.objectives import Objective
 from stages.scoring.likelihood import unigram_nll
 from stages.training.diagnosis import documents_of_step
 from stages.training.monitor import HeldOut
-from stages.training.rows import Groups, HeldOutSums, Rows, SourceMetrics, measured_batches
+from stages.training.rows import (
+    Groups,
+    HeldOutSums,
+    Rows,
+    SourceMetrics,
+    measured_batches,
+    own_columns,
+)
 from stages.training.runtime import Runtime
 from stages.training.sample_clock import SampleClock, clock_batch, rank_rows
 from stages.training.schedule import Timeline
@@ -216,32 +223,35 @@ class PretrainTask(Task):
         if self.clock.skipped(training_step):
             return None
         ranks, (_, _, total) = self.runtime.ranks, self.clock.rows(training_step)
-        own = rank_rows(total, ranks.rank, ranks.world)
-        batch = clock_batch(
-            self.shards, self.clock, training_step, rank=ranks.rank, world=ranks.world
-        )
+        world = ranks.layout.rows
+        own = rank_rows(total, ranks.row, world)
+        batch = clock_batch(self.shards, self.clock, training_step, rank=ranks.row, world=world)
         rows = Rows(batch.tokens_BL, batch.targets_BL, batch.documents_BL)
         if self.prefixes:
             rows = self.objective.rows(rows, training_step, own.start)
         groups_BL = self.groups.numbers(
             self.shards, batch.sources_B, batch.sequences_B, rows.documents_BL
         )
-        filled = -(-total // ranks.world) - len(rows)
+        filled = self.runtime.rows_of_step(total) - len(rows)
         if filled:
             rows = rows.padded(filled)
             groups_BL = np.pad(groups_BL, ((0, filled), (0, 0)))
-        return Sequences(training_step, rows, groups_BL, filled)
+        groups_BL = own_columns(groups_BL, ranks)
+        return Sequences(training_step, rows.of_context(ranks), groups_BL, filled)
 
     def micro_batches(self, model: nn.Module, batch: Sequences) -> Iterator[MicroBatch]:
         """The step's sequences in micro-batches; the loss is a mean over all their targets."""
         if self.rope is not None:
             self.rope.at(model, batch.training_step)
         targets = self.runtime.ranks.sum_number(batch.rows.targets)
-        left = -(-len(batch.rows) // self.runtime.micro_batch)
-        for part, groups_BL in batch.split(self.runtime.micro_batch):
-            left -= 1
-            self.runtime.prepare_backward(model, last=left == 0)
-            trained = self.runtime.train(model, part, targets=targets, z_loss=self.z_loss)
+        parts = list(batch.split(self.runtime.micro_batch))
+        for number, trained in self.runtime.passes(
+            model, [rows for rows, _ in parts], targets=targets, z_loss=self.z_loss
+        ):
+            if number is None:
+                yield MicroBatch(trained.loss, 0)
+                continue
+            part, groups_BL = parts[number]
             sums = self.by_source.sums(trained.losses_BL, part, groups_BL)
             if self.z_loss:
                 sums |= {"loss": trained.cross_entropy, "z_loss": trained.z_loss}
@@ -259,7 +269,7 @@ class PretrainTask(Task):
         ranks, size = self.runtime.ranks, self.runtime.micro_batch
         for number, counts in measured_batches(-(-len(held_out.sources_B) // size), ranks):
             first = number * size
-            rows = self.objective.rows(held_out.rows(first, size), 0, first)
+            rows = self.objective.rows(held_out.rows(first, size), 0, first).of_context(ranks)
             losses_BL: Tensor = self.runtime.losses(model, rows)
             if counts:
                 total.add(losses_BL, rows, held_out.groups_of(first, rows))
@@ -268,13 +278,18 @@ class PretrainTask(Task):
 
     def sequence_losses(self, model: nn.Module, batch: Sequences) -> Sequence[float]:
         """Mean loss of each sequence of a step."""
-        results: list[float] = []
-        for part, _ in batch.split(self.runtime.micro_batch):
-            sums_B = self.runtime.losses(model, part).double().sum(1).cpu().numpy()
-            targets_B = (part.targets_BL != IGNORED).sum(1)
-            results += (sums_B / np.maximum(targets_B, 1)).tolist()
-        own = results[: len(results) - batch.filled]
-        return [loss for losses in self.runtime.ranks.gather(own) for loss in losses]
+        ranks, rows = self.runtime.ranks, batch.rows
+        sums_RB3 = np.zeros((ranks.layout.rows, len(rows), 3))
+        losses = [
+            self.runtime.losses(model, part).double().sum(1).cpu().numpy()
+            for part, _ in batch.split(self.runtime.micro_batch)
+        ]
+        targets_B = (rows.targets_BL != IGNORED).sum(1)
+        is_row_B = np.arange(len(rows)) < len(rows) - batch.filled
+        sums_RB3[ranks.row] = np.stack((np.concatenate(losses), targets_B, is_row_B), axis=1)
+        summed = ranks.sum(torch.from_numpy(sums_RB3).to(ranks.device)).cpu().numpy()
+        loss_N, targets_N, is_row_N = summed.reshape(-1, 3).T
+        return (loss_N / np.maximum(targets_N, 1))[is_row_N > 0].tolist()  # type: ignore[no-any-return]
 
     def documents(self, training_step: int, rows: Sequence[int] = ()) -> Sequence[Suspect]:
         """The documents that a training step reads, or these rows of it."""

@@ -48,6 +48,7 @@ class Sft(Stage):
         tokenizer = read_tokenizer(start)
         special = SpecialTokens.from_config(tokenizer, start.read_json("tokenizer_config.json"))
         shape = read_config(start)
+        context.execution.layout.check_model(shape, [shape.context])
         data = read_conversations(context, tokenizer, special, shape.context, shape.vocabulary_size)
         clock = ExampleClock(
             len(data.train), config.conversations_per_batch, config.epochs, config.seed

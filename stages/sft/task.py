@@ -92,14 +92,16 @@ class SftTask(Task):
         """The step's conversations: every rank packs all of them, and takes some of the rows."""
         chosen = self.data.train[self.clock.batch(training_step)]
         rows = self._packed(chosen)
-        return PackedConversations(chosen, rows.of_rank(self.runtime.ranks), rows.targets)
+        return PackedConversations(chosen, self.runtime.own_rows(rows), rows.targets)
 
     def micro_batches(self, model: nn.Module, batch: PackedConversations) -> Iterator[MicroBatch]:
         """The step's conversations in micro-batches of rows."""
         parts = batch.own.split(self.runtime.micro_batch)
-        for number, part in enumerate(parts, start=1):
-            self.runtime.prepare_backward(model, last=number == len(parts))
-            trained = self.runtime.train(model, part, targets=batch.targets)
+        for number, trained in self.runtime.passes(model, parts, targets=batch.targets):
+            if number is None:
+                yield MicroBatch(trained.loss, 0)
+                continue
+            part = parts[number]
             sources_BL = self._sources(part, batch.chosen)
             yield MicroBatch(
                 trained.loss,
@@ -118,7 +120,7 @@ class SftTask(Task):
         total, ranks = HeldOutSums(self.groups), self.runtime.ranks
         parts = self._packed(self.data.held_out).split(self.runtime.micro_batch)
         for number, counts in measured_batches(len(parts), ranks):
-            part = parts[number]
+            part = parts[number].of_context(ranks)
             losses_BL = self.runtime.losses(model, part)
             if counts:
                 total.add(losses_BL, part, self._sources(part, self.data.held_out))
@@ -126,7 +128,8 @@ class SftTask(Task):
         return total.measured()
 
     def _packed(self, chosen: NDArray[np.int64]) -> Rows:
-        return pack_rows([self.data.rows[index][0] for index in chosen.tolist()], self.context)
+        examples = [self.data.rows[index][0] for index in chosen.tolist()]
+        return pack_rows(examples, self.context, self.runtime.parallel.pieces)
 
     def _sources(self, rows: Rows, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
         """Source of each token; padding (document -1) takes that of the last document."""

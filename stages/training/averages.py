@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from artifacts_schema.errors import CorruptArtifact
-from stages.parallel.boxes import drop_gathered, is_spread, local
+from stages.parallel.boxes import is_spread, local
 from stages.parallel.shard_files import fill, shape_of
 from stages.training.config import AveragesConfig
 
@@ -86,7 +86,6 @@ class Averages:
         Nothing is done where the output takes the weights, or there is no average yet.
         """
         kept = self._kept.get(self.settings.output, {})
-        drop_gathered(model)
         average = {name: p for name, p in model.named_parameters() if name in kept}
         own = {name: local(p).clone() if is_spread(p) else p.data for name, p in average.items()}
         try:
@@ -94,7 +93,6 @@ class Averages:
                 _set(parameter, local(kept[name]))
             yield
         finally:
-            drop_gathered(model)  # Or training would go on from the average.
             for name, parameter in average.items():
                 _set(parameter, own[name])
 
@@ -115,7 +113,8 @@ def _loaded(tensors: Mapping[str, Tensor], kind: str, model: nn.Module, where: s
     prefix = f"{kind}."
     shapes = {n.removeprefix(prefix): shape_of(tensors, n) for n in tensors if n.startswith(prefix)}
     parameters = dict(model.named_parameters())
-    odd = sorted(shapes.keys() ^ parameters.keys()) or [
+    names = getattr(model, "names", parameters.keys())  # Of the whole model, if it is a part.
+    odd = sorted(parameters.keys() - shapes.keys() | shapes.keys() - names) or [
         name for name, parameter in parameters.items() if shapes[name] != tuple(parameter.shape)
     ]
     if odd:

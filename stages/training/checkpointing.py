@@ -132,8 +132,8 @@ class RollingCheckpoints:
     `sidecars` are files that are published with them. A thread writes them, one at a time; what it
     raises is raised by a later call, and nothing is written after it.
 
-    Of several `ranks`, which all see `folder`, the first `writers` hold different parts of the
-    model. Each writes its part; rank 0 waits for all, and only then does the checkpoint exist.
+    Several `ranks` all see `folder`. Each that holds a part of the model which no rank before it
+    has writes that part; rank 0 waits for all, and only then does the checkpoint exist.
     """
 
     def __init__(
@@ -145,11 +145,10 @@ class RollingCheckpoints:
         state: State | None = None,
         sidecars: Sequence[Path] = (),
         ranks: Ranks = ALONE,
-        writers: int = 1,
     ) -> None:
         self.folder, self.run_log, self.log = folder, run_log, log
         self.state, self.sidecars = state, tuple(sidecars)
-        self.ranks, self.writers = ranks, writers
+        self.ranks, self.writers = ranks, ranks.layout.writers()
         self._writer = ThreadPoolExecutor(1, "checkpoints")
         self._last: Future[None] | None = None
         """The last thing that the thread was given, until it is known how it ended."""
@@ -179,12 +178,11 @@ class RollingCheckpoints:
         target = self.folder / f"{_PREFIX}{training_step:012d}"
         headers = {}
         if self.ranks.world > 1:
-            rank = self.ranks.rank if self.ranks.rank < self.writers else -1
-            tensors = {group: held_parts(some, rank) for group, some in tensors.items()}
+            tensors = {group: held_parts(some, self.ranks) for group, some in tensors.items()}
             headers = {group: describe_parts(some) for group, some in tensors.items()}
         copies = self._copied(training_step, tensors)
         if not self.ranks.first:
-            if self.ranks.rank < self.writers:
+            if self.ranks.rank in self.writers:
                 part = self._part(target.name, self.ranks.rank)
                 self._do(lambda: self._write(part, copies, headers, {}))
             return
@@ -192,7 +190,7 @@ class RollingCheckpoints:
         content = {**state, "random": random_state()}
 
         def write() -> None:
-            folders = [self._part(target.name, rank) for rank in range(1, self.writers)]
+            folders = [self._part(target.name, rank) for rank in self.writers if rank > 0]
             self._wait_for(folders)
             facts = {"position": asdict(position)}
             self._write(target, copies, headers, facts, content=content, parts=folders)
@@ -427,7 +425,8 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], *, where: str)
     Raises CorruptArtifact when names or shapes are not those of the model.
     """
     expected = model.state_dict()
-    odd = sorted(expected.keys() ^ set(weights)) or [
+    names = getattr(model, "names", expected.keys())  # Of the whole model, where it is a part.
+    odd = sorted(names ^ set(weights)) or [
         name for name, tensor in expected.items() if shape_of(weights, name) != tuple(tensor.shape)
     ]
     if odd:

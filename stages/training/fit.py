@@ -38,9 +38,9 @@ from stages.training.guard import Guard, Rollbacks
 from stages.training.hardware import StepMemory, explain_out_of_memory, peak_flops, read_sensors
 from stages.training.loop import Progress, Trainer
 from stages.training.monitor import NoLog, RunLog, events_table, held_out_table, metrics_table
-from stages.training.optimizer import Optimizer
+from stages.training.optimizer import Optimizer, treatments
 from stages.training.permanent import OUTPUT, PermanentCheckpoints, write_checkpoint_files
-from stages.training.runtime import CompileWatch, Runtime, device_name, place
+from stages.training.runtime import CompileWatch, Runtime, clip_function, device_name, place
 from stages.training.schedule import Schedule
 from stages.training.task import Task
 from stages.training.telemetry import Telemetry, TelemetryFile
@@ -125,6 +125,8 @@ def fit(
     """
     execution: TrainingExecution = context.execution
     runtime = task.runtime
+    # Of the whole model: on several ranks each has a part of it.
+    of_all = treatments(model, settings.optimizer)
     if attention is None:
         attention = place(model, execution, runtime, prefixes=task.prefixes, weights=weights)
     layout = {**runtime.layout(), "attention": attention}
@@ -133,7 +135,13 @@ def fit(
     rollbacks, checkpoints = _open_work(context, runtime)
     trainer = Trainer(
         model=model,
-        optimizer=Optimizer(model, settings.optimizer, runtime.precision),
+        optimizer=Optimizer(
+            model,
+            settings.optimizer,
+            runtime.precision,
+            of_all=of_all,
+            clip=clip_function(model, runtime),
+        ),
         averages=Averages(settings.averages, settings.schedule.steps),
         task=task,
         schedule=settings.schedule,
@@ -193,7 +201,6 @@ def _open_work(context: Context, runtime: Runtime) -> tuple[Rollbacks, RollingCh
         state=context.state,
         sidecars=[decisions],
         ranks=ranks,
-        writers=runtime.parallel.shard,
     )
     return Rollbacks(decisions, context.state.check, writes=ranks.first), checkpoints
 
@@ -283,7 +290,7 @@ def write_checkpoint(
     trainer, step = run.trainer, run.progress.training_step
     excluded = [list(part) for part in trainer.rollbacks.excluded]
     write_checkpoint_files(
-        partial(context.open, OUTPUT) if trainer.ranks.first else None,
+        partial(context.open, OUTPUT),
         run.model.config,
         run.model.state_dict(),
         {
@@ -301,6 +308,7 @@ def write_checkpoint(
         optimizer=trainer.optimizer.tensors() if keep_optimizer else None,
         averages=trainer.averages.tensors() if keep_optimizer else None,
         output=trainer.averages.settings.output,
+        ranks=trainer.ranks,
     )
 
 

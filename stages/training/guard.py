@@ -197,7 +197,7 @@ def fingerprint(model: nn.Module, ranks: Ranks = ALONE) -> int:
         local(one).contiguous().view(_BITS[one.element_size()]).sum(dtype=torch.int64)
         for one in model.parameters()
     ]
-    return int(ranks.sum(torch.stack(sums).sum())) if sums else 0
+    return int(ranks.sum_all(torch.stack(sums).sum())) if sums else 0
 
 
 ADVICE = (

@@ -201,7 +201,7 @@ class Trainer:
             self.optimizer.set_rate(learning_rate)
             self.optimizer.step()
             if self._has_experts:
-                update_balance(self.model, self.ranks.sum)
+                update_balance(self.model, self.ranks.sum_same_layers)
             self.guard.check_moved(step, learning_rate, self.model, self.ranks)
         else:
             self._skip(progress, anomaly, loss, grad_norm, batch)

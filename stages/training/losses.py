@@ -33,6 +33,7 @@ from torch import Tensor, nn
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
+from stages.parallel.tensor_parallel import CutVocabulary
 from stages.training.config import Precision
 from stages.training.rows import Rows, on_device
 from stages.training.token_shards import IGNORED
@@ -105,6 +106,7 @@ class OutputLayer:
     on a CPU, about its cache; 2^27 on a GPU; 128 tokens at the least). With `filled`, every chunk
     has as many tokens as those of so many tokens would have, the last is filled up: a compiled
     `differentiated` then sees one shape, and gives the same bits whatever it saw first.
+    Where the `vocabulary` is cut over ranks, the matrix is this rank's part of it.
     """
 
     weight_VD: Tensor
@@ -113,6 +115,7 @@ class OutputLayer:
     logits: int | None = None
     differentiated: Differentiated = differentiated
     filled: int | None = None
+    vocabulary: CutVocabulary | None = None
 
     def chunk(self, tokens: int) -> int:
         """Tokens of a chunk where `tokens` are cut into as few, of about equal size, as may be."""
@@ -131,6 +134,12 @@ class OutputLayer:
     ) -> tuple[Tensor, Tensor, Tensor]:
         """`differentiated` of a chunk, filled up if it is to be."""
         tokens = len(targets_M)
+        if self.vocabulary is not None:
+            capped_MV, slope_MV = _capped(logits_MV, self.softcap)
+            losses_M, log_z_M, by_logits_MV = self.vocabulary.differentiated(
+                capped_MV, targets_M, z_loss, slope_MV
+            )
+            return losses_M, log_z_M, by_logits_MV.to(logits_MV.dtype)
         lacking = self.chunk(self.filled) - tokens if self.filled else 0
         if not lacking:
             return self.differentiated(logits_MV, targets_M, self.softcap, z_loss)
@@ -222,6 +231,9 @@ class _TokenLosses(Function):
         losses_M = x_MD.new_empty(len(x_MD), dtype=_wide(layer.dtype))
         products = _Products(x_MD, targets_M, layer)
         for part in layer.chunks(len(x_MD)):
+            if layer.vocabulary is not None:
+                losses_M[part] = layer.differentiate(products.logits(part), targets_M[part])[0]
+                continue
             logits_MV, _ = _capped(products.logits(part), layer.softcap)
             losses_M[part] = F.cross_entropy(logits_MV, targets_M[part], reduction="none")
         return losses_M
@@ -324,13 +336,22 @@ class Arithmetic:
 
         Under bf16 and fp16 the matrix products are in that type, weights and loss in float32.
         """
+        losses_BL: Tensor = self.losses_of_layers(model, rows)
+        return losses_BL
+
+    def losses_of_layers(
+        self, model: nn.Module, rows: Rows, layers: range | None = None, states: Tensor | None = None
+    ) -> Tensor:
+        """`losses`; of layers that end before the last, the states after them."""
         targets = _TargetTokens.from_rows(rows, self.device)
 
         def token_losses(x_ND: Tensor, layer: OutputLayer) -> Tensor:
             return linear_cross_entropy(targets.select(x_ND), layer, targets.targets_M)
 
-        losses_M: Tensor = self._forward(model, rows, token_losses)
-        return targets.spread(losses_M).view(rows.targets_BL.shape)
+        made: Tensor = self._forward(model, rows, token_losses, layers, states)
+        if layers is not None and layers.stop < model.config.layers:  # type: ignore[union-attr, operator]
+            return made
+        return targets.spread(made).view(rows.targets_BL.shape)
 
     def train(
         self, model: nn.Module, rows: Rows, *, targets: int, z_loss: float = 0.0
@@ -339,6 +360,21 @@ class Arithmetic:
 
         Cheaper than `losses` where a mean is what is learnt; its `loss` is differentiated once.
         """
+        trained = self.train_layers(model, rows, targets=targets, z_loss=z_loss)
+        assert isinstance(trained, TrainedRows)
+        return trained
+
+    def train_layers(
+        self,
+        model: nn.Module,
+        rows: Rows,
+        layers: range | None = None,
+        states: Tensor | None = None,
+        *,
+        targets: int,
+        z_loss: float = 0.0,
+    ) -> TrainedRows | Tensor:
+        """`train`; of layers that end before the last, the states after them."""
         tokens = _TargetTokens.from_rows(rows, self.device)
         divisor = max(targets, 1)
 
@@ -347,7 +383,10 @@ class Arithmetic:
                 tokens.select(x_ND), layer, tokens.targets_M, divisor=divisor, z_loss=z_loss
             )
 
-        loss, losses_M, log_z_M = self._forward(model, rows, mean_loss)
+        made = self._forward(model, rows, mean_loss, layers, states)
+        if isinstance(made, Tensor):
+            return made
+        loss, losses_M, log_z_M = made
         return TrainedRows(
             loss,
             tokens.spread(losses_M).view(rows.targets_BL.shape),
@@ -356,13 +395,22 @@ class Arithmetic:
         )
 
     def _forward(
-        self, model: nn.Module, rows: Rows, loss: Callable[[Tensor, OutputLayer], Any]
+        self,
+        model: nn.Module,
+        rows: Rows,
+        loss: Callable[[Tensor, OutputLayer], Any],
+        layers: range | None,
+        states: Tensor | None,
     ) -> Any:
         """`loss` of the states [N, D] of a `stages.model.decoder.Decoder` and its output layer.
 
         It is computed inside the forward pass, where hooks of a sharded model make its parts whole.
         """
-        arrays = {"documents_BL": rows.documents_BL, "prefix_BL": rows.prefix_BL}
+        arrays = {
+            "documents_BL": rows.documents_BL,
+            "prefix_BL": rows.prefix_BL,
+            "positions_BL": rows.positions_BL,
+        }
         tensors = {n: on_device(a, self.device) for n, a in arrays.items() if a is not None}
         softcap: float | None = model.config.logit_softcap  # type: ignore[union-attr, assignment]
 
@@ -375,12 +423,14 @@ class Arithmetic:
                 logits=self.logits,
                 differentiated=_compiled() if self.compiled else differentiated,
                 filled=rows.targets_BL.size if self.compiled else None,
+                vocabulary=getattr(model, "vocabulary", None),
             )
             with torch.autocast(self.device.type, enabled=False):
                 return loss(x_BLD.flatten(0, 1), layer)
 
         with autocast(self.device, self.precision):
-            return model(on_device(rows.tokens_BL, self.device), **tensors, output=output)
+            tokens_BL = on_device(rows.tokens_BL, self.device)
+            return model(tokens_BL, **tensors, output=output, layers=layers, states_BLD=states)
 
 
 @cache

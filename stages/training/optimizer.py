@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
@@ -254,6 +254,8 @@ STATE: dict[OptimizerName, tuple[str, ...]] = {
 
 _SCALER = "loss_scaler."
 
+Clip = Callable[[list[Tensor], float], Tensor]
+
 
 class Optimizer:
     """Updates of all trainable parameters of a model; under fp16 it scales losses.
@@ -261,14 +263,23 @@ class Optimizer:
     The order of a training step: `zero_grad`, `backward` for each micro-batch, `clip`, then
     `set_rate` and `step`; or `overflowed`, where the norm that `clip` gave is not finite. Raises
     UsageError for parameter groups that do not fit the model.
+
+    Where `model` is a part of one, `of_all` are the treatments of all parameters. `clip` scales
+    gradients down to a norm and gives that before.
     """
 
     def __init__(
-        self, model: nn.Module, settings: OptimizerConfig, precision: Precision = "fp32"
+        self,
+        model: nn.Module,
+        settings: OptimizerConfig,
+        precision: Precision = "fp32",
+        *,
+        of_all: Mapping[str, Treatment] | None = None,
+        clip: Clip = nn.utils.clip_grad_norm_,
     ) -> None:
         self.parameters = dict(trainable(model))
-        self.treatments = treatments(model, settings)
-        self.limit = settings.clip
+        self.treatments = of_all or treatments(model, settings)
+        self.limit, self._clip = settings.clip, clip
         self.scaler = LossScaler() if precision == "fp16" else None
         self.parts: dict[OptimizerName, torch.optim.Optimizer] = {}
         if groups := self._groups("adamw"):
@@ -297,7 +308,7 @@ class Optimizer:
         if self.scaler is not None:
             gradients = [local(p.grad) for p in self.parameters.values() if p.grad is not None]
             torch._foreach_div_(gradients, self.scaler.scale)
-        return nn.utils.clip_grad_norm_(list(self.parameters.values()), self.limit)
+        return self._clip(list(self.parameters.values()), self.limit)
 
     def set_rate(self, rate: float) -> None:
         """Use `rate` in the next update, times each group's own factor."""
@@ -372,7 +383,10 @@ class Optimizer:
             for name, parameter in self.parameters.items()
             for part in STATE[self.treatments[name].optimizer]
         }
-        if odd := sorted(expected.keys() ^ (tensors.keys() - more)):
+        names = {
+            f"{n}.{part}" for n, one in self.treatments.items() for part in STATE[one.optimizer]
+        }
+        if odd := sorted(names ^ (tensors.keys() - more)):
             raise CorruptArtifact(
                 f"{len(odd)} entries of the optimizer state do not fit the model, first: {odd[0]}",
                 where=where,

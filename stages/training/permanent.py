@@ -19,8 +19,9 @@ from stages.engine import Context, Milestone
 from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
 from stages.model.files import CONFIG_FILE, WEIGHTS_FILE
-from stages.model.tensor_files import OpenFile, specs_of, write_tensors
-from stages.parallel.boxes import whole
+from stages.model.tensor_files import OpenFile, TensorSpec, write_tensors
+from stages.parallel.ranks import ALONE, Ranks
+from stages.parallel.shard_files import GatheredTensors
 from stages.tokens.chat_template import TokenizerFiles
 from stages.training.checkpointing import AVERAGES, OPTIMIZER, STATE, Saved
 
@@ -30,7 +31,7 @@ OUTPUT = "checkpoint"
 
 
 def write_checkpoint_files(
-    open_file: OpenFile | None,
+    open_file: OpenFile,
     config: ModelConfig,
     weights: Mapping[str, Tensor],
     state: Mapping[str, Any],
@@ -39,14 +40,15 @@ def write_checkpoint_files(
     optimizer: Mapping[str, Tensor] | None = None,
     averages: Mapping[str, Tensor] | None = None,
     output: str = "weights",
+    ranks: Ranks = ALONE,
 ) -> None:
-    """Write the files of a checkpoint. Equal parts give equal bytes.
+    """Write the files of a checkpoint. Equal parts give equal bytes, on any layout.
 
     Training goes on from `weights`; `averages` is the state of the averages. `output` names the one
     that readers of the checkpoint get (`ema`, `mean`), or `weights`.
 
-    Tensors that are spread over ranks are gathered one at a time: then this is called on all ranks,
-    with None as `open_file` on those that write nothing.
+    Tensors that are spread over `ranks` are gathered one at a time: then this is called on all of
+    them, and rank 0 writes.
     """
     prefix = f"{output}."
     average = {
@@ -54,14 +56,16 @@ def write_checkpoint_files(
         for name, tensor in (averages or {}).items()
         if name.startswith(prefix) and output != "weights"
     }
-    _write_tensors(open_file, WEIGHTS_FILE, {**weights, **average})
+    groups = {WEIGHTS_FILE: {**weights, **average}}
     if average:
-        _write_tensors(open_file, TRAINED, weights)
+        groups[TRAINED] = dict(weights)
     if averages:
-        _write_tensors(open_file, AVERAGES, averages)
+        groups[AVERAGES] = dict(averages)
     if optimizer is not None:
-        _write_tensors(open_file, OPTIMIZER, optimizer)
-    if open_file is None:
+        groups[OPTIMIZER] = dict(optimizer)
+    for name, tensors in groups.items():
+        _write_tensors(open_file, name, tensors, ranks)
+    if not ranks.first:
         return
     files = {CONFIG_FILE: _json(config.plain()), STATE: _json(state)}
     files |= {name: tokenizer.read_bytes(name) for name in TOKENIZER_FILES}
@@ -142,11 +146,18 @@ def _json(value: Any) -> bytes:
     return (json.dumps(value, indent=2, sort_keys=True) + "\n").encode("utf-8")
 
 
-def _write_tensors(open_file: OpenFile | None, name: str, tensors: Mapping[str, Tensor]) -> None:
+def _write_tensors(
+    open_file: OpenFile, name: str, tensors: Mapping[str, Tensor], ranks: Ranks
+) -> None:
     """A file of tensors, or several; each is whole on the CPU while it is written."""
+    gathered = GatheredTensors.of_ranks(tensors, ranks)
+    specs = {
+        one: TensorSpec(dtype, shape)
+        for one, (_, shape, dtype) in sorted(gathered.kinds.items(), key=_by_layer)
+    }
+    write_tensors(open_file if ranks.first else None, name, specs, gathered.one)
 
-    def gathered(one: str) -> Tensor:
-        tensor = whole(tensors[one])
-        return tensor.cpu() if open_file is not None else tensor
 
-    write_tensors(open_file, name, specs_of(tensors), gathered)
+def _by_layer(named: tuple[str, Any]) -> list[tuple[int, str]]:
+    """Sorts tensors of one layer together, layers by number: files do not depend on the layout."""
+    return [(int(part) if part.isdigit() else -1, part) for part in named[0].split(".")]

@@ -6,8 +6,8 @@ The measurements come from the same losses that train the model. B rows, L token
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,7 +20,6 @@ from artifacts_schema.kinds import Column
 from stages.parallel.ranks import Ranks
 from stages.training.monitor import HeldOut
 from stages.training.permutation import Indices
-from stages.training.sample_clock import rank_rows
 from stages.training.shard_index import languages_with_tokens
 from stages.training.token_shards import IGNORED, PADDED, TokenShards
 
@@ -44,22 +43,18 @@ class Rows:
     """What one forward pass sees: token ids, what each is to predict, and the document of each.
 
     Targets are int64, which is what cross entropy takes. A token sees those before it in its
-    document, and all of the document's that `prefix_BL` marks; None marks none.
+    document, and all of the document's that `prefix_BL` marks; None marks none. `positions_BL` are
+    given where they are not the distances from the first token of each document in the row.
     """
 
     tokens_BL: Integers
     targets_BL: NDArray[np.int64]
     documents_BL: Integers
     prefix_BL: NDArray[np.bool_] | None = None
+    positions_BL: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.tokens_BL)
-
-    @classmethod
-    def padding(cls, length: int) -> Rows:
-        """A row of padding alone, for a rank that must take part and has nothing to read."""
-        empty = np.zeros((0, length), dtype=np.int64)
-        return cls(empty, empty, empty).padded(1)
 
     @property
     def tokens(self) -> int:
@@ -88,17 +83,38 @@ class Rows:
             None if self.prefix_BL is None else more(self.prefix_BL, 0),
         )
 
-    def of_rank(self, ranks: Ranks) -> Rows:
-        """The rows of a batch that this rank reads, filled up so that every rank has as many."""
-        total = len(self)
-        own = self.take(rank_rows(total, ranks.rank, ranks.world))
-        filled = -(-total // ranks.world) - len(own)
-        return own.padded(filled) if filled else own
-
     def take(self, rows: slice | NDArray[np.bool_]) -> Rows:
         """Those of the rows."""
-        prefix_BL = None if self.prefix_BL is None else self.prefix_BL[rows]
-        return Rows(self.tokens_BL[rows], self.targets_BL[rows], self.documents_BL[rows], prefix_BL)
+        return self._map(lambda array: array[rows])
+
+    def of_context(self, ranks: Ranks) -> Rows:
+        """The tokens of each row that this rank has, of those that share rows."""
+        if ranks.layout.context == 1:
+            return self
+        whole = replace(self, positions_BL=_positions(self.documents_BL))
+        return whole._map(lambda array: own_columns(array, ranks))
+
+    def _map(self, function: Callable[[NDArray[Any]], NDArray[Any]]) -> Rows:
+        arrays = (getattr(self, part.name) for part in fields(self))
+        return Rows(*(None if array is None else function(array) for array in arrays))  # type: ignore[arg-type]
+
+
+def own_columns(array_BL: NDArray[Any], ranks: Ranks) -> NDArray[Any]:
+    """Of what tokens have, that of this rank's tokens; `[B, 1]` is of all tokens."""
+    length, parts = array_BL.shape[1], ranks.layout.context
+    if parts == 1 or length == 1:
+        return array_BL
+    from stages.parallel.context_parallel import own_tokens
+
+    return array_BL[:, own_tokens(length, ranks.context, parts)]
+
+
+def _positions(documents_BL: Integers) -> NDArray[np.int64]:
+    """[B, L] Distance of each token from the first of its document in the row."""
+    places_L = np.arange(documents_BL.shape[1])
+    first_BL = np.ones(documents_BL.shape, dtype=np.bool_)
+    first_BL[:, 1:] = documents_BL[:, 1:] != documents_BL[:, :-1]
+    return places_L - np.maximum.accumulate(np.where(first_BL, places_L, 0), axis=1)
 
 
 def measured_batches(count: int, ranks: Ranks) -> Iterator[tuple[int, bool]]:
@@ -107,7 +123,8 @@ def measured_batches(count: int, ranks: Ranks) -> Iterator[tuple[int, bool]]:
     Every rank gets as many, since ranks wait for each other in a forward pass; one that has none
     left repeats the last, which does not count.
     """
-    for number in range(ranks.rank, -(-count // ranks.world) * ranks.world, ranks.world):
+    world = ranks.layout.rows
+    for number in range(ranks.row, -(-count // world) * world, world):
         yield min(number, count - 1), number < count
 
 

@@ -17,12 +17,12 @@ import base64
 import logging
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -42,7 +42,13 @@ from stages.parallel.ranks import ALONE, Ranks
 from stages.parallel.shard_files import fill
 from stages.training.callbacks import Callback, StepDone
 from stages.training.config import Precision, TrainingExecution
-from stages.training.losses import Arithmetic
+from stages.training.losses import Arithmetic, TrainedRows
+from stages.training.optimizer import Clip
+from stages.training.rows import Rows
+from stages.training.sample_clock import rank_rows
+
+if TYPE_CHECKING:
+    from stages.parallel.pipeline_parallel import Pipeline
 
 
 def random_state() -> dict[str, Any]:
@@ -196,12 +202,88 @@ class Runtime(Arithmetic):
     ranks: Ranks = ALONE
     parallel: Layout = ONE_PROCESS
 
+    def rows_of_step(self, total: int) -> int:
+        """How many rows a rank computes of a training step of `total`, the same on each.
+
+        The last ones may be filler: every rank has as many as the one with most, and a pipeline
+        whole micro-batches, interleaved whole rounds of them.
+        """
+        rows, layout = -(-total // self.parallel.rows), self.parallel
+        if layout.pipeline == 1 or (rows <= self.micro_batch and layout.interleave == 1):
+            return rows
+        round_rows = self.micro_batch * (layout.pipeline if layout.interleave > 1 else 1)
+        return -(-rows // round_rows) * round_rows
+
+    def own_rows(self, rows: Rows) -> Rows:
+        """Of the rows of a batch those that this rank computes, filled up to as many on each; and
+        of each row the tokens that it has."""
+        own = rows.take(rank_rows(len(rows), self.ranks.row, self.parallel.rows))
+        filled = self.rows_of_step(len(rows)) - len(own)
+        return (own.padded(filled) if filled else own).of_context(self.ranks)
+
     def prepare_backward(self, model: nn.Module, *, last: bool) -> None:
         """Before the backward pass of a micro-batch; `last` of the training step."""
         if self.ranks.world > 1:
             from stages.parallel.data_parallel import set_last_micro_batch
 
             set_last_micro_batch(model, self.parallel, last=last)
+
+    def passes(
+        self, model: nn.Module, parts: Sequence[Rows], *, targets: int, z_loss: float = 0.0
+    ) -> Iterator[tuple[int | None, TrainedRows]]:
+        """What is to be differentiated for the micro-batches `parts` of a training step, in order.
+
+        The caller does the backward pass of one before it asks for the next. The number is that of
+        the micro-batch whose sums they hold: None for those of which a pipeline gives them with
+        another pass.
+        """
+        if self.parallel.pipeline == 1:
+            for number, rows in enumerate(parts):
+                self.prepare_backward(model, last=number == len(parts) - 1)
+                yield number, self.train(model, rows, targets=targets, z_loss=z_loss)
+            return
+        train = partial(self.train_layers, model, targets=targets, z_loss=z_loss)
+        pipeline = self._pipeline(model)
+        for unit, made in pipeline.run(
+            lambda number, layers, states: train(parts[number], layers, states),
+            len(parts),
+            self._states_shape(model, parts[0]),
+        ):
+            self.prepare_backward(model, last=unit.number == len(parts) - 1)
+            if not isinstance(made, TrainedRows):
+                nothing = torch.zeros(parts[unit.number].targets_BL.shape, device=self.device)
+                made = TrainedRows(made, nothing, nothing.sum(), nothing.sum())
+            yield unit.number if unit.group == len(pipeline.groups) - 1 else None, made
+
+    def losses(self, model: nn.Module, rows: Rows) -> Tensor:
+        """[B, L] Token losses; see `Arithmetic.losses`. In a pipeline without gradients, and 0 on
+        all stages but the last."""
+        if self.parallel.pipeline == 1:
+            losses_BL: Tensor | None = super().losses(model, rows)
+        else:
+            with torch.no_grad():
+                (losses_BL,) = self._pipeline(model).run_forward(
+                    lambda _, layers, states: self.losses_of_layers(model, rows, layers, states),
+                    1,
+                    self._states_shape(model, rows),
+                )
+        if self.ranks.world > 1 and not (losses_BL is not None and losses_BL.requires_grad):
+            from stages.parallel.data_parallel import drop_gathered
+
+            drop_gathered(model)
+        if losses_BL is None:
+            return torch.zeros(rows.targets_BL.shape, device=self.device)
+        return losses_BL
+
+    def _pipeline(self, model: nn.Module) -> Pipeline:
+        from stages.parallel.pipeline_parallel import Pipeline
+
+        return Pipeline(self.parallel, self.ranks.stage, model.config.layers, self.device)  # type: ignore[union-attr, arg-type]
+
+    def _states_shape(self, model: nn.Module, rows: Rows) -> tuple[int, int, int]:
+        """Of the states of a micro-batch between layers."""
+        batch, length = rows.tokens_BL.shape
+        return batch, length // self.parallel.tensor, model.config.width  # type: ignore[union-attr, return-value]
 
     def layout(self) -> dict[str, Any]:
         """What bit-equality depends on besides config and inputs."""
@@ -250,7 +332,7 @@ def runtime(
                 compiled,
                 threads=execution.threads,
                 micro_batch=execution.micro_batch,
-                ranks=Ranks.from_group(device),
+                ranks=Ranks.from_group(device, execution.layout),
                 parallel=execution.layout,
             )
     finally:
@@ -312,19 +394,20 @@ def place(
     model.set_attention(attention)
     if runtime.ranks.world == 1:
         model.to(runtime.device)
+    else:
+        from stages.parallel.spread import cut_model, materialise, spread_model
+
+        cut_model(model, runtime.ranks)
     checkpoint_activations(model, execution)
     if runtime.compiled:
         compile_blocks(model)
     if runtime.ranks.world > 1:
-        from stages.parallel.data_parallel import spread_model
-
         spread_model(model, runtime.parallel, runtime.device)
-        if any(parameter.is_meta for parameter in model.parameters()):
+        if weights is None:
+            materialise(model, runtime.device)
+        else:
             model.to_empty(device=runtime.device)
-            if weights is None:
-                model.initialise()
-            else:
-                _read_weights(model, weights)
+            _read_weights(model, weights)
     return attention
 
 
@@ -335,6 +418,15 @@ def _read_weights(model: Decoder, weights: Mapping[str, Tensor]) -> None:
         buffer.zero_()
     for name, tensor in model.state_dict().items():
         fill(tensor, weights, name)
+
+
+def clip_function(model: nn.Module, runtime: Runtime) -> Clip:
+    """What clips the gradients of a model that is placed, by their norm over all ranks."""
+    if runtime.ranks.world == 1:
+        return nn.utils.clip_grad_norm_
+    from stages.parallel.spread import clip_on_ranks
+
+    return clip_on_ranks(model, runtime.ranks)
 
 
 def resolve_attention(

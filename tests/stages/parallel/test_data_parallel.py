@@ -1,5 +1,7 @@
 """The same losses, gradient norms and weights on any layout as in one process."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 import torch
@@ -8,17 +10,18 @@ from ranks import run_ranks
 from stages.model.config import Experts, ModelConfig
 from stages.model.decoder import Decoder
 from stages.model.experts import update_balance
-from stages.parallel.boxes import whole
-from stages.parallel.data_parallel import set_last_micro_batch, spread_model
 from stages.parallel.layout import Layout
 from stages.parallel.ranks import Ranks
+from stages.parallel.shard_files import gather_on_first
 from stages.training.averages import Averages
-from stages.training.config import AveragesConfig, OptimizerConfig
+from stages.training.config import AveragesConfig, OptimizerConfig, TrainingExecution
 from stages.training.guard import fingerprint
-from stages.training.losses import Arithmetic
-from stages.training.optimizer import Optimizer
+from stages.training.loop import StepSums
+from stages.training.optimizer import Optimizer, treatments
 from stages.training.rows import Rows
+from stages.training.runtime import Runtime, clip_function, place
 from stages.training.sample_clock import rank_rows
+from stages.training.task import MicroBatch
 from stages.training.token_shards import IGNORED
 
 CPU = torch.device("cpu")
@@ -37,70 +40,79 @@ TOLERANCE = {"muon": 1e-4, "bf16": 5e-3}
 into the third digit of an update; under bf16 all products are."""
 
 
-def step_rows(step: int) -> Rows:
-    """The batch of a step: some targets are left out, unevenly over rows."""
+def step_rows(step: int, vocabulary: int = VOCABULARY) -> Rows:
+    """The batch of a step: rows of two documents; some targets are left out, unevenly over rows."""
     draw = np.random.default_rng(step)
-    tokens = draw.integers(0, VOCABULARY, (ROWS, LENGTH))
+    tokens = draw.integers(0, vocabulary, (ROWS, LENGTH))
     targets = np.roll(tokens, -1, axis=1).astype(np.int64)
     targets[draw.random((ROWS, LENGTH)) < np.linspace(0, 0.9, ROWS)[:, None]] = IGNORED
-    return Rows(tokens, targets, np.zeros((ROWS, LENGTH), dtype=np.int64))
+    documents = np.arange(LENGTH) >= draw.integers(1, LENGTH, (ROWS, 1))
+    return Rows(tokens, targets, documents.astype(np.int64))
 
 
 def train(layout: Layout, case: dict) -> dict:
     """Losses and gradient norms by step; weights, their mean and routers' biases at the end."""
-    ranks = Ranks.from_group(CPU)
+    ranks = Ranks.from_group(CPU, layout)
     config = ModelConfig(
-        vocabulary_size=VOCABULARY, width=32, layers=2, heads=4, kv_heads=2, mlp_width=48,
-        context=LENGTH, **case.get("model", {}),
+        **{
+            "vocabulary_size": VOCABULARY, "width": 32, "layers": 4, "heads": 4, "kv_heads": 2,
+            "mlp_width": 48, "context": LENGTH, **case.get("model", {}),
+        }
     )  # fmt: skip
-    if ranks.world > 1:
-        with torch.device("meta"):
-            model = Decoder(config, seed=3)
-        spread_model(model, layout, CPU)
-        model.to_empty(device=CPU)
-        model.initialise()
-    else:
+    with torch.device("meta") if ranks.world > 1 else nullcontext():
         model = Decoder(config, seed=3)
-    first = {name: whole(p).clone().numpy() for name, p in model.named_parameters()}
-    optimizer = Optimizer(model, OptimizerConfig(**case.get("optimizer", {})))
+    settings = OptimizerConfig(**case.get("optimizer", {}))
+    of_all = treatments(model, settings)
+    runtime = Runtime(
+        CPU, case.get("precision", "fp32"), micro_batch=2, ranks=ranks, parallel=layout
+    )
+    place(model, TrainingExecution(**case.get("execution", {})), runtime, prefixes=False)
+    first = whole_weights(model, ranks)
+    optimizer = Optimizer(model, settings, of_all=of_all, clip=clip_function(model, runtime))
     averages = Averages(AveragesConfig(ema=0.9, output="ema"), STEPS)
-    arithmetic = Arithmetic(CPU, case.get("precision", "fp32"))
-    losses, norms, held_out = [], [], []
+    losses, norms, by_token = [], [], []
     for step in range(STEPS):
-        rows = step_rows(step)
-        own = rows.take(rank_rows(ROWS, ranks.rank, ranks.world))
-        own = own.padded(-(-ROWS // ranks.world) - len(own))
+        rows = step_rows(step, config.vocabulary_size)
+        own = rows.take(rank_rows(ROWS, ranks.row, layout.rows))
+        own = own.padded(runtime.rows_of_step(ROWS) - len(own)).of_context(ranks)
         optimizer.zero_grad()
-        loss, parts = torch.zeros((), dtype=torch.float64), own.split(2)
-        for number, part in enumerate(parts):
-            if ranks.world > 1:
-                set_last_micro_batch(model, layout, last=number == len(parts) - 1)
-            trained = arithmetic.train(
-                model, part, targets=rows.targets, z_loss=case.get("z_loss", 0.0)
-            )
+        sums = StepSums()
+        for number, trained in runtime.passes(
+            model, own.split(2), targets=rows.targets, z_loss=case.get("z_loss", 0.0)
+        ):
             optimizer.backward(trained.loss)
-            loss += trained.loss.detach()
-        losses.append(float(ranks.sum(loss)))
-        norms.append(float(whole(optimizer.clip())))
+            told = {} if number is None else {"tokens": trained.losses_BL.sum()}
+            sums.add(MicroBatch(trained.loss, 0, told))
+        values = sums.floats(optimizer.clip(), ranks)
+        losses.append(values["loss"][0])
+        by_token.append(values["tokens"][0])
+        norms.append(values["grad_norm"][0])
         optimizer.set_rate(3e-3)
         optimizer.step()
-        update_balance(model, ranks.sum)
+        update_balance(model, ranks.sum_same_layers)
         averages.update(model, step + 1)
-        with torch.no_grad(), averages.applied(model):
-            own_losses_BL = arithmetic.losses(model, own)
-        held_out.append(float(ranks.sum(own_losses_BL.sum().double())) / rows.targets)
+        if step == STEPS // 2:
+            with torch.no_grad(), averages.applied(model):
+                measured = runtime.losses(model, own).double().sum()
     with averages.applied(model):
-        mean = {name: whole(p).clone().numpy() for name, p in model.named_parameters()}
+        mean = whole_weights(model, ranks)
     return {
         "losses": losses,
+        "by_token": by_token,
         "norms": norms,
-        "held_out": held_out,
+        "measured": float(ranks.sum(measured)),
         "first": first,
-        "weights": {name: whole(p).clone().numpy() for name, p in model.named_parameters()},
+        "weights": whole_weights(model, ranks),
         "mean": mean,
         "buffers": {name: b.clone().numpy() for name, b in model.named_buffers()},
         "fingerprint": fingerprint(model, ranks),
     }
+
+
+def whole_weights(model, ranks) -> dict:
+    """All weights, on rank 0."""
+    weights = gather_on_first(dict(model.named_parameters()), ranks)
+    return {name: weight.clone().numpy() for name, weight in weights.items()}
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +137,10 @@ def matrix():
         "zero-1": Layout(shard=2, zero=1),
         "fsdp-4": Layout(shard=4),
         "hybrid": Layout(data=2, shard=2),
+        "tp-2": Layout(tensor=2),
+        "pp-2": Layout(pipeline=2),
+        "cp-2": Layout(context=2),
+        "ep-2": Layout(shard=2, expert=2),
     }
     quick = {("ddp", "adamw"), ("fsdp", "adamw"), ("fsdp", "muon"), ("fsdp", "experts"),
              ("hybrid", "adamw")}  # fmt: skip
@@ -139,26 +155,29 @@ def test_a_layout_trains_as_one_process_does(alone, layout, case):
     tolerance = TOLERANCE.get(case, 1e-5)
     expected = alone(case)
     results = run_ranks(layout.world, train, layout, CASES[case])
-    for result in results:
-        for kind in ("losses", "held_out"):
-            assert max(map(abs, np.subtract(result[kind], expected[kind]))) <= tolerance, kind
-        assert np.allclose(result["norms"], expected["norms"], rtol=100 * tolerance)
-        for name, weights in expected["first"].items():
-            assert np.array_equal(result["first"][name], weights), name
-        for kind in ("weights", "mean"):
-            for name, weights in expected[kind].items():
-                assert np.allclose(result[kind][name], weights, atol=100 * tolerance), name
-        # The mean of weights is applied and taken off again.
-        assert not all(
-            np.array_equal(result["mean"][name], weights)
-            for name, weights in result["weights"].items()
-        )
-    for other in results[1:]:  # Decisions are taken from these: the same bits on every rank.
-        assert other["losses"] == results[0]["losses"]
-        assert other["norms"] == results[0]["norms"]
-        assert other["fingerprint"] == results[0]["fingerprint"]
-        for name, buffer in results[0]["buffers"].items():
-            assert np.array_equal(other["buffers"][name], buffer), name
+    result = results[0]
+    for kind in ("losses", "by_token", "measured"):
+        scale = {"losses": 1, "by_token": ROWS * LENGTH, "measured": ROWS * LENGTH}[kind]
+        assert np.abs(np.subtract(result[kind], expected[kind])).max() <= tolerance * scale, kind
+    assert np.allclose(result["norms"], expected["norms"], rtol=100 * tolerance)
+    assert result["first"].keys() == expected["first"].keys()
+    for name, weights in expected["first"].items():
+        assert np.array_equal(result["first"][name], weights), name
+    for kind in ("weights", "mean"):
+        for name, weights in expected[kind].items():
+            assert np.allclose(result[kind][name], weights, atol=100 * tolerance), name
+    # The mean of weights is applied and taken off again.
+    assert not all(
+        np.array_equal(result["mean"][name], weights) for name, weights in result["weights"].items()
+    )
+    buffers = {}
+    for other in results:  # Decisions are taken from these: the same bits on every rank.
+        assert other["losses"] == result["losses"]
+        assert other["norms"] == result["norms"]
+        assert other["fingerprint"] == result["fingerprint"]
+        for name, buffer in other["buffers"].items():
+            assert np.array_equal(buffers.setdefault(name, buffer), buffer), name
+    assert buffers.keys() == expected["buffers"].keys()
 
 
 def test_biases_of_routers_are_those_of_one_process(alone):

@@ -12,11 +12,14 @@ from chat_data import conversation, message, preference
 from rank_runs import ranks, start, wait_for_checkpoint
 from safetensors.torch import load
 
+from artifacts_schema.errors import UsageError
 from artifacts_schema.store.gc import remove_artifact
 from stages.dpo.stage import Dpo
 from stages.engine.runner import run_stage as run_spec
 from stages.engine.spec import StageSpec
+from stages.parallel.layout import Layout
 from stages.sft.stage import Sft
+from stages.training.config import TrainingExecution
 
 pytestmark = pytest.mark.faults
 
@@ -36,6 +39,10 @@ LAYOUTS = {
     "zero-1": {"shard": 2, "zero": 1},
     "zero-2": {"shard": 2, "zero": 2},
     "hybrid": {"data": 2, "shard": 2},
+    "tensor": {"tensor": 2},
+    "tensor-parts": {"tensor": 2, "shard": 2},
+    "pipeline": {"pipeline": 2},
+    "context": {"context": 2},
 }
 
 
@@ -97,6 +104,8 @@ def assert_alike(one, other, tolerance=1e-5):
 def matrix():
     for stage in (Sft, Dpo):
         for name, layout in LAYOUTS.items():
+            if stage is Dpo and name in ("pipeline", "context"):
+                continue
             marks = [] if name == "parts" else [pytest.mark.full]
             yield pytest.param(stage, layout, id=f"{stage.name}-{name}", marks=marks)
 
@@ -105,13 +114,21 @@ def matrix():
 def test_ranks_tune_as_one_process_does(tune, stage, layout):
     made, metrics, held_out, weights = tune(stage, layout)
     _, expected, expected_held_out, expected_weights = tune(stage)
-    assert made.layout["ranks"] == {"data": 1, "shard": 1, "zero": 3, **layout}
+    assert made.layout["ranks"] == {**Layout().plain(), **layout}
     assert_alike(metrics, expected)
     assert_alike(held_out, expected_held_out)
     assert len(held_out["loss"]) > 2
     assert weights.keys() == expected_weights.keys()
     for name, weight in expected_weights.items():
         assert np.allclose(weights[name], weight, atol=1e-4), name
+
+
+@pytest.mark.parametrize("name", ["pipeline", "context"])
+def test_pairs_are_not_divided_by_layers_or_tokens(name):
+    with pytest.raises(UsageError) as caught:
+        Dpo.ranks(TrainingExecution(layout={name: 2}))
+    assert caught.value.where == f"execution.layout.{name}"
+    assert Dpo.ranks(TrainingExecution(layout={"tensor": 2, "shard": 2})) == 4
 
 
 @pytest.mark.full
