@@ -193,10 +193,10 @@ def test_an_error_of_the_ranks_is_the_error_of_the_run(copy, pretrain):
     assert caught.value.exit_code == 2
 
 
-def test_a_stage_of_one_process_refuses_a_layout(copy):
-    spec = copy.pipeline().plan().step("sft").spec
+def test_a_layout_that_a_stage_cannot_run_is_refused_with_its_spec(copy):
+    spec = copy.pipeline().plan().step("dpo").spec
     value = json.loads(spec.to_json())
-    value["execution"]["layout"] = {"shard": 2}
+    value["execution"]["layout"] = {"pipeline": 2}
     with pytest.raises(UsageError) as caught:
         StageSpec.from_json(json.dumps(value).encode(), where="spec")
-    assert caught.value.where == "execution.layout"
+    assert caught.value.where == "execution.layout.pipeline"
