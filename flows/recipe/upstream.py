@@ -46,14 +46,21 @@ def check_steps(
     for name, instance in graph.instances.items():
         if name not in names:
             continue
+        stage, config, inputs = instance.stage, instance.parsed_config, upstreams.inputs(instance)
         try:
-            lines = instance.stage.check_plan(instance.parsed_config, upstreams.inputs(instance))
+            lines = stage.check_plan(config, inputs)
         except UsageError as error:
             where = f"{instance.where}: config.{error.where}" if error.where else instance.where
             problems.add(error.what, where=where, hint=error.hint)
         else:
             if lines:
                 notes[name] = tuple(lines)
+        try:
+            execution = stage.Execution.parse(instance.execution, where=instance.where)
+            stage.check_layout(config, execution, inputs)
+        except UsageError as error:
+            where = f"{instance.where}: {error.where}" if error.where else instance.where
+            problems.add(error.what, where=where, hint=error.hint)
     problems.raise_any()
     return notes
 

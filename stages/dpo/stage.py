@@ -38,6 +38,14 @@ class Dpo(Stage):
         return check_tuning(config, inputs)
 
     @classmethod
+    def check_layout(cls, config: Any, execution: Any, inputs: Inputs) -> None:
+        """A layout that cannot divide the model."""
+        from stages.training.run_plan import check_tuning_layout
+
+        super().check_layout(config, execution, inputs)
+        check_tuning_layout(execution.layout, inputs)
+
+    @classmethod
     def ranks(cls, execution: settings.Execution) -> int:
         """See `Stage.ranks`. UsageError where a rank would not have whole answers."""
         for name in ("pipeline", "context"):

@@ -107,6 +107,14 @@ class Stage(ABC):
         return None
 
     @classmethod
+    def check_layout(cls, config: Any, execution: Any, inputs: Inputs) -> None:
+        """UsageError where the ranks that `execution` asks for cannot divide the work.
+
+        Called as `check_plan` is, and as cheap.
+        """
+        cls.ranks(execution)
+
+    @classmethod
     def sources(cls, config: Any, inputs: Inputs) -> frozenset[str] | None:
         """Names of the sources that its outputs can hold, for plan checks; None: not known."""
         return None

@@ -36,7 +36,14 @@ from stages.engine.outputs import Interims
 from stages.engine.protocol import stage_named
 from stages.engine.provenance import build_manifest, code_digest, library_versions
 from stages.engine.spec import StageSpec
-from stages.engine.spmd import RankFolder, RankJob, agent_arguments, write_ends, write_error, write_result
+from stages.engine.spmd import (
+    RankFolder,
+    RankJob,
+    agent_arguments,
+    write_ends,
+    write_error,
+    write_result,
+)
 from stages.engine.state import State
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h

@@ -278,9 +278,7 @@ class LatentAttention(nn.Module):
         plain_BHLP, turning_BHLT = query_BHLC.split((self.plain_width, self.rotary_width), dim=-1)
         kv_BLR, shared_BLT = self.kv_down(x_BLD).split((self.kv_rank, self.rotary_width), dim=-1)
         shared_B1LT = shared_BLT[:, None]
-        kv_BHLX = self._heads(
-            self.kv_up(self.kv_norm(kv_BLR)), self.plain_width + self.value_width
-        )
+        kv_BHLX = self._heads(self.kv_up(self.kv_norm(kv_BLR)), self.plain_width + self.value_width)
         key_BHLP, value_BHLV = kv_BHLX.split((self.plain_width, self.value_width), dim=-1)
         if rotation is not None:
             turning_BHLT = rotate(turning_BHLT, rotation)

@@ -15,7 +15,7 @@ from torch.autograd import Function
 
 
 def gather(x: Tensor, group: dist.ProcessGroup, dim: int) -> Tensor:
-    """The parts of all ranks, in their order, along `dim`; backward each gets the sum of its own."""
+    """The parts of all ranks along `dim`, in their order; backward each gets the sum of its own."""
     result: Tensor = _Gather.apply(x, group, dim)  # type: ignore[no-untyped-call]
     return result
 
@@ -102,9 +102,7 @@ class _Exchange(Function):
         return _exchanged(grads[0], ctx.received, ctx.sent, ctx.group), None, None, None
 
 
-def _exchanged(
-    x: Tensor, sent: list[int], received: list[int], group: dist.ProcessGroup
-) -> Tensor:
+def _exchanged(x: Tensor, sent: list[int], received: list[int], group: dist.ProcessGroup) -> Tensor:
     result = x.new_empty((sum(received), *x.shape[1:]))
     dist.all_to_all_single(result, x.contiguous(), received, sent, group=group)
     return result

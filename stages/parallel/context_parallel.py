@@ -13,7 +13,8 @@ With grouped heads, keys and values are a fraction of the states, so gathering c
 the attention of long rows; and any mask is possible, of documents and windows too, which PyTorch's
 ring attention does not know.
 
-Shapes: B batch, L length of the row, l = L / ranks, H query heads, K key and value heads, C channels.
+Shapes: B batch, L length of the row, l = L / ranks, H query heads, K key and value heads, C
+channels of a head.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.fsdp import FSDPModule, fully_shard
 
-from stages.parallel.boxes import is_spread, local, whole
+from stages.parallel.boxes import local, whole
 from stages.parallel.layout import Layout
 from stages.parallel.mesh import meshes
 
@@ -83,7 +83,7 @@ def drop_gathered(model: nn.Module) -> None:
             module.reshard()
 
 
-def global_norm(parameters: Iterable[nn.Parameter], group: dist.ProcessGroup | None) -> Tensor:
+def global_norm(parameters: Iterable[Tensor], group: dist.ProcessGroup | None) -> Tensor:
     """The norm of all gradients, over all ranks; those of other ranks of `group` are added.
 
     Each gradient counts once, however many ranks have a copy.
@@ -91,7 +91,7 @@ def global_norm(parameters: Iterable[nn.Parameter], group: dist.ProcessGroup | N
     by_mesh: dict[Any, list[Tensor]] = defaultdict(list)
     for parameter in parameters:
         if (gradient := parameter.grad) is not None:
-            by_mesh[gradient.device_mesh if is_spread(gradient) else None].append(gradient)
+            by_mesh[getattr(gradient, "device_mesh", None)].append(gradient)
     norms = [whole(nn.utils.get_total_norm(gradients)) for gradients in by_mesh.values()]
     if group is None and len(norms) == 1:
         return norms[0]
@@ -101,7 +101,7 @@ def global_norm(parameters: Iterable[nn.Parameter], group: dist.ProcessGroup | N
     return squares.sqrt()
 
 
-def clip_by_global_norm(parameters: Iterable[nn.Parameter], limit: float, norm: Tensor) -> None:
+def clip_by_global_norm(parameters: Iterable[Tensor], limit: float, norm: Tensor) -> None:
     """Bring gradients whose norm is `norm` down to `limit`; as `torch.nn.utils` does."""
     factor = (limit / (norm + 1e-6)).clamp(max=1.0)
     torch._foreach_mul_([local(p.grad) for p in parameters if p.grad is not None], factor)

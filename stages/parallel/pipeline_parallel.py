@@ -1,8 +1,8 @@
 """Pipeline parallelism: ranks share the layers, and micro-batches pass from one to the next.
 
-A rank is a stage. In 1F1B (Narayanan et al. 2021a, PipeDream-Flush, arXiv 2006.09503, section 2.2)
-a stage first computes as many micro-batches forward as there are stages behind it, then one
-backward for each one forward, so it keeps the states of no more micro-batches than there are stages:
+A rank is a stage. In 1F1B (Narayanan et al. 2021a, arXiv 2006.09503, section 2.2) a stage first
+computes as many micro-batches forward as there are stages behind it, then one backward for each one
+forward, so it keeps the states of no more micro-batches than there are stages:
 
     stage 0   F0 F1 .. .. B0 F2 B1 F3 B2 .. B3
     stage 1      F0 B0 F1 B1 F2 B2 F3 B3
@@ -11,8 +11,8 @@ Interleaved (Narayanan et al. 2021b, arXiv 2104.04473, section 2.2), each stage 
 of layers, v of them, and micro-batches pass through all stages v times; a stage waits 1 / v as long
 for v times as many messages.
 
-`run` yields before each backward pass, which the caller does. What it yields has a loss: on the last
-stage that of the micro-batch, on others one whose gradient is what the next stage sent. So a
+`run` yields before each backward pass, which the caller does. What it yields has a loss: on the
+last stage that of the micro-batch, on others one whose gradient is what the next stage sent. So a
 training step need not know that there are stages. Why not `torch.distributed.pipelining`: its
 schedules run the whole step, backward passes included, inside one call.
 """
@@ -47,21 +47,17 @@ def schedule(stage: int, stages: int, micro_batches: int, groups: int = 1) -> li
 
     ValueError where micro-batches of an interleaved schedule do not come in whole rounds of stages.
     """
-    total = micro_batches * groups
-    if groups == 1:
-        ahead = min(stages - 1 - stage, total)
-    else:
-        if micro_batches % stages:
-            raise ValueError(f"{micro_batches} micro-batches are no multiple of {stages} stages")
-        ahead = min((stages - 1 - stage) * 2 + (groups - 1) * stages, total)
+    if groups > 1 and micro_batches % stages:
+        raise ValueError(f"{micro_batches} micro-batches are no multiple of {stages} stages")
+    total, behind = micro_batches * groups, stages - 1 - stage
+    ahead = min(behind if groups == 1 else 2 * behind + (groups - 1) * stages, total)
 
     def unit(forward: bool, n: int) -> Unit:
+        """The n-th forward or backward pass: rounds of `stages` micro-batches, group by group."""
         cycle, rest = divmod(n, stages * groups)
         group, place = divmod(rest, stages)
         return Unit(forward, cycle * stages + place, group if forward else groups - 1 - group)
 
-    if groups == 1:
-        unit = lambda forward, n: Unit(forward, n, 0)  # noqa: E731
     units = [unit(True, n) for n in range(ahead)]
     for n in range(total - ahead):
         units += [unit(True, ahead + n), unit(False, n)]
@@ -115,7 +111,9 @@ class Pipeline:
                 self._post(states.grad, -1)
         self._finish()
 
-    def run_forward(self, forward: Forward, micro_batches: int, shape: tuple[int, ...]) -> list[Any]:
+    def run_forward(
+        self, forward: Forward, micro_batches: int, shape: tuple[int, ...]
+    ) -> list[Any]:
         """What `forward` makes of the last layers, by micro-batch; None on other stages.
 
         Without gradients. States follow each other through the stages.

@@ -8,23 +8,22 @@ Between the two, blocks may be compiled and checkpointed, collectives included.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from stages.parallel.context_parallel import ContextAttention
 from stages.parallel.data_parallel import (
     clip_by_global_norm,
     global_norm,
-    set_last_micro_batch,
     spread_model,
 )
 from stages.parallel.expert_parallel import cut_experts
 from stages.parallel.mesh import meshes
-from stages.parallel.pipeline_parallel import Pipeline, cut_layers, sum_tied_embedding
+from stages.parallel.pipeline_parallel import cut_layers, sum_tied_embedding
 from stages.parallel.ranks import Ranks
 from stages.parallel.tensor_parallel import cut_matrices
 
@@ -56,12 +55,12 @@ def materialise(model: Any, device: torch.device) -> None:
         model.initialise()
 
 
-def clip_on_ranks(model: Any, ranks: Ranks) -> Callable[[Sequence[nn.Parameter], float], Tensor]:
+def clip_on_ranks(model: Any, ranks: Ranks) -> Callable[[list[Tensor], float], Tensor]:
     """What clips gradients by their norm over all ranks, and gives that norm."""
     return partial(_clip, model, ranks)
 
 
-def _clip(model: Any, ranks: Ranks, parameters: Sequence[nn.Parameter], limit: float) -> Tensor:
+def _clip(model: Any, ranks: Ranks, parameters: list[Tensor], limit: float) -> Tensor:
     layout, group = ranks.layout, None
     if layout.pipeline > 1:
         group = meshes(layout, ranks.device.type).pipeline

@@ -97,8 +97,8 @@ def cut_matrices(model: Any, mesh: DeviceMesh) -> None:
             layer.register_forward_pre_hook(partial(_gather_input, group))
             layer.register_forward_hook(partial(_scatter_output, group))
             if isinstance(layer, GroupedAttention) and layer.norm_over == "width":
-                layer.query_norm.forward = partial(_norm_over_ranks, layer.query_norm, group)
-                layer.key_norm.forward = partial(_norm_over_ranks, layer.key_norm, group)
+                for norm in (layer.query_norm, layer.key_norm):
+                    norm.forward = partial(_norm_over_ranks, norm, group)  # type: ignore[method-assign]
     size = model.config.vocabulary_size // group.size()
     model.vocabulary = CutVocabulary(group, place * size, size)
     if model.embedding is not None:

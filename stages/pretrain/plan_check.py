@@ -18,6 +18,7 @@ from artifacts_schema.errors import InputError, UsageError
 from stages.engine import Milestone
 from stages.engine.protocol import Inputs, Upstream, check_all
 from stages.model.config import ModelConfig, ModelShape
+from stages.parallel.layout import Layout
 from stages.pretrain.config import CheckpointsConfig, PhaseConfig, PretrainConfig
 from stages.training.run_plan import (
     changes_rope,
@@ -221,6 +222,18 @@ def check_plan(config: PretrainConfig, inputs: Inputs) -> None:
             [*inputs.get("tokenizer", ()), *inputs.get("checkpoint", ()), *train, *held_out]
         ),
     )
+
+
+def check_layout(config: PretrainConfig, layout: Layout, inputs: Inputs) -> None:
+    """Raise UsageError where a layout cannot divide the model, or the sequences of a phase."""
+    start = next(iter(inputs.get("checkpoint", ())), None)
+    shape = config.model if start is None else model_shape(start)
+    if layout.world == 1 or shape is None:
+        return
+    packed = sequence_lengths(inputs.get("train", ()))
+    lengths = [one.sequence_length or (packed or [0])[0] for one in config.phases]
+    # What the vocabulary is padded to is known when tokens are packed.
+    layout.check_model(shape.with_vocabulary(layout.tensor), lengths)
 
 
 def _check_start(config: PretrainConfig, start: Upstream | None) -> None:

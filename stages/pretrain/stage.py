@@ -38,6 +38,13 @@ class Pretrain(Stage):
         check_plan(config, inputs)
 
     @classmethod
+    def check_layout(cls, config: Any, execution: Any, inputs: Inputs) -> None:
+        """A model or sequences that the layout cannot divide."""
+        from stages.pretrain.plan_check import check_layout
+
+        check_layout(config, execution.layout, inputs)
+
+    @classmethod
     def milestones(cls, config: Any, inputs: Mapping[str, Sequence[Input]]) -> Sequence[Milestone]:
         """Its permanent checkpoints; only those after the input checkpoint that it continues."""
         from stages.pretrain.checkpoints import planned_checkpoints

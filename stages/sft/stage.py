@@ -34,6 +34,14 @@ class Sft(Stage):
 
         return check_tuning(config, inputs)
 
+    @classmethod
+    def check_layout(cls, config: Any, execution: Any, inputs: Inputs) -> None:
+        """A layout that cannot divide the model."""
+        from stages.training.run_plan import check_tuning_layout
+
+        super().check_layout(config, execution, inputs)
+        check_tuning_layout(execution.layout, inputs)
+
     def run(self, context: Context) -> None:
         from stages.model.files import read_config, read_tokenizer
         from stages.sft.task import DROPPED, SftTask, read_conversations

@@ -340,7 +340,11 @@ class Arithmetic:
         return losses_BL
 
     def losses_of_layers(
-        self, model: nn.Module, rows: Rows, layers: range | None = None, states: Tensor | None = None
+        self,
+        model: nn.Module,
+        rows: Rows,
+        layers: range | None = None,
+        states: Tensor | None = None,
     ) -> Tensor:
         """`losses`; of layers that end before the last, the states after them."""
         targets = _TargetTokens.from_rows(rows, self.device)

@@ -386,6 +386,9 @@ class Optimizer:
         names = {
             f"{n}.{part}" for n, one in self.treatments.items() for part in STATE[one.optimizer]
         }
+        names = {
+            f"{n}.{part}" for n, one in self.treatments.items() for part in STATE[one.optimizer]
+        }
         if odd := sorted(names ^ (tensors.keys() - more)):
             raise CorruptArtifact(
                 f"{len(odd)} entries of the optimizer state do not fit the model, first: {odd[0]}",
