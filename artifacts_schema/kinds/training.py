@@ -210,7 +210,10 @@ MODEL_KINDS = (
     ),
     Kind(
         name="checkpoint",
-        description="A model at a training step, free of any parallel layout, with its tokenizer.",
+        version=2,
+        description="A model at a training step, free of any parallel layout, with its tokenizer. "
+        "A file of tensors with over 5 GB is several, as Hugging Face's: `NAME-00001-of-0000N` and "
+        "so on, with an index; version 1 has one file always.",
         files={
             "model.json": "Architecture: the fields of `stages.model.ModelConfig`.",
             "model.safetensors": "Weights under Ingot's names; or an average of them, where asked "
@@ -219,6 +222,9 @@ MODEL_KINDS = (
             "averages.safetensors": "Averages of the weights as they are kept up, where there are "
             "any.",
             "optimizer.safetensors": "Optimizer state by parameter name, where it was asked for.",
+            "*-?????-of-?????.safetensors": "One of several files that hold the tensors of "
+            "`model`, `trained`, `averages` or `optimizer`.",
+            "*.safetensors.index.json": "Of each of these: which file holds which tensor.",
             "state.json": "training_step, tokens, phase, what else a continuation needs, and "
             "where the chat template comes from.",
             "tokenizer.json": "The tokenizer of the `tokenizers` library; not of every imported "

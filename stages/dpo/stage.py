@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from artifacts_schema import config as settings
+from artifacts_schema.errors import UsageError
 from stages.dpo.config import DpoConfig
 from stages.engine import Context, Inputs, Many, One, Stage
 from stages.training.config import TrainingExecution
@@ -14,11 +16,12 @@ class Dpo(Stage):
     """Direct preference optimization (Rafailov et al. 2023) of a checkpoint on preference pairs.
 
     The reference is the checkpoint itself: its log-probabilities of all answers are computed once
-    and kept for the run. Only the answer and the token that closes it count; both answers of a pair
-    are in one micro-batch, packed with attention inside each only.
+    and kept for the run, with attention by SDPA whatever training takes. Only the answer and the
+    token that closes it count; both answers of a pair are in one micro-batch, packed with attention
+    inside each only.
     """
 
-    name, version, reproducible = "dpo", 5, "numerics"
+    name, version, reproducible, launch = "dpo", 5, "numerics", "spmd"
     inputs = {
         "checkpoint": One("checkpoint"),
         "preferences": Many("preferences", at_least=1),
@@ -34,27 +37,53 @@ class Dpo(Stage):
 
         return check_tuning(config, inputs)
 
+    @classmethod
+    def check_layout(cls, config: Any, execution: Any, inputs: Inputs) -> None:
+        """A layout that cannot divide the model."""
+        from stages.training.run_plan import check_tuning_layout
+
+        super().check_layout(config, execution, inputs)
+        check_tuning_layout(execution.layout, inputs)
+
+    @classmethod
+    def ranks(cls, execution: settings.Execution) -> int:
+        """See `Stage.ranks`. UsageError where a rank would not have whole answers."""
+        for name in ("pipeline", "context"):
+            if getattr(getattr(execution, "layout", None), name, 1) > 1:
+                raise UsageError(
+                    "the loss of a pair is of whole answers under all layers",
+                    where=f"execution.layout.{name}",
+                    hint="divide by data, shard, tensor and expert",
+                )
+        return super().ranks(execution)
+
     def run(self, context: Context) -> None:
         from stages.dpo.task import DROPPED, DpoTask, read_pairs, reference_log_probabilities
-        from stages.model.files import read_model, read_tokenizer
+        from stages.model.files import read_config, read_tokenizer
         from stages.tokens.vocabulary import SpecialTokens
         from stages.training.examples import ExampleClock
         from stages.training.fit import TrainingSettings, fit, write_run, write_tuned_checkpoint
-        from stages.training.runtime import runtime
+        from stages.training.runtime import place, runtime
         from stages.training.schedule import schedule
+        from stages.training.start import read_start
 
         config, start = context.config, context.one("checkpoint")
-        model, tokenizer = read_model(start), read_tokenizer(start)
+        tokenizer = read_tokenizer(start)
         special = SpecialTokens.from_config(tokenizer, start.read_json("tokenizer_config.json"))
-        shape = model.config
+        shape = read_config(start)
+        context.execution.layout.check_model(shape, [shape.context])
         data = read_pairs(context, tokenizer, special, shape.context, shape.vocabulary_size)
         clock = ExampleClock(len(data.train), config.pairs_per_batch, config.epochs, config.seed)
         with runtime(context.execution, config.precision, config.seed, steady=False) as how:
-            reference = reference_log_probabilities(context, model.to(how.device), data, how)
-            task = DpoTask(data, reference, clock, how, model.config.context, config.beta)
+            model, weights = read_start(start, how.ranks)
+            attention = place(model, context.execution, how, prefixes=False, weights=weights)
+            model.set_attention("sdpa")
+            reference = reference_log_probabilities(context, model, data, how)
+            model.set_attention(attention)
+            task = DpoTask(data, reference, clock, how, shape.context, config.beta)
             phase = schedule([(clock.steps, config.learning_rate)], where="dpo")
             settings = TrainingSettings(phase, config.optimizer, config.held_out_every)
-            run = fit(context, model, task, settings)
+            run = fit(context, model, task, settings, attention=attention)
         write_tuned_checkpoint(context, run, start)
         account = {"epochs": config.epochs, "beta": config.beta, "pairs": data.account(DROPPED)}
         write_run(context, run, account)

@@ -2,7 +2,8 @@
 
 Each preference pair becomes two examples: rendered, encoded, cut to the context, split, counted.
 They are packed as two documents, 2p the chosen and 2p + 1 the rejected answer of pair p.
-Log-probabilities of the answers under the reference model are computed once for a run.
+Log-probabilities of the answers under the reference model are computed once for a run, each batch
+by one of its ranks.
 
 B rows, L tokens, P pairs.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,8 +39,9 @@ from stages.training.examples import (
     read_examples,
 )
 from stages.training.monitor import HeldOut
-from stages.training.rows import Rows
+from stages.training.rows import Rows, measured_batches
 from stages.training.runtime import Runtime
+from stages.training.sample_clock import rank_rows
 from stages.training.task import MicroBatch, Task
 
 DROPPED = ("too_long", "nothing_to_learn", "equal_answers")
@@ -142,15 +145,16 @@ class AnswerLogProbabilities:
     rejected_P: Tensor
 
 
-def pack_pairs(pairs: Sequence[tuple[Example, ...]], context: int) -> Rows:
-    """Both answers of every pair in rows of at most `context` tokens."""
-    return pack_rows([answer for pair in pairs for answer in pair], context)
+def pack_pairs(pairs: Sequence[tuple[Example, ...]], context: int, pieces: int = 1) -> Rows:
+    """Both answers of every pair in rows of at most `context` tokens; see `pack_rows`."""
+    return pack_rows([answer for pair in pairs for answer in pair], context, pieces)
 
 
 def answer_log_probabilities(
     model: nn.Module, rows: Rows, pairs: int, runtime: Runtime
 ) -> AnswerLogProbabilities:
-    """Under `model`, of the answers in `rows` as `pack_pairs` arranged them."""
+    """Under `model`, of the answers in `rows` as `pack_pairs` arranged them; to be called on all
+    ranks, each with rows of its own."""
     losses_BL = runtime.losses(model, rows)
     sequences_BL = torch.from_numpy(rows.documents_BL).to(losses_BL.device)
     answers = sequence_log_probabilities(losses_BL, sequences_BL, 2 * pairs)
@@ -160,17 +164,30 @@ def answer_log_probabilities(
 def reference_log_probabilities(
     context: Context, model: nn.Module, data: ExampleSet, runtime: Runtime
 ) -> AnswerLogProbabilities:
-    """Of all pairs under `model` as it is now: read from work, or computed and kept there."""
-    folder = context.work / "reference"
+    """Of all pairs under `model` as it is now: read from work, or computed and kept there.
+
+    To be called on all ranks; rank 0 reads and keeps them.
+    """
+    folder, ranks = context.work / "reference", runtime.ranks
+    kept = _read_kept(context, folder) if ranks.first else None
+    kept = ranks.share(kept)
+    if kept is not None:
+        return kept
+    computed = _compute(context, model, data, runtime)
+    if ranks.first:
+        tensors = {"chosen": computed.chosen_P, "rejected": computed.rejected_P}
+        atomic_dir.write_atomic_dir(folder, {_FILE: lambda path: save_file(tensors, path)}, {})
+        context.state.publish(folder.name, folder)
+    return computed
+
+
+def _read_kept(context: Context, folder: Path) -> AnswerLogProbabilities | None:
+    """What an earlier process of this run has computed, if it is there and whole."""
     try:
         atomic_dir.read_atomic_dir(folder)
     except atomic_dir.IncompleteDir:
         if not context.state.fetch(folder.name):
-            computed = _compute(context, model, data, runtime)
-            tensors = {"chosen": computed.chosen_P, "rejected": computed.rejected_P}
-            atomic_dir.write_atomic_dir(folder, {_FILE: lambda path: save_file(tensors, path)}, {})
-            context.state.publish(folder.name, folder)
-            return computed
+            return None
     tensors = load_file(folder / _FILE)
     return AnswerLogProbabilities(tensors["chosen"], tensors["rejected"])
 
@@ -179,19 +196,23 @@ def reference_log_probabilities(
 def _compute(
     context: Context, model: nn.Module, data: ExampleSet, runtime: Runtime
 ) -> AnswerLogProbabilities:
+    """Each rank computes some batches; the sum over ranks, 0 elsewhere, has all."""
     model.eval()
     length: int = model.config.context  # type: ignore[union-attr, assignment]
-    parts: list[AnswerLogProbabilities] = []
-    for start in range(0, len(data.rows), runtime.micro_batch):
-        context.check_stop()
-        pairs = data.rows[start : start + runtime.micro_batch]
-        rows = pack_pairs(pairs, length)
-        parts.append(answer_log_probabilities(model, rows, len(pairs), runtime))
-        context.progress(start, len(data.rows), unit="reference pairs")
-    return AnswerLogProbabilities(
-        torch.cat([part.chosen_P.cpu() for part in parts]),
-        torch.cat([part.rejected_P.cpu() for part in parts]),
-    )
+    size, ranks = runtime.micro_batch, runtime.ranks
+    answers_2P = torch.zeros((2, len(data.rows)), dtype=torch.float32, device=runtime.device)
+    for number, counts in measured_batches(-(-len(data.rows) // size), ranks):
+        if ranks.any(context.stopping):
+            context.check_stop()
+        part = slice(number * size, (number + 1) * size)
+        pairs = data.rows[part]
+        rows = pack_pairs(pairs, length, runtime.parallel.pieces)
+        computed = answer_log_probabilities(model, rows, len(pairs), runtime)
+        if counts:
+            answers_2P[0, part], answers_2P[1, part] = computed.chosen_P, computed.rejected_P
+        context.progress(part.start, len(data.rows), unit="reference pairs")
+    chosen_P, rejected_P = ranks.sum(answers_2P).cpu()
+    return AnswerLogProbabilities(chosen_P.clone(), rejected_P.clone())
 
 
 class DpoTask(Task):
@@ -226,8 +247,10 @@ class DpoTask(Task):
         return self.data.train[self.clock.batch(training_step)]
 
     def micro_batches(self, model: nn.Module, batch: NDArray[np.int64]) -> Iterator[MicroBatch]:
-        """The step's pairs, `micro_batch` of them at a time."""
-        for part in self._parts(batch):
+        """The step's pairs, `micro_batch` of them at a time; some of the pairs on each rank."""
+        parts = self._parts(batch)
+        for number, part in enumerate(parts, start=1):
+            self.runtime.prepare_backward(model, last=number == len(parts))
             losses, tokens = self._losses(model, part)
             yield MicroBatch(
                 losses.loss_P.sum() / len(batch),
@@ -260,14 +283,20 @@ class DpoTask(Task):
         total = sum(
             self._losses(model, part)[0].loss_P.double().sum().item() for part in self._parts(pairs)
         )
-        return [HeldOut("all", total / len(pairs), None)]
+        ranks = self.runtime.ranks
+        summed = ranks.sum(torch.tensor(total, dtype=torch.float64, device=ranks.device))
+        return [HeldOut("all", float(summed) / len(pairs), None)]
 
     def _parts(self, chosen: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        size = self.runtime.micro_batch
-        return [chosen[start : start + size] for start in range(0, len(chosen), size)]
+        """This rank's pairs, `micro_batch` at a time; as many parts on every rank, some empty."""
+        size, ranks = self.runtime.micro_batch, self.runtime.ranks
+        own = chosen[rank_rows(len(chosen), ranks.row, ranks.layout.rows)]
+        most = -(-len(chosen) // ranks.layout.rows)
+        return [own[start : start + size] for start in range(0, most, size)]
 
     def _losses(self, model: nn.Module, part: NDArray[np.int64]) -> tuple[PreferenceLosses, int]:
-        rows = pack_pairs([self.data.rows[index] for index in part.tolist()], self.context)
+        pairs = [self.data.rows[index] for index in part.tolist()]
+        rows = pack_pairs(pairs, self.context, self.runtime.parallel.pieces)
         policy = answer_log_probabilities(model, rows, len(part), self.runtime)
         index, device = torch.from_numpy(part), policy.chosen_P.device
         losses = dpo_losses(

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 from tokenizers import Tokenizer
 from torch import Tensor
 
@@ -24,9 +23,10 @@ from artifacts_schema.errors import CorruptArtifact, InputError
 from stages.engine import Input
 from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
-from stages.model.files import STORED_TYPES, WEIGHTS_FILE, TensorSpec, write_safetensors
+from stages.model.files import WEIGHTS_FILE
 from stages.model.huggingface.families import published_weights, to_config
 from stages.model.huggingface.family import Weight
+from stages.model.tensor_files import STORED_TYPES, TensorSpec, open_tensors, write_tensors
 from stages.tokens.chat_template import JINJA_FILE, KEY
 from stages.tokens.vocabulary import SpecialTokens
 
@@ -76,14 +76,13 @@ def to_json(value: Any) -> bytes:
     return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False).encode() + b"\n"
 
 
-INDEX_FILE = "model.safetensors.index.json"
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
 @dataclass(frozen=True)
 class StoredWeights:
-    """The weights in a checkpoint's file: type and shape of each, and each on demand, mapped."""
+    """The weights in a checkpoint's files: type and shape of each, and each on demand, mapped."""
 
     specs: Mapping[str, TensorSpec]
     read: Callable[[str], Tensor]
@@ -91,21 +90,16 @@ class StoredWeights:
     @classmethod
     @contextmanager
     def opened(cls, checkpoint: Input) -> Iterator[StoredWeights]:
-        """Of a checkpoint, until the block ends; CorruptArtifact if the file is none of weights."""
+        """Of a checkpoint, until the block ends; CorruptArtifact for other files."""
         where = f"checkpoint {checkpoint.key[:12]}/{WEIGHTS_FILE}"
-        try:
-            file = safe_open(checkpoint.local_path(WEIGHTS_FILE), framework="pt")
-        except SafetensorError as error:
-            raise CorruptArtifact(f"not a safetensors file: {error}", where=where) from None
-        with file:
+        with open_tensors(checkpoint, WEIGHTS_FILE) as tensors:
             specs = {}
-            for name in file.keys():  # noqa: SIM118 - the handle is no mapping
-                described = file.get_slice(name)
-                dtype = described.get_dtype()
+            for name in tensors:
+                dtype = tensors.dtype(name)
                 if dtype not in STORED_TYPES:
                     raise CorruptArtifact(f"'{name}' holds {dtype}", where=where)
-                specs[name] = TensorSpec(STORED_TYPES[dtype], tuple(described.get_shape()))
-            yield cls(specs, file.get_tensor)
+                specs[name] = TensorSpec(STORED_TYPES[dtype], tensors.shape(name))
+            yield cls(specs, tensors.__getitem__)
 
 
 @dataclass(frozen=True)
@@ -158,14 +152,6 @@ class ReleasedWeights:
 
         `check(done)` is called before each tensor with how many were written.
         """
-        from huggingface_hub import split_state_dict_into_shards_factory
-
-        plan = split_state_dict_into_shards_factory(
-            dict(self.specs),
-            get_storage_size=lambda spec: spec.bytes,
-            filename_pattern="model{suffix}.safetensors",
-            max_shard_size=max_shard_bytes,
-        )
         done = 0
 
         def tensor(name: str) -> Tensor:
@@ -174,16 +160,14 @@ class ReleasedWeights:
             done += 1
             return self.tensor(name)
 
-        for file, names in plan.filename_to_tensors.items():
-            with (folder / file).open("wb") as writer:
-                chosen = {name: self.specs[name] for name in names}
-                write_safetensors(writer, chosen, tensor, metadata={"format": "pt"})
-        files = list(plan.filename_to_tensors)
-        if plan.is_sharded:
-            index = {"metadata": plan.metadata, "weight_map": plan.tensor_to_filename}
-            (folder / INDEX_FILE).write_bytes(to_json(index))
-            files.append(INDEX_FILE)
-        return files
+        return write_tensors(
+            lambda name: (folder / name).open("wb"),
+            WEIGHTS_FILE,
+            self.specs,
+            tensor,
+            most=max_shard_bytes,
+            metadata={"format": "pt"},
+        )
 
 
 def convert_weight(weight: Tensor, dtype: torch.dtype, name: str) -> Tensor:

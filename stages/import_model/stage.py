@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from artifacts_schema.config import Execution
@@ -35,8 +36,9 @@ class ImportModel(Stage):
         from stages.engine.sources import snapshot_name, source_files
         from stages.import_model.files import find_files, find_tokenizer
         from stages.import_model.weights import DecoderWeights, open_tensors, vocabulary_rows
-        from stages.model.files import CONFIG_FILE, WEIGHTS_FILE, write_safetensors
+        from stages.model.files import CONFIG_FILE, WEIGHTS_FILE
         from stages.model.huggingface.families import from_config
+        from stages.model.tensor_files import write_tensors
 
         files = find_files(source_files(context.one("snapshot")))
         published = from_config(files.config, where=files.config_where)
@@ -47,8 +49,8 @@ class ImportModel(Stage):
             weights = DecoderWeights(files, tensors, rows=rows)
             weights.check_tied()
             context.log.info("%s: %d tensors are as the config says", files.name, len(tensors))
-            with context.open("checkpoint", WEIGHTS_FILE) as file:
-                write_safetensors(file, weights.specs, weights.reporting(context))
+            opened = partial(context.open, "checkpoint")
+            write_tensors(opened, WEIGHTS_FILE, weights.specs, weights.reporting(context))
         config = published.model_copy(update={"vocabulary_size": rows})
         context.write_json("checkpoint", CONFIG_FILE, config.plain())
         for name, content in (tokenizer.files if tokenizer else {}).items():

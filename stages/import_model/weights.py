@@ -20,9 +20,9 @@ from stages.engine.strict_json import parse_object
 from stages.import_model.files import INDEX, CarriedTokenizer, ModelFiles
 from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
-from stages.model.files import STORED_TYPES, TensorSpec
 from stages.model.huggingface.families import adoption, from_config
 from stages.model.huggingface.family import Weight
+from stages.model.tensor_files import STORED_TYPES, TensorSpec
 
 
 class SafetensorsFile:

@@ -1,23 +1,17 @@
 """A decoder as files and back: JSON for its config, safetensors for its weights, nothing else.
 
 Equal weights give equal bytes: sorted JSON, tensors in the order that safetensors fixes by type
-and name, and no metadata (several entries would be written in random order). `write_safetensors`
-writes weights one after the other, so that memory holds one tensor and not the model; its bytes
-are those of `safetensors.torch.save`: a header padded to eight bytes, then the tensors, larger
-types first, those of one type by name.
+and name, and no metadata (several entries would be written in random order). Weights are in one
+file or in several, see `stages.model.tensor_files`; they are read one at a time.
 """
 
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Mapping
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from safetensors.torch import save
 from tokenizers import Tokenizer
 from torch import Tensor
 
@@ -25,64 +19,8 @@ from artifacts_schema.errors import CorruptArtifact, UsageError
 from stages.engine import Input
 from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
-
-STORED_TYPES = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16}
-"""By safetensors' names, in the order in which it sorts them."""
-_NAMES = {dtype: name for name, dtype in STORED_TYPES.items()}
-
-
-class Writer(Protocol):
-    """What bytes go to."""
-
-    def write(self, data: Any) -> int:
-        """Append."""
-
-
-@dataclass(frozen=True)
-class TensorSpec:
-    """Type and shape of a tensor that is still to be made."""
-
-    dtype: torch.dtype
-    shape: tuple[int, ...]
-
-    @property
-    def bytes(self) -> int:
-        """Size of its data."""
-        return self.dtype.itemsize * math.prod(self.shape)
-
-
-def write_safetensors(
-    file: Writer,
-    specs: Mapping[str, TensorSpec],
-    tensor: Callable[[str], Tensor],
-    metadata: Mapping[str, str] | None = None,
-) -> None:
-    """Write a tensor for each name of `specs`, in float32, bfloat16 or float16.
-
-    `tensor(name)` is called once for each, in the order of the file. Give at most one entry of
-    `metadata`: safetensors itself would write several in random order.
-    """
-    header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
-    order = sorted(specs, key=lambda name: (list(_NAMES).index(specs[name].dtype), name))
-    end = 0
-    for name in order:
-        spec = specs[name]
-        start, end = end, end + spec.bytes
-        header[name] = {
-            "dtype": _NAMES[spec.dtype],
-            "shape": list(spec.shape),
-            "data_offsets": [start, end],
-        }
-    written = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
-    written += b" " * (-len(written) % 8)
-    file.write(len(written).to_bytes(8, "little"))
-    file.write(written)
-    for name in order:
-        weight = tensor(name)
-        assert (weight.dtype, tuple(weight.shape)) == (specs[name].dtype, specs[name].shape), name
-        # NumPy has no bfloat16, so the bytes are viewed before it sees them.
-        file.write(weight.contiguous().reshape(-1).view(torch.uint8).numpy())
-
+from stages.model.tensor_files import open_tensors
+from stages.parallel.shard_files import ShardFiles, shape_of
 
 CONFIG_FILE, WEIGHTS_FILE, TOKENIZER_FILE = "model.json", "model.safetensors", "tokenizer.json"
 
@@ -95,25 +33,27 @@ def model_files(model: Decoder) -> dict[str, bytes]:
     return {CONFIG_FILE: config.encode("utf-8"), WEIGHTS_FILE: save(weights)}
 
 
-def read_model(checkpoint: Input, *, attention: str = "sdpa") -> Decoder:
-    """The decoder of a checkpoint, on CPU, in float32.
-
-    CorruptArtifact names the config field or the tensors that do not fit.
-    """
+def read_config(checkpoint: Input) -> ModelConfig:
+    """The architecture of a checkpoint; CorruptArtifact names the field that does not fit."""
     where = f"checkpoint {checkpoint.key[:12]}"
     values = checkpoint.read_json(CONFIG_FILE)
     try:
         if not isinstance(values, dict):
             raise UsageError(f"expected an object, found {type(values).__name__}")
-        config = ModelConfig.parse(values, where=where)
+        return ModelConfig.parse(values, where=where)
     except UsageError as error:
         raise CorruptArtifact(error.what, where=f"{where}/{CONFIG_FILE}") from None
-    where = f"{where}/{WEIGHTS_FILE}"
-    try:
-        weights = load_file(checkpoint.local_path(WEIGHTS_FILE))
-    except SafetensorError as error:
-        raise CorruptArtifact(f"not a safetensors file: {error}", where=where) from None
-    return build(config, weights, attention=attention, where=where)
+
+
+def read_model(checkpoint: Input, *, attention: str = "sdpa") -> Decoder:
+    """The decoder of a checkpoint, on CPU, in float32.
+
+    CorruptArtifact names the config field or the tensors that do not fit.
+    """
+    config = read_config(checkpoint)
+    where = f"checkpoint {checkpoint.key[:12]}/{WEIGHTS_FILE}"
+    with open_tensors(checkpoint, WEIGHTS_FILE) as weights:
+        return build(config, weights, attention=attention, where=where)
 
 
 def read_tokenizer(checkpoint: Input) -> Tokenizer:
@@ -132,22 +72,31 @@ def build(
     """A decoder with exactly these weights; CorruptArtifact names those that do not fit."""
     with torch.device("meta"):
         model = Decoder(config, attention=attention)
+    check_weights(model, weights, where=where)
+    own = {name: weights[name].to(torch.float32, copy=True) for name in model.state_dict()}
+    model.load_state_dict(own, assign=True)
+    return model
+
+
+def check_weights(model: Decoder, weights: Mapping[str, Tensor], *, where: str) -> None:
+    """CorruptArtifact unless `weights` are those of `model`; of weights in files none is read."""
     expected = model.state_dict()
     problems = [f"'{name}' is missing" for name in expected if name not in weights]
-    for name, weight in sorted(weights.items()):
+    for name in sorted(weights):
         if name not in expected:
             problems.append(f"'{name}' is unknown")
-        elif weight.shape != expected[name].shape:
+        elif shape_of(weights, name) != tuple(expected[name].shape):
             problems.append(
-                f"'{name}' is {list(weight.shape)}, expected {list(expected[name].shape)}"
+                f"'{name}' is {list(shape_of(weights, name))}, "
+                f"expected {list(expected[name].shape)}"
             )
-        elif not weight.is_floating_point():
-            problems.append(f"'{name}' holds {weight.dtype}")
+        elif isinstance(weights, ShardFiles):
+            if not weights.dtype(name).startswith(("F", "BF")):
+                problems.append(f"'{name}' holds {weights.dtype(name)}")
+        elif not weights[name].is_floating_point():
+            problems.append(f"'{name}' holds {weights[name].dtype}")
     if problems:
         more = f" and {len(problems) - 3} more" if len(problems) > 3 else ""
         raise CorruptArtifact(
             "weights do not fit the architecture: " + "; ".join(problems[:3]) + more, where=where
         )
-    own = {name: weights[name].to(torch.float32, copy=True) for name in expected}
-    model.load_state_dict(own, assign=True)
-    return model

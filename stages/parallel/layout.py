@@ -67,6 +67,11 @@ class Layout(Config):
         """Parts that a parameter is cut into: those of `shard` and of `context`."""
         return self.shard * self.context
 
+    @property
+    def pieces(self) -> int:
+        """What the tokens of a row must divide by."""
+        return self.tensor * self.context * (2 if self.context > 1 else 1)
+
     def writers(self) -> list[int]:
         """The ranks that have a part of the model that no rank before them has."""
         size = self.parts * self.tensor
@@ -91,11 +96,10 @@ class Layout(Config):
                 )
         if self.expert > 1 and config.experts is None:
             raise UsageError("the model has no experts", where="execution.layout.expert")
-        pieces = self.tensor * self.context * (2 if self.context > 1 else 1)
         for length in lengths:
-            if length % pieces:
+            if length % self.pieces:
                 raise UsageError(
-                    f"sequences of {length} tokens cannot be divided by {pieces}",
+                    f"sequences of {length} tokens cannot be divided by {self.pieces}",
                     where="execution.layout",
                     hint="tensor × context × 2 (by tensor alone without context) must divide it",
                 )

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -73,13 +74,16 @@ class ShardFiles(Mapping[str, Tensor]):
         self._stack = ExitStack()
         self._parts: dict[str, list[tuple[Any, Box]]] = {}
         self._shapes: dict[str, tuple[int, ...]] = {}
+        self._types: dict[str, str] = {}
         for path in paths:
             file = self._stack.enter_context(safe_open(path, "pt"))
             stated = json.loads((file.metadata() or {}).get(_PARTS, "{}"))
             for name in file.keys():  # noqa: SIM118  (not a mapping)
-                shape = tuple(file.get_slice(name).get_shape())
+                described = file.get_slice(name)
+                shape = tuple(described.get_shape())
                 whole_shape, offset = stated.get(name, (shape, (0,) * len(shape)))
                 self._shapes[name] = tuple(whole_shape)
+                self._types[name] = described.get_dtype()
                 held = self._parts.setdefault(name, [])
                 box = Box(tuple(offset), shape)
                 if all(box != other for _, other in held):  # First and last stage: tied weights.
@@ -97,12 +101,19 @@ class ShardFiles(Mapping[str, Tensor]):
     def __len__(self) -> int:
         return len(self._shapes)
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._shapes  # Mapping's own would read the tensor.
+
     def __getitem__(self, name: str) -> Tensor:
         return self.part(name, whole_box(self._shapes[name]))
 
     def shape(self, name: str) -> tuple[int, ...]:
         """Of the whole tensor."""
         return self._shapes[name]
+
+    def dtype(self, name: str) -> str:
+        """Its type, as safetensors names it: `F32`, `BF16`, …"""
+        return self._types[name]
 
     def part(self, name: str, box: Box) -> Tensor:
         """A part of a tensor."""
@@ -143,38 +154,55 @@ def fill(target: Tensor, tensors: Mapping[str, Tensor], name: str) -> None:
     local(target).copy_(part)
 
 
+@dataclass(frozen=True)
+class GatheredTensors:
+    """Tensors that are spread over ranks, whole on rank 0, one at a time.
+
+    `kinds` has them by name: the first rank that has any of it, its shape and type. Each stage of
+    a pipeline has tensors of its own.
+    """
+
+    tensors: Mapping[str, Tensor]
+    ranks: Ranks
+    kinds: Mapping[str, tuple[int, tuple[int, ...], torch.dtype]]
+
+    @classmethod
+    def of_ranks(cls, tensors: Mapping[str, Tensor], ranks: Ranks) -> GatheredTensors:
+        """Of the `tensors` of all ranks; to be called on all of them."""
+        own = {name: (tuple(one.shape), one.dtype) for name, one in tensors.items()}
+        kinds: dict[str, tuple[int, tuple[int, ...], torch.dtype]] = {}
+        for rank, some in enumerate(ranks.gather(own) if ranks.layout.pipeline > 1 else [own]):
+            for name, (shape, dtype) in some.items():
+                kinds.setdefault(name, (rank, shape, dtype))
+        return cls(tensors, ranks, kinds)
+
+    def one(self, name: str) -> Tensor | None:
+        """A tensor in memory of the host, on rank 0; it may be the live one. None on others.
+
+        To be called on all ranks, in one order: those that have a part of it make it whole.
+        """
+        source, shape, dtype = self.kinds[name]
+        made = whole(self.tensors[name]) if name in self.tensors else None
+        if self.ranks.first:
+            if made is not None:
+                return made.cpu()
+            received = torch.empty(shape, dtype=dtype)
+            dist.recv(received, source)
+            return received
+        if made is not None and source == self.ranks.rank:
+            dist.send(made.cpu().contiguous(), 0)
+        return None
+
+
 def gather_on_first(tensors: Mapping[str, Tensor], ranks: Ranks) -> dict[str, Tensor]:
-    """All of each tensor in memory of the host, on rank 0; nothing on others.
+    """Copies of all of each tensor in memory of the host, on rank 0; nothing on others.
 
     To be called on all ranks. One tensor at a time is whole on each.
     """
-    if ranks.layout.pipeline > 1:
-        return _gather_of_stages(tensors, ranks)
+    gathered = GatheredTensors.of_ranks(tensors, ranks)
     results: dict[str, Tensor] = {}
-    for name, tensor in tensors.items():
-        one = whole(tensor)
-        if ranks.first:
-            results[name] = one.cpu()
-    return results
-
-
-def _gather_of_stages(tensors: Mapping[str, Tensor], ranks: Ranks) -> dict[str, Tensor]:
-    """The same where each stage of a pipeline has tensors of its own, by their names."""
-    kinds: dict[str, tuple[int, tuple[int, ...], torch.dtype]] = {}
-    """Name → the first rank that has it, shape, type."""
-    for rank, own in enumerate(
-        ranks.gather({n: (tuple(t.shape), t.dtype) for n, t in tensors.items()})
-    ):
-        for name, (shape, dtype) in own.items():
-            kinds.setdefault(name, (rank, shape, dtype))
-    results: dict[str, Tensor] = {}
-    for name, (source, shape, dtype) in kinds.items():
-        one = whole(tensors[name]).cpu().contiguous() if name in tensors else None
-        if ranks.first and one is None:
-            one = torch.empty(shape, dtype=dtype)
-            dist.recv(one, source)
-        elif source == ranks.rank and not ranks.first and one is not None:
-            dist.send(one, 0)
-        if ranks.first and one is not None:
-            results[name] = one
+    for name in gathered.kinds:
+        one = gathered.one(name)
+        if one is not None:
+            results[name] = one.clone()  # Where nothing is cut, it is the live one.
     return results

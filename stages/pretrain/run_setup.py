@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import torch
-from safetensors.torch import load_file
 
 from artifacts_schema.errors import InputError, UsageError
 from stages.engine import Input
 from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
-from stages.model.files import read_model
+from stages.model.files import WEIGHTS_FILE
+from stages.model.tensor_files import has_tensors, open_tensors
 from stages.parallel.ranks import CPU, Ranks
 from stages.pretrain.checkpoints import starting_progress
 from stages.pretrain.config import PretrainConfig
@@ -31,27 +31,30 @@ from stages.training.fit import ResumeState
 from stages.training.loop import Progress
 from stages.training.permanent import TRAINED
 from stages.training.runtime import Runtime
+from stages.training.start import StartModel, read_start
 from stages.training.token_shards import TokenShards
 
 
 def starting_model(
     config: PretrainConfig, shards: TokenShards, start: Input | None, tokenizer: Input
-) -> Decoder:
+) -> StartModel:
     """A new model, or that of `start`, which then decides the architecture but for its context.
 
     Raises UsageError or InputError when the phases' sequences, the vocabulary, the tokenizer or the
     configured architecture do not fit it.
     """
+    ranks = Ranks.from_group(CPU)
     if start is None:
         # Of several ranks each makes the part that it holds, once the model is spread over them.
-        with torch.device("meta") if Ranks.from_group(CPU).world > 1 else nullcontext():
+        with torch.device("meta") if ranks.world > 1 else nullcontext():
             model = Decoder(
                 config.model.with_vocabulary(shards.padded_vocabulary_size), seed=config.seed
             )
+        result = StartModel(model)
     else:
-        model = read_model(start)
-        if config.clock == "continue" and start.has(TRAINED):
-            model.load_state_dict(load_file(start.local_path(TRAINED)))
+        averaged = config.clock == "continue" and has_tensors(start, TRAINED)
+        result = read_start(start, ranks, TRAINED if averaged else WEIGHTS_FILE)
+        model = result.model
         _check_start(config, model, start, tokenizer)
     longest = max(phase.sequence_length or shards.sequence_length for phase in config.phases)
     check_length(longest, model.config.context)
@@ -62,16 +65,17 @@ def starting_model(
             where="checkpoint",
             hint="pack with the tokenizer of the checkpoint",
         )
-    return model
+    return result
 
 
 def resume_state_from(
-    config: PretrainConfig, start: Input | None, progress: Progress
+    config: PretrainConfig, start: Input | None, progress: Progress, ranks: Ranks
 ) -> ResumeState:
     """The states that the run takes over from `start`, if there is one, in addition to weights.
 
     The moments by `optimizer_state`; averages and the guard's memory where the run continues the
-    same stream. UsageError if there are no moments to keep.
+    same stream. Of tensors a rank reads those parts that it holds. UsageError if there are no
+    moments to keep.
     """
     moments = averages = guard = None
     if config.optimizer_state == "keep":
@@ -79,15 +83,15 @@ def resume_state_from(
             raise UsageError(
                 "there is no input checkpoint to keep it from", where="optimizer_state"
             )
-        if not start.has(OPTIMIZER):
+        if not has_tensors(start, OPTIMIZER):
             raise UsageError(
                 "the input checkpoint carries no optimizer state",
                 where="optimizer_state",
                 hint="use fresh",
             )
-        moments = load_file(start.local_path(OPTIMIZER))
+        moments = open_tensors(start, OPTIMIZER, ranks)
     if config.clock == "continue" and start is not None:
-        averages = load_file(start.local_path(AVERAGES)) if start.has(AVERAGES) else None
+        averages = open_tensors(start, AVERAGES, ranks) if has_tensors(start, AVERAGES) else None
         guard = start.read_json(STATE).get("guard")
     return ResumeState(progress, moments, averages, guard)
 
@@ -169,9 +173,14 @@ class RunSetup:
         return ModelConfig.parse(self.start.read_json("model.json"), where="model.json")
 
     @cached_property
-    def model(self) -> Decoder:
+    def starting_model(self) -> StartModel:
         """The model that is trained: new, or that of the input checkpoint."""
         return starting_model(self.config, self.shards, self.start, self.tokenizer)
+
+    @property
+    def model(self) -> Decoder:
+        """That of `starting_model`."""
+        return self.starting_model.model
 
     @cached_property
     def rope(self) -> RopeByPhase:

@@ -100,7 +100,8 @@ class Pretrain(Stage):
                     config.averages,
                     config.stability,
                 ),
-                start=resume_state_from(config, start, setup.begin),
+                weights=setup.starting_model.weights,
+                start=resume_state_from(config, start, setup.begin, how.ranks),
                 permanent=permanent,
                 callbacks=preflight,
             )

@@ -26,7 +26,14 @@ from stages.pretrain.objectives import Objective
 from stages.scoring.likelihood import unigram_nll
 from stages.training.diagnosis import documents_of_step
 from stages.training.monitor import HeldOut
-from stages.training.rows import Groups, HeldOutSums, Rows, SourceMetrics, own_columns
+from stages.training.rows import (
+    Groups,
+    HeldOutSums,
+    Rows,
+    SourceMetrics,
+    measured_batches,
+    own_columns,
+)
 from stages.training.runtime import Runtime
 from stages.training.sample_clock import SampleClock, clock_batch, rank_rows
 from stages.training.schedule import Timeline
@@ -260,13 +267,11 @@ class PretrainTask(Task):
         held_out = self.held_out_set
         total = HeldOutSums(held_out.groups, held_out.token_bytes())
         ranks, size = self.runtime.ranks, self.runtime.micro_batch
-        count = -(-len(held_out.sources_B) // size)
-        world = ranks.layout.rows
-        for number in range(ranks.row, -(-count // world) * world, world):
-            first = min(number, count - 1) * size
+        for number, counts in measured_batches(-(-len(held_out.sources_B) // size), ranks):
+            first = number * size
             rows = self.objective.rows(held_out.rows(first, size), 0, first).of_context(ranks)
             losses_BL: Tensor = self.runtime.losses(model, rows)
-            if number < count:  # Else the ranks before this one have the last batches.
+            if counts:
                 total.add(losses_BL, rows, held_out.groups_of(first, rows))
         total.sum_over(ranks)
         return total.measured()

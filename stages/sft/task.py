@@ -6,7 +6,7 @@ Conversations become examples: rendered, encoded, cut to the context, split, and
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from stages.training.examples import (
     read_examples,
 )
 from stages.training.monitor import HeldOut
-from stages.training.rows import Groups, HeldOutSums, Rows, SourceMetrics
+from stages.training.rows import Groups, HeldOutSums, Rows, SourceMetrics, measured_batches
 from stages.training.runtime import Runtime
 from stages.training.task import MicroBatch, Task
 
@@ -64,6 +64,17 @@ def read_conversations(
     )
 
 
+class PackedConversations(NamedTuple):
+    """The conversations of a training step, by number, and the rows that they are packed into.
+
+    `own` are those of this rank, `targets` is the count of all.
+    """
+
+    chosen: NDArray[np.int64]
+    own: Rows
+    targets: int
+
+
 class SftTask(Task):
     """Mean cross-entropy over the assistant tokens of a step's conversations."""
 
@@ -77,19 +88,21 @@ class SftTask(Task):
         self.by_source = SourceMetrics(self.groups)
         self.columns = self.by_source.columns()
 
-    def batch(self, training_step: int) -> tuple[NDArray[np.int64], Rows]:
-        """The step's conversations, and the rows that they are packed into."""
+    def batch(self, training_step: int) -> PackedConversations:
+        """The step's conversations: every rank packs all of them, and takes some of the rows."""
         chosen = self.data.train[self.clock.batch(training_step)]
-        return chosen, self._packed(chosen)
+        rows = self._packed(chosen)
+        return PackedConversations(chosen, self.runtime.own_rows(rows), rows.targets)
 
-    def micro_batches(
-        self, model: nn.Module, batch: tuple[NDArray[np.int64], Rows]
-    ) -> Iterator[MicroBatch]:
+    def micro_batches(self, model: nn.Module, batch: PackedConversations) -> Iterator[MicroBatch]:
         """The step's conversations in micro-batches of rows."""
-        chosen, rows = batch
-        for part in rows.split(self.runtime.micro_batch):
-            trained = self.runtime.train(model, part, targets=rows.targets)
-            sources_BL = self._sources(part, chosen)
+        parts = batch.own.split(self.runtime.micro_batch)
+        for number, trained in self.runtime.passes(model, parts, targets=batch.targets):
+            if number is None:
+                yield MicroBatch(trained.loss, 0)
+                continue
+            part = parts[number]
+            sources_BL = self._sources(part, batch.chosen)
             yield MicroBatch(
                 trained.loss,
                 part.tokens,
@@ -104,14 +117,19 @@ class SftTask(Task):
         """Loss over the assistant tokens of the held-out conversations."""
         if not len(self.data.held_out):
             return []
-        total = HeldOutSums(self.groups)
-        for part in self._packed(self.data.held_out).split(self.runtime.micro_batch):
+        total, ranks = HeldOutSums(self.groups), self.runtime.ranks
+        parts = self._packed(self.data.held_out).split(self.runtime.micro_batch)
+        for number, counts in measured_batches(len(parts), ranks):
+            part = parts[number].of_context(ranks)
             losses_BL = self.runtime.losses(model, part)
-            total.add(losses_BL, part, self._sources(part, self.data.held_out))
+            if counts:
+                total.add(losses_BL, part, self._sources(part, self.data.held_out))
+        total.sum_over(ranks)
         return total.measured()
 
     def _packed(self, chosen: NDArray[np.int64]) -> Rows:
-        return pack_rows([self.data.rows[index][0] for index in chosen.tolist()], self.context)
+        examples = [self.data.rows[index][0] for index in chosen.tolist()]
+        return pack_rows(examples, self.context, self.runtime.parallel.pieces)
 
     def _sources(self, rows: Rows, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
         """Source of each token; padding (document -1) takes that of the last document."""

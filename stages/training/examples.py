@@ -5,6 +5,7 @@ B rows, L tokens.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -212,11 +213,12 @@ _WIDTH_STEP = 8
 """Rows are padded to a multiple of this: odd widths are slow in native kernels."""
 
 
-def pack_rows(examples: Sequence[Example], context: int) -> Rows:
+def pack_rows(examples: Sequence[Example], context: int, pieces: int = 1) -> Rows:
     """Place each example whole into a row of at most `context` tokens; documents are its index.
 
-    Best fit, longest first; the rows are as wide as the fullest needs. Raises ValueError for an
-    example that is longer than `context`.
+    Best fit, longest first; the rows are as wide as the fullest needs, and a multiple of `pieces`,
+    which divides `context`. Without examples, a row of padding: a rank that has nothing to read
+    still takes part. Raises ValueError for an example that is longer than `context`.
     """
     placed: list[list[int]] = []
     free: list[int] = []
@@ -233,8 +235,9 @@ def pack_rows(examples: Sequence[Example], context: int) -> Rows:
             free.append(context)
         placed[row].append(index)
         free[row] -= length
-    width = min(context, -(-(context - min(free, default=context)) // _WIDTH_STEP) * _WIDTH_STEP)
-    return _fill_rows(examples, placed, width)
+    step = math.lcm(_WIDTH_STEP, pieces)
+    steps = max(1, -(-(context - min(free, default=context)) // step))
+    return _fill_rows(examples, placed or [[]], min(context, steps * step))
 
 
 def _fill_rows(examples: Sequence[Example], placed: list[list[int]], width: int) -> Rows:

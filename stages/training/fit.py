@@ -15,7 +15,6 @@ from artifacts_schema.store import Store
 from stages.engine import Context, Input
 from stages.model.decoder import Decoder
 from stages.model.size import mfu_flops_per_token
-from stages.parallel.shard_files import gather_on_first
 from stages.tokens.chat import CHAT_TEMPLATE
 from stages.tokens.chat_template import (
     TokenizerFiles,
@@ -40,7 +39,7 @@ from stages.training.hardware import StepMemory, explain_out_of_memory, peak_flo
 from stages.training.loop import Progress, Trainer
 from stages.training.monitor import NoLog, RunLog, events_table, held_out_table, metrics_table
 from stages.training.optimizer import Optimizer, treatments
-from stages.training.permanent import PermanentCheckpoints, checkpoint_files
+from stages.training.permanent import OUTPUT, PermanentCheckpoints, write_checkpoint_files
 from stages.training.runtime import CompileWatch, Runtime, clip_function, device_name, place
 from stages.training.schedule import Schedule
 from stages.training.task import Task
@@ -113,19 +112,23 @@ def fit(
     task: Task,
     settings: TrainingSettings,
     *,
+    weights: Mapping[str, Tensor] | None = None,
+    attention: str | None = None,
     start: ResumeState | None = None,
     permanent: PermanentCheckpoints | None = None,
     callbacks: Sequence[Callback] = (),
 ) -> TrainedRun:
     """Train `model` in place to the end of the schedule, from what an earlier run left in work.
 
-    A run without earlier work begins at `start`.
+    A run without earlier work begins at `start`. `weights` are those of `model` where it has none
+    yet (see `StartModel`), `attention` is the backend of a model that is placed already.
     """
     execution: TrainingExecution = context.execution
     runtime = task.runtime
     # Of the whole model: on several ranks each has a part of it.
     of_all = treatments(model, settings.optimizer)
-    attention = place(model, execution, runtime, prefixes=task.prefixes)
+    if attention is None:
+        attention = place(model, execution, runtime, prefixes=task.prefixes, weights=weights)
     layout = {**runtime.layout(), "attention": attention}
     context.layout(**layout)
     context.devices_held = runtime.ranks.world if runtime.device.type == "cuda" else 0
@@ -304,21 +307,15 @@ def write_checkpoint(
 ) -> None:
     """Write the output `checkpoint`; `tokenizer` carries the tokenizer's files.
 
-    `state_at(training_step)` is added to `state.json`.
+    `state_at(training_step)` is added to `state.json`. To be called on all ranks: tensors are
+    gathered one at a time, and rank 0 writes each.
     """
-    trainer, step, ranks = run.trainer, run.progress.training_step, run.trainer.ranks
-    weights, optimizer = run.model.state_dict(), trainer.optimizer.tensors()
-    averages = trainer.averages.tensors()
-    if ranks.world > 1:
-        weights = gather_on_first(weights, ranks)
-        optimizer = gather_on_first(optimizer, ranks) if keep_optimizer else {}
-        averages = gather_on_first(averages, ranks) if keep_optimizer else {}
-        if not ranks.first:
-            return
+    trainer, step = run.trainer, run.progress.training_step
     excluded = [list(part) for part in trainer.rollbacks.excluded]
-    files = checkpoint_files(
+    write_checkpoint_files(
+        partial(context.open, OUTPUT),
         run.model.config,
-        weights,
+        run.model.state_dict(),
         {
             "stage": context.attempt.stage,
             "training_step": step,
@@ -331,12 +328,11 @@ def write_checkpoint(
             **(state_at(step) if state_at is not None else {}),
         },
         tokenizer,
-        optimizer=optimizer if keep_optimizer else None,
-        averages=averages if keep_optimizer else None,
+        optimizer=trainer.optimizer.tensors() if keep_optimizer else None,
+        averages=trainer.averages.tensors() if keep_optimizer else None,
         output=trainer.averages.settings.output,
+        ranks=trainer.ranks,
     )
-    for name, content in files:
-        context.write_bytes("checkpoint", name, content)
 
 
 def write_tuned_checkpoint(context: Context, run: TrainedRun, start: Input) -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
@@ -361,12 +361,11 @@ class Optimizer:
         scaler = {name: tensors[name] for name in tensors if name.startswith(_SCALER)}
         if self.scaler is not None and scaler:
             self.scaler.load({name.removeprefix(_SCALER): t for name, t in scaler.items()})
-        moments = tensors if not scaler else {n: t for n, t in tensors.items() if n not in scaler}
         for part in self.parts.values():
             part.state.clear()
-        if not moments:
+        if len(tensors) == len(scaler):
             return
-        self._check(moments, where)
+        self._check(tensors, scaler.keys(), where)
         for name, parameter in self.parameters.items():
             state = self.parts[self.treatments[name].optimizer].state[parameter]
             for kind in STATE[self.treatments[name].optimizer]:
@@ -375,10 +374,10 @@ class Optimizer:
                     if kind == "step"
                     else torch.empty_like(parameter, requires_grad=False)
                 )
-                fill(state[kind], moments, f"{name}.{kind}")
+                fill(state[kind], tensors, f"{name}.{kind}")
 
-    def _check(self, tensors: Mapping[str, Tensor], where: str) -> None:
-        """CorruptArtifact unless `tensors` are the state of these parameters, whole."""
+    def _check(self, tensors: Mapping[str, Tensor], more: Set[str], where: str) -> None:
+        """CorruptArtifact unless `tensors` are `more` and the state of these parameters, whole."""
         expected = {
             f"{name}.{part}": torch.Size() if part == "step" else parameter.shape
             for name, parameter in self.parameters.items()
@@ -387,7 +386,10 @@ class Optimizer:
         names = {
             f"{n}.{part}" for n, one in self.treatments.items() for part in STATE[one.optimizer]
         }
-        if odd := sorted(names ^ tensors.keys()):
+        names = {
+            f"{n}.{part}" for n, one in self.treatments.items() for part in STATE[one.optimizer]
+        }
+        if odd := sorted(names ^ (tensors.keys() - more)):
             raise CorruptArtifact(
                 f"{len(odd)} entries of the optimizer state do not fit the model, first: {odd[0]}",
                 where=where,

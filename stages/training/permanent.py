@@ -9,16 +9,19 @@ these.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from safetensors.torch import save
 from torch import Tensor
 
 from stages.engine import Context, Milestone
 from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
 from stages.model.files import CONFIG_FILE, WEIGHTS_FILE
+from stages.model.tensor_files import OpenFile, TensorSpec, write_tensors
+from stages.parallel.ranks import ALONE, Ranks
+from stages.parallel.shard_files import GatheredTensors
 from stages.tokens.chat_template import TokenizerFiles
 from stages.training.checkpointing import AVERAGES, OPTIMIZER, STATE, Saved
 
@@ -27,7 +30,8 @@ TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json")
 OUTPUT = "checkpoint"
 
 
-def checkpoint_files(
+def write_checkpoint_files(
+    open_file: OpenFile,
     config: ModelConfig,
     weights: Mapping[str, Tensor],
     state: Mapping[str, Any],
@@ -36,29 +40,38 @@ def checkpoint_files(
     optimizer: Mapping[str, Tensor] | None = None,
     averages: Mapping[str, Tensor] | None = None,
     output: str = "weights",
-) -> Iterator[tuple[str, bytes]]:
-    """Name and content of each file of a checkpoint, one at a time. Equal parts give equal bytes.
+    ranks: Ranks = ALONE,
+) -> None:
+    """Write the files of a checkpoint. Equal parts give equal bytes, on any layout.
 
     Training goes on from `weights`; `averages` is the state of the averages. `output` names the one
     that readers of the checkpoint get (`ema`, `mean`), or `weights`.
+
+    Tensors that are spread over `ranks` are gathered one at a time: then this is called on all of
+    them, and rank 0 writes.
     """
-    yield CONFIG_FILE, _json(config.plain())
     prefix = f"{output}."
     average = {
         name.removeprefix(prefix): tensor
         for name, tensor in (averages or {}).items()
         if name.startswith(prefix) and output != "weights"
     }
-    yield WEIGHTS_FILE, _tensors({**weights, **average})
+    groups = {WEIGHTS_FILE: {**weights, **average}}
     if average:
-        yield TRAINED, _tensors(weights)
+        groups[TRAINED] = dict(weights)
     if averages:
-        yield AVERAGES, _tensors(averages)
+        groups[AVERAGES] = dict(averages)
     if optimizer is not None:
-        yield OPTIMIZER, _tensors(optimizer)
-    yield STATE, _json(state)
-    for name in TOKENIZER_FILES:
-        yield name, tokenizer.read_bytes(name)
+        groups[OPTIMIZER] = dict(optimizer)
+    for name, tensors in groups.items():
+        _write_tensors(open_file, name, tensors, ranks)
+    if not ranks.first:
+        return
+    files = {CONFIG_FILE: _json(config.plain()), STATE: _json(state)}
+    files |= {name: tokenizer.read_bytes(name) for name in TOKENIZER_FILES}
+    for name, content in files.items():
+        with open_file(name) as file:
+            file.write(content)
 
 
 class PermanentCheckpoints:
@@ -98,28 +111,28 @@ class PermanentCheckpoints:
         """
         milestone = self._due[training_step]
         excluded = [part for part in saved.state.get("left_out", ()) if part[0] <= training_step]
-        files = checkpoint_files(
-            self._model.config,
-            saved.weights,
-            {
-                "stage": self._context.attempt.stage,
-                "training_step": training_step,
-                "tokens": tokens,
-                "skipped_updates": saved.state.get("skipped", 0),
-                **({"left_out": excluded} if excluded else {}),
-                **({"guard": saved.state["guard"]} if self._guarded else {}),
-                **self._state_at(training_step),
-            },
-            self._tokenizer,
-            optimizer=saved.optimizer if self._optimizer else None,
-            averages=saved.averages,
-            output=self._output,
-        )
+        state = {
+            "stage": self._context.attempt.stage,
+            "training_step": training_step,
+            "tokens": tokens,
+            "skipped_updates": saved.state.get("skipped", 0),
+            **({"left_out": excluded} if excluded else {}),
+            **({"guard": saved.state["guard"]} if self._guarded else {}),
+            **self._state_at(training_step),
+        }
         with self._context.interim(
             milestone, [OUTPUT], history=excluded, training_steps=training_step, tokens=tokens
         ) as writers:
-            for name, content in files:
-                writers.write_bytes(OUTPUT, name, content)
+            write_checkpoint_files(
+                partial(writers.open, OUTPUT),
+                self._model.config,
+                saved.weights,
+                state,
+                self._tokenizer,
+                optimizer=saved.optimizer if self._optimizer else None,
+                averages=saved.averages,
+                output=self._output,
+            )
 
     def rolled_back(self, first: int) -> None:
         """The run goes back before training step `first`: withdraw later checkpoints.
@@ -133,5 +146,18 @@ def _json(value: Any) -> bytes:
     return (json.dumps(value, indent=2, sort_keys=True) + "\n").encode("utf-8")
 
 
-def _tensors(tensors: Mapping[str, Tensor]) -> bytes:
-    return save({name: one.detach().cpu().contiguous() for name, one in tensors.items()})
+def _write_tensors(
+    open_file: OpenFile, name: str, tensors: Mapping[str, Tensor], ranks: Ranks
+) -> None:
+    """A file of tensors, or several; each is whole on the CPU while it is written."""
+    gathered = GatheredTensors.of_ranks(tensors, ranks)
+    specs = {
+        one: TensorSpec(dtype, shape)
+        for one, (_, shape, dtype) in sorted(gathered.kinds.items(), key=_by_layer)
+    }
+    write_tensors(open_file if ranks.first else None, name, specs, gathered.one)
+
+
+def _by_layer(named: tuple[str, Any]) -> list[tuple[int, str]]:
+    """Sorts tensors of one layer together, layers by number: files do not depend on the layout."""
+    return [(int(part) if part.isdigit() else -1, part) for part in named[0].split(".")]

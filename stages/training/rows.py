@@ -117,6 +117,17 @@ def _positions(documents_BL: Integers) -> NDArray[np.int64]:
     return places_L - np.maximum.accumulate(np.where(first_BL, places_L, 0), axis=1)
 
 
+def measured_batches(count: int, ranks: Ranks) -> Iterator[tuple[int, bool]]:
+    """Numbers of the batches of `count` that this rank measures, and whether each counts.
+
+    Every rank gets as many, since ranks wait for each other in a forward pass; one that has none
+    left repeats the last, which does not count.
+    """
+    world = ranks.layout.rows
+    for number in range(ranks.row, -(-count // world) * world, world):
+        yield min(number, count - 1), number < count
+
+
 @dataclass(frozen=True)
 class Groups:
     """Groups of tokens: one for each language of each source.

@@ -14,6 +14,7 @@ from artifacts_schema.config import did_you_mean
 from artifacts_schema.errors import InputError, UsageError
 from stages.engine.protocol import Inputs, Upstream, check_all
 from stages.model.config import ModelShape
+from stages.parallel.layout import Layout
 from stages.training.schedule import Phase, check_one_phase
 
 TOLERANCE = 1e-3
@@ -144,6 +145,15 @@ def check_tuning(config: Any, inputs: Inputs) -> Sequence[str]:
     (start,) = inputs["checkpoint"]
     check_all(lambda: check_one_phase(config.learning_rate), lambda: tokenizer_checksum(start))
     return _replaced_templates(start)
+
+
+def check_tuning_layout(layout: Layout, inputs: Inputs) -> None:
+    """UsageError where a layout cannot divide the model that `sft` or `dpo` starts from."""
+    (start,) = inputs["checkpoint"]
+    shape = model_shape(start)
+    if layout.world > 1 and shape is not None:
+        # What the vocabulary is padded to is known when tokens are packed.
+        layout.check_model(shape.with_vocabulary(layout.tensor), [shape.context])
 
 
 def _replaced_templates(start: Upstream) -> list[str]:

@@ -39,11 +39,13 @@ from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
 from stages.parallel.layout import ONE_PROCESS, Layout
 from stages.parallel.ranks import ALONE, Ranks
+from stages.parallel.shard_files import fill
 from stages.training.callbacks import Callback, StepDone
 from stages.training.config import Precision, TrainingExecution
 from stages.training.losses import Arithmetic, TrainedRows
 from stages.training.optimizer import Clip
 from stages.training.rows import Rows
+from stages.training.sample_clock import rank_rows
 
 if TYPE_CHECKING:
     from stages.parallel.pipeline_parallel import Pipeline
@@ -212,6 +214,13 @@ class Runtime(Arithmetic):
         round_rows = self.micro_batch * (layout.pipeline if layout.interleave > 1 else 1)
         return -(-rows // round_rows) * round_rows
 
+    def own_rows(self, rows: Rows) -> Rows:
+        """Of the rows of a batch those that this rank computes, filled up to as many on each; and
+        of each row the tokens that it has."""
+        own = rows.take(rank_rows(len(rows), self.ranks.row, self.parallel.rows))
+        filled = self.rows_of_step(len(rows)) - len(own)
+        return (own.padded(filled) if filled else own).of_context(self.ranks)
+
     def prepare_backward(self, model: nn.Module, *, last: bool) -> None:
         """Before the backward pass of a micro-batch; `last` of the training step."""
         if self.ranks.world > 1:
@@ -367,11 +376,19 @@ def device_name(device: torch.device) -> str:
     return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
 
 
-def place(model: Decoder, execution: TrainingExecution, runtime: Runtime, *, prefixes: bool) -> str:
+def place(
+    model: Decoder,
+    execution: TrainingExecution,
+    runtime: Runtime,
+    *,
+    prefixes: bool,
+    weights: Mapping[str, Tensor] | None = None,
+) -> str:
     """Make `model` ready to be trained; returns the attention backend that it has now.
 
     Once for a model: blocks that are compiled are not compiled again. `prefixes` says that some
-    tokens see later ones. UsageError for a backend that cannot do this model.
+    tokens see later ones. A model on the meta device gets its memory here, and `weights`, of which
+    each rank reads what it holds; or new ones. UsageError for a backend that cannot do this model.
     """
     attention = resolve_attention(model.config, execution, runtime, prefixes=prefixes)
     model.set_attention(attention)
@@ -386,8 +403,21 @@ def place(model: Decoder, execution: TrainingExecution, runtime: Runtime, *, pre
         compile_blocks(model)
     if runtime.ranks.world > 1:
         spread_model(model, runtime.parallel, runtime.device)
-        materialise(model, runtime.device)
+        if weights is None:
+            materialise(model, runtime.device)
+        else:
+            model.to_empty(device=runtime.device)
+            _read_weights(model, weights)
     return attention
+
+
+@torch.no_grad()
+def _read_weights(model: Decoder, weights: Mapping[str, Tensor]) -> None:
+    """Set the weights of a model whose memory holds anything; buffers that have none become 0."""
+    for buffer in model.buffers():
+        buffer.zero_()
+    for name, tensor in model.state_dict().items():
+        fill(tensor, weights, name)
 
 
 def clip_function(model: nn.Module, runtime: Runtime) -> Clip:

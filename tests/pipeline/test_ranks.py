@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 
 import pytest
 import torch
+from rank_runs import ranks, start, wait_for_checkpoint
 from safetensors.torch import load
 
 from artifacts_schema.errors import EXIT_RESUME, IngotError, UsageError
 from artifacts_schema.store.gc import remove_artifact
-from artifacts_schema.store.lease import local_work
 from stages.engine.inputs import Input
 from stages.engine.runner import run_stage
 from stages.engine.spec import StageSpec
@@ -61,48 +59,6 @@ def assert_alike(one, other, tolerance=1e-5):
         assert one[name] == other[name]
     for name in ("loss", "grad_norm", "bits_per_byte"):
         assert max(abs(a - b) for a, b in zip(one[name], other[name], strict=True)) <= tolerance
-
-
-def start(store, spec, folder):
-    """The stage as `ingot run` starts it."""
-    path = folder / "spec.json"
-    path.write_bytes(spec.to_json())
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", "stages", spec.stage, "--store", store.url,
-         "--spec", str(path), "--key", spec.key],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
-
-
-def wait_for_checkpoint(store, spec, process, step):
-    """Until a rolling checkpoint of `step` or a later one exists."""
-    folder = local_work(store.backend, spec.key)
-    while process.poll() is None:
-        names = [path.parent.name for path in folder.rglob("training-step-*/sealed.json")]
-        if any(int(name[14:26]) >= step and "-0" not in name[26:] for name in names):
-            return
-        time.sleep(0.05)
-    raise AssertionError(process.communicate()[0])
-
-
-def ranks(store, spec):
-    """Processes of the run's ranks, by number."""
-    job = str(local_work(store.backend, spec.key, "ranks", "job.json"))
-    numbers = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                with open(f"/proc/{entry}/cmdline", "rb") as file:
-                    arguments = file.read().split(b"\0")
-                with open(f"/proc/{entry}/environ", "rb") as file:
-                    environment = dict(
-                        one.split(b"=", 1) for one in file.read().split(b"\0") if b"=" in one
-                    )
-            except OSError:
-                continue
-            if job.encode() in arguments and b"RANK" in environment:
-                numbers[int(environment[b"RANK"])] = int(entry)
-    return numbers
 
 
 @pytest.fixture
@@ -245,10 +201,10 @@ def test_an_error_of_the_ranks_is_the_error_of_the_run(copy, pretrain):
     assert caught.value.exit_code == 2
 
 
-def test_a_stage_of_one_process_refuses_a_layout(copy):
-    spec = copy.pipeline().plan().step("sft").spec
+def test_a_layout_that_a_stage_cannot_run_is_refused_with_its_spec(copy):
+    spec = copy.pipeline().plan().step("dpo").spec
     value = json.loads(spec.to_json())
-    value["execution"]["layout"] = {"shard": 2}
+    value["execution"]["layout"] = {"pipeline": 2}
     with pytest.raises(UsageError) as caught:
         StageSpec.from_json(json.dumps(value).encode(), where="spec")
-    assert caught.value.where == "execution.layout"
+    assert caught.value.where == "execution.layout.pipeline"

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
     from artifacts_schema.manifest import Manifest
+    from stages.engine import Input
     from stages.model.decoder import Decoder
 
 LINES = [
@@ -89,6 +90,32 @@ def chat_checkpoint(
         "state.json": {**state, "chat_template": make_chatml_record("sft", None)},
     }
     return given("checkpoint", files)
+
+
+@pytest.fixture
+def in_several_files() -> Callable[[Input, int], dict[str, Any]]:
+    """`in_several_files(checkpoint, most)` → its files, weights in several of `most` bytes."""
+    from safetensors.torch import load
+
+    from stages.model.tensor_files import specs_of, write_tensors
+
+    def split(checkpoint: Input, most: int) -> dict[str, Any]:
+        files: dict[str, Any] = {name: checkpoint.read_bytes(name) for name in checkpoint.paths()}
+        weights = load(files.pop("model.safetensors"))
+
+        @contextmanager
+        def opened(name: str) -> Iterator[IO[bytes]]:
+            file = io.BytesIO()
+            yield file
+            files[name] = file.getvalue()
+
+        written = write_tensors(
+            opened, "model.safetensors", specs_of(weights), weights.__getitem__, most=most
+        )
+        assert len(written) > 3
+        return files
+
+    return split
 
 
 class Killed(BaseException):

@@ -249,3 +249,17 @@ def test_requests_that_cannot_be_answered_are_usage_errors(run_stage, given, che
     truth = given("truth", {"00000.parquet": [row]})
     with pytest.raises(UsageError, match="without a ledger"):
         run_stage(Evaluate, QUIET, {"checkpoint": [checkpoint], "truth": [truth]})
+
+
+def test_a_checkpoint_in_several_files_has_the_scores_of_one(
+    run_stage, given, checkpoint, read_input, in_several_files
+):
+    questions = [question(str(n)) for n in range(6)]
+    some = given("benchmarks", {"quiz.parquet": questions})
+    several = given("checkpoint", in_several_files(read_input(*checkpoint), 20_000))
+    one, other = (
+        run_stage(Evaluate, QUIET, {"checkpoint": [source], "benchmarks": [some]})
+        for source in (checkpoint, several)
+    )
+    assert one.key != other.key
+    assert one.output("evaluation").digest == other.output("evaluation").digest

@@ -15,8 +15,9 @@ from artifacts_schema.errors import InputError
 from stages.export.folder import ReleasedWeights, StoredWeights, convert_weight, round_weights
 from stages.export.stage import Export
 from stages.model.decoder import Decoder
-from stages.model.files import TensorSpec, model_files, read_model
+from stages.model.files import model_files, read_model
 from stages.model.huggingface.families import published_weights, to_config, to_weights
+from stages.model.tensor_files import TensorSpec
 from stages.tokenizer.training import transformers_config
 
 TOKENS_BL = torch.arange(3, 23)[None]
@@ -207,3 +208,20 @@ def test_a_trained_checkpoint_is_released_in_a_smaller_type_on_request(
     model = read_model(read_input(checkpoint[0], "checkpoint"))
     halved = sum(one.nbytes for one in to_weights(model).values()) // 2
     assert made.counts["weight_bytes"] == halved
+
+
+@pytest.mark.usefixtures("loaded_here")
+def test_a_checkpoint_in_several_files_is_released_as_one_of_one_file(
+    run_stage, read_input, checkpoint, given, in_several_files
+):
+    several = given("checkpoint", in_several_files(read_input(*checkpoint), 20_000))
+    for settings in ({}, {"max_shard_bytes": 30_000}):
+        releases = [
+            read_input(run_stage(Export, settings, {"checkpoint": [source]}), "release")
+            for source in (checkpoint, several)
+        ]
+        names = releases[0].paths("*.safetensors*")
+        assert names == releases[1].paths("*.safetensors*")
+        assert (INDEX in names) == bool(settings)
+        for name in names:
+            assert releases[0].read_bytes(name) == releases[1].read_bytes(name), name

@@ -15,8 +15,8 @@ from safetensors.torch import save
 
 from artifacts_schema.errors import InputError
 from stages.import_model.weights import SafetensorsFile
-from stages.model.files import TensorSpec, write_safetensors
 from stages.model.huggingface.families import from_config
+from stages.model.tensor_files import TensorSpec, write_safetensors
 
 INDEX = "model.safetensors.index.json"
 NORM = "model.norm.weight"

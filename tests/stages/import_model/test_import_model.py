@@ -14,6 +14,7 @@ from artifacts_schema.store.gc import remove_artifact
 from stages.engine.page import Artifact
 from stages.import_model.page import page
 from stages.import_model.stage import ImportModel
+from stages.model import tensor_files
 from stages.model.decoder import Decoder
 from stages.model.files import model_files, read_model
 from stages.model.huggingface.families import to_config, to_weights
@@ -147,3 +148,20 @@ def test_what_transformers_itself_saves_is_read_whole(saved, bring, caplog):
     for name in FAMILIES:
         bring(saved(name)[0])
     assert not [r for r in caplog.records if "not read" in r.getMessage()]
+
+
+def test_a_large_model_is_written_in_several_files_tensor_by_tensor(bring, folder, monkeypatch):
+    """As large as 20 kB, here; its tensors, bit for bit, are those of one file."""
+    whole = bring(folder())
+    monkeypatch.setattr(tensor_files, "MAX_FILE_BYTES", 20_000)
+    checkpoint = bring({**folder(), "notes.txt": b"Another snapshot has another key."})
+    assert not checkpoint.has("model.safetensors")
+    index = checkpoint.read_json("model.safetensors.index.json")
+    files = checkpoint.paths("model-*-of-*.safetensors")
+    assert sorted(set(index["weight_map"].values())) == files
+    assert len(files) > 3
+    one, other = read_model(whole).state_dict(), read_model(checkpoint).state_dict()
+    assert one.keys() == other.keys() == index["weight_map"].keys()
+    assert all(torch.equal(other[name], tensor) for name, tensor in one.items())
+    sizes = [one.numel() * one.element_size() for one in other.values()]
+    assert index["metadata"]["total_size"] == sum(sizes)

@@ -13,7 +13,7 @@ from stages.model.files import model_files, read_model
 
 @dataclass
 class Folder:
-    """A checkpoint in a folder, with the four members of an engine `Input` that `files` uses."""
+    """A checkpoint in a folder, with the members of an engine `Input` that `files` uses."""
 
     root: Path
     key: str = "0123456789abcdef"
@@ -24,6 +24,9 @@ class Folder:
 
     def read_bytes(self, path):
         return (self.root / path).read_bytes()
+
+    def has(self, path):
+        return (self.root / path).exists()
 
     def local_path(self, path):
         return self.root / path

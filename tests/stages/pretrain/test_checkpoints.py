@@ -2,13 +2,18 @@
 
 import json
 
+import numpy as np
 import pytest
+import torch
+from safetensors.torch import load
 
 from artifacts_schema.errors import InputError, UsageError
 from artifacts_schema.identity import interim_key
 from artifacts_schema.store.commit import list_interims
+from artifacts_schema.store.gc import remove_artifact
 from stages.engine import Input
 from stages.engine.page import Artifact
+from stages.model import tensor_files
 from stages.pretrain.config import PretrainConfig
 from stages.pretrain.page import page
 from stages.pretrain.stage import Pretrain
@@ -136,6 +141,74 @@ def test_a_longer_run_is_bit_equal_to_one_that_was_never_interrupted(
         read_table(run, "training_run", "metrics.parquet").to_pylist() for run in (longer, whole)
     )
     assert rows == every[6:]
+
+
+def test_a_run_goes_on_from_a_checkpoint_in_several_files_to_the_same_bits(
+    inputs, pretrain, store, interim, read_input, monkeypatch
+):
+    """Weights, those behind their average, moments and averages; permanent checkpoints as well."""
+    averaged = {"averages": {"ema": 0.9, "output": "ema"}}
+    config = {"phases": LONGER, "checkpoints": {"every": 300}, **averaged}
+    short = pretrain(inputs, phases=[stable(6)], **averaged)
+    one = continued(pretrain, inputs, short, **config)
+    monkeypatch.setattr(tensor_files, "MAX_FILE_BYTES", 20_000)
+    store.backend.remove(f"artifacts/pretrain/{short.key}.json")
+    several = pretrain(inputs, phases=[stable(6)], **averaged)
+    groups = ("model", "trained", "optimizer", "averages")
+    written = read_input(several, "checkpoint")
+    assert all(written.has(f"{group}.safetensors.index.json") for group in groups)
+    assert not any(written.has(f"{group}.safetensors") for group in groups)
+    other = continued(pretrain, inputs, several, **config)
+    assert one.key != other.key
+    assert [kept.at for kept in one.interims] == [kept.at for kept in other.interims] != []
+    pairs = [(interim(one, kept.at), interim(other, kept.at)) for kept in one.interims]
+    for first, second in ((one, other), *pairs):
+        assert tensors(read_input(first, "checkpoint")) == tensors(read_input(second, "checkpoint"))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("layout", [{"shard": 2}, {"data": 2}, {"shard": 2, "zero": 1}])
+def test_ranks_go_on_from_a_checkpoint_in_several_files_as_one_process_does(
+    inputs, pretrain, store, interim, read_input, read_table, monkeypatch, layout
+):
+    """Each reads what it holds; those behind the average, moments and averages too."""
+    averaged = {"averages": {"ema": 0.9, "output": "ema"}}
+    monkeypatch.setattr(tensor_files, "MAX_FILE_BYTES", 20_000)
+    config = {"phases": LONGER, "checkpoints": {"every": 300}, **averaged}
+    short = pretrain(inputs, phases=[stable(6)], **averaged)
+    one = continued(pretrain, inputs, short, **config)
+    kept = [one, *(interim(one, kept.at) for kept in one.interims)]
+    expected = [weights(read_input(at, "checkpoint")) for at in kept]
+    rows = [read_table(one, "training_run", f"{name}.parquet") for name in ("metrics", "held_out")]
+    for manifest in kept:
+        remove_artifact(store, manifest)
+    other = continued(pretrain, inputs, short, execution={"layout": layout}, **config)
+    assert other.layout["ranks"]["shard"] == layout.get("shard", 1)
+    for before, name in zip(rows, ("metrics", "held_out"), strict=True):
+        now = read_table(other, "training_run", f"{name}.parquet")
+        assert now["tokens"].to_pylist() == before["tokens"].to_pylist()
+        assert np.allclose(now["loss"], before["loss"], rtol=0, atol=1e-5)
+    made = [other, *(interim(other, kept.at) for kept in other.interims)]
+    assert len(made) == len(expected)
+    for manifest, before in zip(made, expected, strict=True):
+        now = weights(read_input(manifest, "checkpoint"))
+        assert now.keys() == before.keys()
+        for name, tensor in before.items():
+            assert torch.allclose(now[name], tensor, atol=1e-4), name
+
+
+def weights(checkpoint):
+    """Every tensor by group and name."""
+    return {
+        (path.partition("-")[0].removesuffix(".safetensors"), name): tensor
+        for path in checkpoint.paths("*.safetensors")
+        for name, tensor in load(checkpoint.read_bytes(path)).items()
+    }
+
+
+def tensors(checkpoint):
+    """Content of every tensor by group and name."""
+    return {name: tensor.numpy().tobytes() for name, tensor in weights(checkpoint).items()}
 
 
 def test_from_the_checkpoint_before_the_decay_as_well(inputs, pretrain, interim):

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load
 
 from artifacts_schema.errors import InputError
 from stages.examples.messages import message
+from stages.model import tensor_files
 from stages.model.files import read_model
 from stages.sft.stage import Sft
 from stages.tokens.chat import render_segments
@@ -105,6 +107,33 @@ def test_killed_and_started_again_it_commits_the_same_bytes(sft, store, killed_a
     assert {n: o.digest for n, o in sft(rows).outputs.items()} == {
         n: o.digest for n, o in whole.outputs.items()
     }
+
+
+def test_a_checkpoint_in_several_files_is_tuned_to_the_same_one(
+    sft, store, read_input, checkpoint, given, in_several_files, monkeypatch, run_stage
+):
+    """Read from several files and written to several: the tensors are those of one file."""
+    rows = [conversation(i) for i in range(12)]
+    expected = load(read_input(sft(rows), "checkpoint").read_bytes("model.safetensors"))
+    several = given("checkpoint", in_several_files(read_input(*checkpoint), 20_000))
+    monkeypatch.setattr(tensor_files, "MAX_FILE_BYTES", 30_000)
+    inputs = {
+        "checkpoint": [several],
+        "conversations": [given("conversations", {"0.parquet": rows[:6], "1.parquet": rows[6:]})],
+    }
+    made = read_input(run_stage(Sft, TINY, inputs, QUICK), "checkpoint")
+    index = made.read_json("model.safetensors.index.json")
+    files = made.paths("model-*.safetensors")
+    assert not made.has("model.safetensors")
+    assert sorted(set(index["weight_map"].values())) == files
+    assert len(files) > 2
+    found = {name: t for file in files for name, t in load(made.read_bytes(file)).items()}
+    assert found.keys() == expected.keys() == index["weight_map"].keys()
+    assert all(torch.equal(found[name], tensor) for name, tensor in expected.items())
+    assert all(
+        torch.equal(tensor, expected[name])
+        for name, tensor in read_model(made).state_dict().items()
+    )
 
 
 def test_too_long_conversations_are_cut_or_left_out_and_counted(sft):

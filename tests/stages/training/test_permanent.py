@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pytest
@@ -13,9 +15,21 @@ from stages.engine import Milestone
 from stages.model.config import ModelShape
 from stages.model.decoder import Decoder
 from stages.training.checkpointing import Saved
-from stages.training.permanent import PermanentCheckpoints, checkpoint_files
+from stages.training.permanent import PermanentCheckpoints, write_checkpoint_files
 
 MILESTONES = [Milestone(3, "3K"), Milestone(5, "5K"), Milestone(9, "9K")]
+
+
+def in_memory(files):
+    """Opens files whose content is put in `files`."""
+
+    @contextmanager
+    def open_file(name):
+        file = io.BytesIO()
+        yield file
+        files[name] = file.getvalue()
+
+    return open_file
 
 
 @dataclass
@@ -38,9 +52,11 @@ class Context:
     def __exit__(self, *_):
         return None
 
-    def write_bytes(self, output, name, content):
+    @contextmanager
+    def open(self, output, name):
         assert output == "checkpoint"
-        self.made[-1]["files"][name] = content
+        with in_memory(self.made[-1]["files"])(name) as file:
+            yield file
 
     def withdraw_interims(self, after):
         self.back.append(after)
@@ -76,7 +92,11 @@ def keep(model):
 
 
 def made(model, weights, state=(), **more):
-    return dict(checkpoint_files(model.config, weights, dict(state), Tokenizer(), **more))
+    files = {}
+    write_checkpoint_files(
+        in_memory(files), model.config, weights, dict(state), Tokenizer(), **more
+    )
+    return files
 
 
 def saved(model, **state):
