@@ -39,6 +39,7 @@ CASES = {
     "heads": {"model": {"qk_norm": "head"}, "execution": {"activation_checkpointing": "full"}},
     "latent": {
         "model": {
+            "kv_heads": 8,
             "latent": LatentAttention(
                 query_rank=16, kv_rank=16, plain_width=8, rotary_width=4, value_width=8
             )
