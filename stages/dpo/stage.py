@@ -40,7 +40,7 @@ class Dpo(Stage):
         from stages.tokens.vocabulary import SpecialTokens
         from stages.training.examples import ExampleClock
         from stages.training.fit import TrainingSettings, fit, write_run, write_tuned_checkpoint
-        from stages.training.runtime import runtime
+        from stages.training.runtime import resolve_attention, runtime
         from stages.training.schedule import schedule
 
         config, start = context.config, context.one("checkpoint")
@@ -50,6 +50,10 @@ class Dpo(Stage):
         data = read_pairs(context, tokenizer, special, shape.context, shape.vocabulary_size)
         clock = ExampleClock(len(data.train), config.pairs_per_batch, config.epochs, config.seed)
         with runtime(context.execution, config.precision, config.seed, steady=False) as how:
+            # The policy's kernels: both are then rounded alike, and equal before the first update.
+            model.set_attention(
+                resolve_attention(shape, context.execution, how, prefixes=DpoTask.prefixes)
+            )
             reference = reference_log_probabilities(context, model.to(how.device), data, how)
             task = DpoTask(data, reference, clock, how, model.config.context, config.beta)
             phase = schedule([(clock.steps, config.learning_rate)], where="dpo")

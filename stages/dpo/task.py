@@ -37,7 +37,7 @@ from stages.training.examples import (
     read_examples,
 )
 from stages.training.monitor import HeldOut
-from stages.training.rows import Rows
+from stages.training.rows import Rows, on_device
 from stages.training.runtime import Runtime
 from stages.training.task import MicroBatch, Task
 
@@ -152,7 +152,7 @@ def answer_log_probabilities(
 ) -> AnswerLogProbabilities:
     """Under `model`, of the answers in `rows` as `pack_pairs` arranged them."""
     losses_BL = runtime.losses(model, rows)
-    sequences_BL = torch.from_numpy(rows.documents_BL).to(losses_BL.device)
+    sequences_BL = on_device(rows.documents_BL, losses_BL.device)
     answers = sequence_log_probabilities(losses_BL, sequences_BL, 2 * pairs)
     return AnswerLogProbabilities(answers[0::2], answers[1::2])
 
@@ -233,7 +233,7 @@ class DpoTask(Task):
                 losses.loss_P.sum() / len(batch),
                 tokens,
                 {
-                    "pairs": torch.tensor(len(part), device=losses.margin_P.device),
+                    "pairs": torch.tensor(len(part)),
                     "chosen": losses.chosen_reward_P.sum(),
                     "rejected": losses.rejected_reward_P.sum(),
                     "margin": losses.margin_P.sum(),
@@ -269,12 +269,15 @@ class DpoTask(Task):
     def _losses(self, model: nn.Module, part: NDArray[np.int64]) -> tuple[PreferenceLosses, int]:
         rows = pack_pairs([self.data.rows[index] for index in part.tolist()], self.context)
         policy = answer_log_probabilities(model, rows, len(part), self.runtime)
-        index, device = torch.from_numpy(part), policy.chosen_P.device
+        reference_chosen_P, reference_rejected_P = (
+            on_device(one[torch.from_numpy(part)], policy.chosen_P.device)
+            for one in (self.reference.chosen_P, self.reference.rejected_P)
+        )
         losses = dpo_losses(
             policy.chosen_P,
             policy.rejected_P,
-            self.reference.chosen_P[index].to(device),
-            self.reference.rejected_P[index].to(device),
+            reference_chosen_P,
+            reference_rejected_P,
             self.beta,
         )
         return losses, rows.tokens

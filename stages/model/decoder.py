@@ -92,6 +92,7 @@ class Decoder(nn.Module):
         documents_BL: Tensor | None = None,
         prefix_BL: Tensor | None = None,
         *,
+        offsets_N1: Tensor | None = None,
         output: Callable[[Tensor, Tensor], Any] | None = None,
     ) -> Any:
         """Logits [batch, length, vocabulary] of each next token, or what `output` makes instead.
@@ -99,13 +100,14 @@ class Decoder(nn.Module):
         `documents_BL` numbers the piece that each token belongs to (-1 is padding): tokens see
         only their own piece. Without it, the row is one document. `positions_BL` defaults to the
         distance from the start of the piece. Tokens see earlier ones, and those where `prefix_BL`
-        is True wherever they are; all True is attention in both directions.
+        is True wherever they are; all True is attention in both directions. `offsets_N1` spare the
+        attention backend `varlen` counting pieces: see `Visibility`.
 
         `output` is called with the normalised states [batch, length, width] and the output matrix
         [vocabulary, width]. It runs inside the forward pass, where a sharded matrix is whole;
         tensors that gradients flow through are in a tensor, tuple or dict that it returns.
         """
-        x_BLD = self._states(tokens_BL, positions_BL, documents_BL, prefix_BL)
+        x_BLD = self._states(tokens_BL, positions_BL, documents_BL, prefix_BL, offsets_N1)
         matrix_VD = self.embedding.weight if self.head is None else self.head.weight
         return self.logits(x_BLD, matrix_VD) if output is None else output(x_BLD, matrix_VD)
 
@@ -115,6 +117,7 @@ class Decoder(nn.Module):
         positions_BL: Tensor | None,
         documents_BL: Tensor | None,
         prefix_BL: Tensor | None,
+        offsets_N1: Tensor | None,
     ) -> Tensor:
         """Normalised states [batch, length, width] before the output projection."""
         config = self.config
@@ -123,7 +126,7 @@ class Decoder(nn.Module):
         rotation = compute_rotation(
             positions_BL, config.rotary_width, config.rope_base, config.rope_scaling
         )
-        visible = Visibility.from_batch(tokens_BL, documents_BL, prefix_BL)
+        visible = Visibility.from_batch(tokens_BL, documents_BL, prefix_BL, offsets_N1)
         windows = [config.window_of(layer) for layer in range(config.layers)]
         masks = {
             window: self.backend.prepare(replace(visible, window=window)) for window in set(windows)
