@@ -75,9 +75,7 @@ class Visibility:
     ) -> Visibility:
         """What the tokens of a batch see, without a window."""
         batch, length = tokens_BL.shape
-        return cls(
-            batch, length, tokens_BL.device, documents_BL, prefix_BL, offsets_N1=offsets_N1
-        )
+        return cls(batch, length, tokens_BL.device, documents_BL, prefix_BL, offsets_N1=offsets_N1)
 
     @property
     def reach(self) -> int | None:

@@ -34,6 +34,7 @@ from stages.training.config import (
     TrainingExecution,
 )
 from stages.training.dashboards import FOLDER, TensorBoard, WandbRun
+from stages.training.devices import device_name, explain_compile_error
 from stages.training.diagnosis import excluded_table
 from stages.training.guard import Guard, Rollbacks
 from stages.training.hardware import StepMemory, explain_out_of_memory, peak_flops, read_sensors
@@ -41,7 +42,7 @@ from stages.training.loop import Progress, Trainer
 from stages.training.monitor import NoLog, RunLog, events_table, held_out_table, metrics_table
 from stages.training.optimizer import Optimizer
 from stages.training.permanent import PermanentCheckpoints, checkpoint_files
-from stages.training.runtime import CompileWatch, Runtime, device_name, place
+from stages.training.runtime import CompileWatch, Runtime, place
 from stages.training.schedule import Schedule
 from stages.training.task import Task
 from stages.training.telemetry import Telemetry, TelemetryFile
@@ -126,6 +127,11 @@ def fit(
     attention = place(model, execution, runtime, prefixes=task.prefixes)
     layout = {**runtime.layout(), "attention": attention}
     context.layout(**layout)
+    if runtime.missing_for_compiling is not None:
+        context.log.warning(
+            "blocks are not compiled, and so slower: compiling needs %s",
+            runtime.missing_for_compiling,
+        )
     context.devices_held = runtime.ranks.world if runtime.device.type == "cuda" else 0
     rollbacks, checkpoints = _open_work(context, runtime)
     trainer = Trainer(
@@ -161,7 +167,7 @@ def fit(
         attention=attention,
     )
     try:
-        with explain_out_of_memory(memory):
+        with explain_out_of_memory(memory), explain_compile_error():
             progress = trainer.run()
     except IngotError as error:
         if not isinstance(error, Stopped) and runtime.ranks.first:

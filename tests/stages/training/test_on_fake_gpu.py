@@ -1,6 +1,7 @@
 """What a training step asks of a GPU: no waits before the clip, no needless matrices.
 
-The host never waits for it between the start of a micro-batch and the clip. Shown on a device of fake tensors (`tests/fake_gpu.py`); on a GPU torch itself says so.
+The host never waits for it between the start of a micro-batch and the clip. Shown on a device of
+fake tensors (`tests/fake_gpu.py`); on a GPU torch itself says so.
 """
 
 import json
