@@ -46,9 +46,10 @@ def choose_device(name: str) -> torch.device:
         index = torch.cuda.current_device()
     if index >= devices:
         raise UsageError(
-            f"no cuda:{index} here: {devices} CUDA device{'s' if devices > 1 else ''}",
+            f"there is no cuda:{index}",
             where="execution.device",
-            hint=f"use cuda:0 to cuda:{devices - 1}; CUDA_VISIBLE_DEVICES hides others",
+            hint=f"use cuda:0{f' to cuda:{devices - 1}' if devices > 1 else ''}, all that this "
+            "process sees (CUDA_VISIBLE_DEVICES hides others)",
         )
     return torch.device("cuda", index)
 

@@ -128,9 +128,10 @@ def fit(
     layout = {**runtime.layout(), "attention": attention}
     context.layout(**layout)
     if runtime.missing_for_compiling is not None:
-        context.log.warning(
-            "blocks are not compiled, and so slower: compiling needs %s",
-            runtime.missing_for_compiling,
+        context.alert(
+            "compile",
+            "blocks are not compiled, and so slower: compiling needs "
+            f"{runtime.missing_for_compiling}",
         )
     context.devices_held = runtime.ranks.world if runtime.device.type == "cuda" else 0
     rollbacks, checkpoints = _open_work(context, runtime)
