@@ -77,9 +77,8 @@ class Dpo(Stage):
         with runtime(context.execution, config.precision, config.seed, steady=False) as how:
             model, weights = read_start(start, how.ranks)
             attention = place(model, context.execution, how, prefixes=False, weights=weights)
-            model.set_attention("sdpa")
+            # With the policy's kernels: both are rounded alike, and equal before the first update.
             reference = reference_log_probabilities(context, model, data, how)
-            model.set_attention(attention)
             task = DpoTask(data, reference, clock, how, shape.context, config.beta)
             phase = schedule([(clock.steps, config.learning_rate)], where="dpo")
             settings = TrainingSettings(phase, config.optimizer, config.held_out_every)

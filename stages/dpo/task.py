@@ -39,7 +39,7 @@ from stages.training.examples import (
     read_examples,
 )
 from stages.training.monitor import HeldOut
-from stages.training.rows import Rows, measured_batches
+from stages.training.rows import Rows, measured_batches, on_device
 from stages.training.runtime import Runtime
 from stages.training.sample_clock import rank_rows
 from stages.training.task import MicroBatch, Task
@@ -156,7 +156,7 @@ def answer_log_probabilities(
     """Under `model`, of the answers in `rows` as `pack_pairs` arranged them; to be called on all
     ranks, each with rows of its own."""
     losses_BL = runtime.losses(model, rows)
-    sequences_BL = torch.from_numpy(rows.documents_BL).to(losses_BL.device)
+    sequences_BL = on_device(rows.documents_BL, losses_BL.device)
     answers = sequence_log_probabilities(losses_BL, sequences_BL, 2 * pairs)
     return AnswerLogProbabilities(answers[0::2], answers[1::2])
 
@@ -256,7 +256,7 @@ class DpoTask(Task):
                 losses.loss_P.sum() / len(batch),
                 tokens,
                 {
-                    "pairs": torch.tensor(len(part), device=losses.margin_P.device),
+                    "pairs": torch.tensor(len(part)),
                     "chosen": losses.chosen_reward_P.sum(),
                     "rejected": losses.rejected_reward_P.sum(),
                     "margin": losses.margin_P.sum(),
@@ -298,12 +298,15 @@ class DpoTask(Task):
         pairs = [self.data.rows[index] for index in part.tolist()]
         rows = pack_pairs(pairs, self.context, self.runtime.parallel.pieces)
         policy = answer_log_probabilities(model, rows, len(part), self.runtime)
-        index, device = torch.from_numpy(part), policy.chosen_P.device
+        reference_chosen_P, reference_rejected_P = (
+            on_device(one[torch.from_numpy(part)], policy.chosen_P.device)
+            for one in (self.reference.chosen_P, self.reference.rejected_P)
+        )
         losses = dpo_losses(
             policy.chosen_P,
             policy.rejected_P,
-            self.reference.chosen_P[index].to(device),
-            self.reference.rejected_P[index].to(device),
+            reference_chosen_P,
+            reference_rejected_P,
             self.beta,
         )
         return losses, rows.tokens

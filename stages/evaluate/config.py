@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from artifacts_schema.config import Config, Execution
+from stages.training.config import Device, Precision
 
 
 class EvaluateConfig(Config):
@@ -41,7 +42,21 @@ class EvaluateConfig(Config):
 
 
 class EvaluateExecution(Execution):
-    """How it is measured. Benchmarks and sources are shared out among the workers."""
+    """How it is measured. Benchmarks and sources are shared out among the workers.
+
+    Each worker holds the whole model: on a GPU there is one by default, else one for each core.
+    """
+
+    device: Device = Field(
+        default="auto",
+        description="Where to compute: `cpu`, `cuda`, or `cuda:1` for the second GPU; `auto` is a "
+        "CUDA device if there is one. The layout records its name.",
+    )
+    precision: Precision = Field(
+        default="fp32",
+        description="Precision of matrix products. bf16 and fp16 are faster on a GPU, and round: "
+        "scores of near-equal choices may change. The layout records it.",
+    )
 
     batch_tokens: int = Field(
         default=4096,

@@ -29,6 +29,8 @@ from stages.scoring.likelihood import encode_text, generate, target_nll, unigram
 from stages.tokens import chat
 from stages.tokens.chat_template import read_template, render_prompt
 from stages.tokens.vocabulary import SpecialTokens
+from stages.training.devices import current_device
+from stages.training.losses import autocast
 from stages.training.shard_index import DocumentSegment
 from stages.training.token_shards import TokenShards, spread
 
@@ -220,10 +222,16 @@ def measure_part(
     held_out: Sequence[Input],
     config: EvaluateConfig,
     execution: EvaluateExecution,
+    device: str,
 ) -> dict[str, Any]:
-    """Measure one part: observations as scratch, bad items and generations as value."""
-    with native_threads(execution.threads):
-        model, tokenizer = read_model(checkpoint), read_tokenizer(checkpoint)
+    """Measure one part on a device: observations as scratch, bad items and generations as value."""
+    place = torch.device(device)
+    with (
+        native_threads(execution.threads),
+        current_device(place),
+        autocast(place, execution.precision),
+    ):
+        model, tokenizer = read_model(checkpoint).to(place), read_tokenizer(checkpoint)
         special = SpecialTokens.from_config(
             tokenizer, checkpoint.read_json("tokenizer_config.json")
         )

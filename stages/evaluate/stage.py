@@ -10,9 +10,15 @@ from stages.engine import Context, Inputs, Many, Maybe, One, Stage, check_all, c
 from stages.evaluate.config import EvaluateConfig, EvaluateExecution
 
 if TYPE_CHECKING:
+    import torch
+
     from stages.evaluate.benchmarks import BadItem, Item
     from stages.evaluate.observations import ItemName, Observation
     from stages.evaluate.parts import Part
+
+
+DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+"""Type of matrix products, as the layout records it."""
 
 
 class Evaluate(Stage):
@@ -58,17 +64,22 @@ class Evaluate(Stage):
             rejected_ids,
         )
         from stages.evaluate.parts import OBSERVATIONS, measure_part
+        from stages.training.devices import choose_device
 
+        device = choose_device(context.execution.device)
+        context.devices_held = int(device.type == "cuda")
         ledger, truth = context.maybe("ledger"), context.maybe("truth")
         _check_truth(truth is not None, ledger is not None)
         parts, items, read, bad = _parts(context)
         measured = context.map(
             measure_part,
             parts,
+            workers=None if device.type == "cpu" else context.execution.workers or 1,
             checkpoint=context.one("checkpoint"),
             held_out=context.many("held_out"),
             config=context.config,
             execution=context.execution,
+            device=str(device),
         )
         observed, generations = [], []
         for result in measured:
@@ -88,7 +99,7 @@ class Evaluate(Stage):
             hit = contaminated_items(contamination, verdicts)
             names = [(item.benchmark, item.item_id) for item in items]
             flags = {name: name in hit for name in names}
-        _write(context, observed, flags, generations)
+        _write(context, observed, flags, generations, device)
 
 
 def _check_truth(truth: bool, ledger: bool) -> None:
@@ -169,12 +180,14 @@ def _write(
     observed: Sequence[Observation],
     flags: Mapping[ItemName, bool] | None,
     generations: Sequence[Mapping[str, str]],
+    device: torch.device,
 ) -> None:
     import pyarrow as pa
     import torch
 
     from artifacts_schema.kinds import KINDS
     from stages.evaluate.observations import items_table, results_table
+    from stages.training.devices import device_name
 
     context.write_table("evaluation", "results.parquet", results_table(observed, flags))
     context.write_table("evaluation", "items.parquet", items_table(observed, flags))
@@ -183,8 +196,8 @@ def _write(
     context.write_table("evaluation", "generations.parquet", written)
     context.count(observations=len(observed), generations=len(generations))
     context.layout(
-        device="cpu",
-        dtype="float32",
+        device=device_name(device),
+        dtype=DTYPES[context.execution.precision],
         threads=context.execution.threads,
         batch_tokens=context.execution.batch_tokens,
         torch=str(torch.__version__),

@@ -12,11 +12,12 @@ does not support a model or batch raises an error; nothing falls back silently
             documents; CUDA, bf16 or fp16, windows, no prefixes
 
 Shapes: B batch, L length, H query heads, K key and value heads, C channels of a head, T tokens
-of the batch, N pieces.
+of the batch, N pieces, N1 = N + 1.
 """
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -53,6 +54,8 @@ class Visibility:
     A `window` is the count of tokens that are seen, the query's own among them; it reaches as far
     ahead where there is a prefix. None, or a window no shorter than the row: no bound.
     `queries_Q` are the places of the tokens that see; None: all of the row.
+    `offsets_N1`, of int32, are the places among the tokens of the batch where pieces begin, and the
+    number of tokens, for those who counted them on the host; they say what `documents_BL` says.
     """
 
     batch: int
@@ -62,14 +65,19 @@ class Visibility:
     prefix_BL: Tensor | None = None
     window: int | None = None
     queries_Q: Tensor | None = None
+    offsets_N1: Tensor | None = None
 
     @classmethod
     def from_batch(
-        cls, tokens_BL: Tensor, documents_BL: Tensor | None, prefix_BL: Tensor | None
+        cls,
+        tokens_BL: Tensor,
+        documents_BL: Tensor | None,
+        prefix_BL: Tensor | None,
+        offsets_N1: Tensor | None = None,
     ) -> Visibility:
         """What the tokens of a batch see, without a window."""
         batch, length = tokens_BL.shape
-        return cls(batch, length, tokens_BL.device, documents_BL, prefix_BL)
+        return cls(batch, length, tokens_BL.device, documents_BL, prefix_BL, offsets_N1=offsets_N1)
 
     @property
     def reach(self) -> int | None:
@@ -150,7 +158,13 @@ class AttentionBackend(ABC):
 
 
 class Sdpa(AttentionBackend):
-    """The reference. Rows of one document, seen causally, take torch's flash kernels."""
+    """The reference. Rows of one document, seen causally, take torch's flash kernels.
+
+    On CUDA only those kernels take fewer heads of keys and values than of queries, and they take
+    neither a mask nor float32. Torch would do such attention by its math kernel, which holds the
+    scores of every pair of tokens and every head: so heads are repeated there, for the
+    memory-efficient kernel.
+    """
 
     name = "sdpa"
 
@@ -178,6 +192,12 @@ class Sdpa(AttentionBackend):
         scale: float | None = None,
     ) -> Tensor:
         """Torch chooses the kernel."""
+        groups = query_BHLC.shape[1] // key_BKLC.shape[1]
+        in_flash = mask is None and value_BKLC.dtype in (torch.bfloat16, torch.float16)
+        if query_BHLC.device.type == "cuda" and groups > 1 and not in_flash:
+            key_BKLC, value_BKLC = (
+                x.repeat_interleave(groups, dim=1) for x in (key_BKLC, value_BKLC)
+            )
         return F.scaled_dot_product_attention(
             query_BHLC,
             key_BKLC,
@@ -185,7 +205,7 @@ class Sdpa(AttentionBackend):
             attn_mask=None if mask is None else mask.type_as(value_BKLC),
             is_causal=mask is None,
             scale=scale,
-            enable_gqa=True,
+            enable_gqa=query_BHLC.shape[1] != key_BKLC.shape[1],
         )
 
 
@@ -245,7 +265,8 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 class Pieces(NamedTuple):
     """Where pieces begin in the T tokens of a batch: [N + 1] of int32, the last is T.
 
-    Empty pieces at the end fill N up to a power of two, so that few sizes are ever seen.
+    `longest` is a bound, the length of a row: of a true length, torch.compile would make a graph
+    for each.
     """
 
     offsets: Tensor
@@ -312,15 +333,22 @@ class Varlen(AttentionBackend):
 
 
 def find_pieces(visible: Visibility) -> Pieces:
-    """Where the pieces of a batch begin. It waits for the device, once a batch."""
+    """Where the pieces of a batch begin.
+
+    Where there are documents but no `offsets_N1`, the host waits for the device to count them.
+    """
     batch, length = visible.batch, visible.length
+    offsets_N1 = visible.offsets_N1
     if visible.documents_BL is None:
-        offsets = torch.arange(0, batch * length + 1, length, device=visible.device)
-        return Pieces(offsets.int(), length, visible.reach)
-    begins_N = first_of_piece(visible.documents_BL).flatten().nonzero().flatten()
-    pieces = 1 << (len(begins_N) - 1).bit_length()
-    offsets = F.pad(begins_N, (0, pieces + 1 - len(begins_N)), value=batch * length)
-    return Pieces(offsets.int(), length, visible.reach)
+        offsets_N1 = torch.arange(0, batch * length + 1, length, device=visible.device).int()
+    elif offsets_N1 is None:
+        begins_N = first_of_piece(visible.documents_BL).flatten().nonzero().flatten()
+        offsets_N1 = F.pad(begins_N, (0, 1), value=batch * length).int()
+    if "torch._dynamo" in sys.modules:
+        # Their number differs from batch to batch, and no kernel that torch compiles depends on it:
+        # one graph for all, from the first batch on.
+        torch._dynamo.mark_dynamic(offsets_N1, 0)
+    return Pieces(offsets_N1, length, visible.reach)
 
 
 _BACKENDS: dict[str, AttentionBackend] = {each.name: each for each in (Sdpa(), Flex(), Varlen())}

@@ -93,6 +93,7 @@ class Decoder(nn.Module):
         documents_BL: Tensor | None = None,
         prefix_BL: Tensor | None = None,
         *,
+        offsets_N1: Tensor | None = None,
         output: Callable[[Tensor, Tensor], Any] | None = None,
         layers: range | None = None,
         states_BLD: Tensor | None = None,
@@ -102,7 +103,8 @@ class Decoder(nn.Module):
         `documents_BL` numbers the piece that each token belongs to (-1 is padding): tokens see
         only their own piece. Without it, the row is one document. `positions_BL` defaults to the
         distance from the start of the piece. Tokens see earlier ones, and those where `prefix_BL`
-        is True wherever they are; all True is attention in both directions.
+        is True wherever they are; all True is attention in both directions. `offsets_N1` spare the
+        attention backend `varlen` counting pieces: see `Visibility`.
 
         `output` is called with the normalised states [batch, length, width] and the output matrix
         [vocabulary, width]. It runs inside the forward pass, where a sharded matrix is whole;
@@ -114,7 +116,8 @@ class Decoder(nn.Module):
         config = self.config
         layers = layers or range(config.layers)
         x_BLD = self.embedding(tokens_BL) if states_BLD is None else states_BLD
-        x_BLD = self._blocks(x_BLD, layers, tokens_BL, positions_BL, documents_BL, prefix_BL)
+        where = tokens_BL, positions_BL, documents_BL, prefix_BL, offsets_N1
+        x_BLD = self._blocks(x_BLD, layers, *where)
         if layers.stop < config.layers:
             return x_BLD
         x_BLD = self.norm(x_BLD)
@@ -129,6 +132,7 @@ class Decoder(nn.Module):
         positions_BL: Tensor | None,
         documents_BL: Tensor | None,
         prefix_BL: Tensor | None,
+        offsets_N1: Tensor | None,
     ) -> Tensor:
         """The states after these layers."""
         config = self.config
@@ -137,7 +141,7 @@ class Decoder(nn.Module):
         rotation = compute_rotation(
             positions_BL, config.rotary_width, config.rope_base, config.rope_scaling
         )
-        visible = Visibility.from_batch(tokens_BL, documents_BL, prefix_BL)
+        visible = Visibility.from_batch(tokens_BL, documents_BL, prefix_BL, offsets_N1)
         windows = {layer: config.window_of(layer) for layer in layers}
         masks = {
             window: self.backend.prepare(replace(visible, window=window))

@@ -59,6 +59,7 @@ class ContextAttention(AttentionBackend):
             length=visible.length * self.group.size(),
             documents_BL=self._whole_row(visible.documents_BL),
             prefix_BL=self._whole_row(visible.prefix_BL),
+            offsets_N1=None,
         )
         own = own_tokens(whole.length, self.group.rank(), self.group.size())
         queries = torch.from_numpy(own).to(visible.device)

@@ -42,8 +42,9 @@ from stages.pretrain.preflight_trial import (
 from stages.pretrain.run_setup import RunSetup
 from stages.training.callbacks import Callback
 from stages.training.config import TrainingExecution
+from stages.training.devices import device_name, explain_compile_error
 from stages.training.hardware import StepMemory, explain_out_of_memory, peak_flops
-from stages.training.runtime import Runtime, device_name, place, resolve_attention, runtime
+from stages.training.runtime import Runtime, place, resolve_attention, runtime
 
 
 @dataclass(frozen=True)
@@ -249,6 +250,6 @@ def run_preflight(
         if kept[-1].rejections:  # A model that no memory holds is not made.
             return kept[-1]
         place(ready.model, execution, how, prefixes=not ready.objective.is_causal)
-        with explain_out_of_memory(flight.largest):
+        with explain_out_of_memory(flight.largest), explain_compile_error():
             look.started(ready.begin.training_step, ready.plan.clock.steps)
     return kept[-1]

@@ -1,4 +1,7 @@
-"""Log-likelihoods under a decoder, in nats, float32 forward passes summed in float64; generation.
+"""Log-likelihoods under a decoder, in nats, summed in float64; generation.
+
+Forward passes are on the device of the model's weights, in float32; matrix products in the type of
+an autocast around them, if there is one.
 
 Requests follow the conventions of EleutherAI/lm-evaluation-harness. A prompt and its
 continuation are encoded as one text, and the continuation is what follows the tokens of the
@@ -109,7 +112,13 @@ def log_likelihoods(
 def target_nll(
     model: Decoder, tokens_BL: Tensor, targets_BL: Tensor, documents_BL: Tensor | None = None
 ) -> NDArray[np.float64]:
-    """Negative log-likelihood of every target [batch, length]; 0 where the target is negative."""
+    """Negative log-likelihood of every target [batch, length]; 0 where the target is negative.
+
+    Arguments may be on the host: they are copied to the device of the model.
+    """
+    device = next(model.parameters()).device
+    tokens_BL, targets_BL = tokens_BL.to(device), targets_BL.to(device)
+    documents_BL = None if documents_BL is None else documents_BL.to(device)
     wanted_BL = targets_BL >= 0
     targets_N = targets_BL[wanted_BL]
 
@@ -176,14 +185,14 @@ def generate(
     """
     if not prompt:
         raise ValueError("the prompt is empty; begin it with <|begin_of_text|>")
-    generator = torch.Generator().manual_seed(seed)
+    generator, device = torch.Generator().manual_seed(seed), next(model.parameters()).device
     ids = list(prompt)
 
     def last(x_BLD: Tensor, matrix_VD: Tensor) -> Tensor:
         return model.logits(x_BLD[0, -1], matrix_VD)
 
     for _ in range(max_new_tokens):
-        tokens_BL = torch.tensor([ids[-model.config.context :]])
+        tokens_BL = torch.tensor([ids[-model.config.context :]], device=device)
         logits_V = model(tokens_BL, output=last).double().cpu()
         if temperature == 0:
             chosen = int(logits_V.argmax())

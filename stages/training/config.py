@@ -6,10 +6,11 @@ Pydantic only, so that a recipe loads fast.
 from __future__ import annotations
 
 import os
+import re
 from itertools import pairwise
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from artifacts_schema.config import Config, Execution
 from artifacts_schema.errors import UsageError
@@ -331,6 +332,16 @@ class LearningRate(Config):
         return self
 
 
+def _check_device(name: str) -> str:
+    if not re.fullmatch(r"auto|cpu|cuda(:[0-9]{1,4})?", name):
+        raise ValueError("a device is auto, cpu, cuda, or cuda:N for GPU number N")
+    return name
+
+
+Device = Annotated[str, AfterValidator(_check_device)]
+"""`auto`, `cpu`, `cuda`, or `cuda:N`."""
+
+
 def _cores() -> int:
     """Cores that this process may use, at most 8: more do not help models that train on a CPU."""
     return min(8, len(os.sched_getaffinity(0)))
@@ -342,8 +353,15 @@ class TrainingExecution(ObservedExecution):
     threads: int = Field(
         default_factory=_cores, ge=1, description="Native threads; by default one a core, up to 8."
     )
-    device: Literal["auto", "cpu", "cuda"] = Field(
-        default="auto", description="Where to compute; `auto` is a CUDA device if there is one."
+    device: Device = Field(
+        default="auto",
+        description="Where to compute: `cpu`, `cuda`, or `cuda:1` for the second GPU; `auto` is a "
+        "CUDA device if there is one. Of several ranks each has the GPU of its number.",
+    )
+    deterministic: bool = Field(
+        default=True,
+        description="Whether the arithmetic gives the same bits each time; otherwise a GPU is "
+        "faster, and a resumed run differs in its last bits. The layout records `false`.",
     )
     micro_batch: int = Field(
         default=8,
@@ -407,5 +425,14 @@ class TrainingExecution(ObservedExecution):
             raise ValueError(
                 f"machines.count: {self.layout.world} ranks of the layout do not divide by "
                 f"{self.machines.count} machines"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _ranks_have_their_own_devices(self) -> Self:
+        if ":" in self.device and self.layout.world > 1:
+            raise ValueError(
+                f"device {self.device} is for one process; of {self.layout.world} ranks each has "
+                "the GPU of its number (CUDA_VISIBLE_DEVICES says which there are)"
             )
         return self

@@ -33,6 +33,7 @@ from stages.training.config import (
     TrainingExecution,
 )
 from stages.training.dashboards import FOLDER, TensorBoard, WandbRun
+from stages.training.devices import device_name, explain_compile_error
 from stages.training.diagnosis import excluded_table
 from stages.training.guard import Guard, Rollbacks
 from stages.training.hardware import StepMemory, explain_out_of_memory, peak_flops, read_sensors
@@ -40,7 +41,7 @@ from stages.training.loop import Progress, Trainer
 from stages.training.monitor import NoLog, RunLog, events_table, held_out_table, metrics_table
 from stages.training.optimizer import Optimizer, treatments
 from stages.training.permanent import OUTPUT, PermanentCheckpoints, write_checkpoint_files
-from stages.training.runtime import CompileWatch, Runtime, clip_function, device_name, place
+from stages.training.runtime import CompileWatch, Runtime, clip_function, place
 from stages.training.schedule import Schedule
 from stages.training.task import Task
 from stages.training.telemetry import Telemetry, TelemetryFile
@@ -131,6 +132,12 @@ def fit(
         attention = place(model, execution, runtime, prefixes=task.prefixes, weights=weights)
     layout = {**runtime.layout(), "attention": attention}
     context.layout(**layout)
+    if runtime.missing_for_compiling is not None:
+        context.alert(
+            "compile",
+            "blocks are not compiled, and so slower: compiling needs "
+            f"{runtime.missing_for_compiling}",
+        )
     context.devices_held = runtime.ranks.world if runtime.device.type == "cuda" else 0
     rollbacks, checkpoints = _open_work(context, runtime)
     trainer = Trainer(
@@ -177,7 +184,7 @@ def fit(
         attention=attention,
     )
     try:
-        with explain_out_of_memory(memory):
+        with explain_out_of_memory(memory), explain_compile_error():
             progress = trainer.run()
     except IngotError as error:
         if not isinstance(error, Stopped) and runtime.ranks.first:

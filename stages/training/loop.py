@@ -48,6 +48,7 @@ from stages.training.monitor import log_event, log_held_out
 from stages.training.optimizer import Optimizer
 from stages.training.permanent import PermanentCheckpoints
 from stages.training.prefetch import Prefetch
+from stages.training.rows import on_device
 from stages.training.runtime import restore_random_state
 from stages.training.schedule import Schedule
 from stages.training.task import MicroBatch, Task
@@ -57,7 +58,11 @@ LOSS_SCALE = "loss_scale"
 
 
 class StepSums:
-    """Sums over the micro-batches of a training step, kept on the device until the step is over."""
+    """Sums over the micro-batches of a training step, in float64, each where its values are.
+
+    Those on the device are read when the step is over, those on the host go there by then: before
+    that nothing makes the host wait for the device.
+    """
 
     def __init__(self) -> None:
         self.tokens = 0
@@ -68,7 +73,7 @@ class StepSums:
         loss = micro_batch.loss
         self.tokens += micro_batch.tokens
         for name, value in {"loss": loss, **micro_batch.sums}.items():
-            value = value.detach().to(loss.device, torch.float64).flatten()
+            value = value.detach().double().flatten()
             self.sums[name] = self.sums[name] + value if name in self.sums else value
 
     def floats(self, grad_norm: Tensor, ranks: Ranks) -> dict[str, list[float]]:
@@ -77,9 +82,12 @@ class StepSums:
         The same bits on every rank, so that all judge alike.
         """
         norm = whole(grad_norm).double().flatten()
-        sums = {"step_tokens": norm.new_tensor([self.tokens]), **self.sums}
+        counted = {"step_tokens": torch.tensor([self.tokens], dtype=torch.float64)}
+        counted |= {name: v for name, v in self.sums.items() if v.device.type == "cpu"}
+        sums = {**counted, **self.sums}
         sizes = [value.numel() for value in (*sums.values(), norm)]
-        summed = ranks.sum(torch.cat(list(sums.values())))
+        on_host = on_device(torch.cat(list(counted.values())), norm.device)
+        summed = ranks.sum(torch.cat((on_host, *list(sums.values())[len(counted) :])))
         values = ranks.copy_first(torch.cat((summed, norm))).cpu().split(sizes)
         return {name: v.tolist() for name, v in zip((*sums, "grad_norm"), values, strict=True)}
 

@@ -295,8 +295,9 @@ def _add_product(sum_VD: Tensor, left_MV: Tensor, right_MD: Tensor) -> None:
     """`sum += leftᵀ · right`, in float32."""
     if left_MV.dtype == sum_VD.dtype:
         sum_VD.addmm_(left_MV.T, right_MD)
-    elif left_MV.device.type == "cuda":
-        sum_VD.add_(torch.mm(left_MV.T, right_MD, out_dtype=sum_VD.dtype))
+    elif left_MV.device.type != "cpu":
+        # cuBLAS adds to the sum; `sum += mm(…)` would write and read another float32 of its size.
+        torch.addmm(sum_VD, left_MV.T, right_MD, out_dtype=sum_VD.dtype, out=sum_VD)
     elif left_MV.dtype == torch.float16:  # Its sums over many tokens may exceed 65,504.
         sum_VD.addmm_(left_MV.float().T, right_MD.float())
     else:
@@ -415,6 +416,8 @@ class Arithmetic:
             "prefix_BL": rows.prefix_BL,
             "positions_BL": rows.positions_BL,
         }
+        if self.device.type != "cpu":
+            arrays["offsets_N1"] = rows.offsets()
         tensors = {n: on_device(a, self.device) for n, a in arrays.items() if a is not None}
         softcap: float | None = model.config.logit_softcap  # type: ignore[union-attr, assignment]
 

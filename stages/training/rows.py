@@ -24,12 +24,12 @@ from stages.training.shard_index import languages_with_tokens
 from stages.training.token_shards import IGNORED, PADDED, TokenShards
 
 
-def on_device(array: NDArray[Any], device: torch.device) -> Tensor:
-    """The array on `device`; on the CPU they share memory.
+def on_device(array: NDArray[Any] | Tensor, device: torch.device) -> Tensor:
+    """The array, or a tensor of the host, on `device`; on the CPU they share memory.
 
     Copies to a GPU start in pinned memory: otherwise the host would wait until the GPU is idle.
     """
-    tensor = torch.from_numpy(array)
+    tensor = array if isinstance(array, Tensor) else torch.from_numpy(array)
     if device.type == "cpu":
         return tensor
     return tensor.pin_memory().to(device, non_blocking=True)
@@ -66,6 +66,15 @@ class Rows:
         """Targets that count."""
         return int((self.targets_BL != IGNORED).sum())
 
+    def offsets(self) -> NDArray[np.int32]:
+        """[N + 1] Where the N pieces begin among the B · L tokens, then B · L.
+
+        A row begins a piece, and so does another number in `documents_BL`; padding is one too.
+        """
+        first_BL = np.ones(self.documents_BL.shape, dtype=np.bool_)
+        first_BL[:, 1:] = self.documents_BL[:, 1:] != self.documents_BL[:, :-1]
+        return np.append(np.flatnonzero(first_BL), first_BL.size).astype(np.int32)
+
     def split(self, rows: int) -> list[Rows]:
         """Micro-batches of at most `rows` rows."""
         return [self.take(slice(start, start + rows)) for start in range(0, len(self), rows)]
@@ -81,6 +90,7 @@ class Rows:
             more(self.targets_BL, IGNORED),
             more(self.documents_BL, PADDED),
             None if self.prefix_BL is None else more(self.prefix_BL, 0),
+            None if self.positions_BL is None else more(self.positions_BL, 0),
         )
 
     def take(self, rows: slice | NDArray[np.bool_]) -> Rows:
@@ -233,7 +243,8 @@ class SourceMetrics:
     ) -> dict[str, Tensor]:
         """The input of `measures`, `[groups]` each, to be added up over a step.
 
-        `groups_BL` may be `[B, 1]`; its values for padding do not matter.
+        `groups_BL` may be `[B, 1]`; its values for padding do not matter. Sums of losses are on
+        the device of the losses; what is counted from rows alone stays on the host.
         """
         groups_BL, count = np.broadcast_to(groups_BL, rows.tokens_BL.shape), len(self.groups)
         losses_BL = losses_BL.detach().double()
@@ -339,7 +350,7 @@ def _sum_by_group(values_BL: Tensor, groups_BL: NDArray[np.int64], count: int) -
 
 
 def _count_by_group(values_BL: NDArray[Any], groups_BL: NDArray[np.int64], count: int) -> Tensor:
-    """[count] Sums of whole numbers by group."""
+    """[count] Sums of whole numbers by group, on the host."""
     chosen = values_BL != 0
     results = np.bincount(groups_BL[chosen], values_BL[chosen], minlength=count)
     return torch.from_numpy(results.astype(np.float64))

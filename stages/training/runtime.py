@@ -15,13 +15,11 @@ from __future__ import annotations
 
 import base64
 import logging
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -42,6 +40,13 @@ from stages.parallel.ranks import ALONE, Ranks
 from stages.parallel.shard_files import fill
 from stages.training.callbacks import Callback, StepDone
 from stages.training.config import Precision, TrainingExecution
+from stages.training.devices import (
+    choose_device,
+    current_device,
+    determinism,
+    device_name,
+    missing_for_compiling,
+)
 from stages.training.losses import Arithmetic, TrainedRows
 from stages.training.optimizer import Clip
 from stages.training.rows import Rows
@@ -201,6 +206,9 @@ class Runtime(Arithmetic):
     micro_batch: int = 1
     ranks: Ranks = ALONE
     parallel: Layout = ONE_PROCESS
+    deterministic: bool = True
+    missing_for_compiling: str | None = None
+    """What this machine lacks, where blocks would be compiled if it had it."""
 
     def rows_of_step(self, total: int) -> int:
         """How many rows a rank computes of a training step of `total`, the same on each.
@@ -257,7 +265,14 @@ class Runtime(Arithmetic):
 
     def losses(self, model: nn.Module, rows: Rows) -> Tensor:
         """[B, L] Token losses; see `Arithmetic.losses`. In a pipeline without gradients, and 0 on
-        all stages but the last."""
+        all stages but the last.
+
+        A last micro-batch with fewer rows is filled up with padding if blocks are compiled: another
+        shape would have kernels of its own.
+        """
+        lacking = max(0, self.micro_batch - len(rows)) if self.compiled else 0
+        if lacking:
+            return self.losses(model, rows.padded(lacking))[: len(rows)]
         if self.parallel.pipeline == 1:
             losses_BL: Tensor | None = super().losses(model, rows)
         else:
@@ -290,6 +305,7 @@ class Runtime(Arithmetic):
         chosen = {
             "compiled": self.compiled or None,
             "logits_in_memory": self.logits,
+            "deterministic": None if self.deterministic else False,
             "ranks": self.parallel.plain() if self.ranks.world > 1 else None,
         }
         return {
@@ -307,24 +323,25 @@ class Runtime(Arithmetic):
 def runtime(
     execution: TrainingExecution, precision: Precision, seed: int, *, steady: bool = True
 ) -> Iterator[Runtime]:
-    """Deterministic arithmetic inside the block; torch's settings are as before after it.
+    """The arithmetic that `execution` asks for; torch's settings are as before after the block.
 
     `steady` says that batches have few shapes, so that compiling for each pays. Raises UsageError
-    when the device asked for is not there, or compiling is asked for where it does not pay.
+    when the device asked for is not there, or compiling is asked for where it does not pay or
+    cannot be done.
     """
     device = choose_device(execution.device)
     compiled = should_compile(execution, device, steady)
-    threads, mode = torch.get_num_threads(), torch.get_deterministic_debug_mode()
-    fill = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
-    if device.type == "cuda":
-        # cuBLAS is deterministic only with a fixed workspace, which it reads from here.
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    missing = None
+    if steady and not compiled and execution.compile == "auto" and device.type == "cuda":
+        missing = missing_for_compiling(device)
+    threads = torch.get_num_threads()
     torch.set_num_threads(execution.threads)
-    torch.set_deterministic_debug_mode("error")
-    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
-    torch.manual_seed(seed)
     try:
-        with _deterministic_kernels() if compiled else nullcontext():
+        with (
+            current_device(device),
+            determinism(device, required=execution.deterministic, compiled=compiled),
+        ):
+            torch.manual_seed(seed)
             yield Runtime(
                 device,
                 precision,
@@ -334,32 +351,18 @@ def runtime(
                 micro_batch=execution.micro_batch,
                 ranks=Ranks.from_group(device, execution.layout),
                 parallel=execution.layout,
+                deterministic=execution.deterministic,
+                missing_for_compiling=missing,
             )
     finally:
         torch.set_num_threads(threads)
-        torch.set_deterministic_debug_mode(mode)
-        torch.utils.deterministic.fill_uninitialized_memory = fill  # type: ignore[attr-defined]
-
-
-def _deterministic_kernels() -> AbstractContextManager[None]:
-    """Inside it, kernels are not chosen by a race of candidates, whose sums differ in order."""
-    from torch._inductor import config
-
-    return config.patch(deterministic=True)
-
-
-def choose_device(name: str) -> torch.device:
-    """The device for `auto`, `cpu` or `cuda`."""
-    available = torch.cuda.is_available()
-    if name == "cuda" and not available:
-        raise UsageError("no CUDA device here", where="execution.device", hint="use auto or cpu")
-    return torch.device("cuda" if available and name != "cpu" else "cpu")
 
 
 def should_compile(execution: TrainingExecution, device: torch.device, steady: bool) -> bool:
-    """Whether blocks are compiled; by default on a CUDA device, if Triton is there to do it.
+    """Whether blocks are compiled; by default on a CUDA device that has what that needs.
 
-    Raises UsageError where it is asked for, but each batch has another shape.
+    Raises UsageError where it is asked for, but each batch has another shape, or something is
+    missing.
     """
     if execution.compile == "on" and not steady:
         raise UsageError(
@@ -367,13 +370,13 @@ def should_compile(execution: TrainingExecution, device: torch.device, steady: b
             where="execution.compile",
             hint="use auto",
         )
-    able = device.type == "cuda" and find_spec("triton") is not None
-    return execution.compile == "on" or (execution.compile == "auto" and steady and able)
-
-
-def device_name(device: torch.device) -> str:
-    """`cpu`, or the name of the GPU."""
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+    if execution.compile == "auto":
+        return steady and device.type == "cuda" and missing_for_compiling(device) is None
+    if execution.compile == "on" and (missing := missing_for_compiling(device)):
+        raise UsageError(
+            f"compiling needs {missing}", where="execution.compile", hint="install it, or use off"
+        )
+    return execution.compile == "on"
 
 
 def place(

@@ -27,8 +27,9 @@ class MicroBatch:
 
     `loss` is its part of the step's loss (already divided by the count over the whole step), which
     is differentiated; `tokens` are those it read, padding not counted; `sums` are statistics that
-    add up over micro-batches. `sums["loss"]`, where a task gives it, is reported as the step's
-    loss: that without penalties.
+    add up over micro-batches; those that were counted on the host stay there, for each copy to a
+    GPU would wait until it is idle. `sums["loss"]`, where a task gives it, is reported as the
+    step's loss: that without penalties.
     """
 
     loss: Tensor

@@ -214,8 +214,8 @@ def _mfu(bench: Bench, size: Size, rate: float) -> str:
         return ""
     from stages.model.config import ModelShape
     from stages.model.size import mfu_flops_per_token
+    from stages.training.devices import choose_device, device_name
     from stages.training.hardware import peak_flops
-    from stages.training.runtime import choose_device, device_name
 
     peak = peak_flops(device_name(choose_device("cuda")), None)
     config = ModelShape.parse(size.model, where="model").with_vocabulary(size.vocabulary)

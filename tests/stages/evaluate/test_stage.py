@@ -209,6 +209,37 @@ def test_two_workers_measure_what_one_does(store, run_stage, given, checkpoint, 
     assert one.output("evaluation").digest == two.output("evaluation").digest
 
 
+def test_precision_is_in_the_layout_and_moves_scores_by_rounding_alone(
+    run_stage, read_table, checkpoint, packed
+):
+    """bfloat16 has 8 bits of mantissa: a part in 256 of each logit."""
+    inputs, values = {"checkpoint": [checkpoint], "held_out": [(packed, "held_out")]}, []
+    for precision, dtype in (("fp32", "float32"), ("bf16", "bfloat16")):
+        execution = {"device": "cpu", "precision": precision}
+        made = run_stage(Evaluate, {**QUIET, "seed": len(values)}, inputs, execution)
+        assert (made.layout["device"], made.layout["dtype"]) == ("cpu", dtype)
+        values.append([row["value"] for row in rows_of(read_table, made)])
+    assert values[0] != values[1]
+    assert values[0] == pytest.approx(values[1], rel=0.01)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_a_device_that_is_not_there_is_refused(run_stage, checkpoint, packed):
+    inputs = {"checkpoint": [checkpoint], "held_out": [(packed, "held_out")]}
+    with pytest.raises(UsageError, match="no CUDA device"):
+        run_stage(Evaluate, QUIET, inputs, {"device": "cuda:0"})
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_gpu_measures_what_a_cpu_does(run_stage, read_table, checkpoint, packed):
+    inputs, values = {"checkpoint": [checkpoint], "held_out": [(packed, "held_out")]}, []
+    for device in ("cpu", "cuda"):
+        config = {"seed": len(values), "temperature": 0}
+        made = run_stage(Evaluate, config, inputs, {"device": device})
+        values.append([row["value"] for row in rows_of(read_table, made)])
+    assert values[0] == pytest.approx(values[1], rel=1e-4)
+
+
 def test_shards_of_another_tokenizer_are_refused(
     run_stage, given, checkpoint, packed, read_input, tokenizer
 ):

@@ -1,9 +1,12 @@
 """Attention backends: each equals the reference, or says what it cannot do."""
 
+import inspect
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from artifacts_schema.errors import UsageError
 from stages.model.attention import (
@@ -15,6 +18,7 @@ from stages.model.attention import (
 )
 from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
+from stages.training.rows import Rows
 
 cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 
@@ -61,13 +65,21 @@ def test_flex_attention_refuses_to_train_on_a_cpu():
         model(tokens())
 
 
-def test_pieces_begin_where_documents_begin_and_fill_up_to_a_power_of_two():
+def test_pieces_begin_where_documents_begin_and_the_host_counts_them_alike():
     pieces = find_pieces(Visibility.from_batch(DOCUMENTS, DOCUMENTS, None))
-    # rows of 136: four pieces in the first (padding is one), one in the second; 5 -> 8
-    assert pieces.offsets.tolist() == [0, 30, 80, 120, 136, 272, 272, 272, 272]
+    # rows of 136: four pieces in the first (padding is one), one in the second
+    assert pieces.offsets.tolist() == [0, 30, 80, 120, 136, 272]
     assert (pieces.offsets.dtype, pieces.longest, pieces.window) == (torch.int32, 136, None)
     whole = find_pieces(Visibility.from_batch(DOCUMENTS, None, None))
     assert whole.offsets.tolist() == [0, 136, 272]
+    counted = Rows(DOCUMENTS.numpy(), DOCUMENTS.numpy(), DOCUMENTS.numpy()).offsets()
+    assert (counted.dtype, counted.tolist()) == (np.int32, pieces.offsets.tolist())
+
+
+def test_pieces_that_were_counted_are_taken_as_they_are():
+    offsets = torch.tensor([0, 5, 272], dtype=torch.int32)
+    visible = Visibility.from_batch(DOCUMENTS, DOCUMENTS, None, offsets)
+    assert find_pieces(replace(visible, window=20)) == (offsets, 136, 20)
 
 
 def test_equal_document_numbers_in_two_rows_are_two_pieces():
@@ -140,6 +152,78 @@ def test_varlen_asks_its_kernel_for_what_the_reference_gives(window, documents, 
         query.float(), key, value, find_pieces(visible), scale=0.3
     )
     torch.testing.assert_close(found, expected, atol=1e-2, rtol=1e-2)
+
+
+def test_the_installed_kernel_takes_what_varlen_gives_it():
+    """The floor of torch in pyproject.toml is the first version with all of them."""
+    from torch.nn.attention.varlen import varlen_attn
+
+    taken = inspect.signature(varlen_attn).parameters
+    ours = inspect.signature(kernel_by_its_documentation).parameters
+    keywords = [name for name, one in ours.items() if one.kind is one.KEYWORD_ONLY]
+    assert keywords == ["scale", "window_size", "enable_gqa"]
+    assert {taken[name].kind for name in keywords} == {inspect.Parameter.KEYWORD_ONLY}
+    assert list(taken)[:7] == ["query", "key", "value", "cu_seq_q", "cu_seq_k", "max_q", "max_k"]
+
+
+class Asked(Exception):
+    """What torch's attention was asked for."""
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype", "masked", "heads"),
+    [
+        ("cuda", torch.bfloat16, True, 4),  # the memory-efficient kernel: no groups
+        ("cuda", torch.float32, True, 4),
+        ("cuda", torch.float32, False, 4),
+        ("cuda", torch.bfloat16, False, 2),  # the flash kernel: groups, no mask
+        ("cpu", torch.float32, True, 2),
+        ("cpu", torch.bfloat16, False, 2),
+    ],
+)
+def test_heads_are_repeated_on_cuda_where_only_the_math_kernel_has_groups(
+    device, dtype, masked, heads, monkeypatch
+):
+    def asked(query, key, value, *, enable_gqa, **_):
+        raise Asked(query.shape[1], key.shape[1], value.shape[1], enable_gqa)
+
+    monkeypatch.setattr("stages.model.attention.F.scaled_dot_product_attention", asked)
+    with FakeTensorMode(), torch.no_grad():
+        query, key = (torch.empty(2, n, 8, 16, device=device, dtype=dtype) for n in (4, 2))
+        mask = torch.empty(2, 1, 8, 8, device=device, dtype=dtype) if masked else None
+        with pytest.raises(Asked) as asks:
+            attention_backend("sdpa").attend(query, key, key, mask)
+    assert asks.value.args == (4, heads, heads, heads == 2)
+
+
+@pytest.mark.parametrize("documents", [None, DOCUMENTS])
+def test_repeated_heads_give_what_grouped_ones_give(documents):
+    """As torch documents `enable_gqa`; gradients sum over copies."""
+    draw = torch.Generator().manual_seed(2)
+    query, key, value = (torch.randn(2, n, 136, 8, generator=draw) for n in (6, 2, 2))
+    sdpa, found = attention_backend("sdpa"), []
+    mask = sdpa.prepare(Visibility.from_batch(tokens(), documents, None))
+    for repeat in (1, 3):
+        given = [one.clone().requires_grad_() for one in (query, key, value)]
+        heads = [given[0], *(one.repeat_interleave(repeat, dim=1) for one in given[1:])]
+        mixed = sdpa.attend(*heads, mask)
+        mixed.square().sum().backward()
+        found.append([mixed, *(one.grad for one in given)])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
+
+
+@cuda
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_a_dense_mask_on_a_gpu_needs_no_matrix_of_all_scores(dtype):
+    """8 heads of 4,096 by 4,096 scores are 256 MiB in bfloat16; the mask alone is 32 MiB."""
+    query, key = (torch.randn(1, n, 4096, 64, device="cuda", dtype=dtype) for n in (8, 2))
+    mask = torch.zeros(1, 1, 4096, 4096, device="cuda", dtype=dtype)
+    torch.cuda.synchronize()
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    attention_backend("sdpa").attend(query, key, key, mask)
+    assert torch.cuda.max_memory_allocated() - before < 128 * 2**20
 
 
 @cuda

@@ -1,9 +1,12 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
 
 from stages.scoring.likelihood import (
     Request,
+    generate,
     log_likelihoods,
     target_nll,
 )
@@ -67,3 +70,30 @@ def test_many_targets_are_scored_like_few(model, monkeypatch):
     np.testing.assert_allclose(
         target_nll(model, tokens_BL[:, :-1], tokens_BL[:, 1:]), whole, atol=1e-5
     )
+
+
+class Seen(Exception):
+    """Where a model's tokens are."""
+
+
+class Elsewhere(torch.nn.Module):
+    """A model whose weights are on another device than the host."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.empty(2, device="meta"))
+        self.config = SimpleNamespace(context=8)
+
+    def forward(self, tokens_BL, documents_BL=None, output=None):
+        raise Seen(*{one.device.type for one in (tokens_BL, documents_BL) if one is not None})
+
+
+def test_tokens_go_to_the_device_of_the_model(monkeypatch):
+    from torch.fx.experimental import _config
+
+    monkeypatch.setattr(_config, "meta_nonzero_assume_all_nonzero", True)
+    zeros_BL = torch.zeros(1, 4, dtype=torch.int64)
+    with pytest.raises(Seen, match=r"^meta$"):
+        target_nll(Elsewhere(), zeros_BL, zeros_BL, zeros_BL)
+    with pytest.raises(Seen, match=r"^meta$"):
+        generate(Elsewhere(), [1, 2], max_new_tokens=1)

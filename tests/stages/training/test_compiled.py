@@ -6,16 +6,19 @@ builds them.
 
 import logging
 
+import numpy as np
 import pytest
 import torch
 
 from artifacts_schema.errors import UsageError
+from stages.model.attention import Varlen, find_pieces
 from stages.model.config import Experts, ModelShape
 from stages.model.decoder import Decoder
-from stages.training import runtime
+from stages.training import losses, runtime
 from stages.training.callbacks import StepDone
 from stages.training.config import TrainingExecution
 from stages.training.losses import autocast
+from stages.training.rows import Rows
 from stages.training.runtime import (
     CompileWatch,
     checkpoint_activations,
@@ -64,6 +67,55 @@ def test_equal_blocks_share_one_graph_and_each_shape_of_a_batch_has_one(mode):
     checkpoint_activations(model, TrainingExecution(activation_checkpointing=mode))
     compile_blocks(model, backend="eager")
     assert graphs(model, [4, 4, 7, 1, 7, 4, 1]) == [1, 0, 1, 1, 0, 0, 0]
+
+
+class VarlenHere(Varlen):
+    """The backend of a GPU on this device."""
+
+    def prepare(self, visible):
+        return find_pieces(visible)
+
+
+@torch.library.custom_op("ingot_tests::varlen", mutates_args=())
+def kernel(query: torch.Tensor, key: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+    """Opaque to torch.compile, as the kernel of a GPU is; it says how many pieces it was given."""
+    return query * len(offsets)
+
+
+kernel.register_fake(lambda query, key, offsets: torch.empty_like(query))
+kernel.register_autograd(
+    lambda ctx, grad: (grad, None, None), setup_context=lambda ctx, inputs, output: None
+)
+
+
+def varlen_attn(query, key, value, offsets, *_, **__):
+    return kernel(query, key, offsets)
+
+
+@pytest.mark.parametrize("mode", ["none", "full"])
+@pytest.mark.parametrize("counted", [True, False])
+def test_one_graph_serves_any_number_of_pieces(mode, counted, monkeypatch):
+    """Of windows and none: two kinds of masks, hence two graphs, both made by the first batch."""
+    monkeypatch.setattr("torch.nn.attention.varlen.varlen_attn", varlen_attn)
+    model = decoder(layers=4, window=4, window_pattern="SL")
+    model.attend_by(VarlenHere())
+    checkpoint_activations(model, TrainingExecution(activation_checkpointing=mode))
+    compile_blocks(model, backend="aot_eager")
+    found = []
+    for length in (16, 8, 4, 5, 1, 16):
+        documents = np.broadcast_to(np.arange(16) // length, (4, 16))
+        offsets = Rows(documents, documents, documents).offsets()
+        assert len(offsets) == 4 * -(-16 // length) + 1
+        before = compiled_graphs()
+        with autocast(torch.device("cpu"), "bf16"):
+            logits = model(
+                torch.zeros(4, 16, dtype=torch.int64),
+                documents_BL=torch.from_numpy(documents.copy()),
+                offsets_N1=torch.from_numpy(offsets) if counted else None,
+            )
+        logits.float().logsumexp(-1).mean().backward()
+        found.append(compiled_graphs() - before)
+    assert found == [2, 0, 0, 0, 0, 0]
 
 
 def test_a_deep_model_of_two_kinds_of_layers_compiles_two_kinds():
@@ -219,10 +271,12 @@ def test_compiling_that_does_not_end_is_said_aloud(monkeypatch, caplog):
     assert context.said == {"compiled_graphs": 26}
 
 
-def test_compiling_is_asked_of_steady_batches_alone():
+def test_compiling_is_asked_of_steady_batches_alone(monkeypatch):
+    monkeypatch.setattr(runtime, "missing_for_compiling", lambda device: None)
     on, auto = TrainingExecution(compile="on"), TrainingExecution()
     cpu, cuda = torch.device("cpu"), torch.device("cuda")
     assert should_compile(on, cpu, steady=True)
+    assert should_compile(auto, cuda, steady=True)
     assert not should_compile(auto, cpu, steady=True)
     assert not should_compile(auto, cuda, steady=False)
     assert not should_compile(TrainingExecution(compile="off"), cuda, steady=True)
@@ -230,12 +284,30 @@ def test_compiling_is_asked_of_steady_batches_alone():
         should_compile(on, cuda, steady=False)
 
 
-def test_auto_compiles_on_a_gpu_that_has_triton(monkeypatch):
-    for there in (True, False):
-        monkeypatch.setattr(runtime, "find_spec", lambda name, there=there: there or None)
-        assert (
-            runtime.should_compile(TrainingExecution(), torch.device("cuda"), steady=True) == there
-        )
+def test_without_a_compiler_auto_goes_on_uncompiled_and_on_is_refused(monkeypatch):
+    monkeypatch.setattr(runtime, "missing_for_compiling", lambda device: "a compiler (cc)")
+    for device in (torch.device("cpu"), torch.device("cuda")):
+        assert not should_compile(TrainingExecution(), device, steady=True)
+        with pytest.raises(UsageError) as refused:
+            should_compile(TrainingExecution(compile="on"), device, steady=True)
+        assert refused.value.where == "execution.compile"
+        assert "a compiler (cc)" in refused.value.what
+
+
+def test_a_last_batch_with_fewer_rows_is_filled_up_only_if_compiled(monkeypatch):
+    """So that held-out losses of 9 rows by 4 have one shape; losses are those without."""
+    monkeypatch.setattr(losses, "_compiled", lambda: losses.differentiated)
+    model, seen = decoder(), []
+    model.register_forward_pre_hook(lambda _, given: seen.append(len(given[0])))
+    tokens = np.arange(9 * 16, dtype=np.int64).reshape(9, 16) % 31
+    rows = Rows(tokens, tokens, np.zeros_like(tokens))
+    found = []
+    for compiled in (False, True):
+        how = runtime.Runtime(torch.device("cpu"), "fp32", compiled=compiled, micro_batch=4)
+        parts = [how.losses(model, part).detach() for part in rows.split(4)]
+        found.append(torch.cat(parts))
+    assert seen == [4, 4, 1, 4, 4, 4]
+    torch.testing.assert_close(*found)
 
 
 def test_a_compiled_run_says_so_in_its_layout_and_leaves_torch_as_it_was():
