@@ -31,7 +31,7 @@ def test_a_number_is_shards_and_parts_are_keys():
     assert list(parse_layouts("1, 2,dp2")) == ["1", "2", "dp2"]
 
 
-@pytest.mark.parametrize("text", ["", "x2", "dp", "dp2-fsdp2", "dp2dp2", "0", "dp0", "2dp"])
+@pytest.mark.parametrize("text", ["", "x2", "dp", "dp2-fsdp2", "dp2dp2", "0", "dp0", "2dp", "cp2"])
 def test_what_is_no_layout_is_refused(text):
     with pytest.raises(UsageError):
         parse_layout(text)
