@@ -22,19 +22,18 @@ from tests.benchmarks.tokens_corpus import Texts
 from tests.benchmarks.training import SIZES, Bench, Size
 from tests.peers.corpus import DATA
 
-SIDES = ("ingot", "ingot, one process", "bare FSDP2 loop", "Trainer")
+LAYOUTS = ("shard", "data", "tensor", "pipeline", "context")
+PEERS = {"ingot, one process": "", "bare FSDP2 loop": "bare", "Trainer": "trainer"}
+"""Side → peer; `Trainer` with accelerate is data parallel (DDP)."""
 
 
-def run_side(one: Bench, many: Bench, side: str, size: Size, steps: int) -> Cost:
-    """A run of one side."""
-    match side:
-        case "ingot":
-            return many.own(size, steps)
-        case "ingot, one process":
-            return one.own(size, steps)
-        case "bare FSDP2 loop":
-            return many.peer("bare", size, steps)
-    return many.peer("trainer", size, steps)
+def run_side(one: Bench, side: str, ranks: int, size: Size, steps: int) -> Cost:
+    """A run of one side: Ingot in a layout called by its key, or one of the peers."""
+    if side in LAYOUTS:
+        return replace(one, layout={side: ranks}).own(size, steps)
+    if peer := PEERS[side]:
+        return replace(one, layout={"shard": ranks}).peer(peer, size, steps)
+    return replace(one, threads=1).own(size, steps)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -45,6 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--documents", type=int, default=5_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--layouts", nargs="+", choices=LAYOUTS, default=("shard", "data"))
     chosen = parser.parse_args(arguments)
     if not DATA.exists() and not (chosen.work / "store").exists():
         print(f"skipped: the documents are made of {DATA}, which is not here")
@@ -52,30 +52,32 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen.work.mkdir(parents=True, exist_ok=True)
     ingot = Ingot(chosen.work, Texts(chosen.work))  # type: ignore[arg-type]
     one = Bench(ingot, "cpu", chosen.ranks, "", False, chosen.documents)
-    many = replace(one, layout={"shard": chosen.ranks})
-    one = replace(one, threads=1)
+    sides = (*chosen.layouts, *PEERS)
     size = SIZES[chosen.size]
     costs: dict[tuple[str, int], list[Cost]] = {}
     for _ in range(chosen.rounds):
         for steps in size.steps:
-            for side in SIDES:
-                costs.setdefault((side, steps), []).append(run_side(one, many, side, size, steps))
+            for side in sides:
+                costs.setdefault((side, steps), []).append(
+                    run_side(one, side, chosen.ranks, size, steps)
+                )
     rates = {
         side: [
             size.tokens / (b.cpu - a.cpu)
             for a, b in zip(*(costs[side, steps] for steps in size.steps), strict=True)
         ]
-        for side in SIDES
+        for side in sides
     }
     rows = []
-    for side in SIDES:
-        quotients = [own / other for own in rates["ingot"] for other in rates[side]]
-        median = statistics.median(rates["ingot"]) / statistics.median(rates[side])
-        spread = f"{median:.3g} ({min(quotients):.3g}-{max(quotients):.3g})"
-        rows.append([side, f"{statistics.median(rates[side]):,.0f}", spread])
+    for side in sides:
+        rows.append([side, f"{statistics.median(rates[side]):,.0f}"])
+        for layout in chosen.layouts:
+            quotients = [own / other for own in rates[layout] for other in rates[side]]
+            median = statistics.median(rates[layout]) / statistics.median(rates[side])
+            rows[-1].append(f"{median:.3g} ({min(quotients):.3g}-{max(quotients):.3g})")
     loads = [run.load for runs in costs.values() for run in runs]
     print(f"{os.cpu_count()} cores, {chosen.ranks} ranks, load {min(loads):.1f}-{max(loads):.1f}")
-    print(table(("side", "tokens a CPU s", "ingot x"), rows))
+    print(table(("side", "tokens a CPU s", *(f"{one} x" for one in chosen.layouts)), rows))
 
 
 if __name__ == "__main__":
