@@ -107,7 +107,8 @@ class Layout(Config):
     def _divided(self, config: Any) -> Iterator[tuple[str, int, int, str]]:
         """What is divided: its name and size, by how many ranks, and the setting."""
         stages = self.pipeline * self.interleave
-        yield "layers", config.layers, stages, "pipeline × interleave" if stages > 1 else "pipeline"
+        key = "pipeline × interleave" if self.interleave > 1 else "pipeline"
+        yield "layers", config.layers, stages, key
         yield "ranks of different tokens", self.rows * self.context, self.expert, "expert"
         if config.experts is not None:
             yield "experts", config.experts.experts, self.expert, "expert"

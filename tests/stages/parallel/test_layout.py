@@ -5,9 +5,11 @@ import itertools
 import numpy as np
 import pytest
 import torch
+from click.testing import CliRunner
 from pydantic import ValidationError
 
 from artifacts_schema.errors import UsageError
+from flows.cli.main import main
 from stages.model.config import Experts, ModelConfig
 from stages.parallel.context_parallel import own_tokens
 from stages.parallel.layout import Layout
@@ -72,6 +74,15 @@ def test_sequences_are_divided_by_context_and_tensor_ranks():
     Layout(context=2, tensor=2).check_model(MODEL, [64, 128])
     with pytest.raises(UsageError, match="sequences of 36 tokens cannot be divided by 8"):
         Layout(context=2, tensor=2).check_model(MODEL, [64, 36])
+
+
+def test_a_plan_refuses_a_layout_before_anything_runs(tmp_path):
+    setting = "pretrain.execution.layout.pipeline=5"
+    command = ["plan", "quickstart", "--store", str(tmp_path / "store"), "--set", setting]
+    result = CliRunner().invoke(main, command)
+    assert result.exit_code == 2
+    assert "steps.pretrain: execution.layout.pipeline: 6 layers" in result.output
+    assert "1, 2, 3, 6" in result.output
 
 
 def test_a_layout_has_no_ranks_that_are_not_there():
