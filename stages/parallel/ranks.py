@@ -93,10 +93,10 @@ class Ranks:
         return value
 
     def sum_number(self, value: int) -> int:
-        """The same of a whole number."""
+        """The same of a whole number, between the hosts: no GPU is waited for."""
         if self.world == 1:
             return value
-        return int(self.sum(torch.tensor(value, device=self.device)))
+        return int(self.sum(torch.tensor(value)))
 
     def sum_same_layers(self, value: Tensor) -> Tensor:
         """The sum over ranks that saw other tokens with the same layers, in place."""
@@ -122,7 +122,7 @@ class Ranks:
         """Whether it is so on any rank."""
         if self.world == 1:
             return flag
-        return bool(self.sum_all(torch.tensor(int(flag), device=self.device)))
+        return bool(self.sum_all(torch.tensor(int(flag))))
 
     def share(self, value: Value) -> Value:
         """What rank 0 has; other ranks' values are not read."""
