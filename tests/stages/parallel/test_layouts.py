@@ -1,5 +1,8 @@
 """The same losses, gradient norms and weights on any layout as in one process."""
 
+from functools import partial
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 import torch
@@ -8,6 +11,8 @@ from ranks import run_ranks
 
 from stages.parallel.layout import Layout
 from stages.training.guard import fingerprint
+from stages.training.losses import differentiated
+from stages.training.runtime import Runtime, compile_blocks, graph_breaks
 
 TOLERANCE = {"muon": 1e-4, "bf16": 5e-3, "experts": 1e-4}
 """In nats; 1e-5 otherwise. Muon's iteration is in bfloat16, which carries the order of sums (1e-7)
@@ -135,3 +140,30 @@ def test_biases_of_routers_are_those_of_one_process(alone):
     for name in biases:
         assert np.abs(expected[name]).max() > 0
         assert np.allclose(result[name], expected[name], atol=EXPERTS.bias_rate + 1e-6)
+
+
+def train_compiled(layout: Layout, case: dict) -> tuple[list[float], dict]:
+    """Losses of three steps whose blocks are compiled, and what broke the graphs."""
+    by_aot = partial(compile_blocks, backend="aot_eager")  # Traced as ever; no C compiler.
+    with (
+        patch("parallel_training.Runtime", partial(Runtime, compiled=True)),
+        patch("stages.training.runtime.compile_blocks", by_aot),
+        patch("stages.training.losses._compiled", lambda: differentiated),
+    ):
+        training = Training(layout, case)
+        return [training.step(step)["loss"] for step in range(3)], graph_breaks()
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        pytest.param(Layout(tensor=2), id="tp-2"),
+        pytest.param(Layout(context=2), id="cp-2", marks=pytest.mark.full),
+        pytest.param(Layout(pipeline=2), id="pp-2", marks=pytest.mark.full),
+        pytest.param(Layout(shard=2), id="fsdp", marks=pytest.mark.full),
+    ],
+)
+def test_blocks_are_compiled_as_a_whole_with_their_collectives(alone, layout):
+    losses, breaks = run_ranks(layout.world, train_compiled, layout, CASES["adamw"])[0]
+    assert np.abs(np.subtract(losses, alone("adamw")["losses"][:3])).max() <= 1e-5
+    assert breaks == {}
