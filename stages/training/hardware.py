@@ -25,7 +25,7 @@ import torch
 from artifacts_schema.config import format_bytes
 from artifacts_schema.errors import IngotError
 from stages.model.config import ModelConfig
-from stages.model.size import TrainingMemory, training_memory
+from stages.model.memory import TrainingMemory, training_memory
 from stages.training.config import OptimizerConfig, Precision, TrainingExecution
 from stages.training.losses import most_logits
 
