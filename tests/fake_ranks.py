@@ -11,6 +11,7 @@ import warnings
 from collections import Counter
 from dataclasses import dataclass, field
 from multiprocessing import get_context
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -123,8 +124,8 @@ def _storage_bytes(ref: StorageWeakRef) -> int:
 def count_rank(config: ModelConfig, layout: Layout, rank: int, **step: Any) -> Counted:
     """One training step of a rank with rows of one document, as the loop makes it.
 
-    In a process of its own: torch keeps what it knows of a process group after its end. AssertionError
-    with the traceback where that fails.
+    In a process of its own: torch keeps what it knows of a process group after its end. Raises
+    AssertionError with the traceback where that fails.
     """
     context = get_context("fork")
     results = context.SimpleQueue()
@@ -143,6 +144,14 @@ def _counted(
     warnings.simplefilter("ignore", FutureWarning)
     try:
         dist.init_process_group("fake", rank=rank, world_size=layout.world, store=FakeStore())
+        send = dist.isend
+
+        def send_at_once(*args: Any, **kwargs: Any) -> Any:
+            """What the fake group sends is never completed, so the sender would keep all of it."""
+            send(*args, **kwargs)
+            return SimpleNamespace(is_completed=lambda: True, wait=lambda: True)
+
+        dist.isend = send_at_once
         results.put((_count_step(config, Ranks.from_group(CPU, layout), **step), None))
     except BaseException:
         results.put((None, traceback.format_exc()))
@@ -158,6 +167,7 @@ def _count_step(
     optimizer: str = "adamw",
     checkpointing: str = "none",
 ) -> Counted:
+    """Without micro-batches only the update is made, of gradients that come from nowhere."""
     counted, layout = Counted(), ranks.layout
     meshes(layout, "cpu")
     with torch.device("meta"):
@@ -180,7 +190,10 @@ def _count_step(
                 counted.kept = max(counted.kept, watch.held(of_parameters))
                 counted.gathered = max(counted.gathered, sum(gathered.values()))
                 updates.backward(made.loss)
-            sum_tied_embedding(model, layout, ranks.stage)
+            if micro_batches:
+                sum_tied_embedding(model, layout, ranks.stage)
+        for parameter in () if micro_batches else model.parameters():
+            parameter.grad = torch.empty_like(parameter)
         counted.sent = watch.sent
         updates.step()
     parameters = list(model.parameters())

@@ -8,9 +8,9 @@ section 3); a message is its size. Per micro-batch, forward and backward pass to
                once: 3 or 2 times the model (Rajbhandari et al. 2020, arXiv 1910.02054, section 7).
                Zero 1 scatters once a training step. The root group is gathered once.
     data       the gradients of a part, summed once a training step
-    tensor     states [tokens, D]: two gathered and two scattered in each layer and pass (Korthikanti
-               et al. 2022, arXiv 2205.05198, section 4.2.2); gradients of what is not cut, summed;
-               of each token's logits three numbers
+    tensor     states [tokens, D]: two gathered and two scattered in each layer and pass
+               (Korthikanti et al. 2022, arXiv 2205.05198, section 4.2.2); gradients of what is not
+               cut, summed; of each token's logits three numbers
     context    keys and values of all tokens, gathered; their gradients scattered
     expert     states to the experts and back, in each pass (Lepikhin et al. 2021, arXiv 2006.16668,
                section 3.2); equally many tokens go to each expert
@@ -76,9 +76,7 @@ def training_traffic(
     size = WIDE if precision == "fp32" else 2
     total = Traffic()
     for layers in stage_layers(config.layers, layout, stage):
-        again = [
-            checkpointing != "none" and layer % checkpointing_every == 0 for layer in layers
-        ]
+        again = [checkpointing != "none" and layer % checkpointing_every == 0 for layer in layers]
         passes = _Pass(config, layout, rows * length // layout.context, size)
         total += passes.layers(layers, sum(again), rows * length) * micro_batches
     for group in rank_groups(config, layout, rank):
