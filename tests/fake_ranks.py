@@ -184,7 +184,8 @@ def _count_step(
         model.to_empty(device=CPU)
         updates = Optimizer(model, settings, of_all=of_all)
         with Watch() as watch:
-            for _, made in runtime.passes(model, [own] * micro_batches, targets=length):
+            parts = [own] * micro_batches
+            for _, made in runtime.passes(model, parts, targets=length) if parts else ():
                 gathered = _gathered(model)
                 of_parameters = {*gathered, *_weights_and_gradients(model)}
                 counted.kept = max(counted.kept, watch.held(of_parameters))

@@ -46,12 +46,20 @@ def model(name: str, layers: int | None = None) -> ModelConfig:
 
 
 def first_middle_last(layout: Layout) -> list[int]:
-    return sorted({0, layout.world // 2 + layout.tensor // 2, layout.world - 1})
+    return [0, layout.world * 5 // 8, layout.world - 1]
+
+
+QUICK = {("smollm2-1.7b", 4), ("llama-3-8b", 0), ("llama-3-70b", 2)}
 
 
 def each_layout() -> list:
     return [
-        pytest.param(name, layout, id=f"{name}-{layout.world}-{number}")
+        pytest.param(
+            name,
+            layout,
+            id=f"{name}-{layout.world}-{number}",
+            marks=[] if (name, number) in QUICK else [pytest.mark.full],
+        )
         for name, layouts in LAYOUTS.items()
         for number, layout in enumerate(layouts)
     ]
@@ -70,18 +78,14 @@ def test_parts_of_a_vocabulary_that_does_not_divide_are_filled_up_in_memory_alon
     """97 rows over 8 ranks: 13 each, 6 on the last. In its memory 13, of the update's state 6."""
     config = ModelConfig(vocabulary_size=97, width=32, layers=2, heads=4, kv_heads=2, mlp_width=48)
     layout = Layout(shard=8)
-    for optimizer in ("adamw", "muon"):
-        planned, counted = (
-            [
-                made(config, layout=layout, rank=rank, length=64, optimizer=optimizer, **rest)
-                for rank in (0, 7)
-            ]
-            for made, rest in ((training_memory, {"rows": 1}), (count_rank, {"micro_batches": 1}))
-        )
-        assert planned[0].weights == planned[1].weights
-        assert planned[0].optimizer > planned[1].optimizer
-        for one, other in zip(planned, counted, strict=True):
-            assert (one.weights, one.optimizer) == (other.weights, other.optimizer)
+    planned = [
+        training_memory(config, rows=1, length=64, layout=layout, rank=rank) for rank in (0, 7)
+    ]
+    assert planned[0].weights == planned[1].weights
+    assert planned[0].optimizer - planned[1].optimizer > 0
+    for rank, one in zip((0, 7), planned, strict=True):
+        counted = count_rank(config, layout, rank, length=64)
+        assert (one.weights, one.optimizer) == (counted.weights, counted.optimizer)
 
 
 def test_ranks_hold_the_experts_that_they_were_given():
