@@ -5,8 +5,10 @@ Ranks are of torch's fake process group, tensors are fake: shapes and calls are 
 
 from collections import Counter
 from dataclasses import asdict
+from pathlib import Path
 
 import pytest
+import yaml
 from fake_ranks import count_rank
 
 from stages.model.config import Experts, ModelConfig, preset
@@ -216,3 +218,20 @@ def test_a_step_of_the_whole_model_keeps_and_sends_what_is_planned(name, layout)
         pytest.skip("its formulas are of one group of layers a stage")
     for rank in first_middle_last(layout):
         check_step(config, layout, rank, 8192, layout.pipeline, again=name == "llama-3-70b")
+
+
+def test_the_table_of_the_how_to_is_the_plan():
+    page = Path(__file__).parents[3] / "docs" / "how-to" / "many-processes.md"
+    section = page.read_text().split("## What a rank holds and sends")[1].split("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line[:4] == "| `{"]
+    assert len(rows) == 4
+    for written, *numbers in rows:
+        layout = Layout.model_validate(yaml.safe_load(written.strip("`")))
+        how = {"rows": 1, "length": 8192, "micro_batches": 8, "checkpointing": "full"}
+        memory = training_memory(
+            model("llama-3-70b"), **how, layout=layout, logits=2**27, attention="varlen"
+        )
+        bytes_sent = training_traffic(model("llama-3-70b"), layout, 0, **how)
+        expected = [memory.state, memory.gathered, memory.activations, bytes_sent.all_gather]
+        expected += [bytes_sent.reduce_scatter, bytes_sent.all_reduce, bytes_sent.send]
+        assert numbers == [str(layout.world), *(f"{one / 1e9:.1f}" for one in expected)]
