@@ -18,7 +18,9 @@ section 3); a message is its size. Per micro-batch, forward and backward pass to
                2104.04473, section 3.2), in float32
 
 What a checkpointed block computes again it sends again, up to the sum after its last matrix. Not
-counted: gradient norms and losses, a few numbers a training step.
+counted: gradient norms and losses, a few numbers a training step; and of interleaved pipelines,
+blocks of another group of layers that FSDP gathers ahead for nothing (a tenth), and gradients that
+are summed once a training step (zero 1, or `shard: 1`), which a group sums for others as well.
 """
 
 from __future__ import annotations
