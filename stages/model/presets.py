@@ -52,6 +52,12 @@ PRESETS: dict[str, dict[str, Any]] = {
         "context": 8192,
         "rope_base": 5e5,
     },
+    "llama-3-70b": {
+        **_LLAMA,
+        **_sizes(8192, 80, 64, 8, 28672),
+        "context": 8192,
+        "rope_base": 5e5,
+    },
     "llama-3.2-1b": {
         **_LLAMA,
         **_sizes(2048, 16, 32, 8, 8192),

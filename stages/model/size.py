@@ -1,20 +1,13 @@
-"""Size of a decoder by structure: parameters, floating point operations, memory of a training step.
+"""Size of a decoder by structure: parameters and floating point operations.
 
-Activations are what autograd keeps between forward and backward pass when each operation runs by
-itself (eager), with the reference attention: tests compare them with what torch really holds.
-Compiled blocks, and the fused kernels of a GPU, keep a little less. What a single operation
-needs while it runs, and what an allocator wastes, is not counted.
-
-Per token: D width, H query heads, K key and value heads, C channels of a head, F inner channels
-of a SwiGLU, X experts of a token.
+The memory of a training step is in `stages.model.memory`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
-from stages.model.config import Experts, LatentAttention, ModelConfig
+from stages.model.config import ModelConfig
 
 
 @dataclass(frozen=True)
@@ -79,18 +72,20 @@ def count_parameters(config: ModelConfig) -> ParameterCount:
     )
 
 
-def attention_parameters(config: ModelConfig) -> int:
-    """Parameters of one layer's attention matrices."""
-    query_width = config.heads * config.head_width
+def attention_parameters(config: ModelConfig, tensor: int = 1) -> int:
+    """Parameters of one layer's attention matrices that one of `tensor` ranks computes with."""
+    heads = config.heads // tensor
+    query_width = heads * config.head_width
     if config.latent is None:
-        return 2 * config.width * (query_width + config.kv_heads * config.head_width)
+        keys = config.kv_heads // tensor * config.head_width
+        return 2 * config.width * (query_width + keys)
     latent = config.latent
     queries = config.width * query_width
     if latent.query_rank is not None:
         queries = latent.query_rank * (config.width + query_width)
     down = config.width * (latent.kv_rank + latent.rotary_width)
-    up = latent.kv_rank * config.heads * (latent.plain_width + latent.value_width)
-    return queries + down + up + config.heads * latent.value_width * config.width
+    up = latent.kv_rank * heads * (latent.plain_width + latent.value_width)
+    return queries + down + up + heads * latent.value_width * config.width
 
 
 def _inner_norms(config: ModelConfig) -> int:
@@ -141,231 +136,3 @@ def _mixing_flops(config: ModelConfig, length: int) -> int:
     """
     seen = sum(min(length, config.window_of(layer) or length) for layer in range(config.layers))
     return 2 * config.heads * (config.head_width + config.value_width) * seen
-
-
-Checkpointing = Literal["none", "full", "cheap"]
-
-_WIDE = 4
-"""Bytes of a float32."""
-
-
-@dataclass(frozen=True)
-class TrainingMemory:
-    """Bytes of one training step with `rows` sequences at once.
-
-    Between forward and backward pass are kept: `norms` their inputs; `attention` queries, keys,
-    values and what they gave; `feed_forward` what is inside SwiGLUs and experts; `masks` the mask
-    and the rotary angles, once for all layers; `casts` matrices in half precision. `recomputed` is
-    what one checkpointed block holds while its backward pass runs. `logits` are those in memory at
-    once, and the gradients that are formed of them.
-    """
-
-    weights: int
-    gradients: int
-    optimizer: int
-    norms: int
-    attention: int
-    feed_forward: int
-    masks: int
-    casts: int
-    recomputed: int
-    logits: int
-
-    @property
-    def kept(self) -> int:
-        """What is kept between forward and backward pass, without the output layer."""
-        return self.norms + self.attention + self.feed_forward + self.masks + self.casts
-
-    @property
-    def activations(self) -> int:
-        """What is kept, and what is computed again."""
-        return self.kept + self.recomputed
-
-    @property
-    def total(self) -> int:
-        """All of it at the height of the step."""
-        return self.weights + self.gradients + self.optimizer + self.activations + self.logits
-
-
-def training_memory(
-    config: ModelConfig,
-    *,
-    rows: int,
-    length: int,
-    precision: Literal["fp32", "bf16", "fp16"] = "bf16",
-    checkpointing: Checkpointing = "none",
-    checkpointing_every: int = 1,
-    optimizer: Literal["adamw", "muon"] = "adamw",
-    averages: int = 0,
-    logits: int | None = None,
-    attention: str = "sdpa",
-) -> TrainingMemory:
-    """Memory of a step that has `rows` sequences of `length` tokens at once, documents packed.
-
-    `logits` are those in memory at once, all by default; `averages` further copies of the weights;
-    `attention` is the backend, of which only `sdpa` has a mask as large as all scores of a head.
-    AdamW keeps two float32 numbers a parameter, Muon one for each of a block's matrices.
-    """
-    half = precision != "fp32"
-    size, tokens = 2 if half else _WIDE, rows * length
-    count = count_parameters(config)
-    by_muon = count.without_embeddings - count.norms if optimizer == "muon" else 0
-    layers = [_Layer.for_layer(config, layer, size) for layer in range(config.layers)]
-    again = [
-        checkpointing != "none" and layer % checkpointing_every == 0
-        for layer in range(config.layers)
-    ]
-    held = [
-        layer.checkpointed(checkpointing) if is_again else layer
-        for layer, is_again in zip(layers, again, strict=True)
-    ]
-    recomputed = max(
-        (whole.total - kept.total for whole, kept in zip(layers, held, strict=True)), default=0
-    )
-    casts = sum(layer.cast for layer in held) if half else 0
-    last_norm, ids = _norm(config.width), 8
-    # Experts that are computed again need to know again which tokens are padding.
-    padding = any(one and config.has_experts(layer) for layer, one in enumerate(again))
-    return TrainingMemory(
-        weights=_WIDE * count.total * (1 + averages),
-        gradients=_WIDE * count.total,
-        optimizer=_WIDE * (2 * count.total - by_muon),
-        norms=tokens * (sum(layer.norms for layer in held) + last_norm + ids),
-        attention=tokens * sum(layer.attention for layer in held),
-        feed_forward=tokens * sum(layer.feed_forward for layer in held),
-        masks=tokens * (_masks(config, length, size, dense=attention == "sdpa") + padding),
-        casts=casts,
-        recomputed=tokens * recomputed + (max(one.cast for one in layers) if half else 0)
-        if any(again)
-        else 0,
-        logits=_logits(config, tokens, size, logits),
-    )
-
-
-@dataclass(frozen=True)
-class _Layer:
-    """What one block keeps: bytes of a token, and of its matrices in half precision.
-
-    `products` are what its matrices and its attention give.
-    """
-
-    norms: int
-    attention: int
-    feed_forward: int
-    products: int
-    width: int
-    cast: int
-
-    @classmethod
-    def for_layer(cls, config: ModelConfig, layer: int, size: int) -> _Layer:
-        """`size` are the bytes of a number in the type of matrix products."""
-        if config.latent is None:
-            attention, products = _grouped(config, size)
-        else:
-            attention, products = _latent(config, config.latent, size)
-        matrices = attention_parameters(config)
-        if config.experts is not None and config.has_experts(layer):
-            feed_forward, mlp_products = _mixture(config, config.experts, size)
-            each = 3 * config.width * config.experts.width
-            matrices += (config.experts.experts + config.experts.shared) * each
-        else:
-            feed_forward = _read(config.width, 2, size) + 4 * size * config.mlp_width
-            mlp_products = size * (2 * config.mlp_width + config.width)
-            matrices += 3 * config.width * config.mlp_width
-        return cls(
-            norms=2 * _norm(config.width),
-            attention=attention,
-            feed_forward=feed_forward,
-            products=products + mlp_products,
-            width=config.width,
-            cast=2 * matrices,
-        )
-
-    @property
-    def total(self) -> int:
-        return self.norms + self.attention + self.feed_forward
-
-    def checkpointed(self, checkpointing: Checkpointing) -> _Layer:
-        """Its input alone is kept, or with it what products gave."""
-        products = self.products if checkpointing == "cheap" else 0
-        return _Layer(_WIDE * self.width, products, 0, products, self.width, cast=0)
-
-
-def _norm(width: int, rows: int = 1) -> int:
-    """Input and normalised input of an RMSNorm, and one number a row, all in float32."""
-    return _WIDE * (2 * width + rows)
-
-
-def _read(width: int, matrices: int, size: int) -> int:
-    """An input that `matrices` multiply: itself, or a cast copy for each of them."""
-    return _WIDE * width if size == _WIDE else size * width * matrices
-
-
-def _grouped(config: ModelConfig, size: int) -> tuple[int, int]:
-    """Bytes that grouped attention keeps of a token, and those that its products give."""
-    query, keys = config.heads * config.head_width, config.kv_heads * config.head_width
-    mixed = size * query + _WIDE * config.heads  # and the logarithm of each softmax's sum
-    kept = _read(config.width, 3, size) + size * (query + 2 * keys) + mixed
-    if config.qk_norm == "head":
-        kept += _norm(query, config.heads) + _norm(keys, config.kv_heads)
-    elif config.qk_norm == "width":
-        kept += _norm(query) + _norm(keys)
-    if config.qk_norm == "head" or config.rotary_width < config.head_width:
-        kept += size * query  # Heads precede tokens in memory: mixed values are copied once more.
-    return kept, mixed + size * (query + 2 * keys + config.width)
-
-
-def _latent(config: ModelConfig, latent: LatentAttention, size: int) -> tuple[int, int]:
-    """The same of latent attention; values are padded to the width of keys."""
-    query, value = config.heads * config.head_width, config.heads * latent.value_width
-    down = latent.kv_rank + latent.rotary_width
-    mixed = size * query + _WIDE * config.heads
-    kept = _read(config.width, 2, size) + size * (3 * query + value) + mixed
-    kept += _norm(latent.kv_rank) + _read(latent.kv_rank, 1, size)
-    if size == _WIDE:
-        kept += _WIDE * latent.rotary_width  # The norm's input is a part of what is kept.
-    up = config.heads * (latent.plain_width + latent.value_width)
-    products = mixed + size * (query + down + up + config.width)
-    if latent.query_rank is not None:
-        kept += _norm(latent.query_rank) + _read(latent.query_rank, 1, size)
-        products += size * latent.query_rank
-    return kept, products
-
-
-def _mixture(config: ModelConfig, experts: Experts, size: int) -> tuple[int, int]:
-    """The same of router and experts: X copies of a token go to its experts and come back."""
-    width, inner, chosen = config.width, experts.width, experts.chosen
-    # Scores, numbers of the chosen, their order and its inverse, weights before and after scaling
-    routing = _WIDE * experts.experts + chosen * (8 + 8 + 8 + size)
-    if experts.normalise:
-        routing += _WIDE * (1 + chosen)
-    kept = _WIDE * width + routing
-    kept += chosen * (_read(width, 2, size) + size * (4 * inner + width))
-    products = _WIDE * experts.experts + chosen * size * (2 * inner + width)
-    if experts.shared:
-        shared = experts.shared * inner
-        kept += 4 * size * shared
-        if size != _WIDE:
-            kept += _read(width, 2, size)
-        products += size * (2 * shared + width)
-    return kept, products
-
-
-def _masks(config: ModelConfig, length: int, size: int, *, dense: bool) -> int:
-    """Of a token: what is added to its scores, for each window, and cos and sin of its angles."""
-    angles = 2 * _WIDE * config.rotary_width
-    if not dense:
-        return angles
-    windows = {config.window_of(layer) for layer in range(config.layers)}
-    reaches = {window if window is not None and window < length else None for window in windows}
-    return len(reaches) * size * length + angles
-
-
-def _logits(config: ModelConfig, tokens: int, size: int, logits: int | None) -> int:
-    """Logits and their gradients, and those of states and matrix, which are formed at once."""
-    logits = tokens * config.vocabulary_size if logits is None else logits
-    operands = (tokens + config.vocabulary_size) * config.width
-    capped = 0 if config.logit_softcap is None else 2 * _WIDE * logits
-    if size == _WIDE:
-        return capped + _WIDE * (logits + operands)
-    return capped + (2 * size + _WIDE) * logits + (size + _WIDE) * operands

@@ -4,7 +4,8 @@ Every rank reads other rows of the batch. A parameter is cut along its first dim
 parts, each with its part of the optimizer state, on a mesh of `data` × `shard` ranks:
 
 forward    all parts of a block are gathered before it, and dropped after it (zero 3)
-backward   gathered again; gradients are summed over all ranks, each rank keeps its own part
+backward   gathered again; gradients are summed over `shard` ranks, each rank keeps its own part
+           (with several copies, parts are summed over them in the last micro-batch)
 update     each rank updates its own part
 
 Zero 2 keeps gathered parameters from the forward to the backward pass; zero 1 keeps whole
@@ -71,6 +72,8 @@ def set_last_micro_batch(model: nn.Module, layout: Layout, *, last: bool) -> Non
         model.set_is_last_backward(last)
         if sum_gradients_once(layout):
             model.set_requires_gradient_sync(last)
+        elif layout.data > 1:
+            model.set_requires_all_reduce(last)
 
 
 def drop_gathered(model: nn.Module) -> None:

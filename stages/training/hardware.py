@@ -25,7 +25,7 @@ import torch
 from artifacts_schema.config import format_bytes
 from artifacts_schema.errors import IngotError
 from stages.model.config import ModelConfig
-from stages.model.size import TrainingMemory, training_memory
+from stages.model.memory import TrainingMemory, training_memory
 from stages.training.config import OptimizerConfig, Precision, TrainingExecution
 from stages.training.losses import most_logits
 
@@ -172,7 +172,7 @@ def _read_sensor(read: Callable[[], float]) -> float | None:
         return None
 
 
-PARTS = ("weights", "gradients", "optimizer", "activations", "logits")
+PARTS = ("weights", "gradients", "optimizer", "gathered", "activations", "logits")
 MOST_SAVINGS = 3
 """Settings that are named."""
 
@@ -181,7 +181,8 @@ MOST_SAVINGS = 3
 class StepMemory:
     """A training step by what decides its memory: `rows` sequences of `length` tokens at once.
 
-    `averages` are further copies of the weights that are kept up; `attention` is the backend.
+    `averages` are further copies of the weights that are kept up; `attention` is the backend. On
+    several processes it is the step of the rank that needs most.
     """
 
     model: ModelConfig
@@ -196,8 +197,14 @@ class StepMemory:
 
     @property
     def need(self) -> TrainingMemory:
-        """Bytes by part."""
-        most = most_logits(self.device, self.execution.logits_in_memory)
+        """Bytes by part, of one rank."""
+        layout = self.execution.layout
+        stages = [
+            self._need(stage * layout.world // layout.pipeline) for stage in range(layout.pipeline)
+        ]
+        return max(stages, key=lambda one: one.total)
+
+    def _need(self, rank: int) -> TrainingMemory:
         return training_memory(
             self.model,
             rows=self.rows,
@@ -208,13 +215,16 @@ class StepMemory:
             optimizer=self.optimizer.name,
             averages=self.averages,
             attention=self.attention,
-            logits=min(most, self.rows * self.length * self.model.vocabulary_size),
+            logits=most_logits(self.device, self.execution.logits_in_memory),
+            layout=self.execution.layout,
+            rank=rank,
         )
 
     def describe(self) -> str:
         """The sum and the parts, largest first."""
         need = self.need
-        parts = sorted(PARTS, key=lambda name: -getattr(need, name))
+        parts = [name for name in PARTS if name != "gathered" or need.gathered]
+        parts.sort(key=lambda name: -getattr(need, name))
         parts_text = ", ".join(f"{name} {format_bytes(getattr(need, name))}" for name in parts)
         return f"about {format_bytes(need.total)}: {parts_text}"
 
@@ -258,6 +268,12 @@ def _smaller_steps(step: StepMemory) -> Iterator[tuple[str, str, StepMemory]]:
     logits = most_logits(step.device, execution.logits_in_memory) // 4
     if logits >= step.model.vocabulary_size:
         yield "execution.logits_in_memory", f"{logits:,}", how(logits_in_memory=logits)
+    layout = execution.layout
+    if layout.world > 1:
+        more = how(layout=layout.model_copy(update={"shard": 2 * layout.shard}))
+        yield "execution.layout.shard", str(2 * layout.shard), more
+    if layout.parts > 1 and layout.zero < 3:
+        yield "execution.layout.zero", "3", how(layout=layout.model_copy(update={"zero": 3}))
     if step.optimizer.name == "adamw":
         muon = step.optimizer.model_copy(update={"name": "muon"})
         yield "optimizer.name", "muon", replace(step, optimizer=muon)

@@ -17,6 +17,7 @@ from stages.model.size import count_parameters
 PUBLISHED = {
     "llama-2-7b": ("llama", 32000, 6_738_415_616),
     "llama-3-8b": ("llama", 128256, 8_030_261_248),
+    "llama-3-70b": ("llama", 128256, 70_553_706_496),
     "llama-3.2-1b": ("llama", 128256, 1_235_814_400),
     "tinyllama-1.1b": ("llama", 32000, 1_100_048_384),
     "smollm2-135m": ("llama", 49152, 134_515_008),

@@ -9,6 +9,8 @@ import torch
 
 from artifacts_schema.errors import IngotError
 from stages.model.config import ModelShape
+from stages.model.memory import training_memory
+from stages.parallel.layout import Layout
 from stages.training.config import OptimizerConfig, TrainingExecution
 from stages.training.hardware import PARTS, StepMemory, explain_out_of_memory, savings
 
@@ -29,7 +31,28 @@ def test_parts_are_told_largest_first_and_sum_up():
     assert sum(getattr(need, name) for name in PARTS) == need.total
     said = STEP.describe()
     assert said.startswith(f"about {need.total / 1e9:.1f} GB: activations ")
-    assert all(name in said for name in PARTS)
+    assert {name for name in PARTS if name not in said} == {"gathered"}  # One process: nothing.
+
+
+def test_of_several_processes_it_is_one_rank_and_layouts_help():
+    layout = Layout(shard=4, zero=1, pipeline=2)
+    step = replace(STEP, rows=1, execution=STEP.execution.model_copy(update={"layout": layout}))
+    ranks = [
+        training_memory(
+            step.model,
+            rows=1,
+            length=2048,
+            logits=2**21,  # On a CPU, by default.
+            layout=layout,
+            rank=rank,
+        )
+        for rank in range(8)
+    ]
+    assert step.need.total == max(one.total for one in ranks)
+    assert "gathered" in step.describe()
+    found = {one.setting: one for one in savings(step)}
+    assert found["execution.layout.zero"].value == "3"
+    assert found["execution.layout.shard"].value == "8"
 
 
 def test_three_settings_are_named_by_what_they_save():
