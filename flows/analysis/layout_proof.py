@@ -191,8 +191,8 @@ def prove_layouts(
     print_line(f"{instance}, cut to {steps} training steps; kills drawn by seed {request.seed}")
     runner = _LayoutRunner(folder, spec, layouts, random.Random(request.seed), print_line)
     whole = runner.run("whole", [], [next(iter(layouts))])
-    turns = cycle(layouts)
-    lives = runner.run("killed", kills, [next(turns) for _ in range(number + 1)])
+    names = cycle(layouts)
+    lives = runner.run("killed", kills, [next(names) for _ in range(number + 1)])
     proof = LayoutProof(instance, steps, tolerance, lives)
     compare_rows(proof, whole[0].rows)
     stores = [Store.open(str(folder / name)) for name in ("whole", "killed")]
@@ -216,10 +216,10 @@ class _LayoutRunner:
     """Draws the rank that dies."""
     print_line: PrintLine
 
-    def run(self, name: str, kills: Sequence[Kill], turns: Sequence[str]) -> list[LayoutLife]:
-        """Run to the end in the store `name`; process N has the layout of turn N."""
+    def run(self, name: str, kills: Sequence[Kill], names: Sequence[str]) -> list[LayoutLife]:
+        """Run to the end in the store `name`; process N has the N-th layout."""
         store, lives = Store.open(str(self.folder / name)), list[LayoutLife]()
-        for number, (kill, turn) in enumerate(zip([*kills, None], turns, strict=True)):
+        for number, (kill, turn) in enumerate(zip([*kills, None], names, strict=True)):
             life = self._live(store, self.folder / f"{name}-{number}.batches", kill, turn)
             lives.append(life)
             ended = f"killed {life.killed}" if life.killed else "to its end"

@@ -92,7 +92,7 @@ class Beat:
         """What changes while the rank works."""
         return dict(self.operations), self.bytes
 
-    def gone(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether its process is known to have ended: it is on this machine and not there."""
         import psutil
 
@@ -200,7 +200,7 @@ class RankBeats:
             if error is not None and error["kind"] != Stopped.__name__:
                 return True
             beat = read_beat(self.files, rank)
-            if error is None and beat is not None and beat.gone():
+            if error is None and beat is not None and beat.has_ended():
                 return True
         return False
 
@@ -321,9 +321,9 @@ class HangMonitor:
         silent = self.silent()
         self.files.dump.touch()
         deadline = time.monotonic() + STACK_SECONDS
-        asked = [rank for rank in range(self.world) if rank not in silent]
+        wanted = [rank for rank in range(self.world) if rank not in silent]
         while time.monotonic() < deadline:
-            beats = [read_beat(self.files, rank) for rank in asked]
+            beats = [read_beat(self.files, rank) for rank in wanted]
             if all(beat is not None and beat.dumped for beat in beats):
                 break
             time.sleep(LOOK_SECONDS)

@@ -268,21 +268,21 @@ def failure(files: RankFolder, job: RankJob, printed: str) -> IngotError:
         ((rank, value) for rank, value in reports.items() if value is not None),
         key=lambda one: float(one[1]["time"]),
     )
-    found = [(rank, value, _error_class(value["kind"])) for rank, value in reported]
-    for rank, value, kind in found:
+    entries = [(rank, value, _error_class(value["kind"])) for rank, value in reported]
+    for rank, value, kind in entries:
         if kind is not None and kind is not Stopped:
             return kind(f"rank {rank}: {value['what']}", where=value["where"], hint=value["hint"])
     dead = _death(files, job, codes, reports)
     if dead is not None:
         return dead
-    for rank, value, kind in found:
+    for rank, value, kind in entries:
         if kind is None:
             return IngotError(
                 f"rank {rank} failed: {value['kind']}: {value['what']}",
                 where=str(files.path / "logs"),
                 hint="what it printed is there, with the traceback",
             )
-    for _, value, _ in found:
+    for _, value, _ in entries:
         return Stopped(value["what"], where=value["where"], hint=value["hint"])
     last = printed.strip().splitlines()[-1:] or ["it printed nothing"]
     return IngotError(f"torchrun failed: {last[0]}", where=str(files.printed(0)))

@@ -76,10 +76,10 @@ class Layout(Config):
         """The ranks that have a part of the model that no rank before them has."""
         size = self.parts * self.tensor
         copies = range(self.data if self.expert > 1 else 1)
-        firsts = [
+        starts = [
             (stage * self.data + copy) * size for stage in range(self.pipeline) for copy in copies
         ]
-        return [first + rank for first in firsts for rank in range(size)]
+        return [first + rank for first in starts for rank in range(size)]
 
     def check_model(self, config: Any, lengths: Iterable[int]) -> None:
         """UsageError where a model, or sequences of these lengths, cannot be divided so.

@@ -180,8 +180,8 @@ class _Resume(Function):
 def stage_layers(layers: int, layout: Layout, stage: int) -> list[range]:
     """The layers of a stage, by group: group g of S stages is the (g · S + stage)-th part."""
     size = layers // (layout.pipeline * layout.interleave)
-    firsts = [(group * layout.pipeline + stage) * size for group in range(layout.interleave)]
-    return [range(first, first + size) for first in firsts]
+    starts = [(group * layout.pipeline + stage) * size for group in range(layout.interleave)]
+    return [range(first, first + size) for first in starts]
 
 
 class Elsewhere(nn.Module):

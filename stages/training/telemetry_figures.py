@@ -153,9 +153,9 @@ def rank_figures(artifact: Artifact) -> list[Figure]:
          max(one["device_peak_bytes"] or one["process_bytes"] for one in ones) / 1e9)
         for rank, ones in sorted(by_rank.items())
     ]  # fmt: skip
-    shown = means if len(means) <= MOST_RANKS else []
-    for text, of in (("least", min), ("median", median), ("most", max)):
-        shown.append((text, *(of(one[place] for one in means) for place in range(1, 5))))
+    lines = [*means] if len(means) <= MOST_RANKS else []
+    for text, choose in (("least", min), ("median", median), ("most", max)):
+        lines.append((text, *(choose(one[place] for one in means) for place in range(1, 5))))
     columns = (Column("rank"), *(number(f"{name}, s", ".3f") for name in _OF_RANK.values()),
                number("memory, GB", ",.2f"))  # fmt: skip
     note = f"Mean of {steps:,} profiled training steps; work is operations, waiting is collectives."
@@ -170,7 +170,7 @@ def rank_figures(artifact: Artifact) -> list[Figure]:
         for kind, one in sorted(kinds.items())
     )
     return [
-        TableFigure("Ranks", columns, tuple(shown), note),
+        TableFigure("Ranks", columns, tuple(lines), note),
         TableFigure(
             "Collectives",
             (Column("kind"), number("calls", ",.1f"), number("MB", ",.2f"), number("s", ".3f")),
