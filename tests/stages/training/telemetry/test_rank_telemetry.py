@@ -9,6 +9,7 @@ from ranks import run_ranks
 
 from stages.parallel.layout import Layout
 from stages.parallel.ranks import CPU, Ranks
+from stages.training import telemetry_figures
 from stages.training.callbacks import StepDone
 from stages.training.hardware import Reading
 from stages.training.rank_telemetry import (
@@ -102,3 +103,27 @@ def test_two_ranks_are_profiled_and_the_slow_one_is_named(tmp_path):
     by_rank = {row["rank"]: row["work"] for row in rows if row["training_step"] == 4}
     assert by_rank[1] > by_rank[0]
     assert json.dumps(alerts).count("rank 1 is slow") <= 1
+
+
+def test_the_report_has_ranks_and_collectives(monkeypatch):
+    def row(step, rank, work):
+        sums = {"calls": 4, "bytes": 2_000_000, "seconds": 0.5}
+        return {
+            "training_step": step, "rank": rank, "work": work, "exposed": 0.25, "hidden": 0.5,
+            "process_bytes": (1 + rank) * 10**9, "device_peak_bytes": None,
+            "collectives": {"all_gather": sums},
+        }  # fmt: skip
+
+    rows = [row(step, rank, step / 100 + rank) for step in (100, 200) for rank in range(3)]
+    content = "".join(json.dumps(one) + "\n" for one in rows).encode() + b'{"cut'
+    monkeypatch.setattr(telemetry_figures, "_read", lambda artifact, name: content)
+    ranks, collectives = telemetry_figures.rank_figures(None)
+    assert [one[:2] for one in ranks.rows] == [
+        ("rank 0", 1.5), ("rank 1", 2.5), ("rank 2", 3.5),
+        ("least", 1.5), ("median", 2.5), ("most", 3.5),
+    ]  # fmt: skip
+    assert [one[-1] for one in ranks.rows] == [1, 2, 3, 1, 2, 3]
+    assert [one[0] for one in collectives.rows] == ["all-gather"]
+    assert collectives.rows[0][1:] == pytest.approx((4.0, 2.0, 0.5))
+    monkeypatch.setattr(telemetry_figures, "_read", lambda artifact, name: None)
+    assert telemetry_figures.rank_figures(None) == []
