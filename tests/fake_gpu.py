@@ -41,6 +41,7 @@ from stages.training.losses import (
 )
 from stages.training.optimizer import Optimizer
 from stages.training.rows import Groups, Rows, SourceMetrics
+from stages.training.runtime import Runtime
 from stages.training.task import MicroBatch
 from stages.training.token_shards import IGNORED, PADDED
 
@@ -173,7 +174,7 @@ def _dpo(device):
     answer = Example(np.arange(9), np.arange(9) > 4)
     with torch.device("cpu"):
         reference = AnswerLogProbabilities(torch.zeros(4), torch.zeros(4))
-    runtime = SimpleNamespace(micro_batch=2, losses=Arithmetic(device, "fp32").losses)
+    runtime = Runtime(device, "fp32", micro_batch=2)
     data, sums = SimpleNamespace(rows=[(answer, answer)] * 4), StepSums()
     for part in DpoTask(data, reference, None, runtime, LENGTH, 0.1).micro_batches(
         model, np.arange(4)

@@ -54,7 +54,7 @@ PHASES = [
     {
         "tokens": 64 * 4 * 90,
         "sequences_per_batch": 4,
-        "learning_rate": {"peak": 1e-2, "warmup_share": 0.1},
+        "learning_rate": {"peak": 7e-3, "warmup_share": 0.1},
     }
 ]
 WATCHED = {"window": 24, "strikes": 1, "margin": 3, "rollbacks": 20, "stall": 30}
