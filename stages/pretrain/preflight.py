@@ -9,13 +9,15 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from artifacts_schema.config import format_bytes
 from artifacts_schema.store import Store
 from artifacts_schema.store.backend import Backend
 from stages.engine import Context, Input
+from stages.parallel.layout import ONE_PROCESS
+from stages.parallel.ranks import ALONE
 from stages.pretrain.checkpoints import plan_milestones
 from stages.pretrain.config import PretrainConfig
 from stages.pretrain.preflight_checks import (
@@ -27,9 +29,11 @@ from stages.pretrain.preflight_checks import (
     check_epochs,
     check_held_out,
     check_ids,
+    check_links,
     check_memory,
     check_writable,
     disk_needs,
+    merge_findings,
 )
 from stages.pretrain.preflight_trial import (
     DryBatch,
@@ -113,15 +117,34 @@ class PlannedRun:
 
 
 def run_checks(flight: PlannedRun) -> list[Finding]:
-    """All that is known without the model itself, cheapest first."""
-    ready, runtime = flight.ready, flight.runtime
+    """All that is known without the model itself, cheapest first; to be called on all ranks.
+
+    Each rank looks at its own device and memory, rank 0 at all that is shared.
+    """
+    ranks = flight.runtime.ranks
+    own = check_own(flight)
+    by_rank = ranks.gather([replace(one, error=None) for one in own])
+    links = [check_links(ranks)] if ranks.world > 1 else []
+    if not ranks.first:
+        return []
+    return [*merge_findings([own, *by_rank[1:]]), *links, *check_shared(flight)]
+
+
+def check_own(flight: PlannedRun) -> list[Finding]:
+    """The device of this process, and its memory."""
+    runtime = flight.runtime
+    device = check_device(runtime.device, device_name(runtime.device), flight.peak)
+    return [device, *check_memory(flight.largest)]
+
+
+def check_shared(flight: PlannedRun) -> list[Finding]:
+    """Disk, store and data; and whether a tiny model in this process alone resumes."""
+    ready, runtime = flight.ready, replace(flight.runtime, ranks=ALONE, parallel=ONE_PROCESS)
     payload = flight.backend.local_path("data") if flight.backend.local else None
     need = flight.largest.need
     permanent = len(plan_milestones(ready.config, ready.plan))
     disk = disk_needs(flight.work, payload, need.weights + need.optimizer, permanent)
     return [
-        check_device(runtime.device, device_name(runtime.device), flight.peak),
-        *check_memory(flight.largest),
         *check_disk(disk),
         check_writable(flight.backend),
         check_epochs(flight.ready.plan.account),
@@ -144,12 +167,17 @@ FILE = "preflight.json"
 
 
 def dry_findings(flight: PlannedRun, done: int) -> list[Finding]:
-    """Try the batch after `done` training steps, and predict the rest of the run from it."""
+    """Try the batch after `done` training steps, and predict the rest of the run from it; to be
+    called on all ranks."""
     ready = flight.ready
     dry = try_batch(
-        ready.model, ready.task(flight.runtime), done + 1, flight.ready.plan.clock.steps
+        ready.model,
+        ready.task(flight.runtime),
+        done + 1,
+        flight.ready.plan.clock.steps,
+        ranks=flight.runtime.ranks,
     )
-    if dry is None:
+    if dry is None or not flight.runtime.ranks.first:
         return []
     peak = "" if dry.peak_bytes is None else f", {format_bytes(dry.peak_bytes)} of the GPU at most"
     text = f"{dry.tokens:,} tokens of training step {dry.training_step:,} in {dry.seconds:.2f} s"
@@ -168,7 +196,8 @@ def dry_findings(flight: PlannedRun, done: int) -> list[Finding]:
 @dataclass
 class Preflight(Callback):
     """Checks a run: `check` before there is a model, `started` before its first step, with the
-    model that is trained. `report_finding` gets each finding, `keep` the whole report.
+    model that is trained; on all ranks. Rank 0 reports: `report_finding` gets each finding, `keep`
+    the whole report.
     """
 
     flight: PlannedRun
@@ -191,12 +220,15 @@ class Preflight(Callback):
         results = look()
         self.seconds += time.monotonic() - began
         self.findings += results
-        for one in results:
-            self.report_finding(one)
         report = Report(tuple(self.findings), self.seconds)
-        self.keep(report)
+        ranks = self.flight.runtime.ranks
+        if ranks.first:
+            for one in results:
+                self.report_finding(one)
+            self.keep(report)
         if self.flight.execution.preflight == "refuse":
-            report.raise_rejections()
+            rejections = ranks.share([replace(one, error=None) for one in report.rejections])
+            (report if ranks.first else Report(rejections, 0.0)).raise_rejections()
 
 
 def start_preflight(context: Context, ready: RunSetup, runtime: Runtime) -> list[Callback]:
@@ -206,9 +238,6 @@ def start_preflight(context: Context, ready: RunSetup, runtime: Runtime) -> list
     """
     execution: TrainingExecution = context.execution
     if execution.preflight == "off":
-        return []
-    if runtime.ranks.world > 1:
-        context.log.info("no pre-flight: it tries runs of one process")
         return []
     folder = context.telemetry_folder
     flight = PlannedRun(ready, execution, runtime, context.attempt.backend, context.work)
@@ -237,7 +266,8 @@ def run_preflight(
 ) -> Report:
     """Check a run that would work in `work`.
 
-    A report with rejections has no dry batch. Raises what the stage would raise for wrong inputs,
+    A report with rejections has no dry batch, nor has that of a run of several processes: they try
+    one when the run starts, and their links. Raises what the stage would raise for wrong inputs,
     and IngotError where memory runs out.
     """
     execution = execution.model_copy(update={"preflight": "warn"})  # The whole report, always.
@@ -247,7 +277,7 @@ def run_preflight(
         flight = PlannedRun(ready, execution, how, backend, work)
         look = Preflight(flight, tell, kept.append)
         look.check()
-        if kept[-1].rejections:  # A model that no memory holds is not made.
+        if kept[-1].rejections or execution.layout.world > 1:  # One process may not hold the model.
             return kept[-1]
         place(ready.model, execution, how, prefixes=not ready.objective.is_causal)
         with explain_out_of_memory(flight.largest), explain_compile_error():

@@ -20,6 +20,8 @@ from artifacts_schema.store import Store
 from artifacts_schema.store.backend import Backend
 from artifacts_schema.store.store import ancestors
 from stages.engine.inputs import Input
+from stages.parallel.links import Links, measure_links
+from stages.parallel.ranks import Ranks
 from stages.pretrain.plan import TokenAccount
 from stages.pretrain.task import HeldOutSet
 from stages.training.checkpointing import MOST_KEPT, NEWEST
@@ -27,6 +29,7 @@ from stages.training.hardware import PARTS, TERA, Room, StepMemory, memory_room,
 from stages.training.token_shards import TokenShards, spread
 
 Level = Literal["ok", "warning", "refusal"]
+LEVELS = {"ok": 0, "warning": 1, "refusal": 2}
 
 
 @dataclass(frozen=True)
@@ -266,10 +269,12 @@ def check_memory(step: StepMemory) -> list[Finding]:
     What is surely needed (weights, gradients, optimizer) beyond all there is, is a refusal; an
     estimate beyond what is free is a warning.
     """
-    results = [judge_memory(step, memory_room(step.device))]
+    room = memory_room(torch.device("cpu"))
+    processes = int(os.environ.get("LOCAL_WORLD_SIZE", 1))  # Of torchrun; they share the host's.
+    host = Room(room.total // processes, room.free // processes)
     if step.device.type == "cuda":
-        results.append(judge_host_memory(step, memory_room(torch.device("cpu"))))
-    return results
+        return [judge_memory(step, memory_room(step.device)), judge_host_memory(step, host)]
+    return [judge_memory(step, host)]
 
 
 def copy_bytes(step: StepMemory) -> int:
@@ -325,6 +330,49 @@ def judge_host_memory(step: StepMemory, room: Room) -> Finding:
         return Finding("host memory", "ok", text, numbers=numbers)
     level: Level = "refusal" if copy > room.total else "warning"
     return Finding("host memory", level, text, "use a machine with more memory", numbers)
+
+
+def check_links(ranks: Ranks) -> Finding:
+    """How fast ranks exchange messages, and which is slow; to be called on all of them at once."""
+    return judge_links(measure_links(ranks))
+
+
+def judge_links(links: Links) -> Finding:
+    """What to say of links between ranks; a slow link or rank is a warning that names it."""
+    slowest = links.slowest
+    text = (
+        f"all-reduce of {len(links.work)} ranks: {format_bytes(links.all_reduce)} a second of bus "
+        f"bandwidth; slowest link {format_bytes(slowest.rate)}, between "
+        f"{links.named(slowest.one)} and {links.named(slowest.other)}"
+    )
+    numbers = {
+        "ranks": len(links.work),
+        "all_reduce_bytes_per_second": round(links.all_reduce),
+        "slowest_link_bytes_per_second": round(slowest.rate),
+        "work_seconds": [round(one, 6) for one in links.work],
+    }
+    slow = [f"{links.named(rank)} computes slowly" for rank in links.slow_ranks()]
+    slow += [
+        f"the link between {links.named(one.one)} and {links.named(one.other)} is slow"
+        for one in links.slow_links()
+    ]
+    if not slow:
+        return Finding("links", "ok", text, numbers=numbers)
+    hint = "look for other programs there, at its network and its clock; all ranks wait for it"
+    return Finding("links", "warning", f"{'; '.join(slow)}; {text}", hint, numbers)
+
+
+def merge_findings(by_rank: Sequence[Sequence[Finding]]) -> list[Finding]:
+    """One list from those of all ranks, in the order of rank 0's.
+
+    Of a check that several ranks made, the worst result, with the rank's name where it is not 0.
+    """
+    results = {one.check: one for one in by_rank[0]}
+    for rank, findings in enumerate(by_rank[1:], 1):
+        for one in findings:
+            if one.check not in results or LEVELS[one.level] > LEVELS[results[one.check].level]:
+                results[one.check] = replace(one, message=f"rank {rank}: {one.message}")
+    return list(results.values())
 
 
 MANY_EPOCHS = 4.0

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from torch import Tensor, nn
 from stages.model.config import Experts, LatentAttention, ModelConfig
 from stages.model.decoder import Decoder
 from stages.model.size import mfu_flops_per_token
+from stages.parallel.ranks import ALONE, Ranks
 from stages.pretrain.preflight_checks import Finding, nearest_existing, span
 from stages.training.config import OptimizerConfig, TrainingExecution
 from stages.training.diagnosis import preserve_state
@@ -70,12 +72,14 @@ def try_batch(
     training_step: int,
     last: int,
     *,
+    ranks: Ranks = ALONE,
     clock: Callable[[], float] = time.perf_counter,
 ) -> DryBatch | None:
     """Try the first training step from `training_step` to `last` that the run does not leave out.
 
     None if it excludes all. Afterwards weights, buffers and random state are what they were, and
-    there is no gradient.
+    there is no gradient. To be called on all ranks; several do all micro-batches of the step, since
+    they exchange messages in each.
     """
     batch = None
     while training_step <= last and (batch := task.batch(training_step)) is None:
@@ -89,15 +93,22 @@ def try_batch(
     spent: list[float] = []
     tokens, loss = 0, math.nan
     with _preserve_model(model):
-        while len(spent) < 2 or (len(spent) < MOST_PASSES and sum(spent[1:]) < ENOUGH_SECONDS):
+        more = True
+        while more:
             model.zero_grad(set_to_none=True)
             began = clock()
-            share = next(iter(task.micro_batches(model, batch)))
-            share.loss.backward()  # type: ignore[no-untyped-call]
-            tokens, loss = share.tokens, share.loss.item()  # Waits for the device.
+            parts = iter(task.micro_batches(model, batch))
+            tokens, loss = 0, 0.0
+            for share in parts if ranks.world > 1 else islice(parts, 1):
+                share.loss.backward()  # type: ignore[no-untyped-call]
+                tokens, loss = tokens + share.tokens, loss + share.loss.item()
             if cuda:
                 torch.cuda.synchronize(device)
             spent.append(clock() - began)
+            more = len(spent) < 2 or (len(spent) < MOST_PASSES and sum(spent[1:]) < ENOUGH_SECONDS)
+            more = ranks.share(more)
+    tokens = ranks.sum_number(tokens)
+    loss = float(ranks.sum(torch.tensor(loss, dtype=torch.float64, device=ranks.device)))
     peak = torch.cuda.max_memory_allocated(device) if cuda else None
     return DryBatch(training_step, tokens, min(spent[1:]), spent[0], loss, peak)
 

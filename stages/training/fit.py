@@ -122,7 +122,8 @@ def fit(
     """Train `model` in place to the end of the schedule, from what an earlier run left in work.
 
     A run without earlier work begins at `start`. `weights` are those of `model` where it has none
-    yet (see `StartModel`), `attention` is the backend of a model that is placed already.
+    yet (see `StartModel`), `attention` is the backend of a model that is placed already;
+    `callbacks` are called on every rank.
     """
     execution: TrainingExecution = context.execution
     runtime = task.runtime
@@ -162,11 +163,8 @@ def fit(
         skip_limit=settings.optimizer.skip_limit,
         prefetch=execution.prefetch,
         callbacks=(
-            *(
-                (*callbacks, *_callbacks(context, model, runtime, task.lengths))
-                if runtime.ranks.first
-                else ()
-            ),
+            *callbacks,
+            *(_callbacks(context, model, runtime, task.lengths) if runtime.ranks.first else ()),
             *_rank_callbacks(context, runtime),
         ),
         permanent=permanent,

@@ -165,19 +165,33 @@ def rank_figures(artifact: Artifact) -> list[Figure]:
             total = kinds.setdefault(kind, dict.fromkeys(sums, 0.0))
             for name, value in sums.items():
                 total[name] += value / len(rows)
-    entries = tuple(
-        (kind.replace("_", "-"), one["calls"], one["bytes"] / 1e6, one["seconds"])
-        for kind, one in sorted(kinds.items())
-    )
-    return [
-        TableFigure("Ranks", columns, tuple(lines), note),
-        TableFigure(
-            "Collectives",
-            (Column("kind"), number("calls", ",.1f"), number("MB", ",.2f"), number("s", ".3f")),
-            entries,
-            "Of one rank in one training step, the mean over ranks.",
-        ),
-    ]
+    return [TableFigure("Ranks", columns, tuple(lines), note), _collectives(artifact, kinds)]
+
+
+def _collectives(artifact: Artifact, kinds: Mapping[str, Mapping[str, float]]) -> TableFigure:
+    """Calls, bytes and seconds by kind; and what a ring would take, where links were measured."""
+    from stages.parallel.links import ring_seconds
+
+    checks = json.loads(_read(artifact, PREFLIGHT) or b'{"findings": []}')["findings"]
+    links = next((one for one in checks if one["check"] == "links"), None)
+    columns = [Column("kind"), number("calls", ",.1f"), number("MB", ",.2f"), number("s", ".3f")]
+    note = "Of one rank in one training step, the mean over ranks."
+    if links is not None:
+        columns.append(number("ring, s", ".3f"))
+        note += (
+            f" Ring is what its bytes take over a ring of all {links['ranks']} ranks at the rate of"
+            " the slowest link, as the pre-flight measured it; what is above that is waiting for"
+            " other ranks, and many small messages."
+        )
+    entries: list[tuple[str | float | None, ...]] = []
+    for kind, one in sorted(kinds.items()):
+        modelled: tuple[float | None, ...] = ()
+        if links is not None:
+            rate = links["slowest_link_bytes_per_second"]
+            modelled = (ring_seconds(kind, one["bytes"], links["ranks"], rate),)
+        measured = one["calls"], one["bytes"] / 1e6, one["seconds"]
+        entries.append((kind.replace("_", "-"), *measured, *modelled))
+    return TableFigure("Collectives", tuple(columns), tuple(entries), note)
 
 
 def _with_hint(finding: Mapping[str, Any]) -> str:

@@ -15,6 +15,7 @@ from safetensors.torch import load
 
 from artifacts_schema.errors import EXIT_RESUME, IngotError, UsageError
 from artifacts_schema.store.gc import remove_artifact
+from artifacts_schema.store.layout import payload
 from stages.engine.inputs import Input
 from stages.engine.runner import run_stage
 from stages.engine.spec import StageSpec
@@ -75,8 +76,16 @@ def expected(copy, pretrain):
 )  # fmt: skip
 def test_ranks_measure_what_one_process_does(copy, pretrain, expected, layout):
     spec = pretrain(layout)
+    spec = replace(spec, execution={**spec.execution, "preflight": "refuse"})
     made = run_stage(copy.store, spec).manifest
     assert_alike(metrics(copy.store, made), expected)
+    folder = payload(made.stage, made.key, made.attempt, "telemetry")
+    checks = json.loads(copy.store.backend.read(f"{folder}/preflight.json"))["findings"]
+    by_name = {one["check"]: one for one in checks}
+    assert by_name.keys() >= {"device", "memory", "links", "disk", "resume", "dry batch", "time"}
+    assert by_name["links"]["ranks"] == Layout.parse(layout, where="layout").world
+    # All micro-batches of the first training step, over all ranks.
+    assert by_name["dry batch"]["dry_tokens"] == metrics(copy.store, made)["tokens"][0]
     assert made.layout["ranks"] == Layout.parse(layout, where="layout").plain()
     assert {file.path for file in made.outputs["checkpoint"].files} >= {"model.safetensors"}
     assert made.telemetry["cpu_seconds"] > 0

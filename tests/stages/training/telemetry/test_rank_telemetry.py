@@ -116,7 +116,8 @@ def test_the_report_has_ranks_and_collectives(monkeypatch):
 
     rows = [row(step, rank, step / 100 + rank) for step in (100, 200) for rank in range(3)]
     content = "".join(json.dumps(one) + "\n" for one in rows).encode() + b'{"cut'
-    monkeypatch.setattr(telemetry_figures, "_read", lambda artifact, name: content)
+    files = {"ranks.jsonl": content}
+    monkeypatch.setattr(telemetry_figures, "_read", lambda artifact, name: files.get(name))
     ranks, collectives = telemetry_figures.rank_figures(None)
     assert [one[:2] for one in ranks.rows] == [
         ("rank 0", 1.5), ("rank 1", 2.5), ("rank 2", 3.5),
@@ -125,5 +126,10 @@ def test_the_report_has_ranks_and_collectives(monkeypatch):
     assert [one[-1] for one in ranks.rows] == [1, 2, 3, 1, 2, 3]
     assert [one[0] for one in collectives.rows] == ["all-gather"]
     assert collectives.rows[0][1:] == pytest.approx((4.0, 2.0, 0.5))
-    monkeypatch.setattr(telemetry_figures, "_read", lambda artifact, name: None)
+    # With 3 ranks, a gather of 2 MB each sends 4 MB through each link: 0.4 s at 10 MB a second.
+    links = {"check": "links", "ranks": 3, "slowest_link_bytes_per_second": 10**7}
+    files["preflight.json"] = json.dumps({"findings": [links]}).encode()
+    _, collectives = telemetry_figures.rank_figures(None)
+    assert collectives.rows[0][1:] == pytest.approx((4.0, 2.0, 0.5, 0.4))
+    files.clear()
     assert telemetry_figures.rank_figures(None) == []
