@@ -48,6 +48,12 @@ def main(arguments: list[str] | None = None) -> int:
         metavar="N",
         help="number of this machine, of a run on several: 0 starts it, the others join",
     )
+    parser.add_argument(
+        "--lease-wait",
+        type=float,
+        metavar="SECONDS",
+        help="how long to wait for another run of the key, then exit 75; no limit by default",
+    )
     options = parser.parse_args(arguments)
     for name, value in WAIT_POLICY.items():  # Before a library with threads is loaded.
         os.environ.setdefault(name, value)
@@ -94,6 +100,7 @@ def _run(options: argparse.Namespace, stop: threading.Event) -> int:
         force=options.force,
         accept_code=options.accept_code,
         stop=stop.is_set,
+        lease_wait=options.lease_wait,
     )
     verb = "reused" if outcome.reused else "made"
     print(f"{verb} {spec.stage} {short(outcome.manifest.key)}")

@@ -229,6 +229,11 @@ def _path(key: str, number: int) -> str:
     return layout.work(key, "lease", f"{number:08d}.json")
 
 
+def latest_record(backend: Backend, key: str) -> Record | None:
+    """The last lease of a key, alive or not; None where there is none."""
+    return _latest(backend, key)[1]
+
+
 def _latest(backend: Backend, key: str) -> tuple[int, Record | None]:
     paths = [path for path in _lease_files(backend, key) if _LEASE.fullmatch(path)]
     if not paths:

@@ -66,7 +66,9 @@ class LineObserver(Observer):
         print_line(f"{step.instance}: {step.action} {short(step.key or '')} ({step.cause})")
 
     def event(self, step: PlannedStep, event: dict[str, Any]) -> None:
-        """Print the progress of a step, every few seconds."""
+        """Print what becomes of its job, and its progress every few seconds."""
+        if event.get("type") == "job":
+            print_line(f"{step.instance}: {event['text']}")
         if event.get("type") != "progress":
             return
         if self._now() - self._last.get(step.instance, 0.0) >= LINE_SECONDS:
@@ -95,7 +97,10 @@ class BarObserver(Observer):
         self._tasks[step.instance] = task
 
     def event(self, step: PlannedStep, event: dict[str, Any]) -> None:
-        """Move the bar."""
+        """Move the bar; what becomes of its job is a line above."""
+        if event.get("type") == "job":
+            line = clean(f"{step.instance}: {event['text']}")
+            self._progress.console.print(line, markup=False, highlight=False)
         if event.get("type") == "progress" and step.instance in self._tasks:
             self._progress.update(
                 self._tasks[step.instance],

@@ -12,6 +12,7 @@ from artifacts_schema.store import Store
 from flows.cli.options import debug_option, json_option, recipe_options
 from flows.cli.output import Column, echo, print_json, print_table
 from flows.cli.progress import print_line, show_hashing, show_progress, stop_on_signals
+from flows.recipe.dispatch import Dispatcher
 from flows.recipe.execute import execute
 from flows.recipe.pipeline import Pipeline, Request, bundled_recipes, store_to_read
 from flows.recipe.plan import Plan
@@ -37,10 +38,13 @@ def plan(as_json: bool, **fields: Any) -> None:
     is_new = place != request.store
     if is_new:
         plan = replace(plan, store=request.store)
+    profile = pipeline.profile
+    Dispatcher(profile)  # Pools that cannot be used are an error now.
+    places = [profile.resources(step.stage).describe() for step in plan.steps if profile.places]
     if as_json:
         print_json({**plan.to_json(), "provisional": count_provisional(pipeline.snapshots)})
         return
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (
             step.instance,
             step.action,
@@ -49,7 +53,11 @@ def plan(as_json: bool, **fields: Any) -> None:
         )
         for step in plan.steps
     ]
-    print_table(["step", "does", "key", Column("why", wraps=True)], rows)
+    columns: list[str | Column] = ["step", "does", "key", Column("why", wraps=True)]
+    if places:
+        columns.insert(3, "where")
+        rows = [(*row[:3], where, *row[3:]) for row, where in zip(rows, places, strict=True)]
+    print_table(columns, rows)
     echo(f"\n{plan.recipe} in {plan.store}: {plan.summary()}")
     if is_new:
         echo(f"there is no store at {request.store} yet: a run makes it")

@@ -21,7 +21,7 @@ from flows.cli.progress import show_progress, stop_on_signals
 from flows.recipe.execute import run_step
 from flows.recipe.notation import set_step_value, sort_presets_first, stored_input
 from flows.recipe.plan import plan_spec
-from flows.recipe.recipe import load_profile
+from flows.recipe.profile import load_profile
 from flows.recipe.upstream import check_stored
 from flows.recipe.yaml_document import read_yaml
 from stages.engine.protocol import Role, Stage, all_stages, stage_named

@@ -52,7 +52,8 @@ from flows.orchestration.ui import (
     plan_rows,
     scores_page,
 )
-from flows.recipe.execute import Job, execute, run_step, start_here
+from flows.recipe.dispatch import Dispatch, Dispatcher, Job, start_here
+from flows.recipe.execute import execute, run_step
 from flows.recipe.observers import Observer
 from flows.recipe.pipeline import Pipeline
 from flows.recipe.plan import Plan, PlannedStep
@@ -67,6 +68,8 @@ class PrefectObserver(Observer):
     """Shows a run in Prefect; `scope` is part of the keys of its artifacts."""
 
     scope: str
+    start: Dispatch = start_here
+    """Where steps run."""
     queues: dict[str, StepMessages] = field(default_factory=dict)
     futures: list[PrefectFuture[Any]] = field(default_factory=list)
     """Kept, because Prefect warns about futures that are garbage-collected."""
@@ -75,8 +78,8 @@ class PrefectObserver(Observer):
     """Whether the API stopped answering during the run."""
 
     def dispatch(self, store: Store, step: PlannedStep) -> Job:
-        """Start the child process, and a task that shows it."""
-        job = start_here(store, step)
+        """Start the step, and a task that shows it."""
+        job = self.start(store, step)
         messages = self.queues[step.instance] = StepMessages()
         try:
             self.futures.append(
@@ -220,7 +223,7 @@ def pipeline(
         accept_code: continue from checkpoints that another program left under the same key.
     """
     bound = Pipeline.open(request_from(locals()))
-    observer = PrefectObserver(bound.name)
+    observer = PrefectObserver(bound.name, Dispatcher(bound.profile))
     observers = (*_extra_observers.get(), observer)
     try:
         final = execute(bound, dispatch=observer.dispatch, observers=observers, jobs=_jobs.get())

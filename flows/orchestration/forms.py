@@ -28,7 +28,8 @@ from artifacts_schema.errors import IngotError, UsageError
 from artifacts_schema.store import Store
 from flows.recipe.notation import stored_input
 from flows.recipe.pipeline import Pipeline, Request, store_to_read
-from flows.recipe.recipe import BUNDLED, Recipe, load_profile
+from flows.recipe.profile import load_profile
+from flows.recipe.recipe import BUNDLED, Recipe
 from flows.recipe.upstream import check_stored
 from flows.recipe.yaml_document import parse_yaml
 from stages.engine.protocol import Role, Stage, stage_named

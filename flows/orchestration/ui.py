@@ -341,6 +341,8 @@ def follow_step(
             return {"key": key, **dict(message.counts)}
         if message["type"] == "progress":
             progress.show(message)
+        elif message["type"] == "job":
+            run_log.info("%s", message["text"])
         elif message["type"] == "metric":
             picture.add(message)
             if time.monotonic() >= next_line:

@@ -1,7 +1,7 @@
 """Run a plan: start ready steps, follow them, name what they made, plan again until all is done.
 
-`dispatch` decides where a step runs (a child process here; a deployment under Prefect), observers
-receive the events; this loop knows neither.
+A `Dispatch` decides where a step runs (a child process here, a job of a pool), observers receive
+the events; this loop knows neither.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Protocol
 
 from artifacts_schema.errors import EXIT_RESUME, EXIT_USAGE, IngotError, Stopped, UsageError
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store, layout
 from artifacts_schema.store.commit import list_interims, name_interims
+from flows.recipe.dispatch import Dispatch, Dispatcher, Job, start_here
 from flows.recipe.observers import Observer, Recorder
 from flows.recipe.pipeline import Pipeline
 from flows.recipe.plan import Plan, PlannedStep
@@ -31,38 +31,10 @@ RESTARTS = 3
 """How often a step that ended for a hang is started again in one run."""
 
 
-class Job(Protocol):
-    """A step that was started somewhere. `stages.engine.spec.Child` is one."""
-
-    def events(self) -> Sequence[dict[str, Any]]:
-        """The events since the last call."""
-
-    def poll(self) -> int | None:
-        """Its exit code, or None while it runs."""
-
-    def stop(self) -> Any:
-        """Ask it to save and end, and wait until it has ended."""
-
-    def last_words(self) -> str:
-        """Its whole error, once it failed."""
-
-
-Dispatch = Callable[[Store, PlannedStep], Job]
-"""Start a ready step."""
-
-
-def start_here(store: Store, step: PlannedStep) -> Job:
-    """Dispatch to a child process on this machine."""
-    from stages.engine.spec import start_child
-
-    assert step.spec is not None, "a ready step has a spec"
-    return start_child(store, step.spec, force=step.force, accept_code=step.accept_code)
-
-
 def execute(
     pipeline: Pipeline,
     *,
-    dispatch: Dispatch = start_here,
+    dispatch: Dispatch | None = None,
     observers: Sequence[Observer] = (),
     jobs: int | None = None,
     stopping: Callable[[], bool] = lambda: False,
@@ -70,12 +42,14 @@ def execute(
 ) -> Plan:
     """Bring every selected step up to date; returns the last plan, in which all are reused.
 
-    At most `jobs` steps run at the same time (the profile's number by default). A step that its own
-    watchdog ended for a hang is started again, up to `RESTARTS` times. After a failure, running
+    Each step goes where the profile says, unless `dispatch` says otherwise. At most `jobs` steps
+    run at the same time (the profile's number by default). A step that its own watchdog ended for a
+    hang is started again, up to `RESTARTS` times. After a failure, running
     steps finish, no other is started, and the error is raised. When `stopping` returns true,
     running steps save and end, and Stopped is raised; another run continues.
     """
     recorder = Recorder(pipeline)
+    dispatch = dispatch or Dispatcher(pipeline.profile)
     run = _Run(pipeline, dispatch, (recorder, *observers), jobs or pipeline.profile.jobs)
     for name, manifest in pipeline.snapshots.items():
         while not _set_ref(pipeline, name, manifest):  # Collected before it was named.

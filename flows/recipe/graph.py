@@ -19,7 +19,8 @@ from artifacts_schema.errors import UsageError
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
 from flows.recipe.notation import EXECUTION, Reference, choose_output, parse_reference
-from flows.recipe.recipe import Checkpoints, Problems, Profile, Recipe, Step
+from flows.recipe.profile import Profile
+from flows.recipe.recipe import Checkpoints, Problems, Recipe, Step
 from stages.engine.protocol import Stage, stage_named
 
 Name = TypeVar("Name", bound=Hashable)
@@ -229,7 +230,11 @@ class _Builder:
         fields = [one.path[0] for one in overrides if one.section == EXECUTION]
         typed = {name: step.execution[name] for name in fields if name in step.execution}
         # `--set` overrides the profile, as it overrides the recipe.
-        execution = {**self.profile.execution(step.stage, step.execution), **typed}
+        try:
+            execution = {**self.profile.execution(step.stage, step.execution), **typed}
+        except UsageError as error:
+            self.problems.add(error.what, where=error.where or "", hint=error.hint)
+            execution = {**step.execution, **typed}
         flags = f", with {', '.join(f'--set {one.text}' for one in overrides)}"
         for section, parse, values, is_typed in (
             ("config", stage.Config.parse, step.config, overrides),

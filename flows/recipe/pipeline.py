@@ -18,7 +18,8 @@ from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store, layout
 from flows.recipe.graph import Graph, build_graph
 from flows.recipe.plan import Plan, Selection, make_plan, select_instances
-from flows.recipe.recipe import BUNDLED, Profile, Recipe, find_recipe, load_profile, load_recipe
+from flows.recipe.profile import Profile, load_profile
+from flows.recipe.recipe import BUNDLED, Recipe, find_recipe, load_recipe
 from flows.recipe.snapshot_entry import ProgressCallback, anchor_folder
 from flows.recipe.snapshots import take_snapshot
 from flows.recipe.upstream import check_steps

@@ -17,7 +17,8 @@ from artifacts_schema.identity import canonical_sha256, short
 from artifacts_schema.manifest import InputRef, Manifest
 from artifacts_schema.store import Store, layout
 from artifacts_schema.store.verify import Problem, record_damage
-from flows.recipe.execute import Dispatch, run_step, start_here
+from flows.recipe.dispatch import Dispatch, start_here
+from flows.recipe.execute import run_step
 from flows.recipe.graph import DependencyCycle, sort_topologically
 from flows.recipe.observers import Observer
 from flows.recipe.pipeline import Pipeline

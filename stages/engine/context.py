@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from artifacts_schema.errors import NotConserved, Stopped
 from artifacts_schema.manifest import Conservation, Interim
 from artifacts_schema.store.commit import Attempt
 from artifacts_schema.store.lease import local_work
+from stages.engine.allotment import available_cores
 from stages.engine.events import TELEMETRY_FOLDER, EventWriter
 from stages.engine.inputs import Input
 from stages.engine.outputs import AttemptWriters, Interims, Milestone, ShardResult
@@ -148,7 +148,7 @@ class Context(AttemptWriters, RunReport):
     @property
     def workers(self) -> int:
         """Worker processes to use."""
-        return int(self.execution.workers or len(os.sched_getaffinity(0)))
+        return int(self.execution.workers or available_cores())
 
     def map(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import resource
 import sys
 import time
@@ -66,12 +67,15 @@ def run_stage(
     force: bool = False,
     accept_code: bool = False,
     stop: Callable[[], bool] = lambda: False,
+    lease_wait: float | None = None,
 ) -> Outcome:
     """Make the artifact of `spec`, or return the committed one.
 
     `force` runs it again, and compares. `accept_code` continues from what another program kept for
-    itself, such as checkpoints, where this one has nothing of its own yet. A damaged artifact is
-    made again, and stays until its replacement is committed. Raises UsageError if the key of `spec`
+    itself, such as checkpoints, where this one has nothing of its own yet. Another run of the key
+    is waited for, at most `lease_wait` seconds: then Stopped is raised, so that a job of a cluster
+    does not hold nodes for it. A damaged artifact is made again, and stays until its replacement is
+    committed. Raises UsageError if the key of `spec`
     here does not begin with `expected_key`, StoreError if the store's payload is not mounted.
     """
     key = spec.key
@@ -84,6 +88,7 @@ def run_stage(
     folder = local_work(store.backend, key)
     folder.mkdir(parents=True, exist_ok=True)
     log, close_log = _logger(spec, folder / LOG_FILE)
+    deadline = time.monotonic() + (math.inf if lease_wait is None else lease_wait)
     try:
         lease = Lease.take(
             store.backend,
@@ -96,7 +101,7 @@ def run_stage(
                 holder.process,
                 "it was ended" if ended else "it ends by itself if it wakes up",
             ),
-            give_up=stop,
+            give_up=lambda: stop() or time.monotonic() > deadline,
             settled=lambda: not force and _find_committed(store, spec) is not None,
         )
         committed = None if force else _find_committed(store, spec)

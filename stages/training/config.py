@@ -5,7 +5,6 @@ Pydantic only, so that a recipe loads fast.
 
 from __future__ import annotations
 
-import os
 import re
 from itertools import pairwise
 from typing import Annotated, Literal, Self
@@ -14,6 +13,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from artifacts_schema.config import Config, Execution
 from artifacts_schema.errors import UsageError
+from stages.engine.allotment import available_cores
 from stages.engine.machines import ONE_MACHINE, Machines
 from stages.parallel.layout import ONE_PROCESS, Layout
 
@@ -344,7 +344,7 @@ Device = Annotated[str, AfterValidator(_check_device)]
 
 def _cores() -> int:
     """Cores that this process may use, at most 8: more do not help models that train on a CPU."""
-    return min(8, len(os.sched_getaffinity(0)))
+    return min(8, available_cores())
 
 
 class TrainingExecution(ObservedExecution):

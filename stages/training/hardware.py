@@ -24,6 +24,7 @@ import torch
 
 from artifacts_schema.config import format_bytes
 from artifacts_schema.errors import IngotError
+from stages.engine.allotment import own_groups
 from stages.model.config import ModelConfig
 from stages.model.memory import TrainingMemory, training_memory
 from stages.training.config import OptimizerConfig, Precision, TrainingExecution
@@ -135,17 +136,6 @@ def memory_room(device: torch.device) -> Room:
     rooms = [Room(int(memory.total), int(memory.available))]
     rooms += [room for folder in own_groups() if (room := group_room(folder)) is not None]
     return Room(min(room.total for room in rooms), min(room.free for room in rooms))
-
-
-def own_groups(path: Path = OWN_GROUP, root: Path = CGROUP) -> list[Path]:
-    """The control group (version 2) of this process and those above it, as a job of Slurm has."""
-    try:
-        lines = path.read_text().splitlines()
-    except OSError:
-        return []
-    own = next((line[3:].strip("/") for line in lines if line.startswith("0::")), "")
-    folder = root / own
-    return [folder, *(one for one in folder.parents if one.is_relative_to(root))]
 
 
 def group_room(folder: Path) -> Room | None:

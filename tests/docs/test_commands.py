@@ -15,7 +15,8 @@ from artifacts_schema.store import Store
 from flows.cli.main import COMMANDS, main
 from flows.recipe.graph import build_graph
 from flows.recipe.notation import set_value
-from flows.recipe.recipe import BUNDLED, PROFILE_KEYS, load_profile, load_recipe
+from flows.recipe.profile import PROFILE_KEYS, load_profile
+from flows.recipe.recipe import BUNDLED, load_recipe
 from stages.engine.protocol import stage_named, stage_names
 
 by_page = pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(DOCS).as_posix())

@@ -42,7 +42,7 @@ steps:
 @pytest.fixture(autouse=True)
 def known_stages(monkeypatch: pytest.MonkeyPatch) -> None:
     """The stages of `plugin/`, known to this process for one test."""
-    for stage in (fakes.Lines, fakes.Measure, fakes.Choose, fakes.Tokens):
+    for stage in (fakes.Lines, fakes.Measure, fakes.Choose, fakes.Tokens, fakes.Naps):
         monkeypatch.setitem(protocol._registered, stage.name, stage)
 
 
@@ -60,6 +60,7 @@ def installed_stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "choose": "Choose",
         "characters": "Tokens",
         "wait": "Wait",
+        "naps": "Naps",
     }
     lines = [f"{name} = ingot_test_stages:{cls}" for name, cls in names.items()]
     info.joinpath("entry_points.txt").write_text("[ingot.stages]\n" + "\n".join(lines) + "\n")

@@ -7,13 +7,15 @@
 from __future__ import annotations
 
 import json
+import time
+from dataclasses import dataclass
 
 from pydantic import Field
 
 from artifacts_schema.config import Config
 from artifacts_schema.identity import document_id
 from artifacts_schema.kinds import KINDS, Column, sidecar_folder
-from stages.engine import Context, Many, One, Stage
+from stages.engine import Context, Many, One, ShardOutput, Stage
 from stages.engine.sources import snapshot_name, source_files
 
 
@@ -180,3 +182,33 @@ class Wait(Stage):
         while True:
             context.check_stop()
             Event().wait(0.02)
+
+
+class NapsConfig(Config):
+    shards: int = Field(default=8, ge=1, description="How many.")
+    seconds: float = Field(default=0.2, ge=0, description="How long each takes.")
+
+
+@dataclass(frozen=True)
+class Nap:
+    name: str
+
+
+def nap(item: Nap, out: ShardOutput, *, seconds: float) -> dict:
+    time.sleep(seconds)
+    return {"name": item.name}
+
+
+class Naps(Stage):
+    """Shards that take their time, each kept once it is done."""
+
+    name, version, reproducible = "naps", 1, "bytes"
+    inputs = {"snapshot": One("snapshot")}
+    outputs = {"signals": "signals"}
+    Config = NapsConfig
+
+    def run(self, context: Context) -> None:
+        items = [Nap(f"nap-{number:04d}") for number in range(context.config.shards)]
+        results = context.map(nap, items, workers=1, seconds=context.config.seconds)
+        described = {one.value["name"]: {"description": "A nap.", "unit": "s"} for one in results}
+        context.write_json("signals", "signals.json", described)

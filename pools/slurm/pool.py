@@ -1,0 +1,104 @@
+"""The pool of type `slurm`: steps as batch jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import ClassVar
+
+from artifacts_schema.config import Config
+from artifacts_schema.errors import UsageError
+from artifacts_schema.identity import short
+from artifacts_schema.store import Store, layout
+from flows.recipe.dispatch import Job, Pool
+from flows.recipe.plan import PlannedStep
+from flows.recipe.profile import Resources
+from pools.cluster_job import ClusterJob, JobRequest, Scheduler, Watch
+from pools.decide import JobState
+from pools.slurm import client
+from pools.slurm.script import OUTPUT, render_script
+from pools.slurm.settings import SlurmSettings
+
+SCRIPT = "job.sh"
+
+
+class SlurmScheduler(Scheduler):
+    """Slurm, by its commands."""
+
+    def __init__(self, settings: SlurmSettings) -> None:
+        self.settings = settings
+        self.poll_seconds = settings.poll_seconds
+        self.stop_seconds = settings.stop_seconds
+
+    def find(self, tag: str) -> str | None:
+        """The number of the first job that waits or runs with this tag as its comment."""
+        for job in client.read_queue():
+            if job.get("comment") == tag and client.read_job(job).phase in ("waiting", "running"):
+                return str(client.number_of(job["job_id"]))
+        return None
+
+    def submit(self, request: JobRequest) -> str:
+        """The number of the new job; its script stays in the request's folder, for people."""
+        script = render_script(request, self.settings)
+        (request.folder / SCRIPT).write_text(script, encoding="utf-8")
+        return client.submit(script)
+
+    def look(self, jobs: Iterable[str]) -> Mapping[str, JobState]:
+        """By one squeue, and one sacct for those that are not in it."""
+        wanted = set(jobs)
+        known = {str(client.number_of(job["job_id"])): job for job in client.read_queue()}
+        states = {name: client.read_job(known[name]) for name in wanted if name in known}
+        return {**client.ended_jobs(sorted(wanted - states.keys())), **states}
+
+    def save_and_end(self, job: str) -> None:
+        """TERM to the batch shell, which passes it on."""
+        with suppress(client.SlurmAway):
+            client.run_command("scancel", "--batch", "--signal=TERM", job)
+
+    def cancel(self, job: str) -> None:
+        """scancel."""
+        with suppress(client.SlurmAway):
+            client.run_command("scancel", job)
+
+    def output(self, job: str, folder: Path) -> str:
+        """The file that the job prints to."""
+        try:
+            path = folder / OUTPUT.replace("%j", job)
+            return path.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return ""
+
+
+class SlurmPool(Pool):
+    """A partition of a Slurm cluster, whose nodes see the store under the same path."""
+
+    Settings: ClassVar[type[Config]] = SlurmSettings
+
+    def __init__(self, name: str, settings: Config) -> None:
+        super().__init__(name, settings)
+        assert isinstance(settings, SlurmSettings)
+        self.slurm = settings
+        self.watch = Watch(SlurmScheduler(settings))
+
+    def start(self, store: Store, step: PlannedStep, resources: Resources) -> Job:
+        """The job of a step; it is submitted at its first `poll`."""
+        assert step.key is not None, "a ready step has a key"
+        return ClusterJob(self.watch, store, step, resources, self._folder(store, step.key))
+
+    def check(self, resources: Resources, where: str) -> None:
+        """A limit shorter than twice the warning leaves a job no time to work."""
+        minutes = resources.minutes
+        if minutes is not None and minutes * 60 < 2 * self.slurm.warning_seconds:
+            raise UsageError(
+                f"{minutes} minutes, of which {self.slurm.warning_seconds} s are the warning",
+                where=f"{where}.time",
+                hint="ask for more time, or set the pool's warning_seconds",
+            )
+
+    def _folder(self, store: Store, key: str) -> Path:
+        if self.slurm.folder is not None:
+            return Path(self.slurm.folder) / short(key)
+        if store.backend.local:
+            return Path(store.backend.local_path(layout.work(key, "jobs")))
+        return Path.home() / ".ingot-jobs" / short(key)

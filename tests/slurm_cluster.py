@@ -1,0 +1,180 @@
+"""A Slurm of two nodes on this machine's loopback: munge, slurmctld and two slurmd, ended with it.
+
+Debian's slurmd takes `-N`, so several run on one machine. Each node claims four processors and two
+GPUs, which are twins of /dev/null. Written after Slurm's documentation (slurm.conf, gres.conf).
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+
+PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "setpriv", "mknod")
+NODES = ("n1", "n2")
+
+
+def what_lacks() -> str | None:
+    """Why no Slurm can be started here; None where one can."""
+    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+    missing = [name for name in PROGRAMS if shutil.which(name, path=path) is None]
+    if missing:
+        return f"needs {', '.join(missing)}: slurmctld slurmd slurm-client munge of Debian"
+    return None if os.geteuid() == 0 else "needs root, to start munge and slurmd"
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nothing listens on now."""
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+class SlurmCluster:
+    """Started by `start`, in `folder`; `environment` leads Slurm's commands to it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.environment = {
+            **os.environ,
+            "SLURM_CONF": str(folder / "etc" / "slurm.conf"),
+            "PATH": f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin",
+        }
+        self._pids: dict[str, Path] = {
+            "munged": folder / "munge" / "pid",
+            "slurmctld": folder / "run" / "slurmctld.pid",
+            **{node: folder / "run" / f"slurmd.{node}.pid" for node in NODES},
+        }
+
+    def start(self) -> None:
+        """Write its files and start all of it; returns once both nodes are idle."""
+        folder = self.folder
+        for name in ("state", "spool/n1", "spool/n2", "run", "log", "etc", "dev", "munge"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        self._write_files()
+        shutil.chown(folder / "munge", "munge", "munge")
+        key = folder / "munge" / "key"
+        key.write_bytes(secrets.token_bytes(128))
+        shutil.chown(key, "munge", "munge")
+        key.chmod(0o400)
+        folder.chmod(0o755)
+        munge = folder / "munge"
+        self.run(
+            "setpriv", "--reuid", "munge", "--regid", "munge", "--clear-groups",
+            "munged", "--key-file", str(key), "--socket", str(munge / "sock"),
+            "--pid-file", str(munge / "pid"), "--log-file", str(munge / "log"),
+            "--seed-file", str(munge / "seed"),
+        )  # fmt: skip
+        self.start_controller()
+        for node in NODES:
+            self.start_node(node)
+        self.wait_until_idle()
+
+    def start_controller(self) -> None:
+        """Start slurmctld."""
+        self.run("slurmctld", "-f", self.environment["SLURM_CONF"])
+
+    def start_node(self, node: str) -> None:
+        """Start the slurmd of a node."""
+        self.run("slurmd", "-N", node, "-f", self.environment["SLURM_CONF"])
+
+    def wait_until_idle(self, seconds: float = 30.0) -> None:
+        """Wait until both nodes take jobs."""
+        deadline = time.monotonic() + seconds
+        while set(states := self.output("sinfo", "-h", "-N", "-o", "%t").split()) != {"idle"}:
+            assert time.monotonic() < deadline, f"nodes are {states}; see {self.folder}/log"
+            time.sleep(0.1)
+
+    def process(self, name: str) -> int:
+        """The process of `munged`, `slurmctld` or a node."""
+        return int(self._pids[name].read_text())
+
+    def kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> None:
+        """Send a signal to one of its processes."""
+        os.kill(self.process(name), number)
+
+    def stop(self) -> None:
+        """End all jobs, then all of its processes."""
+        with suppress(subprocess.CalledProcessError):
+            self.run("scancel", "--user", "root")
+        for name in reversed(self._pids):
+            with suppress(FileNotFoundError, ProcessLookupError, ValueError):
+                process = self.process(name)
+                os.kill(process, signal.SIGTERM)
+                for _ in range(100):
+                    os.kill(process, 0)
+                    time.sleep(0.05)
+                os.kill(process, signal.SIGKILL)
+
+    def run(self, *command: str) -> None:
+        """Run one of Slurm's commands."""
+        subprocess.run(
+            command, env=self.environment, check=True, timeout=60, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def output(self, *command: str) -> str:
+        """What one of Slurm's commands prints."""
+        return subprocess.run(
+            command, env=self.environment, check=True, timeout=60, capture_output=True, text=True
+        ).stdout
+
+    def _write_files(self) -> None:
+        folder, (ctld, one, two) = self.folder, free_ports(3)
+        (folder / "etc" / "slurm.conf").write_text(f"""\
+ClusterName=ci
+SlurmctldHost=localhost(127.0.0.1)
+SlurmctldPort={ctld}
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+CredType=cred/munge
+AuthInfo=socket={folder}/munge/sock,cred_expire=5
+CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool/%n
+SlurmctldPidFile={folder}/run/slurmctld.pid
+SlurmdPidFile={folder}/run/slurmd.%n.pid
+SlurmctldLogFile={folder}/log/slurmctld.log
+SlurmdLogFile={folder}/log/slurmd.%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/linux
+JobAcctGatherFrequency=5
+MpiDefault=none
+SwitchType=switch/none
+SchedulerType=sched/backfill
+SchedulerParameters=bf_interval=2,sched_interval=2,batch_sched_delay=1
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+DefMemPerCPU=1000
+SlurmdParameters=config_overrides
+ReturnToService=2
+JobRequeue=1
+KillWait=5
+GresTypes=gpu
+JobCompType=jobcomp/filetxt
+JobCompLoc={folder}/jobcomp.txt
+AccountingStorageType=accounting_storage/none
+NodeName=n1 NodeHostname=localhost NodeAddr=127.0.0.1 Port={one} CPUs=4 RealMemory=8000 Gres=gpu:2
+NodeName=n2 NodeHostname=localhost NodeAddr=127.0.0.1 Port={two} CPUs=4 RealMemory=8000 Gres=gpu:2
+PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+PartitionName=train Nodes=ALL MaxTime=60 State=UP
+PartitionName=small Nodes=n1 MaxNodes=1 MaxTime=5 State=UP
+""")
+        gres = folder / "etc" / "gres.conf"
+        gres.write_text(f"NodeName=n[1-2] Name=gpu File={folder}/dev/nvidia[0-1]\n")
+        for number in (0, 1):
+            device = folder / "dev" / f"nvidia{number}"
+            device.unlink(missing_ok=True)
+            self.run("mknod", str(device), "c", "1", "3")
