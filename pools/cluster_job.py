@@ -242,6 +242,8 @@ class ClusterJob:
             return None
         if self._asked_since is None:
             self._asked_since = clock()
+        elif not self.force and self._is_made():  # By a job whose submission was not confirmed.
+            return EXIT_OK
         try:
             self.job = self.watch.scheduler.find(self.tag)
             if self.job is None:
@@ -287,16 +289,18 @@ class ClusterJob:
     def _facts(self, state: JobState) -> Facts:
         assert self.job is not None
         settled = state.phase in ("ended", "unknown")
-        made = self.store.manifest(self.spec.stage, self.key) is not None
         return Facts(
             state,
-            committed=made and (not self.force or state.cause == "done"),
+            committed=self._is_made() and (not self.force or state.cause == "done"),
             lease_beats=settled and self._lease_beats(),
             seconds=self.watch.seconds(self.job),
             stalls=self._stalls,
             larger=self._class + 1 < len(self.resources.memory),
             stopping=self.stopping,
         )
+
+    def _is_made(self) -> bool:
+        return self.store.manifest(self.spec.stage, self.key) is not None
 
     def _lease_beats(self) -> bool:
         """Whether the counter of the key's lease was raised within the time after which it is dead;

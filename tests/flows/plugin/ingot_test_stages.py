@@ -191,12 +191,12 @@ class NapsConfig(Config):
 
 @dataclass(frozen=True)
 class Nap:
-    name: str
+    id: str
 
 
 def nap(item: Nap, out: ShardOutput, *, seconds: float) -> dict:
     time.sleep(seconds)
-    return {"name": item.name}
+    return {"name": item.id}
 
 
 class Naps(Stage):

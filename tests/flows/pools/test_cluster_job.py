@@ -149,6 +149,16 @@ def test_a_lost_reply_submits_nothing_twice(start, scheduler, clock):
     assert job.job == "1"
 
 
+def test_a_lost_reply_of_a_job_that_is_done_by_now(start, scheduler, clock, store, step):
+    scheduler.lose = True
+    job = start()
+    poll(job, clock)
+    commit(store, step)
+    scheduler.jobs["1"] = JobState("ended", "done", "COMPLETED", 0)
+    assert poll(job, clock, 2, seconds=5.0) == EXIT_OK
+    assert len(scheduler.requests) == 1
+
+
 def test_a_refusal_is_the_error_in_the_schedulers_own_words(start, scheduler, clock):
     scheduler.refuse = "Invalid account or account/partition combination specified"
     job = start()
