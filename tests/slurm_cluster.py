@@ -12,9 +12,13 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+
+import pytest
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "setpriv", "mknod")
 NODES = ("n1", "n2")
@@ -178,3 +182,28 @@ PartitionName=small Nodes=n1 MaxNodes=1 MaxTime=5 State=UP
             device = folder / "dev" / f"nvidia{number}"
             device.unlink(missing_ok=True)
             self.run("mknod", str(device), "c", "1", "3")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[SlurmCluster]:
+    """Running for the tests of a module; each ends with an empty queue."""
+    if lack := what_lacks():
+        pytest.skip(lack)
+    # Not below pytest's own folders, which only their owner may enter: munge's user must.
+    with tempfile.TemporaryDirectory(prefix="ingot-slurm-") as folder:
+        cluster = SlurmCluster(Path(folder))
+        cluster.start()
+        try:
+            yield cluster
+        finally:
+            cluster.stop()
+
+
+@pytest.fixture
+def slurm(cluster: SlurmCluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlurmCluster]:
+    """Slurm's commands of this process lead to it."""
+    for name in ("SLURM_CONF", "PATH"):
+        monkeypatch.setenv(name, cluster.environment[name])
+    yield cluster
+    cluster.run("scancel", "--user", "root")
+    cluster.wait_until_idle()

@@ -1,0 +1,78 @@
+"""Pretraining on two nodes of a real Slurm: srun, torchrun on each, gloo; as one process trains."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from slurm_cluster import cluster, slurm
+
+from artifacts_schema.store.gc import remove_artifact
+from flows.recipe.dispatch import Dispatcher
+from flows.recipe.execute import run_step
+from stages.engine.inputs import Input
+
+__all__ = ["cluster", "slurm"]
+pytestmark = [pytest.mark.faults, pytest.mark.full, pytest.mark.usefixtures("slurm")]
+
+PROFILE = """\
+name: two-nodes
+pools:
+  train: {type: slurm, partition: train, poll_seconds: 0.5, stop_seconds: 60}
+resources:
+  pretrain: {pool: train, nodes: 2, cpus: 2, memory: 2 GB, time: 30 min}
+stages:
+  pretrain: {threads: 1, preflight: 'off', layout: {shard: 2}}
+"""
+
+
+def losses(store, manifest):
+    run = Input.from_manifest(store, manifest, "training_run")
+    return run.read_table("metrics.parquet").to_pydict()["loss"]
+
+
+@pytest.fixture
+def plan(copy, tmp_path):
+    """`plan(profile)` → pipeline and its pretraining step, forgotten if it was made."""
+
+    def make(profile=None):
+        pipeline = copy.pipeline(
+            "pretrain.precision=fp32", "pretrain.model.kv_heads=2", profile=profile
+        )
+        step = pipeline.plan().step("pretrain")
+        made = copy.store.manifest(step.stage, step.key)
+        if made is not None:
+            remove_artifact(copy.store, made)
+        return pipeline, pipeline.plan().step("pretrain")
+
+    return make
+
+
+@pytest.mark.parametrize("what", ["undisturbed", "requeued", "warned"])
+def test_two_nodes_train_as_one_process_does(copy, plan, tmp_path, slurm, what):
+    _, alone = plan()
+    expected = losses(copy.store, run_step(copy.store, alone))
+    path = tmp_path / "two.yaml"
+    path.write_text(PROFILE)
+    pipeline, step = plan(str(path))
+    assert step.spec.execution["machines"]["count"] == 2
+    job = Dispatcher(pipeline.profile)(copy.store, step)
+    disturbed, deadline = what == "undisturbed", time.monotonic() + 300
+    while (code := job.poll()) is None:
+        assert time.monotonic() < deadline
+        steps = [one for one in job.events() if one["type"] == "progress" and one["done"] >= 3]
+        if steps and not disturbed:
+            disturbed = True
+            if what == "requeued":
+                slurm.run("scontrol", "requeue", job.job)
+            else:
+                slurm.run("scancel", "--batch", "--signal=USR2", job.job)
+        time.sleep(0.1)
+    assert code == 0, job.last_words()
+    assert disturbed
+    made = copy.store.manifest(step.stage, step.key)
+    assert made.layout["ranks"]["shard"] == 2
+    got = losses(copy.store, made)
+    assert max(abs(a - b) for a, b in zip(got, expected, strict=True)) <= 1e-5
+    assert json.dumps(made.layout)
