@@ -100,9 +100,9 @@ def assert_alike(results, expected, tolerance=1e-6):
     [
         Layout(shard=2),
         Layout(data=2),
-        Layout(shard=2, zero=1),
-        Layout(data=2, shard=2),
-        Layout(shard=3),
+        pytest.param(Layout(shard=2, zero=1), marks=pytest.mark.full),
+        pytest.param(Layout(data=2, shard=2), marks=pytest.mark.full),
+        pytest.param(Layout(shard=3), marks=pytest.mark.full),
     ],
     ids=["shard", "data", "zero-1", "hybrid", "uneven-shards"],
 )
@@ -280,7 +280,8 @@ def test_the_stage_on_two_ranks_writes_the_tables_of_one_process(
         "truth": [given("truth", {"00000.parquet": [truth]})],
         "ledger": [given("ledger", {"aaaaaaaaaaaa/00000.parquet": [verdict]})],
     }
-    config = {"text_prompts": ["Keys", "The"], "chat_prompts": [], "max_bad_share": 0.5}
+    prompts = {"text_prompts": ["Keys", "The"], "chat_prompts": [], "max_new_tokens": 6}
+    config = {**prompts, "max_bad_share": 0.5}
     made, tables = [], []
     for layout in ({}, {"shard": 2}):
         execution = {"device": "cpu", "batch_tokens": BATCH_TOKENS, "layout": layout}
