@@ -1,16 +1,21 @@
 """An evaluation on several ranks measures what one process does, and no rank holds the model."""
 
 import json
+import signal
+import time
 from dataclasses import asdict
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+from rank_runs import start
 from ranks import run_ranks
 
-from artifacts_schema.errors import Stopped, UsageError
+from artifacts_schema.errors import EXIT_RESUME, Stopped, UsageError
 from artifacts_schema.store.gc import remove_artifact
+from artifacts_schema.store.lease import local_work
+from stages.engine.runner import run_stage as run_spec
 from stages.engine.spec import StageSpec
 from stages.evaluate import ranks as on_ranks
 from stages.evaluate.benchmarks import Item
@@ -313,3 +318,35 @@ def test_a_spec_with_such_a_layout_is_refused(store, checkpoint):
     with pytest.raises(UsageError) as caught:
         StageSpec.from_json(json.dumps(spec).encode(), where="spec")
     assert caught.value.where == "execution.layout.pipeline"
+
+
+@pytest.mark.full
+@pytest.mark.faults
+def test_a_run_on_ranks_that_is_stopped_goes_on_with_the_next_part(
+    store, given, checkpoint, read_table, tmp_path
+):
+    quiz = [{**asdict(item), "choices": list(item.choices), "metadata": "{}"} for item in items(5)]
+    inputs = {
+        "checkpoint": [checkpoint],
+        "benchmarks": [given("benchmarks", {"00000.parquet": quiz})],
+    }
+    references = {role: [store.reference(*one) for one in made] for role, made in inputs.items()}
+    config = {"text_prompts": ["Keys", "The"] * 8, "chat_prompts": [], "max_new_tokens": 500}
+    execution = {"device": "cpu", "layout": {"data": 2}}
+    spec = StageSpec.make(Evaluate, config, references, execution)
+    process = start(store, spec, tmp_path)
+    folder = local_work(store.backend, spec.key, "state")
+    while not (kept := list(folder.rglob("benchmark-0000.json"))):
+        assert process.poll() is None, process.communicate()[0]
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == EXIT_RESUME, output
+    assert "stopped on request" in output
+    value = json.loads(kept[0].read_text())
+    for one in value["observed"]:
+        one["numerator"] = 0.25
+    kept[0].write_text(json.dumps(value))
+    made = run_spec(store, spec).manifest
+    results = read_table(made, "evaluation", "results.parquet").to_pylist()
+    assert {row["value"] for row in results if row["metric"] == "accuracy"} == {0.25}
