@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -19,6 +19,7 @@ from tokenizers import Tokenizer
 from artifacts_schema.identity import canonical_json
 from stages.evaluate.observations import Observation
 from stages.model.decoder import Decoder
+from stages.parallel.ranks import ALONE, Ranks
 from stages.scoring.likelihood import (
     Request,
     continuation_request,
@@ -107,7 +108,7 @@ def _fault(row: Mapping[str, Any]) -> str | None:
 class Scorer:
     """A model, its tokenizer and the token that a text is scored after (`prefix`).
 
-    With the unigram baseline if there is one, and the size of a batch.
+    With the unigram baseline if there is one, the size of a batch, and the ranks that share it.
     """
 
     model: Decoder
@@ -115,11 +116,19 @@ class Scorer:
     prefix: int
     unigram_nll: NDArray[np.float64] | None
     batch_tokens: int
+    ranks: Ranks = ALONE
+    check_stop: Callable[[], None] = lambda: None
 
     def sums(self, groups: Sequence[Sequence[Request]]) -> list[NDArray[np.float64]]:
         """Log-likelihood of every request, group by group, from shared batches."""
         flat = [request for group in groups for request in group]
-        scores = log_likelihoods(self.model, flat, batch_tokens=self.batch_tokens)
+        scores = log_likelihoods(
+            self.model,
+            flat,
+            batch_tokens=self.batch_tokens,
+            ranks=self.ranks,
+            check_stop=self.check_stop,
+        )
         edges = np.cumsum([0, *(len(group) for group in groups)])
         return [scores[start:stop] for start, stop in pairwise(edges)]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from artifacts_schema.config import Config, Execution
-from stages.training.config import Device, Precision
+from artifacts_schema.config import Config
+from stages.training.config import Precision, RanksExecution
 
 
 class EvaluateConfig(Config):
@@ -41,17 +41,13 @@ class EvaluateConfig(Config):
     )
 
 
-class EvaluateExecution(Execution):
+class EvaluateExecution(RanksExecution):
     """How it is measured. Benchmarks and sources are shared out among the workers.
 
     Each worker holds the whole model: on a GPU there is one by default, else one for each core.
+    With a layout of several ranks there are no workers: all ranks measure each part together.
     """
 
-    device: Device = Field(
-        default="auto",
-        description="Where to compute: `cpu`, `cuda`, or `cuda:1` for the second GPU; `auto` is a "
-        "CUDA device if there is one. The layout records its name.",
-    )
     precision: Precision = Field(
         default="fp32",
         description="Precision of matrix products. bf16 and fp16 are faster on a GPU, and round: "
@@ -61,5 +57,13 @@ class EvaluateExecution(Execution):
     batch_tokens: int = Field(
         default=4096,
         ge=1,
-        description="Tokens of one forward pass, padding included; bounds memory.",
+        description="Tokens of one forward pass, padding included; bounds memory. Of several ranks "
+        "each has so many.",
+    )
+    watchdog: float | None = Field(
+        default=1800.0,
+        gt=0,
+        description="Of several ranks: seconds without a collective operation and without a file "
+        "that is read or written, after which the run hangs: it logs stacks and ends with exit "
+        "code 75; null: never.",
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, field
 from logging import Logger
 from typing import Any
 
@@ -19,12 +19,20 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from artifacts_schema.errors import InputError, Stopped
-from stages.engine import Input, ShardOutput
-from stages.evaluate.benchmarks import TEXT, Item, Scorer, measure_choices, measure_texts
+from stages.engine import Input, ShardOutput, ShardResult
+from stages.evaluate.benchmarks import (
+    TEXT,
+    BadItem,
+    Item,
+    Scorer,
+    measure_choices,
+    measure_texts,
+)
 from stages.evaluate.config import EvaluateConfig, EvaluateExecution
-from stages.evaluate.observations import Observation, to_table
+from stages.evaluate.observations import Observation, from_table, to_table
 from stages.model.decoder import Decoder
 from stages.model.files import read_model, read_tokenizer
+from stages.parallel.ranks import ALONE, Ranks
 from stages.scoring.likelihood import encode_text, generate, target_nll, unigram_nll
 from stages.tokens import chat
 from stages.tokens.chat_template import read_template, render_prompt
@@ -59,6 +67,7 @@ def measure_source(
     *,
     max_tokens: int,
     batch_tokens: int,
+    ranks: Ranks = ALONE,
     check_stop: Callable[[], None] = lambda: None,
 ) -> list[Observation]:
     """An observation for each held-out document of `source`, in the order of first appearance.
@@ -69,7 +78,7 @@ def measure_source(
     token_bytes = shards.token_bytes()
     size = shards.sequences[source]
     sequences = spread(size, min(size, max(1, max_tokens // shards.sequence_length)))
-    rows = max(1, batch_tokens // shards.sequence_length)
+    rows = max(1, batch_tokens // shards.sequence_length) * ranks.layout.rows
     sums: dict[str, NDArray[np.float64]] = {}
     for start in range(0, len(sequences), rows):
         check_stop()
@@ -77,7 +86,9 @@ def measure_source(
         sources_B = np.full(len(chosen_B), shards.sources.index(source), dtype=np.int64)
         batch = shards.batch(sources_B, chosen_B)
         nll_BL = target_nll(
-            model, *map(torch.from_numpy, (batch.tokens_BL, batch.targets_BL, batch.documents_BL))
+            model,
+            *map(torch.from_numpy, (batch.tokens_BL, batch.targets_BL, batch.documents_BL)),
+            ranks=ranks,
         )
         targets_BL = np.maximum(batch.targets_BL, 0)
         bytes_BL = np.where(batch.targets_BL >= 0, token_bytes[targets_BL], 0)
@@ -162,6 +173,9 @@ def write_generations(
     special: SpecialTokens,
     prompts: Sequence[Prompt],
     config: EvaluateConfig,
+    *,
+    ranks: Ranks = ALONE,
+    check_stop: Callable[[], None] = lambda: None,
 ) -> list[dict[str, str]]:
     """Rows of `generations.parquet`: continued texts first, then answers.
 
@@ -171,6 +185,7 @@ def write_generations(
     stop = {token for token in (special.end, special.turn_end) if token is not None}
     rows = []
     for number, prompt in enumerate(prompts):
+        check_stop()
         written = generate(
             model,
             list(prompt.ids),
@@ -178,6 +193,7 @@ def write_generations(
             stop=stop,
             temperature=config.temperature,
             seed=config.seed + number,
+            ranks=ranks,
         )
         completion = tokenizer.decode(written, skip_special_tokens=True)
         rows.append({"prompt": prompt.text, "completion": completion, "form": prompt.form})
@@ -214,6 +230,98 @@ class GenerationPart:
 Part = BenchmarkPart | HeldOutPart | GenerationPart
 
 
+@dataclass(frozen=True)
+class PartResult:
+    """What was measured of a part."""
+
+    observed: list[Observation] = field(default_factory=list)
+    bad: list[BadItem] = field(default_factory=list)
+    generations: list[dict[str, str]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Evaluator:
+    """A checkpoint that is ready to be measured; each of several `ranks` has one, and calls it for
+    the same parts in the same order."""
+
+    model: Decoder
+    tokenizer: Tokenizer
+    special: SpecialTokens
+    shards: TokenShards | None
+    baseline: NDArray[np.float64] | None
+    config: EvaluateConfig
+    execution: EvaluateExecution
+    ranks: Ranks
+    check_stop: Callable[[], None]
+
+    @classmethod
+    def open(
+        cls,
+        model: Decoder,
+        checkpoint: Input,
+        held_out: Sequence[Input],
+        config: EvaluateConfig,
+        execution: EvaluateExecution,
+        *,
+        ranks: Ranks = ALONE,
+        check_stop: Callable[[], None],
+    ) -> Evaluator:
+        """With the tokenizer of `checkpoint`, whose model is on its device; InputError for held-out
+        shards that do not fit it. `check_stop` is called before each batch, and may raise."""
+        tokenizer = read_tokenizer(checkpoint)
+        described = checkpoint.read_json("tokenizer_config.json")
+        special = SpecialTokens.from_config(tokenizer, described)
+        shards = TokenShards(held_out) if held_out else None
+        if shards is not None:
+            check_shards(shards, model, tokenizer)
+        baseline = unigram_nll(shards.train_counts()) if shards is not None else None
+        return cls(
+            model, tokenizer, special, shards, baseline, config, execution, ranks, check_stop
+        )
+
+    def measure(self, part: Part) -> PartResult:
+        """Measure one part, inside of `arithmetic`."""
+        config, execution = self.config, self.execution
+        if isinstance(part, GenerationPart):
+            rows = write_generations(
+                self.model,
+                self.tokenizer,
+                self.special,
+                part.prompts,
+                config,
+                ranks=self.ranks,
+                check_stop=self.check_stop,
+            )
+            return PartResult(generations=rows)
+        if isinstance(part, BenchmarkPart):
+            scorer = Scorer(
+                self.model,
+                self.tokenizer,
+                self.special.context,
+                self.baseline,
+                execution.batch_tokens,
+                self.ranks,
+                self.check_stop,
+            )
+            choices = [item for item in part.items if item.form != TEXT]
+            observed, bad = measure_choices(scorer, choices, config.delimiter)
+            observed += measure_texts(scorer, [item for item in part.items if item.form == TEXT])
+            return PartResult(observed, bad)
+        assert self.shards is not None
+        assert self.baseline is not None
+        observed = measure_source(
+            self.model,
+            self.shards,
+            part.source,
+            self.baseline,
+            max_tokens=config.max_held_out_tokens,
+            batch_tokens=execution.batch_tokens,
+            ranks=self.ranks,
+            check_stop=self.check_stop,
+        )
+        return PartResult(observed)
+
+
 def measure_part(
     part: Part,
     out: ShardOutput,
@@ -224,45 +332,39 @@ def measure_part(
     execution: EvaluateExecution,
     device: str,
 ) -> dict[str, Any]:
-    """Measure one part on a device: observations as scratch, bad items and generations as value."""
+    """Measure one part in a worker: observations as scratch, bad items and generations as value."""
+
+    def check_stop() -> None:
+        if out.stopping:
+            raise Stopped("stopped on request", hint="run the same command to continue")
+
     place = torch.device(device)
+    with arithmetic(place, execution):
+        model = read_model(checkpoint).to(place)
+        evaluator = Evaluator.open(
+            model, checkpoint, held_out, config, execution, check_stop=check_stop
+        )
+        result = evaluator.measure(part)
+    out.write_scratch(OBSERVATIONS, to_table(result.observed))
+    return {"bad": [astuple(item) for item in result.bad], "generations": result.generations}
+
+
+def read_part(result: ShardResult) -> PartResult:
+    """What `measure_part` handed over."""
+    observed = from_table(result.read_scratch(OBSERVATIONS))
+    bad = [BadItem(*item) for item in result.value["bad"]]
+    return PartResult(observed, bad, result.value["generations"])
+
+
+@contextmanager
+def arithmetic(device: torch.device, execution: EvaluateExecution) -> Iterator[None]:
+    """Inside it, torch computes on this device as the execution says."""
     with (
         native_threads(execution.threads),
-        current_device(place),
-        autocast(place, execution.precision),
+        current_device(device),
+        autocast(device, execution.precision),
     ):
-        model, tokenizer = read_model(checkpoint).to(place), read_tokenizer(checkpoint)
-        special = SpecialTokens.from_config(
-            tokenizer, checkpoint.read_json("tokenizer_config.json")
-        )
-        if isinstance(part, GenerationPart):
-            written = write_generations(model, tokenizer, special, part.prompts, config)
-            return {"generations": written}
-        shards = TokenShards(held_out) if held_out else None
-        if shards is not None:
-            check_shards(shards, model, tokenizer)
-        baseline = unigram_nll(shards.train_counts()) if shards is not None else None
-        if isinstance(part, BenchmarkPart):
-            prefix = special.context
-            scorer = Scorer(model, tokenizer, prefix, baseline, execution.batch_tokens)
-            choices = [item for item in part.items if item.form != TEXT]
-            observed, bad = measure_choices(scorer, choices, config.delimiter)
-            observed += measure_texts(scorer, [item for item in part.items if item.form == TEXT])
-        else:
-            assert shards is not None
-            assert baseline is not None
-            bad = []
-            observed = measure_source(
-                model,
-                shards,
-                part.source,
-                baseline,
-                max_tokens=config.max_held_out_tokens,
-                batch_tokens=execution.batch_tokens,
-                check_stop=lambda: _check_stop(out),
-            )
-    out.write_scratch(OBSERVATIONS, to_table(observed))
-    return {"bad": [[item.benchmark, item.item_id, item.reason] for item in bad]}
+        yield
 
 
 @contextmanager
@@ -274,8 +376,3 @@ def native_threads(count: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def _check_stop(out: ShardOutput) -> None:
-    if out.stopping:
-        raise Stopped("stopped on request", hint="run the same command to continue")

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from artifacts_schema import config as settings
 from artifacts_schema.errors import UsageError
 from stages.engine import Context, Inputs, Many, Maybe, One, Stage, check_all, check_bad_share
 from stages.evaluate.config import EvaluateConfig, EvaluateExecution
 
 if TYPE_CHECKING:
-    import torch
-
     from stages.evaluate.benchmarks import BadItem, Item
     from stages.evaluate.observations import ItemName, Observation
-    from stages.evaluate.parts import Part
+    from stages.evaluate.parts import Part, PartResult
+    from stages.parallel.ranks import Ranks
 
 
 DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
@@ -30,7 +30,7 @@ class Evaluate(Stage):
     were caught and the sound documents that were lost. A few generations show what numbers cannot.
     """
 
-    name, version, reproducible = "evaluate", 2, "numerics"
+    name, version, reproducible, launch = "evaluate", 2, "numerics", "spmd"
     inputs = {
         "checkpoint": One("checkpoint"),
         "benchmarks": Many("benchmarks"),
@@ -53,41 +53,42 @@ class Evaluate(Stage):
             lambda: _check_context(inputs),
         )
 
+    @classmethod
+    def ranks(cls, execution: settings.Execution) -> int:
+        """See `Stage.ranks`. UsageError for ranks that share more than rows and parameters."""
+        for name in ("tensor", "pipeline", "interleave", "context", "expert"):
+            if getattr(getattr(execution, "layout", None), name, 1) > 1:
+                raise UsageError(
+                    "ranks of an evaluation share rows and parameters alone",
+                    where=f"execution.layout.{name}",
+                    hint="divide by data and shard",
+                )
+        return super().ranks(execution)
+
     def run(self, context: Context) -> None:
-        from stages.evaluate.benchmarks import BadItem
         from stages.evaluate.observations import (
             RecordOutcomes,
             contaminated_items,
-            from_table,
             planted_observations,
             read_ledger,
             rejected_ids,
         )
-        from stages.evaluate.parts import OBSERVATIONS, measure_part
+        from stages.parallel.ranks import Ranks
         from stages.training.devices import choose_device
 
-        device = choose_device(context.execution.device)
-        context.devices_held = int(device.type == "cuda")
+        ranks = Ranks.from_group(choose_device(context.execution.device), context.execution.layout)
+        context.devices_held = ranks.world if ranks.device.type == "cuda" else 0
         ledger, truth = context.maybe("ledger"), context.maybe("truth")
         _check_truth(truth is not None, ledger is not None)
         parts, items, read, bad = _parts(context)
-        measured = context.map(
-            measure_part,
-            parts,
-            workers=None if device.type == "cpu" else context.execution.workers or 1,
-            checkpoint=context.one("checkpoint"),
-            held_out=context.many("held_out"),
-            config=context.config,
-            execution=context.execution,
-            device=str(device),
-        )
         observed, generations = [], []
-        for result in measured:
-            generations += result.value.get("generations", [])
-            if "bad" in result.value:
-                observed += from_table(result.read_scratch(OBSERVATIONS))
-                bad += [BadItem(*item) for item in result.value["bad"]]
+        for result in _measure(context, parts, ranks):
+            observed += result.observed
+            bad += result.bad
+            generations += result.generations
         _account(context, bad, read)
+        if not ranks.first:
+            return
 
         verdicts = None if ledger is None else read_ledger(ledger)
         if truth is not None:
@@ -99,7 +100,7 @@ class Evaluate(Stage):
             hit = contaminated_items(contamination, verdicts)
             names = [(item.benchmark, item.item_id) for item in items]
             flags = {name: name in hit for name in names}
-        _write(context, observed, flags, generations, device)
+        _write(context, observed, flags, generations, ranks)
 
 
 def _check_truth(truth: bool, ledger: bool) -> None:
@@ -165,6 +166,26 @@ def _parts(context: Context) -> tuple[list[Part], list[Item], int, list[BadItem]
     return parts, measured, len(items) + len(bad), bad
 
 
+def _measure(context: Context, parts: Sequence[Part], ranks: Ranks) -> Sequence[PartResult]:
+    """What was measured of each part: by workers, or by all ranks together."""
+    from stages.evaluate.parts import measure_part, read_part
+    from stages.evaluate.ranks import measure_on_ranks
+
+    if ranks.world > 1:
+        return measure_on_ranks(context, parts, ranks)
+    results = context.map(
+        measure_part,
+        parts,
+        workers=None if ranks.device.type == "cpu" else context.execution.workers or 1,
+        checkpoint=context.one("checkpoint"),
+        held_out=context.many("held_out"),
+        config=context.config,
+        execution=context.execution,
+        device=str(ranks.device),
+    )
+    return [read_part(result) for result in results]
+
+
 def _account(context: Context, bad: Sequence[BadItem], read: int) -> None:
     """Count items and report bad ones; InputError if there are too many."""
     for item in bad:
@@ -180,7 +201,7 @@ def _write(
     observed: Sequence[Observation],
     flags: Mapping[ItemName, bool] | None,
     generations: Sequence[Mapping[str, str]],
-    device: torch.device,
+    ranks: Ranks,
 ) -> None:
     import pyarrow as pa
     import torch
@@ -195,8 +216,10 @@ def _write(
     written = pa.Table.from_pylist(generations, schema=schema)
     context.write_table("evaluation", "generations.parquet", written)
     context.count(observations=len(observed), generations=len(generations))
+    if ranks.world > 1:
+        context.layout(ranks=ranks.layout.plain())
     context.layout(
-        device=device_name(device),
+        device=device_name(ranks.device),
         dtype=DTYPES[context.execution.precision],
         threads=context.execution.threads,
         batch_tokens=context.execution.batch_tokens,

@@ -38,12 +38,15 @@ from stages.parallel.layout import Layout
 from stages.parallel.mesh import meshes
 
 
-def spread_model(model: nn.Module, layout: Layout, device: torch.device) -> None:
+def spread_model(
+    model: nn.Module, layout: Layout, device: torch.device, *, trained: bool = True
+) -> None:
     """Spread `model`, which has `blocks`, over the ranks of the default process group, in place.
 
     Names of modules and parameters stay as they are. Each block is gathered separately, and what
     is outside of blocks (embedding, last norm, output layer) together. Experts that are cut over
-    ranks are spread over the ranks that have the same ones.
+    ranks are spread over the ranks that have the same ones. A model that is `trained` needs what is
+    outside of blocks again right after its forward pass, and keeps it.
     """
     mesh = meshes(layout, device.type)
     drop = layout.parts > 1 and layout.zero == 3
@@ -54,7 +57,7 @@ def spread_model(model: nn.Module, layout: Layout, device: torch.device) -> None
             fully_shard(experts, mesh=mesh.experts["copies"], reshard_after_forward=drop)
         if any(True for _ in block.parameters()):  # Others are on another stage of a pipeline.
             fully_shard(block, mesh=mesh.shared, reshard_after_forward=drop)
-    fully_shard(model, mesh=mesh.shared, reshard_after_forward=False)
+    fully_shard(model, mesh=mesh.shared, reshard_after_forward=drop and not trained)
     for module in model.modules():
         if isinstance(module, FSDPModule):
             module.set_gradient_divide_factor(1.0)

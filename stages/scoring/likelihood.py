@@ -1,7 +1,8 @@
 """Log-likelihoods under a decoder, in nats, summed in float64; generation.
 
 Forward passes are on the device of the model's weights, in float32; matrix products in the type of
-an autocast around them, if there is one.
+an autocast around them, if there is one. On several ranks all call the same functions with the same
+arguments: each computes its share of the rows, and all get every result.
 
 Requests follow the conventions of EleutherAI/lm-evaluation-harness. A prompt and its
 continuation are encoded as one text, and the continuation is what follows the tokens of the
@@ -16,7 +17,7 @@ B batch, L length, D width, V vocabulary, N scored tokens of a batch.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +28,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from stages.model.decoder import Decoder
+from stages.parallel.ranks import ALONE, Ranks
 
 
 @dataclass(frozen=True)
@@ -86,17 +88,24 @@ _ROWS_OF_LOGITS = 1024
 
 
 def log_likelihoods(
-    model: Decoder, requests: Sequence[Request], *, batch_tokens: int = 4096
+    model: Decoder,
+    requests: Sequence[Request],
+    *,
+    batch_tokens: int = 4096,
+    ranks: Ranks = ALONE,
+    check_stop: Callable[[], None] = lambda: None,
 ) -> NDArray[np.float64]:
     """Summed log-probability of each request's continuation, in the order given.
 
     A context that does not fit is cut at its left end. ValueError for an empty continuation or one
-    that alone exceeds the model's context. Requests of like length share a batch; right padding
-    cannot be seen by a causal model.
+    that alone exceeds the model's context. Requests of like length share a batch, of at most
+    `batch_tokens` on each rank; right padding cannot be seen by a causal model. `check_stop` is
+    called before each batch, and may raise.
     """
     cut = [_fit(request, model.config.context) for request in requests]
     sums = np.zeros(len(requests), dtype=np.float64)
-    for batch in _batches([len(ids) - 1 for ids, _ in cut], batch_tokens):
+    for batch in _batches([len(ids) - 1 for ids, _ in cut], batch_tokens, ranks.layout.rows):
+        check_stop()
         width = max(len(cut[index][0]) - 1 for index in batch)
         tokens_BL = torch.zeros(len(batch), width, dtype=torch.int64)
         targets_BL = torch.full((len(batch), width), -1, dtype=torch.int64)
@@ -104,21 +113,33 @@ def log_likelihoods(
             ids, scored = cut[index]
             tokens_BL[row, : len(ids) - 1] = torch.tensor(ids[:-1])
             targets_BL[row, len(ids) - 1 - scored : len(ids) - 1] = torch.tensor(ids[-scored:])
-        sums[batch] = -target_nll(model, tokens_BL, targets_BL).sum(axis=1)
+        sums[batch] = -target_nll(model, tokens_BL, targets_BL, ranks=ranks).sum(axis=1)
     return sums
 
 
 @torch.no_grad()
 def target_nll(
-    model: Decoder, tokens_BL: Tensor, targets_BL: Tensor, documents_BL: Tensor | None = None
+    model: Decoder,
+    tokens_BL: Tensor,
+    targets_BL: Tensor,
+    documents_BL: Tensor | None = None,
+    *,
+    ranks: Ranks = ALONE,
 ) -> NDArray[np.float64]:
     """Negative log-likelihood of every target [batch, length]; 0 where the target is negative.
 
-    Arguments may be on the host: they are copied to the device of the model.
+    Arguments may be on the host: they are copied to the device of the model. One forward pass on
+    each rank, also on one that has only padding.
     """
     device = next(model.parameters()).device
-    tokens_BL, targets_BL = tokens_BL.to(device), targets_BL.to(device)
-    documents_BL = None if documents_BL is None else documents_BL.to(device)
+    nll_BL = np.zeros(tuple(targets_BL.shape), dtype=np.float64)
+    own_nll_BL = nll_BL[_share(len(nll_BL), ranks)]
+    tokens_BL, targets_BL = (
+        _own_rows(tokens_BL, 0, ranks).to(device),
+        _own_rows(targets_BL, -1, ranks).to(device),
+    )
+    if documents_BL is not None:
+        documents_BL = _own_rows(documents_BL, -1, ranks).to(device)
     wanted_BL = targets_BL >= 0
     targets_N = targets_BL[wanted_BL]
 
@@ -134,9 +155,22 @@ def target_nll(
         )
 
     nll_N: Tensor = model(tokens_BL, documents_BL=documents_BL, output=losses)
-    nll_BL = np.zeros(tuple(targets_BL.shape), dtype=np.float64)
-    nll_BL[wanted_BL.cpu().numpy()] = nll_N.double().cpu().numpy()
+    own_nll_BL[wanted_BL[: len(own_nll_BL)].cpu().numpy()] = nll_N.double().cpu().numpy()
+    ranks.sum(torch.from_numpy(nll_BL))  # In place; other ranks' rows are 0 until then.
     return nll_BL
+
+
+def _share(rows: int, ranks: Ranks) -> slice:
+    """Which rows of a batch are this rank's; perhaps fewer than others', or none."""
+    most = -(-rows // ranks.layout.rows)
+    return slice(ranks.row * most, (ranks.row + 1) * most)
+
+
+def _own_rows(rows_BL: Tensor, filler: int, ranks: Ranks) -> Tensor:
+    """This rank's rows, and rows of `filler` up to as many as any rank has."""
+    own_BL = rows_BL[_share(len(rows_BL), ranks)]
+    most = -(-len(rows_BL) // ranks.layout.rows)
+    return F.pad(own_BL, (0, 0, 0, most - len(own_BL)), value=filler)
 
 
 def _fit(request: Request, context: int) -> tuple[list[int], int]:
@@ -147,12 +181,12 @@ def _fit(request: Request, context: int) -> tuple[list[int], int]:
     return [*request.context, *request.continuation][-(context + 1) :], scored
 
 
-def _batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Indexes of like length, longest first, at most `batch_tokens` with padding."""
+def _batches(lengths: Sequence[int], batch_tokens: int, shares: int) -> Iterator[list[int]]:
+    """Indexes of like length, longest first, at most `batch_tokens` with padding in each share."""
     order = sorted(range(len(lengths)), key=lambda index: (-lengths[index], index))
     start = 0
     while start < len(order):
-        rows = max(1, batch_tokens // lengths[order[start]])
+        rows = shares * max(1, batch_tokens // lengths[order[start]])
         yield order[start : start + rows]
         start += rows
 
@@ -176,12 +210,14 @@ def generate(
     stop: Collection[int] = (),
     temperature: float = 0.0,
     seed: int = 0,
+    ranks: Ranks = ALONE,
 ) -> list[int]:
     """Ids that follow `prompt`, without the one of `stop` that ended them.
 
     Temperature 0 takes the likeliest token (the first of equal ones); otherwise tokens are drawn
     from a generator seeded with `seed`. Every token is a full forward pass over the last tokens
-    that fit the context: there is no key-value cache. ValueError for an empty prompt.
+    that fit the context: there is no key-value cache. All ranks make the same pass, and take the
+    token of rank 0. ValueError for an empty prompt.
     """
     if not prompt:
         raise ValueError("the prompt is empty; begin it with <|begin_of_text|>")
@@ -199,6 +235,7 @@ def generate(
         else:
             probabilities = torch.softmax(logits_V / temperature, dim=-1)
             chosen = int(torch.multinomial(probabilities, 1, generator=generator))
+        chosen = int(ranks.copy_first(torch.tensor(chosen)))
         if chosen in stop:
             break
         ids.append(chosen)

@@ -347,16 +347,48 @@ def _cores() -> int:
     return min(8, available_cores())
 
 
-class TrainingExecution(ObservedExecution):
-    """How a model is trained; the manifest's layout records threads, device and micro-batch."""
+class RanksExecution(Execution):
+    """Where a stage with `launch = "spmd"` runs: its processes, their devices and machines."""
 
-    threads: int = Field(
-        default_factory=_cores, ge=1, description="Native threads; by default one a core, up to 8."
-    )
     device: Device = Field(
         default="auto",
         description="Where to compute: `cpu`, `cuda`, or `cuda:1` for the second GPU; `auto` is a "
         "CUDA device if there is one. Of several ranks each has the GPU of its number.",
+    )
+    layout: Layout = Field(
+        default=ONE_PROCESS,
+        description="Processes of the run, by dimension of a device mesh; one by default. Results "
+        "agree over layouts but for their last digits; the manifest records it.",
+    )
+    machines: Machines = Field(
+        default=ONE_MACHINE,
+        description="Machines of the run: how many, and where they meet; one by default.",
+    )
+
+    @model_validator(mode="after")
+    def _ranks_fit_machines(self) -> Self:
+        if self.layout.world % self.machines.count:
+            raise ValueError(
+                f"machines.count: {self.layout.world} ranks of the layout do not divide by "
+                f"{self.machines.count} machines"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _ranks_have_their_own_devices(self) -> Self:
+        if ":" in self.device and self.layout.world > 1:
+            raise ValueError(
+                f"device {self.device} is for one process; of {self.layout.world} ranks each has "
+                "the GPU of its number (CUDA_VISIBLE_DEVICES says which there are)"
+            )
+        return self
+
+
+class TrainingExecution(RanksExecution, ObservedExecution):
+    """How a model is trained; the manifest's layout records threads, device and micro-batch."""
+
+    threads: int = Field(
+        default_factory=_cores, ge=1, description="Native threads; by default one a core, up to 8."
     )
     deterministic: bool = Field(
         default=True,
@@ -367,15 +399,6 @@ class TrainingExecution(ObservedExecution):
         default=8,
         ge=1,
         description="Rows (dpo: pairs) of one forward and backward pass; bounds memory.",
-    )
-    layout: Layout = Field(
-        default=ONE_PROCESS,
-        description="Processes of the run, by dimension of a device mesh; one by default. Losses "
-        "agree over layouts but for their last digits; the manifest records it.",
-    )
-    machines: Machines = Field(
-        default=ONE_MACHINE,
-        description="Machines of the run: how many, and where they meet; one by default.",
     )
     checkpoint_every: int = Field(
         default=100, ge=1, description="Training steps between rolling checkpoints."
@@ -418,21 +441,3 @@ class TrainingExecution(ObservedExecution):
         le=64,
         description="Batches that a thread prepares ahead of the training step; 0: none.",
     )
-
-    @model_validator(mode="after")
-    def _ranks_fit_machines(self) -> Self:
-        if self.layout.world % self.machines.count:
-            raise ValueError(
-                f"machines.count: {self.layout.world} ranks of the layout do not divide by "
-                f"{self.machines.count} machines"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _ranks_have_their_own_devices(self) -> Self:
-        if ":" in self.device and self.layout.world > 1:
-            raise ValueError(
-                f"device {self.device} is for one process; of {self.layout.world} ranks each has "
-                "the GPU of its number (CUDA_VISIBLE_DEVICES says which there are)"
-            )
-        return self

@@ -37,7 +37,6 @@ from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
 from stages.parallel.layout import ONE_PROCESS, Layout
 from stages.parallel.ranks import ALONE, Ranks
-from stages.parallel.shard_files import fill
 from stages.training.callbacks import Callback, StepDone
 from stages.training.config import Precision, TrainingExecution
 from stages.training.devices import (
@@ -51,6 +50,7 @@ from stages.training.losses import Arithmetic, TrainedRows
 from stages.training.optimizer import Clip
 from stages.training.rows import Rows
 from stages.training.sample_clock import rank_rows
+from stages.training.start import read_weights
 
 if TYPE_CHECKING:
     from stages.parallel.pipeline_parallel import Pipeline
@@ -410,17 +410,8 @@ def place(
             materialise(model, runtime.device)
         else:
             model.to_empty(device=runtime.device)
-            _read_weights(model, weights)
+            read_weights(model, weights)
     return attention
-
-
-@torch.no_grad()
-def _read_weights(model: Decoder, weights: Mapping[str, Tensor]) -> None:
-    """Set the weights of a model whose memory holds anything; buffers that have none become 0."""
-    for buffer in model.buffers():
-        buffer.zero_()
-    for name, tensor in model.state_dict().items():
-        fill(tensor, weights, name)
 
 
 def clip_function(model: nn.Module, runtime: Runtime) -> Clip:

@@ -1,4 +1,4 @@
-"""The model of the checkpoint that a run starts from.
+"""The model of the checkpoint that a run starts from, or measures.
 
 One process reads it whole. Several ranks take its architecture alone, spread that, and then each
 reads the part that it holds: no rank has room for the whole model.
@@ -17,6 +17,7 @@ from stages.model.decoder import Decoder
 from stages.model.files import WEIGHTS_FILE, build, check_weights, read_config
 from stages.model.tensor_files import open_tensors
 from stages.parallel.ranks import Ranks
+from stages.parallel.shard_files import fill
 
 
 class StartModel(NamedTuple):
@@ -44,3 +45,31 @@ def read_start(checkpoint: Input, ranks: Ranks, name: str = WEIGHTS_FILE) -> Sta
         model = Decoder(config)
     check_weights(model, weights, where=where)
     return StartModel(model, weights)
+
+
+def read_spread(checkpoint: Input, ranks: Ranks) -> Decoder:
+    """The model of a checkpoint for forward passes alone; to be called on all of several ranks.
+
+    With `shard`, a rank holds its part of each parameter, and others' parts while it computes with
+    them; with `zero` 1 or 2, from the first forward pass on. Without, it holds the whole model.
+    """
+    from stages.parallel.data_parallel import spread_model
+
+    model, weights = read_start(checkpoint, ranks)
+    assert weights is not None, "one process has read them"
+    if ranks.layout.shard > 1:
+        # Autocast keeps a copy in its type of each weight that could have a gradient: all of them.
+        model.requires_grad_(False)
+        spread_model(model, ranks.layout, ranks.device, trained=False)
+    model.to_empty(device=ranks.device)
+    read_weights(model, weights)
+    return model
+
+
+@torch.no_grad()
+def read_weights(model: Decoder, weights: Mapping[str, Tensor]) -> None:
+    """Set the weights of a model whose memory holds anything; buffers that have none become 0."""
+    for buffer in model.buffers():
+        buffer.zero_()
+    for name, tensor in model.state_dict().items():
+        fill(tensor, weights, name)

@@ -217,3 +217,28 @@ def test_a_layout_that_a_stage_cannot_run_is_refused_with_its_spec(copy):
     with pytest.raises(UsageError) as caught:
         StageSpec.from_json(json.dumps(value).encode(), where="spec")
     assert caught.value.where == "execution.layout.pipeline"
+
+
+@pytest.mark.full
+def test_an_evaluation_on_ranks_has_the_tables_of_one_process(copy):
+    """With benchmarks, held-out text, contamination, planted defects and generations."""
+    step, alone = copy.step("evaluate"), copy.made("evaluate")
+    expected = evaluation(copy.store, alone)
+    remove_artifact(copy.store, alone)
+    execution = {**step.spec.execution, "layout": {"shard": 2}}
+    made = run_stage(copy.store, replace(step.spec, execution=execution)).manifest
+    assert made.layout["ranks"] == Layout(shard=2).plain()
+    assert made.counts == alone.counts
+    results = evaluation(copy.store, made)
+    for name, columns in expected.items():
+        assert results[name].keys() == columns.keys()
+        for column, values in columns.items():
+            for value, one in zip(results[name][column], values, strict=True):
+                assert value == (pytest.approx(one, rel=1e-5) if isinstance(one, float) else one)
+
+
+def evaluation(store, manifest):
+    """Columns of the tables of an evaluation, by file."""
+    made = Input.from_manifest(store, manifest, "evaluation")
+    names = ("results.parquet", "items.parquet", "generations.parquet")
+    return {name: made.read_table(name).to_pydict() for name in names}

@@ -11,7 +11,6 @@ from artifacts_schema.identity import document_id
 from artifacts_schema.store.gc import remove_artifact
 from stages.evaluate.stage import Evaluate
 from stages.model.files import model_files
-from stages.pack.stage import Pack
 from stages.scoring.likelihood import encode_text, unigram_nll
 from stages.tokenizer.training import transformers_config
 
@@ -33,28 +32,6 @@ def question(item_id, answer=0, **changes):
 
 def rows_of(read_table, manifest, table="results.parquet"):
     return read_table(manifest, "evaluation", table).to_pylist()
-
-
-@pytest.fixture
-def texts():
-    return [f"Keys are values, number {n}. " * (1 + n % 3) for n in range(40)]
-
-
-@pytest.fixture
-def packed(given, make_documents, run_stage, tokenizer, texts):
-    sources = ["even", "odd"] * 20
-    rows = [{"text": text, "source": source} for text, source in zip(texts, sources, strict=True)]
-    documents = make_documents([rows], snapshot="made")
-    made = given(
-        "tokenizer",
-        {
-            "tokenizer.json": tokenizer.to_str().encode(),
-            "tokenizer_config.json": transformers_config("llama-bpe"),
-            "training.json": {"vocabulary_size": 400, "padded_vocabulary_size": 400},
-        },
-    )
-    config = {"sequence_length": 64, "held_out_share": 0.5}
-    return run_stage(Pack, config, {"documents": [documents], "tokenizer": [made]})
 
 
 def test_held_out_bits_per_byte_are_those_of_each_document_alone(
