@@ -27,9 +27,9 @@ def available_cores(
         for folder in (own_groups() if groups is None else groups)
         if (cores := group_cores(folder)) is not None
     ]
-    asked = environment.get(JOB_CORES, "")
-    if asked.isdigit():
-        limits.append(float(asked))
+    of_job = environment.get(JOB_CORES, "")
+    if of_job.isdigit():
+        limits.append(float(of_job))
     return max(1, math.floor(min(limits)))
 
 

@@ -225,6 +225,8 @@ class Runtime(Arithmetic):
     def own_rows(self, rows: Rows) -> Rows:
         """Of the rows of a batch those that this rank computes, filled up to as many on each; and
         of each row the tokens that it has."""
+        if self.ranks.world == 1:
+            return rows
         own = rows.take(rank_rows(len(rows), self.ranks.row, self.parallel.rows))
         filled = self.rows_of_step(len(rows)) - len(own)
         return (own.padded(filled) if filled else own).of_context(self.ranks)

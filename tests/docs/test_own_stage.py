@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -88,45 +86,6 @@ def test_its_code_is_clean(plugin):
     run = [sys.executable, "-m", "ruff", "check", *flags]
     found = subprocess.run(run, capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stdout
-
-
-@pytest.fixture
-def start_job(tmp_path):
-    """`start_job(shell)` → the job script of `cluster.md`, with stand-ins for stage and Slurm."""
-    (block,) = [b for b in blocks(DOCS / "how-to" / "cluster.md") if b.file == "ingot.sbatch"]
-    script, stand_ins = tmp_path / "ingot.sbatch", tmp_path / "bin"
-    script.write_text(block.text)
-    stand_ins.mkdir()
-
-    def start(stage):
-        for name, text in {"python": stage, "scontrol": 'echo "$@" >> requeued'}.items():
-            (stand_ins / name).write_text(f"#!/bin/sh\n{text}\n")
-            (stand_ins / name).chmod(0o755)
-        names = dict.fromkeys(("STAGE", "STORE", "SPEC", "KEY"), "x") | {"SLURM_JOB_ID": "42"}
-        path = f"{stand_ins}:{os.environ['PATH']}"
-        return subprocess.Popen(["bash", str(script)], cwd=tmp_path, env={"PATH": path, **names})
-
-    return start
-
-
-@pytest.mark.parametrize("code", [0, 1, 75])
-def test_the_job_script_asks_for_another_turn_only_after_75(start_job, tmp_path, code):
-    assert start_job(f"exit {code}").wait(30) == code
-    requeued = tmp_path / "requeued"
-    assert requeued.exists() == (code == 75)
-    assert code != 75 or requeued.read_text() == "requeue 42\n"
-
-
-def test_the_job_script_hands_the_signal_on_and_waits_for_the_stage_to_save(start_job, tmp_path):
-    saves = "trap 'echo saved > saved; exit 75' USR2; echo > started; while :; do sleep 0.05; done"
-    job = start_job(saves)
-    while not (tmp_path / "started").exists():
-        assert job.poll() is None
-        time.sleep(0.02)
-    job.send_signal(signal.SIGUSR2)
-    assert job.wait(30) == 75
-    assert (tmp_path / "saved").exists()
-    assert (tmp_path / "requeued").exists()
 
 
 def test_every_file_that_the_page_names_is_printed(plugin):
