@@ -1,0 +1,1 @@
+"""Kubernetes: the manifests of a step, and the pool that sends them."""
