@@ -48,6 +48,7 @@ SAMPLE = Path(__file__).with_name("datatrove_sample.json")
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="no ../shared/data")
 
 
+@pytest.mark.full
 @needs_data
 def test_presets_give_the_frozen_reasons_of_datatrove() -> None:
     sample = json.loads(SAMPLE.read_text())

@@ -45,8 +45,8 @@ STEPS = [
 ]
 """One step of each stage, and of `filter` one that decides on conversations and pairs."""
 
-SHAPES = ["signals[web]", "pack", "pretrain"]
-"""On a bucket: a map over shards, token shards, and rolling checkpoints."""
+SHAPES = ["pack"]
+"""On a bucket, in `make test`: token shards; in the full tier every stage."""
 
 
 def on_bucket(instance: str, *, shapes: list[str] = SHAPES) -> object:
@@ -55,7 +55,20 @@ def on_bucket(instance: str, *, shapes: list[str] = SHAPES) -> object:
     return pytest.param(instance, "s3", marks=marks, id=f"{instance}-s3")
 
 
-BOTH = [*((instance, "local") for instance in STEPS), *map(on_bucket, STEPS)]
+QUICK = ("signals[web]", "dedup", "pack", "pretrain")
+"""Stages of each shape that `make test` kills; the full tier kills all."""
+
+
+def of_tier(*values: object, quick: bool) -> object:
+    """Parameters of a test, named by their values."""
+    marks = [] if quick else [pytest.mark.full]
+    return pytest.param(*values, id="-".join(map(str, values)), marks=marks)
+
+
+BOTH = [
+    *(of_tier(instance, "local", quick=instance in QUICK) for instance in STEPS),
+    *map(on_bucket, STEPS),
+]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -122,15 +135,20 @@ def test_killed_at_every_named_point(copy, without, durations, instance, place):
     finish(store, step, before)
 
 
-@pytest.mark.parametrize(
-    ("kills", "place"),
-    [
-        pytest.param(2, "local", id="two"),
-        pytest.param(20, "local", id="twenty", marks=pytest.mark.full),
-        pytest.param(4, "s3", id="four-s3", marks=pytest.mark.full),
-    ],
-)
-@pytest.mark.parametrize("instance", STEPS)
+def seeded():
+    """Two kills of a few stages in `make test`, many of each in the full tier."""
+    for instance in STEPS:
+        for name, kills, place in (
+            ("two", 2, "local"),
+            ("twenty", 20, "local"),
+            ("four-s3", 4, "s3"),
+        ):
+            quick = name == "two" and instance in ("signals[web]", "pack", "pretrain")
+            marks = [] if quick else [pytest.mark.full]
+            yield pytest.param(instance, place, kills, id=f"{instance}-{name}", marks=marks)
+
+
+@pytest.mark.parametrize(("instance", "place", "kills"), seeded())
 def test_killed_at_seeded_moments(copy, without, durations, instance, place, kills):
     """Kills one after another without a clean run between: work may go on from work."""
     step, before = without(instance)
@@ -146,7 +164,9 @@ def test_killed_at_seeded_moments(copy, without, durations, instance, place, kil
     finish(store, step, before)
 
 
-@pytest.mark.parametrize("instance", STEPS)
+@pytest.mark.parametrize(
+    "instance", [of_tier(instance, quick=instance in QUICK) for instance in STEPS]
+)
 def test_a_full_disk_is_one_clear_error_and_costs_nothing(copy, without, instance, monkeypatch):
     step, before = without(instance)
     store = copy.store

@@ -18,6 +18,7 @@ TINY = Path(__file__).parent / "tiny.yaml"
 pytestmark = pytest.mark.faults
 
 
+@pytest.mark.full
 def test_the_tiny_recipe_resumes_to_the_same_bits(ran):
     before = ran.store.keys()
     result = CliRunner().invoke(

@@ -104,6 +104,7 @@ def test_a_killed_rank_is_named_and_another_layout_goes_on(copy, pretrain, expec
     assert_alike(metrics(store, made), expected)
 
 
+@pytest.mark.full
 def test_a_run_that_is_stopped_saves_and_goes_on_with_more_ranks(
     copy, pretrain, expected, tmp_path
 ):

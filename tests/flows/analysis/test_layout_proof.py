@@ -97,6 +97,7 @@ def test_a_loss_out_of_tolerance_is_named_with_its_step():
     assert len(proof.problems) == 2
 
 
+@pytest.mark.full
 @pytest.mark.faults
 def test_a_run_that_changes_its_layout_at_each_kill_is_the_same_run(recipe, store):
     result = CliRunner().invoke(

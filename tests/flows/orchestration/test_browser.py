@@ -70,6 +70,7 @@ def open_artifact(page, ui, run, key):
     page.get_by_text(key).first.wait_for()
 
 
+@pytest.mark.full
 def test_a_run_from_the_form_to_its_report(ui, page, tmp_path):
     fields = open_form(page, ui, "toys")
     before = ui.post("/flow_runs/count", {})

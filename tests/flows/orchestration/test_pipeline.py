@@ -88,6 +88,7 @@ def test_a_spec_runs_as_a_flow_and_its_key_is_computed_again(here, request_, tmp
     assert made == {"exclusions": manifest.outputs["exclusions"].digest[:12]}
 
 
+@pytest.mark.full
 def test_a_server_that_dies_in_mid_run_costs_the_picture_and_nothing_else(ui, tmp_path):
     """The API vanishes while a step runs: its child goes on and commits, a new run reuses it."""
     gate, store = tmp_path / "gate", Store.open(str(tmp_path / "store"))

@@ -130,6 +130,7 @@ def test_every_character_that_folding_changes_is_as_defined_beside_every_kind_of
     assert fold_words(text) == folded_words(text)
 
 
+@pytest.mark.full
 def test_every_fold_fits_the_room_that_is_kept_for_it() -> None:
     table = FoldTable()
     most = 0.0

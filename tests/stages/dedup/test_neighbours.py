@@ -215,6 +215,7 @@ def test_unverified_partners_follow_by_rank_and_have_no_measures(tmp_path: Path)
     assert {(p["similarity"], p["containment"]) for p in partners} == {(None, None)}
 
 
+@pytest.mark.full
 def test_a_crowd_is_listed_in_bounded_memory(tmp_path: Path) -> None:
     class Counting(MemoryCorpus):
         most_ranked = 0

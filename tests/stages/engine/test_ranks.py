@@ -85,7 +85,7 @@ def test_ranks_sum_what_each_of_them_has(store, make):
     assert manifest.counts["sum"] == total(4, 2)
 
 
-@pytest.mark.parametrize("fault", ["suspended", pytest.param("stuck", marks=pytest.mark.full)])
+@pytest.mark.parametrize("fault", [pytest.param("suspended", marks=pytest.mark.full), "stuck"])
 def test_a_run_that_hangs_names_the_rank_that_is_behind(store, make, fault):
     spec = make(watchdog=8.0, fault=fault)
     with pytest.raises(Stopped) as caught:
@@ -126,6 +126,7 @@ def test_the_rank_that_fails_is_named(store, make, fault, kind, what):
     assert time.monotonic() - since < 45
 
 
+@pytest.mark.full
 def test_sigterm_to_every_process_saves_and_ends_with_the_code_to_go_on(store, make, tmp_path):
     """As Slurm ends a job: the parent, torchrun and the ranks get the signal together."""
     spec = make(steps=400, step_seconds=0.1)
@@ -160,6 +161,7 @@ def test_two_machines_sum_what_one_does(store, make, tmp_path):
     assert made.counts["sum"] == total(4, 4)
 
 
+@pytest.mark.full
 def test_a_machine_that_does_not_come_is_named(store, make):
     spec = make(machines=on_machines(3, wait_seconds=2.0), layout={"shard": 3})
     with pytest.raises(IngotError) as caught:

@@ -141,6 +141,7 @@ print(len(spilled))
 """
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_little_memory_spills_and_gives_the_same_bytes(tmp_path: Path) -> None:
     spilled = {}

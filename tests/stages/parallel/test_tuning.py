@@ -111,7 +111,7 @@ def matrix():
         for name, layout in LAYOUTS.items():
             if stage is Dpo and name in ("pipeline", "context"):
                 continue
-            marks = [] if name == "parts" else [pytest.mark.full]
+            marks = [] if (stage, name) == (Sft, "parts") else [pytest.mark.full]
             yield pytest.param(stage, layout, id=f"{stage.name}-{name}", marks=marks)
 
 

@@ -136,7 +136,14 @@ def test_with_rollbacks_their_data_is_left_out_and_said(run, store, read_table, 
     assert {step for step in range(1, 91) if clock.skipped(step)} == left_out
 
 
-@pytest.mark.parametrize("point", ["rollback decided", "rollback cleared", "checkpoint written"])
+@pytest.mark.parametrize(
+    "point",
+    [
+        pytest.param("rollback decided", marks=pytest.mark.full),
+        pytest.param("rollback cleared", marks=pytest.mark.full),
+        "checkpoint written",
+    ],
+)
 def test_killed_in_a_rollback_it_commits_the_same_bytes(run, store, killed_at, point):
     whole = digests(run())
     manifest = run()

@@ -209,6 +209,7 @@ def test_what_is_compiled_sees_one_shape_whatever_has_a_target(way):
     assert seen == {(25, 11)}
 
 
+@pytest.mark.full
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_compiled_it_gives_the_same(dtype):

@@ -37,6 +37,7 @@ def test_nothing_is_asked(find: Make, rows: Make) -> None:
     assert found.spans == {}
 
 
+@pytest.mark.full
 def test_the_same_for_any_order_shards_workers_and_task_sizes(find: Make, rows: Make) -> None:
     documents = rows(texts(60))
     whole = find([[documents[:40], documents[40:]]], **ALL)
