@@ -138,14 +138,8 @@ def test_killed_at_every_named_point(copy, without, durations, instance, place):
 def seeded():
     """Two kills of a few stages in `make test`, many of each in the full tier."""
     for instance in STEPS:
-        for name, kills, place in (
-            ("two", 2, "local"),
-            ("twenty", 20, "local"),
-            ("four-s3", 4, "s3"),
-        ):
-            quick = name == "two" and instance in ("signals[web]", "pack", "pretrain")
-            marks = [] if quick else [pytest.mark.full]
-            yield pytest.param(instance, place, kills, id=f"{instance}-{name}", marks=marks)
+        for kills, place in ((2, "local"), (20, "local"), (4, "s3")):
+            yield of_tier(instance, place, kills, quick=kills == 2 and instance in QUICK)
 
 
 @pytest.mark.parametrize(("instance", "place", "kills"), seeded())
