@@ -96,7 +96,8 @@ class Watch:
     states: dict[str, JobState] = field(default_factory=dict)
     since: dict[str, float] = field(default_factory=dict)
     """When the phase of each was first seen."""
-    error: str | None = None
+    error: IngotError | None = None
+    """Why the last question had no answer."""
     rounds: int = 0
     """How often the scheduler was asked."""
     _next: float = 0.0
@@ -117,7 +118,7 @@ class Watch:
             states = self.scheduler.look(self.jobs)
             self.error = None
         except IngotError as error:  # A scheduler that is away: all stays as it was.
-            self.error = str(error)
+            self.error = error
             states = self.states
         now = self.clock()
         for job in self.jobs:
@@ -187,6 +188,9 @@ class ClusterJob:
         if self._round == self.watch.rounds:
             return None  # Nothing new since the last decision.
         self._round = self.watch.rounds
+        if isinstance(self.watch.error, UsageError):  # It would be the same the next time.
+            self._words = f"error: {self.watch.error} (job {self.job} goes on)"
+            return self.watch.error.exit_code
         if self.watch.error is not None:
             self._tell(f"job {self.job}: {self.watch.error}")
             return None

@@ -96,7 +96,7 @@ def decide(facts: Facts) -> Action:
         return Done()
     if job.phase == "waiting" and job.cause == "never":
         return Fail(EXIT_USAGE, f"the job can never start: {job.reason}")
-    if facts.stalls >= MOST_STALLS and job.phase != "running":
+    if facts.stalls >= MOST_STALLS and job.phase in ("waiting", "ended"):
         text = f"started {facts.stalls} times without progress: {job.reason or 'no reason given'}"
         return Fail(EXIT_FAILED, text)
     if job.phase in ("waiting", "running"):

@@ -181,6 +181,19 @@ def test_a_scheduler_that_is_away_is_waited_for_and_then_given_up(start, schedul
     assert "again" in other.last_words()
 
 
+def test_a_question_that_is_refused_is_an_error_and_the_job_goes_on(start, scheduler, clock):
+    job = start()
+    poll(job, clock, 2)
+
+    def refuse(jobs):
+        raise UsageError("pods is forbidden: cannot list", where="kubernetes")
+
+    scheduler.look = refuse
+    assert poll(job, clock) == EXIT_USAGE
+    assert "cannot list" in job.last_words()
+    assert not scheduler.asked
+
+
 def test_a_preempted_job_is_sent_again_and_one_without_progress_is_not(start, scheduler, clock):
     job = start()
     for number in range(1, MOST_STALLS + 2):

@@ -62,6 +62,7 @@ CASES = [
     # A scheduler that was restarted, or purged the job.
     (Facts(UNKNOWN), Wait()),
     (Facts(UNKNOWN, seconds=LONG, lease_beats=True), Wait()),
+    (Facts(UNKNOWN, seconds=LONG, lease_beats=True, stalls=MOST_STALLS), Wait()),
     (Facts(UNKNOWN, seconds=LONG), Submit("does not know")),
     (Facts(UNKNOWN, seconds=LONG, stopping=True), Fail(EXIT_RESUME, "does not know")),
     # The step's own failure.
