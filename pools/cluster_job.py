@@ -19,11 +19,11 @@ from typing import Any
 
 from artifacts_schema.errors import EXIT_FAILED, EXIT_OK, IngotError, StoreError, UsageError
 from artifacts_schema.store import Store, layout
-from artifacts_schema.store.lease import DEAD_SECONDS, latest_record, local_work
+from artifacts_schema.store.lease import DEAD_SECONDS, latest_record
 from flows.recipe.plan import PlannedStep
 from flows.recipe.profile import Resources
 from pools.decide import UNKNOWN, Done, Facts, Fail, JobState, Submit, decide
-from stages.engine.events import EVENTS_FILE, EventReader
+from stages.engine.events import StoredEvents
 from stages.engine.spec import StageSpec, last_error
 
 LEASE_WAIT_SECONDS = 60
@@ -169,15 +169,19 @@ class ClusterJob:
         self._words = ""
         self._told = ""
         self._events: deque[dict[str, Any]] = deque()
-        events = local_work(store.backend, self.key, EVENTS_FILE)
-        self._reader = EventReader(events, from_end=events.exists())
+        self._reader = StoredEvents(store.backend, self.key, from_end=True)
+        self._read_at = 0
 
     # What `execute` asks -------------------------------------------------------------------------
 
     def events(self) -> list[dict[str, Any]]:
         """Those of the stage, and what the scheduler says of the job."""
-        results = [*self._events, *self._reader.read()]
+        results = [*self._events]
         self._events.clear()
+        # A file is read at every call, a bucket when the scheduler is asked as well.
+        if self.store.backend.local or self._read_at != self.watch.rounds:
+            self._read_at = self.watch.rounds
+            results += self._reader.read()
         return results
 
     def poll(self) -> int | None:

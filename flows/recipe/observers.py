@@ -6,17 +6,15 @@ store, by people who did not start it, with Prefect or without.
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections import deque
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from artifacts_schema.errors import IngotError, Stopped
 from artifacts_schema.manifest import Manifest
-from artifacts_schema.store import Store, layout
+from artifacts_schema.store import Store
 from artifacts_schema.store.lease import Record, is_held, process_is_gone, this_process
 from artifacts_schema.store.runs import (
     Run,
@@ -29,7 +27,7 @@ from artifacts_schema.store.runs import (
 )
 from flows.recipe.pipeline import Pipeline
 from flows.recipe.plan import Plan, PlannedStep
-from stages.engine.events import EVENTS_FILE
+from stages.engine.events import StoredEvents
 
 
 class Observer:
@@ -167,10 +165,6 @@ class LiveProgress:
     losses: list[float] = field(default_factory=list)
     first: tuple[float, float] | None = None
     """Time and work done at its first progress event."""
-    offset: int = 0
-    """Bytes of the events file that were read."""
-    rest: bytes = b""
-    """The beginning of a line that is not whole yet."""
     _every: int = 1
     _count: int = 0
     _rates: deque[tuple[float, float]] = field(default_factory=deque)
@@ -251,6 +245,7 @@ class RunWatcher:
     store: Store
     run: Run
     _live: dict[str, LiveProgress] = field(default_factory=dict)
+    _events: dict[str, StoredEvents] = field(default_factory=dict)
     _manifests: dict[str, Manifest] = field(default_factory=dict)
 
     def look(self) -> RunView:
@@ -279,11 +274,8 @@ class RunWatcher:
                 self._manifests[step.key] = manifest
             return StepView(step, None, manifest)
         live = self._live.setdefault(step.key, LiveProgress())
-        # Without the file it has not begun, or has committed and the record will say so.
-        with suppress(FileNotFoundError):
-            new = self.store.backend.read(layout.work(step.key, EVENTS_FILE), live.offset)
-            live.offset += len(new)
-            *lines, live.rest = (live.rest + new).split(b"\n")
-            for line in filter(bytes.strip, lines):
-                live.add(json.loads(line))
+        if step.key not in self._events:
+            self._events[step.key] = StoredEvents(self.store.backend, step.key)
+        for event in self._events[step.key].read():
+            live.add(event)
         return StepView(step, live, None)

@@ -103,6 +103,28 @@ class EventReader:
             self._file.close()
 
 
+class StoredEvents:
+    """Reads the events of a running stage from the store, wherever it runs.
+
+    Those of a stage on another machine come to a bucket every few seconds, see `LogUploader`.
+    """
+
+    def __init__(self, backend: Backend, key: str, *, from_end: bool = False) -> None:
+        self._backend, self._path = backend, layout.work(key, EVENTS_FILE)
+        self._offset = (backend.size(self._path) or 0) if from_end else 0
+        self._rest = b""
+
+    def read(self) -> list[dict[str, Any]]:
+        """New events, oldest first. Without the file the stage has not begun, or has committed."""
+        try:
+            new = self._backend.read(self._path, self._offset)
+        except FileNotFoundError:
+            return []
+        self._offset += len(new)
+        *lines, self._rest = (self._rest + new).split(b"\n")
+        return [json.loads(line) for line in lines if line.strip()]
+
+
 UPLOAD_SECONDS = 10.0
 UPLOAD_BYTES_PER_SECOND = 1_000_000
 """A bucket has no appends, so files are copied whole: long ones less often, to take no more."""

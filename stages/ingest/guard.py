@@ -25,7 +25,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Self
 
-from artifacts_schema.errors import IngotError
+from artifacts_schema.errors import IngotError, printable
 from artifacts_schema.store.remote import backend_at
 from stages.engine.state import State
 from stages.engine.workers import WorkerCrash
@@ -177,7 +177,9 @@ class CrashingPages:
             )
         self._pages[crash.item, page] = CrashingPage(crash.item, page, reason)
         self._keep()
-        self._state.log.warning("%s: %s (%s); going on without it", page, reason, crash.how)
+        self._state.log.warning(
+            "%s: %s (%s); going on without it", printable(page), reason, crash.how
+        )
         return {"watch": self.watch()}
 
     def _marked(self, crash: WorkerCrash) -> str | None:
