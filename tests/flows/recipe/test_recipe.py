@@ -367,7 +367,7 @@ def test_a_wrong_set_is_told_with_what_is_near(bind, override, expected):
     [
         ("job: 2", "unknown key 'job', did you mean 'jobs'?"),
         ("jobs: 0", "expected a number of 1 or more"),
-        ("stages: {lines: 3}", "p.yaml:1: lines: expected keys and values, got 3"),
+        ("stages: {lines: 3}", "p.yaml:1: stages.lines: expected keys and values, got 3"),
         ("stages: [lines]", "p.yaml:1: stages: expected keys and values, got ['lines']"),
         ("stages: {chose: {workers: 1}}", "no stage 'chose', did you mean 'choose'?"),
         ("default: {wrkers: 1}", "unknown key 'wrkers', did you mean 'workers'?"),
