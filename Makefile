@@ -1,11 +1,11 @@
 # Two commands do everything; each sets up what it needs in .venv.
 .PHONY: help setup quickstart test test-full lint clean
 
-WORKERS ?= 2
+WORKERS ?= 3
 
 help:
 	@echo "make quickstart   raw pages to a released language model, in minutes, on this machine"
-	@echo "make test         lint, types, imports, and every test of the first tier (15 minutes on 2 cores; WORKERS=8 on more)"
+	@echo "make test         lint, types, imports, and every test of the first tier (half an hour on 2 cores; WORKERS=8 on more)"
 	@echo "make test-full    the long tier as well: peers as oracles, many kills, the whole quickstart"
 	@echo "make lint         ruff, mypy, import-linter"
 
