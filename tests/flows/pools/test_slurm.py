@@ -236,7 +236,7 @@ def test_what_slurm_refuses_is_an_error_in_its_own_words(naps, slurm):
 
 def test_a_job_that_can_never_start_is_named(naps, slurm):
     began = time.monotonic()
-    with pytest.raises(IngotError, match="PartitionTimeLimit|PartitionConfig"):
+    with pytest.raises(IngotError, match=r"PartitionTimeLimit|PartitionConfig"):
         execute(naps(0.1, "naps: {pool: small, time: 2 h}"))
     assert time.monotonic() - began < 30
     assert not jobs(slurm)
