@@ -225,16 +225,16 @@ class ClusterJob:
         if self.job is None:
             return EXIT_FAILED
         deadline = self.watch.clock() + scheduler.stop_seconds
-        asked = False
+        signalled = False
         while True:
             state = dict(scheduler.look([self.job])).get(self.job, UNKNOWN)
             if state.phase in ("ended", "unknown"):
                 return state.exit_code or EXIT_OK
             if state.phase == "waiting" or self.watch.clock() > deadline:
                 scheduler.cancel(self.job)
-            elif not asked:
+            elif not signalled:
                 scheduler.save_and_end(self.job)
-                asked = True
+                signalled = True
             wait(1.0)
 
     def last_words(self) -> str:

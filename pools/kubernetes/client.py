@@ -17,7 +17,8 @@ from pools.kubernetes.settings import KubernetesSettings
 SECONDS = 30.0
 NEVER = ("InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError")
 """Reasons for which a container waits that do not pass by themselves."""
-MISSING_IMAGE = ("ImagePullBackOff", "ErrImagePull")
+MISSING_IMAGE = "ImagePullBackOff"
+"""After some failures; a single `ErrImagePull` may be a registry that is away."""
 REFUSED = (400, 403, 404, 409, 413, 422)
 """Codes of a request that the same request would get again."""
 
@@ -62,8 +63,8 @@ class Api:
                 self.namespace, manifest, _request_timeout=SECONDS, field_validation="Strict"
             )
 
-    def own(self, kind: str, name: str, owner: Mapping[str, Any]) -> None:
-        """Let an object go with a Job."""
+    def own(self, name: str, owner: Mapping[str, Any]) -> None:
+        """Let a service go with a Job."""
         reference = {
             "apiVersion": "batch/v1",
             "kind": "Job",
@@ -166,9 +167,10 @@ def read_job(job: Mapping[str, Any], pods: Sequence[Mapping[str, Any]]) -> JobSt
     if (job.get("metadata") or {}).get("deletionTimestamp"):
         return JobState("running", reason="it is being deleted", restarts=restarts)
     waiting = [reason for pod in pods if (reason := _waits_for(pod)) is not None]
-    if not pods or waiting:
+    never = any(word in reason for reason in waiting for word in (*NEVER, MISSING_IMAGE))
+    works = any((pod.get("status") or {}).get("phase") == "Running" for pod in pods)
+    if never or not works:  # Where some pods run and others wait, a stop must let those save.
         reason = waiting[0] if waiting else "no pod yet"
-        never = any(word in reason for word in (*NEVER, *MISSING_IMAGE))
         return JobState("waiting", "never" if never else "", reason, restarts=restarts)
     return JobState("running", restarts=restarts)
 

@@ -61,7 +61,7 @@ class KubernetesScheduler(Scheduler):
         self.api.create_job(job_manifest(request, self.settings, name))
         if service is not None:
             job = next(one for one in self.api.jobs(OURS) if one["metadata"]["name"] == name)
-            self.api.own("Service", name, job)
+            self.api.own(name, job)
         return name
 
     def look(self, jobs: Iterable[str]) -> Mapping[str, JobState]:

@@ -17,6 +17,7 @@ from flows.recipe.dispatch import Dispatcher
 from flows.recipe.execute import execute
 from flows.recipe.profile import Resources
 from pools.cluster_job import JobRequest
+from pools.kubernetes.client import read_job
 from pools.kubernetes.manifests import job_manifest, job_name, service_manifest
 from pools.kubernetes.settings import KubernetesSettings
 
@@ -270,3 +271,14 @@ def test_a_store_that_no_pod_sees_is_refused(project, open_pipeline, profile, st
     with pytest.raises(UsageError) as caught:
         Dispatcher(pipeline.profile)(store, step)
     assert caught.value.where == "pools.pods.claim"
+
+
+def test_a_job_of_which_some_pods_run_is_running():
+    """Else a stop would remove it without grace."""
+    running = {"status": {"phase": "Running"}}
+    pending = {"status": {"phase": "Pending"}}
+    assert read_job({}, [running, pending]).phase == "running"
+    assert read_job({}, [pending, pending]).phase == "waiting"
+    state = {"waiting": {"reason": "ImagePullBackOff"}}
+    stuck = {"status": {"phase": "Pending", "containerStatuses": [{"state": state}]}}
+    assert read_job({}, [running, stuck]).cause == "never"
