@@ -39,13 +39,22 @@ Reference = tuple[Manifest, str]
 Inputs = dict[str, list[Reference]]
 
 
-SLOWEST = ("tests/pipeline/", "tests/flows/orchestration/", "tests/stages/engine/")
-"""Folders whose tests take minutes: they run first, so that no worker waits for another's at the
-end."""
+SLOWEST = (
+    "tests/pipeline/test_campaign",
+    "tests/flows/orchestration/",
+    "tests/stages/engine/",
+    "tests/stages/dedup/",
+    "tests/stages/pretrain/",
+    "tests/pipeline/",
+)
+"""Tests that take minutes run first, so that no worker waits for another's at the end.
+
+The first of all makes `tiny_store`; other workers have work that does not wait for it.
+"""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the slowest folders first; otherwise keep the order."""
+    """Put the slowest first; otherwise keep the order."""
     last = len(SLOWEST)
     items.sort(
         key=lambda item: next((n for n in range(last) if item.nodeid.startswith(SLOWEST[n])), last)

@@ -116,6 +116,7 @@ def rows(name: str) -> list[int]:
     return [CRAWLS[name].index(page(number)) for number in KEPT[name]]
 
 
+@pytest.mark.full
 def test_a_snapshot_that_is_retired_was_never_there(follow, run_stage, read_table):
     months, fewer = follow("months"), follow("fewer_months")
     for step in ("ingest", "signals"):

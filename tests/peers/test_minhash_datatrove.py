@@ -68,6 +68,7 @@ AWKWARD = [
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="no ../shared/data")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("hash", HASHES)
 def test_awkward_texts_have_the_frozen_signatures_of_datatrove(hash: Hash) -> None:
     told = json.loads(SAMPLE.read_text())["awkward"]

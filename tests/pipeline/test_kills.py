@@ -45,16 +45,6 @@ STEPS = [
 ]
 """One step of each stage, and of `filter` one that decides on conversations and pairs."""
 
-SHAPES = ["pack"]
-"""On a bucket, in `make test`: token shards; in the full tier every stage."""
-
-
-def on_bucket(instance: str, *, shapes: list[str] = SHAPES) -> object:
-    """A step on a bucket; only those of `shapes` are for `make test`."""
-    marks = [] if instance in shapes else [pytest.mark.full]
-    return pytest.param(instance, "s3", marks=marks, id=f"{instance}-s3")
-
-
 QUICK = ("signals[web]", "dedup", "pack", "pretrain")
 """Stages of each shape that `make test` kills; the full tier kills all."""
 
@@ -66,8 +56,8 @@ def of_tier(*values: object, quick: bool) -> object:
 
 
 BOTH = [
-    *(of_tier(instance, "local", quick=instance in QUICK) for instance in STEPS),
-    *map(on_bucket, STEPS),
+    *(of_tier(instance, "local", quick=instance in QUICK[:-1]) for instance in STEPS),
+    *(of_tier(instance, "s3", quick=False) for instance in STEPS),
 ]
 
 
@@ -174,6 +164,7 @@ def test_a_full_disk_is_one_clear_error_and_costs_nothing(copy, without, instanc
     finish(store, step, before)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("instance", "place"),
     [
@@ -201,6 +192,7 @@ def test_two_processes_on_one_key_make_one_artifact(copy, without, instance):
     assert len(attempts(store, step)) == 1
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("place", ["s3"])
 @pytest.mark.parametrize("point", ["state published", "state files published"])
 def test_another_machine_goes_on_from_the_published_checkpoint(

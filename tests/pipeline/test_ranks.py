@@ -195,6 +195,7 @@ def test_resumed_at_the_same_layout_it_is_bit_equal(copy, pretrain, tmp_path):
     }
 
 
+@pytest.mark.full
 def test_an_error_of_the_ranks_is_the_error_of_the_run(copy, pretrain):
     """Every rank finds that its inputs are damaged; the first one is told."""
     store, spec = copy.store, pretrain({"shard": 2})

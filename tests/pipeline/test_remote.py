@@ -39,6 +39,7 @@ def test_the_whole_recipe_gives_the_bytes_that_it_gives_in_a_folder(ran, s3_url)
         assert verify(bucket.store, step.manifest) == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("place", ["s3"])
 def test_a_child_process_makes_a_step_in_the_bucket(copy, without):
     """The steps above are reused, what is below it too: its output is unchanged."""

@@ -106,9 +106,9 @@ def wake(child: int) -> int:
     ("point", "place"),
     [
         ("measured", "local"),
-        ("checkpoint files written", "local"),
+        pytest.param("checkpoint files written", "local", marks=pytest.mark.full),
         ("checkpoint written", "local"),
-        ("interim written", "local"),
+        pytest.param("interim written", "local", marks=pytest.mark.full),
         pytest.param("interim committed", "local", marks=pytest.mark.full),
         pytest.param("state files published", "s3", marks=pytest.mark.full),
     ],
@@ -132,6 +132,7 @@ def test_a_woken_trainer_finds_that_it_was_succeeded(copy, without, point):
     assert not store.work_state(step.key).exists
 
 
+@pytest.mark.full
 def test_the_checkpoints_of_a_successor_stay_usable(copy, without, monkeypatch):
     """It is killed after the woken one has ended; the next run goes on from its last checkpoint."""
     step, before = without("pretrain")
@@ -150,6 +151,7 @@ def test_the_checkpoints_of_a_successor_stay_usable(copy, without, monkeypatch):
     faults.is_same_artifact(store, step, before)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("instance", ["signals[web]", "pretrain"])
 def test_one_that_wakes_up_after_its_successor_has_committed_leaves_nothing(
     copy, without, instance

@@ -58,6 +58,7 @@ def forgetful(monkeypatch, forget):
     monkeypatch.setattr(RollingCheckpoints, "newest", changed)
 
 
+@pytest.mark.full
 def test_lost_moments_are_found_at_the_first_step_that_they_change(prove, monkeypatch):
     """The update after the resume is another; so the loss of the training step behind it."""
     forgetful(monkeypatch, lambda saved: replace(saved, optimizer={}))

@@ -99,6 +99,7 @@ def test_a_file_that_was_put_back_is_whole_again(ingot, made, spoil, open_pipeli
     assert open_pipeline().plan().is_done
 
 
+@pytest.mark.full
 def test_repair_makes_parents_first_and_all_is_as_before(
     ingot, made, spoil, store, installed_stages
 ):

@@ -75,6 +75,7 @@ def processes_of(ui):
     return [*own, *(child for process in own for child in process.children(recursive=True))]
 
 
+@pytest.mark.full
 @NEEDS_ROOT
 def test_another_user_of_the_machine_reads_nothing_and_starts_nothing(ui):
     with tempfile.TemporaryDirectory() as folder:
@@ -148,6 +149,7 @@ async def first_answer(ui, path, token):
         return None
 
 
+@pytest.mark.full
 def test_the_password_stands_in_its_file_and_nowhere_else(ui, tmp_path):
     """After a run from a form and one from the terminal: no store, log, database or command."""
     store = tmp_path / "store"
@@ -178,6 +180,7 @@ def test_a_stage_is_not_given_the_password(ui, monkeypatch):
     assert ui.password not in child_environment(spec).values()
 
 
+@pytest.mark.full
 def test_a_changed_or_deleted_file_is_one_line_and_the_server_goes_on(ui):
     file, kept = ui.password_file, ui.password_file.read_text()
     aside = file.with_name("aside")

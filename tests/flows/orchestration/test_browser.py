@@ -113,6 +113,7 @@ def test_a_run_from_the_form_to_its_report(ui, page, tmp_path):
     }  # Nobody else is asked.
 
 
+@pytest.mark.full
 def test_a_reference_that_does_not_exist_is_said_in_the_form(ui, page):
     fields = open_form(page, ui, "ui_learn")
     page.get_by_role("button", name="Add item").first.click()
@@ -123,6 +124,7 @@ def test_a_reference_that_does_not_exist_is_said_in_the_form(ui, page):
     assert ui.post("/flow_runs/count", {}) == before
 
 
+@pytest.mark.full
 def test_a_server_that_stays_busy_is_said_in_the_form(ui, page):
     """What our server answers once it has tried for half a minute; the answer alone is staged."""
     open_form(page, ui, "toys")
@@ -133,6 +135,7 @@ def test_a_server_that_stays_busy_is_said_in_the_form(ui, page):
     assert ui.post("/flow_runs/count", {}) == before
 
 
+@pytest.mark.full
 def test_nobody_gets_in_with_a_wrong_password_and_one_stays_in_with_the_right_one(ui, page):
     page.goto(ui.ui)
     type_password(page, "ingot:wrong")

@@ -38,6 +38,7 @@ def newest_run(here):
     return here.post("/flow_runs/filter", tagged)[0]
 
 
+@pytest.mark.full
 def test_a_run_from_the_terminal_is_shown_too(here, request_):
     from flows.orchestration.control import run_pipeline
 
@@ -51,6 +52,7 @@ def test_a_run_from_the_terminal_is_shown_too(here, request_):
     assert {"plan-toys", "funnel-toys", "lineage-toys"} <= set(here.artifacts(run["id"]))
 
 
+@pytest.mark.full
 def test_a_failing_step_fails_the_run_with_its_own_line_and_shows_what_stands(here, request_):
     from flows.orchestration.control import run_pipeline
 

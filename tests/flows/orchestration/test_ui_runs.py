@@ -49,6 +49,7 @@ def test_a_run_from_a_form_says_recipe_and_step_and_shows_what_came_of_it(ui, tm
     assert shown["loss-toys-learn"].startswith("![loss](data:image/svg+xml;base64,")
 
 
+@pytest.mark.full
 def test_cancelling_ends_the_stage_within_seconds_and_its_work_is_continued(ui, tmp_path):
     store, gate = str(tmp_path / "store"), tmp_path / "gate"
     asked = {"store": store, "overrides": [f"learn.gate={gate}"]}
@@ -100,6 +101,7 @@ def test_a_field_is_judged_where_it_stands(ui):
     assert deployment["enforce_parameter_schema"]
 
 
+@pytest.mark.full
 def test_a_single_stage_runs_from_its_form_with_the_key_of_the_command_line(ui, tmp_path):
     store = str(tmp_path / "store")
     assert ui.ingot("stage", "ui_numbers", "--store", store, "--as", "mine/numbers").returncode == 0
@@ -113,6 +115,7 @@ def test_a_single_stage_runs_from_its_form_with_the_key_of_the_command_line(ui, 
     assert Store.open(store).ref("mine/learned").key == same["manifest"]["key"]
 
 
+@pytest.mark.full
 def test_a_second_ingot_up_brings_forms_up_to_date_and_restarts_nothing(ui):
     recipe = ui.folder / "toys.yaml"
     before = {name: ui.state_file(name) for name in ("prefect", "worker", "reports")}
@@ -147,6 +150,7 @@ def test_a_clock_that_is_none_is_said(cron, timezone, message):
         check_cron(cron, timezone)
 
 
+@pytest.mark.full
 def test_a_schedule_is_checked_kept_listed_and_removed(ui):
     recipe, clock = str(ui.folder / "toys.yaml"), ("--cron", "0 3 * * *")
     wrong = ui.ingot("schedule", recipe, *clock, "--through", "lern")

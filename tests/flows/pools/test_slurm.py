@@ -242,6 +242,7 @@ def test_a_job_that_can_never_start_is_named(naps, slurm):
     assert not jobs(slurm)
 
 
+@pytest.mark.full
 def test_no_credential_is_in_the_job(naps, store, slurm, monkeypatch):
     secret = "a-secret-of-the-api"
     for name in ("PREFECT_API_KEY", "PREFECT_API_AUTH_STRING", "PREFECT_SERVER_API_AUTH_STRING"):

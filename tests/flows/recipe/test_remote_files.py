@@ -289,6 +289,7 @@ steps:
 """
 
 
+@pytest.mark.full
 def test_a_recipe_reads_the_same_documents_from_a_server(
     shared_data, site, store, open_pipeline, inline, tmp_path
 ):

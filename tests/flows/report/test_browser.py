@@ -63,6 +63,7 @@ OUTSIDE = """() => [...document.querySelectorAll('figure, h1, h2, h3, h4, p, pre
     .map(e => e.outerHTML.slice(0, 120))"""
 
 
+@pytest.mark.full
 def test_nothing_stands_out_of_the_page_at_any_width(opened):
     for which, width in itertools.product(("single", "against"), (320, 360, 768, 1280)):
         page = opened(which, width)

@@ -250,6 +250,7 @@ def test_an_english_tokenizer_taxes_other_scripts_more_than_one_of_all_languages
     assert max(tax["english"], key=tax["english"].get) in ("th", "hi")
 
 
+@pytest.mark.full
 def test_bytes_are_the_same_for_any_number_of_workers(compare, make_documents, bpe, xquad):
     rows = [
         {"text": r["text"], "language": r["lang"], "metadata": json.dumps({"id": r["id"]})}

@@ -239,6 +239,7 @@ def test_one_id_twice_in_one_snapshot(run_stage: Make, make_documents: Make) -> 
 # Memory ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("workers", "least"), [(1, "352"), (2, "928")])
 def test_too_little_memory_names_the_least_that_does(dedup: Make, workers: int, least: str) -> None:
     with pytest.raises(UsageError, match=f"{least} MiB") as error:

@@ -107,6 +107,7 @@ def test_pairs_are_those_of_the_definition_whatever_fits_at_once(
     assert found == reference(made, old, max_bucket)
 
 
+@pytest.mark.full
 @settings(max_examples=30, deadline=None)
 @given(generations(), st.sampled_from([1, 2, 100]), st.randoms(use_true_random=False))
 def test_what_a_generation_meets_depends_on_it_and_earlier_ones_alone(

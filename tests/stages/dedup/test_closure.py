@@ -120,6 +120,7 @@ def test_closure_finds_what_the_rule_says_for_any_task_size_and_memory(
         assert len(of.pairs) == len(of.pairs.between(0, corpus.documents)) == len(of.mirrored)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("seed", range(6))
 def test_with_an_index_of_earlier_documents_the_new_pairs_are_those_of_a_full_run(

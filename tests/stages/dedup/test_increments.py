@@ -259,6 +259,7 @@ def pids(cluster: DaskServer) -> list[int]:
         return list(client.run(os.getpid).values())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_cluster_writes_the_same_bytes_though_a_worker_dies(
     run_stage: Make,

@@ -44,6 +44,7 @@ def documents(seed: int, count: int, families: int = 2) -> list[Document]:
     return found
 
 
+@pytest.mark.full
 @settings(max_examples=25, deadline=None)
 @given(
     st.integers(0, 10**6),
@@ -95,6 +96,7 @@ def test_rows_list_the_nearest_partners_of_own_and_earlier_generations(
                 assert row["partners"] == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(8))
 def test_what_is_said_of_a_generation_stays_as_later_ones_come(seed: int, tmp_path: Path) -> None:
     run = LocalMap(tmp_path)
@@ -120,6 +122,7 @@ def test_what_is_said_of_a_generation_stays_as_later_ones_come(seed: int, tmp_pa
     assert tables_of(run, last, pairs_of(run, last)) == told[2:]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(4))
 def test_the_order_of_rows_changes_nothing_but_their_order(seed: int, tmp_path: Path) -> None:
     run = LocalMap(tmp_path)
@@ -136,6 +139,7 @@ def test_the_order_of_rows_changes_nothing_but_their_order(seed: int, tmp_path: 
     assert len(straight) == 55
 
 
+@pytest.mark.full
 def test_any_task_size_and_memory_give_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,6 +46,7 @@ def documents(seed: int, count: int) -> list[Document]:
     return found
 
 
+@pytest.mark.full
 @settings(max_examples=30, deadline=None)
 @given(
     st.integers(0, 10**6),

@@ -42,6 +42,7 @@ def test_what_a_child_starts_is_counted_as_with_torchrun(run_stage):
     assert made.telemetry["cpu_seconds"] >= 0.4
 
 
+@pytest.mark.full
 def test_a_stage_does_not_pay_for_the_one_before_it_in_the_process(run_stage):
     def nothing(context):
         pass

@@ -97,6 +97,7 @@ def test_the_cost_of_a_run_is_that_of_its_workers_and_what_they_started(squares)
     assert made.telemetry["gpu_seconds"] == 0
 
 
+@pytest.mark.full
 def test_a_real_stage_makes_the_same_bytes(
     make_documents, given, run_stage, server, tmp_path, store
 ):
@@ -140,6 +141,7 @@ def test_what_a_shard_raises_arrives_as_itself(squares):
     assert (caught.value.where, caught.value.hint) == ("here", "try another")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("store", ["s3"], indirect=True)
 def test_a_dead_scheduler_is_one_error_and_processes_finish_the_work(squares, expected, tmp_path):
     with DaskServer(tmp_path / "dask", [HERE], workers=0) as own:
@@ -260,6 +262,7 @@ def test_a_worker_without_ingot_is_refused_and_lives(squares, server, tmp_path):
         server.wait_for_workers(2)
 
 
+@pytest.mark.full
 def test_workers_that_come_later_are_taken_or_left_alone(
     squares, expected, server, tmp_path, store
 ):
@@ -330,6 +333,7 @@ def test_no_more_shards_are_at_work_than_the_execution_says(squares, tmp_path):
     assert made.counts["sum"] > 0
 
 
+@pytest.mark.full
 def test_an_adaptive_cluster_grows_for_shards_that_wait(squares, expected, tmp_path):
     """It has no worker yet: the calls wait in the scheduler, which wants one for each."""
     with DaskServer(tmp_path / "dask", [HERE], workers=0) as own:

@@ -74,6 +74,7 @@ def written_by(name, io, lines):
     return done.returncode, target, done.stdout
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["fasttext", "safetensors", "numpy", "arrow"])
 def test_a_failed_write_leaves_nothing_and_says_so(name, library, tmp_path):
     """At the first, a middle and the last write of the file; then again on a disk with room."""

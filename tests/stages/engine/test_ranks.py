@@ -111,10 +111,15 @@ def test_a_run_that_hangs_names_the_rank_that_is_behind(store, make, fault):
     ("fault", "kind", "what"),
     [
         pytest.param("memory", IngotError, "rank 1 failed: MemoryError", marks=pytest.mark.full),
-        ("device memory", IngotError, "rank 1 failed: OutOfMemoryError: CUDA out of memory"),
+        pytest.param(
+            "device memory",
+            IngotError,
+            "rank 1 failed: OutOfMemoryError: CUDA out of memory",
+            marks=pytest.mark.full,
+        ),
         ("disk", StoreError, "rank 1: cannot write a checkpoint: No space left"),
         pytest.param("system", StoreError, "rank 1: ", marks=pytest.mark.full),
-        ("killed", IngotError, "rank 1 died (SIGKILL)"),
+        pytest.param("killed", IngotError, "rank 1 died (SIGKILL)", marks=pytest.mark.full),
     ],
 )
 def test_the_rank_that_fails_is_named(store, make, fault, kind, what):
@@ -152,6 +157,7 @@ def on_machines(count, address="127.0.0.1", **more):
     return {"count": count, "address": address, "wait_seconds": 60.0, **more}
 
 
+@pytest.mark.full
 def test_two_machines_sum_what_one_does(store, make, tmp_path):
     spec = make(machines=on_machines(2), layout={"shard": 4})
     second = start(store, spec, tmp_path, "--machine=1")
@@ -202,6 +208,7 @@ def test_a_machine_that_dies_ends_the_run_which_goes_on(store, make, tmp_path):
     assert again.counts["sum"] == total(300, 2)
 
 
+@pytest.mark.full
 def test_sigterm_to_the_second_machine_stops_all_of_them(store, make, tmp_path):
     spec = make(steps=300, step_seconds=0.1, machines=on_machines(2))
     second = start(store, spec, tmp_path, "--machine=1")

@@ -249,6 +249,7 @@ def test_a_run_tells_its_fetches_wherever_they_run(run_stage, store, pinned, mon
     assert (told[-1]["done"], told[-1]["total"], told[-1]["label"]) == (3, 3, "read")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_run_that_is_stopped_in_a_fetch_goes_on_there(
     run_stage, store, pinned, file_server, workers

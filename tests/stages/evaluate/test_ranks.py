@@ -270,6 +270,7 @@ def test_a_layout_that_shares_more_than_rows_and_parameters_is_refused_by_the_pl
     assert Evaluate.ranks(EvaluateExecution(layout={"data": 2, "shard": 3, "zero": 1})) == 6
 
 
+@pytest.mark.full
 @pytest.mark.faults
 def test_the_stage_on_two_ranks_writes_the_tables_of_one_process(
     store, run_stage, read_table, given, checkpoint, packed

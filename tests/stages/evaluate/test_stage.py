@@ -172,6 +172,7 @@ def test_a_model_that_never_saw_a_conversation_is_asked_no_chat_prompt(
     assert made.counts["chat_prompts_skipped"] == 2
 
 
+@pytest.mark.full
 def test_two_workers_measure_what_one_does(store, run_stage, given, checkpoint, packed):
     items = [question(str(number), answer=number % 3) for number in range(6)]
     inputs = {

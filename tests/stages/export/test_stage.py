@@ -188,6 +188,7 @@ def test_a_decoder_of_experts_and_latent_attention_is_released_as_a_native_class
     assert verify_release(release, probes, model.config, tokens).logit_difference <= 1e-5
 
 
+@pytest.mark.full
 def test_what_no_native_class_expresses_is_released_as_our_own_without_code(
     store, run_stage, read_input, given, make_model, tokenizer
 ):

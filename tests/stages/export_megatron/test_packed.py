@@ -29,6 +29,7 @@ def rows(snapshot: int, count: int) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("strategy", ["best_fit", "concatenate", "best_fit_crop"])
 def test_documents_are_what_the_tokenizer_makes_of_their_texts(
     run_stage: Make, make_documents: Make, read_input: Make, strategy: str

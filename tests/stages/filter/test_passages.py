@@ -155,6 +155,7 @@ def test_a_holder_that_an_earlier_run_kept_is_a_holder(
     assert [row["text"] for row in kept] == ["one two three"]
 
 
+@pytest.mark.full
 @settings(
     max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

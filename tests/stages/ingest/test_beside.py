@@ -91,6 +91,7 @@ def test_boilerplate_that_is_kept_is_what_its_spans_cut(
     assert apply_edits(text, edits).split() == main.split()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("packed", [True, False])
 def test_a_huge_archive_read_in_parts_gives_what_it_gives_in_one_piece(
     warc_record: Maker,

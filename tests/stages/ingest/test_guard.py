@@ -76,6 +76,7 @@ def test_bad_pages_are_left_out_by_name_and_all_others_are_kept(tmp_path, store,
     assert (two.outputs, two.counts) == (made.outputs, made.counts)
 
 
+@pytest.mark.full
 def test_a_stage_killed_anywhere_goes_on_with_what_it_knows(store, undisturbed):
     """Before a page is put on the list, after, and when a shard is recorded; none is read again."""
     spec = spec_of(workers=2, units=2, bad=FEW)
@@ -102,6 +103,7 @@ def test_a_stage_killed_anywhere_goes_on_with_what_it_knows(store, undisturbed):
     assert made.telemetry["known"] + made.telemetry["found"] == 2
 
 
+@pytest.mark.full
 def test_a_stage_killed_while_a_page_hangs_is_run_again_to_the_same_end(store, tmp_path):
     os.mkfifo(tmp_path / "reached")
     config = {"bad": {"1/2": "is told of, then spins"}, "folder": str(tmp_path)}

@@ -292,6 +292,7 @@ def test_a_payload_that_is_an_archive_itself_misleads_no_part(warc_record: Maker
     assert max(counts) > 0, "some parts began within the payload"
 
 
+@pytest.mark.full
 def test_a_member_of_blank_lines_ends_at_its_budget(warc_record: Maker) -> None:
     good = gzip.compress(warc_record("<p>good"), mtime=0)
     blank = gzip.compress(b"\n" * (1 << 20), mtime=0)

@@ -214,6 +214,7 @@ def test_config_refuses_what_no_model_is(config: dict[str, Any]) -> None:
         NgramConfig.parse(config, where="config")
 
 
+@pytest.mark.full
 @settings(max_examples=15, deadline=None)
 @given(
     text=st.lists(st.lists(st.text(max_size=6), max_size=6), min_size=1, max_size=8),

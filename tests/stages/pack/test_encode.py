@@ -188,6 +188,7 @@ def test_batches_do_not_show_in_the_bytes(pack, corpus, monkeypatch):
     assert pack(corpus(), fim={"sources": ["*"]}, force=True).outputs == first.outputs
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("strategy", ["best_fit", "best_fit_crop"])
 def test_real_text_fills_sequences(pack, read_shards, real_texts, strategy):
     """At 2,048 tokens, real documents in shards of 40: more than 99.9 % of positions."""

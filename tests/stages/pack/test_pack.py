@@ -304,6 +304,7 @@ def test_groups_cut_only_at_shards_and_hold_enough(pack, corpus, read_shards, sm
         assert all(shard["tokens"] >= 2_000 for shard in source["shards"])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("recorded", [3, 10, 12])
 def test_killed_in_either_map_it_goes_on_to_the_same_bytes(
     pack, corpus, small_groups, killed_at, store, recorded

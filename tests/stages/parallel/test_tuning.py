@@ -115,6 +115,7 @@ def matrix():
             yield pytest.param(stage, layout, id=f"{stage.name}-{name}", marks=marks)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("stage", "layout"), matrix())
 def test_ranks_tune_as_one_process_does(tune, stage, layout):
     made, metrics, held_out, weights = tune(stage, layout)

@@ -98,6 +98,7 @@ def test_the_plan_knows_them_from_the_shards_alone(inputs, pretrain, read_input,
     assert [one.label for one in run.interims] == [one.label for one in planned[:-1]]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("visit", [1, 2])
 @pytest.mark.parametrize("point", ["interim written", "interim committed", "interim listed"])
 def test_killed_while_one_is_committed_the_run_makes_the_same(
@@ -143,6 +144,7 @@ def test_a_longer_run_is_bit_equal_to_one_that_was_never_interrupted(
     assert rows == every[6:]
 
 
+@pytest.mark.full
 def test_a_run_goes_on_from_a_checkpoint_in_several_files_to_the_same_bits(
     inputs, pretrain, store, interim, read_input, monkeypatch
 ):
@@ -217,6 +219,7 @@ def test_from_the_checkpoint_before_the_decay_as_well(inputs, pretrain, interim)
     assert files(continued(pretrain, inputs, interim(first, 6), phases=LONGER)) == files(whole)
 
 
+@pytest.mark.full
 def test_with_averages_it_goes_on_from_the_weights_and_keeps_the_averages(
     inputs, pretrain, interim, read_input
 ):
@@ -322,6 +325,7 @@ def test_what_a_continued_run_will_commit_lies_behind_its_checkpoint(inputs, pre
 # Another program ---------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_changed_code_starts_over_unless_it_is_accepted(
     inputs, pretrain, store, killed_at, monkeypatch, caplog
 ):

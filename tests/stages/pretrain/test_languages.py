@@ -29,6 +29,7 @@ def told(manifest, read_table, read_input):
     )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("parts", OBJECTIVES)
 def test_languages_sum_to_sources_in_each_step(inputs, pretrain, read_table, read_input, parts):
     manifest = pretrain(inputs, objective={"parts": parts})
@@ -48,6 +49,7 @@ def test_languages_sum_to_sources_in_each_step(inputs, pretrain, read_table, rea
         assert one["realised_tokens"] == sum(row[f"language_tokens/{name}"] for row in metrics)
 
 
+@pytest.mark.full
 def test_what_was_read_of_a_language_is_that_of_its_documents(
     inputs, pretrain, read_table, read_input
 ):

@@ -66,6 +66,7 @@ def test_each_phase_reads_its_length_and_the_checkpoint_says_the_last_base(
     assert account["sources"]["web@96"]["planned_sequences_by_phase"][0] == 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("done", [3, 4, 5, 7])
 def test_a_run_stopped_in_either_phase_or_at_the_end_gives_the_same_bytes(run, done):
     """Behind its last step it reads no batch any more, and the base is set all the same."""

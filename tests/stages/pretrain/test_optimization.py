@@ -33,6 +33,7 @@ def tensors(read_input, manifest, name):
     return load_file(read_input(manifest, "checkpoint").local_path(name))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", SETTINGS)
 def test_killed_and_started_again_it_commits_the_same_bytes(
     inputs, pretrain, store, killed_at, read_table, name

@@ -144,6 +144,7 @@ def test_killed_and_started_again_it_commits_the_same_bytes(
     assert digests(pretrain(inputs)) == whole
 
 
+@pytest.mark.full
 def test_killed_in_its_second_epoch_it_goes_on_in_it(
     inputs, pretrain, store, read_input, killed_at
 ):

@@ -87,6 +87,7 @@ def test_fasttext_ends_with_the_process_that_asked_for_it(tmp_path: Path) -> Non
     assert not model.exists()
 
 
+@pytest.mark.full
 def test_killed_twice_in_the_middle_of_a_training_gives_the_same_bytes(
     make, make_documents, tmp_path: Path
 ) -> None:

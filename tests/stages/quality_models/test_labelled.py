@@ -23,6 +23,7 @@ from tests.benchmarks.classifiers import (
 )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "scikit", "tolerance"),
     [
@@ -43,6 +44,7 @@ def test_toxicity_is_told_as_well_as_by_the_public_baseline(
     assert ours["low"] > listed["high"]
 
 
+@pytest.mark.full
 def test_judges_of_quality_agree_with_textbooks_against_the_web(shared_data, tmp_path):
     """No label is learnt from. Judges like long documents: their length is the bar.
 

@@ -48,6 +48,7 @@ def html_of(rows: dict[str, dict[str, Any]], path: str) -> str:
     return next(p["html"] for row in rows.values() for p in row["pages"] if p["path"] == path)
 
 
+@pytest.mark.full
 def test_surroundings_of_the_parent_reach_no_page(
     documented: dict[str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -195,6 +195,7 @@ def test_the_other_outputs_hold_what_their_readers_expect(
     assert {item["benchmark"] for item in items} == {"docstrings", "held_out_modules"}
 
 
+@pytest.mark.full
 def test_the_sample_is_the_same_from_every_surrounding(made: Made, tmp_path: Path) -> None:
     """Another hash seed, folder, home, zone, locale and number of workers: the same digests."""
     program = tmp_path / "other.py"

@@ -101,6 +101,7 @@ def test_every_signal_of_a_bad_text_is_finite(name: str, splitter: Any) -> None:
     _is_whole(texts, found)
 
 
+@pytest.mark.full
 def test_a_million_equal_lines() -> None:
     """Their counts by arithmetic: each of them repeats the first, but for the first."""
     lines = 1_000_000
@@ -210,6 +211,7 @@ def _chain(run_stage: Any, documents: Any, beside: dict[str, Any]) -> tuple[Mani
     return signals, run_stage(Filter, config, inputs)
 
 
+@pytest.mark.full
 def test_bad_texts_are_measured_judged_and_decided_in_any_shards(
     run_stage: Any, make_documents: Any, read_table: Any, judged_by: Any
 ) -> None:

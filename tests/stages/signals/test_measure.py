@@ -75,6 +75,7 @@ ODD = st.text(
 )
 
 
+@pytest.mark.full
 @given(st.lists(st.text(max_size=40) | ODD, max_size=5), st.integers(1, 100))
 @example(["\u20280\r0"], 1)  # refinedweb cuts the separator, so it counts a word more
 @example(["x " * 40, "", "same line\n" * 30, "." * 50, "@" * 50, "a-" * 40], 50)

@@ -149,6 +149,7 @@ def test_own_models_score_documents_of_their_language(
     assert rows[0]["quality_score"] > 0.5 > rows[2]["quality_score"]
 
 
+@pytest.mark.full
 def test_the_same_bytes_from_workers_other_shards_and_after_kills(
     make_models: Any, measure: Any, read_table: Read, killed_at: Any
 ) -> None:
@@ -345,6 +346,7 @@ def test_two_snapshots_with_files_of_one_name_are_refused(measure: Any, snapshot
         measure({"published_models": [*first, *second]})
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("place", ["s3"])
 def test_models_stay_where_the_cache_drops_them(
     make_models: Any, measure: Any, read_table: Read, monkeypatch: pytest.MonkeyPatch, place: str

@@ -186,6 +186,7 @@ sys.stdout.write(made.to_str(pretty=True))
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_order_threads_and_hash_seeds_change_nothing(algorithm):
     """Many strings of equal frequency here, so ties are broken all the time.

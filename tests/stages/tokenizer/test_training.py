@@ -48,6 +48,7 @@ def plain_merges(words: dict[str, int], merges: int, least: int) -> list[tuple[s
     return found
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pre_tokenizer", NAMES)
 def test_merges_are_those_of_a_plain_bpe(pre_tokenizer):
     root = Path(__file__).resolve().parents[3]
@@ -98,6 +99,7 @@ def real_texts() -> list[str]:
     return [text for path in files for text in lines_of(path)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("algorithm", ["bpe", "unigram", "wordpiece"])
 def test_real_texts_in_all_scripts_survive(real_texts, algorithm):
     """Trained on English only, so that most scripts fall to bytes."""

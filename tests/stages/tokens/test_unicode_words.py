@@ -130,6 +130,7 @@ def test_words_hold_a_letter_or_a_digit(text: str, words: list[str]) -> None:
     assert words_of(text) == [words]
 
 
+@pytest.mark.full
 @given(st.lists(ODD, max_size=4))
 @settings(deadline=None, max_examples=300)
 def test_words_of_a_batch_are_those_of_the_rules_one_by_one(texts) -> None:

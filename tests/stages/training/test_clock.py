@@ -51,6 +51,7 @@ def test_the_stream_is_the_same_under_any_batch_size(batches, seed):
 FADING = {"weights": {"web": 0.8, "code": 0.2}, "weights_end": {"books": 0.6, "web": 0.4}}
 
 
+@pytest.mark.full
 @settings(max_examples=30, deadline=None)
 @given(
     sizes=st.lists(st.integers(1, 40), min_size=1, max_size=5),
@@ -297,6 +298,7 @@ SHARES = dict.fromkeys(LARGE, 0.01)
 TILTED = {name: (number + 1) / 5050 for number, name in enumerate(LARGE)}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("tokens", [10**6, 10**9, 10**12])
 def test_a_seek_among_a_hundred_sources_and_twenty_phases_is_arithmetic(tokens):
     """No loop over blocks or steps, so this returns at once or never; and back again."""

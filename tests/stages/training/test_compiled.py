@@ -92,6 +92,7 @@ def varlen_attn(query, key, value, offsets, *_, **__):
     return kernel(query, key, offsets)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("mode", ["none", "full"])
 @pytest.mark.parametrize("counted", [True, False])
 def test_one_graph_serves_any_number_of_pieces(mode, counted, monkeypatch):
@@ -138,6 +139,7 @@ def test_blocks_with_experts_compile_once_wherever_tokens_go():
     assert found == [2, 0, 0]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("mode", ["none", "full", "cheap"])
 def test_blocks_with_experts_compile_whole_under_activation_checkpointing(mode):
     """Counting the tokens of experts must not end the graph: two kinds of blocks, two graphs."""

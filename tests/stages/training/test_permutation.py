@@ -84,6 +84,7 @@ def test_keys_give_unrelated_orders():
     assert max(agreements) < 10
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("size", [3, 7, 100, 1000])
 def test_first_place_is_taken_by_any_element_equally_often(size):
     """Chi-square of the image of 0 over many keys; its mean is size-1, deviation sqrt(2 size)."""

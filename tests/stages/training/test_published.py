@@ -71,6 +71,7 @@ def test_the_last_two_stay_in_the_store(machine):
     assert one.published() == [f"training-step-{step:012d}" for step in (10, 15)]
 
 
+@pytest.mark.full
 def test_a_damaged_one_in_the_store_costs_one_step_back(machine):
     one = machine("one")
     train(one, 5, 10)

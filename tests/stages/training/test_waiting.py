@@ -38,6 +38,7 @@ def gradients(environment):
     return done.stdout.split()
 
 
+@pytest.mark.full
 def test_gradients_have_the_same_bits_however_threads_wait():
     asleep, spinning = gradients(WAIT_POLICY), gradients({})
     assert asleep[0] == "2"

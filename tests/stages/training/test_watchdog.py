@@ -74,6 +74,7 @@ def test_stacks_name_the_function_that_waits():
         thread.join()
 
 
+@pytest.mark.full
 def test_a_hung_process_ends_with_the_code_for_resume_me():
     program = """
 import logging, sys, threading

@@ -52,6 +52,7 @@ def test_the_same_for_any_order_shards_workers_and_task_sizes(find: Make, rows: 
     assert other.told == whole.told
 
 
+@pytest.mark.full
 def test_tasks_of_one_passage(find: Make, rows: Make) -> None:
     documents = rows(["One line.", "Two\nOne line.", "a b c d e f g h i j", "b c d e f g h i"])
     again = find([[documents[:3], documents[3:]]], rows_per_task=1, **ALL)
@@ -167,6 +168,7 @@ def test_most_frequent_is_cut_at_twenty(find: Make, rows: Make) -> None:
     assert [one["count"] for one in told] == sorted(counts, reverse=True)[:20]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_shard_without_documents_has_a_table(workers: int, find: Make, rows: Make) -> None:
     found = find([[[], rows(["a\na b c"]), []]], workers=workers, **ALL)

@@ -78,6 +78,7 @@ def planted(seed: int, words: int, texts: int, least: int) -> list[str]:
     return [rng.choice([" ", "\n", "  "]).join(text) for text in made]
 
 
+@pytest.mark.full
 @given(
     seed=st.integers(0, 2**32),
     words=st.sampled_from([1, 2, 3, 10, 1000]),

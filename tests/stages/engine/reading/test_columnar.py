@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -177,6 +178,17 @@ FILES = {
         pa.table({"text": pa.array([["a"]], pa.list_(pa.dictionary(pa.int32(), pa.string())))})
     ),
 }
+QUICK = ("lying_footer.parquet", "overlapping.parquet", "deep.parquet", "values.json",
+         "nested_dictionary.arrow")  # fmt: skip
+"""Those of `make test`: each kind of file, none that takes long to write."""
+
+
+def of_tier(name: str, *values: Any) -> Any:
+    """Parameters of a test of the file `name`."""
+    marks = [] if name in QUICK else [pytest.mark.full]
+    return pytest.param(name, *values, marks=marks, id=name)
+
+
 READ = """
 import json, os, resource, sys
 from collections import Counter
@@ -201,14 +213,20 @@ for path in map(Path, sys.argv[1:]):
 """
 
 
+def is_full(item: pytest.Item) -> bool:
+    """Whether it is a test of the full tier alone."""
+    return item.get_closest_marker("full") is not None
+
+
 @pytest.fixture(scope="module")
-def told(tmp_path_factory) -> dict[str, dict[str, int]]:
+def told(request, tmp_path_factory) -> dict[str, dict[str, int]]:
     """File → rows, faults by reason, and the peak memory in bytes of the process that read it.
 
     The files are written by a process of their own, whose memory is not the reader's.
     """
     folder = tmp_path_factory.mktemp("bombs")
-    paths = [folder / name for name in FILES]
+    long = any(item.path == request.path and is_full(item) for item in request.session.items)
+    paths = [folder / name for name in (FILES if long else QUICK)]
     if (child := os.fork()) == 0:
         try:
             for path in paths:
@@ -226,7 +244,7 @@ def told(tmp_path_factory) -> dict[str, dict[str, int]]:
     return dict(map(json.loads, done.stdout.splitlines()))
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", map(of_tier, FILES))
 def test_a_bomb_takes_little_memory(told, name):
     assert told[name]["peak"] < MEMORY
 
@@ -234,39 +252,40 @@ def test_a_bomb_takes_little_memory(told, name):
 @pytest.mark.parametrize(
     ("name", "faults"),
     [
-        ("one_value.parquet", {"expansion": 1}),
-        ("lying_footer.parquet", {"expansion": 1}),
-        ("dictionary.parquet", {"expansion": 1}),
-        ("dictionary_kept.parquet", {"expansion": 1}),
-        ("long_dictionary.parquet", {"too_large": 3, "expansion": 1}),
-        ("list_of_zeros.parquet", {"expansion": 1}),
-        ("list_of_nulls.parquet", {"expansion": 1}),
-        ("second_pages.parquet", {"expansion": 1}),
-        ("texts_in_list.parquet", {"too_large": 1}),
-        ("prefixes_in_list.parquet", {"expansion": 1}),
-        ("fixed_width.parquet", {"expansion": 1}),
-        ("prefixes.parquet", {"expansion": 1}),
-        ("overlapping.parquet", {"malformed_record": 1}),
-        ("list_of_nulls.arrow", {"expansion": 1}),
-        ("fixed_list.arrow", {"expansion": 1}),
-        ("list_of_nothing.arrow", {"expansion": 1}),
-        ("null_columns.arrow", {"expansion": 1}),
-        ("values.json", {"too_large": 1}),
-        ("lines.json", {"malformed_json": 1}),
-        ("deep.parquet", {"malformed_record": 1}),
-        ("wide.parquet", {"malformed_record": 1}),
-        ("columns.parquet", {"too_large": 1}),
-        ("one_value.arrow", {"expansion": 1}),
-        ("one_value_lz4.arrow", {"expansion": 1}),
-        ("dictionary.arrow", {"expansion": 1}),
-        ("runs.arrow", {"expansion": 1}),
-        ("nested_dictionary.arrow", {}),
+        of_tier("one_value.parquet", {"expansion": 1}),
+        of_tier("lying_footer.parquet", {"expansion": 1}),
+        of_tier("dictionary.parquet", {"expansion": 1}),
+        of_tier("dictionary_kept.parquet", {"expansion": 1}),
+        of_tier("long_dictionary.parquet", {"too_large": 3, "expansion": 1}),
+        of_tier("list_of_zeros.parquet", {"expansion": 1}),
+        of_tier("list_of_nulls.parquet", {"expansion": 1}),
+        of_tier("second_pages.parquet", {"expansion": 1}),
+        of_tier("texts_in_list.parquet", {"too_large": 1}),
+        of_tier("prefixes_in_list.parquet", {"expansion": 1}),
+        of_tier("fixed_width.parquet", {"expansion": 1}),
+        of_tier("prefixes.parquet", {"expansion": 1}),
+        of_tier("overlapping.parquet", {"malformed_record": 1}),
+        of_tier("list_of_nulls.arrow", {"expansion": 1}),
+        of_tier("fixed_list.arrow", {"expansion": 1}),
+        of_tier("list_of_nothing.arrow", {"expansion": 1}),
+        of_tier("null_columns.arrow", {"expansion": 1}),
+        of_tier("values.json", {"too_large": 1}),
+        of_tier("lines.json", {"malformed_json": 1}),
+        of_tier("deep.parquet", {"malformed_record": 1}),
+        of_tier("wide.parquet", {"malformed_record": 1}),
+        of_tier("columns.parquet", {"too_large": 1}),
+        of_tier("one_value.arrow", {"expansion": 1}),
+        of_tier("one_value_lz4.arrow", {"expansion": 1}),
+        of_tier("dictionary.arrow", {"expansion": 1}),
+        of_tier("runs.arrow", {"expansion": 1}),
+        of_tier("nested_dictionary.arrow", {}),
     ],
 )
 def test_a_bomb_is_counted(told, name, faults):
     assert {k: n for k, n in told[name].items() if k not in ("row", "peak")} == faults
 
 
+@pytest.mark.full
 def test_a_repeated_value_is_read_until_the_budget_is_spent(told):
     # A row of 900,000 bytes; the files are of 300 bytes and add nothing. Rows are read by the
     # batch, so the last ones that the budget would have held may be missing.
@@ -361,6 +380,7 @@ def test_a_row_that_is_too_large_is_one_fault_among_rows(read_bytes, name):
     assert [row.value["text"][0] for row in rows if row.value] == ["a", "c", "e"]
 
 
+@pytest.mark.full
 def test_a_row_group_that_is_a_bomb_costs_itself_only(read_bytes):
     noise = [os.urandom(100).hex() for _ in range(10)]
     sink = io.BytesIO()

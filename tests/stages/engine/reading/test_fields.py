@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from artifacts_schema.errors import InputError
+from artifacts_schema.store import Store
 from stages.engine.reading.row import rename_hint, suggest_renames
 from stages.examples.stage import Benchmarks, Conversations, Preferences
 from stages.ingest.stage import Ingest
@@ -34,6 +35,11 @@ def as_parquet(row):
     sink = io.BytesIO()
     pq.write_table(pa.Table.from_pylist([row] * 3), sink)
     return {"rows.parquet": sink.getvalue()}
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store.open(str(tmp_path / "store"))
 
 
 @pytest.mark.parametrize("files", [as_jsonl, as_parquet])

@@ -108,6 +108,7 @@ class Recorder(Sdpa):
         return super().prepare(visible)
 
 
+@pytest.mark.full
 def test_it_has_the_attention_checkpointing_and_compilation_of_the_run(tmp_path, monkeypatch):
     """A stand-in for a GPU: the backend that `auto` finds there, and blocks that are compiled."""
     recorder, compiled = Recorder(), []

@@ -92,6 +92,7 @@ def profiled(folder, slow):
     return alerts
 
 
+@pytest.mark.full
 def test_two_ranks_are_profiled_and_the_slow_one_is_named(tmp_path):
     (alerts, none) = run_ranks(2, profiled, tmp_path, 1)
     rows = list(read_lines((tmp_path / LINES).read_bytes()))
