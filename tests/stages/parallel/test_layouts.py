@@ -84,7 +84,9 @@ OF_EXPERTS = {
     "ep-2-pp-2": Layout(data=2, expert=2, pipeline=2),
     "ep-4-cp-2": Layout(data=2, context=2, expert=4),
 }
-QUICK = {("fsdp", "adamw"), ("pp-2", "variants")}
+QUICK = {
+    ("ddp", "adamw"), ("fsdp", "adamw"), ("tp-2", "adamw"), ("pp-2", "variants"),
+}  # fmt: skip
 
 
 def matrix():
