@@ -84,7 +84,7 @@ def training_memory(
     *,
     rows: int,
     length: int,
-    precision: Literal["fp32", "bf16", "fp16"] = "bf16",
+    precision: Literal["fp32", "bf16", "fp16", "fp8"] = "bf16",
     checkpointing: Checkpointing = "none",
     checkpointing_every: int = 1,
     optimizer: Literal["adamw", "muon"] = "adamw",

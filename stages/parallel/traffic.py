@@ -66,7 +66,7 @@ def training_traffic(
     rows: int,
     length: int,
     micro_batches: int = 1,
-    precision: Literal["fp32", "bf16", "fp16"] = "bf16",
+    precision: Literal["fp32", "bf16", "fp16", "fp8"] = "bf16",
     checkpointing: Checkpointing = "none",
     checkpointing_every: int = 1,
 ) -> Traffic:

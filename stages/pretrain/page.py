@@ -41,7 +41,7 @@ def measured_on(artifact: Artifact, account: Mapping[str, Any]) -> str:
 
     On the same sequences both give the same number; bfloat16 moves it in the fourth decimal.
     """
-    precision = {"bf16": "bfloat16", "fp16": "float16"}.get(
+    precision = {"bf16": "bfloat16", "fp16": "float16", "fp8": "bfloat16 and float8"}.get(
         artifact.manifest.layout.get("precision", ""), "float32"
     )
     return (

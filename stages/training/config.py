@@ -132,6 +132,7 @@ class StabilityConfig(Config):
 
 
 Precision = Literal["bf16", "fp32", "fp16"]
+TrainingPrecision = Literal[Precision, "fp8"]
 TooLong = Literal["truncate", "drop"]
 Decay = Literal["none", "linear", "1-sqrt", "cosine", "multi-step"]
 BatchScaling = Literal["none", "sqrt", "linear"]

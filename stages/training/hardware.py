@@ -27,7 +27,7 @@ from artifacts_schema.errors import IngotError
 from stages.engine.allotment import own_groups
 from stages.model.config import ModelConfig
 from stages.model.memory import TrainingMemory, training_memory
-from stages.training.config import OptimizerConfig, Precision, TrainingExecution
+from stages.training.config import OptimizerConfig, TrainingExecution, TrainingPrecision
 from stages.training.losses import most_logits
 
 TERA = 1e12
@@ -178,7 +178,7 @@ class StepMemory:
     model: ModelConfig
     rows: int
     length: int
-    precision: Precision
+    precision: TrainingPrecision
     optimizer: OptimizerConfig
     execution: TrainingExecution
     device: torch.device

@@ -34,14 +34,14 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from stages.parallel.tensor_parallel import CutVocabulary
-from stages.training.config import Precision
+from stages.training.config import TrainingPrecision
 from stages.training.rows import Rows, on_device
 from stages.training.token_shards import IGNORED
 
-_REDUCED = {"bf16": torch.bfloat16, "fp16": torch.float16}
+_REDUCED = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp8": torch.bfloat16}
 
 
-def autocast(device: torch.device, precision: Precision) -> torch.autocast:
+def autocast(device: torch.device, precision: TrainingPrecision) -> torch.autocast:
     """Inside it, matrix products are in the precision's type; in float32 nothing changes."""
     reduced = _REDUCED.get(precision)
     return torch.autocast(device.type, reduced or torch.bfloat16, enabled=reduced is not None)
@@ -328,7 +328,7 @@ class Arithmetic:
     """
 
     device: torch.device
-    precision: Precision
+    precision: TrainingPrecision
     logits: int | None = None
     compiled: bool = False
 

@@ -32,7 +32,7 @@ from stages.training.config import (
     OptimizerConfig,
     OptimizerName,
     ParameterGroup,
-    Precision,
+    TrainingPrecision,
 )
 
 
@@ -272,7 +272,7 @@ class Optimizer:
         self,
         model: nn.Module,
         settings: OptimizerConfig,
-        precision: Precision = "fp32",
+        precision: TrainingPrecision = "fp32",
         *,
         of_all: Mapping[str, Treatment] | None = None,
         clip: Clip = nn.utils.clip_grad_norm_,

@@ -38,7 +38,7 @@ from stages.model.decoder import Decoder
 from stages.parallel.layout import ONE_PROCESS, Layout
 from stages.parallel.ranks import ALONE, Ranks
 from stages.training.callbacks import Callback, StepDone
-from stages.training.config import Precision, TrainingExecution
+from stages.training.config import TrainingExecution, TrainingPrecision
 from stages.training.devices import (
     choose_device,
     current_device,
@@ -323,7 +323,7 @@ class Runtime(Arithmetic):
 
 @contextmanager
 def runtime(
-    execution: TrainingExecution, precision: Precision, seed: int, *, steady: bool = True
+    execution: TrainingExecution, precision: TrainingPrecision, seed: int, *, steady: bool = True
 ) -> Iterator[Runtime]:
     """The arithmetic that `execution` asks for; torch's settings are as before after the block.
 
@@ -403,6 +403,10 @@ def place(
         from stages.parallel.spread import cut_model, materialise, spread_model
 
         cut_model(model, runtime.ranks)
+    if runtime.precision == "fp8":
+        from stages.training.float8 import use_float8
+
+        use_float8(model, runtime.device, runtime.parallel)
     checkpoint_activations(model, execution)
     if runtime.compiled:
         compile_blocks(model)

@@ -12,6 +12,7 @@ from stages.training.optimizer import LossScaler
 SETTINGS = {
     "muon": {"optimizer": {"name": "muon", "skip_limit": 0}},
     "fp16": {"precision": "fp16"},
+    "fp8": {"precision": "fp8"},
     "averages": {"averages": {"ema": 0.7, "last": 3, "every": 2, "output": "mean"}},
 }
 
