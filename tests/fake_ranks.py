@@ -34,6 +34,7 @@ from stages.parallel.pipeline_parallel import sum_tied_embedding
 from stages.parallel.ranks import Ranks
 from stages.parallel.spread import cut_model, spread_model
 from stages.training.config import OptimizerConfig, TrainingExecution
+from stages.training.losses import product_type
 from stages.training.optimizer import Optimizer, treatments
 from stages.training.rows import Rows
 from stages.training.runtime import Runtime, checkpoint_activations
@@ -177,7 +178,7 @@ def _count_step(
     runtime = Runtime(CPU, precision, logits=2**50, ranks=ranks, parallel=layout)
     cut_model(model, ranks)
     checkpoint_activations(model, TrainingExecution(activation_checkpointing=checkpointing))
-    spread_model(model, layout, CPU)
+    spread_model(model, layout, CPU, products=product_type(precision))
     tokens_BL = np.zeros((1, length), np.int64)
     own = Rows(tokens_BL, tokens_BL, tokens_BL).of_context(ranks)
     with FakeTensorMode(allow_non_fake_inputs=True):
@@ -227,5 +228,6 @@ def _weights_and_gradients(model: Decoder) -> set[int]:
                 found += [one for p in sharded for one in (p, p.grad)]
                 wholes = [getattr(p, "_unsharded_param", None) for p in group.fsdp_params]
                 found += [one.grad for one in wholes if one is not None]
+                found += [p.unsharded_accumulated_grad for p in group.fsdp_params]
                 found += [one.reduce_scatter_input for one in group.comm_ctx.reduce_scatter_states]
     return {local(one).untyped_storage()._cdata for one in found if one is not None}

@@ -45,7 +45,7 @@ PARTS = {
 }
 """Abbreviation of a kind of parallelism → key of the layout."""
 
-TOLERANCES = {"fp32": 1e-5, "bf16": 5e-3, "fp16": 5e-3}
+TOLERANCES = {"fp32": 1e-5, "bf16": 5e-3, "fp16": 5e-3, "fp8": 5e-3}
 """Nats by which losses of two layouts may differ, by precision."""
 MUON_TOLERANCE = 1e-4
 """Of float32 under Muon, whose iteration is in bfloat16."""

@@ -59,15 +59,17 @@ class Embedding(nn.Embedding):
 
 
 class RMSNorm(nn.RMSNorm):
-    """Root mean square norm (Zhang & Sennrich 2019), in the type of its weights.
+    """Root mean square norm (Zhang & Sennrich 2019), in float32 under autocast.
 
-    Under autocast these are float32 and what a matrix gives is bfloat16; torch's own norm of two
-    types is neither fused nor silent.
+    What a matrix gives is bfloat16 there, and so are weights that were gathered from ranks; torch's
+    own norm of two types is neither fused nor silent. Without autocast it is in the weights' type.
     """
 
     def forward(self, x: Tensor) -> Tensor:
-        """`x` over its last dimension, in the type of the weights."""
+        """`x` over its last dimension."""
         weight = own_part(self.weight)
+        if torch.is_autocast_enabled(x.device.type):
+            weight = weight.float()
         return F.rms_norm(x.to(weight.dtype), weight.shape, weight, self.eps)
 
 

@@ -106,14 +106,16 @@ def training_memory(
     held = rank_parameters(groups)
     by_adamw = [one for one in held if not (optimizer == "muon" and one.by_muon)]
     local = sum(one.local for one in held)
-    gradients, gathered = _gathered(layout, groups)
+    size = 2 if precision != "fp32" else _WIDE
+    gradients, gathered = _gathered(layout, groups, size)
     stage = rank // (layout.world // layout.pipeline)
     step = _Step(
         config,
-        _Cut(2 if precision != "fp32" else _WIDE, layout.tensor, layout.context, layout.expert),
+        _Cut(size, layout.tensor, layout.context, layout.expert),
         rows * length // layout.context,
         length,
         dense_mask=attention == "sdpa",
+        casts=size != _WIDE and layout.world == 1,
         checkpointing=checkpointing,
         every=checkpointing_every,
     )
@@ -134,12 +136,13 @@ def training_memory(
     )
 
 
-def _gathered(layout: Layout, groups: Sequence[GatheredGroup]) -> tuple[int, int]:
+def _gathered(layout: Layout, groups: Sequence[GatheredGroup], size: int) -> tuple[int, int]:
     """Bytes of gradients, and of what is whole for a while: parameters, gradients to be summed.
 
     Torch's FSDP copies parameters even where there is nothing to gather. Blocks that are dropped
     after use: that in use and that which is gathered ahead. Gradients of the root group (embedding,
     output layer) wait for the end of the backward pass; those of a block are copied to be sent.
+    Parameters of blocks have `size` bytes, and so have their gradients before that copy.
     """
     local = sum(group.local_bytes for group in groups)
     if layout.world == 1:
@@ -147,10 +150,12 @@ def _gathered(layout: Layout, groups: Sequence[GatheredGroup]) -> tuple[int, int
     whole = sum(group.bytes for group in groups)
     root = sum(group.bytes for group in groups if group.is_root)
     block = max((group.bytes for group in groups if not group.is_root), default=0)
-    parameters = root + 2 * block if layout.parts > 1 and layout.zero == 3 else whole
+    half = block * size // _WIDE
+    drops = layout.parts > 1 and layout.zero == 3
+    parameters = root + 2 * half if drops else sum(group.gathered_bytes(size) for group in groups)
     if layout.parts == 1 or layout.zero == 1:
         return whole, parameters + max(root, block)
-    return local, parameters + max(root + 2 * block, 2 * root)
+    return local, parameters + max(root + block + half, 2 * root)
 
 
 class _Cut(NamedTuple):
@@ -189,6 +194,8 @@ class _Step:
     tokens: int
     length: int
     dense_mask: bool
+    casts: bool
+    """Whether matrices are cast; those of several ranks are gathered in the type of products."""
     checkpointing: Checkpointing
     every: int
 
@@ -216,7 +223,7 @@ class _Step:
         if not any(self._again(layer) for layer in layers):
             return 0
         both = [(self._layer(layer), self._held(layer)) for layer in layers]
-        casts = max(whole.cast for whole, _ in both) if self.cut.size != _WIDE else 0
+        casts = max(whole.cast for whole, _ in both) if self.casts else 0
         return casts + max(whole.bytes(self) - held.bytes(self) for whole, held in both)
 
     def kept(self, layers: range) -> _Kept:
@@ -235,7 +242,7 @@ class _Step:
             attention=tokens * sum(layer.attention for layer in held),
             feed_forward=tokens * sum(layer.feed_forward for layer in held),
             masks=tokens * (masks + padding),
-            casts=sum(layer.cast for layer in held) if cut.size != _WIDE else 0,
+            casts=sum(layer.cast for layer in held) if self.casts else 0,
         )
 
     def _again(self, layer: int) -> bool:

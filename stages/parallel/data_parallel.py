@@ -19,7 +19,8 @@ parameters are cut into `shard` × `context` parts. What is cut over tensor or e
 cut further here, the part of each.
 
 The loss of a rank is already divided by the count of targets over all ranks, so gradients are
-summed, not averaged; weights and gradients are float32, so sums over ranks are too.
+summed, not averaged. Parts and sums are float32; what is gathered of a block has the type of its
+matrix products, so a part is rounded before it is sent and not after.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.fsdp import FSDPModule, fully_shard
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 
 from stages.parallel.boxes import local, whole
 from stages.parallel.layout import Layout
@@ -39,24 +40,33 @@ from stages.parallel.mesh import meshes
 
 
 def spread_model(
-    model: nn.Module, layout: Layout, device: torch.device, *, trained: bool = True
+    model: nn.Module,
+    layout: Layout,
+    device: torch.device,
+    *,
+    trained: bool = True,
+    products: torch.dtype = torch.float32,
 ) -> None:
     """Spread `model`, which has `blocks`, over the ranks of the default process group, in place.
 
     Names of modules and parameters stay as they are. Each block is gathered separately, and what
     is outside of blocks (embedding, last norm, output layer) together. Experts that are cut over
     ranks are spread over the ranks that have the same ones. A model that is `trained` needs what is
-    outside of blocks again right after its forward pass, and keeps it.
+    outside of blocks again right after its forward pass, and keeps it. Blocks are gathered in the
+    type of their `products`; parts, and sums of gradients, are float32.
     """
+    half = None if products == torch.float32 else products
+    policy = MixedPrecisionPolicy(half, torch.float32, cast_forward_inputs=False)
     mesh = meshes(layout, device.type)
     drop = layout.parts > 1 and layout.zero == 3
     blocks: Any = model.blocks
     for block in blocks:
         experts = getattr(getattr(block, "mlp", None), "experts", None)
         if layout.expert > 1 and experts is not None:
-            fully_shard(experts, mesh=mesh.experts["copies"], reshard_after_forward=drop)
+            copies = mesh.experts["copies"]
+            fully_shard(experts, mesh=copies, reshard_after_forward=drop, mp_policy=policy)
         if any(True for _ in block.parameters()):  # Others are on another stage of a pipeline.
-            fully_shard(block, mesh=mesh.shared, reshard_after_forward=drop)
+            fully_shard(block, mesh=mesh.shared, reshard_after_forward=drop, mp_policy=policy)
     fully_shard(model, mesh=mesh.shared, reshard_after_forward=drop and not trained)
     for module in model.modules():
         if isinstance(module, FSDPModule):

@@ -85,8 +85,15 @@ class GatheredGroup:
 
     @property
     def bytes(self) -> int:
-        """Of all parts, padded: what is gathered, and what gradients are summed in."""
+        """Of all parts, padded, in float32: what gradients are summed in."""
         return self.parts * self.local_bytes
+
+    def gathered_bytes(self, size: int) -> int:
+        """Of what is gathered, where a number in matrix products has `size` bytes.
+
+        Blocks are gathered in that type, what is outside of them in float32.
+        """
+        return self.bytes if self.is_root else self.bytes * size // WIDE
 
 
 def rank_groups(config: ModelConfig, layout: Layout, rank: int) -> list[GatheredGroup]:

@@ -6,7 +6,8 @@ section 3); a message is its size. Per micro-batch, forward and backward pass to
 
     parts      a block's parameters are gathered twice (zero 3) or once, its gradients scattered
                once: 3 or 2 times the model (Rajbhandari et al. 2020, arXiv 1910.02054, section 7).
-               Zero 1 scatters once a training step. The root group is gathered once.
+               Zero 1 scatters once a training step. The root group is gathered once. Blocks are
+               gathered in the type of matrix products, gradients scattered in float32.
     data       the gradients of a part, summed once a training step
     tensor     states [tokens, D]: two gathered and two scattered in each layer and pass
                (Korthikanti et al. 2022, arXiv 2205.05198, section 4.2.2); gradients of what is not
@@ -82,7 +83,7 @@ def training_traffic(
         passes = _Pass(config, layout, rows * length // layout.context, size)
         total += passes.layers(layers, sum(again), rows * length) * micro_batches
     for group in rank_groups(config, layout, rank):
-        total += _of_group(layout, group, micro_batches)
+        total += _of_group(layout, group, micro_batches, size)
     tied = layout.pipeline > 1 and config.tied_embeddings and stage in (0, layout.pipeline - 1)
     if tied:
         part = config.vocabulary_size // layout.tensor
@@ -90,17 +91,19 @@ def training_traffic(
     return total
 
 
-def _of_group(layout: Layout, group: GatheredGroup, micro_batches: int) -> Traffic:
+def _of_group(layout: Layout, group: GatheredGroup, micro_batches: int, size: int) -> Traffic:
     """Parameters and gradients of what is gathered together, in a training step."""
+    gathered = _ring(group.gathered_bytes(size), group.parts)
     is_expert = layout.expert > 1 and ".mlp.experts." in group.parameters[0].name
     once = layout.parts == 1 or layout.zero == 1
     drops = layout.parts > 1 and layout.zero == 3 and not group.is_root
     sums = 1 if once else micro_batches
     replicated = [one.gathered for one in group.parameters if one.replicated]
-    by_tensor = sum(_ring(WIDE * one, layout.tensor, 2) for one in replicated)
+    wide = WIDE if group.is_root or (once and micro_batches > 1) else size
+    by_tensor = sum(_ring(wide * one, layout.tensor, 2) for one in replicated)
     copies = 1 if is_expert else layout.data
     return Traffic(
-        all_gather=_ring(group.bytes, group.parts) * micro_batches * (2 if drops else 1),
+        all_gather=gathered * micro_batches * (2 if drops else 1),
         reduce_scatter=_ring(group.bytes, group.parts) * sums,
         all_reduce=_ring(group.local_bytes, copies, 2) + by_tensor * sums,
     )

@@ -41,6 +41,11 @@ from stages.training.token_shards import IGNORED
 _REDUCED = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp8": torch.bfloat16}
 
 
+def product_type(precision: TrainingPrecision) -> torch.dtype:
+    """The type of what matrix products give."""
+    return _REDUCED.get(precision, torch.float32)
+
+
 def autocast(device: torch.device, precision: TrainingPrecision) -> torch.autocast:
     """Inside it, matrix products are in the precision's type; in float32 nothing changes."""
     reduced = _REDUCED.get(precision)

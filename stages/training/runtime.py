@@ -46,7 +46,7 @@ from stages.training.devices import (
     device_name,
     missing_for_compiling,
 )
-from stages.training.losses import Arithmetic, TrainedRows
+from stages.training.losses import Arithmetic, TrainedRows, product_type
 from stages.training.optimizer import Clip
 from stages.training.rows import Rows
 from stages.training.sample_clock import rank_rows
@@ -411,7 +411,8 @@ def place(
     if runtime.compiled:
         compile_blocks(model)
     if runtime.ranks.world > 1:
-        spread_model(model, runtime.parallel, runtime.device)
+        products = product_type(runtime.precision)
+        spread_model(model, runtime.parallel, runtime.device, products=products)
         if weights is None:
             materialise(model, runtime.device)
         else:

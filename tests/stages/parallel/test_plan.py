@@ -131,8 +131,8 @@ def sent(
     root = matrix * (first + (last and (untied or not first))) + 4 * width * last
     sums = 1 if P == 1 or layout.zero == 1 else micro_batches
     # Rajbhandari et al. 2020, section 7: of parameters Ψ, Ψ gathered for the forward pass, Ψ for
-    # the backward pass (zero 3 alone), Ψ of gradients scattered.
-    ring("all_gather", P, block, layers * micro_batches * (2 if layout.zero == 3 else 1))
+    # the backward pass (zero 3 alone), Ψ of gradients scattered; blocks are gathered in bfloat16.
+    ring("all_gather", P, block // 2, layers * micro_batches * (2 if layout.zero == 3 else 1))
     ring("all_gather", P, root, micro_batches)
     ring("reduce_scatter", P, layers * block + root, sums)
     # Copies of a part sum their gradients once (section 10.1 there, of model parallelism and ZeRO).
@@ -148,7 +148,10 @@ def sent(
     ring("reduce_scatter", T, 2 * states, first * micro_batches)
     # Norms are used on other tokens by each rank (section 4.3 there); three numbers a token for the
     # softmax (Shoeybi et al. 2019, section 3, "fuse with the cross entropy": B · L numbers).
-    ring("all_reduce", T, 4 * width, (2 * layers + last) * sums)
+    # Gradients of several micro-batches are added up in float32.
+    added = 4 if sums < micro_batches else 2
+    ring("all_reduce", T, added * width, 2 * layers * sums)
+    ring("all_reduce", T, 4 * width, last * sums)
     ring("all_reduce", T, 3 * 4 * tokens, last * micro_batches)
     # Llama Team 2024, section 3.3.2: keys and values are gathered; here their gradients scattered.
     keys = 2 * 2 * length * config.kv_heads // T * config.head_width

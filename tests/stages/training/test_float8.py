@@ -56,7 +56,9 @@ def test_operands_are_rounded_by_row_and_multiplied():
 
 
 def test_layers_of_blocks_alone_and_all_parameters_as_before():
-    model = decoder(kv_heads=1, tied_embeddings=False)  # Keys and values are 8 wide: not divisible by 16.
+    model = decoder(
+        kv_heads=1, tied_embeddings=False
+    )  # Keys and values are 8 wide: not divisible by 16.
     before = dict(model.named_parameters())
     assert use_float8(model, CPU, Layout()) == 2 * 5
     kinds = {name: type(module).__name__ for name, module in model.blocks[0].named_modules()}
