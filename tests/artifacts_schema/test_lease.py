@@ -53,6 +53,7 @@ def test_a_silent_owner_is_dead_after_the_limit_on_the_waiters_clock(store):
     second.check()
 
 
+@pytest.mark.full
 def test_a_beating_owner_is_never_taken_over(store):
     first = held_elsewhere(store)
     clock = Clock(during=lambda now: first.beat() if now % 10 < 0.2 else None)

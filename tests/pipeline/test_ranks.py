@@ -69,6 +69,7 @@ def expected(copy, pretrain):
     return metrics(copy.store, manifest)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "layout",
     [pytest.param(one, id=name, marks=[] if name == "two" else [pytest.mark.full])

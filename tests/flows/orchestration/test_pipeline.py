@@ -74,7 +74,11 @@ def test_a_failing_step_fails_the_run_with_its_own_line_and_shows_what_stands(he
 
 def test_a_spec_runs_as_a_flow_and_its_key_is_computed_again(here, request_, tmp_path):
     servers.use_server(servers.find_server())
+    from prefect.context import refresh_global_settings_context
+
     from flows.orchestration.flow import spec as spec_flow
+
+    refresh_global_settings_context()  # Another test may have imported Prefect before.
 
     bound = Pipeline.open(request_)
     spec = bound.plan().step("numbers").spec

@@ -73,6 +73,7 @@ def test_nothing_stands_out_of_the_page_at_any_width(opened):
         assert page.title() != "owned"
 
 
+@pytest.mark.full
 def test_dark_and_light_have_their_own_ground_text_and_curves(opened):
     found = []
     for scheme in ("light", "dark"):

@@ -85,6 +85,7 @@ def test_ranks_sum_what_each_of_them_has(store, make):
     assert manifest.counts["sum"] == total(4, 2)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("fault", [pytest.param("suspended", marks=pytest.mark.full), "stuck"])
 def test_a_run_that_hangs_names_the_rank_that_is_behind(store, make, fault):
     spec = make(watchdog=8.0, fault=fault)

@@ -180,6 +180,7 @@ def test_two_runs_at_once_make_one_artifact(store, undisturbed):
     assert store.manifest("brittle", spec.key).outputs == undisturbed.outputs
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "point", ["state published", pytest.param("state files published", marks=pytest.mark.full)]
 )

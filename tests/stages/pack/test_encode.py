@@ -67,6 +67,7 @@ def test_ids_are_those_of_the_library_one_text_at_a_time(tokenizer, type_):
     assert not {0, 1, 2, 3, 4, 5, 6, 7} & {i for ids in expected for i in ids}, "no special token"
 
 
+@pytest.mark.full
 @needs_gigatoken
 @pytest.mark.parametrize(
     "every", [pytest.param(40, id="some"), pytest.param(1, id="all", marks=pytest.mark.full)]

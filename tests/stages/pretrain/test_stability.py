@@ -136,6 +136,7 @@ def test_with_rollbacks_their_data_is_left_out_and_said(run, store, read_table, 
     assert {step for step in range(1, 91) if clock.skipped(step)} == left_out
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "point",
     [

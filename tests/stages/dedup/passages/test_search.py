@@ -77,6 +77,7 @@ def test_a_run_taken_up_with_another_memory_finds_the_same(
     assert find([[documents]], rows_per_task=100, substrings=8) == expected
 
 
+@pytest.mark.full
 def test_measures_do_not_bear_on_each_other(find: Make, rows: Make) -> None:
     documents = rows(texts(40))
     together = find([[documents]], **ALL)
