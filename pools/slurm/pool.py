@@ -91,7 +91,10 @@ class SlurmPool(Pool):
         return ClusterJob(self.watch, store, step, resources, self._folder(store, step.key))
 
     def check(self, resources: Resources, where: str) -> None:
-        """A limit shorter than twice the warning leaves a job no time to work."""
+        """A limit shorter than twice the warning leaves a job no time to work; nor may others read
+        the environment file."""
+        if self.slurm.environment_file is not None:
+            check_environment_file(self.slurm.environment_file)
         minutes = resources.minutes
         if minutes is not None and minutes * 60 < 2 * self.slurm.warning_seconds:
             raise UsageError(

@@ -77,6 +77,8 @@ STATES = {
     "CANCELLED": "Cancelled",
 }
 """Type of a state → the name under which Prefect shows it."""
+NO_JOB = "none"
+"""In place of a job's number; the API takes no empty one."""
 NODE_SETTINGS = {
     "PREFECT_CLIENT_MAX_RETRIES": "2",
     "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
@@ -309,7 +311,7 @@ class SlurmWorker(BaseWorker[SlurmJobConfiguration, SlurmVariables, SlurmWorkerR
         numbers = {
             run.id: number
             for run in runs
-            if (number := tagged.get(str(run.id), [run.infrastructure_pid])[0])
+            if (number := tagged.get(str(run.id), [run.infrastructure_pid])[0]) and number != NO_JOB
         }
         states = await _in_thread(partial(self._watch.look, numbers.values(), queue))
         for run in runs:
@@ -420,7 +422,7 @@ class SlurmWorker(BaseWorker[SlurmJobConfiguration, SlurmVariables, SlurmWorkerR
         if wanted.state == "SCHEDULED":
             new: State[Any] = AwaitingRetry(message=wanted.message)
             # Else another worker would take the ended job for that of the next submission.
-            await self.client.update_flow_run(run.id, infrastructure_pid="")
+            await self.client.update_flow_run(run.id, infrastructure_pid=NO_JOB)
         else:
             kind = StateType(wanted.state)
             new = State(type=kind, name=STATES[wanted.state], message=wanted.message)
