@@ -1,4 +1,4 @@
-"""A work pool of type `slurm` on the test's Prefect server, and workers that are started and killed."""
+"""A work pool of type `slurm` on the test server of Prefect, and workers that are killed."""
 
 from __future__ import annotations
 
@@ -98,11 +98,13 @@ class Site:
             if worker.poll() is None:
                 self.kill_worker(worker)
 
-    def jobs(self, run: str, states: tuple[str, ...] = LIVE) -> list[str]:
-        """Numbers of the jobs of a flow run."""
+    def jobs(self, run: str, states: tuple[str, ...] | None = LIVE) -> list[str]:
+        """Numbers of the jobs of a flow run; of all states if None."""
         lines = self.slurm.output("squeue", "-h", "-t", "all", "-o", "%i|%T|%k").splitlines()
         rows = [line.split("|", 2) for line in lines]
-        return [number for number, state, tag in rows if run in tag and state in states]
+        return [
+            number for number, state, tag in rows if run in tag and state in (states or [state])
+        ]
 
     def state(self, run: str) -> tuple[str, str]:
         """Type and message of the state of a flow run."""

@@ -92,6 +92,35 @@ def test_values_are_quoted_for_the_shell(tmp_path):
     assert not proof.exists()
 
 
+def run_with(tmp_path, secrets):
+    """A step's script that reads `secrets`, with a stage that prints two variables."""
+    stage = tmp_path / "stage"
+    stage.write_text('#!/bin/bash\necho "key=$PREFECT_API_KEY other=$OTHER"\n')
+    stage.chmod(0o755)
+    settings = SlurmSettings(python=str(stage), environment_file=str(secrets))
+    script = script_of(ALONE, settings)
+    return subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+
+
+def test_a_step_gets_the_variables_of_the_environment_file_but_no_credential(tmp_path):
+    secrets = tmp_path / "my secrets.sh"
+    secrets.write_text("PREFECT_API_KEY=xyz\nOTHER=1\n")
+    secrets.chmod(0o600)
+    assert run_with(tmp_path, secrets).stdout == "key= other=1\n"
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, None])
+def test_an_environment_file_that_others_can_read_or_that_is_missing_ends_the_job(tmp_path, mode):
+    secrets = tmp_path / "secrets.sh"
+    if mode is not None:
+        secrets.write_text("OTHER=1\n")
+        secrets.chmod(mode)
+    done = run_with(tmp_path, secrets)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: ")
+    assert str(secrets) in done.stderr
+
+
 @pytest.fixture
 def start_job(tmp_path):
     """`start_job(shell)`: the script, with stand-ins for the stage and for scontrol."""
