@@ -87,7 +87,7 @@ def deploy(
     pool: str | None,
     limit: int | None,
     as_json: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Register forms on the Prefect server whose runs have a profile, and their work pool.
 
     The profile's `resources: {flow: …}` says where a run itself goes: a job of a Slurm pool, or a

@@ -332,14 +332,14 @@ def deploy(
 
 def _job_variables(settings: Mapping[str, Any], resources: Resources) -> dict[str, Any]:
     """Defaults of a pool's form: the pool's settings, and the resources of a run."""
-    asked = {
+    requested = {
         "cpus": resources.cpus,
         "gpus": resources.gpus,
         "memory": resources.memory[0] if resources.memory else None,
         "time": resources.time,
         "env": settings.get("environment"),
     }
-    values = {**settings, **asked}
+    values = {**settings, **requested}
     if "stop_seconds" in settings:  # The run waits for its steps, which have as long.
         values["stop_seconds"] = settings["stop_seconds"] + STOP_MARGIN_SECONDS
     return {name: value for name, value in values.items() if value not in (None, [], {}, ())}

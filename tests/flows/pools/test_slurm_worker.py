@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from faulty_proxy import FaultyProxy
 
 from artifacts_schema.store import Store
 
@@ -27,15 +28,20 @@ def gate(tmp_path):
     return tmp_path / "gate"
 
 
-def start_gated(site, gate):
+def start_gated(site, gate, job_variables=None):
     """A run whose last step waits for the gate; returned once that step works in its job."""
-    run = site.ui.started(site.form, overrides=[f"learn.gate={gate}"])
+    deployment = site.ui.get(f"/deployments/name/{site.form}")["id"]
+    body = {
+        "parameters": {"overrides": [f"learn.gate={gate}"]},
+        "job_variables": job_variables or {},
+        "state": {"type": "SCHEDULED"},
+    }
+    run = site.ui.post(f"/deployments/{deployment}/create_flow_run", body)["id"]
     site.ui.until(lambda: len(list(Path(site.store).glob("work/*/done/*/*.json"))) == 2)
     return run
 
 
 def test_a_recipe_from_the_form_runs_in_jobs_to_the_digests_of_a_local_run(site, tmp_path):
-    assert set(site.deploy().values()) == {"unchanged"}
     site.start_worker()
     run = site.ui.started(site.form)
     end = site.ui.end_of(run)
@@ -47,6 +53,28 @@ def test_a_recipe_from_the_form_runs_in_jobs_to_the_digests_of_a_local_run(site,
     local, recipe = str(tmp_path / "local"), str(site.ui.folder / "toys.yaml")
     assert site.ui.ingot("run", recipe, "--store", local, "--no-prefect").returncode == 0
     assert digests(site.store) == digests(local)
+
+
+@pytest.mark.full
+def test_deployed_twice_nothing_changes_and_a_changed_pool_changes_alone(site):
+    assert set(site.deploy().values()) == {"unchanged"}
+    site.profile.write_text(site.profile.read_text().replace("memory: 1 GB", "memory: 2 GB"))
+    outcomes = site.deploy()
+    changed = {name for name, outcome in outcomes.items() if outcome != "unchanged"}
+    assert changed == {f"work pool {site.pool}"}
+    variables = site.ui.get(f"/work_pools/{site.pool}")["base_job_template"]["variables"]
+    fields = variables["properties"]
+    defaults = {name: about["default"] for name, about in fields.items() if about.get("default")}
+    assert defaults | {"env": {}} == {
+        "partition": "debug",
+        "cpus": 1,
+        "memory": "2 GB",
+        "environment_file": str(site.secrets),
+        "warning_seconds": 30,
+        "stop_seconds": 90.0,  # The pool's 30, and a minute.
+        "env": {},
+    }
+    assert all(about["title"] and about["description"] for about in fields.values())
 
 
 @pytest.mark.full
@@ -180,6 +208,21 @@ def test_the_work_goes_on_where_the_node_cannot_reach_the_api(site):
     assert end["state"]["type"] == "COMPLETED", end["state"]
     assert "HTTP 401" in end["state"]["message"]
     assert len(digests(site.store)) == 2
+
+
+@pytest.mark.full
+def test_an_api_that_goes_away_during_a_run_loses_nothing(site, gate):
+    site.start_worker()
+    with FaultyProxy(site.ui.ui) as proxy:
+        variables = {"env": {"PREFECT_API_URL": f"{proxy.url}/api"}}
+        run = start_gated(site, gate, variables)
+        site.ui.until(lambda: site.state(run)[0] == "RUNNING")
+    gate.touch()
+    end = site.ui.end_of(run)
+    assert end["state"]["type"] == "COMPLETED", end["state"]
+    assert len(digests(site.store)) == 2
+    (number,) = site.jobs(run, None)
+    assert f"job {number} ended well" in end["state"]["message"]
 
 
 @pytest.mark.full
