@@ -38,7 +38,7 @@ from prefect.workers.base import (
     BaseWorker,
     BaseWorkerResult,
 )
-from pydantic import AfterValidator, BaseModel, Field, PrivateAttr
+from pydantic import AfterValidator, BaseModel, Field, PrivateAttr, model_validator
 
 from artifacts_schema.config import MemorySize
 from artifacts_schema.errors import IngotError
@@ -161,6 +161,14 @@ class JobFields(BaseModel):
         "the pools of its steps.",
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_empty(cls, values: Any) -> Any:
+        """A field that was cleared in the UI is an empty text."""
+        if not isinstance(values, dict):
+            return values
+        return {name: value for name, value in values.items() if value != ""}
+
 
 class SlurmVariables(JobFields, BaseVariables):
     """The form of a work pool of type `slurm`."""
@@ -245,6 +253,11 @@ class SlurmWorker(BaseWorker[SlurmJobConfiguration, SlurmVariables, SlurmWorkerR
         template = super().get_default_base_job_template()
         template["variables"]["properties"].pop("labels")
         template["job_configuration"].pop("labels")
+        for name, shape in template["variables"]["properties"].items():
+            types = [one for one in shape.pop("anyOf", []) if one != {"type": "null"}]
+            if types:  # Else the UI asks for the type of each empty field.
+                del shape["default"]
+                template["variables"]["properties"][name] = {**types[0], **shape}
         return template
 
     async def setup(self) -> None:
