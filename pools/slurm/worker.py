@@ -198,13 +198,15 @@ class SlurmJobConfiguration(JobFields, BaseJobConfiguration):
     def prepare_for_flow_run(self, flow_run: FlowRun, *related: Any, **more: Any) -> None:
         """Make the job of a flow run; IngotError if its script would show a credential."""
         check_environment(self.env, PREFECT_API_URL.value() or "")
+        # Not the flow run's own name, which changes when it starts: `singleton` goes by the job's.
+        title = self.name or Path(str(flow_run.parameters.get("recipe") or "run")).stem
         super().prepare_for_flow_run(flow_run, *related, **more)
         run, pool = str(flow_run.id), more.get("work_pool") or flow_run.work_pool_id
         root = self.folder or os.path.join(os.environ.get("INGOT_HOME", "~/.ingot"), "jobs")
         self._job = FlowJob(
             run,
             flow_run_tag(str(getattr(pool, "id", pool)), run),
-            f"ingot-{self.name or 'run'}",
+            f"ingot-{title}",
             FlowJobFolder(Path(root).expanduser().absolute() / run),
             Resources(
                 cpus=self.cpus,
@@ -303,13 +305,16 @@ class SlurmWorker(BaseWorker[SlurmJobConfiguration, SlurmVariables, SlurmWorkerR
     # The observer --------------------------------------------------------------------------------
 
     async def _observe_forever(self) -> None:
+        away = ""
         with anyio.CancelScope() as self._observer:
             while True:
                 try:
                     if self._work_pool is not None:
                         await self.observe()
+                    away = ""
                 except Exception as error:  # The API or Slurm is away: jobs do not need us.
-                    self._logger.warning("jobs are not observed for now: %s", error)
+                    if away != (away := str(error)):
+                        self._logger.warning("jobs are not observed for now: %s", error)
                 await anyio.sleep(OBSERVE_SECONDS)
 
     async def observe(self) -> None:
