@@ -146,6 +146,8 @@ class ClusterJob:
     `folder` is where its scripts and outputs lie, which the nodes see as this machine does.
     """
 
+    in_pool = True
+
     def __init__(
         self, watch: Watch, store: Store, step: PlannedStep, resources: Resources, folder: Path
     ) -> None:

@@ -44,6 +44,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "gc": ("flows.cli.maintenance", "Remove what nothing refers to."),
     "schedule": ("flows.cli.server", "Run a recipe by the clock."),
     "up": ("flows.cli.server", "Start the local Prefect server, worker and forms."),
+    "deploy": ("flows.cli.server", "Register forms and a work pool for a profile."),
     "down": ("flows.cli.server", "Stop what `ingot up` started."),
 }
 """Command → the module that holds it as a function of that name, and its line in the help."""

@@ -1,8 +1,9 @@
-"""`ingot up`, `ingot down` and `ingot schedule`: the local Prefect server and its schedules."""
+"""`ingot up`, `deploy`, `down` and `schedule`: what a Prefect server knows of Ingot, and ours."""
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,58 @@ def up(store: str, port: int | None, pool: str, recipes: tuple[Path, ...]) -> No
             ("work pool", status.pool),
             ("worker log", log_path(WORKER)),
             ("server log", log_path("prefect") if server.process is not None else ""),
+        ]
+    )
+
+
+@click.command("deploy")
+@store_option
+@click.option("--profile", metavar="NAME", required=True, help="Where and how the runs run.")
+@click.option(
+    "--recipe",
+    "recipes",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A recipe of your own to make a form for; may be repeated.",
+)
+@click.option(
+    "--pool", metavar="NAME", help="Work pool.  [default: ingot-PROFILE; ingot for processes]"
+)
+@click.option("--limit", type=click.IntRange(1), help="Runs of the pool at the same time.")
+@json_option
+def deploy(
+    store: str,
+    profile: str,
+    recipes: tuple[Path, ...],
+    pool: str | None,
+    limit: int | None,
+    as_json: bool,
+) -> None:
+    """Register forms on the Prefect server whose runs have a profile, and their work pool.
+
+    The profile's `resources: {flow: …}` says where a run itself goes: a job of a Slurm pool, or a
+    process of a worker if it names none. The steps go where the profile sends them. Every form is
+    called NAME@PROFILE. Run again, it updates what differs and nothing else.
+    """
+    from flows.orchestration.control import deploy as register
+
+    place = store if "://" in store else os.path.abspath(store)
+    result = register(profile, place, recipes, pool, limit)
+    if as_json:
+        print_json(dict(result.outcomes))
+        return
+    counts = Counter(result.outcomes.values())
+    forms = [name for name in result.outcomes if name.startswith("pipeline/")]
+    print_fields(
+        [
+            ("Prefect UI", result.server.ui),
+            ("recipes", "\n".join(forms)),
+            ("stages", f"{sum(name.startswith('stage/') for name in result.outcomes)} forms"),
+            ("work pool", f"{result.pool} ({result.type})"),
+            ("store", place),
+            ("registered", ", ".join(f"{count} {word}" for word, count in counts.items())),
+            ("worker", f"prefect worker start --type {result.type} --pool {result.pool}"),
         ]
     )
 

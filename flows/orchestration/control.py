@@ -13,7 +13,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from logging.handlers import RotatingFileHandler
@@ -45,9 +45,12 @@ from flows.orchestration.server import (
     stop_server,
     use_server,
 )
+from flows.recipe.dispatch import open_pool
 from flows.recipe.observers import Observer
 from flows.recipe.pipeline import Pipeline, Request
 from flows.recipe.plan import Plan
+from flows.recipe.profile import FLOW, LOCAL, Resources, find_profile, load_profile
+from flows.recipe.recipe import BUNDLED
 
 CLIENT_LOG = "client"
 LOG_BYTES = 5_000_000
@@ -252,6 +255,7 @@ def _is_online(pool: str) -> bool:
 
 
 REPORTS_STOP_SECONDS = 2.0
+STOP_MARGIN_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -273,15 +277,72 @@ def bring_up(
     server = ensure_server(tell, PORT if port is None and is_first else port)
     use_server(server)
     check_worker(server, pool)
-    from flows.orchestration.deployments import register
+    from flows.orchestration.deployments import Target, register
 
-    forms = register(recipes, store, pool)
+    forms = [name for name in register(recipes, Target(store, pool)) if "/" in name]
     with one_at_a_time():
         address = reports.ensure_reports(urlsplit(server.api).port or PORT)
         if worker_pool() is None:
             tell("starting a worker in the background")
             start_worker(server, pool)
     return ServiceStatus(server, pool, store, forms, address)
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """What is registered after `ingot deploy`."""
+
+    server: Server
+    pool: str
+    type: str
+    outcomes: Mapping[str, str]
+    """Name → created, updated or unchanged."""
+
+
+def deploy(
+    profile: str, store: str, recipes: Sequence[Path], pool: str | None, limit: int | None
+) -> Deployed:
+    """Register forms whose runs have this profile, and the work pool that its `flow` names."""
+    path = find_profile(profile, BUNDLED / "any.yaml")
+    loaded = load_profile(str(path), BUNDLED)
+    resources, kind, defaults = loaded.flow, "process", {}
+    if resources.nodes > 1:
+        raise UsageError("a run needs one node", where=f"{path}: resources.{FLOW}.nodes")
+    if resources.pool != LOCAL:
+        entry = loaded.pools[resources.pool]
+        opened = open_pool(entry)
+        opened.check(resources, f"{path}: resources.{FLOW}")
+        kind, defaults = entry.type, _job_variables(opened.settings.plain(), resources)
+    server = connect_server()
+    from flows.orchestration.deployments import Target, register
+
+    is_bundled = path.parent == BUNDLED / "profiles"
+    name = pool or ("ingot" if resources.pool == LOCAL else f"ingot-{loaded.name}")
+    target = Target(
+        store,
+        name,
+        kind,
+        path.stem if is_bundled else str(path.absolute()),
+        f"@{loaded.name}",
+        defaults,
+        limit,
+    )
+    return Deployed(server, name, kind, register(recipes, target))
+
+
+def _job_variables(settings: Mapping[str, Any], resources: Resources) -> dict[str, Any]:
+    """Defaults of a pool's form: the pool's settings, and the resources of a run."""
+    requested = {
+        "cpus": resources.cpus,
+        "gpus": resources.gpus,
+        "memory": resources.memory[0] if resources.memory else None,
+        "time": resources.time,
+        "env": settings.get("environment"),
+    }
+    values = {**settings, **requested}
+    if "stop_seconds" in settings:  # The run waits for its steps, which have as long.
+        values["stop_seconds"] = settings["stop_seconds"] + STOP_MARGIN_SECONDS
+    return {name: value for name, value in values.items() if value not in (None, [], {}, ())}
 
 
 def bring_down() -> list[str]:

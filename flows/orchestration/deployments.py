@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 from prefect.automations import AutomationCore, ChangeFlowRunState, EventTrigger, Posture
@@ -17,12 +17,14 @@ from prefect.client.schemas.actions import (
     DeploymentScheduleCreate,
     DeploymentUpdate,
     WorkPoolCreate,
+    WorkPoolUpdate,
 )
 from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterTags
 from prefect.client.schemas.objects import DeploymentSchedule, StateType
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.exceptions import ObjectNotFound
+from prefect.workers.base import BaseWorker
 from prefect.workers.process import ProcessWorker
 from pydantic import ValidationError
 
@@ -65,121 +67,192 @@ DEAD_SECONDS = 90
 AUTOMATION = "ingot: mark dead runs"
 
 
-def register(recipes: Iterable[Path], store: str, pool: str) -> list[str]:
-    """Make the pool, a form for each recipe and each stage, and the automation; the forms' names.
+@dataclass(frozen=True)
+class Target:
+    """Where the runs of a set of forms go: a work pool, and the profile that they are bound to."""
 
-    Existing ones are updated. Raises UsageError for an invalid recipe, and for a pool of that name
-    whose runs are not processes.
+    store: str
+    pool: str
+    type: str = ProcessWorker.type
+    profile: str | None = None
+    """Path or name of a profile that the forms fix; None lets the form choose."""
+    suffix: str = ""
+    """Of the names of the forms, so that those of several profiles do not replace one another."""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Defaults of the pool's job variables."""
+    limit: int | None = None
+    """Flow runs of the pool at a time."""
+
+
+Outcome = Literal["created", "updated", "unchanged"]
+
+
+def register(recipes: Iterable[Path], target: Target) -> dict[str, Outcome]:
+    """Make pool, a form for each recipe and each stage, and automation; the outcome by name.
+
+    Existing ones are updated where they differ. Raises UsageError for an invalid recipe, for a type
+    of pool that no worker has, and for a pool of that name of another type.
     """
     loaded = [load_recipe(path) for path in (*sorted(BUNDLED.glob("*.yaml")), *recipes)]
-    known = all_stages()
     with prefect_client() as client:
-        _pool(client, pool)
-        names = [register_recipe(client, recipe, store, pool) for recipe in loaded]
-        names += [
-            _deploy(
+        outcomes = {f"work pool {target.pool}": _pool(client, target)}
+        for recipe in loaded:
+            outcomes[f"pipeline/{recipe.name}{target.suffix}"] = register_recipe(
+                client, recipe, target
+            )
+        for name, stage in all_stages().items():
+            outcomes[f"stage/{name}{target.suffix}"] = _deploy(
                 client,
-                "stage",
-                name,
-                stage_form(stage, store),
+                target,
+                f"stage/{name}",
+                stage_form(stage, target.store),
                 entrypoint=f"{STAGES}{name}",
-                parameters={"store": store},
-                work_pool_name=pool,
+                parameters={},
                 description=(stage.__doc__ or "").strip(),
             )
-            for name, stage in known.items()
-        ]
-        _automation(client)
-    return names
+        outcomes[f"automation {AUTOMATION}"] = _automation(client)
+    return outcomes
 
 
-def register_recipe(client: SyncPrefectClient, recipe: Recipe, store: str, pool: str) -> str:
-    """Make or update `pipeline/RECIPE`; returns that name."""
+def register_recipe(client: SyncPrefectClient, recipe: Recipe, target: Target) -> Outcome:
+    """Make or update `pipeline/RECIPE`."""
     bundled = recipe.path.parent == BUNDLED
     return _deploy(
         client,
-        "pipeline",
-        recipe.name,
-        recipe_form(recipe, store),
+        target,
+        f"pipeline/{recipe.name}",
+        recipe_form(recipe, target.store),
         entrypoint=PIPELINE,
-        parameters={
-            "recipe": recipe.path.stem if bundled else str(recipe.path.absolute()),
-            "store": store,
-        },
-        work_pool_name=pool,
+        parameters={"recipe": recipe.path.stem if bundled else str(recipe.path.absolute())},
         description=f"{recipe.description}\n\n`{recipe.path}`".strip(),
     )
 
 
-def _deploy(client: SyncPrefectClient, flow: str, name: str, form: Form, **more: Any) -> str:
+def _deploy(
+    client: SyncPrefectClient,
+    target: Target,
+    name: str,
+    form: Form,
+    *,
+    parameters: dict[str, Any],
+    **more: Any,
+) -> Outcome:
     """Make or update a deployment; an update leaves its schedules as they are."""
-    values = {
+    flow, name = name.split("/", 1)
+    place = {"store": target.store}
+    if target.profile is not None:
+        form.fix("profile", target.profile)
+        place["profile"] = target.profile
+    values: dict[str, Any] = {
         "version": version("ingot"),
         "tags": [TAG, {"pipeline": "recipe"}.get(flow, flow)],
         "parameter_openapi_schema": form.schema(),
         "enforce_parameter_schema": True,
+        "parameters": {**parameters, **place},
+        "work_pool_name": target.pool,
         **more,
     }
+    name += target.suffix
     try:
         deployment = client.read_deployment_by_name(f"{flow}/{name}")
     except ObjectNotFound:
         client.create_deployment(client.create_flow_from_name(flow), name, **values)
-    else:
-        client.update_deployment(deployment.id, DeploymentUpdate(**values))
-    return f"{flow}/{name}"
+        return "created"
+    if all(getattr(deployment, field) == value for field, value in values.items()):
+        return "unchanged"
+    client.update_deployment(deployment.id, DeploymentUpdate(**values))
+    return "updated"
 
 
-def _pool(client: SyncPrefectClient, name: str) -> None:
-    try:
-        pool = client.read_work_pool(name)
-    except ObjectNotFound:
-        template = ProcessWorker.get_default_base_job_template()
-        client.create_work_pool(
-            WorkPoolCreate(name=name, type=ProcessWorker.type, base_job_template=template)
-        )
-        return
-    if pool.type != ProcessWorker.type:
+def _pool(client: SyncPrefectClient, target: Target) -> Outcome:
+    """Make or update the work pool; its job variables get the defaults of the target."""
+    worker = BaseWorker.get_worker_class_from_type(target.type)
+    if worker is None:
+        known = ", ".join(BaseWorker.get_all_available_worker_types())
         raise UsageError(
-            f"the work pool '{name}' is of type {pool.type}, not {ProcessWorker.type}",
+            f"no Prefect worker of type '{target.type}'", hint=f"there are workers for {known}"
+        )
+    template = worker.get_default_base_job_template()
+    for name, value in target.defaults.items():
+        if name in template["variables"]["properties"]:
+            template["variables"]["properties"][name]["default"] = value
+    try:
+        pool = client.read_work_pool(target.pool)
+    except ObjectNotFound:
+        client.create_work_pool(
+            WorkPoolCreate(
+                name=target.pool,
+                type=target.type,
+                base_job_template=template,
+                concurrency_limit=target.limit,
+            )
+        )
+        return "created"
+    if pool.type != target.type:
+        raise UsageError(
+            f"the work pool '{target.pool}' is of type {pool.type}, not {target.type}",
             hint="choose another with --pool",
         )
+    values: dict[str, Any] = {"base_job_template": template} if target.defaults else {}
+    if target.limit is not None:
+        values["concurrency_limit"] = target.limit
+    if all(getattr(pool, name) == value for name, value in values.items()):
+        return "unchanged"
+    client.update_work_pool(target.pool, WorkPoolUpdate(**values))
+    return "updated"
 
 
-def _automation(client: SyncPrefectClient) -> None:
-    """Make the automation that marks a run of Ingot as crashed if its heartbeats stop early."""
-    if client.read_automations_by_name(AUTOMATION):
-        return
-    ends = {
-        f"prefect.flow-run.{state}" for state in ("Completed", "Failed", "Cancelled", "Crashed")
-    }
+def _automation(client: SyncPrefectClient) -> Outcome:
+    """Make the automation that marks a run of Ingot as crashed if its heartbeats stop early.
+
+    A job that waits in a queue again has none, and is not dead.
+    """
+    automation = _dead_runs()
+    for known in client.read_automations_by_name(AUTOMATION):
+        if known.trigger == automation.trigger:
+            return "unchanged"
+        client.update_automation(known.id, automation)
+        return "updated"
+    client.create_automation(automation)
+    return "created"
+
+
+def _dead_runs() -> AutomationCore:
+    states = (
+        "Completed",
+        "Failed",
+        "Cancelled",
+        "Crashed",
+        "InfrastructurePending",
+        "AwaitingRetry",
+    )
+    ends = {f"prefect.flow-run.{state}" for state in states}
     heartbeat = "prefect.flow-run.heartbeat"
-    client.create_automation(
-        AutomationCore(
-            name=AUTOMATION,
-            description="Marks a run of Ingot as crashed once its process is gone.",
-            trigger=EventTrigger(
-                after={heartbeat},
-                expect={heartbeat, *ends},
-                match={"prefect.resource.id": "prefect.flow-run.*"},
-                match_related={
-                    "prefect.resource.role": "tag",
-                    "prefect.resource.id": f"prefect.tag.{TAG}",
-                },
-                for_each={"prefect.resource.id"},
-                posture=Posture.Proactive,
-                threshold=1,
-                within=timedelta(seconds=DEAD_SECONDS),
-            ),
-            actions=[
-                ChangeFlowRunState(
-                    name=None,
-                    force=False,
-                    state=StateType.CRASHED,
-                    message=f"no heartbeat for {DEAD_SECONDS} seconds; finished work is kept, "
-                    "and a new run continues",
-                )
-            ],
-        )
+    return AutomationCore(
+        name=AUTOMATION,
+        description="Marks a run of Ingot as crashed once its process is gone.",
+        trigger=EventTrigger(
+            after={heartbeat},
+            expect={heartbeat, *ends},
+            match={"prefect.resource.id": "prefect.flow-run.*"},
+            match_related={
+                "prefect.resource.role": "tag",
+                "prefect.resource.id": f"prefect.tag.{TAG}",
+            },
+            for_each={"prefect.resource.id"},
+            posture=Posture.Proactive,
+            threshold=1,
+            within=timedelta(seconds=DEAD_SECONDS),
+        ),
+        actions=[
+            ChangeFlowRunState(
+                name=None,
+                force=False,
+                state=StateType.CRASHED,
+                message=f"no heartbeat for {DEAD_SECONDS} seconds; finished work is kept, "
+                "and a new run continues",
+            )
+        ],
     )
 
 
@@ -224,7 +297,7 @@ def add_schedule(
     with prefect_client() as client:
         deployment = _deployment(client, recipe.name)
         if deployment is None:
-            register_recipe(client, recipe, store, pool)
+            register_recipe(client, recipe, Target(store, pool))
             deployment = client.read_deployment_by_name(f"pipeline/{recipe.name}")
         if all(_recipe_schedule(deployment, known) != new for known in deployment.schedules):
             schedule = DeploymentScheduleCreate(schedule=cron, parameters=new.parameters)

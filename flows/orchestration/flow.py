@@ -38,6 +38,7 @@ from flows.orchestration.forms import (
     stage_form,
     stage_spec,
 )
+from flows.orchestration.node import requested_step, stage_dispatcher
 from flows.orchestration.reports import publish_report
 from flows.orchestration.ui import (
     AWAY,
@@ -253,10 +254,10 @@ def spec(stage: str, store: str, spec_uri: str, expected_key: str) -> dict[str, 
     return run_spec(Store.open(store, create=False), stage_spec)
 
 
-def run_spec(store: Store, spec: StageSpec) -> dict[str, str]:
+def run_spec(store: Store, spec: StageSpec, start: Dispatch = start_here) -> dict[str, str]:
     """Run one stage and show it; returns the digest of each output."""
-    step = PlannedStep(spec.stage, spec.stage, spec.stage, "run", "requested", spec.key, spec)
-    observer = PrefectObserver("stage")
+    step = requested_step(spec)
+    observer = PrefectObserver("stage", start)
     observer.publish_plan([step], f"{spec.stage} {short(spec.key)}")
     manifest = run_step(store, step, dispatch=observer.dispatch, observer=observer)
     observer.publish_results(store, [(spec.stage, manifest)], manifest.key)
@@ -288,12 +289,13 @@ def stage_flow(name: str) -> Flow[..., dict[str, str]]:
         store = Store.open(values.pop("store"))
         ref = values.pop(NAME_FIELD, None)
         spec = stage_spec(store, name, values)
-        digests = run_spec(store, spec)
+        dispatch = stage_dispatcher(values)
+        digests = run_spec(store, spec, dispatch)
         while ref:
             manifest = store.manifest(spec.stage, spec.key)
             if manifest is not None and store.name(ref, manifest):
                 break
-            digests = run_spec(store, spec)  # Collected before it was named.
+            digests = run_spec(store, spec, dispatch)  # Collected before it was named.
         return digests
 
     def title() -> str:

@@ -69,6 +69,12 @@ class Form:
         if required:
             self.required.append(key)
 
+    def fix(self, key: str, value: str) -> None:
+        """Give a text field this value alone, which can neither be changed nor cleared."""
+        about = {name: self.fields[key][name] for name in ("title", "description", "position")}
+        self.fields[key] = {"type": "string", "enum": [value], "default": value, **about}
+        self.required.append(key)
+
     def schema(self) -> dict[str, Any]:
         """As a JSON schema."""
         return {

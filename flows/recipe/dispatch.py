@@ -23,6 +23,9 @@ GROUP = "ingot.dispatch"
 class Job(Protocol):
     """A step that was started somewhere. `stages.engine.spec.Child` is one."""
 
+    in_pool: bool
+    """Whether it is a job of a pool, which another process can find and follow."""
+
     def events(self) -> Sequence[dict[str, Any]]:
         """The events since the last call."""
 

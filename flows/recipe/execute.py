@@ -31,6 +31,13 @@ RESTARTS = 3
 """How often a step that ended for a hang is started again in one run."""
 
 
+class Handover(BaseException):
+    """Raised by a signal handler: this process ends, and another one continues the run.
+
+    Jobs of pools go on, and the other process finds them; steps on this machine save and end.
+    """
+
+
 def execute(
     pipeline: Pipeline,
     *,
@@ -66,7 +73,7 @@ def execute(
             raise run.failure
         assert plan.is_done, f"no step is ready, yet {plan.summary()}"
     except BaseException as error:
-        run.stop_all()
+        run.stop_all(handover=isinstance(error, Handover))
         recorder.ended(error)
         raise
     recorder.ended(None)
@@ -141,8 +148,13 @@ class _Run:
             self._end(self.running.pop(name), code)
         return bool(ended) or committed
 
-    def stop_all(self) -> None:
-        """Ask every running step to save and end, and wait for all."""
+    def stop_all(self, handover: bool = False) -> None:
+        """Ask every running step to save and end, and wait for all; see `Handover`."""
+        if handover:
+            for name in [name for name, one in self.running.items() if one.job.in_pool]:
+                hint = "another process continues the run"
+                step = self.running.pop(name).step
+                self._fail(step, Stopped("its job goes on", where=step.instance, hint=hint))
         if not self.running:
             return
         self.is_stopping = True

@@ -10,8 +10,11 @@
     resources:
       default:  {pool: cpu, cpus: 8, memory: 32 GB, time: 4 h}
       pretrain: {pool: gpu, nodes: 2, cpus: 16, gpus: 8, memory: 400 GB, time: 24 h}
+      flow:     {pool: cpu, cpus: 1, memory: 2 GB}
 
-A stage without resources runs in the pool `local`: a child process on this machine.
+A stage without resources runs in the pool `local`: a child process on this machine. `flow` among
+the resources is the run itself where a form starts it (`ingot deploy`): a small job that waits for
+those of its steps.
 """
 
 from __future__ import annotations
@@ -32,6 +35,8 @@ from flows.recipe.yaml_document import Document, read_yaml
 PROFILE_KEYS = ("name", "description", "jobs", "default", "stages", "pools", "resources")
 LOCAL = "local"
 DEFAULT = "default"
+FLOW = "flow"
+"""Among the resources: those of a run that a form starts, beside those of its steps."""
 _TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(min|h|d)")
 _MINUTES = {"min": 1, "h": 60, "d": 1440}
 
@@ -117,6 +122,11 @@ class Profile:
     def resources(self, stage: str) -> Resources:
         """What the steps of a stage get."""
         return self.places.get(stage) or self.places.get(DEFAULT) or Resources()
+
+    @property
+    def flow(self) -> Resources:
+        """What a run itself gets; the default is not meant for it, since it only waits."""
+        return self.places.get(FLOW) or Resources()
 
     def execution(self, stage: str, own: dict[str, Any]) -> dict[str, Any]:
         """Execution of a step: the default here, then the step's own, then the stage's here.

@@ -103,6 +103,16 @@ def read_queue() -> list[dict[str, Any]]:
     return parse_text(run_command("squeue", "--me", "--states=all", "--noheader", "-o", TEXT))
 
 
+def live_jobs(jobs: Iterable[Mapping[str, Any]], tag: str) -> list[str]:
+    """The numbers of those that wait or run with this tag as their comment, lowest first."""
+    numbers = [
+        number_of(job["job_id"]) or 0
+        for job in jobs
+        if job.get("comment") == tag and read_job(job).phase in ("waiting", "running")
+    ]
+    return [str(number) for number in sorted(numbers)]
+
+
 TEXT = "%i|%T|%r|%S|%k"
 """Number, state, reason, start; the comment last, since it may hold anything."""
 

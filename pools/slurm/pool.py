@@ -17,8 +17,8 @@ from flows.recipe.profile import Resources
 from pools.cluster_job import ClusterJob, JobRequest, Scheduler, Watch
 from pools.decide import JobState
 from pools.slurm import client
-from pools.slurm.script import OUTPUT, render_script
-from pools.slurm.settings import SlurmSettings
+from pools.slurm.script import OUTPUT, BatchJob, render_script, stage_job
+from pools.slurm.settings import SlurmSettings, check_environment_file
 
 SCRIPT = "job.sh"
 
@@ -33,15 +33,19 @@ class SlurmScheduler(Scheduler):
 
     def find(self, tag: str) -> str | None:
         """The number of the first job that waits or runs with this tag as its comment."""
-        for job in client.read_queue():
-            if job.get("comment") == tag and client.read_job(job).phase in ("waiting", "running"):
-                return str(client.number_of(job["job_id"]))
-        return None
+        jobs = client.read_queue()
+        return next(iter(client.live_jobs(jobs, tag)), None)
 
     def submit(self, request: JobRequest) -> str:
-        """The number of the new job; its script stays in the request's folder, for people."""
-        script = render_script(request, self.settings)
-        (request.folder / SCRIPT).write_text(script, encoding="utf-8")
+        """The number of the new job of a step."""
+        return self.submit_job(stage_job(request, self.settings))
+
+    def submit_job(self, job: BatchJob) -> str:
+        """The number of the new job; its script stays in the job's folder, for people."""
+        if self.settings.environment_file is not None:
+            check_environment_file(self.settings.environment_file)
+        script = render_script(job, self.settings)
+        (job.folder / SCRIPT).write_text(script, encoding="utf-8")
         return client.submit(script)
 
     def look(self, jobs: Iterable[str]) -> Mapping[str, JobState]:
@@ -87,7 +91,10 @@ class SlurmPool(Pool):
         return ClusterJob(self.watch, store, step, resources, self._folder(store, step.key))
 
     def check(self, resources: Resources, where: str) -> None:
-        """A limit shorter than twice the warning leaves a job no time to work."""
+        """A limit shorter than twice the warning leaves a job no time to work; nor may others read
+        the environment file."""
+        if self.slurm.environment_file is not None:
+            check_environment_file(self.slurm.environment_file)
         minutes = resources.minutes
         if minutes is not None and minutes * 60 < 2 * self.slurm.warning_seconds:
             raise UsageError(

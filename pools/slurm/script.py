@@ -11,41 +11,79 @@ it (`--machine`); they find each other through the folder of the run in the stor
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from artifacts_schema.errors import EXIT_RESUME
 from artifacts_schema.identity import short
+from flows.recipe.profile import Resources
 from pools.cluster_job import LEASE_WAIT_SECONDS, JobRequest
 from pools.slurm.settings import SlurmSettings
-from stages.engine.spec import THREAD_VARIABLES
+from stages.engine.spec import NOT_FOR_STAGES, THREAD_VARIABLES
 
 MEGABYTE = 1_000_000
 OUTPUT = "job-%j.txt"
+_NO_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-def render_script(request: JobRequest, settings: SlurmSettings) -> str:
+@dataclass(frozen=True)
+class BatchJob:
+    """One batch job, of a step or of a run: what it is called, runs and asks for."""
+
+    name: str
+    comment: str
+    """Finds it again in a list of jobs."""
+    folder: Path
+    """Where its output lies; the nodes see it."""
+    command: str
+    """A line for the shell, quoted."""
+    resources: Resources
+    memory: int | None = None
+    """Bytes on each node."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
+    """Of sbatch, before those of the pool."""
+    reads_credentials: bool = False
+    """Whether it keeps the API's credentials that the environment file sets."""
+
+
+def stage_job(request: JobRequest, settings: SlurmSettings) -> BatchJob:
+    """The job of a step."""
+    return BatchJob(
+        name=f"ingot-{request.stage}-{short(request.key)}",
+        comment=request.tag,
+        folder=request.folder,
+        command=command(request, settings),
+        resources=request.resources,
+        memory=request.memory,
+    )
+
+
+def render_script(job: BatchJob, settings: SlurmSettings) -> str:
     """The script of one job. Everything from outside is quoted for the shell."""
+    environment = {**settings.environment, **job.environment}
     lines = [
         "#!/bin/bash",
-        *(f"#SBATCH {option}" for option in sbatch_options(request, settings)),
+        *(f"#SBATCH {option}" for option in sbatch_options(job, settings)),
         "",
         f"export {' '.join(f'{name}=1' for name in THREAD_VARIABLES)} PYTHONHASHSEED=0",
-        *(
-            f"export {name}={shlex.quote(value)}"
-            for name, value in sorted(settings.environment.items())
-        ),
+        *(f"export {name}={shlex.quote(value)}" for name, value in sorted(environment.items())),
         *settings.setup,
     ]
     if settings.environment_file is not None:
-        lines.append(f"set -a; . {shlex.quote(settings.environment_file)}; set +a")
+        lines += _read_environment(settings.environment_file)
+        if not job.reads_credentials:
+            lines.append(f"unset {' '.join(NOT_FOR_STAGES)}")
     stopped = f'[ "$code" -eq {EXIT_RESUME} ] || [ "$code" -gt 128 ]'
     lines += [
         "again=0",
         "trap 'again=1; kill -USR2 \"$child\"' USR2",
         "trap 'again=0; kill -USR2 \"$child\"' TERM",
-        f"{command(request, settings)} &",
+        f"{job.command} &",
         "child=$!",
         'wait "$child"; code=$?',
         'while kill -0 "$child" 2>/dev/null; do wait "$child"; code=$?; done',
@@ -55,12 +93,23 @@ def render_script(request: JobRequest, settings: SlurmSettings) -> str:
     return "\n".join(lines) + "\n"
 
 
-def sbatch_options(request: JobRequest, settings: SlurmSettings) -> Iterator[str]:
+def _read_environment(file: str) -> Iterator[str]:
+    """Lines that read a file of variables, unless it is missing or others can read it."""
+    path = shlex.quote(file)
+    yield f'[ -r {path} ] || {{ echo "error: cannot read" {path} >&2; exit 2; }}'
+    yield (
+        f'[ -z "$(find -L {path} -maxdepth 0 -perm /077)" ] || '
+        f'{{ echo "error: other users can read" {path}": chmod 600" >&2; exit 2; }}'
+    )
+    yield f"set -a; . {path}; set +a"
+
+
+def sbatch_options(job: BatchJob, settings: SlurmSettings) -> Iterator[str]:
     """The options of sbatch in the order of its manual, long forms only."""
-    resources = request.resources
-    yield f"--job-name=ingot-{request.stage}-{short(request.key)}"
-    yield f'--comment="{request.tag}"'
-    yield f"--output={request.folder / OUTPUT}"
+    resources = job.resources
+    yield f"--job-name={_NO_NAME.sub('-', job.name)}"
+    yield f'--comment="{job.comment}"'
+    yield f"--output={job.folder / OUTPUT}"
     yield "--open-mode=append"
     yield "--requeue"
     yield f"--signal=B:USR2@{settings.warning_seconds}"
@@ -73,10 +122,11 @@ def sbatch_options(request: JobRequest, settings: SlurmSettings) -> Iterator[str
         yield f"--cpus-per-task={resources.cpus}"
     if resources.gpus:
         yield f"--gpus-per-node={resources.gpus}"
-    if request.memory is not None:
-        yield f"--mem={max(1, request.memory // MEGABYTE)}M"
+    if job.memory is not None:
+        yield f"--mem={max(1, job.memory // MEGABYTE)}M"
     if resources.minutes is not None:
         yield f"--time={resources.minutes}"
+    yield from job.options
     yield from settings.options
 
 

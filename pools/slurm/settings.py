@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import Literal
 
 from pydantic import Field
 
 from artifacts_schema.config import Config
+from artifacts_schema.errors import UsageError
 
 
 class Container(Config):
@@ -62,3 +64,17 @@ class SlurmSettings(Config):
     poll_seconds: float = Field(
         default=10.0, gt=0, description="Seconds between two questions to Slurm about all jobs."
     )
+
+
+def check_environment_file(path: str) -> None:
+    """Raise UsageError if other users of this machine can read the file.
+
+    A file that only the nodes see is checked there, by the script of the job.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return
+    if mode & 0o077:
+        hint = f"chmod 600 {path}, and change what it holds if others may have read it"
+        raise UsageError("other users can read or write it", where=path, hint=hint)

@@ -168,6 +168,8 @@ NOT_FOR_STAGES = ("PREFECT_API_AUTH_STRING", "PREFECT_SERVER_API_AUTH_STRING", "
 class Child:
     """A running stage. It outlives its parent; the next run of the key waits for it."""
 
+    in_pool = False
+
     def __init__(
         self, store: Store, spec: StageSpec, process: subprocess.Popen[bytes], output: Path
     ) -> None:

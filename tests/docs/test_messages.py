@@ -38,7 +38,7 @@ def shown(part: ast.expr) -> str:
 def in_the_code() -> frozenset[str]:
     """Skeletons of every string of the packages, placeholders as holes."""
     found = set()
-    for package in ("artifacts_schema", "stages", "flows"):
+    for package in ("artifacts_schema", "stages", "flows", "pools"):
         for path in (ROOT / package).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):

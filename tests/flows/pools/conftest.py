@@ -1,5 +1,8 @@
-"""A real Slurm of two nodes, where its packages are installed."""
+"""A real Slurm of two nodes, where its packages are installed, and Prefect's worker for it."""
 
+from prefect_worker import site
 from slurm_cluster import cluster, slurm
 
-__all__ = ["cluster", "slurm"]
+from tests.flows.orchestration.conftest import ui
+
+__all__ = ["cluster", "site", "slurm", "ui"]

@@ -11,7 +11,7 @@ import pytest
 
 from flows.recipe.profile import Resources
 from pools.cluster_job import JobRequest
-from pools.slurm.script import render_script
+from pools.slurm.script import render_script, stage_job
 from pools.slurm.settings import SlurmSettings
 
 REQUEST = JobRequest(
@@ -28,13 +28,17 @@ REQUEST = JobRequest(
 ALONE = dataclasses.replace(REQUEST, resources=Resources(cpus=4), memory=None)
 
 
+def script_of(request, settings):
+    return render_script(stage_job(request, settings), settings)
+
+
 def options(script):
     return [line.removeprefix("#SBATCH ") for line in script.splitlines() if "#SBATCH" in line]
 
 
 def test_what_is_asked_for():
     settings = SlurmSettings(partition="gpu", account="llm", qos="long", options=("--exclusive",))
-    assert options(render_script(REQUEST, settings)) == [
+    assert options(script_of(REQUEST, settings)) == [
         "--job-name=ingot-pretrain-abababababab",
         '--comment="ingot store=12ab key=abab"',
         "--output=/shared/jobs/job-%j.txt",
@@ -61,7 +65,7 @@ def line_of(script, word):
 
 
 def test_several_nodes_run_by_srun_each_with_its_number():
-    line = line_of(render_script(REQUEST, SlurmSettings(python="/opt/py thon")), "srun")
+    line = line_of(script_of(REQUEST, SlurmSettings(python="/opt/py thon")), "srun")
     assert line.startswith("srun --kill-on-bad-exit=1 --cpus-per-task=64 bash -c 'exec ")
     assert '--machine "$SLURM_NODEID"' in line
     assert "'/shared/my store'" in line.replace("'\"'\"'", "'")
@@ -72,7 +76,7 @@ def test_containers(runtime):
     """Rendered after the manuals of pyxis and apptainer; never started."""
     container = {"runtime": runtime, "image": "/shared/in got.sif", "mounts": ["/shared"]}
     settings = SlurmSettings.parse({"container": container, "python": "python"}, where="here")
-    line = line_of(render_script(ALONE, settings), "in got.sif")
+    line = line_of(script_of(ALONE, settings), "in got.sif")
     if runtime == "pyxis":
         assert "--container-image='/shared/in got.sif' --container-mounts=/shared python" in line
     else:
@@ -83,9 +87,38 @@ def test_values_are_quoted_for_the_shell(tmp_path):
     proof = tmp_path / "proof"
     settings = SlurmSettings(environment={"EVIL": f"$(touch {proof}); `touch {proof}`"})
     script = tmp_path / "job.sh"
-    script.write_text(render_script(dataclasses.replace(ALONE, store=f"; touch {proof}"), settings))
+    script.write_text(script_of(dataclasses.replace(ALONE, store=f"; touch {proof}"), settings))
     subprocess.run(["bash", str(script)], cwd=tmp_path, capture_output=True, check=False)
     assert not proof.exists()
+
+
+def run_with(tmp_path, secrets):
+    """A step's script that reads `secrets`, with a stage that prints two variables."""
+    stage = tmp_path / "stage"
+    stage.write_text('#!/bin/bash\necho "key=$PREFECT_API_KEY other=$OTHER"\n')
+    stage.chmod(0o755)
+    settings = SlurmSettings(python=str(stage), environment_file=str(secrets))
+    script = script_of(ALONE, settings)
+    return subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+
+
+def test_a_step_gets_the_variables_of_the_environment_file_but_no_credential(tmp_path):
+    secrets = tmp_path / "my secrets.sh"
+    secrets.write_text("PREFECT_API_KEY=xyz\nOTHER=1\n")
+    secrets.chmod(0o600)
+    assert run_with(tmp_path, secrets).stdout == "key= other=1\n"
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, None])
+def test_an_environment_file_that_others_can_read_or_that_is_missing_ends_the_job(tmp_path, mode):
+    secrets = tmp_path / "secrets.sh"
+    if mode is not None:
+        secrets.write_text("OTHER=1\n")
+        secrets.chmod(mode)
+    done = run_with(tmp_path, secrets)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: ")
+    assert str(secrets) in done.stderr
 
 
 @pytest.fixture
@@ -99,7 +132,7 @@ def start_job(tmp_path):
             (stand_ins / name).write_text(f"#!/bin/bash\n{text}\n")
             (stand_ins / name).chmod(0o755)
         script = tmp_path / "job.sh"
-        script.write_text(render_script(ALONE, SlurmSettings(python=str(stand_ins / "python"))))
+        script.write_text(script_of(ALONE, SlurmSettings(python=str(stand_ins / "python"))))
         path = f"{stand_ins}:{os.environ['PATH']}"
         environment = {"PATH": path, "SLURM_JOB_ID": "42"}
         return subprocess.Popen(["bash", str(script)], cwd=tmp_path, env=environment)

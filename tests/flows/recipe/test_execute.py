@@ -9,7 +9,7 @@ import pytest
 
 from artifacts_schema.errors import IngotError, Stopped, UsageError
 from artifacts_schema.store.runs import load_runs
-from flows.recipe.execute import execute
+from flows.recipe.execute import Handover, execute
 from flows.recipe.observers import Observer
 
 
@@ -193,6 +193,27 @@ def test_a_keyboard_interrupt_ends_every_running_step_kindly(open_pipeline):
     with pytest.raises(KeyboardInterrupt):
         execute(open_pipeline(), dispatch=dispatch, wait=wait)
     assert jobs[0].stopped
+
+
+def test_a_handover_ends_the_steps_here_and_leaves_the_jobs_of_pools(open_pipeline):
+    jobs = {}
+
+    def dispatch(store, step):
+        jobs[step.instance] = Busy()
+        jobs[step.instance].in_pool = step.instance == "read[crawl-A]"
+        return jobs[step.instance]
+
+    def wait(seconds):
+        raise Handover
+
+    recorder = Recorder()
+    with pytest.raises(Handover):
+        execute(open_pipeline(), dispatch=dispatch, observers=[recorder], jobs=2, wait=wait)
+    assert {name: job.stopped for name, job in jobs.items()} == {
+        "read[crawl-A]": False,
+        "read[crawl-B]": True,
+    }
+    assert recorder.of("failed") == ["read[crawl-A]", "read[crawl-B]"]
 
 
 def test_no_more_steps_run_at_once_than_the_profile_says(open_pipeline, inline, project):
