@@ -11,7 +11,7 @@ import time
 import pytest
 from kube_server import FakeCluster, wait_until
 
-from artifacts_schema.errors import EXIT_RESUME, EXIT_USAGE, IngotError, UsageError
+from artifacts_schema.errors import EXIT_FAILED, EXIT_RESUME, EXIT_USAGE, IngotError, UsageError
 from artifacts_schema.store import layout
 from flows.recipe.dispatch import Dispatcher
 from flows.recipe.execute import execute
@@ -19,10 +19,12 @@ from flows.recipe.profile import Resources
 from pools.cluster_job import JobRequest
 from pools.kubernetes.client import read_job
 from pools.kubernetes.manifests import job_manifest, job_name, service_manifest
+from pools.kubernetes.pool import KubernetesScheduler
 from pools.kubernetes.settings import KubernetesSettings
 
 pytest.importorskip("kubernetes", reason="needs kubernetes: pip install 'ingot[kubernetes]'")
 
+INDEX = "batch.kubernetes.io/job-completion-index"
 VERSIONS = ("1.31", "1.34", "1.36")
 
 
@@ -261,6 +263,57 @@ def test_a_stop_lets_a_pod_save(start, cluster, store):
     assert not cluster.objects["jobs"]
     assert cluster.processes[next(iter(cluster.processes))].wait(20) == EXIT_RESUME
     assert store.manifest(step.stage, step.key) is None
+
+
+@pytest.mark.faults
+def test_pods_that_stop_again_and_again_end_the_step(naps, store, cluster, project):
+    """Exit code 75 is ignored by the failure policy, so the Job itself would go on for ever."""
+    ends = project / "ends.sh"
+    ends.write_text("#!/bin/sh\nexit 75\n")
+    ends.chmod(0o755)
+    text = (project / "pods.yaml").read_text().replace(sys.executable, str(ends))
+    (project / "pods.yaml").write_text(text)
+    pipeline = naps(0.0)
+    cluster.backoff = 0.7
+    with pytest.raises(IngotError, match=r"3 times without progress.*exit code 75") as caught:
+        execute(pipeline)
+    assert caught.value.exit_code == EXIT_FAILED
+    wait_until(lambda: not cluster.objects["jobs"])
+    assert len(cluster.created) == 1
+    assert 4 <= len(cluster.objects["pods"]) <= 5
+
+
+@pytest.mark.faults
+def test_a_job_that_a_person_deleted_stays_deleted(start, cluster, store):
+    job, step = start(0.2)
+    (name,) = cluster.objects["jobs"]
+    cluster.remove(name)
+    assert end_of(job, 20) == EXIT_RESUME
+    assert "deleted" in job.last_words()
+    assert cluster.created == [name]
+    assert store.manifest(step.stage, step.key) is None
+
+
+def test_an_api_that_is_away_has_deleted_nothing(start, cluster, store):
+    job, step = start(0.2)
+    cluster.away = True
+    for _ in range(5):
+        assert job.poll() is None
+        time.sleep(0.25)
+    cluster.away = False
+    assert end_of(job) == 0
+    assert store.manifest(step.stage, step.key) is not None
+
+
+def test_restarts_are_counted_by_the_index_that_had_most_pods(cluster):
+    """Two pods of two indexes are one start; a pod that vanished was one all the same."""
+    scheduler = KubernetesScheduler(PLAIN)
+    pods = [
+        {"metadata": {"name": name, "annotations": {INDEX: name[0]}}} for name in ("0a", "1a", "0b")
+    ]
+    assert scheduler._restarts("job", pods[:2]) == 0
+    assert scheduler._restarts("job", pods) == 1
+    assert scheduler._restarts("job", pods[1:]) == 1
 
 
 def test_a_store_that_no_pod_sees_is_refused(project, open_pipeline, profile, store, cluster):
