@@ -129,8 +129,8 @@ def _check_quotas(api: Api, manifests: Mapping[str, Mapping[str, Any]]) -> Itera
     if problems:
         yield Check("quota", False, "; ".join(problems), "ask for less, or for a larger quota")
     else:
-        text = f"{len(quotas)} quotas" if quotas else "no quota"
-        yield Check("quota", True, "; ".join([text, *waits]))
+        names = ", ".join(quota["metadata"]["name"] for quota in quotas) or "none"
+        yield Check("quota", True, "; ".join([names, *waits]))
 
 
 def quota_amounts(manifest: Mapping[str, Any]) -> dict[str, Decimal]:
