@@ -73,13 +73,13 @@ class ProbeJob:
     def _follow(self, job: str, deadline: float, wait: float) -> ProbeAnswer:
         earliest, ended_since = time.time(), None
         while True:
-            asked = time.time()
+            looked = time.time()
             state = dict(self.scheduler.look([job])).get(job, UNKNOWN)
             machine = self._read()
             if machine is not None:
                 return ProbeAnswer(machine, earliest, time.time(), job)
             if state.phase == "waiting":
-                earliest = asked
+                earliest = looked
                 if state.cause == "never":
                     raise IngotError(
                         f"job {job} can never start: {state.reason}",

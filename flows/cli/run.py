@@ -43,8 +43,8 @@ def plan(as_json: bool, **fields: Any) -> None:
     places = [profile.resources(step.stage) for step in plan.steps]
     if as_json:
         value = plan.to_json()
-        for line, place in zip(value["steps"], places, strict=True):
-            line["where"] = place.plain()
+        for line, resources in zip(value["steps"], places, strict=True):
+            line["where"] = resources.plain()
         print_json({**value, "provisional": count_provisional(pipeline.snapshots)})
         return
     rows: list[tuple[str, ...]] = [
@@ -59,9 +59,7 @@ def plan(as_json: bool, **fields: Any) -> None:
     columns: list[str | Column] = ["step", "does", "key", Column("why", wraps=True)]
     if profile.places:
         columns.insert(3, "where")
-        rows = [
-            (*row[:3], place.describe(), *row[3:]) for row, place in zip(rows, places, strict=True)
-        ]
+        rows = [(*row[:3], one.describe(), *row[3:]) for row, one in zip(rows, places, strict=True)]
     print_table(columns, rows)
     echo(f"\n{plan.recipe} in {plan.store}: {plan.summary()}")
     if is_new:

@@ -76,13 +76,13 @@ def _prefixed(pool: str, checks: Iterator[Check]) -> Iterator[Check]:
 def _probe(
     pool: Pool, store: Store, key: str, places: Mapping[str, Resources], here: Machine, wait: float
 ) -> Iterator[Check]:
-    asked = probe_resources(pool.name, places)
+    wanted = probe_resources(pool.name, places)
     try:
-        answer = pool.probe(store, key, asked, wait)
+        answer = pool.probe(store, key, wanted, wait)
     except IngotError as error:
         yield Check("node", False, error.what, error.hint or "")
         return
-    yield from compare(answer, here, asked, store.url)
+    yield from compare(answer, here, wanted, store.url)
 
 
 def probe_resources(pool: str, places: Mapping[str, Resources]) -> Resources:
@@ -138,7 +138,7 @@ def check_here(machine: Machine, places: Mapping[str, Resources]) -> Iterator[Ch
     yield from _check_prefect(machine, "local: Prefect API")
 
 
-def compare(answer: ProbeAnswer, here: Machine, asked: Resources, url: str) -> Iterator[Check]:
+def compare(answer: ProbeAnswer, here: Machine, wanted: Resources, url: str) -> Iterator[Check]:
     """What a node says, beside what this machine says and what the node was asked for."""
     there = answer.machine
     yield Check("node", True, f"job {answer.job} ran on {there.host}")
@@ -146,7 +146,7 @@ def compare(answer: ProbeAnswer, here: Machine, asked: Resources, url: str) -> I
     yield _check_clock(answer)
     yield _check_program(there, here)
     yield _check_libraries(there, here)
-    yield _check_resources(there, asked)
+    yield _check_resources(there, wanted)
     yield from _check_prefect(there, "Prefect API")
 
 
@@ -193,26 +193,26 @@ def _check_libraries(there: Machine, here: Machine) -> Check:
         texts = [f"{name} {theirs} (here {ours})" for name, (theirs, ours) in other.items()]
         hint = "install with constraints.txt: other versions may make other bytes"
         return Check("versions", False, ", ".join(texts), hint)
-    shown = ", ".join(
+    versions = ", ".join(
         f"{name} {there.libraries[name]}"
         for name in ("ingot", "torch", "pyarrow")
         if name in there.libraries
     )
-    return Check("versions", True, f"Python {there.python}, {shown}")
+    return Check("versions", True, f"Python {there.python}, {versions}")
 
 
-def _check_resources(there: Machine, asked: Resources) -> Check:
+def _check_resources(there: Machine, wanted: Resources) -> Check:
     rows: list[tuple[str, int, int, Callable[[int], str]]] = [
-        ("cores", there.cores, asked.cpus or 0, str),
-        ("GPUs", there.gpus or 0, asked.gpus, str),
-        ("memory", there.memory, max(asked.memory_bytes, default=0), format_bytes),
+        ("cores", there.cores, wanted.cpus or 0, str),
+        ("GPUs", there.gpus or 0, wanted.gpus, str),
+        ("memory", there.memory, max(wanted.memory_bytes, default=0), format_bytes),
     ]
     texts, short = [], []
-    for name, seen, wanted, write in rows:
-        if wanted or name != "GPUs":
-            request = f" (asked for {write(wanted)})" if wanted else ""
+    for name, seen, amount, write in rows:
+        if amount or name != "GPUs":
+            request = f" (asked for {write(amount)})" if amount else ""
             texts.append(f"{name} {write(seen)}{request}")
-        if seen < wanted * (_MEMORY_SHARE if name == "memory" else 1):
+        if seen < amount * (_MEMORY_SHARE if name == "memory" else 1):
             short.append(name)
     if short:
         hint = f"the job sees fewer {', '.join(short)} than it was given: ask the administrator"
