@@ -76,7 +76,7 @@ class Machine:
 
     def to_json(self) -> bytes:
         """As `from_json` reads it."""
-        return json.dumps(asdict(self), indent=1, sort_keys=True).encode()
+        return json.dumps(asdict(self), indent=1).encode()
 
 
 def describe_machine(store: Store, key: str, *, gpus: bool = False) -> Machine:
