@@ -17,6 +17,17 @@ ROOT = Path(__file__).resolve().parents[2]
 IMAGE = ROOT / "deploy" / "image"
 COMPOSE = ROOT / "deploy" / "compose.yaml"
 TARGETS = ("cpu", "cuda")
+TEMPLATE = ROOT / "deploy" / "kubernetes" / "prefect" / "base-job-template.json"
+TAKE_TEMPLATE = """
+import json, sys
+from prefect.utilities.templating import apply_values
+from prefect_kubernetes.worker import KubernetesWorkerJobConfiguration as Configuration
+template = json.load(open(sys.argv[1]))
+properties = template["variables"]["properties"]
+values = {name: one["default"] for name, one in properties.items() if "default" in one}
+Configuration(**apply_values(template["job_configuration"], {**values, "name": "x"}))
+"""
+"""What the worker does with the base job template; it refuses one that lacks what it needs."""
 
 
 def read_stages() -> dict[str, list[tuple[str, str]]]:
@@ -148,7 +159,8 @@ def test_the_steps_of_the_cpu_target_run_in_an_empty_environment(tmp_path):
         ["ingot", "recipes", "--json"],
         ["python", "-P", "-m", "stages.engine.probe", "--help"],
         ["prefect", "version"],
-        ["python", "-c", "import prefect_kubernetes, kubernetes, s3fs, gcsfs, distributed"],
+        ["python", "-c", "import kubernetes, s3fs, gcsfs, distributed"],
+        ["python", "-c", TAKE_TEMPLATE, str(TEMPLATE)],
     ):
-        environment["PATH"] = f"{venv}/bin:/usr/bin:/bin"
+        command[0] = str(venv / "bin" / command[0])
         subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)

@@ -183,9 +183,3 @@ def test_the_job_of_a_run_is_one_of_kubernetes(validate, version):
     validate.validate(manifest, version, strict=True)
     assert pod["containers"][0]["args"] == command
     assert pod["volumes"][0]["persistentVolumeClaim"]["claimName"] == "ingot-store"
-
-
-def test_prefects_own_worker_takes_the_template():
-    worker = pytest.importorskip("prefect_kubernetes.worker", reason="needs prefect-kubernetes")
-    configuration = worker.KubernetesWorkerJobConfiguration(**rendered(name="x", command="y"))
-    assert configuration.job_manifest["spec"]["template"]["spec"]["restartPolicy"] == "Never"
