@@ -48,6 +48,14 @@ class JobRequest:
     folder: Path
     """Where the job's script and output lie; the nodes see it."""
 
+    def arguments(self) -> list[str]:
+        """What the Python of a node is called with."""
+        return [
+            "-P", "-m", "stages", self.stage,
+            "--store", self.store, "--spec", self.spec, "--key", self.key,
+            "--lease-wait", str(LEASE_WAIT_SECONDS), *self.flags,
+        ]  # fmt: skip
+
 
 class SubmissionLost(Exception):
     """It is not known whether a job was submitted: the scheduler did not answer."""
@@ -205,7 +213,7 @@ class ClusterJob:
         if isinstance(action, Done):
             return self._end(EXIT_OK)
         if isinstance(action, Fail):
-            if state.phase == "waiting":
+            if state.phase in ("waiting", "running"):
                 self.watch.scheduler.cancel(self.job)
             self._words = self._describe_failure(action, state)
             return self._end(action.exit_code)

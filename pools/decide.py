@@ -80,7 +80,7 @@ class Submit:
 
 @dataclass(frozen=True)
 class Fail:
-    """The step ends with this exit code and reason; a job that still waits is to be cancelled."""
+    """The step ends with this exit code and reason; a job that still lives is to be cancelled."""
 
     exit_code: int
     reason: str
@@ -96,7 +96,9 @@ def decide(facts: Facts) -> Action:
         return Done()
     if job.phase == "waiting" and job.cause == "never":
         return Fail(EXIT_USAGE, f"the job can never start: {job.reason}")
-    if facts.stalls >= MOST_STALLS and job.phase in ("waiting", "ended"):
+    # A scheduler may start it again between two looks: then one start more is let live.
+    most = MOST_STALLS + (job.phase == "running")
+    if facts.stalls >= most and job.phase != "unknown":
         text = f"started {facts.stalls} times without progress: {job.reason or 'no reason given'}"
         return Fail(EXIT_FAILED, text)
     if job.phase in ("waiting", "running"):

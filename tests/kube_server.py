@@ -17,6 +17,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlparse
 
+VERSION_FIELDS = (
+    "buildDate", "compiler", "gitCommit", "gitTreeState", "gitVersion", "goVersion", "major",
+    "minor", "platform",
+)  # fmt: skip
+
 
 class FakeCluster:
     """The state of a namespace, and what the next requests meet."""
@@ -27,7 +32,15 @@ class FakeCluster:
             "jobs": {},
             "pods": {},
             "services": {},
+            "namespaces": {"default": {"metadata": {"name": "default"}}},
+            "resourcequotas": {},
+            "persistentvolumeclaims": {},
         }
+        self.denied: set[tuple[str, str]] = set()
+        """Verb and resource that the user may not do."""
+        self.backoff = 0.0
+        """Seconds before a pod that ended badly is made again; of Kubernetes 10, 20, 40, …"""
+        self._hold: dict[str, float] = {}
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.node = "run"
         self.lose_reply = self.away = False
@@ -99,13 +112,14 @@ class FakeCluster:
                 if self._action(job, pod) == "FailJob":
                     self._end(job, "Failed", "PodFailurePolicy")
                     return
+                self._hold[name] = time.monotonic() + self.backoff
         done = {self._index(pod) for pod in pods if pod["status"]["phase"] == "Succeeded"}
         if len(done) >= job["spec"].get("completions", 1):
             self._end(job, "Complete", "CompletionsReached")
             return
         running = {self._index(pod) for pod in live}
         for index in range(job["spec"].get("completions", 1)):
-            if index not in done | running:
+            if index not in done | running and time.monotonic() >= self._hold.get(name, 0.0):
                 self._make_pod(job, index)
 
     def _action(self, job: dict[str, Any], pod: dict[str, Any]) -> str:
@@ -207,6 +221,13 @@ class FakeCluster:
                     pod["status"]["phase"] = "Failed"
             return True
 
+    def remove(self, job: str) -> None:
+        """As `kubectl delete job` does it: the Job is gone at once, its pods get TERM."""
+        with self.lock:
+            del self.objects["jobs"][job]
+            for pod in self.pods_of(job):
+                self.processes[pod["metadata"]["name"]].terminate()
+
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         cluster = self
 
@@ -241,6 +262,15 @@ class FakeCluster:
                 if parts[-1] == "log":
                     log = cluster.folder / f"{parts[-2]}.log"
                     return self.reply(log.read_text() if log.exists() else "")
+                if parts[1] == "version":
+                    version = dict.fromkeys(VERSION_FIELDS, "") | {"gitVersion": "v1.36.1"}
+                    return self.reply(version)
+                if parts[-1] not in cluster.objects:
+                    with cluster.lock:
+                        value = cluster.objects[parts[-2]].get(parts[-1])
+                        if value is None:
+                            return self.refused(404, f'{parts[-2]} "{parts[-1]}" not found')
+                        return self.reply(json.loads(json.dumps(value)))
                 wanted = parse_qs(url.query).get("labelSelector", [""])[0]
                 pairs = [pair.split("=", 1) for pair in wanted.split(",") if pair]
                 with cluster.lock:
@@ -255,8 +285,16 @@ class FakeCluster:
                 value = self.body()
                 if cluster.away:
                     return self.refused(503, "the server is currently unable to handle the request")
+                if self.path.split("?")[0].endswith("selfsubjectaccessreviews"):
+                    wish = value["spec"]["resourceAttributes"]
+                    value["status"] = {
+                        "allowed": (wish["verb"], wish["resource"]) not in cluster.denied
+                    }
+                    return self.reply(value, 201)
                 if cluster.refuse is not None:
                     return self.refused(403, cluster.refuse)
+                if "dryRun=All" in self.path:
+                    return self.reply(value, 201)
                 made = cluster.create(urlparse(self.path).path.split("/")[-1], value)
                 if cluster.lose_reply:
                     cluster.lose_reply = False

@@ -92,6 +92,14 @@ class SlurmCluster:
         """Start the slurmd of a node."""
         self.run("slurmd", "-N", node, "-f", self.environment["SLURM_CONF"])
 
+    def stop_node(self, node: str, seconds: float = 30.0) -> None:
+        """End the slurmd of a node, and wait until it has ended."""
+        process, deadline = self.process(node), time.monotonic() + seconds
+        os.kill(process, signal.SIGTERM)
+        while os.path.exists(f"/proc/{process}"):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
     def wait_until_idle(self, seconds: float = 30.0) -> None:
         """Wait until both nodes take jobs."""
         deadline = time.monotonic() + seconds

@@ -40,9 +40,12 @@ def plan(as_json: bool, **fields: Any) -> None:
         plan = replace(plan, store=request.store)
     profile = pipeline.profile
     Dispatcher(profile)  # Pools that cannot be used are an error now.
-    places = [profile.resources(step.stage).describe() for step in plan.steps if profile.places]
+    places = [profile.resources(step.stage) for step in plan.steps]
     if as_json:
-        print_json({**plan.to_json(), "provisional": count_provisional(pipeline.snapshots)})
+        value = plan.to_json()
+        for line, resources in zip(value["steps"], places, strict=True):
+            line["where"] = resources.plain()
+        print_json({**value, "provisional": count_provisional(pipeline.snapshots)})
         return
     rows: list[tuple[str, ...]] = [
         (
@@ -54,9 +57,9 @@ def plan(as_json: bool, **fields: Any) -> None:
         for step in plan.steps
     ]
     columns: list[str | Column] = ["step", "does", "key", Column("why", wraps=True)]
-    if places:
+    if profile.places:
         columns.insert(3, "where")
-        rows = [(*row[:3], where, *row[3:]) for row, where in zip(rows, places, strict=True)]
+        rows = [(*row[:3], one.describe(), *row[3:]) for row, one in zip(rows, places, strict=True)]
     print_table(columns, rows)
     echo(f"\n{plan.recipe} in {plan.store}: {plan.summary()}")
     if is_new:

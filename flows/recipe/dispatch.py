@@ -7,7 +7,8 @@ that a profile gives as `type`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Any, ClassVar, Protocol
 
@@ -16,6 +17,7 @@ from artifacts_schema.errors import UsageError
 from artifacts_schema.store import Store
 from flows.recipe.plan import PlannedStep
 from flows.recipe.profile import LOCAL, PoolEntry, Profile, Resources
+from stages.engine.probe import Machine
 
 GROUP = "ingot.dispatch"
 
@@ -43,6 +45,28 @@ Dispatch = Callable[[Store, PlannedStep], Job]
 """Start a ready step."""
 
 
+@dataclass(frozen=True)
+class Check:
+    """One thing that `ingot doctor` looked at; `ok` is None where it could not be checked."""
+
+    name: str
+    ok: bool | None
+    text: str
+    hint: str = ""
+    """What to do about a failure."""
+
+
+@dataclass(frozen=True)
+class ProbeAnswer:
+    """What a node of a pool says of itself, and between which two times, in seconds since 1970 by
+    this machine's clock, it said so."""
+
+    machine: Machine
+    earliest: float
+    latest: float
+    job: str
+
+
 class Pool(ABC):
     """A scheduler's machines under one name, with the settings that the profile gives it."""
 
@@ -57,6 +81,17 @@ class Pool(ABC):
 
     def check(self, resources: Resources, where: str) -> None:  # noqa: B027
         """Raise UsageError for resources that no job of this pool can have; asks no scheduler."""
+
+    def doctor(self, resources: Mapping[str, Resources]) -> Iterator[Check]:
+        """Ask the scheduler whether jobs with these resources, by stage, could run; sends none."""
+        yield from ()
+
+    @abstractmethod
+    def probe(self, store: Store, key: str, resources: Resources, wait: float) -> ProbeAnswer:
+        """Run `stages.engine.probe` as a job with these resources; IngotError without an answer.
+
+        A job that has not answered after `wait` seconds is removed.
+        """
 
 
 def start_here(store: Store, step: PlannedStep) -> Job:

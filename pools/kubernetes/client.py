@@ -48,13 +48,17 @@ class Api:
         api.configuration.retries = False
         self.namespace = settings.namespace
         self._batch, self._core = client.BatchV1Api(api), client.CoreV1Api(api)
+        self._reviews, self._version = client.AuthorizationV1Api(api), client.VersionApi(api)
 
-    def create_job(self, manifest: Mapping[str, Any]) -> None:
-        """Create a Job; UsageError where it is refused, SubmissionLost without an answer."""
+    def create_job(self, manifest: Mapping[str, Any], *, dry_run: bool = False) -> None:
+        """Create a Job, or only let the API judge it; UsageError where it is refused,
+        SubmissionLost without an answer."""
+        more = {"dry_run": "All"} if dry_run else {}
         with _explain(lost=True):
             self._batch.create_namespaced_job(
-                self.namespace, manifest, _request_timeout=SECONDS, field_validation="Strict"
-            )
+                self.namespace, manifest, _request_timeout=SECONDS, field_validation="Strict",
+                **more,
+            )  # fmt: skip
 
     def create_service(self, manifest: Mapping[str, Any]) -> None:
         """Create a service."""
@@ -81,9 +85,64 @@ class Api:
         """The Jobs with these labels."""
         return self._list(self._batch.list_namespaced_job, selector)
 
+    def job(self, name: str) -> dict[str, Any] | None:
+        """One Job by its name; None only where the API says that there is none."""
+        return self._read(self._batch.read_namespaced_job, name, self.namespace)
+
     def pods(self, selector: str) -> list[dict[str, Any]]:
         """The pods with these labels."""
         return self._list(self._core.list_namespaced_pod, selector)
+
+    def version(self) -> str:
+        """The version of the API server."""
+        with _explain():
+            return str(self._version.get_code(_request_timeout=SECONDS).git_version)
+
+    def find_namespace(self) -> dict[str, Any] | None:
+        """The namespace, or None; UsageError where this user may not ask."""
+        return self._read(self._core.read_namespace, self.namespace)
+
+    def claim(self, name: str) -> dict[str, Any] | None:
+        """A volume claim, or None; UsageError where this user may not ask."""
+        return self._read(self._core.read_namespaced_persistent_volume_claim, name, self.namespace)
+
+    def quotas(self) -> list[dict[str, Any]]:
+        """The resource quotas of the namespace; UsageError where this user may not ask."""
+        return self._list(self._core.list_namespaced_resource_quota, "")
+
+    def is_allowed(self, verb: str, group: str, resource: str, subresource: str = "") -> bool:
+        """Whether this user may do it in the namespace, by a SelfSubjectAccessReview."""
+        attributes = {
+            "namespace": self.namespace,
+            "verb": verb,
+            "group": group,
+            "resource": resource,
+            "subresource": subresource,
+        }
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": attributes},
+        }
+        with _explain():
+            reply = self._reviews.create_self_subject_access_review(
+                review, _request_timeout=SECONDS, _preload_content=False
+            )
+            return bool(json.loads(reply.data)["status"]["allowed"])
+
+    def _read(self, call: Callable[..., Any], *names: str) -> dict[str, Any] | None:
+        """One object as the API writes it; None where the API, no proxy before it, has none."""
+        from kubernetes.client import ApiException
+
+        with _explain():
+            try:
+                reply = call(*names, _request_timeout=SECONDS, _preload_content=False)
+            except ApiException as error:
+                if error.status == 404 and _message(error.body):
+                    return None
+                raise
+            value: dict[str, Any] = json.loads(reply.data)
+            return value
 
     def _list(self, call: Callable[..., Any], selector: str) -> list[dict[str, Any]]:
         """As the API writes them: the client's types refuse fields that they do not know."""
@@ -156,37 +215,40 @@ def _message(body: Any) -> str:
 def read_job(job: Mapping[str, Any], pods: Sequence[Mapping[str, Any]]) -> JobState:
     """The state of a Job by its conditions, and by its pods where these say more."""
     status = job.get("status") or {}
-    restarts = int(status.get("failed") or 0)
     for condition in status.get("conditions") or []:
         if condition.get("status") != "True":
             continue
         if condition["type"] == "Complete":
-            return JobState("ended", "done", "Complete", 0, restarts)
+            return JobState("ended", "done", "Complete", 0)
         if condition["type"] == "Failed":
-            return _failed(condition, pods, restarts)
+            return _failed(condition, pods)
     if (job.get("metadata") or {}).get("deletionTimestamp"):
-        return JobState("running", reason="it is being deleted", restarts=restarts)
+        return JobState("running", reason="it is being deleted")
     waiting = [reason for pod in pods if (reason := _waits_for(pod)) is not None]
     never = any(word in reason for reason in waiting for word in (*NEVER, MISSING_IMAGE))
     works = any((pod.get("status") or {}).get("phase") == "Running" for pod in pods)
     if never or not works:  # Where some pods run and others wait, a stop must let those save.
-        reason = waiting[0] if waiting else "no pod yet"
-        return JobState("waiting", "never" if never else "", reason, restarts=restarts)
-    return JobState("running", restarts=restarts)
+        reason = waiting[0] if waiting else _last_end(pods) or "no pod yet"
+        return JobState("waiting", "never" if never else "", reason)
+    return JobState("running")
 
 
-def _failed(
-    condition: Mapping[str, Any], pods: Sequence[Mapping[str, Any]], restarts: int
-) -> JobState:
+def _failed(condition: Mapping[str, Any], pods: Sequence[Mapping[str, Any]]) -> JobState:
     reason = f"{condition.get('reason', 'Failed')}: {condition.get('message', '')}".strip(": ")
     ends = [end for pod in pods if (end := _termination(pod)) is not None]
     if any(end.get("reason") == "OOMKilled" for end in ends):
-        return JobState("ended", "memory", "OOMKilled", 137, restarts)
+        return JobState("ended", "memory", "OOMKilled", 137)
     if condition.get("reason") == "DeadlineExceeded":
-        return JobState("ended", "again", reason, None, restarts)
+        return JobState("ended", "again", reason, None)
     codes = [int(end["exitCode"]) for end in ends if int(end.get("exitCode", 0))]
     code = next((one for one in codes if one != 75), codes[0] if codes else None)
-    return JobState("ended", "failed" if code is not None else "again", reason, code, restarts)
+    return JobState("ended", "failed" if code is not None else "again", reason, code)
+
+
+def pod_index(pod: Mapping[str, Any]) -> str:
+    """Its index of an indexed Job; the same for all pods of another one."""
+    annotations = pod["metadata"].get("annotations") or {}
+    return str(annotations.get("batch.kubernetes.io/job-completion-index", ""))
 
 
 def _waits_for(pod: Mapping[str, Any]) -> str | None:
@@ -202,6 +264,16 @@ def _waits_for(pod: Mapping[str, Any]) -> str | None:
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
             return f"{condition.get('reason')}: {condition.get('message', '')}".strip(": ")
     return "Pending"
+
+
+def _last_end(pods: Sequence[Mapping[str, Any]]) -> str | None:
+    """How the newest of the pods that ended did, for a Job that waits to make another."""
+    ends = [
+        (str(pod["metadata"].get("creationTimestamp")), int(end.get("exitCode", 0)))
+        for pod in pods
+        if (end := _termination(pod)) is not None
+    ]
+    return f"the last pod ended with exit code {max(ends)[1]}" if ends else None
 
 
 def _termination(pod: Mapping[str, Any]) -> Mapping[str, Any] | None:

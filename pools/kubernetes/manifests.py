@@ -18,7 +18,7 @@ from typing import Any
 from artifacts_schema.config import parse_size
 from artifacts_schema.errors import EXIT_RESUME
 from artifacts_schema.identity import short
-from pools.cluster_job import LEASE_WAIT_SECONDS, JobRequest
+from pools.cluster_job import JobRequest
 from pools.kubernetes.settings import KubernetesSettings
 from stages.engine.spec import THREAD_VARIABLES
 
@@ -172,11 +172,7 @@ def _container(
 
 
 def _command(request: JobRequest, settings: KubernetesSettings) -> list[str]:
-    command = [
-        settings.python, "-P", "-m", "stages", request.stage,
-        "--store", request.store, "--spec", request.spec, "--key", request.key,
-        "--lease-wait", str(LEASE_WAIT_SECONDS), *request.flags,
-    ]  # fmt: skip
+    command = [settings.python, *request.arguments()]
     if request.resources.nodes > 1:
         command += ["--machine", "$(JOB_COMPLETION_INDEX)"]  # Kubernetes replaces it.
     return command

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
@@ -11,12 +11,14 @@ from artifacts_schema.config import Config
 from artifacts_schema.errors import UsageError
 from artifacts_schema.identity import short
 from artifacts_schema.store import Store, layout
-from flows.recipe.dispatch import Job, Pool
+from flows.recipe.dispatch import Check, Job, Pool, ProbeAnswer
 from flows.recipe.plan import PlannedStep
 from flows.recipe.profile import Resources
 from pools.cluster_job import ClusterJob, JobRequest, Scheduler, Watch
 from pools.decide import JobState
+from pools.probe_job import ProbeJob, probe_request
 from pools.slurm import client
+from pools.slurm.doctor import check_slurm
 from pools.slurm.script import OUTPUT, BatchJob, render_script, stage_job
 from pools.slurm.settings import SlurmSettings, check_environment_file
 
@@ -102,6 +104,16 @@ class SlurmPool(Pool):
                 where=f"{where}.time",
                 hint="ask for more time, or set the pool's warning_seconds",
             )
+
+    def doctor(self, resources: Mapping[str, Resources]) -> Iterator[Check]:
+        """Slurm's commands, controller, partition, and whether each stage's job could start."""
+        return check_slurm(self.slurm, resources)
+
+    def probe(self, store: Store, key: str, resources: Resources, wait: float) -> ProbeAnswer:
+        """One job on a node of the partition; it is too short for the warning of a stage."""
+        settings = self.slurm.model_copy(update={"warning_seconds": 10})
+        request = probe_request(store, key, resources, self._folder(store, key))
+        return ProbeJob(SlurmScheduler(settings), store, request).run(wait)
 
     def _folder(self, store: Store, key: str) -> Path:
         if self.slurm.folder is not None:

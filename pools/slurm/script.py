@@ -21,7 +21,7 @@ from pathlib import Path
 from artifacts_schema.errors import EXIT_RESUME
 from artifacts_schema.identity import short
 from flows.recipe.profile import Resources
-from pools.cluster_job import LEASE_WAIT_SECONDS, JobRequest
+from pools.cluster_job import JobRequest
 from pools.slurm.settings import SlurmSettings
 from stages.engine.spec import NOT_FOR_STAGES, THREAD_VARIABLES
 
@@ -132,12 +132,7 @@ def sbatch_options(job: BatchJob, settings: SlurmSettings) -> Iterator[str]:
 
 def command(request: JobRequest, settings: SlurmSettings) -> str:
     """The line that runs the stage: by srun on several nodes or in a container of pyxis."""
-    stage = [
-        settings.python or sys.executable, "-P", "-m", "stages", request.stage,
-        "--store", request.store, "--spec", request.spec, "--key", request.key,
-        "--lease-wait", str(LEASE_WAIT_SECONDS), *request.flags,
-    ]  # fmt: skip
-    text = shlex.join(stage)
+    text = shlex.join([settings.python or sys.executable, *request.arguments()])
     container, nodes = settings.container, request.resources.nodes
     if nodes > 1:
         text = f'{text} --machine "$SLURM_NODEID"'

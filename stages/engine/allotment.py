@@ -1,4 +1,5 @@
-"""How many cores this process was given: by its affinity, its control group, and a job's scheduler.
+"""How many cores and how much memory this process was given: by its affinity, its control group,
+and a job's scheduler.
 
 A pod with a CPU limit and a Slurm job without task affinity both see all cores of their node; one
 worker for each of those would be throttled, or take what belongs to other jobs.
@@ -9,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 CGROUP = Path("/sys/fs/cgroup")
@@ -54,3 +56,13 @@ def group_cores(folder: Path) -> float | None:
         return int(quota) / int(period)
     except (OSError, ValueError):  # `max`: no limit.
         return None
+
+
+def available_memory(groups: Sequence[Path] | None = None) -> int:
+    """Bytes that this process may use: the machine's memory, or a smaller `memory.max` of its
+    control groups (version 2)."""
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for folder in own_groups() if groups is None else groups:
+        with suppress(OSError, ValueError):  # No such group, or `max`: no limit.
+            limits.append(int((folder / "memory.max").read_text()))
+    return min(limits)

@@ -126,6 +126,19 @@ def test_plan_as_json_is_the_plan(ingot, recipe, made):
     plan = json.loads(ingot("plan", recipe, "--json").stdout)
     assert [step["action"] for step in plan["steps"]] == ["reuse"] * 6
     assert plan["steps"][4]["key"] == made.step("choose").key
+    assert {step["where"]["pool"] for step in plan["steps"]} == {"local"}
+
+
+def test_plan_as_json_says_where_each_step_would_run(ingot, recipe, made, tmp_path):
+    profile = tmp_path / "cluster.yaml"
+    profile.write_text(
+        "pools: {big: {type: slurm}}\nresources: {choose: {pool: big, cpus: 8, memory: 1 GB}}\n"
+    )
+    plan = json.loads(ingot("plan", recipe, "--profile", str(profile), "--json").stdout)
+    where = {step["step"]: step["where"] for step in plan["steps"]}
+    big = {"pool": "big", "nodes": 1, "cpus": 8, "gpus": 0, "memory": ["1 GB"], "time": None}
+    assert where["choose"] == big
+    assert where["pack"]["pool"] == "local"
 
 
 def test_a_wrong_recipe_lists_its_problems(ingot, recipe):

@@ -33,6 +33,8 @@ CASES = [
     (Facts(WAITING), Wait()),
     (Facts(RUNNING), Wait()),
     (Facts(RUNNING, stalls=MOST_STALLS), Wait()),
+    # It was started again between two looks, and nobody saw it wait.
+    (Facts(RUNNING, stalls=MOST_STALLS + 1), Fail(EXIT_FAILED, "without progress")),
     # The manifest wins over whatever the scheduler says.
     *(
         (Facts(job, committed=True, stalls=9, seconds=LONG), Done())

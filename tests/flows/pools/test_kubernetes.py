@@ -11,18 +11,21 @@ import time
 import pytest
 from kube_server import FakeCluster, wait_until
 
-from artifacts_schema.errors import EXIT_RESUME, EXIT_USAGE, IngotError, UsageError
+from artifacts_schema.errors import EXIT_FAILED, EXIT_RESUME, EXIT_USAGE, IngotError, UsageError
 from artifacts_schema.store import layout
 from flows.recipe.dispatch import Dispatcher
+from flows.recipe.doctor import diagnose
 from flows.recipe.execute import execute
-from flows.recipe.profile import Resources
+from flows.recipe.profile import Resources, load_profile
 from pools.cluster_job import JobRequest
 from pools.kubernetes.client import read_job
 from pools.kubernetes.manifests import job_manifest, job_name, service_manifest
+from pools.kubernetes.pool import KubernetesScheduler
 from pools.kubernetes.settings import KubernetesSettings
 
 pytest.importorskip("kubernetes", reason="needs kubernetes: pip install 'ingot[kubernetes]'")
 
+INDEX = "batch.kubernetes.io/job-completion-index"
 VERSIONS = ("1.31", "1.34", "1.36")
 
 
@@ -263,6 +266,57 @@ def test_a_stop_lets_a_pod_save(start, cluster, store):
     assert store.manifest(step.stage, step.key) is None
 
 
+@pytest.mark.faults
+def test_pods_that_stop_again_and_again_end_the_step(naps, store, cluster, project):
+    """Exit code 75 is ignored by the failure policy, so the Job itself would go on for ever."""
+    ends = project / "ends.sh"
+    ends.write_text("#!/bin/sh\nexit 75\n")
+    ends.chmod(0o755)
+    text = (project / "pods.yaml").read_text().replace(sys.executable, str(ends))
+    (project / "pods.yaml").write_text(text)
+    pipeline = naps(0.0)
+    cluster.backoff = 0.7
+    with pytest.raises(IngotError, match=r"3 times without progress.*exit code 75") as caught:
+        execute(pipeline)
+    assert caught.value.exit_code == EXIT_FAILED
+    wait_until(lambda: not cluster.objects["jobs"])
+    assert len(cluster.created) == 1
+    assert 4 <= len(cluster.objects["pods"]) <= 5
+
+
+@pytest.mark.faults
+def test_a_job_that_a_person_deleted_stays_deleted(start, cluster, store):
+    job, step = start(0.2)
+    (name,) = cluster.objects["jobs"]
+    cluster.remove(name)
+    assert end_of(job, 20) == EXIT_RESUME
+    assert "deleted" in job.last_words()
+    assert cluster.created == [name]
+    assert store.manifest(step.stage, step.key) is None
+
+
+def test_an_api_that_is_away_has_deleted_nothing(start, cluster, store):
+    job, step = start(0.2)
+    cluster.away = True
+    for _ in range(5):
+        assert job.poll() is None
+        time.sleep(0.25)
+    cluster.away = False
+    assert end_of(job) == 0
+    assert store.manifest(step.stage, step.key) is not None
+
+
+def test_restarts_are_counted_by_the_index_that_had_most_pods(cluster):
+    """Two pods of two indexes are one start; a pod that vanished was one all the same."""
+    scheduler = KubernetesScheduler(PLAIN)
+    pods = [
+        {"metadata": {"name": name, "annotations": {INDEX: name[0]}}} for name in ("0a", "1a", "0b")
+    ]
+    assert scheduler._restarts("job", pods[:2]) == 0
+    assert scheduler._restarts("job", pods) == 1
+    assert scheduler._restarts("job", pods[1:]) == 1
+
+
 def test_a_store_that_no_pod_sees_is_refused(project, open_pipeline, profile, store, cluster):
     text = (project / "pods.yaml").read_text().replace("    claim: store\n", "")
     (project / "pods.yaml").write_text(text)
@@ -282,3 +336,92 @@ def test_a_job_of_which_some_pods_run_is_running():
     state = {"waiting": {"reason": "ImagePullBackOff"}}
     stuck = {"status": {"phase": "Pending", "containerStatuses": [{"state": state}]}}
     assert read_job({}, [running, stuck]).cause == "never"
+
+
+# ingot doctor ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def doctor(profile, store, cluster):
+    """`doctor(wait)` → the checks by name."""
+    claim = {"spec": {"accessModes": ["ReadWriteMany"]}, "status": {"phase": "Bound"}}
+    cluster.objects["persistentvolumeclaims"]["store"] = claim
+
+    def run(wait=0.0):
+        checks = diagnose(load_profile(profile, store.backend.local_path("")), store.url, wait=wait)
+        return {check.name: check for check in checks}
+
+    return run
+
+
+@pytest.mark.full
+def test_doctor_finds_all_well(doctor, cluster, store):
+    checks = doctor(wait=120.0)
+    assert [check for check in checks.values() if not check.ok] == []
+    wanted = ["API", "namespace", "rights", "claim", "quota", "stage default", "node", "store",
+              "clock", "same Ingot", "versions", "resources"]  # fmt: skip
+    assert [name for name in checks if name.startswith("pods: ")] == [f"pods: {w}" for w in wanted]
+    assert len(cluster.created) == 1, "a dry run makes no Job"
+    assert not store.backend.folders("work")
+
+
+def test_doctor_names_what_the_user_may_not_do(doctor, cluster):
+    cluster.denied |= {("create", "services"), ("get", "pods")}
+    checks = doctor()
+    assert checks["pods: rights"].text == "may not create services, get pods/log"
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "check"),
+    [("namespaces", "default", "namespace"), ("persistentvolumeclaims", "store", "claim")],
+)
+def test_doctor_names_what_is_missing(doctor, cluster, kind, name, check):
+    del cluster.objects[kind][name]
+    checks = doctor()
+    assert checks[f"pods: {check}"].ok is False
+    assert name in checks[f"pods: {check}"].text
+
+
+def test_doctor_names_a_claim_that_only_one_node_mounts(doctor, cluster):
+    claim = cluster.objects["persistentvolumeclaims"]["store"]
+    claim["spec"]["accessModes"] = ["ReadWriteOnce"]
+    assert doctor()["pods: claim"].ok is False
+
+
+def test_doctor_names_a_quota_that_no_job_fits_into(doctor, cluster):
+    """A step has one CPU and at most 2 GB (2 * 10**9 bytes); 1.5 GiB are 1,610,612,736 bytes."""
+    hard = {"limits.memory": "1.5Gi", "requests.cpu": "1500m"}
+    quota = {
+        "metadata": {"name": "team", "labels": {}},
+        "spec": {"hard": hard},
+        "status": {"hard": hard, "used": {"requests.cpu": "1"}},
+    }
+    cluster.objects["resourcequotas"]["team"] = quota
+    check = doctor()["pods: quota"]
+    assert check.ok is False
+    assert check.text == "team: stage default: limits.memory 2000000000 of 1.5Gi"
+    hard["limits.memory"] = "64Gi"
+    check = doctor()["pods: quota"]
+    assert check.ok
+    assert check.text == "team; stage default: requests.cpu 1 of 1500m, 1 in use"
+
+
+def test_doctor_names_what_admission_refuses(doctor, cluster):
+    cluster.refuse = "admission webhook denied the request: no image from there"
+    assert "no image from there" in doctor()["pods: stage default"].text
+
+
+def test_doctor_names_an_api_that_does_not_answer(doctor, cluster):
+    cluster.away = True
+    check = doctor()["pods: scheduler"]
+    assert check.ok is False
+    assert "unable to handle the request" in check.text
+
+
+def test_doctor_names_why_a_pod_does_not_start(doctor, cluster):
+    cluster.node = "Unschedulable"
+    assert "Unschedulable" in doctor(wait=1.0)["pods: node"].text
+    wait_until(lambda: not cluster.objects["jobs"])
+    cluster.node = "ImagePullBackOff"
+    assert "can never start: ImagePullBackOff" in doctor(wait=60.0)["pods: node"].text
+    wait_until(lambda: not cluster.objects["jobs"])
