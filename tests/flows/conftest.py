@@ -41,9 +41,9 @@ steps:
 
 @pytest.fixture(autouse=True)
 def known_stages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The stages of `plugin/`, known to this process for one test."""
-    for stage in (fakes.Lines, fakes.Measure, fakes.Choose, fakes.Tokens, fakes.Naps):
-        monkeypatch.setitem(protocol._registered, stage.name, stage)
+    """The stages of `plugin/`, known to this process for one test, and no toys of earlier tests."""
+    toys = (fakes.Lines, fakes.Measure, fakes.Choose, fakes.Tokens, fakes.Naps)
+    monkeypatch.setattr(protocol, "_registered", {stage.name: stage for stage in toys})
 
 
 @pytest.fixture
