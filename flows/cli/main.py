@@ -19,6 +19,7 @@ from artifacts_schema.errors import OneLine, is_utf8
 from flows.cli.output import echo, echo_error
 
 COMMANDS: dict[str, tuple[str, str]] = {
+    "init": ("flows.cli.init", "Write a recipe for a folder of your data."),
     "run": ("flows.cli.run", "Bring a recipe up to date."),
     "plan": ("flows.cli.run", "Say what a run would do, step by step, and why."),
     "recipes": ("flows.cli.run", "List the recipes that come with Ingot."),
@@ -40,6 +41,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "why": ("flows.cli.why", "Follow a document from its record to its verdict and tokens."),
     "what-if": ("flows.cli.what_if", "Decide again with other thresholds, in memory."),
     "presets": ("flows.cli.presets", "List the rule presets, or how they judge a corpus."),
+    "chat": ("flows.cli.chat", "Talk to a checkpoint or a release."),
+    "complete": ("flows.cli.chat", "Let a checkpoint or a release continue a text."),
     "forget": ("flows.cli.forget", "List what holds a document, and exclude it from now on."),
     "verify": ("flows.cli.maintenance", "Check that bytes in the store are what was committed."),
     "gc": ("flows.cli.maintenance", "Remove what nothing refers to."),

@@ -2,7 +2,8 @@
 
     name: demo
     description: One sentence.
-    extends: base.yaml                 # deep merge; a null removes a step, snapshot or role
+    extends: base.yaml                 # deep merge; a null removes a step, snapshot or role,
+                                       # and a step or snapshot from the lists that name it too
     snapshots:
       crawl-A: {root: ../data, files: ["warc/*.warc.gz"]}
     steps:
@@ -183,8 +184,10 @@ def _read_shape(
         for key, value in check.mapping(values, "snapshots").items()
         if value is not None
     }
+    written = {**check.mapping(values, "snapshots"), **check.mapping(values, "steps")}
+    removed = {key for key, value in written.items() if value is None}
     steps = {
-        key: _read_step(check, key, value)
+        key: _without(_read_step(check, key, value), removed)
         for key, value in check.mapping(values, "steps").items()
         if value is not None
     }
@@ -241,6 +244,21 @@ def _read_step(check: _Check, name: str, value: Any) -> Step:
     for_each = _read_for_each(check, values, name)
     execution = check.mapping(values, "execution", *where)
     return Step(name, stage, config, inputs, for_each, execution)
+
+
+def _without(step: Step, removed: set[str]) -> Step:
+    """The step without what a null removed, in lists that have other items left.
+
+    A reference that stands alone stays, and is then an error: the step needs it, or a null too.
+    """
+
+    def rest(texts: tuple[str, ...]) -> tuple[str, ...]:
+        left = tuple(text for text in texts if re.split(r"[\[@:]", text.strip())[0] not in removed)
+        return left or texts
+
+    inputs = {role: rest(texts) for role, texts in step.inputs.items()}
+    repeats = rest(step.for_each) if isinstance(step.for_each, tuple) else step.for_each
+    return replace(step, inputs=inputs, for_each=repeats)
 
 
 def _read_for_each(

@@ -34,8 +34,7 @@ from stages.model.decoder import Decoder
 from stages.model.files import read_model, read_tokenizer
 from stages.parallel.ranks import ALONE, Ranks
 from stages.scoring.likelihood import encode_text, generate, target_nll, unigram_nll
-from stages.tokens import chat
-from stages.tokens.chat_template import read_template, render_prompt
+from stages.tokens.chat_template import encode_prompt, read_template
 from stages.tokens.vocabulary import SpecialTokens
 from stages.training.devices import current_device
 from stages.training.losses import autocast
@@ -155,14 +154,7 @@ def read_prompts(checkpoint: Input, config: EvaluateConfig, log: Logger) -> list
         return prompts
     for question in config.chat_prompts:
         messages = [{"role": "user", "content": question}]
-        if template == chat.CHAT_TEMPLATE:
-            begin = chat.find_chat_start(tokenizer, special)
-            prompt = chat.render_segments(messages, add_generation_prompt=True, begin=begin)
-            ids, _ = chat.encode_segments(tokenizer, prompt)
-            text = "".join(part.text for part in prompt)
-        else:
-            text = render_prompt(template, messages, described)
-            ids = tokenizer.encode(text, add_special_tokens=False).ids
+        text, ids = encode_prompt(tokenizer, template, messages, described)
         prompts.append(Prompt("chat", text, tuple(ids)))
     return prompts
 

@@ -15,10 +15,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from artifacts_schema.errors import InputError
-from stages.tokens.chat import CHAT_TEMPLATE
+from stages.tokens.chat import (
+    CHAT_TEMPLATE,
+    encode_segments,
+    find_chat_start,
+    render_segments,
+)
 from stages.tokens.isolated import try_isolated
+from stages.tokens.vocabulary import SpecialTokens
 
 if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
     from stages.engine import Input
 
 
@@ -154,6 +162,26 @@ def render_prompt(
     if "failed" in answer:
         raise _problem(f"does not render: {answer['failed']}")
     return str(answer["result"])
+
+
+def encode_prompt(
+    tokenizer: Tokenizer,
+    template: Template,
+    messages: Sequence[Mapping[str, Any]],
+    config: Mapping[str, Any],
+) -> tuple[str, list[int]]:
+    """The prompt after which a model writes its answer to `messages`, as text and as token ids.
+
+    `config` is tokenizer_config.json. ChatML is rendered as in training, where what somebody wrote
+    never becomes a special token. InputError as `render_prompt`, or where ChatML lacks its tokens.
+    """
+    if template != CHAT_TEMPLATE:
+        text = render_prompt(template, messages, config)
+        return text, list(tokenizer.encode(text, add_special_tokens=False).ids)
+    begin = find_chat_start(tokenizer, SpecialTokens.from_config(tokenizer, config))
+    segments = render_segments(messages, add_generation_prompt=True, begin=begin)
+    ids, _ = encode_segments(tokenizer, segments)
+    return "".join(segment.text for segment in segments), ids
 
 
 def _template_name(path: str) -> str:

@@ -7,14 +7,11 @@ Importing this module registers the two classes. A folder that needs them has no
 without this import the Auto classes refuse its `model_type`, and `trust_remote_code` has nothing
 to trust. When it generates, attention continues from the keys and values of earlier calls.
 
-Shapes: B batch, L length of this call, T of all calls so far, this one included.
+Shapes: B batch, T length of all calls so far, this one included.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -30,56 +27,11 @@ from transformers import (
 from transformers.cache_utils import Cache, DynamicCache
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
-from stages.model.attention import Sdpa, Visibility
+from stages.model.cache import CachedAttention
 from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
 from stages.model.huggingface.families import Ingot, from_config
 from stages.model.layers import default_positions
-
-
-class CachedAttention(Sdpa):
-    """The reference, over a cache as well. Layers call it in order, once per forward pass."""
-
-    name = "caching"
-
-    def __init__(self) -> None:
-        self._cache: Cache | None = None
-        self._documents_BT: Tensor | None = None
-        self._past, self._layer = 0, 0
-
-    @contextmanager
-    def over(self, cache: Cache | None, documents_BT: Tensor | None) -> Iterator[None]:
-        """Inside it, one call of the model that continues from `cache`, and extends it.
-
-        `documents_BT` are those of all tokens, as `Visibility` has them.
-        """
-        self._cache, self._documents_BT, self._layer = cache, documents_BT, 0
-        self._past = 0 if cache is None else cache.get_seq_length()
-        try:
-            yield
-        finally:
-            self._cache = self._documents_BT = None
-            self._past = 0
-
-    def prepare(self, visible: Visibility) -> Tensor | None:
-        if not self._past:
-            return super().prepare(visible)
-        length = self._past + visible.length
-        whole = replace(visible, length=length, documents_BL=self._documents_BT)
-        return self.added(whole.dense(first=self._past), visible.device)
-
-    def attend(
-        self,
-        query_BHLC: Tensor,
-        key_BKLC: Tensor,
-        value_BKLC: Tensor,
-        mask: Tensor | None,
-        scale: float | None = None,
-    ) -> Tensor:
-        if self._cache is not None:
-            key_BKLC, value_BKLC = self._cache.update(key_BKLC, value_BKLC, self._layer)
-            self._layer += 1
-        return super().attend(query_BHLC, key_BKLC, value_BKLC, mask, scale)
 
 
 class IngotConfig(PreTrainedConfig):

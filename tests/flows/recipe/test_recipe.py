@@ -302,6 +302,26 @@ def test_extends_merges_deeply_and_null_removes(bind, project):
     assert pipeline.name == "given"
 
 
+def test_a_null_removes_a_step_from_the_lists_that_name_it(bind, project):
+    (project / "base.yaml").write_text(
+        HEAD + READ + "  other: {stage: lines, inputs: {snapshot: crawl-A}}\n"
+        "  m: {stage: measure, for_each: [read, other], inputs: {documents: each}}\n"
+        "  c: {stage: choose, inputs: {documents: [read, 'other:documents'], "
+        "signals: ['m[read]', 'm[other]']}}\n"
+    )
+    graph = bind("extends: base.yaml\nsteps:\n  other: null\n  c: {inputs: {signals: m}}\n").graph
+    assert list(graph.instances) == ["read", "m[read]", "c"]
+    assert graph.recipe.steps["c"].inputs["documents"] == ("read",)
+
+
+def test_a_step_that_reads_nothing_but_what_a_null_removed_is_an_error(bind, project):
+    (project / "base.yaml").write_text(
+        HEAD + READ + "  c: {stage: choose, inputs: {documents: read}}\n"
+    )
+    with pytest.raises(UsageError, match=r"base\.yaml:\d+: .*'read'"):
+        bind("extends: base.yaml\nsteps:\n  read: null\n")
+
+
 def test_lines_of_a_base_are_its_own(bind, project):
     (project / "base.yaml").write_text(
         HEAD + READ + "  c: {stage: chose, inputs: {documents: read}}\n"

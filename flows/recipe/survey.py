@@ -1,0 +1,227 @@
+"""What lies in a folder of data: formats, fields, conversations and sizes, by samples of its files.
+
+Files of one folder below the root and of one ending are a group; a few of each group are read, a
+few rows of each. So a folder of terabytes, or one file of ten gigabytes, takes seconds. Sizes are
+estimates: what share of a file is text is measured on the sample where rows have lengths, and a
+usual value elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+from artifacts_schema.errors import InputError
+from artifacts_schema.files import open_regular
+
+Use = Literal["text", "code", "chat", "pairs", "unknown"]
+"""text and code become documents, chat and pairs are examples; unknown is left out."""
+
+SAMPLED_FILES = 4
+"""Of a group."""
+SAMPLED_ROWS = 100
+"""Of a file."""
+MOST_FILES = 100_000
+"""More files than that are listed no further."""
+TEXT_SHARES = {"html": 0.15, "warc": 0.5, "text": 1.0, "code": 1.0}
+"""Bytes of text for each byte of a file. Archives are compressed five times, a tenth is text."""
+EXPANSION = 4.0
+"""Bytes for each byte of a compressed file of rows or text; of Parquet half as much."""
+
+
+@dataclass(frozen=True)
+class LocalFile:
+    """A file under a root, by its name relative to that."""
+
+    root: Path
+    name: str
+    bytes: int
+
+    def open(self) -> BinaryIO:
+        """The file for reading; OSError where it cannot be read."""
+        return open_regular(self.root / self.name)
+
+
+@dataclass
+class RowSample:
+    """Rows of files of one group."""
+
+    rows: int = 0
+    conversations: int = 0
+    pairs: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+    characters: Counter[str] = field(default_factory=Counter)
+    """Characters of text by field, of strings alone."""
+    fields: Counter[str] = field(default_factory=Counter)
+    measured: int = 0
+    """Bytes of rows whose length is known."""
+    texts: list[str] = field(default_factory=list)
+    """A few texts, for their script."""
+
+
+@dataclass(frozen=True)
+class FileGroup:
+    """Files of one ending in one folder below the root, and what they are for."""
+
+    pattern: str
+    form: str
+    use: Use
+    files: int
+    bytes: int
+    text_bytes: int
+    """Estimated."""
+    text_field: str | None = None
+    others: tuple[str, ...] = ()
+    """Fields that may be the text as well: at least half as long, and 100 characters."""
+    script: str | None = None
+    problem: str | None = None
+
+
+def survey_folder(root: Path) -> list[FileGroup]:
+    """The groups of files under `root`, hidden ones left out, largest first.
+
+    InputError for what is no folder, cannot be read, or holds no file.
+    """
+    if not root.is_dir():
+        raise InputError("is no folder", where=str(root), hint="name the folder of your files")
+    grouped: dict[tuple[str, str], list[LocalFile]] = defaultdict(list)
+    for file in islice(_walk(root), MOST_FILES):
+        top, _, rest = file.name.partition("/")
+        grouped[top if rest else "", _ending(file.name)].append(file)
+    if not grouped:
+        raise InputError("holds no file", where=str(root), hint="hidden files are left out")
+    groups = [_describe(*name, files) for name, files in sorted(grouped.items())]
+    return sorted(groups, key=lambda group: -group.bytes)
+
+
+def _walk(root: Path) -> Iterator[LocalFile]:
+    """Files in the order of their names; hidden ones and empty ones are left out."""
+
+    def fail(error: OSError) -> None:
+        raise InputError(f"cannot be read: {error.strerror}", where=str(error.filename))
+
+    for folder, folders, names in os.walk(root, onerror=fail):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            path = Path(folder, name)
+            if not name.startswith(".") and path.is_file() and (size := path.stat().st_size):
+                yield LocalFile(root, path.relative_to(root).as_posix(), size)
+
+
+def _ending(name: str) -> str:
+    """`.jsonl.gz` of a/b.x.jsonl.gz; the lower-case name of a file without an ending."""
+    base = name.rsplit("/", 1)[-1]
+    stem, dot, last = base.rpartition(".")
+    if not stem:
+        return base
+    if last.lower() in ("gz", "zst", "zstd") and "." in stem:
+        return f".{stem.rpartition('.')[2]}.{last}"
+    return f"{dot}{last}"
+
+
+def _describe(top: str, ending: str, files: Sequence[LocalFile]) -> FileGroup:
+    from stages.ingest.formats import describes_dataset, format_by_content, format_by_name
+
+    name = f"*{ending}" if ending.startswith(".") else ending
+    group = FileGroup(
+        f"{top}/**/{name}" if top else name, "", "unknown", len(files),
+        sum(file.bytes for file in files), 0,
+    )  # fmt: skip
+    sample = files[:: max(1, len(files) // SAMPLED_FILES)][:SAMPLED_FILES]
+    try:
+        if all(describes_dataset(file) for file in sample):
+            return replace(group, form="text", problem="describes a data set")
+        form = format_by_name(sample[0].name) or format_by_content(sample[0])
+        if form == "unsupported":
+            return replace(group, form=form, problem="no format that is read")
+        if form == "jsonl":
+            return _describe_rows(replace(group, form="rows"), sample)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", where=str(error.filename)) from None
+    share = TEXT_SHARES[form]
+    if form in ("html", "text", "code") and _is_compressed(sample[0].name):
+        share *= EXPANSION
+    use: Use = "code" if form == "code" else "text"
+    return replace(group, form=form, use=use, text_bytes=int(share * group.bytes))
+
+
+def _describe_rows(group: FileGroup, sample: Sequence[LocalFile]) -> FileGroup:
+    rows = _read_sample(sample)
+    if not rows.rows:
+        reasons = ", ".join(f"{reason} {n}" for reason, n in rows.faults.most_common(3))
+        return replace(group, problem=f"no row can be read: {reasons or 'there is none'}")
+    if rows.conversations >= 0.9 * rows.rows and "text" not in rows.fields:
+        return replace(group, use="chat", text_bytes=_estimate(group, sample, rows, None))
+    if rows.pairs >= 0.9 * rows.rows:
+        return replace(group, use="pairs")
+    likely = [name for name, size in rows.characters.most_common() if size >= 20 * rows.rows]
+    if "text" in rows.characters:
+        likely = ["text", *(name for name in likely if name != "text")]
+    if not likely:
+        named = ", ".join(sorted(rows.fields)[:8])
+        return replace(group, problem=f"no field holds text (fields: {named})")
+    from stages.text.characters import find_main_script
+
+    first, *rest = likely
+    least = max(100 * rows.rows, rows.characters[first] // 2)
+    others = [one for one in rest if rows.characters[one] >= least]
+    return replace(
+        group, use="text", text_field=first, others=tuple(others),
+        text_bytes=_estimate(group, sample, rows, first),
+        script=find_main_script("\n".join(rows.texts))[0],
+    )  # fmt: skip
+
+
+def _read_sample(files: Sequence[LocalFile]) -> RowSample:
+    from stages.engine.reading.rows import read_rows
+    from stages.examples import shapes
+
+    sample = RowSample()
+    for file in files:
+        for row in islice(read_rows(file), SAMPLED_ROWS):
+            if row.value is None:
+                sample.faults[row.reason or "bad"] += 1
+                continue
+            sample.rows += 1
+            sample.measured += row.length
+            sample.conversations += _converts(shapes.conversation_row, row.value)
+            sample.pairs += _converts(shapes.preference_row, row.value)
+            sample.fields.update(row.value.keys())
+            texts = {name: one for name, one in row.value.items() if isinstance(one, str)}
+            sample.characters.update({name: len(text) for name, text in texts.items()})
+            if texts and len(sample.texts) < 50:
+                sample.texts.append(max(texts.values(), key=len)[:500])
+    return sample
+
+
+def _converts(convert: Any, row: dict[str, Any]) -> bool:
+    """Whether a row has the shape of an example."""
+    from stages.examples.conversion import BadExample, Origin
+
+    try:
+        convert(dict(row), Origin("0" * 32, "", ""))
+    except BadExample:
+        return False
+    return True
+
+
+def _estimate(
+    group: FileGroup, sample: Sequence[LocalFile], rows: RowSample, text_field: str | None
+) -> int:
+    """Bytes of text in all files of a group; of all fields together without a `text_field`."""
+    names = rows.characters if text_field is None else [text_field]
+    characters = sum(rows.characters[name] for name in names)
+    if rows.measured:
+        size = group.bytes * (EXPANSION if _is_compressed(sample[0].name) else 1)
+        return int(size * min(1.0, characters / rows.measured))
+    share = characters / max(1, rows.characters.total())
+    return int(group.bytes * EXPANSION / 2 * share)
+
+
+def _is_compressed(name: str) -> bool:
+    return name.lower().endswith((".gz", ".zst", ".zstd"))

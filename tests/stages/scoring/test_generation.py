@@ -1,0 +1,136 @@
+"""Writing over a cache: the tokens and logits that whole forward passes give."""
+
+import pytest
+import torch
+from published_shapes import OWN, SHAPES
+from transformers import TopPLogitsWarper
+
+from stages.scoring.generation import Generator, Sampling, first_seen
+from stages.scoring.likelihood import generate
+
+EVERY = {**SHAPES, **OWN}
+GREEDY = Sampling(temperature=0)
+
+
+@pytest.fixture
+def drawn():
+    """`drawn(config)` → a decoder of random weights."""
+    from stages.model.decoder import Decoder
+
+    return lambda config: Decoder(config, seed=3).eval()
+
+
+@pytest.fixture
+def generator(make_model):
+    """A context of 24 tokens, and weights so large that choices differ clearly."""
+    return Generator(make_model(context=24, init_std=0.3))
+
+
+def write(generator, prompt, sampling=GREEDY, most=8, stop=()):
+    return list(generator.generate(prompt, sampling, max_new_tokens=most, stop=stop))
+
+
+@torch.no_grad()
+def whole_logits(model, ids):
+    """Of the token after `ids`, by one pass without a cache."""
+    from stages.model.attention import attention_backend
+
+    before = model.backend
+    model.attend_by(attention_backend("sdpa"))
+    try:
+        return model(torch.tensor([list(ids)]))[0, -1]
+    finally:
+        model.attend_by(before)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_logits_are_those_of_a_pass_without_a_cache(drawn, name):
+    """A prompt, token by token, then another prompt that shares its beginning."""
+    model = drawn(EVERY[name])
+    generator = Generator(model)
+    ids = torch.randint(3, 61, (16,), generator=torch.Generator().manual_seed(2)).tolist()
+    other = [*ids[:7], 5, 9, 4]
+    for text in (ids[:6], ids[:7], ids[:12], other, ids):
+        expected = whole_logits(model, text)
+        torch.testing.assert_close(generator.next_logits(text), expected, atol=2e-5, rtol=0)
+
+
+def test_greedy_tokens_are_those_of_generation_without_a_cache(generator, make_model):
+    plain = make_model(context=24, init_std=0.3)
+    for prompt in ([0, 20, 30], [0, 20, 31, 7]):
+        expected = generate(plain, prompt, max_new_tokens=12)
+        assert write(generator, prompt, most=12) == expected
+
+
+def test_a_later_turn_costs_its_new_tokens_alone(generator, monkeypatch):
+    lengths, forward = [], generator.model.forward
+    monkeypatch.setattr(
+        generator.model, "forward",
+        lambda tokens, *rest, **more: lengths.append(tokens.shape[1])
+        or forward(tokens, *rest, **more),
+    )  # fmt: skip
+    answer = write(generator, [0, 20, 30], most=4)
+    assert lengths == [3, 1, 1, 1]
+    lengths.clear()
+    write(generator, [0, 20, 30, *answer, 8, 9], most=2)
+    # The last token that was drawn has not been read yet: it and the two new ones are.
+    assert lengths == [3, 1]
+
+
+@pytest.mark.parametrize("length", [23, 24, 25, 36, 37, 100])
+def test_a_text_longer_than_the_context_is_seen_from_a_later_token(generator, length):
+    ids = torch.randint(3, 61, (length,), generator=torch.Generator().manual_seed(1)).tolist()
+    expected = whole_logits(generator.model, ids[first_seen(length, 24) :])
+    torch.testing.assert_close(generator.next_logits(ids), expected, atol=2e-5, rtol=0)
+
+
+def test_at_least_half_a_context_is_seen_and_at_most_one():
+    for context in (1, 2, 3, 24, 25):
+        for length in range(1, 120):
+            seen = length - first_seen(length, context)
+            assert min(length, context // 2) <= seen <= context
+            assert seen >= 1
+
+
+@pytest.mark.parametrize("top_p", [0.0, 0.3, 0.9, 1.0])
+def test_the_nucleus_is_that_of_transformers(top_p):
+    logits = torch.randn(50, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 3
+    warped = TopPLogitsWarper(top_p)(None, logits[None] / 0.7)[0]
+    expected = torch.softmax(warped, dim=-1)
+    torch.testing.assert_close(Sampling(0.7, top_p).probabilities(logits), expected)
+
+
+def test_draws_follow_the_seed(generator):
+    def drawn(seed):
+        return write(generator, [0, 9], Sampling(1.0, 1.0, seed))
+
+    assert drawn(1) == drawn(1)
+    assert drawn(1) != drawn(2)
+
+
+def test_it_ends_before_a_stop_token(generator):
+    free = write(generator, [0, 20, 30], most=6)
+    assert write(generator, [0, 20, 30], most=6, stop={free[3]}) == free[: free.index(free[3])]
+
+
+def test_a_pass_that_was_interrupted_leaves_no_trace(generator, make_model, monkeypatch):
+    """Ctrl-C between two layers: the first has the new keys, the second has not."""
+    expected = generate(make_model(context=24, init_std=0.3), [0, 20, 30, 40], max_new_tokens=3)
+    block, calls = generator.model.blocks[1], []
+
+    def interrupt(*arguments):
+        calls.append(arguments)
+        raise KeyboardInterrupt
+
+    write(generator, [0, 20], most=2)
+    with monkeypatch.context() as patch:
+        patch.setattr(block, "forward", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            write(generator, [0, 20, 30])
+    assert calls
+    assert write(generator, [0, 20, 30, 40], most=3) == expected
+
+
+def test_an_empty_prompt_is_refused(generator):
+    with pytest.raises(ValueError, match="prompt is empty"):
+        write(generator, [])
