@@ -107,12 +107,14 @@ class Conversation:
         The system message and the last question always stay.
         """
         system = [one for one in self.messages[:1] if one["role"] == "system"]
-        turns = self.messages[len(system) :]
+        dialogue = self.messages[len(system) :]
         room = self.model.context - min(self.max_new_tokens, self.model.context // 2)
         first = 0
         while True:
-            ids = self.model.encode_chat([*system, *turns[first:]])
-            following = [n for n in range(first + 1, len(turns)) if turns[n]["role"] == "user"]
+            ids = self.model.encode_chat([*system, *dialogue[first:]])
+            following = [
+                n for n in range(first + 1, len(dialogue)) if dialogue[n]["role"] == "user"
+            ]
             if len(ids) <= room or not following:
                 return ids, first
             first = following[0]

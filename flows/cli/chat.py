@@ -96,9 +96,11 @@ def chat(
     conversation = Conversation(model, *_sampling(**options), list(begin))
     if as_json or messages:
         texts = messages or tuple(_lines(""))
-        turns = [{"user": text, "model": _answer(conversation, text, as_json)} for text in texts]
+        exchanges = [
+            {"user": text, "model": _answer(conversation, text, as_json)} for text in texts
+        ]
         if as_json:
-            print_json({"model": title, "turns": turns})
+            print_json({"model": title, "turns": exchanges})
         return
     if sys.stdin.isatty():
         echo(f"{title}; context {model.context:,} tokens. {HELP}", err=True)
