@@ -100,7 +100,8 @@ def chat(
             {"user": text, "model": _answer(conversation, text, as_json)} for text in texts
         ]
         if as_json:
-            print_json({"model": title, "turns": exchanges})
+            exchanges = zip(texts, answers, strict=True)
+            print_json({"model": title, "turns": [{"user": u, "model": m} for u, m in exchanges]})
         return
     if sys.stdin.isatty():
         echo(f"{title}; context {model.context:,} tokens. {HELP}", err=True)
