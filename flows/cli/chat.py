@@ -96,9 +96,7 @@ def chat(
     conversation = Conversation(model, *_sampling(**options), list(begin))
     if as_json or messages:
         texts = messages or tuple(_lines(""))
-        exchanges = [
-            {"user": text, "model": _answer(conversation, text, as_json)} for text in texts
-        ]
+        answers = [_answer(conversation, text, as_json) for text in texts]
         if as_json:
             exchanges = zip(texts, answers, strict=True)
             print_json({"model": title, "turns": [{"user": u, "model": m} for u, m in exchanges]})
