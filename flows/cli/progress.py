@@ -15,8 +15,8 @@ from artifacts_schema.errors import IngotError, Stopped
 from artifacts_schema.identity import short
 from artifacts_schema.manifest import Manifest
 from flows.cli.output import clean, duration, echo, size
-from flows.recipe.observers import Observer
-from flows.recipe.plan import PlannedStep
+from flows.recipe.observers import LiveProgress, Observer
+from flows.recipe.plan import Plan, PlannedStep
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -25,6 +25,9 @@ STOPPING = "stopping: running steps save what they have; once more to leave imme
 
 LINE_SECONDS = 15.0
 """Time between two progress lines of one step without a terminal."""
+METRICS = (
+    ("loss", "loss", ".3f"), ("held_out/all", "held out", ".3f"), ("learning_rate", "lr", ".2e"),
+)  # fmt: skip
 
 
 def print_line(line: str) -> None:
@@ -59,21 +62,26 @@ class LineObserver(Observer):
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._last: dict[str, float] = {}
+        self._live: dict[str, LiveProgress] = {}
 
     def started(self, step: PlannedStep) -> None:
         """Print which step starts, and why."""
         self._last[step.instance] = self._now()
-        print_line(f"{step.instance}: {step.action} {short(step.key or '')} ({step.cause})")
+        self._live[step.instance] = LiveProgress()
+        cause = "" if step.cause == "missing" else f" ({step.cause})"
+        print_line(f"{step.instance}: {step.action} {short(step.key or '')}{cause}")
 
     def event(self, step: PlannedStep, event: dict[str, Any]) -> None:
         """Print what becomes of its job, and its progress every few seconds."""
         if event.get("type") == "job":
             print_line(f"{step.instance}: {event['text']}")
-        if event.get("type") != "progress":
+        live = self._live.setdefault(step.instance, LiveProgress())
+        live.add(event)
+        if event.get("type") != "progress" or not live.progress:
             return
         if self._now() - self._last.get(step.instance, 0.0) >= LINE_SECONDS:
             self._last[step.instance] = self._now()
-            print_line(f"{step.instance}: {format_progress(event)}")
+            print_line(f"{step.instance}: {format_live(live)}")
 
     def finished(self, step: PlannedStep, manifest: Manifest, seconds: float) -> None:
         """Print what was made."""
@@ -85,28 +93,45 @@ class LineObserver(Observer):
 
 
 class BarObserver(Observer):
-    """A bar for each running step; finished ones become lines above."""
+    """A bar for the run and for each running step; finished ones become lines above."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._tasks: dict[str, TaskID] = {}
+        self._live: dict[str, LiveProgress] = {}
+        self._run: TaskID | None = None
+
+    def planned(self, plan: Plan) -> None:
+        """Move the bar of the run: steps that exist, of all."""
+        total, done = len(plan.steps), sum(step.action == "reuse" for step in plan.steps)
+        if self._run is None:
+            self._run = self._progress.add_task("all steps", total=total, status="")
+        self._progress.update(
+            self._run, total=total, completed=done, status=f"{done} of {total} steps"
+        )
 
     def started(self, step: PlannedStep) -> None:
         """Add a bar."""
-        task = self._progress.add_task(clean(step.instance), total=None, status=clean(step.cause))
+        cause = "starting" if step.cause == "missing" else step.cause
+        task = self._progress.add_task(clean(step.instance), total=None, status=clean(cause))
         self._tasks[step.instance] = task
+        self._live[step.instance] = LiveProgress()
 
     def event(self, step: PlannedStep, event: dict[str, Any]) -> None:
         """Move the bar; what becomes of its job is a line above."""
         if event.get("type") == "job":
             line = clean(f"{step.instance}: {event['text']}")
             self._progress.console.print(line, markup=False, highlight=False)
-        if event.get("type") == "progress" and step.instance in self._tasks:
+        if step.instance not in self._tasks:
+            return
+        live = self._live[step.instance]
+        live.add(event)
+        if live.progress:
             self._progress.update(
                 self._tasks[step.instance],
-                completed=event["done"],
-                total=event["total"],
-                status=format_progress(event),
+                completed=live.progress["done"],
+                total=live.progress["total"],
+                status=format_live(live),
             )
 
     def finished(self, step: PlannedStep, manifest: Manifest, seconds: float) -> None:
@@ -130,6 +155,27 @@ def format_progress(event: dict[str, Any]) -> str:
     if unit == "bytes":
         text = f"{size(event['done'])} of {size(event['total'])}"
     return clean(f"{label}: {text}" if label and label != unit else text)
+
+
+def format_live(live: LiveProgress) -> str:
+    """Progress of a running step, its loss and speed, and the time that is left."""
+    parts = [format_progress(live.progress)] if live.progress else []
+    parts += format_metrics(live)
+    if live.seconds_left is not None:
+        parts.append(f"{duration(live.seconds_left)} left")
+    return ", ".join(parts)
+
+
+def format_metrics(live: LiveProgress) -> list[str]:
+    """Loss, held-out loss, learning rate and tokens a second, those that are known."""
+    parts = [
+        f"{label} {live.metric[name]:{digits}}"
+        for name, label, digits in METRICS
+        if isinstance(live.metric.get(name), int | float)
+    ]
+    if live.tokens_per_second is not None:
+        parts.append(f"{live.tokens_per_second:,.0f} tokens/s")
+    return parts
 
 
 def format_finished(step: PlannedStep, manifest: Manifest, seconds: float) -> str:

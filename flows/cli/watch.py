@@ -16,19 +16,14 @@ from artifacts_schema.store.runs import find_run, recorded_recipes
 from flows.analysis.artifacts import open_store
 from flows.cli.options import json_option, store_option
 from flows.cli.output import clean, duration, echo, print_json
-from flows.cli.progress import format_progress
-from flows.recipe.observers import LiveProgress, RunView, RunWatcher, StepView
+from flows.cli.progress import LINE_SECONDS, format_live
+from flows.recipe.observers import RunView, RunWatcher, StepView
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
 LOOK_SECONDS = 1.0
-LINE_SECONDS = 15.0
-"""Time between two lines about one step without a terminal."""
-METRICS = (
-    ("loss", "loss", ".3f"), ("held_out/all", "held out", ".3f"), ("learning_rate", "lr", ".2e"),
-)  # fmt: skip
 BLOCKS = "▁▂▃▄▅▆▇█"
 CURVE_WIDTH = 60
 BAR_WIDTH = 24
@@ -61,26 +56,7 @@ def format_status(one: StepView) -> str:
         if one.step.seconds is not None:
             parts.append(duration(one.step.seconds))
         return ", ".join(parts)
-    live = one.live
-    if live is None:
-        return ""
-    parts = [format_progress(live.progress)] if live.progress else []
-    parts += format_metrics(live)
-    if live.seconds_left is not None:
-        parts.append(f"{duration(live.seconds_left)} left")
-    return ", ".join(parts)
-
-
-def format_metrics(live: LiveProgress) -> list[str]:
-    """Loss, held-out loss, learning rate and tokens a second, those that are known."""
-    parts = [
-        f"{label} {live.metric[name]:{digits}}"
-        for name, label, digits in METRICS
-        if isinstance(live.metric.get(name), int | float)
-    ]
-    if live.tokens_per_second is not None:
-        parts.append(f"{live.tokens_per_second:,.0f} tokens/s")
-    return parts
+    return "" if one.live is None else format_live(one.live)
 
 
 def format_blocks(values: Sequence[float], width: int = CURVE_WIDTH) -> str:

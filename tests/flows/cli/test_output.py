@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from flows.cli.output import Column, clean, duration, excerpt, plain_table, size
-from flows.cli.progress import LineObserver, format_progress
-from flows.recipe.plan import PlannedStep
+from flows.cli.progress import BarObserver, LineObserver, format_progress
+from flows.recipe.plan import Plan, PlannedStep
 
 
 def test_a_plain_table_is_aligned_by_width_on_screen():
@@ -42,13 +42,41 @@ def test_progress_lines_come_every_few_seconds_and_no_more(capsys):
     lines.started(step)
     for second in range(31):
         now[0] = float(second)
-        lines.event(step, {"type": "progress", "done": second, "total": 30, "unit": "shards"})
-    told = capsys.readouterr().err.splitlines()
-    assert told == [
-        "read: run abababababab (missing)",
-        "read: 15 of 30 shards",
-        "read: 30 of 30 shards",
+        event = {"type": "progress", "done": second, "total": 30, "unit": "shards"}
+        lines.event(step, {**event, "time": float(second)})
+    assert capsys.readouterr().err.splitlines() == [
+        "read: run abababababab",
+        "read: 15 of 30 shards, 15.0 s left",
+        "read: 30 of 30 shards, 0.0 s left",
     ]
+
+
+def test_bars_show_loss_speed_and_the_time_that_is_left():
+    """At a tenth after 10 s, 90 s are left; 2,000 tokens in the last 10 s."""
+    from io import StringIO
+
+    from rich.console import Console
+    from rich.progress import Progress, TextColumn
+
+    status = TextColumn("{task.description} {task.fields[status]}", markup=False)
+    progress = Progress(status, console=Console(file=StringIO(), width=200))
+    bars = BarObserver(progress)
+    running = PlannedStep("train", "train", "pretrain", "run", "missing", "ab" * 32)
+    made = PlannedStep("read", "read", "lines", "reuse", "", "cd" * 32)
+    bars.planned(Plan("demo", "store", (made, running)))
+    bars.started(running)
+
+    def shown():
+        return [f"{task.description} {task.fields['status']}" for task in progress.tasks]
+
+    assert shown() == ["all steps 1 of 2 steps", "train starting"]
+    for second in (0, 10):
+        metric = {"loss": 5.25 - second / 10, "tokens": 200 * second, "time": float(second)}
+        bars.event(running, {"type": "metric", **metric})
+        event = {"done": second, "total": 100, "unit": "training steps", "time": float(second)}
+        bars.event(running, {"type": "progress", **event})
+    expected = "train 10 of 100 training steps, loss 4.250, 200 tokens/s, 1 min 30 s left"
+    assert shown()[1] == expected
 
 
 def test_progress_names_its_series():
