@@ -75,16 +75,9 @@ def parse_layout(name: str) -> Layout:
         )
     if len(set(kinds)) < len(kinds):
         raise UsageError(f"'{name}' has a part twice", where="--layouts")
-    layout = Layout.parse(
+    return Layout.parse(
         {PARTS[kind]: int(number) for kind, number in parts}, where=f"layout '{name}'"
     )
-    if layout.context > 1:
-        raise UsageError(
-            f"'{name}' cuts rows, whose checksums the proof compares",
-            where="--layouts",
-            hint="give layouts without cp",
-        )
-    return layout
 
 
 def parse_layouts(text: str) -> dict[str, Layout]:

@@ -17,13 +17,13 @@ from typing import Any
 
 import torch
 from tokenizers import Tokenizer
-from torch import Tensor
+from torch import Tensor, nn
 
 from artifacts_schema.errors import CorruptArtifact, InputError
 from stages.engine import Input
 from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
-from stages.model.files import WEIGHTS_FILE
+from stages.model.files import WEIGHTS_FILE, check_weights
 from stages.model.huggingface.families import published_weights, to_config
 from stages.model.huggingface.family import Weight
 from stages.model.tensor_files import STORED_TYPES, TensorSpec, open_tensors, write_tensors
@@ -89,10 +89,12 @@ class StoredWeights:
 
     @classmethod
     @contextmanager
-    def opened(cls, checkpoint: Input) -> Iterator[StoredWeights]:
-        """Of a checkpoint, until the block ends; CorruptArtifact for other files."""
+    def opened(cls, checkpoint: Input, config: ModelConfig) -> Iterator[StoredWeights]:
+        """Of a checkpoint, until the block ends; CorruptArtifact unless they are a `config`'s."""
         where = f"checkpoint {checkpoint.key[:12]}/{WEIGHTS_FILE}"
         with open_tensors(checkpoint, WEIGHTS_FILE) as tensors:
+            with torch.device("meta"):
+                check_weights(Decoder(config), tensors, where=where)
             specs = {}
             for name in tensors:
                 dtype = tensors.dtype(name)
@@ -114,7 +116,7 @@ class ReleasedWeights:
     def plan(cls, config: ModelConfig, stored: StoredWeights, dtype: str) -> ReleasedWeights:
         """`dtype` is a name of `DTYPES`, or `keep` for the type that each is stored in.
 
-        The file must hold exactly the weights of `config`, as `read_model` checks.
+        `stored` are the weights of `config`.
         """
         specs: dict[str, TensorSpec] = {}
         weights: dict[str, Weight] = {}
@@ -183,12 +185,51 @@ def convert_weight(weight: Tensor, dtype: torch.dtype, name: str) -> Tensor:
     return stored
 
 
-def round_weights(model: Decoder, stored: StoredWeights, dtype: str) -> bool:
-    """Give `model`, in float32, the numbers that the release will hold; whether any is another."""
-    changed = False
-    for name, weight in model.state_dict().items():
-        chosen = stored.specs[name].dtype if dtype == "keep" else DTYPES[dtype]
-        released = convert_weight(weight, chosen, name).to(weight.dtype)
-        changed = changed or not torch.equal(released, weight)
-        weight.copy_(released)
-    return changed
+@dataclass
+class ReleasedModel:
+    """The decoder with the numbers that a release holds, in float32; memory has a block at a time.
+
+    `rounded` says, after a pass, whether one of them is another than the checkpoint's.
+    """
+
+    config: ModelConfig
+    stored: StoredWeights
+    dtype: str
+    rounded: bool = False
+
+    @torch.no_grad()
+    def __call__(self, tokens_BL: Tensor) -> Tensor:
+        """Logits [batch, length, vocabulary]."""
+        with torch.device("meta"):
+            model = Decoder(self.config)
+        states_BLD: Tensor | None = None
+        last = self.config.layers - 1
+        for layer in range(self.config.layers):
+            self._load(model.blocks[layer], f"blocks.{layer}.")
+            if layer == 0:
+                self._load(model.embedding, "embedding.")
+            if layer == last:
+                self._load(model.norm, "norm.")
+            if layer == last and model.head is not None:
+                self._load(model.head, "head.")
+            layers = range(layer, layer + 1)
+            states_BLD = model(tokens_BL, layers=layers, states_BLD=states_BLD)
+            model.blocks[layer].to("meta")
+            if model.head is not None:
+                model.embedding.to("meta")
+        assert states_BLD is not None, "a model has layers"
+        return states_BLD
+
+    def _load(self, module: nn.Module, prefix: str) -> None:
+        """Give a module on the meta device its weights."""
+        own = {name: self._weight(prefix + name) for name in module.state_dict()}
+        module.load_state_dict(own, assign=True)
+
+    def _weight(self, name: str) -> Tensor:
+        stored = self.stored.read(name)
+        chosen = stored.dtype if self.dtype == "keep" else DTYPES[self.dtype]
+        released = convert_weight(stored, chosen, name)
+        # A mapped file is not aligned, and native kernels may round differently on it: a copy.
+        wide = released.to(torch.float32, copy=True)
+        self.rounded = self.rounded or not torch.equal(wide, stored.float())
+        return wide

@@ -39,29 +39,27 @@ class Export(Stage):
     def run(self, context: Context) -> None:
         from stages.export.card import Evaluation, model_card
         from stages.export.folder import (
+            ReleasedModel,
             ReleasedWeights,
             StoredWeights,
             model_folder,
-            round_weights,
             to_json,
         )
         from stages.export.provenance import Provenance
         from stages.export.verify import verify_release, write_probes
-        from stages.model.files import read_model, read_tokenizer
+        from stages.model.files import read_config, read_tokenizer
 
         config: ExportConfig = context.config
         checkpoint, evaluations = context.one("checkpoint"), context.many("evaluation")
         tokenizer = read_tokenizer(checkpoint)
         described = checkpoint.read_json("tokenizer_config.json")
         release, probes = (_empty(context.work / name) for name in ("release", "probes"))
-        with StoredWeights.opened(checkpoint) as stored:
-            model = read_model(checkpoint)
-            shape = model.config
+        shape = read_config(checkpoint)
+        with StoredWeights.opened(checkpoint, shape) as stored:
             weights = ReleasedWeights.plan(shape, stored, config.dtype)
             files = model_folder(shape, tokenizer, described, weights.dtype)
-            rounded = round_weights(model, stored, config.dtype)
+            model = ReleasedModel(shape, stored, config.dtype)
             tokens = write_probes(model, tokenizer, described, probes)
-            del model  # The process that loads the release needs the memory.
 
             def check(done: int) -> None:
                 context.check_stop()
@@ -85,7 +83,7 @@ class Export(Stage):
             origins,
             measured,
             verified,
-            rounded=rounded,
+            rounded=model.rounded,
         )
         files["ingot.json"] = to_json({"lineage_format": 2, **lineage})
         files["README.md"] = card.encode()

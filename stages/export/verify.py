@@ -15,8 +15,8 @@ from safetensors.torch import save
 from tokenizers import Tokenizer
 
 from artifacts_schema.errors import IngotError
+from stages.export.folder import ReleasedModel
 from stages.model.config import ModelConfig
-from stages.model.decoder import Decoder
 from stages.model.huggingface.families import family_of
 from stages.model.size import count_parameters
 from stages.tokens import chat
@@ -87,11 +87,11 @@ def verify_release(
 
 
 def write_probes(
-    model: Decoder, tokenizer: Tokenizer, tokenizer_config: Mapping[str, Any], folder: Path
+    model: ReleasedModel, tokenizer: Tokenizer, tokenizer_config: Mapping[str, Any], folder: Path
 ) -> int:
     """What Ingot itself makes of the probes; returns how many tokens the logits are of.
 
-    `model` has the weights of the release, in float32. Ingot renders ChatML itself. Of another
+    Ingot renders ChatML itself. Of another
     template the text alone is compared: it is not run.
     """
     special = SpecialTokens.from_config(tokenizer, tokenizer_config)

@@ -7,7 +7,7 @@ comes with another rotary base, or with a scaling, by phase.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +21,7 @@ from artifacts_schema.kinds import Column
 from stages.engine import Input
 from stages.model.config import RopeScaling
 from stages.model.decoder import Decoder
+from stages.parallel.ranks import Ranks
 from stages.pretrain.config import ObjectiveConfig, PhaseConfig
 from stages.pretrain.objectives import Objective
 from stages.scoring.likelihood import unigram_nll
@@ -179,7 +180,7 @@ _Z_LOSS = Column("z_loss", "float64", "Mean of the weighted log² Z, which `loss
 
 @dataclass(frozen=True)
 class Sequences:
-    """The sequences of a training step as the model sees them, and each token's group.
+    """A rank's sequences of a training step as the model sees them, whole, and each token's group.
 
     `groups_BL` may be `[B, 1]` (see `Groups.numbers`).
     """
@@ -189,6 +190,11 @@ class Sequences:
     groups_BL: NDArray[np.int64]
     filled: int = 0
     """Rows at the end without tokens or targets, so that every rank has the same number."""
+
+    def of_context(self, ranks: Ranks) -> Sequences:
+        """The tokens of each sequence that this rank has, of those that share sequences."""
+        groups_BL = own_columns(self.groups_BL, ranks)
+        return replace(self, rows=self.rows.of_context(ranks), groups_BL=groups_BL)
 
     def split(self, size: int) -> Iterator[tuple[Rows, NDArray[np.int64]]]:
         """Micro-batches of at most `size` sequences."""
@@ -236,13 +242,13 @@ class PretrainTask(Task):
         if filled:
             rows = rows.padded(filled)
             groups_BL = np.pad(groups_BL, ((0, filled), (0, 0)))
-        groups_BL = own_columns(groups_BL, ranks)
-        return Sequences(training_step, rows.of_context(ranks), groups_BL, filled)
+        return Sequences(training_step, rows, groups_BL, filled)
 
     def micro_batches(self, model: nn.Module, batch: Sequences) -> Iterator[MicroBatch]:
         """The step's sequences in micro-batches; the loss is a mean over all their targets."""
         if self.rope is not None:
             self.rope.at(model, batch.training_step)
+        batch = batch.of_context(self.runtime.ranks)
         targets = self.runtime.ranks.sum_number(batch.rows.targets)
         parts = list(batch.split(self.runtime.micro_batch))
         for number, trained in self.runtime.passes(
@@ -278,7 +284,9 @@ class PretrainTask(Task):
 
     def sequence_losses(self, model: nn.Module, batch: Sequences) -> Sequence[float]:
         """Mean loss of each sequence of a step."""
-        ranks, rows = self.runtime.ranks, batch.rows
+        ranks = self.runtime.ranks
+        batch = batch.of_context(ranks)
+        rows = batch.rows
         sums_RB3 = np.zeros((ranks.layout.rows, len(rows), 3))
         losses = [
             self.runtime.losses(model, part).double().sum(1).cpu().numpy()

@@ -58,9 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for _ in range(chosen.rounds):
         for steps in size.steps:
             for side in sides:
-                costs.setdefault((side, steps), []).append(
-                    run_side(one, side, chosen.ranks, size, steps)
-                )
+                cost = run_side(one, side, chosen.ranks, size, steps)
+                costs.setdefault((side, steps), []).append(cost)
+                print(f"{side}, {steps} training steps: {cost.cpu:.1f} CPU s", flush=True)
     rates = {
         side: [
             size.tokens / (b.cpu - a.cpu)

@@ -28,10 +28,11 @@ def test_a_number_is_shards_and_parts_are_keys():
     assert parse_layout("4").plain() == {**parse_layout("1").plain(), "shard": 4}
     both = parse_layout("dp2fsdp3")
     assert (both.data, both.shard, both.world) == (2, 3, 6)
+    assert parse_layout("cp2").context == 2
     assert list(parse_layouts("1, 2,dp2")) == ["1", "2", "dp2"]
 
 
-@pytest.mark.parametrize("text", ["", "x2", "dp", "dp2-fsdp2", "dp2dp2", "0", "dp0", "2dp", "cp2"])
+@pytest.mark.parametrize("text", ["", "x2", "dp", "dp2-fsdp2", "dp2dp2", "0", "dp0", "2dp"])
 def test_what_is_no_layout_is_refused(text):
     with pytest.raises(UsageError):
         parse_layout(text)
@@ -104,13 +105,13 @@ def test_a_run_that_changes_its_layout_at_each_kill_is_the_same_run(recipe, stor
         main,
         [
             "prove-resume", str(recipe), "--store", store.url, "--training-steps", "9",
-            "--kills", "1", "--layouts", "1,2,dp2", "--json",
+            "--kills", "1", "--layouts", "1,2,cp2", "--json",
         ],
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     proof = json.loads(result.stdout)
     assert proof["holds"]
-    assert [one["layout"] for one in proof["lives"]] == ["1", "2", "dp2"]
+    assert [one["layout"] for one in proof["lives"]] == ["1", "2", "cp2"]
     assert [one["ranks"] for one in proof["lives"]] == [1, 2, 2]
     assert [one["killed"] is None for one in proof["lives"]] == [False, False, True]
     assert (proof["lives"][0]["first"], proof["lives"][-1]["last"]) == (1, 9)

@@ -12,7 +12,12 @@ from published_shapes import SHAPES
 from safetensors.torch import load, load_file, save
 
 from artifacts_schema.errors import InputError
-from stages.export.folder import ReleasedWeights, StoredWeights, convert_weight, round_weights
+from stages.export.folder import (
+    ReleasedModel,
+    ReleasedWeights,
+    StoredWeights,
+    convert_weight,
+)
 from stages.export.stage import Export
 from stages.model.decoder import Decoder
 from stages.model.files import model_files, read_model
@@ -112,10 +117,20 @@ def test_weights_are_released_in_the_type_asked_for(source, dtype, expected, tmp
 ])  # fmt: skip
 def test_weights_are_rounded_where_a_number_of_the_release_is_another(source, dtype, expected):
     held = stored(Decoder(SHAPES["llama"], seed=3), source)
-    model = Decoder(SHAPES["llama"], seed=4)
-    model.load_state_dict({name: held.read(name).float() for name in held.specs})
+    model = ReleasedModel(SHAPES["llama"], held, dtype)
+    model(TOKENS_BL)
+    assert model.rounded is expected
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("dtype", ["keep", "bfloat16"])
+def test_a_block_at_a_time_gives_the_bits_of_the_whole_model(name, dtype):
+    model = Decoder(SHAPES[name], seed=3)
+    logits_BLV = ReleasedModel(model.config, stored(model), dtype)(TOKENS_BL)
+    if dtype == "bfloat16":
+        model = model.bfloat16().float()
     with torch.no_grad():
-        assert round_weights(model, held, dtype) is expected
+        assert torch.equal(logits_BLV, model(TOKENS_BL))
 
 
 def test_a_number_that_overflows_the_type_is_refused_by_name():

@@ -101,14 +101,17 @@ def matrix():
 
 
 @pytest.mark.parametrize(("layout", "case"), matrix())
-def test_a_layout_trains_as_one_process_does(alone, layout, case):
+def test_a_layout_trains_as_one_process_does(alone, layout, case, record_property):
+    """Properties of the report (`--junitxml`) have the largest difference of losses, in nats."""
     tolerance = TOLERANCE.get(case, 1e-5)
     expected = alone(case)
     results = run_ranks(layout.world, train, layout, CASES[case])
     result = results[0]
     for kind in ("losses", "by_token", "measured"):
         scale = {"losses": 1, "by_token": ROWS * LENGTH, "measured": ROWS * LENGTH}[kind]
-        assert np.abs(np.subtract(result[kind], expected[kind])).max() <= tolerance * scale, kind
+        largest = np.abs(np.subtract(result[kind], expected[kind])).max() / scale
+        record_property(kind, float(largest))
+        assert largest <= tolerance, kind
     assert np.allclose(result["norms"], expected["norms"], rtol=100 * tolerance)
     assert result["first"].keys() == expected["first"].keys()
     for name, weights in expected["first"].items():
