@@ -10,6 +10,7 @@ import hashlib
 import json
 import logging
 import random
+import re
 import time
 from abc import ABC, abstractmethod
 from collections import deque
@@ -31,6 +32,10 @@ LEASE_WAIT_SECONDS = 60
 """How long a job waits for another run of its key: it holds nodes meanwhile."""
 CANCEL_SECONDS = 60.0
 """How long a job that was removed may still be in the queue before it is left alone."""
+ESTIMATE = re.compile(r", starts about .*")
+"""What a scheduler guesses of a waiting job, at the end of its reason."""
+ESTIMATE_SECONDS = 300.0
+"""Between two messages that differ in it alone."""
 LOST_SECONDS = 600.0
 """How long a scheduler may not answer at all before a submission fails."""
 
@@ -186,7 +191,7 @@ class ClusterJob:
         self._asked_since: float | None = None
         self._next_attempt = 0.0
         self._words = ""
-        self._told = ""
+        self._told = ("", 0.0)
         self._events: deque[dict[str, Any]] = deque()
         self._reader = StoredEvents(store.backend, self.key, from_end=True)
         self._read_at = 0
@@ -382,14 +387,17 @@ class ClusterJob:
         return self.watch.scheduler.output(self.job, self.folder)
 
     def _tell_state(self, state: JobState) -> None:
-        if state.phase == "waiting":
+        if state.phase == "waiting" and state.reason:
             self._tell(f"job {self.job} waits: {state.reason}")
         elif state.phase == "unknown":
             self._tell(f"the scheduler does not know job {self.job}")
 
     def _tell(self, text: str) -> None:
-        if text != self._told:
-            self._told = text
+        """Say it once; an estimated start that moves, every few minutes."""
+        now, (known, since) = self.watch.clock(), self._told
+        same = ESTIMATE.sub("", text) == ESTIMATE.sub("", known)
+        if text != known and (not same or now - since > ESTIMATE_SECONDS):
+            self._told = text, now
             self._events.append({"type": "job", "time": time.time(), "text": text})
 
     def _end(self, code: int) -> int:

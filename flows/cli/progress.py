@@ -97,10 +97,12 @@ class BarObserver(Observer):
         self._tasks[step.instance] = task
 
     def event(self, step: PlannedStep, event: dict[str, Any]) -> None:
-        """Move the bar; what becomes of its job is a line above."""
+        """Move the bar; what becomes of its job is a line above, and beside the bar."""
         if event.get("type") == "job":
             line = clean(f"{step.instance}: {event['text']}")
             self._progress.console.print(line, markup=False, highlight=False)
+            if step.instance in self._tasks:
+                self._progress.update(self._tasks[step.instance], status=clean(event["text"]))
         if event.get("type") == "progress" and step.instance in self._tasks:
             self._progress.update(
                 self._tasks[step.instance],

@@ -89,8 +89,8 @@ class Resources(Config):
     def describe(self) -> str:
         """For a plan: `gpu: 2 nodes × 8 GPUs, 16 CPUs, 400.0 GB, 24 h`."""
         each = [
-            f"{self.gpus} GPUs" if self.gpus else "",
-            f"{self.cpus} CPUs" if self.cpus else "",
+            f"{self.gpus} GPU{'s' * (self.gpus > 1)}" if self.gpus else "",
+            f"{self.cpus} CPU{'s' * (self.cpus > 1)}" if self.cpus else "",
             format_bytes(self.memory_bytes[0]) if self.memory else "",
             self.time or "",
         ]

@@ -184,7 +184,9 @@ def _state(flags: Sequence[str], reason: str, exit_code: int | None) -> JobState
     for flag in known:
         if flag in WAITING:
             never = reason.partition(",")[0] in NEVER
-            return JobState("waiting", "never" if never else "", reason or flag)
+            # Slurm has not looked at a new job yet.
+            text = "" if flag == "PENDING" and reason == "None" else reason or flag
+            return JobState("waiting", "never" if never else "", text)
     for flag in known:
         if flag in ENDS:
             text = flag if reason in ("", "None", flag) else f"{flag}, {reason}"

@@ -136,6 +136,19 @@ def test_a_step_is_submitted_once_and_done_once_it_is_committed(
     assert texts == ["job 1 submitted to local: 2 CPUs, 1.0 GB", "job 1 waits: Priority"]
 
 
+def test_an_estimated_start_that_moves_is_told_every_few_minutes(start, scheduler, clock):
+    job = start()
+    poll(job, clock)
+    for minute in range(20):
+        reason = f"Priority, starts about 2026-11-24 10:{minute:02d}"
+        scheduler.jobs["1"] = JobState("waiting", reason=reason)
+        poll(job, clock, seconds=60.0)
+    scheduler.jobs["1"] = JobState("waiting", reason="Resources")
+    poll(job, clock)
+    texts = [event["text"][-5:] for event in job.events() if "waits" in event["text"]]
+    assert texts == ["10:00", "10:06", "10:12", "10:18", "urces"]
+
+
 def test_the_spec_is_in_the_store_before_the_job(start, clock, store, step):
     poll(start(), clock)
     value = json.loads(store.backend.read(layout.work(step.key, "spec.json")))

@@ -55,7 +55,7 @@ def test_a_stage_alone_is_a_job_with_the_key_of_a_recipes_step(naps, profile, st
     made = CliRunner().invoke(main, arguments)
     assert made.exit_code == 0, made.output
     assert made.stdout.startswith(f"made naps {step.key}\n")
-    assert re.search(r"^naps: job \d+ submitted to cpu: 1 CPUs, 500.0 MB$", made.stderr, re.M)
+    assert re.search(r"^naps: job \d+ submitted to cpu: 1 CPU, 500.0 MB$", made.stderr, re.M)
     known = jobs(slurm, (*LIVE, *OVER)).keys()
     again = CliRunner().invoke(main, arguments)
     assert again.stdout.startswith(f"reused naps {step.key}\n")

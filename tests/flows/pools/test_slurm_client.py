@@ -90,6 +90,7 @@ def test_a_failed_job_in_both_forms(job):
     [
         ("PENDING", "Priority", ("waiting", "")),
         ("PENDING", "Resources", ("waiting", "")),
+        ("PENDING", "None", ("waiting", "")),
         ("PENDING", "JobHeldUser", ("waiting", "")),
         ("PENDING", "PartitionTimeLimit", ("waiting", "never")),
         ("PENDING", "QOSMaxWallDurationPerJobLimit", ("waiting", "never")),
@@ -117,6 +118,11 @@ def test_states(states, reason, expected):
 def test_the_estimated_start_of_a_waiting_job_is_told():
     state = read(job_state="PENDING", state_reason="Resources", start_time=32503680000)
     assert state.reason.startswith("Resources, starts about 3")
+
+
+def test_a_job_that_slurm_has_not_looked_at_yet_has_no_reason():
+    assert read(job_state="PENDING", state_reason="None").reason == ""
+    assert read(job_state="CONFIGURING", state_reason="").reason == "CONFIGURING"
 
 
 def test_warnings_before_json_are_skipped():

@@ -101,8 +101,9 @@ class TestPlugin:
         wait_for(lambda: first.poll() is None and done_shards(store, pipeline) >= 2, 90)
         wait_for(lambda: second.poll() is None and second.job is not None)
         assert second.job != first.job
+        output = first.watch.scheduler.output(first.job, first.folder)
+        assert output.startswith("edited by the site\n")
         assert follow(second)[0] == 0
         assert follow(first)[0] == 0
         wait_for(lambda: not jobs(slurm))
         assert jobs(slurm, OVER) == {first.job: "COMPLETED", second.job: "FAILED"}
-        assert "edited by the site" in first.watch.scheduler.output(first.job, first.folder)
