@@ -74,14 +74,14 @@ def stage(
         _list_stages(as_json)
         return
     opened = Store.open(store)
-    place = load_profile(profile, Path("recipe"))
-    spec = make_spec(opened, name, profile=place, **parts)
+    loaded = load_profile(profile, Path("recipe"))
+    spec = make_spec(opened, name, profile=loaded, **parts)
     if write_spec is not None:
         write_spec.write_bytes(spec.to_json())
         echo(spec.key)
         return
     step = replace(plan_spec(spec, "asked for"), force=force, accept_code=accept_code)
-    dispatch = Dispatcher(place)
+    dispatch = Dispatcher(loaded)
     manifest, reused = _run(opened, step, dispatch)
     if ref is not None:
         while not opened.name(ref, manifest):  # Collected before it was named.
