@@ -65,6 +65,12 @@ class Execution(_Settings):
     verify_inputs: bool = Field(
         default=True, description="Hash input files before use; otherwise only sizes are compared."
     )
+    copy_inputs: bool = Field(
+        default=False,
+        description="Read inputs from copies on this machine's own disk (`$INGOT_CACHE`), as those "
+        "of a store in a bucket always are. A file is copied when it is first needed, and verified "
+        "then, once on each machine.",
+    )
 
 
 _SCHEDULER = re.compile(r"(tcp|tls)://(\[[0-9a-fA-F:.]+\]|[\w.-]+):[0-9]{1,5}")

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import random
+import re
 import time
 from abc import ABC, abstractmethod
 from collections import deque
@@ -28,8 +30,16 @@ from stages.engine.spec import StageSpec, last_error
 
 LEASE_WAIT_SECONDS = 60
 """How long a job waits for another run of its key: it holds nodes meanwhile."""
+CANCEL_SECONDS = 60.0
+"""How long a job that was removed may still be in the queue before it is left alone."""
+ESTIMATE = re.compile(r", starts about .*")
+"""What a scheduler guesses of a waiting job, at the end of its reason."""
+ESTIMATE_SECONDS = 300.0
+"""Between two messages that differ in it alone."""
 LOST_SECONDS = 600.0
 """How long a scheduler may not answer at all before a submission fails."""
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -80,6 +90,10 @@ class Scheduler(ABC):
     @abstractmethod
     def look(self, jobs: Iterable[str]) -> Mapping[str, JobState]:
         """The states of these jobs, by one query; those that it does not know are left out."""
+
+    def explain(self, state: JobState, output: str) -> JobState:
+        """The state of a job that failed, by what it printed as well."""
+        return state
 
     @abstractmethod
     def save_and_end(self, job: str) -> None:
@@ -177,7 +191,7 @@ class ClusterJob:
         self._asked_since: float | None = None
         self._next_attempt = 0.0
         self._words = ""
-        self._told = ""
+        self._told = ("", 0.0)
         self._events: deque[dict[str, Any]] = deque()
         self._reader = StoredEvents(store.backend, self.key, from_end=True)
         self._read_at = 0
@@ -209,6 +223,8 @@ class ClusterJob:
             self._tell(f"job {self.job}: {self.watch.error}")
             return None
         self._count_restarts(state)
+        if state.cause == "failed":
+            state = self.watch.scheduler.explain(state, self._read_output())
         action = decide(self._facts(state))
         if isinstance(action, Done):
             return self._end(EXIT_OK)
@@ -227,25 +243,30 @@ class ClusterJob:
         return None
 
     def stop(self, wait: Callable[[float], None] = time.sleep) -> int:
-        """Remove it while it waits; else ask it to save, and end it by force after the grace."""
+        """Remove it while it waits; else ask it to save, and end it by force after the grace.
+
+        What cannot be ended (the scheduler is away, the job is another user's) goes on.
+        """
         self.stopping = True
-        scheduler = self.watch.scheduler
-        if self.job is None:
-            self.job = scheduler.find(self.tag)
-        if self.job is None:
-            return EXIT_FAILED
+        scheduler, signalled = self.watch.scheduler, False
         deadline = self.watch.clock() + scheduler.stop_seconds
-        signalled = False
-        while True:
-            state = dict(scheduler.look([self.job])).get(self.job, UNKNOWN)
-            if state.phase in ("ended", "unknown"):
-                return state.exit_code or EXIT_OK
-            if state.phase == "waiting" or self.watch.clock() > deadline:
-                scheduler.cancel(self.job)
-            elif not signalled:
-                scheduler.save_and_end(self.job)
-                signalled = True
+        while self.watch.clock() < deadline + CANCEL_SECONDS:
+            try:
+                self.job = self.job or scheduler.find(self.tag)
+                if self.job is None:
+                    return EXIT_FAILED
+                state = dict(scheduler.look([self.job])).get(self.job, UNKNOWN)
+                if state.phase in ("ended", "unknown"):
+                    return state.exit_code or EXIT_OK
+                if state.phase == "waiting" or self.watch.clock() > deadline:
+                    scheduler.cancel(self.job)
+                elif not signalled:
+                    scheduler.save_and_end(self.job)
+                    signalled = True
+            except IngotError as error:
+                log.warning("%s cannot be stopped for now: %s", self.job or self.key, error)
             wait(1.0)
+        return EXIT_FAILED
 
     def last_words(self) -> str:
         """Its error: its own, or the scheduler's reason."""
@@ -357,20 +378,26 @@ class ClusterJob:
     # Words ---------------------------------------------------------------------------------------
 
     def _describe_failure(self, action: Fail, state: JobState) -> str:
-        assert self.job is not None
-        printed = last_error(self.watch.scheduler.output(self.job, self.folder))
+        printed = last_error(self._read_output())
         own = printed.removeprefix("error: ") if state.cause == "failed" else ""
         return f"error: {own or action.reason} (job {self.job})"
 
+    def _read_output(self) -> str:
+        assert self.job is not None
+        return self.watch.scheduler.output(self.job, self.folder)
+
     def _tell_state(self, state: JobState) -> None:
-        if state.phase == "waiting":
+        if state.phase == "waiting" and state.reason:
             self._tell(f"job {self.job} waits: {state.reason}")
         elif state.phase == "unknown":
             self._tell(f"the scheduler does not know job {self.job}")
 
     def _tell(self, text: str) -> None:
-        if text != self._told:
-            self._told = text
+        """Say it once; an estimated start that moves, every few minutes."""
+        now, (known, since) = self.watch.clock(), self._told
+        same = ESTIMATE.sub("", text) == ESTIMATE.sub("", known)
+        if text != known and (not same or now - since > ESTIMATE_SECONDS):
+            self._told = text, now
             self._events.append({"type": "job", "time": time.time(), "text": text})
 
     def _end(self, code: int) -> int:

@@ -23,6 +23,8 @@ MOST_STALLS = 3
 """Starts in a row that brought no step forward."""
 UNKNOWN_SECONDS = 90.0
 """How long a scheduler may not know a job before it counts as gone: it may be restarting."""
+KILLED = (128 + 9, 128 + 15)
+"""Exit codes of a process that something else ended: KILL, or TERM before it had a handler."""
 COMMIT_SECONDS = 60.0
 """How long a job may have ended well before its manifest is seen: a network file system caches."""
 
@@ -118,7 +120,7 @@ def _ended(facts: Facts) -> Action:
         if facts.larger:
             return Submit(f"out of memory: {job.reason}", larger=True)
         return Fail(EXIT_FAILED, f"out of memory, and there is no larger class: {job.reason}")
-    if job.cause == "again" or job.exit_code == EXIT_RESUME:
+    if job.cause == "again" or job.exit_code in (EXIT_RESUME, *KILLED):
         # Another run has the key (this job waited for it and gave up): its end decides.
         if facts.lease_beats and not facts.stopping:
             return Wait()

@@ -45,6 +45,7 @@ class FakeCluster:
         self.node = "run"
         self.lose_reply = self.away = False
         self.refuse: str | None = None
+        self.refuse_code = 403
         self.created: list[str] = []
         self.deleted: list[tuple[str, int | None]] = []
         self._count = 0
@@ -292,7 +293,7 @@ class FakeCluster:
                     }
                     return self.reply(value, 201)
                 if cluster.refuse is not None:
-                    return self.refused(403, cluster.refuse)
+                    return self.refused(cluster.refuse_code, cluster.refuse)
                 if "dryRun=All" in self.path:
                     return self.reply(value, 201)
                 made = cluster.create(urlparse(self.path).path.split("/")[-1], value)

@@ -1,7 +1,8 @@
 """A Slurm of two nodes on this machine's loopback: munge, slurmctld and two slurmd, ended with it.
 
 Debian's slurmd takes `-N`, so several run on one machine. Each node claims four processors and two
-GPUs, which are twins of /dev/null. Written after Slurm's documentation (slurm.conf, gres.conf).
+GPUs, which are twins of /dev/null. Written after Slurm's documentation (slurm.conf, gres.conf,
+slurmdbd.conf).
 """
 
 from __future__ import annotations
@@ -14,22 +15,26 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "setpriv", "mknod")
+ACCOUNTING = ("slurmdbd", "sacctmgr", "sacct", "mariadbd", "mariadb", "mariadb-install-db")
 NODES = ("n1", "n2")
+SEARCH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
 
-def what_lacks() -> str | None:
+def what_lacks(programs: tuple[str, ...] = PROGRAMS) -> str | None:
     """Why no Slurm can be started here; None where one can."""
-    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-    missing = [name for name in PROGRAMS if shutil.which(name, path=path) is None]
+    missing = [name for name in programs if shutil.which(name, path=SEARCH) is None]
     if missing:
-        return f"needs {', '.join(missing)}: slurmctld slurmd slurm-client munge of Debian"
+        packages = "slurmctld slurmd slurm-client munge"
+        more = " slurmdbd mariadb-server" if set(missing) & set(ACCOUNTING) else ""
+        return f"needs {', '.join(missing)}: {packages}{more} of Debian"
     return None if os.geteuid() == 0 else "needs root, to start munge and slurmd"
 
 
@@ -45,17 +50,30 @@ def free_ports(count: int) -> list[int]:
 
 
 class SlurmCluster:
-    """Started by `start`, in `folder`; `environment` leads Slurm's commands to it."""
+    """Started by `start`, in `folder`; `environment` leads Slurm's commands to it.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    `settings` replace those of slurm.conf, `files` lie beside it; `accounting` starts slurmdbd on a
+    MariaDB of its own.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        settings: Mapping[str, str] | None = None,
+        files: Mapping[str, str] | None = None,
+        accounting: bool = False,
+    ) -> None:
+        self.folder, self.settings, self.accounting = folder, dict(settings or {}), accounting
+        self.files = files or {}
         self.environment = {
             **os.environ,
             "SLURM_CONF": str(folder / "etc" / "slurm.conf"),
-            "PATH": f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin",
+            "PATH": SEARCH,
         }
         self._pids: dict[str, Path] = {
+            **({"mariadbd": folder / "database" / "pid"} if accounting else {}),
             "munged": folder / "munge" / "pid",
+            **({"slurmdbd": folder / "run" / "slurmdbd.pid"} if accounting else {}),
             "slurmctld": folder / "run" / "slurmctld.pid",
             **{node: folder / "run" / f"slurmd.{node}.pid" for node in NODES},
         }
@@ -79,10 +97,70 @@ class SlurmCluster:
             "--pid-file", str(munge / "pid"), "--log-file", str(munge / "log"),
             "--seed-file", str(munge / "seed"),
         )  # fmt: skip
+        if self.accounting:
+            self._start_accounting()
         self.start_controller()
         for node in NODES:
             self.start_node(node)
         self.wait_until_idle()
+
+    def _start_accounting(self) -> None:
+        """MariaDB, slurmdbd on it, and the cluster as its client."""
+        folder, (database, dbd) = self.folder / "database", free_ports(2)
+        folder.mkdir()
+        shutil.chown(folder, "mysql", "mysql")
+        own = ("--no-defaults", f"--datadir={folder}/data", "--user=mysql")
+        self.run("mariadb-install-db", *own, "--skip-test-db")
+        self.run(  # It stays in the foreground, and `stop` ends it by its pid file.
+            "setsid", "--fork", "mariadbd", *own, f"--socket={folder}/sock",
+            f"--pid-file={folder}/pid", "--bind-address=127.0.0.1", f"--port={database}",
+            "--innodb-lock-wait-timeout=900",
+        )  # fmt: skip
+        client = ("mariadb", f"--socket={folder}/sock", "--execute")
+        self.retry(*client, "create database acct")
+        for host in ("localhost", "127.0.0.1"):
+            self.run(*client, f"create user slurm@{host} identified by 'x'")
+            self.run(*client, f"grant all on acct.* to slurm@{host}")
+        self.settings |= {
+            "AccountingStorageType": "accounting_storage/slurmdbd",
+            "AccountingStorageHost": "127.0.0.1",
+            "AccountingStoragePort": str(dbd),
+            "AccountingStoragePass": f"{self.folder}/munge/sock",
+            "AccountingStorageTRES": "gres/gpu",
+        }
+        self._write_configuration()
+        file = self.folder / "etc" / "slurmdbd.conf"
+        file.write_text(f"""\
+AuthType=auth/munge
+AuthInfo=socket={self.folder}/munge/sock
+DbdHost=localhost
+DbdAddr=127.0.0.1
+DbdPort={dbd}
+SlurmUser=root
+StorageType=accounting_storage/mysql
+StorageHost=127.0.0.1
+StoragePort={database}
+StorageUser=slurm
+StoragePass=x
+StorageLoc=acct
+LogFile={self.folder}/log/slurmdbd.log
+PidFile={self.folder}/run/slurmdbd.pid
+CommunicationParameters=NoInAddrAny
+""")
+        file.chmod(0o600)
+        self.run("slurmdbd")
+        self.retry("sacctmgr", "-i", "add", "cluster", "ci")
+
+    def retry(self, *command: str, seconds: float = 60.0) -> None:
+        """Run a command until it succeeds: its server has just been started."""
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                return self.run(*command)
+            except subprocess.CalledProcessError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)
 
     def start_controller(self) -> None:
         """Start slurmctld."""
@@ -142,8 +220,21 @@ class SlurmCluster:
         ).stdout
 
     def _write_files(self) -> None:
-        folder, (ctld, one, two) = self.folder, free_ports(3)
-        (folder / "etc" / "slurm.conf").write_text(f"""\
+        folder = self.folder
+        self._ports = free_ports(3)
+        self._write_configuration()
+        for name, text in self.files.items():
+            (folder / "etc" / name).write_text(text)
+        gres = folder / "etc" / "gres.conf"
+        gres.write_text(f"NodeName=n[1-2] Name=gpu File={folder}/dev/nvidia[0-1]\n")
+        for number in (0, 1):
+            device = folder / "dev" / f"nvidia{number}"
+            device.unlink(missing_ok=True)
+            self.run("mknod", str(device), "c", "1", "3")
+
+    def _write_configuration(self) -> None:
+        folder, (ctld, one, two) = self.folder, self._ports
+        text = f"""\
 ClusterName=ci
 SlurmctldHost=localhost(127.0.0.1)
 SlurmctldPort={ctld}
@@ -183,28 +274,33 @@ NodeName=n2 NodeHostname=localhost NodeAddr=127.0.0.1 Port={two} CPUs=4 RealMemo
 PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 PartitionName=train Nodes=ALL MaxTime=60 State=UP
 PartitionName=small Nodes=n1 MaxNodes=1 MaxTime=5 State=UP
-""")
-        gres = folder / "etc" / "gres.conf"
-        gres.write_text(f"NodeName=n[1-2] Name=gpu File={folder}/dev/nvidia[0-1]\n")
-        for number in (0, 1):
-            device = folder / "dev" / f"nvidia{number}"
-            device.unlink(missing_ok=True)
-            self.run("mknod", str(device), "c", "1", "3")
+"""
+        lines = [line for line in text.splitlines() if line.partition("=")[0] not in self.settings]
+        lines += [f"{name}={value}" for name, value in self.settings.items()]
+        (folder / "etc" / "slurm.conf").write_text("\n".join(lines) + "\n")
+
+
+@contextmanager
+def running(**options: Any) -> Iterator[SlurmCluster]:
+    """A cluster with these options of `SlurmCluster`, ended afterwards; skips where none can be."""
+    programs = (*PROGRAMS, *(ACCOUNTING if options.get("accounting") else ()))
+    if lack := what_lacks(programs):
+        pytest.skip(lack)
+    # Not below pytest's own folders, which only their owner may enter: munge's user must.
+    with tempfile.TemporaryDirectory(prefix="ingot-slurm-") as folder:
+        cluster = SlurmCluster(Path(folder), **options)
+        try:
+            cluster.start()
+            yield cluster
+        finally:
+            cluster.stop()
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[SlurmCluster]:
     """Running for the tests of a module; each ends with an empty queue."""
-    if lack := what_lacks():
-        pytest.skip(lack)
-    # Not below pytest's own folders, which only their owner may enter: munge's user must.
-    with tempfile.TemporaryDirectory(prefix="ingot-slurm-") as folder:
-        cluster = SlurmCluster(Path(folder))
-        cluster.start()
-        try:
-            yield cluster
-        finally:
-            cluster.stop()
+    with running() as cluster:
+        yield cluster
 
 
 @pytest.fixture

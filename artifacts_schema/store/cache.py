@@ -1,4 +1,6 @@
-"""The cache of this machine: verified copies of remote files. Safe to remove while idle.
+"""The cache of this machine: verified copies of remote files, and of a folder's where a stage asks.
+
+It is safe to remove while idle.
 
 A copy is named by its sha256 and was hashed when it was made, so it never goes stale; it comes into
 view whole, by a rename. The least recently used ones go when the cache is full.

@@ -75,19 +75,22 @@ def readable_manifest(store: Store, stage: str, key: str) -> Manifest | None:
         return None
 
 
-def checked_path(backend: Backend, path: str, file: File, *, full: bool, owner: str) -> Path:
+def checked_path(
+    backend: Backend, path: str, file: File, *, full: bool, owner: str, copied: bool = False
+) -> Path:
     """A file of this machine with the bytes of `file`: the store's own, or a verified copy of it.
 
-    Raises CorruptArtifact unless the stored bytes are those of `file`: its size, and `full` its
-    sha256 (of a copy that is made now, always).
+    `copied` asks for a copy even of a store in a folder; that one is hashed when it is made, not
+    again. Raises CorruptArtifact unless the stored bytes are those of `file`: its size, and `full`
+    its sha256 (of a copy that is made now, always).
     """
-    if backend.local:
+    if backend.local and not copied:
         what = _difference(backend, path, file, backend.size(path), full=full)
         if what is None:
             return backend.local_path(path)
     else:
         try:
-            return cached_copy(backend, path, file, full=full)
+            return cached_copy(backend, path, file, full=full and not backend.local)
         except FileNotFoundError:
             what = "the file is gone"
         except CorruptArtifact as error:

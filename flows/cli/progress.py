@@ -118,17 +118,18 @@ class BarObserver(Observer):
         self._live[step.instance] = LiveProgress()
 
     def event(self, step: PlannedStep, event: dict[str, Any]) -> None:
-        """Move the bar; what becomes of its job is a line above."""
+        """Move the bar; what becomes of its job is a line above, and beside the bar."""
+        if step.instance not in self._tasks:
+            return
+        task, live = self._tasks[step.instance], self._live[step.instance]
+        live.add(event)
         if event.get("type") == "job":
             line = clean(f"{step.instance}: {event['text']}")
             self._progress.console.print(line, markup=False, highlight=False)
-        if step.instance not in self._tasks:
-            return
-        live = self._live[step.instance]
-        live.add(event)
-        if live.progress:
+            self._progress.update(task, status=clean(event["text"]))
+        elif live.progress:
             self._progress.update(
-                self._tasks[step.instance],
+                task,
                 completed=live.progress["done"],
                 total=live.progress["total"],
                 status=format_live(live),

@@ -18,10 +18,11 @@ from artifacts_schema.store.verify import find_committed
 from flows.cli.options import accept_code_option, input_option, json_option, store_option
 from flows.cli.output import Column, echo, print_json, print_table
 from flows.cli.progress import show_progress, stop_on_signals
+from flows.recipe.dispatch import Dispatch, Dispatcher
 from flows.recipe.execute import run_step
 from flows.recipe.notation import set_step_value, sort_presets_first, stored_input
-from flows.recipe.plan import plan_spec
-from flows.recipe.profile import load_profile
+from flows.recipe.plan import PlannedStep, plan_spec
+from flows.recipe.profile import Profile, load_profile
 from flows.recipe.upstream import check_stored
 from flows.recipe.yaml_document import read_yaml
 from stages.engine.protocol import Role, Stage, all_stages, stage_named
@@ -60,26 +61,31 @@ def stage(
     accept_code: bool,
     write_spec: Path | None,
     as_json: bool,
+    profile: str | None,
     **parts: Any,
 ) -> None:
     """Run the stage NAME by itself; without NAME, list the stages.
 
     An input is a name in the store (as `quickstart/filter:documents`) or a key of 6 or more digits;
-    the output may be omitted where only one has the kind that the role takes.
+    the output may be omitted where only one has the kind that the role takes. It runs here, or as a
+    job of the pool that the profile names.
     """  # fmt: skip
     if name is None:
         _list_stages(as_json)
         return
     opened = Store.open(store)
-    spec = make_spec(opened, name, **parts)
+    loaded = load_profile(profile, Path("recipe"))
+    spec = make_spec(opened, name, profile=loaded, **parts)
     if write_spec is not None:
         write_spec.write_bytes(spec.to_json())
         echo(spec.key)
         return
-    manifest, reused = _run(opened, spec, force, accept_code)
+    step = replace(plan_spec(spec, "asked for"), force=force, accept_code=accept_code)
+    dispatch = Dispatcher(loaded)
+    manifest, reused = _run(opened, step, dispatch)
     if ref is not None:
         while not opened.name(ref, manifest):  # Collected before it was named.
-            manifest, reused = _run(opened, spec, force, accept_code)
+            manifest, reused = _run(opened, step, dispatch)
         name_interims(opened, ref, manifest.stage, manifest.interims)
     if as_json:
         print_json({"reused": reused, "manifest": manifest.model_dump(mode="json")})
@@ -96,20 +102,20 @@ def make_spec(
     config: Path | None,
     overrides: tuple[str, ...],
     inputs: tuple[str, ...],
-    profile: str | None,
+    profile: Profile,
 ) -> StageSpec:
     """The spec that the flags describe; UsageError says which flag is wrong."""
     stage = stage_named(name)
     values = read_yaml(config).values if config is not None else {}
-    execution: dict[str, Any] = {}
+    typed: dict[str, Any] = {}
     for text in sort_presets_first(overrides):
-        set_step_value(values, execution, text)
+        set_step_value(values, typed, text)
     references: dict[str, list[InputRef]] = {}
     for text in inputs:
         role, reference = parse_input(store, stage, text)
         references.setdefault(role, []).append(reference)
-    execution = {**load_profile(profile, Path("recipe")).execution(name, {}), **execution}
     where = " ".join([f"stage {name}", *(f"--set {text}" for text in overrides)])
+    execution = profile.execution(name, {}, typed)
     spec = StageSpec.make(stage, values, references, execution, where=where)
     check_stored(stage, spec.config, spec.inputs, store, where=where)
     return spec
@@ -129,15 +135,15 @@ def parse_input(
     return role, stored_input(store, stage, role, ref, where=flag)
 
 
-def _run(store: Store, spec: StageSpec, force: bool, accept_code: bool) -> tuple[Manifest, bool]:
+def _run(store: Store, step: PlannedStep, dispatch: Dispatch) -> tuple[Manifest, bool]:
     """The manifest, and whether it existed before."""
-    outputs = stage_named(spec.stage).outputs
-    existing = find_committed(store, spec.stage, spec.key, outputs=outputs).whole
-    if existing is not None and not force:
+    assert step.key is not None, "a planned spec has a key"
+    outputs = stage_named(step.stage).outputs
+    existing = find_committed(store, step.stage, step.key, outputs=outputs).whole
+    if existing is not None and not step.force:
         return existing, True
-    step = replace(plan_spec(spec, "asked for"), force=force, accept_code=accept_code)
     with show_progress() as observer, stop_on_signals() as stopping:
-        manifest = run_step(store, step, observer=observer, stopping=stopping)
+        manifest = run_step(store, step, dispatch=dispatch, observer=observer, stopping=stopping)
     return manifest, existing is not None and existing.attempt == manifest.attempt
 
 

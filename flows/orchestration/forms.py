@@ -198,7 +198,7 @@ def stage_spec(store: Store, name: str, values: Mapping[str, Any]) -> StageSpec:
         for role in stage.inputs
         if (key := f"input__{role}") in filled
     }
-    execution = load_profile(filled.get("profile") or None, BUNDLED).execution(name, {})
+    execution = load_profile(filled.get("profile") or None, BUNDLED).execution(name, {}, {})
     spec = StageSpec.make(stage, config, references, execution, where=f"stage {name}")
     check_stored(stage, spec.config, spec.inputs, store, where=f"stage {name}")
     return spec

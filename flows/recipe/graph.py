@@ -185,8 +185,6 @@ class _Builder:
             stage = self._find_stage(step.stage, recipe.place("steps", name, "stage"))
             if stage is not None:
                 self.stages[name] = stage
-        for name in sorted(set(profile.stages) - {step.stage for step in recipe.steps.values()}):
-            self._find_stage(name, f"profile {profile.name}")
         self.items = {name: self._list_items(step) for name, step in recipe.steps.items()}
 
     def instances(self) -> list[Instance]:
@@ -231,7 +229,7 @@ class _Builder:
         typed = {name: step.execution[name] for name in fields if name in step.execution}
         # `--set` overrides the profile, as it overrides the recipe.
         try:
-            execution = {**self.profile.execution(step.stage, step.execution), **typed}
+            execution = self.profile.execution(step.stage, step.execution, typed)
         except UsageError as error:
             self.problems.add(error.what, where=error.where or "", hint=error.hint)
             execution = {**step.execution, **typed}

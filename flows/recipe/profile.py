@@ -31,6 +31,7 @@ from artifacts_schema.config import Config, MemorySize, did_you_mean, format_byt
 from artifacts_schema.errors import UsageError
 from flows.recipe.recipe import BUNDLED
 from flows.recipe.yaml_document import Document, read_yaml
+from stages.engine.protocol import stage_names
 
 PROFILE_KEYS = ("name", "description", "jobs", "default", "stages", "pools", "resources")
 LOCAL = "local"
@@ -88,8 +89,8 @@ class Resources(Config):
     def describe(self) -> str:
         """For a plan: `gpu: 2 nodes × 8 GPUs, 16 CPUs, 400.0 GB, 24 h`."""
         each = [
-            f"{self.gpus} GPUs" if self.gpus else "",
-            f"{self.cpus} CPUs" if self.cpus else "",
+            f"{self.gpus} GPU{'s' * (self.gpus > 1)}" if self.gpus else "",
+            f"{self.cpus} CPU{'s' * (self.cpus > 1)}" if self.cpus else "",
             format_bytes(self.memory_bytes[0]) if self.memory else "",
             self.time or "",
         ]
@@ -128,17 +129,20 @@ class Profile:
         """What a run itself gets; the default is not meant for it, since it only waits."""
         return self.places.get(FLOW) or Resources()
 
-    def execution(self, stage: str, own: dict[str, Any]) -> dict[str, Any]:
-        """Execution of a step: the default here, then the step's own, then the stage's here.
+    def execution(
+        self, stage: str, own: Mapping[str, Any], typed: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Execution of a step: the default here, its own, the stage's here, what `--set` says.
 
         On several nodes, `machines.count` is their number. UsageError where the execution names
         another one, or more workers or threads than there are cores.
         """
-        values = {**self.default, **own, **self.stages.get(stage, {})}
+        values = {**self.default, **own, **self.stages.get(stage, {}), **typed}
         resources = self.resources(stage)
         where = f"profile {self.name}: resources.{stage}"
-        if resources.nodes > 1:
-            machines = {"count": resources.nodes, **(values.get("machines") or {})}
+        own_machines = values.get("machines") or {}
+        if resources.nodes > 1 and isinstance(own_machines, Mapping):  # Else Execution refuses it.
+            machines = {"count": resources.nodes, **own_machines}
             if machines["count"] != resources.nodes:
                 raise UsageError(
                     f"{resources.nodes} nodes, and execution.machines.count is {machines['count']}",
@@ -147,7 +151,8 @@ class Profile:
                 )
             values["machines"] = machines
         workers, threads = values.get("workers") or 1, values.get("threads") or 1
-        if resources.cpus is not None and workers * threads > resources.cpus:
+        are_numbers = isinstance(workers, int) and isinstance(threads, int)
+        if resources.cpus is not None and are_numbers and workers * threads > resources.cpus:
             raise UsageError(
                 f"{workers} workers of {threads} threads on {resources.cpus} cores",
                 where=where,
@@ -189,6 +194,8 @@ def load_profile(name: str | None, recipe: Path) -> Profile:
     default = values.get("default") or {}
     if not isinstance(default, dict):
         raise _no_mapping(document, default, "default")
+    _check_stages(document, "stages")
+    _check_stages(document, "resources", DEFAULT, FLOW)
     pools = {
         key: _read_pool(document, key, content) for key, content in _section(document, "pools")
     }
@@ -204,6 +211,15 @@ def load_profile(name: str | None, recipe: Path) -> Profile:
             )
     stages = dict(_section(document, "stages"))
     return Profile(str(values.get("name", path.stem)), jobs, default, stages, pools, places)
+
+
+def _check_stages(document: Document, section: str, *others: str) -> None:
+    """UsageError for a key that names no stage: a typing error would leave a stage where it is."""
+    known = [*stage_names(), *others]
+    for key, _ in _section(document, section):
+        if key not in known:
+            where = f"{document.place(section, key)}: {section}.{key}"
+            raise UsageError(f"no stage '{key}'{did_you_mean(key, known)}", where=where)
 
 
 def _read_pool(document: Document, name: str, content: Mapping[str, Any]) -> PoolEntry:

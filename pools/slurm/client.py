@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -96,11 +97,14 @@ def submit(script: str) -> str:
 def read_queue() -> list[dict[str, Any]]:
     """All jobs of this user that the controller knows, ended ones too; see `read_job`."""
     try:
-        return list(parse_json(run_command("squeue", "--me", "--states=all", "--json")))
+        printed = run_command("squeue", "--me", "--states=all", "--json")
     except SlurmAway as error:
         if "json" not in error.what.lower() and "unrecognized" not in error.what.lower():
             raise
-    return parse_text(run_command("squeue", "--me", "--states=all", "--noheader", "-o", TEXT))
+        return parse_text(run_command("squeue", "--me", "--states=all", "--noheader", "-o", TEXT))
+    # 22.05.8 prints all users' jobs with --json, whatever else it is asked for.
+    mine = (None, os.getuid())
+    return [job for job in parse_json(printed) if number_of(job.get("user_id")) in mine]
 
 
 def live_jobs(jobs: Iterable[Mapping[str, Any]], tag: str) -> list[str]:
@@ -152,7 +156,8 @@ def ended_jobs(jobs: Sequence[str]) -> Mapping[str, JobState]:
     states = {}
     for line in printed.splitlines():
         number, state, code, reason = [*line.split("|"), "", "", ""][:4]
-        exit_code = int(code.partition(":")[0] or 0)
+        own, _, killed = code.partition(":")
+        exit_code = int(own or 0) or _signal_code(int(killed or 0))
         states[number] = _state([state.partition(" ")[0].rstrip("+")], reason or state, exit_code)
     return states
 
@@ -179,7 +184,9 @@ def _state(flags: Sequence[str], reason: str, exit_code: int | None) -> JobState
     for flag in known:
         if flag in WAITING:
             never = reason.partition(",")[0] in NEVER
-            return JobState("waiting", "never" if never else "", reason or flag)
+            # Slurm has not looked at a new job yet.
+            text = "" if flag == "PENDING" and reason == "None" else reason or flag
+            return JobState("waiting", "never" if never else "", text)
     for flag in known:
         if flag in ENDS:
             text = flag if reason in ("", "None", flag) else f"{flag}, {reason}"
@@ -195,11 +202,31 @@ def number_of(value: Any) -> int | None:
 
 
 def _exit_code(value: Any) -> int | None:
-    """The exit code: a wait status in 22.05, `{return_code, status, signal}` later."""
+    """The exit code: a wait status in 22.05, `{return_code, status, signal}` later.
+
+    A process that a signal ended has 128 and its number, as a shell says.
+    """
     if isinstance(value, Mapping):
-        return number_of(value.get("return_code"))
+        killed = value.get("signal") or {}
+        number = number_of(killed.get("id") or killed.get("signal_id"))
+        return number_of(value.get("return_code")) or _signal_code(number or 0)
     status = number_of(value)
-    return None if status is None else status >> 8 if status > 255 else status
+    return None if status is None else status >> 8 or _signal_code(status & 127)
+
+
+def _signal_code(number: int) -> int:
+    return 128 + number if number else 0
+
+
+_MEMORY_KILL = re.compile(
+    r"^slurmstepd\S*: error: (.*(?:exceeded memory limit|oom[-_]kill event|OOM Killed).*)$", re.M
+)
+
+
+def find_memory_kill(output: str) -> str | None:
+    """The line in a job's output in which slurmstepd says that memory ran out."""
+    match = _MEMORY_KILL.search(output)
+    return match[1] if match else None
 
 
 def _last_line(text: str) -> str:

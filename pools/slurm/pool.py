@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -56,6 +57,15 @@ class SlurmScheduler(Scheduler):
         known = {str(client.number_of(job["job_id"])): job for job in client.read_queue()}
         states = {name: client.read_job(known[name]) for name in wanted if name in known}
         return {**client.ended_jobs(sorted(wanted - states.keys())), **states}
+
+    def explain(self, state: JobState, output: str) -> JobState:
+        """Out of memory, if Slurm says so in the job's output alone.
+
+        The state is OUT_OF_MEMORY where the batch step itself exceeds its cgroup; for a step of
+        srun, and under OverMemoryKill, it is FAILED with signal 9 (22.05).
+        """
+        line = client.find_memory_kill(output)
+        return state if line is None else replace(state, cause="memory", reason=line)
 
     def save_and_end(self, job: str) -> None:
         """TERM to the batch shell, which passes it on."""

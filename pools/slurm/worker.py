@@ -12,7 +12,6 @@ only runs that have not started.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -44,6 +43,7 @@ from artifacts_schema.config import MemorySize
 from artifacts_schema.errors import IngotError
 from flows.orchestration.node import FlowJobFolder
 from flows.recipe.profile import Resources, parse_minutes
+from pools.cluster_job import ESTIMATE, ESTIMATE_SECONDS
 from pools.decide import UNKNOWN, JobState
 from pools.slurm import client
 from pools.slurm.flow_job import (
@@ -63,8 +63,6 @@ from pools.slurm.pool import SlurmScheduler
 from pools.slurm.settings import SlurmSettings
 
 OBSERVE_SECONDS = 5.0
-ESTIMATE_SECONDS = 300.0
-"""Between two states that differ in the estimated start alone."""
 MOST_RUNS = 200
 """Flow runs in one answer of the API."""
 ACTIVE = (StateType.PENDING, StateType.RUNNING, StateType.CANCELLING)
@@ -86,7 +84,6 @@ NODE_SETTINGS = {
     "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "false",
     "DO_NOT_TRACK": "1",
 }
-_ESTIMATE = re.compile(r", starts about .*")
 
 
 def _check_minutes(text: str) -> str:
@@ -426,7 +423,7 @@ class SlurmWorker(BaseWorker[SlurmJobConfiguration, SlurmVariables, SlurmWorkerR
 
     async def _tell(self, run: FlowRun, state: str, wanted: Report) -> None:
         """Set the state that a flow run should have, unless it has changed in the meantime."""
-        text, now = _ESTIMATE.sub("", wanted.message), self._watch.clock()
+        text, now = ESTIMATE.sub("", wanted.message), self._watch.clock()
         known, since = self._messages.get(run.id, ("", 0.0))
         is_new = known != text or now - since > ESTIMATE_SECONDS or state != "PENDING"
         if wanted.state == "PENDING" and not is_new:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
@@ -37,10 +37,14 @@ class Input:
     digest: str
     files: tuple[File, ...]
     full_check: bool = True
+    copied: bool = False
+    """Whether files of a store in a folder are read from copies in this machine's cache."""
     _checked: set[str] = field(default_factory=set, compare=False, repr=False)
 
     @classmethod
-    def load(cls, store: Store, reference: InputRef, *, full_check: bool = True) -> Input:
+    def load(
+        cls, store: Store, reference: InputRef, *, full_check: bool = True, copied: bool = False
+    ) -> Input:
         """The output that `reference` names; InputError if it was collected or changed since."""
         manifest = store.manifest(reference.stage, reference.key)
         if manifest is None or reference.output not in manifest.outputs:
@@ -50,6 +54,7 @@ class Input:
                 hint="run its recipe again",
             )
         loaded = cls.from_manifest(store, manifest, reference.output, full_check=full_check)
+        loaded = replace(loaded, copied=copied)
         if loaded.digest != reference.digest:
             raise InputError(
                 f"'{reference.output}' of {reference.stage} {short(reference.key)} has digest "
@@ -123,7 +128,7 @@ class Input:
         return open(self.local_path(path), "rb")
 
     def local_path(self, path: str) -> Path:
-        """A checked file on this machine, to be opened soon: of a remote store, the cache's copy.
+        """A checked file on this machine, to be opened soon: the store's own, or the cache's copy.
 
         Its bytes are hashed once, where `full_check` asks; its size is looked at every time.
         """
@@ -138,6 +143,7 @@ class Input:
             file,
             full=self.full_check and path not in self._checked,
             owner=f"{self.stage} {self.key}",
+            copied=self.copied,
         )
         self._checked.add(path)
         return checked

@@ -204,7 +204,10 @@ def _run(
     attempt, services = _services(job, store, spec, rank, files, events, stopping)
     config = stage.Config.parse(spec.config, where=f"{spec.stage}.config")
     inputs = {
-        role: [Input.load(store, one, full_check=job.full_check) for one in references]
+        role: [
+            Input.load(store, one, full_check=job.full_check, copied=execution.copy_inputs)
+            for one in references
+        ]
         for role, references in spec.inputs.items()
     }
     context = Context(config, execution, inputs, services)

@@ -249,8 +249,10 @@ class _Run:
         config = stage.Config.parse(spec.config, where=f"{spec.stage}.config")
         inputs = {
             role: [
-                Input.load(store, reference, full_check=execution.verify_inputs)
-                for reference in references
+                Input.load(
+                    store, one, full_check=execution.verify_inputs, copied=execution.copy_inputs
+                )
+                for one in references
             ]
             for role, references in spec.inputs.items()
         }

@@ -405,7 +405,9 @@ def check_ids(train: Sequence[Input]) -> Finding:
     if not all(shards_input.backend.local for shards_input in train):
         text = "the token shards are in a remote store; ids are checked as they are read"
         return Finding("token ids", "ok", text)
-    shards = TokenShards([replace(one, full_check=False, _checked=set()) for one in train])
+    shards = TokenShards(
+        [replace(one, full_check=False, copied=False, _checked=set()) for one in train]
+    )
     sources = list(shards.sources)[:MOST_SOURCES]
     read = 0
     try:

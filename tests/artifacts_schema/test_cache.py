@@ -15,6 +15,7 @@ import pytest
 from artifacts_schema.errors import CorruptArtifact, StoreError, UsageError
 from artifacts_schema.manifest import File
 from artifacts_schema.store import cache
+from artifacts_schema.store.backend import LocalBackend
 from artifacts_schema.store.cache import cache_folder, cached_copy, size_limit
 from artifacts_schema.store.verify import checked_path
 
@@ -116,6 +117,38 @@ def test_damage_in_the_store_is_named_and_nothing_is_kept(folder, content, what)
     assert "s3://bucket/a" in str(caught.value)
     assert copies(folder) == set()
     assert list((folder / "files").glob("??/*.partial")) == []
+
+
+@pytest.fixture
+def ask(tmp_path):
+    """`ask(content, copied=True)`: the checked path of a file of a folder that was `0123456789`."""
+
+    def check(content, copied=True):
+        place = tmp_path / "store" / "a"
+        place.parent.mkdir(exist_ok=True)
+        place.unlink(missing_ok=True)
+        if content is not None:
+            place.write_bytes(content)
+        backend, file = LocalBackend(str(place.parent)), file_of(b"0123456789")
+        return checked_path(backend, "a", file, full=True, owner=f"s {'f' * 64}", copied=copied)
+
+    return check
+
+
+def test_a_file_of_a_folder_is_copied_where_asked_and_verified_once(ask, folder, monkeypatch):
+    assert ask(b"0123456789", copied=False).parent.name == "store"
+    copy = ask(b"0123456789")
+    assert folder in copy.parents
+    assert copy.read_bytes() == b"0123456789"
+    monkeypatch.setattr(cache.hashlib, "file_digest", None)  # Called, it would be an error.
+    assert ask(None) == copy
+
+
+@pytest.mark.parametrize("content", [b"X123456789", b"0123", None])
+def test_damage_in_a_folder_is_found_when_it_is_copied(ask, folder, content):
+    with pytest.raises(CorruptArtifact, match="since it was committed by s "):
+        ask(content)
+    assert copies(folder) == set()
 
 
 def test_of_many_who_ask_at_once_one_fetches():

@@ -122,7 +122,7 @@ def test_every_yaml_block_is_a_recipe_or_a_profile_that_fits(page, tmp_path):
         path.write_text(text)
         profile = load_profile(str(path), path)
         for name in profile.stages:
-            stage_named(name).Execution.parse(profile.execution(name, {}), where=name)
+            stage_named(name).Execution.parse(profile.execution(name, {}, {}), where=name)
 
 
 @by_page

@@ -19,11 +19,16 @@ pytestmark = [pytest.mark.faults, pytest.mark.full, pytest.mark.usefixtures("slu
 PROFILE = """\
 name: two-nodes
 pools:
-  train: {type: slurm, partition: train, poll_seconds: 0.5, stop_seconds: 60}
+  train:
+    type: slurm
+    partition: train
+    poll_seconds: 0.5
+    stop_seconds: 60
+    environment: {INGOT_CACHE: SCRATCH}
 resources:
   pretrain: {pool: train, nodes: 2, cpus: 2, memory: 2 GB, time: 30 min}
 stages:
-  pretrain: {threads: 1, preflight: 'off', layout: {shard: 2}}
+  pretrain: {threads: 1, preflight: 'off', layout: {shard: 2}, copy_inputs: true}
 """
 
 
@@ -49,12 +54,12 @@ def plan(copy, tmp_path):
     return make
 
 
-@pytest.mark.parametrize("what", ["undisturbed", "requeued", "warned"])
+@pytest.mark.parametrize("what", ["undisturbed", "requeued", "warned", "killed"])
 def test_two_nodes_train_as_one_process_does(copy, plan, tmp_path, slurm, what):
     _, alone = plan()
     expected = losses(copy.store, run_step(copy.store, alone))
     path = tmp_path / "two.yaml"
-    path.write_text(PROFILE)
+    path.write_text(PROFILE.replace("SCRATCH", str(tmp_path / "scratch")))
     pipeline, step = plan(str(path))
     assert step.spec.execution["machines"]["count"] == 2
     job = Dispatcher(pipeline.profile)(copy.store, step)
@@ -66,11 +71,16 @@ def test_two_nodes_train_as_one_process_does(copy, plan, tmp_path, slurm, what):
             disturbed = True
             if what == "requeued":
                 slurm.run("scontrol", "requeue", job.job)
+            elif what == "killed":  # srun's step, on both nodes.
+                slurm.run("scancel", "--signal=KILL", f"{job.job}.0")
             else:
                 slurm.run("scancel", "--batch", "--signal=USR2", job.job)
         time.sleep(0.1)
     assert code == 0, job.last_words()
     assert disturbed
+    copies = {path.name for path in (tmp_path / "scratch" / "files").glob("??/*")}
+    train = Input.load(copy.store, step.spec.inputs["train"][0])
+    assert copies >= {one.sha256 for one in train.files if one.path.endswith(".tokens")}
     made = copy.store.manifest(step.stage, step.key)
     assert made.layout["ranks"]["shard"] == 2
     got = losses(copy.store, made)

@@ -129,6 +129,25 @@ def test_plan_as_json_is_the_plan(ingot, recipe, made):
     assert {step["where"]["pool"] for step in plan["steps"]} == {"local"}
 
 
+def test_a_stage_alone_goes_where_the_profile_says_unless_it_is_made(
+    ingot, made, tmp_path, monkeypatch
+):
+    """There is no Slurm: its first command is the error, and what is made needs none."""
+    profile = tmp_path / "cluster.yaml"
+    profile.write_text("pools: {big: {type: slurm}}\nresources: {choose: {pool: big, cpus: 2}}\n")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    read = ["--input", "documents=demo/read[crawl-A]", "--input", "signals=demo/measure[crawl-A]"]
+    more = ["--profile", str(profile), *read]
+    gone = ingot("stage", "choose", *more)
+    assert gone.exit_code == 2
+    assert gone.stderr.splitlines()[-1].startswith("error: choose: no command 'squeue'")
+    many = ingot("stage", "choose", *more, "--set", "execution.workers=3")
+    assert many.exit_code == 2
+    assert "resources.choose: 3 workers of 1 threads on 2 cores" in many.stderr
+    characters = ["--input", "documents=demo/choose", "--profile", str(profile)]
+    assert ingot("stage", "characters", *characters).stdout.startswith("reused characters")
+
+
 def test_plan_as_json_says_where_each_step_would_run(ingot, recipe, made, tmp_path):
     profile = tmp_path / "cluster.yaml"
     profile.write_text(

@@ -187,6 +187,7 @@ class Wait(Stage):
 class NapsConfig(Config):
     shards: int = Field(default=8, ge=1, description="How many.")
     seconds: float = Field(default=0.2, ge=0, description="How long each takes.")
+    megabytes: int = Field(default=0, ge=0, description="Memory of those from the fourth on.")
 
 
 @dataclass(frozen=True)
@@ -194,9 +195,10 @@ class Nap:
     id: str
 
 
-def nap(item: Nap, out: ShardOutput, *, seconds: float) -> dict:
+def nap(item: Nap, out: ShardOutput, *, seconds: float, megabytes: int) -> dict:
+    held = bytearray(megabytes << 20 if item.id >= "nap-0003" else 0)  # Written, so it is there.
     time.sleep(seconds)
-    return {"name": item.id}
+    return {"name": item.id, "held": len(held)}
 
 
 class Naps(Stage):
@@ -209,6 +211,8 @@ class Naps(Stage):
 
     def run(self, context: Context) -> None:
         items = [Nap(f"nap-{number:04d}") for number in range(context.config.shards)]
-        results = context.map(nap, items, workers=1, seconds=context.config.seconds)
+        config = context.config
+        how = {"seconds": config.seconds, "megabytes": config.megabytes}
+        results = context.map(nap, items, workers=1, **how)
         described = {one.value["name"]: {"description": "A nap.", "unit": "s"} for one in results}
         context.write_json("signals", "signals.json", described)

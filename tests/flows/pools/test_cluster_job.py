@@ -9,7 +9,15 @@ from artifacts_schema.errors import EXIT_FAILED, EXIT_OK, EXIT_USAGE, IngotError
 from artifacts_schema.store import layout
 from artifacts_schema.store.lease import Lease
 from flows.recipe.profile import Resources
-from pools.cluster_job import LOST_SECONDS, ClusterJob, Scheduler, SubmissionLost, Watch, job_tag
+from pools.cluster_job import (
+    CANCEL_SECONDS,
+    LOST_SECONDS,
+    ClusterJob,
+    Scheduler,
+    SubmissionLost,
+    Watch,
+    job_tag,
+)
 from pools.decide import MOST_STALLS, UNKNOWN_SECONDS, JobState
 from stages.engine.runner import run_stage
 
@@ -126,6 +134,19 @@ def test_a_step_is_submitted_once_and_done_once_it_is_committed(
     assert request.memory == 10**9
     texts = [event["text"] for event in job.events() if event["type"] == "job"]
     assert texts == ["job 1 submitted to local: 2 CPUs, 1.0 GB", "job 1 waits: Priority"]
+
+
+def test_an_estimated_start_that_moves_is_told_every_few_minutes(start, scheduler, clock):
+    job = start()
+    poll(job, clock)
+    for minute in range(20):
+        reason = f"Priority, starts about 2026-11-24 10:{minute:02d}"
+        scheduler.jobs["1"] = JobState("waiting", reason=reason)
+        poll(job, clock, seconds=60.0)
+    scheduler.jobs["1"] = JobState("waiting", reason="Resources")
+    poll(job, clock)
+    texts = [event["text"][-5:] for event in job.events() if "waits" in event["text"]]
+    assert texts == ["10:00", "10:06", "10:12", "10:18", "urces"]
 
 
 def test_the_spec_is_in_the_store_before_the_job(start, clock, store, step):
@@ -276,6 +297,35 @@ def test_a_stop_removes_what_waits_and_lets_save_what_runs(start, scheduler, clo
     scheduler.jobs["2"] = RUNNING
     assert job.stop(wait=lambda seconds: None) == 75
     assert scheduler.asked == ["cancel 1", "save 2"]
+
+
+def test_what_cannot_be_ended_is_left_alone_after_a_while(start, scheduler, clock):
+    """Another user's job, which the scheduler does not let us remove; then it is away."""
+
+    def wait(seconds):
+        clock.now += seconds
+
+    job = start()
+    poll(job, clock, 2)
+    scheduler.jobs["1"] = RUNNING
+    scheduler.save_and_end = scheduler.cancel = lambda job: scheduler.asked.append(job)
+    assert job.stop(wait) == EXIT_FAILED
+    assert len(scheduler.asked) <= 2 + CANCEL_SECONDS
+    scheduler.away = "Unable to contact slurm controller"
+    began = clock.now
+    assert job.stop(wait) == EXIT_FAILED
+    assert clock.now - began >= scheduler.stop_seconds + CANCEL_SECONDS
+
+
+def test_what_a_failed_job_printed_may_explain_its_end(start, scheduler, clock):
+    scheduler.explain = lambda state, output: dataclasses.replace(
+        state, cause="memory" if "second line" in output else "failed"
+    )
+    job = start(memory=["1 GB", "4 GB"])
+    poll(job, clock, 2)
+    scheduler.jobs["1"] = JobState("ended", "failed", "FAILED", 137)
+    poll(job, clock, 2)
+    assert [request.memory for request in scheduler.requests] == [10**9, 4 * 10**9]
 
 
 def test_a_forced_step_is_done_when_its_job_is(start, scheduler, clock, store, step):

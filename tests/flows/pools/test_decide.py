@@ -67,7 +67,11 @@ CASES = [
     (Facts(UNKNOWN, seconds=LONG, lease_beats=True, stalls=MOST_STALLS), Wait()),
     (Facts(UNKNOWN, seconds=LONG), Submit("does not know")),
     (Facts(UNKNOWN, seconds=LONG, stopping=True), Fail(EXIT_RESUME, "does not know")),
-    # The step's own failure.
+    # Something killed its process: again, until nothing moves any more.
+    *((Facts(ended("failed", 128 + number)), Submit("its reason")) for number in (9, 15)),
+    (Facts(ended("failed", 137), stalls=MOST_STALLS), Fail(EXIT_FAILED, "its reason")),
+    # The step's own failure; a crash (SIGSEGV) is one.
+    (Facts(ended("failed", 128 + 11)), Fail(139, "its reason")),
     (Facts(ended("failed", 1)), Fail(1, "its reason")),
     (Facts(ended("failed", EXIT_USAGE)), Fail(EXIT_USAGE, "its reason")),
     (Facts(ended("failed", 0)), Fail(EXIT_FAILED, "its reason")),

@@ -200,6 +200,19 @@ def test_a_pod_that_is_taken_away_is_made_again(start, cluster, store, how):
 
 
 @pytest.mark.faults
+def test_a_container_that_was_killed_is_continued_by_another_job(
+    start, cluster, store, monkeypatch
+):
+    """Exit code 137 without OOMKilled: no fault of the step."""
+    monkeypatch.setattr("pools.cluster_job.DEAD_SECONDS", 2.0)
+    job, step = start(0.2)
+    os.killpg(cluster.processes[one_pod(cluster)].pid, signal.SIGKILL)
+    assert end_of(job) == 0
+    assert store.manifest(step.stage, step.key) is not None
+    assert len(cluster.objects["jobs"]) == 2
+
+
+@pytest.mark.faults
 def test_memory_that_ran_out_takes_the_next_class(start, cluster, store):
     job, _ = start(0.2)
     cluster.node = "OOMKilled"
@@ -231,11 +244,19 @@ def test_an_api_that_is_away_is_waited_for(naps, store, cluster):
     assert end_of(job) == 0
 
 
-def test_what_the_api_refuses_is_an_error_in_its_own_words(naps, cluster):
-    cluster.refuse = "jobs.batch is forbidden: exceeded quota: team, requested: limits.cpu=1"
-    with pytest.raises(UsageError, match="exceeded quota: team") as caught:
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (403, "jobs.batch is forbidden: exceeded quota: team, requested: limits.cpu=1"),
+        (404, 'namespaces "llm" not found'),
+    ],
+)
+def test_what_the_api_refuses_is_an_error_in_its_own_words(naps, cluster, code, words):
+    cluster.refuse, cluster.refuse_code = words, code
+    with pytest.raises(UsageError, match=words) as caught:
         execute(naps(0.0))
     assert caught.value.exit_code == EXIT_USAGE
+    assert not cluster.objects["jobs"]
 
 
 def test_an_image_that_does_not_exist_is_named(naps, cluster):

@@ -3,100 +3,34 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
-import subprocess
-import sys
 import time
 from functools import partial
-from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+from slurm_steps import (
+    LIVE,
+    OVER,
+    digests,
+    done_shards,
+    jobs,
+    naps,
+    profile,
+    start,
+    wait_for,
+)
 
 from artifacts_schema.errors import IngotError, Stopped, UsageError
-from artifacts_schema.store import layout
+from flows.cli.main import main
 from flows.recipe.dispatch import Dispatcher
 from flows.recipe.execute import execute
+from pools.cluster_job import job_tag
 from pools.slurm import client
 
+__all__ = ["naps", "profile"]
 pytestmark = [pytest.mark.faults, pytest.mark.usefixtures("installed_stages", "slurm")]
-
-PROFILE = """\
-name: cluster
-jobs: 4
-pools:
-  cpu: {type: slurm, partition: debug, poll_seconds: 0.5, warning_seconds: 30, stop_seconds: 30}
-  small: {type: slurm, partition: small, poll_seconds: 0.5, warning_seconds: 30}
-  typo: {type: slurm, partition: nowhere, poll_seconds: 0.5}
-resources:
-  default: {pool: cpu, cpus: 1, memory: 500 MB}
-"""
-NAPS = """\
-name: sleepy
-snapshots:
-  crawl: {files: ["data/a/*.txt"]}
-steps:
-  naps: {stage: naps, config: {shards: 20, seconds: SECONDS}, inputs: {snapshot: crawl}}
-"""
-LIVE = ("PENDING", "RUNNING", "COMPLETING")
-
-
-@pytest.fixture
-def profile(project):
-    """`profile("naps: {pool: small, time: 2 min}")`: the file of a profile."""
-
-    def write(*resources):
-        path = project / "cluster.yaml"
-        path.write_text(PROFILE + "".join(f"  {line}\n" for line in resources))
-        return str(path)
-
-    return write
-
-
-@pytest.fixture
-def naps(project, open_pipeline, profile):
-    """`naps(seconds, *resources)`: a pipeline of one step of twenty shards."""
-
-    def make(seconds, *resources):
-        recipe = project / "sleepy.yaml"
-        recipe.write_text(NAPS.replace("SECONDS", str(seconds)))
-        return open_pipeline(recipe=recipe, profile=profile(*resources))
-
-    return make
-
-
-def jobs(slurm, states=LIVE):
-    """Number → state of the jobs in the queue."""
-    lines = slurm.output("squeue", "-h", "-t", "all", "-o", "%i %T").splitlines()
-    return {line.split()[0]: line.split()[1] for line in lines if line.split()[1] in states}
-
-
-def done_shards(store, pipeline):
-    (step,) = pipeline.plan().steps
-    return len(store.backend.files(layout.work(step.key, "done")))
-
-
-def wait_for(condition, seconds=60.0):
-    deadline = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    return value
-
-
-def digests(plan):
-    return {
-        step.instance: {name: one.digest for name, one in step.manifest.outputs.items()}
-        for step in plan.steps
-    }
-
-
-def start(pipeline, request):
-    """`ingot run` in a process of its own; it ends with the test."""
-    command = [
-        str(Path(sys.executable).with_name("ingot")), "run", request.recipe,
-        "--store", request.store, "--profile", request.profile, "--no-prefect",
-    ]  # fmt: skip
-    return subprocess.Popen(command, start_new_session=True, stdin=subprocess.DEVNULL)
 
 
 def test_a_recipe_makes_on_slurm_what_it_makes_here(open_pipeline, profile, inline, store, slurm):
@@ -112,10 +46,32 @@ def test_a_recipe_makes_on_slurm_what_it_makes_here(open_pipeline, profile, inli
     assert not store.backend.files("work")
 
 
+def test_a_stage_alone_is_a_job_with_the_key_of_a_recipes_step(naps, profile, store, slurm):
+    (step,) = naps(0.01).plan().steps
+    (snapshot,) = step.spec.inputs["snapshot"]
+    arguments = [
+        "stage", "naps", "--input", f"snapshot={snapshot.key}", "--set", "shards=20",
+        "--set", "seconds=0.01", "--profile", profile(), "--store", store.url,
+    ]  # fmt: skip
+    made = CliRunner().invoke(main, arguments)
+    assert made.exit_code == 0, made.output
+    assert made.stdout.startswith(f"made naps {step.key}\n")
+    assert re.search(r"^naps: job \d+ submitted to cpu: 1 CPU, 500.0 MB$", made.stderr, re.M)
+    known = jobs(slurm, (*LIVE, *OVER)).keys()
+    again = CliRunner().invoke(main, arguments)
+    assert again.stdout.startswith(f"reused naps {step.key}\n")
+    assert jobs(slurm, (*LIVE, *OVER)).keys() == known
+
+
+def test_a_python_that_the_node_lacks_is_named(naps, slurm):
+    with pytest.raises(IngotError, match=r"/nowhere/python: No such file or directory \(job \d"):
+        execute(naps(0.1, "naps: {pool: snake, cpus: 1}"))
+
+
 @pytest.mark.full
 def test_a_run_that_was_killed_finds_its_job_again(naps, store, slurm, tmp_path):
     pipeline = naps(0.4)
-    process = start(pipeline, pipeline.selection)
+    process = start(pipeline.selection)
     wait_for(lambda: done_shards(store, pipeline) >= 2)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -210,10 +166,11 @@ def test_an_answer_of_sbatch_that_is_lost_makes_no_second_job(naps, store, slurm
         return printed
 
     monkeypatch.setattr(client, "run_command", lose)
-    assert execute(naps(0.01)).is_done
+    plan = execute(naps(0.01))
+    assert plan.is_done
     assert len(lost) == 1
-    tags = [job["comment"] for job in client.read_queue() if "key=" in str(job.get("comment"))]
-    assert len(tags) == len(set(tags))
+    tags = [job["comment"] for job in client.read_queue()]
+    assert tags.count(job_tag(store, plan.steps[0].key)) == 1
 
 
 @pytest.mark.full

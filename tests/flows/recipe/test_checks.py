@@ -9,6 +9,7 @@ from artifacts_schema.errors import UsageError
 from flows.cli.stage import make_spec
 from flows.orchestration.forms import check_recipe, stage_spec
 from flows.recipe.execute import execute
+from flows.recipe.profile import Profile
 from stages.engine import protocol, source_names
 
 TWO = """\
@@ -108,7 +109,7 @@ def test_a_stage_alone_and_a_form_are_checked_alike(bind, inline, project):
     given = "documents=two/read:documents"
     values = {"config__least__characters": 99, "input__documents": ["@two/read:documents"]}
     with pytest.raises(UsageError, match=r"least\.characters: 99 of 50"):
-        make_spec(pipeline.store, "choose", None, ("least.characters=99",), (given,), None)
+        make_spec(pipeline.store, "choose", None, ("least.characters=99",), (given,), Profile())
     with pytest.raises(UsageError, match=r"least\.characters: 99 of 50"):
         stage_spec(pipeline.store, "choose", values)
     with pytest.raises(UsageError, match="2 problems"):
@@ -119,7 +120,7 @@ def test_inputs_of_a_stored_artifact_are_read_from_its_manifest(bind, inline):
     pipeline = bind("short.least.characters=1", through="short")
     execute(pipeline, dispatch=inline)
     Choose.asked.clear()
-    make_spec(pipeline.store, "choose", None, (), ("documents=two/short:documents",), None)
+    make_spec(pipeline.store, "choose", None, (), ("documents=two/short:documents",), Profile())
     (short,) = Choose.asked[-1][1]["documents"]
     assert short.config.least.characters == 1
     assert short.sources == {"notes"}

@@ -391,6 +391,15 @@ def test_a_wrong_set_is_told_with_what_is_near(bind, override, expected):
         ("stages: [lines]", "p.yaml:1: stages: expected keys and values, got ['lines']"),
         ("stages: {chose: {workers: 1}}", "no stage 'chose', did you mean 'choose'?"),
         ("default: {wrkers: 1}", "unknown key 'wrkers', did you mean 'workers'?"),
+        ("resources: {chose: {cpus: 1}}", "p.yaml:1: resources.chose: no stage 'chose', did you"),
+        ("resources: {lines: {cpu: 1}}", "resources.lines: unknown key 'cpu', did you mean 'cpus'"),
+        ("resources: {lines: {pool: big}}", "p.yaml:1: resources.lines: no pool 'big'"),
+        ("resources: {lines: {time: 4 hours}}", "'4 hours' is no time of a minute or more"),
+        ("resources: {lines: {memory: much}}", "resources.lines"),
+        ("pools: {big: {partition: a}}", "pools.big: a pool needs a type"),
+        ("pools: {local: {type: slurm}}", "pools.local: this name is taken"),
+        ("resources: {lines: {cpus: 2}}\ndefault: {workers: 4}", "4 workers of 1 threads on 2"),
+        ("resources: {lines: {cpus: 2}}\ndefault: {workers: no}", "workers: input should be a"),
     ],
 )
 def test_a_wrong_profile_is_told(bind, project, text, expected):

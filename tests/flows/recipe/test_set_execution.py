@@ -7,6 +7,7 @@ import pytest
 from artifacts_schema.errors import UsageError
 from flows.cli.stage import make_spec
 from flows.recipe.execute import execute
+from flows.recipe.profile import Profile
 
 
 def keys(plan):
@@ -57,7 +58,7 @@ def test_a_stage_alone_takes_it_too(open_pipeline, inline):
     execute(pipeline, dispatch=inline)
     given = ("documents=demo/choose:documents",)
     plain, typed = (
-        make_spec(pipeline.store, "characters", None, settings, given, None)
+        make_spec(pipeline.store, "characters", None, settings, given, Profile())
         for settings in ((), ("execution.threads=2",))
     )
     assert (plain.key, plain.execution["threads"]) == (typed.key, 1)

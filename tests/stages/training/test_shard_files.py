@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import os
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from written_shards import every, write_shards
 
+from artifacts_schema.manifest import File
+from artifacts_schema.store.backend import LocalBackend
+from stages.engine.inputs import Input
 from stages.training import token_shards
 from stages.training.token_shards import TokenShards
 
@@ -49,6 +54,36 @@ def test_construction_reads_no_token_and_no_index(tmp_path, monkeypatch):
     shards.batch(np.array([0]), np.array([0]))
     shards.batch(np.array([0]), np.array([1]))
     assert asked == ["code/00000.tokens"]
+
+
+def test_copies_on_the_node_give_the_same_batches(tmp_path, monkeypatch):
+    monkeypatch.setenv("INGOT_CACHE", str(tmp_path / "cache"))
+    write_shards(tmp_path / "a", {"web": [4] * 3, "code": [2]})
+    paths = [path for path in (tmp_path / "a").rglob("*") if path.is_file()]
+    files = tuple(
+        File(
+            path=str(path.relative_to(tmp_path / "a")),
+            bytes=path.stat().st_size,
+            sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
+        )
+        for path in paths
+    )
+    own = Input(
+        LocalBackend(str(tmp_path)), "a", "pack", "0" * 64, "train", "token_shards", "", files
+    )
+    batches = []
+    for source in (own, replace(own, copied=True, _checked=set())):
+        shards = TokenShards([source])
+        batches.append([shards.batch(*every(shards, name)) for name in ("web", "code")])
+    for one, two in zip(*batches, strict=True):
+        assert (one.tokens_BL == two.tokens_BL).all()
+        assert (one.targets_BL == two.targets_BL).all()
+    copies = {path.name for path in (tmp_path / "cache" / "files").glob("??/*")}
+    assert copies >= {file.sha256 for file in files if file.path.endswith(".tokens")}
+    for path in paths:
+        path.write_bytes(b"")  # Nothing is read from the store any more.
+    again = shards.batch(*every(shards, "code"))
+    assert (again.tokens_BL == batches[1][1].tokens_BL).all()
 
 
 @pytest.fixture
