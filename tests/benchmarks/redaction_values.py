@@ -109,7 +109,7 @@ def make_email(rng: random.Random, side: Side) -> str:
 
 # Numbers ------------------------------------------------------------------------------------------
 _NATIONAL: dict[Side, list[str]] = {
-    "development": ["US", "GB", "DE", "FR", "CA"],
+    "development": ["US", "GB", "DE", "FR", "CA", "IT", "JP"],
     "test": ["US", "AU", "NL", "IT", "CH", "AT", "BE", "IN", "IE", "BR", "JP", "DE", "GB"],
 }
 _ABROAD: dict[Side, list[str]] = {
@@ -132,7 +132,8 @@ def _phone(rng: random.Random, region: str) -> object:
         plain = lib.national_significant_number(example)
         cut = min(rng.choice([4, 5, 6]), len(plain) - 3)
         number = lib.parse(f"+{example.country_code}{plain[:-cut]}{draw(rng, DIGITS, cut)}", region)
-        if lib.is_valid_number(number) and len(set(plain)) > 2:
+        kept_for_fiction = example.country_code == 1 and "55501" in str(number.national_number)
+        if lib.is_valid_number(number) and len(set(plain)) > 2 and not kept_for_fiction:
             return number
 
 
@@ -156,7 +157,7 @@ def make_national(rng: random.Random, side: Side) -> str:
 
     number = _phone(rng, rng.choice(_NATIONAL[side]))
     text = str(lib.format_number(number, lib.PhoneNumberFormat.NATIONAL))
-    if side == "development":
+    if side == "development" and rng.random() < 0.6:
         return text
     plain = "".join(filter(str.isdigit, text))
     ways = [text, text, text.replace(" ", "\u00a0"), text.replace(" ", "-"), plain]

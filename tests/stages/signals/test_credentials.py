@@ -21,10 +21,9 @@ from stages.signals.credentials import (
     SECRET_KINDS,
     crc32_base62,
     find_secrets,
-    is_placeholder,
-    is_random,
     make_tag,
 )
+from stages.signals.passwords import is_placeholder, is_random
 
 LETTERS = string.ascii_letters + string.digits
 BASE64URL = LETTERS + "_-"
