@@ -145,7 +145,7 @@ _LINE_MARKS = bytes(
     ord(next((mark for mark, some in _LINE_SIGNS.items() if chr(byte) in some), chr(_IN_RUN[byte])))
     for byte in range(256)
 )
-_LINE_END = re.compile(rb"aaaaaaaa[qa]{0,4}+(?<=[qa])n|aaaaaaaan")
+_LINE_END = re.compile(rb"n[qa]{0,4}?aaaaaaaa")
 _LINE_BREAK = re.compile(r"""(?:["'] ?[+.]?[ ]?\\?|[=\\])?\r?\n[ \t>*#/]{0,40}["']?""")
 _CONTINUED = re.compile(r"""(?:["'](?: ?[+.])?)? ?\\?=?\r?\Z""")
 _LOWER_WORD = re.compile(rb"[a-z.]+\Z")
@@ -160,18 +160,19 @@ def _find_broken(text: str, encoded: bytes) -> Iterator[Span]:
     """Secrets of the kinds that are broken over lines."""
     if "\n" not in text:
         return
-    ends = []
-    for match in _LINE_END.finditer(encoded.translate(_LINE_MARKS)):
-        last = encoded[match.start() : match.start() + 8]
+    ends, size = [], len(encoded)
+    # Backwards, since a pattern is searched fastest by a rare byte that it begins with.
+    for match in _LINE_END.finditer(encoded.translate(_LINE_MARKS)[::-1]):
+        last, feed = encoded[size - match.end() : size - match.end() + 8], size - match.start() - 1
         # Words and rules of dashes are none: chance makes one end of a token in 1,000 so.
         if (
             not _LOWER_WORD.match(last)
-            and len(set(last)) > 3
-            and (encoded[match.end() : match.end() + 1] != b"\n")
+            and len(set(last)) > 2
+            and encoded[feed + 1 : feed + 2] != b"\n"
         ):
-            ends.append(match.end() - 1)
+            ends.append(feed)
     free = 0
-    for feed in to_character_offsets(text, encoded, ends):
+    for feed in to_character_offsets(text, encoded, ends[::-1]):
         first = max(free, feed - _LONGEST_LINE)
         sign = _CONTINUED.search(text, max(first, feed - 6), feed)
         stop = sign.start() if sign else feed
