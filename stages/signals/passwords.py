@@ -69,7 +69,7 @@ _LOOK_BACK, _LOOK_AHEAD = 120, 200
 _ASSIGNED = re.compile(
     r"(?:api_?-?key|access_?-?key|private_?-?key|account_?-?key|encryption_?-?key|signing_?-?key"
     r"|storage_?-?key|secret|token|passwo?r?d|pwd|credential)"
-    r"[\w-]{0,24}[\"'\]]{0,2}\s{0,4}(?:=>|:=|=|:)\s{0,4}"
+    r"[\w-]{0,24}(?:[\"'\]]{0,2}\s{0,4}(?:=>|:=|=|:)\s{0,4}|[\"'],\s{0,4}(?=[\"']))"
     r"(?:[\"'`]([^\s\"'`]{16,200})[\"'`]|([A-Za-z0-9+/_=.~-]{20,200})(?=[\s;&]|$))",
     re.IGNORECASE,
 )
@@ -96,7 +96,7 @@ def find_assigned_secrets(text: str, start: int, end: int) -> Iterator[Span]:
     """Random-looking values around [start, end) that are assigned to a name such as `api_key`."""
     window = max(0, start - _LOOK_BACK)
     before = text[window:start]
-    if "=" not in before and ":" not in before:
+    if "=" not in before and ":" not in before and "," not in before:
         return
     for match in _ASSIGNED.finditer(text, window, end + _LOOK_AHEAD):
         group = 1 if match[1] is not None else 2

@@ -46,7 +46,7 @@ _NAMES = (
 _NAMES_WITHIN = (
     r"電話(?:番号)?|电话|手机|手機|传真|傳真|携帯|行動|熱線|热线|전화|핸드폰"  # No spaces there.
 )
-_NAME_SEPARATORS = r"[\s.:;=()\[\]#*|•/\u2013\uff08\uff09\uff0f\uff1a-]"
+_NAME_SEPARATORS = r"[\s.,:;=()\[\]#*|•/\u2013\uff08\uff09\uff0f\uff1a-]"
 NAMED_BEFORE = re.compile(
     rf"(?:(?<![^\W_])(?:{_NAMES})|{_NAMES_WITHIN})"
     r"(?:[ .]{0,2}(?:number|num|no|nr|n°|nº|№|us|me|him|her|them|now|on|at|is|to|free|today|office"
@@ -62,6 +62,11 @@ LETTERED_BEFORE = re.compile(r"(?:^|[\n|•·])\s{0,4}(?:[TFPM]|Ph)[.:]?\s{1,2}\
 TALK_BEFORE = re.compile(
     r"(?<![<\w])(?:(?:call|phon|dial|ring|text)(?:s|e|ed|ing)?\b|contact|reach|answer|messag|appel"
     r"|joindre|anruf|erreich|llam|chiam|ligue\b|ruf(?:en?|t)? (?:mich|uns|sie|ihn)\b|emergenc"
+    r"|(?:customer|client|guest|technical|after[- ]sales) (?:service|support|care)|enquir|inquir"
+    r"|reservation|booking|appointment|reception|front desk|voice ?mail|answering|speak|talk to"
+    r"|get (?:in touch|hold of)|available|support line|info(?:rmation)? line|box office|bestell"
+    r"|kontakt|auskunft|anmeld|zentrale|praxis|termin|renseignement|réserv|accueil|reserva|informes"
+    r"|atención|prenota|contatt|afspraak|bereik|atendimento|reserve"
     r"|(?:my|our|his|her|their|your) (?:\w+ ){0,2}numbers?\b)[^0-9<>@]{0,40}\Z",
     re.IGNORECASE,
 )
@@ -72,7 +77,7 @@ OTHER_BEFORE = re.compile(
     r"(?<![^\W_])(?<![.@-])(?:isbn|issn|ean|upc|gtin|doi|iban|asin|sku|pmid|oclc|isrc|order|invoice|item"
     r"|product|part|model|serial|patent|no|nr|id|art|article|ref|code|case|account|bug|issue"
     r"|version|zip|room|page|views?|count|total|form|parcel|tracking|member|ticket|lat|lon|coordinates?|license|licence|ssn|security|vat|ust-idnr|siret|siren|инн"
-    r"|огрн)(?:[ .-]{0,2}(?:number|num|no|nr|is|1[03])){0,2}[\s.:;=()#-]{0,4}\Z",
+    r"|огрн)(?:[ .-]{0,2}(?:number|num|no|nr|is|of|1[03])){0,2}[\s.:;=()#-]{0,4}\Z",
     re.IGNORECASE,
 )
 """A word right before a number that names something else."""
@@ -188,7 +193,7 @@ def _is_phone(text: str, start: int, end: int, regions: Sequence[str]) -> bool:
     if digits.startswith("00"):
         return _is_valid("+" + digits[2:], None)
     is_telling = _GROUPED_NATIONAL.match(written) is not None
-    if (TALK_BEFORE.search(before) and "." not in written) or (
+    if (TALK_BEFORE.search(before) and written.count(".") != 1) or (
         is_telling and LETTERED_BEFORE.search(before)
     ):
         return _is_valid_in(written, regions)
