@@ -146,7 +146,9 @@ _LINE_MARKS = bytes(
     for byte in range(256)
 )
 _LINE_END = re.compile(rb"n[qa]{0,4}?aaaaaaaa")
-_LINE_BREAK = re.compile(r"""(?:["'] ?[+.]?[ ]?\\?|[=\\])?\r?\n[ \t>*#/]{0,40}["']?""")
+_LINE_BREAK = re.compile(
+    r"""["'](?: ?[+.])?(?: ?\\)?\r?\n[ \t]{0,40}(?:[+.] ?)?["']|[=\\]?\r?\n[ \t>*#/]{0,40}"""
+)
 _CONTINUED = re.compile(r"""(?:["'](?: ?[+.])?)? ?\\?=?\r?\Z""")
 _LOWER_WORD = re.compile(rb"[a-z.]+\Z")
 _TOKEN_END = re.compile(r"[a-z][A-Z]|[A-Za-z][0-9]|[0-9][A-Za-z]")
