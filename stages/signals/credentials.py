@@ -18,7 +18,7 @@ import binascii
 import re
 import string
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from stages.engine.strict_json import parse_json
@@ -190,6 +190,11 @@ def _find_broken(text: str, encoded: bytes) -> Iterator[Span]:
 def _join_lines(text: str, start: int, stop: int) -> Span | None:
     """The secret that begins in the fragment [start, stop) and goes on in the lines below it."""
     joined, place = text[start:stop], stop
+    sorts = [
+        sort
+        for sort in SECRET_KINDS + INNER_KINDS
+        if sort.literal in joined or (sort.begins and sort.begins in joined)
+    ]
     found: Span | None = None
     for _ in range(_MOST_LINES):
         gap = _LINE_BREAK.match(text, place)
@@ -199,25 +204,27 @@ def _join_lines(text: str, start: int, stop: int) -> Span | None:
         goes_on = not _PLAIN_BREAK.match(gap[0]) or _TOKEN_END.search(rest[0]) is not None
         if found is not None and not goes_on:
             break  # A word of the next line, below a secret that is whole.
-        match = _match_joined(joined + rest[0], len(joined), text[start - 1 : start], goes_on)
+        whole = text[start - 1 : start] + joined + rest[0]
+        match = _match_joined(whole, len(whole) - len(rest[0]), sorts, goes_on)
         joined, place = joined + rest[0], rest.end()
         if match is not None:
             label, first, last = match
-            end = place - (len(joined) - last)
-            found = Span(start + first, end, label, make_tag(label))
+            begins = start + first - (len(whole) - len(joined))
+            found = Span(begins, place - (len(whole) - last), label, make_tag(label))
     return found
 
 
-def _match_joined(joined: str, cut: int, before: str, goes_on: bool) -> tuple[str, int, int] | None:
+def _match_joined(
+    joined: str, cut: int, sorts: Sequence[SecretKind], goes_on: bool
+) -> tuple[str, int, int] | None:
     """Label and place of a secret over `cut`; if one is whole before, only where it `goes_on`."""
-    for sort in SECRET_KINDS + INNER_KINDS:
+    for sort in sorts:
         place = joined.find(sort.literal)
-        match = _match_kind(before + joined, sort, place + len(before)) if place >= 0 else None
-        if match is None or match.end() <= cut + len(before) or is_placeholder(match[0]):
+        match = _match_kind(joined, sort, place) if place >= 0 else None
+        if match is None or match.end() <= cut or is_placeholder(match[0]):
             continue
-        whole = _match_kind(before + joined[:cut], sort, place + len(before))
-        if sort.check(match[0]) and (whole is None or goes_on):
-            return sort.label, match.start() - len(before), match.end() - len(before)
+        if sort.check(match[0]) and (goes_on or _match_kind(joined[:cut], sort, place) is None):
+            return sort.label, match.start(), match.end()
     return None
 
 

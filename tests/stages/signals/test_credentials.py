@@ -292,3 +292,11 @@ def test_the_standard_library_and_prose_have_none(shared_data: Path) -> None:
         with zstandard.open(shared_data / f"{name}.jsonl.zst", "rt") as lines:
             texts = [json.loads(line)["text"] for line in lines]
         assert [span for text in texts for span in find_secrets(text)] == [], name
+
+
+@pytest.mark.parametrize(
+    "unit", ["password=", "eyJaaaaa9A\n", "ghp_aB3dEfgh\n", "://a:bc", "1:AA", "Q~", "token='", "A"]
+)
+def test_long_floods_take_linear_time(unit: str) -> None:
+    # A quadratic scan of these 300,000 characters would take minutes; the test has a time limit.
+    assert find_secrets(unit * (300_000 // len(unit))) == []
