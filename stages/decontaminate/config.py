@@ -18,22 +18,36 @@ class DecontaminateConfig(Config):
     min_words: int = Field(
         default=8,
         ge=1,
-        description="Shorter passages match as a whole from this many words on.",
+        description="A prompt that is shorter than `ngram` matches as a whole from this many words "
+        "on.",
     )
-    passages: Literal["prompt", "answer", "prompt_and_answer", "choices"] = Field(
-        default="prompt_and_answer",
+    min_answered_words: int = Field(
+        default=5,
+        ge=1,
+        description="The same for a prompt with its answer behind it, which says more.",
+    )
+    passages: Literal["prompt", "answer", "prompt_and_answer", "choices", "all"] = Field(
+        default="all",
         description="Which texts of an item are looked for: `prompt`: its prompt; `answer`: prompt "
         "and right answer as one text; `prompt_and_answer`: both of these; `choices`: the prompt "
-        "with each choice.",
+        "with each choice; `all`: prompt, each choice of `ngram` words, and prompt with the right "
+        "answer.",
     )
     common_documents: int | None = Field(
         default=None,
         ge=1,
         description="Ignore n-grams that more documents than this hold: phrases, not leaks.",
     )
+    common_short_documents: int | None = Field(
+        default=10,
+        ge=1,
+        description="The same for n-grams of fewer than `min_words` words; items of which nothing "
+        "else is found are counted as common phrases.",
+    )
 
     @model_validator(mode="after")
     def _short_passages_are_shorter(self) -> Self:
-        if self.min_words > self.ngram:
-            raise ValueError(f"min_words ({self.min_words}) exceeds ngram ({self.ngram})")
+        for name in ("min_words", "min_answered_words"):
+            if getattr(self, name) > self.ngram:
+                raise ValueError(f"{name} ({getattr(self, name)}) exceeds ngram ({self.ngram})")
         return self

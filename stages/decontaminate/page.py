@@ -78,11 +78,13 @@ def _counts(artifact: Artifact) -> TableFigure:
         ("benchmark items", counts["items"]),
         ("… found in some document", counts["items_hit"]),
         ("… too short to be looked for", counts["items_too_short"]),
+        ("… found only as common phrases", counts["items_common"]),
         ("n-grams ignored as common phrases", counts["common_ngrams"]),
     )
     note = (
         f"An n-gram is {config['ngram']} normalised words, or a whole passage of "
-        f"{config['min_words']} to {config['ngram']}."
+        f"{config['min_words']} to {config['ngram']}; a prompt with its answer counts from "
+        f"{config['min_answered_words']}."
     )
     return make_table("Documents searched for benchmark items", "what | number:,", rows, note)
 

@@ -21,19 +21,30 @@ from stages.decontaminate.search import TEXTS_AT_ONCE, SearchTask, load_index, s
 from stages.text.chat_rows import Piece, Row, list_texts, split_pieces
 
 if TYPE_CHECKING:
+    from stages.decontaminate.config import DecontaminateConfig
     from stages.engine import Shard, ShardOutput, ShardResult
     from stages.text.chat_rows import ChatShard
 
 
-def common_ngrams(matches: Iterable[ShardResult], limit: int | None) -> list[int]:
-    """Index rows of n-grams that more than `limit` documents hold, ascending; none without a
-    limit."""
+def common_ngrams(
+    matches: Iterable[ShardResult], index_result: ShardResult, config: DecontaminateConfig
+) -> list[int]:
+    """Index rows of n-grams that more documents hold than the config allows, ascending.
+
+    Those of fewer than `min_words` words have a limit of their own.
+    """
     held = list(matches)
-    if limit is None or not held:
+    if not held or (config.common_documents is None and config.common_short_documents is None):
         return []
     ngrams = [np.unique(_pairs(result), axis=0)[:, 1] for result in held]
     distinct, documents = np.unique(np.concatenate(ngrams), return_counts=True)
-    return [int(ngram) for ngram in distinct[documents > limit]]
+    short = load_index(index_result).words[distinct] < config.min_words
+    limits = np.where(short, _limit(config.common_short_documents), _limit(config.common_documents))
+    return [int(ngram) for ngram in distinct[documents > limits]]
+
+
+def _limit(documents: int | None) -> int:
+    return np.iinfo(np.int64).max if documents is None else documents
 
 
 def report_shard(

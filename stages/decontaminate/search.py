@@ -6,6 +6,7 @@ a false match is expected with a probability of 0.5 %, so no words are kept to v
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -15,7 +16,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from artifacts_schema.kinds import sidecar_folder
-from stages.decontaminate.shingles import ngram_hashes, normalise_words, word_hashes
+from stages.decontaminate.shingles import (
+    ngram_hashes,
+    normalise_words,
+    plain_words,
+    strip_markup,
+    word_hashes,
+)
 from stages.text.words import find_words
 
 if TYPE_CHECKING:
@@ -33,17 +40,22 @@ class BenchmarkSet:
 
 @dataclass(frozen=True)
 class Passage:
-    """The normalised words of a text of an item; `item` is its row in the item list."""
+    """The normalised words of a text of an item, none if there are fewer than `least`.
+
+    `item` is its row in the item list.
+    """
 
     item: int
     words: list[str]
+    least: int = 1
 
 
 @dataclass(frozen=True, eq=False)
 class Index:
     """`hashes`, sorted and distinct; hash g is held by items[offsets[g]:offsets[g + 1]], ascending.
 
-    `lengths` are the numbers of words of the n-grams: `ngram`, and those of short passages.
+    `lengths` are the numbers of words of the n-grams: `ngram`, and those of short passages; hash g
+    is one of words[g] words.
     """
 
     ngram: int
@@ -51,30 +63,36 @@ class Index:
     hashes: NDArray[np.uint64]
     offsets: NDArray[np.int64]
     items: NDArray[np.int64]
+    words: NDArray[np.uint8]
 
     @classmethod
-    def build(cls, passages: Iterable[Passage], ngram: int, min_words: int) -> Index:
-        """Index every n-gram that holds a letter, and passages of `min_words` to `ngram` words."""
+    def build(cls, passages: Iterable[Passage], ngram: int) -> Index:
+        """Index every n-gram of words, not of numbers; a passage of fewer words as a whole."""
         hashes: list[NDArray[np.uint64]] = []
         owners: list[NDArray[np.int64]] = []
-        lengths = {ngram}
+        lengths, sizes = {ngram}, list[int]()
         for passage in passages:
             n = min(ngram, len(passage.words))
-            if n < min_words:
+            if n < max(passage.least, 1):
                 continue
             lengths.add(n)
             passage_hashes = ngram_hashes(word_hashes(passage.words), n)[
-                _with_letter(passage.words, n)
+                _with_words(passage.words, n)
             ]
             hashes.append(passage_hashes)
+            sizes.append(n)
             owners.append(np.full(len(passage_hashes), passage.item, dtype=np.int64))
-        pairs = np.zeros(sum(map(len, hashes)), dtype=[("hash", "<u8"), ("item", "<i8")])
+        pairs = np.zeros(
+            sum(map(len, hashes)), dtype=[("hash", "<u8"), ("item", "<i8"), ("words", "u1")]
+        )
         if hashes:
             pairs["hash"], pairs["item"] = np.concatenate(hashes), np.concatenate(owners)
+            pairs["words"] = np.repeat(sizes, [len(part) for part in hashes])
         pairs = np.unique(pairs)
         distinct, first = np.unique(pairs["hash"], return_index=True)
         offsets = np.append(first, len(pairs)).astype(np.int64)
-        return cls(ngram, tuple(sorted(lengths)), distinct, offsets, pairs["item"].copy())
+        words = pairs["words"][first].copy()
+        return cls(ngram, tuple(sorted(lengths)), distinct, offsets, pairs["item"].copy(), words)
 
     def find(self, hashes: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Positions in `hashes` that the index holds, and the index's row of each."""
@@ -100,9 +118,9 @@ def build_index(
         for path in source.paths("*.parquet"):
             for row in source.read_table(path).to_pylist():
                 item = keys.setdefault((row["benchmark"], row["item_id"]), len(keys))
-                texts = item_texts(row["prompt"], row["choices"], row["answer"], config.passages)
-                passages += [Passage(item, normalise_words(text)) for text in texts]
-    index = Index.build(passages, config.ngram, config.min_words)
+                texts = item_texts(row["prompt"], row["choices"], row["answer"], config)
+                passages += [Passage(item, plain_words(text), least) for text, least in texts]
+    index = Index.build(passages, config.ngram)
     ngrams = np.bincount(index.items, minlength=len(keys))
     out.write_scratch("ngrams", _ngram_table(index))
     out.write_scratch(
@@ -133,29 +151,53 @@ def load_index(result: ShardResult) -> Index:
         hashes=table["hash"].to_numpy(),
         offsets=items.offsets.to_numpy().astype(np.int64),
         items=items.values.to_numpy(),
+        words=table["words"].to_numpy(),
     )
 
 
-def item_texts(prompt: str, choices: Sequence[str], answer: int | None, passages: str) -> list[str]:
-    """The texts of an item that count, `passages` as in `DecontaminateConfig`."""
-    if passages == "prompt" or not choices:
-        return [prompt]
-    if passages == "choices":
-        return [f"{prompt} {choice}" for choice in choices]
-    answered = prompt if answer is None else f"{prompt} {choices[answer]}"
+def item_texts(
+    prompt: str, choices: Sequence[str], answer: int | None, config: DecontaminateConfig
+) -> list[tuple[str, int]]:
+    """The texts of an item that count, and the fewest words with which each does.
+
+    The prompt's labels are left out: a copy seldom says `Question:` or `Answer:`. A choice alone is
+    evidence from a whole n-gram on: shorter ones are phrases of textbooks. A text without choices
+    ends with its answer; if that is its second line, the first counts as a prompt.
+    """
+    prompt = _LABELS.sub("", prompt)
+    short, answered = config.min_words, config.min_answered_words
+    if not choices:
+        lines = prompt.strip().splitlines()
+        alone = [(lines[0], short)] if len(lines) == 2 and config.passages == "all" else []
+        return [*alone, (prompt, answered)]
+    prompts = [(prompt, short)]
+    if config.passages == "prompt":
+        return prompts
+    if config.passages == "choices":
+        return [(f"{prompt} {choice}", answered) for choice in choices]
     # A short text matches only as a whole, so that of prompt and answer misses a lone prompt.
-    return [prompt, answered] if passages == "prompt_and_answer" else [answered]
+    both = prompts if answer is None else [(f"{prompt} {choices[answer]}", answered)]
+    if config.passages == "answer":
+        return both
+    alone = [(choice, config.ngram) for choice in choices] if config.passages == "all" else []
+    return [*prompts, *alone, *both]
 
 
-def _with_letter(words: list[str], n: int) -> NDArray[np.bool_]:
-    """Which n-grams hold a letter: tables of numbers, all "0" once normalised, match anywhere."""
+_LABELS = re.compile(
+    r"\A\s*(?:question|problem|passage|context|q)\s*:\s*|\s*\b(?:answer|solution|a)\s*:\s*\Z",
+    re.IGNORECASE,
+)
+
+
+def _with_words(words: list[str], n: int) -> NDArray[np.bool_]:
+    """Which n-grams are words with a letter by half: tables of numbers, all "0", match anywhere."""
     letters = np.array([any(map(str.isalpha, word)) for word in words], dtype=np.int64)
-    return np.convolve(letters, np.ones(n, dtype=np.int64), mode="valid") > 0
+    return 2 * np.convolve(letters, np.ones(n, dtype=np.int64), mode="valid") >= n
 
 
 def _ngram_table(index: Index) -> pa.Table:
     items = pa.LargeListArray.from_arrays(pa.array(index.offsets), pa.array(index.items))
-    return pa.table({"hash": pa.array(index.hashes), "items": items})
+    return pa.table({"hash": index.hashes, "items": items, "words": index.words})
 
 
 TEXTS_AT_ONCE = 256
@@ -228,7 +270,7 @@ def find_matches(texts: Sequence[str], index: Index) -> tuple[NDArray[np.int64],
 
     Matches are ordered by text, then place, then length.
     """
-    words = [normalise_words(text) for text in texts]
+    words = [plain_words(text) for text in texts]
     counts = np.array([len(words_of_text) for words_of_text in words], dtype=np.int64)
     ends = np.cumsum(counts)
     text_of = np.repeat(np.arange(len(texts)), counts)
@@ -267,11 +309,12 @@ def _placed(texts: Sequence[str], matches: Matches) -> Iterator[tuple[int, int, 
 
 
 def normalised_word_places(text: str) -> list[tuple[int, int]]:
-    """For each word of the normalised text, characters [start, end) of `text` that it comes from.
+    """For each word of `plain_words`, characters [start, end) of `text` that it comes from.
 
     Words are located token by token. Where a token's neighbours bear on its normal form (numbers of
     some scripts), by pieces between white space, whose normal forms never depend on each other.
     """
+    text = strip_markup(text)
     expected = normalise_words(text)
     for spans in (find_words(text), _pieces(text)):
         places, words = [], []

@@ -2,9 +2,11 @@
 
 The steps of normalisation and their order are those of datatrove's `simplify_text`, with which
 FineWeb was deduplicated (Penedo et al. 2024): lower case; each number becomes 0; punctuation
-becomes a space; white space is squeezed; accents are dropped (NFD without Mn). Two characters
-behave better here: the full-width digit one is a number, and the opening quote marks are
-punctuation like their closing ones.
+becomes a space; white space is squeezed; accents are dropped (NFD without Mn). What behaves better
+here: the full-width digit one is a number; the opening quote marks are punctuation like their
+closing ones; a number is one however many separators it has (`1,200.50`), so that another number
+in its place changes nothing; an apostrophe is dropped (`don't`, `don’t` and `dont` are one word).
+Before that, `plain_words` takes out the tags of HTML and XML and decodes entities.
 
 A word's number is XXH3-64 of its UTF-8 bytes; an n-gram's number is a polynomial in those of its
 words, so word order counts, mixed so that every bit depends on all of them. The numbers are equal
@@ -15,6 +17,7 @@ numbers.
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -28,17 +31,18 @@ from xxhash import xxh3_64_intdigest
 from stages.text.characters import PUNCTUATION
 from stages.text.words import split_words
 
-_ASCII_NUMBER = re.compile(r"[0-9]+(?:[.,][0-9]+)?")
-_NUMBER = regex.compile(r"\p{Nd}+(?:[.,،٫⎖⎗⎘]\p{Nd}+)?")
+_ASCII_NUMBER = re.compile(r"[0-9]+(?:[.,][0-9]+)*")
+_NUMBER = regex.compile(r"\p{Nd}+(?:[.,،٫⎖⎗⎘]\p{Nd}+)*")
 _ACCENTS = regex.compile(r"\p{Mn}+")
-_TO_SPACE = dict.fromkeys(map(ord, PUNCTUATION | frozenset("‘‹›")), " ")
+_APOSTROPHES = dict.fromkeys(map(ord, "'’"))
+_TO_SPACE = {**dict.fromkeys(map(ord, PUNCTUATION | frozenset("‘‹›")), " "), **_APOSTROPHES}
 
 
 def normalise(text: str) -> str:
     """`text` in lower case, numbers as 0, punctuation as single spaces, accents removed, stripped.
 
-    "Rose by 1.5 – très CHER!" becomes "rose by 0 tres cher". A number takes one decimal separator
-    at most ("1,200.50" gives "0 0"). Any string is fine; the result may be empty.
+    "Rose by 1.5 – très CHER!" becomes "rose by 0 tres cher". Any string is fine; the result may be
+    empty.
     """
     lowered = text.lower()
     if lowered.isascii():
@@ -55,6 +59,33 @@ def normalise_words(text: str) -> list[str]:
     # ASCII without punctuation is letters, digits and spaces, which splitting at spaces divides
     # alike.
     return plain.split() if plain.isascii() else split_words(plain)
+
+
+_TAG = re.compile(r"</?[A-Za-z][A-Za-z0-9-]{0,30}(?:\s[^<>]{0,500})?/?>|<!--[^<>]{0,500}-->")
+_ENTITY = re.compile(r"&(?:#[0-9]{1,6}|#[xX][0-9A-Fa-f]{1,5}|[A-Za-z][A-Za-z0-9]{1,24});")
+_JOINER = "\u034f"
+"""A combining mark without a form: normalisation drops it, so that it fills up a decoded entity."""
+
+
+def strip_markup(text: str) -> str:
+    """`text`, as long as it was, with spaces for the tags of HTML and XML, and entities decoded."""
+    if "<" in text:
+        text = _TAG.sub(lambda tag: " " * len(tag[0]), text)
+    return _ENTITY.sub(_decode, text) if "&" in text else text
+
+
+def _decode(entity: re.Match[str]) -> str:
+    decoded = html.unescape(entity[0])
+    if len(decoded) != 1:  # Unknown, or one of the few that stand for two characters.
+        return entity[0]
+    # An apostrophe joins the letters around it as well: `don&#39;t` is one word.
+    filler = _JOINER if decoded.isalnum() or ord(decoded) in _APOSTROPHES else " "
+    return decoded + filler * (len(entity[0]) - 1)
+
+
+def plain_words(text: str) -> list[str]:
+    """The words that n-grams are made of: those of the normalised text without markup."""
+    return normalise_words(strip_markup(text))
 
 
 _BASE = 0x9E3779B97F4A7C15

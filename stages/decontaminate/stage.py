@@ -21,12 +21,13 @@ class Decontaminate(Stage):
     """Find the n-grams that documents share with benchmark items; drop nothing.
 
     Word 13-grams over normalised text are GPT-3's measure (Brown et al. 2020, appendix C), with its
-    least length of 8 for passages that are shorter. The result reads both ways: the items that each
-    document holds, with the place in its text, and the documents that hold each item. Conversations
-    and preference pairs are searched alike; their hits name the message.
+    least length of 8 for passages that are shorter, and of 5 for a prompt with its answer. The
+    result reads both ways: the items that each document holds, with the place in its text, and the
+    documents that hold each item. Conversations and preference pairs are searched alike; their hits
+    name the message.
     """
 
-    name, version, reproducible = "decontaminate", 2, "bytes"
+    name, version, reproducible = "decontaminate", 3, "bytes"
     inputs: ClassVar = {
         "documents": Many("documents"),
         "conversations": Many("conversations"),
@@ -71,7 +72,7 @@ class Decontaminate(Stage):
         ]
         matches = context.map(scan_shard, shards, index=index)
         chat_matches = context.map(scan_chat, chat, index=index)
-        common = common_ngrams([*matches, *chat_matches], config.common_documents)
+        common = common_ngrams([*matches, *chat_matches], index, config)
         reports = [
             shard.with_matches(result) for shard, result in zip(shards, matches, strict=True)
         ]
@@ -82,6 +83,7 @@ class Decontaminate(Stage):
         written += context.map(report_chat, chat_reports, index=index, common=common)
 
         items = items_table([*matches, *chat_matches], index, common)
+        found = items_table([*matches, *chat_matches], index, ()).num_rows if common else 0
         context.write_table("contamination", "items.parquet", items)
         kinds = [kind for kind in ("documents", *CHAT) if context.many(kind)]
         counts = {
@@ -94,6 +96,7 @@ class Decontaminate(Stage):
             items=index.value["items"],
             items_hit=items.num_rows,
             items_too_short=index.value["items_too_short"],
+            items_common=max(found - items.num_rows, 0),
             common_ngrams=len(common),
         )
         records = sum(one.rows for inputs in (documents, *chat_inputs.values()) for one in inputs)

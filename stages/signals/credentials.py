@@ -5,123 +5,31 @@ does: a text without one costs one pass. In a run a literal tells the kind; then
 a check: the length and alphabet that the service uses, its checksum where it has one (GitHub and
 npm end tokens with a CRC-32), enough different characters, and no sign of a placeholder.
 
-Secrets without a shape of their own are passwords in addresses and values of names such as
-`api_key`. Only their place tells them, so they must look random, and a value that says it is an
-example, a reference to somewhere else or a path is left alone. Time is linear in the text: what is
-matched has a bounded length.
+A token that is broken over lines (wrapped, continued by a backslash, or a string in two parts) is
+joined and matched as one, if at least eight characters of it with the literal stand on one line.
+What only its place tells is in `passwords.py`. Time is linear in the text: what is matched has a
+bounded length.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-import math
 import re
+import string
 import zlib
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from stages.engine.strict_json import parse_json
 from stages.signals.outputs import Span, drop_overlaps, to_character_offsets
-
-_FILLER = re.compile(
-    r"example|sample|placeholder|dummy|changeme|change[_-]me|redacted|your[_-]|[_-]here\b"
-    r"|x{4}|\*{3}|\.{3}|1234567|abcdefg|0{6}|<[^<>]*>|\$\{|\{\{|\$\(|%\(",
-    re.IGNORECASE,
+from stages.signals.passwords import (
+    find_assigned_secrets,
+    find_named_passwords,
+    find_url_passwords,
+    is_placeholder,
+    is_random,
 )
-_COMMON_PASSWORDS = frozenset(
-    (
-        *("admin", "changeit", "changeme", "default", "guest", "hunter2", "letmein", "mypass"),
-        *("mypassword", "none", "null", "pass", "passw0rd", "passwd", "password", "password1"),
-        *("pw", "pwd", "qwerty", "root", "s3cr3t", "secret", "test", "testing", "token", "toor"),
-        *("user", "xxx", "yourpassword"),
-    )
-)
-_SCALE = 1000
-_LOGS = [0, *(int(c * math.log2(c) * _SCALE) for c in range(1, 256))]
-"""c * log2(c) in whole thousandths of a bit, so that no rounding of a logarithm decides."""
-
-
-def is_placeholder(value: str) -> bool:
-    """Whether a value is filler for a secret, or a common password."""
-    return value.lower() in _COMMON_PASSWORDS or _FILLER.search(value) is not None
-
-
-def is_random(value: str, bits: int) -> bool:
-    """Whether the entropy of the value's characters is at least `bits` hundredths a character.
-
-    Shannon's, over the first 255 characters: n log2 n - sum of c log2 c, over n. 40 characters of
-    random base64 have about 4.6 bits, hexadecimal at most 4, an English word of ten letters about
-    3.
-    """
-    value = value[:255]
-    size = len(value)
-    if not size:
-        return False
-    spread = _LOGS[size] - sum(_LOGS[count] for count in Counter(value).values())
-    return spread * 100 >= bits * _SCALE * size
-
-
-# The part between "://" and "@" of an address with a password.
-_LOGIN = re.compile(
-    r"://[^\s:/?#@\"'<>\[\]{}$]{0,64}:([^\s/?#@\"'<>{}$%]{6,64})@([A-Za-z0-9.-]{3,100})"
-)
-_LOOK_BACK, _LOOK_AHEAD = 120, 200
-"""Characters around a run of letters and digits that must hold its name and its end."""
-
-_ASSIGNED = re.compile(
-    r"(?:api_?-?key|access_?-?key|private_?-?key|account_?-?key|encryption_?-?key|signing_?-?key"
-    r"|secret|token|passwo?r?d|pwd|credential)"
-    r"[\w-]{0,24}[\"'\]]{0,2}\s{0,4}(?:=>|:=|=|:)\s{0,4}"
-    r"(?:[\"'`]([^\s\"'`]{16,200})[\"'`]|([A-Za-z0-9+/_=.~-]{20,200})(?=\s|$))",
-    re.IGNORECASE,
-)
-_VALUE = re.compile(r"[A-Za-z0-9+/_=.~!@#$%^&*:-]+\Z")
-_DIGIT, _LETTER = re.compile(r"[0-9]"), re.compile(r"[A-Za-z]")
-_HEX = re.compile(r"[0-9a-fA-F]+\Z")
-_PARTS = re.compile(r"[^A-Za-z0-9+/]+")
-_WORDLIKE = re.compile(r"(?:[A-Z]?[a-z]+|[A-Z]+|[0-9]{1,4})\Z")
-_EXAMPLE_HOSTS = ("example.", "localhost", "host", "127.", "domain", "hostname", "server")
-
-
-def find_url_passwords(text: str) -> Iterator[Span]:
-    """The password of each `scheme://user:password@host`."""
-    if "@" not in text:
-        return
-    for match in _LOGIN.finditer(text):
-        password, host = match[1], match[2].lower()
-        if host.startswith(_EXAMPLE_HOSTS) or ".example" in host or is_placeholder(password):
-            continue
-        if _DIGIT.search(password) and _LETTER.search(password) and is_random(password, 250):
-            yield Span(match.start(1), match.end(1), "url_password", "<secret:url_password>")
-
-
-def find_assigned_secrets(text: str, start: int, end: int) -> Iterator[Span]:
-    """Random-looking values around [start, end) that are assigned to a name such as `api_key`."""
-    window = max(0, start - _LOOK_BACK)
-    before = text[window:start]
-    if "=" not in before and ":" not in before:
-        return
-    for match in _ASSIGNED.finditer(text, window, end + _LOOK_AHEAD):
-        group = 1 if match[1] is not None else 2
-        if match.start(group) <= start < match.end(group) and _looks_secret(match[group]):
-            yield Span(match.start(group), match.end(group), "assigned", "<secret:assigned>")
-
-
-def _looks_secret(value: str) -> bool:
-    """Letters and digits mixed as chance mixes them, and none of the signs of a name or a path."""
-    if is_placeholder(value) or not _VALUE.match(value):
-        return False
-    if not (_DIGIT.search(value) and _LETTER.search(value)):
-        return False
-    if "://" in value or all(_WORDLIKE.match(part) for part in _PARTS.split(value) if part):
-        return False
-    longest = max(_PARTS.split(value), key=len)
-    if _HEX.match(value):
-        return len(value) >= 32 and is_random(value, 300)
-    return len(longest) >= 16 and is_random(longest, 370)
-
 
 LONGEST_KEY_BLOCK = 20_000
 """Characters after the head of a private key within which it must end."""
@@ -136,6 +44,9 @@ _IN_RUN = bytes(
 )
 _REACH = 200
 """Characters before a literal in which its secret must begin."""
+
+_LONGEST_LEAD = 12
+"""Characters before a literal in which a secret with a varying beginning begins."""
 
 _BEFORE = 4
 """Characters before a run in which a literal may begin: a run does not hold the point of `SG.`."""
@@ -154,19 +65,25 @@ class SecretKind:
     check: Callable[[str], bool] = lambda token: True
     begins: str = ""
     """What the secret begins with, where that is not the literal."""
+    lead: re.Pattern[str] | None = None
+    """What stands before the literal in the secret, up to it, where that varies."""
 
 
 def find_secrets(text: str) -> list[Span]:
     """Every secret in `text`, from left to right, without overlaps."""
-    spans: list[Span] = []
-    if "@" in text and "://" in text:
-        spans += find_url_passwords(text)
-    for start, end in _find_long_runs(text):
+    encoded = text.encode("utf-8", "surrogatepass")
+    spans = list(find_url_passwords(text))
+    for sort in INNER_KINDS:
+        if sort.literal in text:
+            spans += _find_kind(text, sort, 0, len(text))
+    for start, end in _find_long_runs(text, encoded):
         near = text[max(0, start - _BEFORE) : end]
         for sort in SECRET_KINDS:
             if sort.literal in near:
                 spans += _find_kind(text, sort, max(0, start - _BEFORE), end)
         spans += find_assigned_secrets(text, start, end)
+    spans += _find_broken(text, encoded)
+    spans += find_named_passwords(text)
     if "PRIVATE KEY" in text:
         spans += _find_private_keys(text)
     return drop_overlaps(spans) if len(spans) > 1 else spans
@@ -186,9 +103,8 @@ def crc32_base62(body: str) -> str:
     return digits.rjust(6, "0")
 
 
-def _find_long_runs(text: str) -> list[tuple[int, int]]:
+def _find_long_runs(text: str, encoded: bytes) -> list[tuple[int, int]]:
     """Places of runs that may hold a secret: those with a digit or with the literal of a kind."""
-    encoded = text.encode("utf-8", "surrogatepass")
     marks = encoded.translate(_IN_RUN)
     runs, place = [], marks.find(_LONG)
     while place >= 0:
@@ -214,11 +130,102 @@ def _find_kind(text: str, sort: SecretKind, start: int, end: int) -> Iterator[Sp
 
 def _match_kind(text: str, sort: SecretKind, place: int) -> re.Match[str] | None:
     """The shape that holds the literal at `place`."""
+    if sort.lead is not None:
+        before = sort.lead.search(text, max(0, place - _LONGEST_LEAD), place)
+        return sort.shape.match(text, before.start()) if before else None
     if not sort.begins:
         return sort.shape.match(text, place)
     start = text.rfind(sort.begins, max(0, place - _REACH), place)
     match = sort.shape.match(text, start) if start >= 0 else None
     return match if match is not None and place < match.end() else None
+
+
+_LINE_SIGNS = {"n": "\n", "q": "\\\"'=\r ", "a": "."}
+_LINE_MARKS = bytes(
+    ord(next((mark for mark, some in _LINE_SIGNS.items() if chr(byte) in some), chr(_IN_RUN[byte])))
+    for byte in range(256)
+)
+_LINE_END = re.compile(rb"n[qa]{0,4}?aaaaaaaa")
+_LINE_BREAK = re.compile(
+    r"""["'](?: ?[+.])?(?: ?\\)?\r?\n[ \t]{0,40}(?:[+.] ?)?["']|[=\\]?\r?\n[ \t>*#/]{0,40}"""
+)
+_CONTINUED = re.compile(r"""(?:["'](?: ?[+.])?)? ?\\?=?\r?\Z""")
+_LOWER_WORD = re.compile(rb"[a-z.]+\Z")
+_TOKEN_END = re.compile(r"[a-z][A-Z]|[A-Za-z][0-9]|[0-9][A-Za-z]")
+_PLAIN_BREAK = re.compile(r"\r?\n[ \t>*#/]{0,40}\Z")
+_FRAGMENT = re.compile(r"[A-Za-z0-9_.+/%~:-]+={0,2}")
+_FRAGMENT_CHARACTERS = string.ascii_letters + string.digits + "_.+/%~:-"
+_LONGEST_LINE, _MOST_LINES = 300, 40
+
+
+def _find_broken(text: str, encoded: bytes) -> Iterator[Span]:
+    """Secrets of the kinds that are broken over lines."""
+    if "\n" not in text:
+        return
+    ends, size = [], len(encoded)
+    # Backwards, since a pattern is searched fastest by a rare byte that it begins with.
+    for match in _LINE_END.finditer(encoded.translate(_LINE_MARKS)[::-1]):
+        last, feed = encoded[size - match.end() : size - match.end() + 8], size - match.start() - 1
+        # Words and rules of dashes are none: chance makes one end of a token in 1,000 so.
+        if (
+            not _LOWER_WORD.match(last)
+            and len(set(last)) > 2
+            and encoded[feed + 1 : feed + 2] != b"\n"
+        ):
+            ends.append(feed)
+    free = 0
+    for feed in to_character_offsets(text, encoded, ends[::-1]):
+        first = max(free, feed - _LONGEST_LINE)
+        sign = _CONTINUED.search(text, max(first, feed - 6), feed)
+        stop = sign.start() if sign else feed
+        start = first + len(text[first:stop].rstrip(_FRAGMENT_CHARACTERS))
+        if not _LITERAL.search(text, start, stop):
+            continue
+        span = _join_lines(text, start, stop)
+        if span is not None:
+            yield span
+            free = span.end
+
+
+def _join_lines(text: str, start: int, stop: int) -> Span | None:
+    """The secret that begins in the fragment [start, stop) and goes on in the lines below it."""
+    joined, place = text[start:stop], stop
+    sorts = [
+        sort
+        for sort in SECRET_KINDS + INNER_KINDS
+        if sort.literal in joined or (sort.begins and sort.begins in joined)
+    ]
+    found: Span | None = None
+    for _ in range(_MOST_LINES):
+        gap = _LINE_BREAK.match(text, place)
+        rest = _FRAGMENT.match(text, gap.end()) if gap else None
+        if gap is None or rest is None:
+            break
+        goes_on = not _PLAIN_BREAK.match(gap[0]) or _TOKEN_END.search(rest[0]) is not None
+        if found is not None and not goes_on:
+            break  # A word of the next line, below a secret that is whole.
+        whole = text[start - 1 : start] + joined + rest[0]
+        match = _match_joined(whole, len(whole) - len(rest[0]), sorts, goes_on)
+        joined, place = joined + rest[0], rest.end()
+        if match is not None:
+            label, first, last = match
+            begins = start + first - (len(whole) - len(joined))
+            found = Span(begins, place - (len(whole) - last), label, make_tag(label))
+    return found
+
+
+def _match_joined(
+    joined: str, cut: int, sorts: Sequence[SecretKind], goes_on: bool
+) -> tuple[str, int, int] | None:
+    """Label and place of a secret over `cut`; if one is whole before, only where it `goes_on`."""
+    for sort in sorts:
+        place = joined.find(sort.literal)
+        match = _match_kind(joined, sort, place) if place >= 0 else None
+        if match is None or match.end() <= cut or is_placeholder(match[0]):
+            continue
+        if sort.check(match[0]) and (goes_on or _match_kind(joined[:cut], sort, place) is None):
+            return sort.label, match.start(), match.end()
+    return None
 
 
 def _find_private_keys(text: str) -> Iterator[Span]:
@@ -274,8 +281,9 @@ def _kind(
     shape: str,
     check: Callable[[str], bool] = lambda token: True,
     begins: str = "",
+    lead: re.Pattern[str] | None = None,
 ) -> SecretKind:
-    return SecretKind(label, literal, re.compile(f"{_WORD}{shape}{_END}"), check, begins)
+    return SecretKind(label, literal, re.compile(f"{_WORD}{shape}{_END}"), check, begins, lead)
 
 
 SECRET_KINDS: tuple[SecretKind, ...] = (
@@ -327,6 +335,19 @@ SECRET_KINDS: tuple[SecretKind, ...] = (
     ),
     _kind("anthropic_key", "sk-ant-", r"sk-ant-[a-z0-9]{3,12}-[A-Za-z0-9_-]{80,120}"),
     _kind("hugging_face_token", "hf_", r"hf_[A-Za-z]{34}", _check_random_after("_", 400)),
+    *(
+        _kind("docker_token", f"dckr_{sort}_", rf"dckr_{sort}_[A-Za-z0-9_-]{{27,32}}")
+        for sort in ("pat", "oat")
+    ),
+    _kind("shopify_token", "shp", r"shp(?:at|ca|pa|ss|ua)_[0-9a-fA-F]{32}"),
+    _kind("digitalocean_token", "_v1_", r"do[opr]_v1_[0-9a-f]{64}", begins="do"),
+    _kind("twilio_key", "SK", r"SK[0-9a-f]{32}", _check_random_after("SK", 280)),
+    SecretKind(
+        "twitter_bearer",
+        "A" * 20,
+        re.compile(r"(?<![A-Za-z0-9+/_-])A{20,24}[A-Za-z0-9%]{60,150}(?![A-Za-z0-9+/=_%-])"),
+        _check_random_after("A{20,24}", 400),
+    ),
     _kind("sendgrid_key", "SG.", r"SG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}"),
     _kind("pypi_token", "pypi-AgE", r"pypi-AgE[A-Za-z0-9_-]{50,400}"),
     _kind(
@@ -338,6 +359,25 @@ SECRET_KINDS: tuple[SecretKind, ...] = (
 )
 """The kinds with a shape of their own, in the order of the search."""
 
-_MAY_BE_SECRET = re.compile(
-    "|".join(["[0-9]", *(re.escape(sort.literal) for sort in SECRET_KINDS)]).encode()
+INNER_KINDS: tuple[SecretKind, ...] = (
+    SecretKind(
+        "telegram_token",
+        ":AA",
+        re.compile(rf"(?<![A-Za-z0-9])[0-9]{{8,10}}:AA[A-Za-z0-9_-]{{32,33}}{_END}"),
+        _check_random_after(":"),
+        lead=re.compile(r"[0-9]{8,10}\Z"),
+    ),
+    SecretKind(
+        "azure_client_secret",
+        "Q~",
+        re.compile(rf"{_WORD}[A-Za-z0-9_~.-]{{3}}[0-9]Q~[A-Za-z0-9_~.-]{{31,34}}{_END}"),
+        _check_random_after("Q~"),
+        lead=re.compile(r"[A-Za-z0-9_~.-]{3}[0-9]\Z"),
+    ),
 )
+"""Kinds whose literal no run of letters and digits begins with; searched in the whole text."""
+
+_LITERALS = [sort.literal for sort in SECRET_KINDS]
+_MAY_BE_SECRET = re.compile("|".join(["[0-9]", *map(re.escape, _LITERALS)]).encode())
+_LITERAL = re.compile("|".join(map(re.escape, [*_LITERALS, ":AA", "Q~", "sk-", "hooks"])))
+"""What a secret that goes on in the next line has in its first."""

@@ -40,12 +40,13 @@ _NAMES = (
     r"(?:t[eé]l[eé])?phone|t[eé]l[eé]?f(?:on|ono|one|oon|ax)?\w{0,6}|tel|tél|puh|fon|fax|telefax"
     r"|facsimile|mobile?|mobil\w{0,8}|cell(?:ular|phone)?|celular|handy\w{0,8}|whats ?app|hotline"
     r"|helpline|sms|gsm|call|dial|ring|desk|pager|toll[ -]free|durchwahl|rufnummer|portable|móvil"
+    r"|land ?line|switchboard|not(?:fall|ruf)nummer|festnetz\w{0,8}|cellphone|direct line"
     r"|telemóvel|тел\w{0,6}|факс|моб\w{0,6}|τηλ\w{0,6}|هاتف|جوال|فاكس|تلفون|फ़ोन|फोन|दूरभाष|मोबाइल"
 )
 _NAMES_WITHIN = (
     r"電話(?:番号)?|电话|手机|手機|传真|傳真|携帯|行動|熱線|热线|전화|핸드폰"  # No spaces there.
 )
-_NAME_SEPARATORS = r"[\s.:;=()\[\]#*|•/\u2013\uff08\uff09\uff0f\uff1a-]"
+_NAME_SEPARATORS = r"[\s.,:;=()\[\]#*|•/\u2013\uff08\uff09\uff0f\uff1a-]"
 NAMED_BEFORE = re.compile(
     rf"(?:(?<![^\W_])(?:{_NAMES})|{_NAMES_WITHIN})"
     r"(?:[ .]{0,2}(?:number|num|no|nr|n°|nº|№|us|me|him|her|them|now|on|at|is|to|free|today|office"
@@ -60,7 +61,13 @@ LETTERED_BEFORE = re.compile(r"(?:^|[\n|•·])\s{0,4}(?:[TFPM]|Ph)[.:]?\s{1,2}\
 
 TALK_BEFORE = re.compile(
     r"(?<![<\w])(?:(?:call|phon|dial|ring|text)(?:s|e|ed|ing)?\b|contact|reach|answer|messag|appel"
-    r"|joindre|anruf|erreich|llam)[^0-9<>@]{0,40}\Z",
+    r"|joindre|anruf|erreich|llam|chiam|ligue\b|ruf(?:en?|t)? (?:mich|uns|sie|ihn)\b|emergenc"
+    r"|(?:customer|client|guest|technical|after[- ]sales) (?:service|support|care)|enquir|inquir"
+    r"|reservation|booking|appointment|reception|front desk|voice ?mail|answering|speak|talk to"
+    r"|get (?:in touch|hold of)|available|support line|info(?:rmation)? line|box office|bestell"
+    r"|kontakt|auskunft|anmeld|zentrale|praxis|termin|renseignement|réserv|accueil|reserva|informes"
+    r"|atención|prenota|contatt|afspraak|bereik|atendimento|reserve"
+    r"|(?:my|our|his|her|their|your) (?:\w+ ){0,2}numbers?\b)[^0-9<>@]{0,40}\Z",
     re.IGNORECASE,
 )
 """A word of calling or writing to somebody, and nothing between that may be redacted: so that a
@@ -69,8 +76,8 @@ redacted text says as much of a number as the text did. Tags such as `<PHONE>` a
 OTHER_BEFORE = re.compile(
     r"(?<![^\W_])(?<![.@-])(?:isbn|issn|ean|upc|gtin|doi|iban|asin|sku|pmid|oclc|isrc|order|invoice|item"
     r"|product|part|model|serial|patent|no|nr|id|art|article|ref|code|case|account|bug|issue"
-    r"|version|zip|lat|lon|coordinates?|license|licence|ssn|security|vat|ust-idnr|siret|siren|инн"
-    r"|огрн)(?:[ .-]{0,2}(?:number|num|no|nr|is|1[03])){0,2}[\s.:;=()#-]{0,4}\Z",
+    r"|version|zip|room|page|views?|count|total|form|parcel|tracking|member|ticket|lat|lon|coordinates?|license|licence|ssn|security|vat|ust-idnr|siret|siren|инн"
+    r"|огрн)(?:[ .-]{0,2}(?:number|num|no|nr|is|of|1[03])){0,2}[\s.:;=()#-]{0,4}\Z",
     re.IGNORECASE,
 )
 """A word right before a number that names something else."""
@@ -79,7 +86,8 @@ OTHER_BEFORE = re.compile(
 FEWEST_DIGITS, MOST_DIGITS = 7, 15
 """Digits of a number: seven are the fewest looked at, fifteen the most that ITU-T E.164 allows."""
 
-_BETWEEN = r"[ \u00a0\u2009\u202f./\u2010-\u2014\u2212-]"
+_SPACES = " \u00a0\u2002\u2003\u2007\u2009\u200a\u202f"
+_BETWEEN = rf"[{_SPACES}./\u2010-\u2014\u2212-]"
 # Where one number may end and the next begin: two blanks, a stroke between blanks, a plus.
 _CUT = re.compile(r"(?<=[0-9)])(?:[ \u00a0]{2,}|[ \u00a0][-/\u2013\u2014.][ \u00a0]|[ /]*(?=\+))")
 _NUMBER = re.compile(
@@ -93,6 +101,12 @@ _DIGIT = re.compile(r"[0-9]")
 _GROUP = re.compile(r"[0-9]+")
 _EXTENSION = re.compile(r"(?:[ ,;]{0,2}(?:x|[Ee]xt\.?)[ .:]{0,2})[0-9]{1,5}(?![0-9A-Za-z])")
 _PHONE_TOUCHING_BEFORE = re.compile(r"(?:[\w@=#&%$€£¥^*+~\\-]|[0-9][.,:/]|[A-Za-z]/|[$€£¥#] )\Z")
+_SUM_BEFORE = re.compile(r"[0-9)] ?\Z")
+"""What stands before a plus between two blanks: the sum `36 + 62426244000`."""
+
+_ASSIGNED_TO = re.compile(rf"(?<![^\W_])(?:{_NAMES})=\Z", re.IGNORECASE)
+"""A field for a number: `phone=`."""
+
 _PHONE_TOUCHING_AFTER = re.compile(
     r"[A-Za-z0-9_@=&%°\u00b2€$£]|[,:.][0-9]|\.[a-z]|-[0-9]|/[A-Za-z0-9]| [%€$£°]"
 )
@@ -149,7 +163,11 @@ def _find_number(text: str, start: int, end: int, regions: Sequence[str]) -> tup
     stop = extension.end() if extension else last
     if _PHONE_TOUCHING_AFTER.match(text, stop):
         return None
-    if _PHONE_TOUCHING_BEFORE.search(text, max(0, first - 2), first):
+    if written.startswith("+ ") and _SUM_BEFORE.search(text, max(0, first - 2), first):
+        return None
+    if _PHONE_TOUCHING_BEFORE.search(text, max(0, first - 2), first) and not _ASSIGNED_TO.search(
+        text, max(0, first - LOOK_BACK), first
+    ):
         return None
     return (first, stop) if _is_phone(text, first, last, regions) else None
 
@@ -168,17 +186,17 @@ def _is_phone(text: str, start: int, end: int, regions: Sequence[str]) -> bool:
         return False
     if is_named or NAMED_AFTER.match(text, end):
         return True
-    if len(groups) == 1 or OTHER_BEFORE.search(before):
+    if OTHER_BEFORE.search(before) or len(digits) < _FEWEST_UNNAMED:
         return False
-    if len(digits) < _FEWEST_UNNAMED:
-        return False
+    if len(groups) == 1:
+        return TALK_BEFORE.search(before) is not None and _is_valid_in(written, regions)
     if digits.startswith("00"):
         return _is_valid("+" + digits[2:], None)
     is_telling = _GROUPED_NATIONAL.match(written) is not None
-    if (TALK_BEFORE.search(before) and "." not in written) or (
+    if (TALK_BEFORE.search(before) and written.count(".") != 1) or (
         is_telling and LETTERED_BEFORE.search(before)
     ):
-        return any(_is_valid(written, region) for region in regions)
+        return _is_valid_in(written, regions)
     return is_telling and any(_is_written_in(region, written, groups) for region in regions)
 
 
@@ -187,6 +205,10 @@ def _is_valid(written: str, region: str | None) -> bool:
 
     number = _parse_number(written, region)
     return number is not None and phonenumbers.is_valid_number(number)
+
+
+def _is_valid_in(written: str, regions: Sequence[str]) -> bool:
+    return any(_is_valid(written, region) for region in regions)
 
 
 def _is_written_in(region: str, written: str, groups: list[str]) -> bool:
@@ -215,18 +237,22 @@ def _parse_number(written: str, region: str | None) -> Any:
         return None
 
 
-_IBAN_HEAD = re.compile(r"(?<![A-Za-z0-9])([A-Za-z]{2})[0-9]{2}(?=[ -]?[A-Za-z0-9]{4})")
+_GAP = rf"[{_SPACES}\u2010-\u2013-]"
+"""What parts the groups of an account or a card: any blank of a typesetter, or a hyphen."""
+
+_NO_DIGIT = re.compile(r"[^0-9]")
+_IBAN_HEAD = re.compile(rf"(?<![A-Za-z0-9])([A-Za-z]{{2}})[0-9]{{2}}(?={_GAP}?[A-Za-z0-9]{{4}})")
 _IBAN_REACH = 12
 """Characters before a run of digits in which the IBAN that holds it begins: `MT84 MALT 0110…`."""
 
-_IBAN_BODY = re.compile(r"[A-Za-z]{2}[0-9]{2}(?:[ -]?[A-Za-z0-9]){11,29}")
+_IBAN_BODY = re.compile(rf"[A-Za-z]{{2}}[0-9]{{2}}(?:{_GAP}?[A-Za-z0-9]){{11,29}}")
 _ALNUM = re.compile(r"[A-Za-z0-9]")
 
 _GROUPED = re.compile(
-    r"(?<![0-9])(?:"
-    r"[2-6][0-9]{3}([ -])[0-9]{4}\1[0-9]{4}\1[0-9]{4}(?:\1[0-9]{3})?"
-    r"|3[0-9]{3}([ -])[0-9]{6}\2[0-9]{4,5}"
-    r")(?![0-9]| ?[ -][0-9])"
+    rf"(?<![0-9])(?:"
+    rf"[2-6][0-9]{{3}}({_GAP})[0-9]{{4}}\1[0-9]{{4}}\1[0-9]{{4}}(?:\1[0-9]{{3}})?"
+    rf"|3[0-9]{{3}}({_GAP})[0-9]{{6}}\2[0-9]{{4,5}}"
+    rf")(?![0-9]| ?{_GAP}[0-9])"
 )
 _UNGROUPED = re.compile(r"(?<![0-9])[1-6][0-9]{11,18}(?![0-9])")
 _CARD_TOUCHING_BEFORE = re.compile(r"(?:[A-Za-z0-9_@/=#&.$€£-]|[0-9][ ,:])\Z")
@@ -286,7 +312,9 @@ def _iban_end(text: str, start: int, length: int) -> int:
     stop = start + letters[length - 1].end()
     if _ALNUM.match(text, stop):
         return 0
-    return stop if iban.is_valid(text[start:stop], check_country=False) else 0
+    return (
+        stop if iban.is_valid("".join(c[0] for c in letters[:length]), check_country=False) else 0
+    )
 
 
 @cache
@@ -299,7 +327,7 @@ def _iban_length(country: str) -> int:
 def find_cards(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Places of payment card numbers in the run [start, end)."""
     for match in _GROUPED.finditer(text, start, end):
-        if _is_alone(text, match) and is_card(match[0].replace(" ", "").replace("-", "")):
+        if _is_alone(text, match) and is_card(_NO_DIGIT.sub("", match[0])):
             yield match.span()
     for match in _UNGROUPED.finditer(text, start, end):
         if is_card(match[0], named=True) and _is_alone(text, match) and _has_card_word(text, match):

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stages.decontaminate.config import DecontaminateConfig
 from stages.decontaminate.search import (
     Index,
     Passage,
@@ -14,7 +15,7 @@ from stages.decontaminate.search import (
     item_texts,
     normalised_word_places,
 )
-from stages.decontaminate.shingles import normalise_words
+from stages.decontaminate.shingles import normalise_words, plain_words, strip_markup
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "0"]), max_size=12)
 
@@ -29,12 +30,12 @@ def test_matches_are_the_ngrams_that_both_hold(
     items: list[list[str]], documents: list[list[str]], n: int
 ) -> None:
     least = 2
-    index = Index.build([Passage(i, words) for i, words in enumerate(items)], n, least)
+    index = Index.build([Passage(i, words, least) for i, words in enumerate(items)], n)
     owners: dict[tuple[str, ...], set[int]] = {}
     for item, words in enumerate(items):
         if len(words) >= least:
             for gram in grams(words, min(n, len(words))):
-                if any(map(str.isalpha, gram)):
+                if 2 * sum(map(str.isalpha, gram)) >= len(gram):
                     owners.setdefault(gram, set()).add(item)
     counts, matches = find_matches([" ".join(words) for words in documents], index)
     assert counts.tolist() == [max(len(words) - n + 1, min(len(words), 1)) for words in documents]
@@ -59,42 +60,91 @@ def test_matches_are_the_ngrams_that_both_hold(
 
 
 def test_an_empty_index_finds_nothing() -> None:
-    index = Index.build([], 13, 8)
+    index = Index.build([], 13)
     counts, matches = find_matches(["some text of no use", ""], index)
     assert counts.tolist() == [1, 0]
     assert len(matches.texts) == 0
 
 
-def test_ngrams_of_numbers_alone_are_no_evidence() -> None:
+def test_ngrams_of_numbers_by_half_are_no_evidence() -> None:
     numbers = ["0"] * 20
-    assert len(Index.build([Passage(0, numbers)], 13, 8).hashes) == 0
-    assert len(Index.build([Passage(0, [*numbers, "apples"])], 13, 8).hashes) == 1
+    assert len(Index.build([Passage(0, numbers)], 13).hashes) == 0
+    assert len(Index.build([Passage(0, [*numbers, "apples"])], 13).hashes) == 0
+    assert len(Index.build([Passage(0, [*numbers[:6], *"abcdefg"])], 13).hashes) == 1
 
 
 @pytest.mark.parametrize(
     ("passages", "expected"),
     [
-        ("prompt", ["Q?"]),
-        ("answer", ["Q? yes"]),
-        ("prompt_and_answer", ["Q?", "Q? yes"]),
-        ("choices", ["Q? no", "Q? yes"]),
+        ("prompt", [("Q?", 8)]),
+        ("answer", [("Q? yes", 5)]),
+        ("prompt_and_answer", [("Q?", 8), ("Q? yes", 5)]),
+        ("choices", [("Q? no", 5), ("Q? yes", 5)]),
+        ("all", [("Q?", 8), ("no", 13), ("yes", 13), ("Q? yes", 5)]),
     ],
 )
-def test_what_of_an_item_counts(passages: str, expected: list[str]) -> None:
-    assert item_texts("Q?", ["no", "yes"], 1, passages) == expected
-    assert set(item_texts("A whole text.", [], None, passages)) == {"A whole text."}
+def test_what_of_an_item_counts(passages: str, expected: list[tuple[str, int]]) -> None:
+    config = DecontaminateConfig.parse({"passages": passages}, where="decontaminate")
+    assert item_texts("Question: Q?\nAnswer:", ["no", "yes"], 1, config) == expected
+    assert item_texts("A whole text.", [], None, config) == [("A whole text.", 5)]
+
+
+def test_the_question_of_a_text_of_two_lines_counts_alone() -> None:
+    config = DecontaminateConfig()
+    assert item_texts("Who?\nHe", [], None, config) == [("Who?", 8), ("Who?\nHe", 5)]
+    assert item_texts("", ["", "b"], 0, config) == [("", 8), ("", 13), ("b", 13), (" ", 5)]
+
+
+@pytest.mark.parametrize(
+    "copy",
+    [
+        "Don\u2019t the 40 waters of the Rh\u00edne \u2014 meet here",
+        "dont the 1,200.50 waters of the rhine meet here",
+        "<p>Don&#39;t the <b>7</b> waters</p> of the Rh&iacute;ne meet&nbsp;here",
+        "> **Don't** the 3.5\n> waters of\n> the _Rhine_ meet here!",
+    ],
+)
+def test_edits_that_change_no_word_change_no_ngram(copy: str) -> None:
+    item = "Don't the 12 waters of the Rh\u00edne meet here?"
+    index = Index.build([Passage(0, plain_words(item))], 13)
+    text = f"before {copy} after"
+    _, matches = find_matches([text], index)
+    assert matches.texts.tolist() == [0]
+    start, length = matches.starts[0], matches.lengths[0]
+    places = normalised_word_places(text)
+    whole = text[places[start][0] : places[start + length - 1][1]]
+    assert whole.lower().startswith("don")
+    assert whole.endswith("here")
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        "ما هي عاصمة هذه البلاد الجميلة القديمة",
+        "Какая река течет через старую столицу страны",
+        "日本の首都はどこですか東京です",
+        "นี่คือคำถามที่ไม่มีใครเคยถามมาก่อน",
+    ],
+)
+def test_items_of_other_scripts_and_right_to_left_are_found(item: str) -> None:
+    words = plain_words(item)
+    assert len(words) >= 5
+    index = Index.build([Passage(0, words)], 13)
+    for text in (item, f"abc {item}. def", f"\u202b{item}\u202c"):
+        assert set(find_matches([text], index)[1].texts.tolist()) == {0}
 
 
 @given(st.text(max_size=60))
 @settings(deadline=None, max_examples=300)
 def test_every_normalised_word_has_its_place(text: str) -> None:
     places = normalised_word_places(text)
-    words = normalise_words(text)
+    words = plain_words(text)
     assert len(places) == len(words)
     assert all(0 <= start < end <= len(text) for start, end in places)
     assert places == sorted(places)
+    plain = strip_markup(text)
     for (start, end), word in zip(places, words, strict=True):
-        assert word in normalise_words(text[start:end])
+        assert word in normalise_words(plain[start:end])
 
 
 def test_places_are_those_of_the_original_spelling() -> None:
@@ -106,6 +156,6 @@ def test_places_are_those_of_the_original_spelling() -> None:
 
 def test_hashes_are_sorted_and_items_ascending() -> None:
     passages = [Passage(i, list("abcdef")) for i in (2, 0, 1)]
-    index = Index.build(passages, 3, 2)
+    index = Index.build(passages, 3)
     assert (np.diff(index.hashes.astype(object)) > 0).all()
     assert [index.items_with(row).tolist() for row in range(4)] == [[0, 1, 2]] * 4

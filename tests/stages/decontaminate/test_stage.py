@@ -25,7 +25,8 @@ TINY = "What is rust?"
 ITEMS = [
     ("long", LONG, ["The Elbe", "The Rhine"], 0),  # 16 + 2 words: 6 13-grams
     ("short", SHORT, ["Titan", "Rhea"], 0),  # 9 + 1 words: one 9-gram, one 10-gram
-    ("tiny", TINY, ["Iron oxide", "A fish"], 0),  # 3 + 2 words: too short
+    ("tiny", TINY, ["Iron oxide", "A fish"], 0),  # 3 + 2 words: one 5-gram
+    ("word", "Rust?", ["Yes", "No"], 0),  # 1 + 1 words: too short
     ("clean", "a question that no document holds " * 3, [], None),
 ]
 OTHER = "Nothing of the sort is found in this plain sentence about bread and butter and jam."
@@ -74,7 +75,8 @@ def test_documents_name_the_items_they_hold(
     assert [row["doc_id"] for row in found] == ids
     other, leak, wrong, whole, tiny = found
 
-    assert other["hits"] == tiny["hits"] == []
+    assert other["hits"] == []
+    assert [hit["item_id"] for hit in tiny["hits"]] == ["tiny"]
     assert other["ngrams"] == 16 - 13 + 1
     assert leak["ngrams"] == 16 + 18 + 16 - 13 + 1
     assert leak["ngrams_hit"] == 6
@@ -98,25 +100,52 @@ def test_items_tell_how_much_of_them_is_held(
     assert read_table(made, "contamination", "items.parquet").to_pylist() == [
         {"benchmark": "exam", "item_id": "long", "documents": 2, "ngrams": 6, "ngrams_hit": 6},
         {"benchmark": "exam", "item_id": "short", "documents": 1, "ngrams": 2, "ngrams_hit": 2},
+        {"benchmark": "exam", "item_id": "tiny", "documents": 1, "ngrams": 1, "ngrams_hit": 1},
     ]
     assert made.counts == {
         "documents": 5,
-        "documents_hit": 3,
-        "items": 4,
-        "items_hit": 2,
+        "documents_hit": 4,
+        "items": 5,
+        "items_hit": 3,
         "items_too_short": 1,
+        "items_common": 0,
         "common_ngrams": 0,
     }
     assert made.conservation is not None
     assert (made.conservation.records_in, made.conservation.out) == (5, 5)
 
 
-def test_shorter_wholes_match_on_request(
+def test_the_least_length_of_a_whole_is_a_setting(
     documents: Given, benchmarks: Given, run_stage: Make, read_table: Read
 ) -> None:
-    made = run(run_stage, [documents], benchmarks, {"min_words": 5})
-    items = read_table(made, "contamination", "items.parquet")["item_id"].to_pylist()
-    assert items == ["long", "short", "tiny"]
+    for least, expected in ((6, ["long", "short"]), (5, ["long", "short", "tiny"])):
+        made = run(run_stage, [documents], benchmarks, {"min_answered_words": least})
+        items = read_table(made, "contamination", "items.parquet")["item_id"].to_pylist()
+        assert items == expected
+
+
+def test_short_items_that_many_documents_hold_are_common_phrases(
+    make_documents: Make, benchmarks: Given, run_stage: Make, read_table: Read
+) -> None:
+    texts = [f"{OTHER} {TINY} Iron oxide, of course. {n}" for n in range(11)]
+    documents = make_documents([[*texts, LEAK]])
+    made = run(run_stage, [documents], benchmarks)
+    assert (made.counts["items_hit"], made.counts["items_common"]) == (1, 1)
+    assert made.counts["documents_hit"] == 1
+    made = run(run_stage, [documents], benchmarks, {"common_short_documents": 11})
+    assert (made.counts["items_hit"], made.counts["items_common"]) == (2, 0)
+    made = run(run_stage, [documents], benchmarks, {"common_short_documents": None})
+    assert (made.counts["items_hit"], made.counts["items_common"]) == (2, 0)
+
+
+def test_empty_items_and_items_of_one_word_hit_nothing(
+    make_documents: Make, make_benchmarks: Make, run_stage: Make
+) -> None:
+    items = [("a", "", ["x", "y"], 0), ("b", "the", [], None), ("c", "?!", ["...", "!"], 1)]
+    items += [("d", "12 + 7 = 1, 2, 3, 4, 5 6", ["19", "20"], 0)]
+    documents = make_documents([["the x y 12 + 7 = 1, 2, 3, 4, 5 6 19 ?! ...", "", "a" * 9999]])
+    made = run(run_stage, [documents], make_benchmarks(items))
+    assert (made.counts["items_too_short"], made.counts["documents_hit"]) == (4, 0)
 
 
 def test_common_ngrams_are_ignored_on_request(
@@ -125,11 +154,12 @@ def test_common_ngrams_are_ignored_on_request(
     # Two documents hold five of the long item's n-grams; only the leak holds the sixth.
     made = run(run_stage, [documents], benchmarks, {"common_documents": 1})
     assert made.counts["common_ngrams"] == 5
-    assert [row["ngrams_hit"] for row in rows(read_table, made, documents)] == [0, 1, 0, 1, 0]
+    assert [row["ngrams_hit"] for row in rows(read_table, made, documents)] == [0, 1, 0, 1, 1]
     items = read_table(made, "contamination", "items.parquet").to_pylist()
     assert [(i["item_id"], i["documents"], i["ngrams_hit"]) for i in items] == [
         ("long", 1, 1),
         ("short", 1, 2),
+        ("tiny", 1, 1),
     ]
 
 
@@ -156,6 +186,13 @@ def test_a_whole_longer_than_the_ngram_is_refused(
 ) -> None:
     with pytest.raises(UsageError, match="min_words"):
         run(run_stage, [documents], benchmarks, {"ngram": 5})
+    with pytest.raises(UsageError, match="min_answered_words"):
+        run(
+            run_stage,
+            [documents],
+            benchmarks,
+            {"ngram": 6, "min_words": 6, "min_answered_words": 7},
+        )
 
 
 def test_planted_real_items_are_found_and_nothing_else(

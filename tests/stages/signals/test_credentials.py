@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 
 from stages.filter.edits import apply_edits
 from stages.signals.credentials import (
+    INNER_KINDS,
     SECRET_KINDS,
     crc32_base62,
     find_secrets,
-    is_placeholder,
-    is_random,
     make_tag,
 )
+from stages.signals.passwords import is_placeholder, is_random
 
 LETTERS = string.ascii_letters + string.digits
 BASE64URL = LETTERS + "_-"
@@ -61,6 +61,13 @@ def made(seed: int = 7) -> dict[str, str]:
         "openai_key": f"sk-proj-{some(LETTERS, 20)}T3BlbkFJ{some(LETTERS, 20)}",
         "anthropic_key": f"sk-ant-api03-{some(BASE64URL, 92)}A",
         "hugging_face_token": "hf_" + some(string.ascii_letters, 34),
+        "docker_token": "dckr_pat_" + some(LETTERS, 27),
+        "shopify_token": "shpat_" + some("0123456789abcdef", 32),
+        "digitalocean_token": "dop_v1_" + some("0123456789abcdef", 64),
+        "twilio_key": "SK" + some("0123456789abcdef", 32),
+        "twitter_bearer": "A" * 22 + some(LETTERS, 80) + "x",
+        "telegram_token": f"{some('123456789', 9)}:AA{some(BASE64URL, 32)}x",
+        "azure_client_secret": f"{some(LETTERS, 3)}8Q~{some(LETTERS + '-_.', 33)}x",
         "sendgrid_key": f"SG.{some(LETTERS, 22)}.{some(LETTERS, 43)}",
         "pypi_token": "pypi-AgEIcHlwaS5vcmc" + some(BASE64URL, 60) + "x",
         "json_web_token": f"{part({'alg': 'HS256'})}.{part({'sub': some(LETTERS, 9)})}"
@@ -84,7 +91,7 @@ def test_each_sort_is_found_whole(sort: str, around: str) -> None:
 
 
 def test_every_sort_is_tested() -> None:
-    assert {sort.label for sort in SECRET_KINDS} == set(made())
+    assert {sort.label for sort in SECRET_KINDS + INNER_KINDS} == set(made())
 
 
 @pytest.mark.parametrize("sort", made())
@@ -96,6 +103,76 @@ def test_a_secret_inside_a_longer_word_is_none(sort: str) -> None:
         s.label for s in SECRET_KINDS if "," in s.shape.pattern[-30:]
     }:
         assert sort not in labels(f"{secret}abcdefgh")
+
+
+@pytest.mark.parametrize("between", ["\n", "\n    ", "\\\n", '" +\n  "', "=\n", "\r\n", "\n> "])
+@pytest.mark.parametrize("sort", ["github_token", "json_web_token", "gitlab_token", "openai_key"])
+def test_a_token_over_lines_is_one_secret(sort: str, between: str) -> None:
+    """Below a token that is whole, a rest that reads as a word (`Ouax`) counts as a word."""
+    for seed in range(5):
+        secret = made(seed)[sort]
+        for cut in (14, len(secret) // 2, len(secret) - 12):
+            broken = secret[:cut] + between + secret[cut:]
+            text = f'a = "{broken}"\nand more words in the next line'
+            assert apply_edits(text, find_secrets(text)) == (
+                f'a = "{make_tag(sort)}"\nand more words in the next line'
+            )
+
+
+def test_a_line_below_a_whole_token_is_left() -> None:
+    for sort in ("gitlab_token", "json_web_token", "slack_token"):
+        secret = made()[sort]
+        for below in ("next words", "export OTHER=1", "some_name = 4"):
+            text = f"{secret}\n{below}"
+            assert apply_edits(text, find_secrets(text)) == f"{make_tag(sort)}\n{below}"
+    assert (
+        labels("the tokens begin with ghp_\nand have forty letters in all, as the page says") == []
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password: {}",
+        "Password: {}\n",
+        'pwd = "{}"',
+        "DB_PASSWORD={}\n",
+        "Passwort: {}",
+        "the password is {}.",
+        "<password>{}</password>",
+        '"password": "{}",',
+        "user=a&password={}&x=1",
+        "İ password: {}",  # Two characters in small letters.
+    ],
+)
+@pytest.mark.parametrize("password", ["winter79!", "Tr0ub4dor-3", "kX9q4Zt7w"])
+def test_passwords_that_their_name_tells_are_found(text: str, password: str) -> None:
+    whole = text.format(password)
+    (span,) = find_secrets(whole)
+    assert (span.label, whole[span.start : span.end]) == ("password", password)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password: str",
+        "password = getpass.getpass()",
+        "password = settings.DB_PW1",
+        "login(user, password=pw1)",
+        "password = password1",
+        "password: ${DB_PASSWORD_1}",
+        "Password: required, 8 characters",
+        "password: 8-20 characters",
+        "password = sha256(raw)",
+        "password: base64",
+        "PWD=/home/user1/src",
+        "compass: abc123def",
+        "Antwort: abc123def",
+        "password: sunshine",
+    ],
+)
+def test_code_and_words_about_passwords_are_left(text: str) -> None:
+    assert labels(text) == []
 
 
 def test_checksums_decide_about_github_and_npm_tokens() -> None:
@@ -215,3 +292,11 @@ def test_the_standard_library_and_prose_have_none(shared_data: Path) -> None:
         with zstandard.open(shared_data / f"{name}.jsonl.zst", "rt") as lines:
             texts = [json.loads(line)["text"] for line in lines]
         assert [span for text in texts for span in find_secrets(text)] == [], name
+
+
+@pytest.mark.parametrize(
+    "unit", ["password=", "eyJaaaaa9A\n", "ghp_aB3dEfgh\n", "://a:bc", "1:AA", "Q~", "token='", "A"]
+)
+def test_long_floods_take_linear_time(unit: str) -> None:
+    # A quadratic scan of these 300,000 characters would take minutes; the test has a time limit.
+    assert find_secrets(unit * (300_000 // len(unit))) == []

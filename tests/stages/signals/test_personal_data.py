@@ -38,7 +38,16 @@ def labels(text: str) -> list[tuple[str, str]]:
         (".lead@corp.com", "lead@corp.com"),
         ("dots..last@corp.com", "last@corp.com"),
         ("-x@corp.com", "x@corp.com"),
-        ("é-x@corp.com", "-x@corp.com"),
+        ("é-x@corp.com", "é-x@corp.com"),
+        ("éx@corp.com", "éx@corp.com"),
+        ("jörg.müller@bücher.de", "jörg.müller@bücher.de"),
+        ("連絡先はtaro@corp.co.jpまで", "taro@corp.co.jp"),
+        ("用户@例子.公司。", "用户@例子.公司"),
+        ("Пишите на иван@почта.рф, пожалуйста", "иван@почта.рф"),
+        ("a@corp.com.Then we", "a@corp.com"),
+        ("https://lists.corp.org/list/dev@corp.org/thread", "dev@corp.org"),
+        ("?to=jane@corp.com&x=1", "jane@corp.com"),
+        ("x@mail.internal", "x@mail.internal"),
         ("8.8.8.8@corp.com", "8.8.8.8@corp.com"),
         ("”right@corp.com", "right@corp.com"),
         ("someone@example.com", "someone@example.com"),
@@ -57,8 +66,13 @@ def test_email_is_found_whole_and_once(text: str, address: str) -> None:
         "name@-corp.com",
         "name.@corp.com",
         "name@corp..com",
-        "あいう@corp.com",
-        "éx@corp.com",
+        "npm i lodash@4.17.21 react@18.2.0-rc.1",
+        "icon@2x.png icon@1.5x.me",
+        "git@github.com:a/b.git",
+        "ssh://git@corp.com/a",
+        "postgres://user:pw123456@db.corp.com/x",
+        "y = W@x.shape + M@v.T",
+        "uses: actions/checkout@v4.1.2",
         '"quoted"@corp.com',
         "@decorator",
         "a @ b.com",
@@ -82,15 +96,13 @@ EMBEDDED = [
     (".|email@S", ""),
     ("email..|email@S", ""),
     ("|email@S", " (Joe Smith)"),
-    ("|email@example.web", ""),
-    ("|email@111.222.333.44444", ""),
     ("Abc..|123@S", ""),
     ("just”not”|right@S", ""),
     ('this\\ is"really"not\\|allowed@S', ""),
 ]
 NO_EMAILS = [
     *('"email"@S', "much.”more\\ unusual”@S", "plainaddress", "#@%^%#$@#$@#.com", "@S", "email.S"),
-    *("email.@S", "あいうえお@S", "email@example", "email@-S", "email@example..com"),
+    *("email.@S", "email@example", "email@-S", "email@example..com"),
     "”(),:;<>[\\]@S",
 ]
 
@@ -99,6 +111,8 @@ def test_datatroves_own_email_cases_hold_but_for_the_example_itself() -> None:
     """Its `test_pii_removal.py`: every verdict is shared. There it stands at `example.com`.
 
     `email@example.com` itself, which it replaces by itself, is a reserved example and left here.
+    Two that it finds are none here: a top-level domain that does not exist, and five-digit parts of
+    an address; one that it leaves is found: a name in Japanese.
     """
     for site in ("corp.com", "example.com"):
         cases = [("", address, "") for address in DATATROVES]
@@ -254,7 +268,7 @@ def test_replacing_twice_is_replacing_once(pieces: list[str], between: str) -> N
 
 
 EMAIL_TEXTS = st.lists(
-    st.sampled_from(["a", "b.c", "@", ".", " ", "-", "corp.com", "é", "_", "x@y.org", "+", "9"]),
+    st.sampled_from(["a", "b.c", "@", ".", " ", "-", "corp.com", "_", "x@y.org", "+", "9"]),
     max_size=12,
 ).map("".join)
 

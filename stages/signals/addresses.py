@@ -1,0 +1,219 @@
+"""E-mail and IP addresses in a text.
+
+The shapes are those of datatrove's PII formatter with differences that each harm less text, or find
+more of it:
+
+- the name of an e-mail address may hold letters of any script (RFC 6531), and so may its domain,
+  which must end in a top-level domain of the public suffix list (`tld` carries it) or in a name of
+  local networks: `lodash@4.17.21`, `icon@2x.png` and `W@x.shape` are none. In scripts without
+  spaces between words an ASCII name begins after the last character of these;
+- `/`, `=` and quotes part words, so that an address in a URL or in code is found without what
+  stands before it;
+- what stands between `://` and the host is a login, and `git@github.com:` an account of everybody;
+- an IPv4 address must not touch a letter or digit, nor be part of a longer dotted number
+  ("1.2.3.4.5" is a section, "v1.2.3.4" a version), and no word before it may say that it is a
+  version. With at most six digits it needs a word about addresses before it, unless its four parts
+  are equal: on crawled pages nearly all of these are versions ("4.4.2.8"), and of all addresses one
+  in 700 is so short;
+- IPv6 addresses are found as well: global unicast (2000::/3), and others that are written in full.
+
+Time is linear in the text.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from string import ascii_letters, digits
+
+_LOCAL = frozenset("._%+-'~" + ascii_letters + digits)
+_LONGEST_LOCAL = 64
+"""Characters of the part before the '@' (RFC 5321, 4.5.3.1.1)."""
+
+_AT = re.compile(r"@(?=[^\W_]|\[)")
+_SPACED = re.compile(r"[\w.%+'~-]")
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+    "\uf900-\ufaff\U00020000-\U0003ffff]"
+)
+"""Scripts whose words touch each other: Thai, Lao, Burmese, Khmer, Chinese, Japanese; and Korean,
+whose particles do."""
+
+_DOMAIN_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+_IPV4 = r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}"
+_IPV6 = (
+    r"[23][0-9A-Fa-f]{3}(?::[0-9A-Fa-f]{0,4}){2,7}"
+    r"|[1-9A-Fa-f][0-9A-Fa-f]{3}(?::[0-9A-Fa-f]{1,4}){7}"
+)
+_HOST_NUMBER = re.compile(rf"\[{_IPV4}\]|{_IPV4}(?![\w.-]*[A-Za-z0-9])")
+_DOMAIN = re.compile(rf"(?:{_DOMAIN_LABEL}\.)+{_DOMAIN_LABEL}")
+_ANY_DOMAIN = re.compile(r"(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,8}[^\W_](?:[\w-]{0,61}[^\W_])?")
+_NO_DOMAIN = re.compile(r"v?[0-9]+\.[0-9]+(?:\.|\Z)|[1-9](?:\.[0-9])?x\.")
+"""A version (`react@18.2.0-rc.dev`), and a picture for dense screens (`icon@2x.png`)."""
+
+_LOGIN = re.compile(r"(?<!mailto)://[^\s/?#\"'<>]{0,64}\Z")
+_LONGEST_SCHEME = 3 + _LONGEST_LOCAL
+_SHARED_ACCOUNTS = frozenset(("git", "hg", "svn", "cvs", "bzr"))
+_LOCAL_DOMAINS = frozenset(
+    ("corp", "example", "home", "internal", "intranet", "lan", "local", "localdomain", "private")
+)
+
+
+@cache
+def _top_level_domains() -> frozenset[str]:
+    """Last labels of the rules of the public suffix list, and names that local networks use."""
+    rules = files("tld").joinpath("res/effective_tld_names_public_only.dat.txt")
+    lines = rules.read_text(encoding="utf-8").splitlines()
+    names = {line.strip().rsplit(".", 1)[-1].lower() for line in lines if line[:2] != "//"}
+    return frozenset(names | _LOCAL_DOMAINS) - {""}
+
+
+def find_emails(text: str) -> Iterator[tuple[int, int]]:
+    """Places of e-mail addresses, around each '@'. A text without any costs nothing."""
+    free = 0
+    for mark in _AT.finditer(text):
+        at = mark.start()
+        start = _local_start(text, max(free, at - _LONGEST_LOCAL), at)
+        end = _domain_end(text, at + 1) if start < at else 0
+        if not end:
+            continue
+        if _LOGIN.search(text, max(0, at - _LONGEST_SCHEME), start):
+            continue
+        if text[start:at] in _SHARED_ACCOUNTS and text[end : end + 1] in (":", "/"):
+            continue
+        yield start, end
+        free = end
+
+
+def _local_start(text: str, least: int, at: int) -> int:
+    """Where the name before the '@' begins; `at` without one."""
+    start = at
+    while start > least and text[start - 1] in _LOCAL:
+        start -= 1
+    if start > least and not text[start - 1].isascii() and _SPACED.match(text[start - 1]):
+        start = _foreign_start(text, least, start, at)
+    start = max(start, text.rfind("..", start, at) + 2 if ".." in text[start:at] else start)
+    while start < at and not (text[start].isalnum() or text[start] == "_"):
+        start += 1
+    return at if at and text[at - 1] == "." else start
+
+
+def _foreign_start(text: str, least: int, start: int, at: int) -> int:
+    """The beginning of a name whose part in ASCII begins at `start` and touches other letters."""
+    unspaced = _UNSPACED.match(text[start - 1]) is not None
+    if unspaced and start < at:
+        return start
+    while start > least and _SPACED.match(text[start - 1]):
+        if not unspaced and _UNSPACED.match(text[start - 1]):
+            break
+        start -= 1
+    return start
+
+
+def _domain_end(text: str, start: int) -> int:
+    """Where the domain at `start` ends; 0 if none is there."""
+    number = _HOST_NUMBER.match(text, start)
+    if number is not None:
+        return number.end()
+    if _NO_DOMAIN.match(text, start):
+        return 0
+    for shape in (_DOMAIN, _ANY_DOMAIN):
+        match = shape.match(text, start)
+        end = _known_end(match) if match else 0
+        if end:
+            return end
+    return 0
+
+
+def _known_end(match: re.Match[str]) -> int:
+    """The end of the domain in a match: its last label, or what it begins with, must be known.
+
+    A sentence may follow without a space (`a@b.com.Then`), in scripts without spaces at once.
+    """
+    known, labels = _top_level_domains(), match[0].split(".")
+    while len(labels) > 1:
+        last = labels[-1].lower()
+        end = match.start() + len(".".join(labels))
+        if last in known or last.startswith("xn--"):
+            return end
+        for cut in range(min(len(last), 12), 0, -1):
+            if not last.isascii() and last[:cut] in known and _UNSPACED.match(last[cut : cut + 1]):
+                return end - len(last) + cut
+        if not labels[-1][:1].isupper():
+            return 0
+        labels.pop()
+    return 0
+
+
+# A pattern that starts with a literal is searched many times faster than any other: so the points
+# and colons of addresses are looked for first, and then the characters around each.
+_ADDRESS_SHAPES = (
+    (
+        re.compile(r"\.(?=[0-9]{1,3}\.[0-9])"),
+        re.compile(r"[0-9]{1,3}\Z"),
+        re.compile(_IPV4),
+        re.compile(r"[A-Za-z0-9]\Z|[0-9]\.\Z"),
+        re.compile(r"[A-Za-z0-9]|\.[0-9]"),
+    ),
+    (
+        re.compile(r":(?=[0-9A-Fa-f]{0,4}:)"),
+        re.compile(r"[0-9A-Fa-f]{4}\Z"),
+        re.compile(_IPV6),
+        re.compile(r"[\w:.]\Z"),
+        re.compile(r"[A-Za-z0-9:]|\.[0-9]"),
+    ),
+)
+_SHORT_ADDRESS = 6
+_LOOK_BACK = 40
+_ADDRESS_WORDS = re.compile(
+    r"\b(?:ip(?:v4)?|address|adresse|dirección|server|host|dns|ping|login|logged|from|client|user"
+    r"|proxy|router|gateway)\b[^0-9<>@]{0,30}\Z",
+    re.IGNORECASE,
+)
+_VERSION_WORDS = re.compile(
+    r"\b(?:\w*version|versión|release|build|firmware|driver|revision|rev|ver|patch|update|sdk"
+    r"|package|assembly)(?:[ .]?(?:no|nr|number|is))?\b[\s\"'=:.#(-]{0,4}\Z"
+    r"|[A-Z][A-Za-z]{2,20}/\Z",
+    re.IGNORECASE,
+)
+"""Words right before a version, and products of HTTP's `User-Agent` (`Chrome/120.0.6099.109`)."""
+
+
+def find_ip_addresses(text: str) -> Iterator[tuple[int, int]]:
+    """Places of public addresses, those of IPv4 first."""
+    for middle, beginning, shape, touching_before, touching_after in _ADDRESS_SHAPES:
+        free = 0
+        for mark in middle.finditer(text):
+            begun = beginning.search(text, max(free, mark.start() - 4), mark.start())
+            match = shape.match(text, begun.start()) if begun else None
+            if match is None or touching_after.match(text, match.end()):
+                continue
+            start, end = match.span()
+            if touching_before.search(text, max(start - 2, 0), start):
+                continue
+            if _is_public(match[0]) and not _is_version(text, start, match[0]):
+                yield start, end
+                free = end
+
+
+def _is_public(address: str) -> bool:
+    try:
+        number = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    return number.is_global and not number.is_multicast
+
+
+def _is_version(text: str, start: int, address: str) -> bool:
+    """Whether a word says so, or four short numbers have none before that speaks of an address."""
+    parts = address.split(".")
+    if len(parts) != 4:
+        return False
+    if _VERSION_WORDS.search(text, max(0, start - _LOOK_BACK), start):
+        return True
+    if len(set(parts)) == 1 or len("".join(parts)) > _SHORT_ADDRESS:
+        return False
+    return not _ADDRESS_WORDS.search(text, max(0, start - _LOOK_BACK), start)

@@ -1,0 +1,251 @@
+"""Recall of decontamination by benchmark, length and edit, and false positives on clean texts.
+
+    python -m tests.benchmarks.decontamination [--side development|test] [--data ../shared/data]
+    python -m tests.benchmarks.decontamination --side test --clean      # every hit, to be read
+
+Items are those of the 18 benchmarks of web.yaml, as the stage `benchmarks` reads them; a side holds
+half of the items and half of the works (splits.py). Each item is planted alone in a page of prose,
+edited in one way, as prompt and answer and as its prompt alone. It counts as found if the page's
+hits name it. Classes go by the words of what is planted; texts of numbers by half, which are never
+looked for, are a class of their own. Intervals are Wilson's at 95 %.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from stages.decontaminate.config import DecontaminateConfig
+from stages.decontaminate.search import Index, Passage, find_matches, item_texts
+from stages.decontaminate.shingles import plain_words
+from stages.examples.conversion import BadExample, Origin
+from stages.examples.shapes import benchmark_row
+from stages.scoring.uncertainty import wilson
+from tests.benchmarks.labelled import rows_of
+from tests.benchmarks.splits import FIRST_TEST_SEED, Side, select, side
+
+BENCHMARKS = (
+    *("arc_challenge", "arc_easy", "bbh", "boolq", "commonsenseqa", "copa", "gsm8k-test"),
+    *("hellaswag", "humaneval", "lambada", "math", "mmlu-dev", "mmlu-test", "openbookqa"),
+    *("piqa", "siqa", "triviaqa", "winogrande"),
+)
+CLEAN = (
+    *("text/en-fiction", "text/en-classics", "text/en-docs", "text/en-textbooks"),
+    *("text/en-textbooks-nc", "code/python-stdlib"),
+)
+CARRIER = "text/en-web-c4-demo"
+CLASSES = ((1, 4), (5, 7), (8, 12), (13, 10**9))
+Edit = Callable[[str, random.Random], str]
+
+
+class Item(NamedTuple):
+    """An item of a benchmark: its row in the index, its prompt, its answer (or nothing)."""
+
+    number: int
+    benchmark: str
+    prompt: str
+    answer: str
+    row: dict[str, Any]
+
+
+def _verbatim(text: str, rng: random.Random) -> str:
+    return text
+
+
+def _other_punctuation(text: str, rng: random.Random) -> str:
+    """Typographic quotes and dashes, other ends of sentences, commas that come and go."""
+    text = text.replace("'", rng.choice(["\u2019", ""])).replace(" - ", " \u2014 ")
+    text = re.sub(r'"([^"]*)"', "\u201c\\1\u201d", text)
+    text = re.sub(r"[?.!](?=\s|\Z)", rng.choice([" ?", ".", "!", ""]), text)
+    return text.replace(",", rng.choice([";", "", " ,"]))
+
+
+def _numbers_changed(text: str, rng: random.Random) -> str:
+    """Each number becomes another, of more or fewer digits, with or without separators."""
+    numbers = ["7", "48", "1,250", "3.5", "90210", "12,400.75"]
+    return re.sub(r"[0-9]+(?:[.,][0-9]+)*", lambda _: rng.choice(numbers), text)
+
+
+def _markup(text: str, rng: random.Random) -> str:
+    """HTML or Markdown around it, one word of it set off, and what HTML must escape."""
+    words = text.split(" ")
+    place = rng.randrange(len(words))
+    if rng.random() < 0.5:
+        words = [
+            re.sub(r"&", "&amp;", w).replace("'", "&#39;").replace('"', "&quot;") for w in words
+        ]
+        words[place] = f"<b>{words[place]}</b>"
+        return f'<li class="q{place}"><p>{" ".join(words)}</p></li>'
+    words[place] = f"**{words[place]}**"
+    return f"> ### {' '.join(words)}\n> ---"
+
+
+def _over_lines(text: str, rng: random.Random) -> str:
+    """Broken after every few words, indented or quoted."""
+    words, lines = text.split(), list[str]()
+    while words:
+        size = rng.randrange(2, 9)
+        lines.append(" ".join(words[:size]))
+        words = words[size:]
+    return rng.choice(["\n", "\n    ", "\n> ", " \r\n"]).join(lines)
+
+
+EDITS: dict[str, Edit] = {
+    "verbatim": _verbatim,
+    "other punctuation": _other_punctuation,
+    "numbers changed": _numbers_changed,
+    "markup": _markup,
+    "over lines": _over_lines,
+}
+
+
+def read_items(data: Path, names: Iterable[str] = BENCHMARKS) -> list[Item]:
+    """All items, as `benchmarks` converts them; a text of two lines is a prompt and its answer."""
+    items = list[Item]()
+    for name in names:
+        for number, fields in enumerate(rows_of(data, f"bench/{name}")):
+            try:
+                row = benchmark_row(dict(fields), Origin(str(number), name, name))
+            except BadExample:
+                continue
+            prompt = re.sub(r"\A(?:Question|Passage|Context):\s*", "", row["prompt"])
+            answer = row["choices"][row["answer"]] if row["choices"] else ""
+            if not row["choices"] and len(prompt.strip().splitlines()) == 2:
+                prompt, answer = prompt.strip().splitlines()
+            items.append(Item(len(items), name, prompt, answer, row))
+    return items
+
+
+def build_index(items: Iterable[Item], config: DecontaminateConfig) -> Index:
+    """The index of all items, as the stage builds it."""
+    passages = [
+        Passage(item.number, plain_words(text), least)
+        for item in items
+        for text, least in item_texts(
+            item.row["prompt"], item.row["choices"], item.row["answer"], config
+        )
+    ]
+    return Index.build(passages, config.ngram)
+
+
+def length_class(text: str) -> str:
+    """The class of a text by its words; texts of numbers by half are never looked for."""
+    plain = plain_words(text)
+    if 2 * sum(any(map(str.isalpha, word)) for word in plain) < len(plain):
+        return "numbers"
+    words = max(len(plain), 1)
+    low, high = next(span for span in CLASSES if span[0] <= words <= span[1])
+    return f"{low}+" if high == 10**9 else f"{low}-{high}"
+
+
+def plant(
+    items: Iterable[Item], carriers: list[str], seed: int
+) -> Iterator[tuple[Item, str, str, str, str]]:
+    """Item, form, edit, class, and the page that holds it."""
+    rng = random.Random(seed)
+    for item in items:
+        forms = {"prompt and answer": f"{item.prompt} {item.answer}".strip(), "prompt": item.prompt}
+        if not item.answer:
+            del forms["prompt"]
+        for form, text in forms.items():
+            for edit, change in EDITS.items():
+                page = rng.choice(carriers)
+                cut = page.find("\n", len(page) // 2)
+                cut = cut if cut >= 0 else len(page)
+                planted = f"{page[:cut]}\n\n{change(text, rng)}\n\n{page[cut:]}"
+                yield item, form, edit, length_class(text), planted
+
+
+def measure_recall(
+    items: list[Item], index: Index, carriers: list[str], seed: int
+) -> dict[tuple[str, str, str, str], Counter[str]]:
+    """By benchmark, form, edit and class: pages, and those whose item was found."""
+    counts: dict[tuple[str, str, str, str], Counter[str]] = defaultdict(Counter)
+    batch = list[tuple[Item, str, str, str, str]]()
+
+    def flush() -> None:
+        _, matches = find_matches([planted for *_, planted in batch], index)
+        found: list[set[int]] = [set() for _ in batch]
+        for text, ngram in zip(matches.texts.tolist(), matches.ngrams.tolist(), strict=True):
+            found[text].update(index.items_with(ngram).tolist())
+        for (item, form, edit, words, _), numbers in zip(batch, found, strict=True):
+            one = counts[item.benchmark, form, edit, words]
+            one["planted"] += 1
+            one["found"] += item.number in numbers
+        batch.clear()
+
+    for planted in plant(items, carriers, seed):
+        batch.append(planted)
+        if len(batch) == 256:
+            flush()
+    if batch:
+        flush()
+    return counts
+
+
+def print_recall(counts: dict[tuple[str, str, str, str], Counter[str]]) -> None:
+    """Tables by class and edit, and by benchmark and class."""
+    for name, key in (
+        ("form, words, edit", lambda k: (k[1], k[3], k[2])),
+        ("form, words, benchmark", lambda k: (k[1], k[3], k[0])),
+    ):
+        total: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
+        for place, one in counts.items():
+            total[key(place)].update(one)
+        print(f"\n| {name} | planted | found | 95 % |\n| --- | --- | --- | --- |")
+        for place, one in sorted(total.items()):
+            low, high = wilson(one["found"], one["planted"])
+            share = one["found"] / one["planted"]
+            print(f"| {', '.join(place)} | {one['planted']} | {share:.4f} | {low:.4f}-{high:.4f} |")
+
+
+def print_clean(data: Path, wanted: Side, items: list[Item], index: Index, read: bool) -> None:
+    """Documents of each source that hold an item, and with `read` each hit."""
+    for name in CLEAN:
+        texts = [row["text"] for row in select(rows_of(data, name), wanted)]
+        _, matches = find_matches(texts, index)
+        rows = sorted(set(matches.texts.tolist()))
+        print(f"{name}: {len(rows)} of {len(texts)} documents hold an item")
+        seen = set[tuple[int, int]]()
+        for text, start, length, ngram in zip(
+            *(column.tolist() for column in (matches.texts, matches.starts, matches.lengths)),
+            matches.ngrams.tolist(),
+            strict=True,
+        ):
+            item = items[int(index.items_with(ngram)[0])]
+            if read and (text, item.number) not in seen:
+                seen.add((text, item.number))
+                words = " ".join(plain_words(texts[text])[start : start + length])
+                print(f"  {text} {item.benchmark} {item.row['item_id']}: {words!r}")
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--side", choices=("development", "test"), default="development")
+    parser.add_argument("--clean", action="store_true", help="print each hit in clean texts")
+    parser.add_argument("--passages", default="all")
+    arguments = parser.parse_args()
+    wanted: Side = arguments.side
+    items = read_items(arguments.data)
+    config = DecontaminateConfig.parse({"passages": arguments.passages}, where="benchmark")
+    index = build_index(items, config)
+    print(f"{len(items)} items, {len(index.hashes)} n-grams; {wanted} side")
+    print_clean(arguments.data, wanted, items, index, arguments.clean)
+    if arguments.clean:
+        return
+    chosen = [item for item in items if side(f"{item.benchmark}:{item.row['item_id']}") == wanted]
+    carriers = [row["text"] for row in rows_of(arguments.data, CARRIER)]
+    half = carriers[::2] if wanted == "development" else carriers[1::2]
+    seed = FIRST_TEST_SEED if wanted == "test" else 1
+    print_recall(measure_recall(chosen, index, half, seed))
+
+
+if __name__ == "__main__":
+    main()
