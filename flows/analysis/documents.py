@@ -1,4 +1,4 @@
-"""Rows about documents, found by id or address in one pass, and the duplicates of documents.
+"""Rows about documents, found by id, address or file, and the duplicates of documents.
 
 Only the columns that identify a row are read; of the rest, the row groups that hold a match. Search
 text is compared literally: `*` or a control character is a character. Where a duplicate is dropped,
@@ -21,11 +21,15 @@ from artifacts_schema.kinds import KINDS
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
 from stages.engine.inputs import Input
+from stages.engine.reading.rows import row_format
 from stages.filter.duplicates import DuplicatesTable, list_pairs, pairs_with, rows_where
 from stages.text.chat_rows import ID_COLUMN
 
 WHOLE_ID = re.compile(r"[0-9a-f]{32}")
 ID_PREFIX = re.compile(r"[0-9a-f]{6,31}")
+FILE_ROW = re.compile(r"(.+):([1-9][0-9]{0,17})", re.DOTALL)
+"""File name and row, counted from 1."""
+_ORDINAL_FORMATS = ("json", "parquet", "arrow")
 MIN_SUBSTRING = 4
 """Characters that a part of an address needs to be searched."""
 EXACT_DUPLICATES_LISTED = 20
@@ -142,6 +146,66 @@ class _Search:
         for text in self._parts:
             for row in _find_true(pc.match_substring(urls, text)):
                 add(self.matches[text].by_part, row)
+
+
+def find_by_file(store: Store, manifests: Sequence[Manifest], text: str) -> PlacesById:
+    """Documents and rejected records of a file, or of one row of it (`FILE:3`, counted from 1).
+
+    FILE is a name within its snapshot, or a longer path that ends with one. A row that is known by
+    its byte is counted among all that were read of the file, so blank lines have no number.
+    """
+    rows = _rows_of_file(store, manifests, text)
+    if not rows and (match := FILE_ROW.fullmatch(text)) is not None:
+        rows = _rows_of_file(store, manifests, match[1])
+        wanted = {row["doc_id"] for row, number in _numbered(rows) if number == int(match[2])}
+        rows = [(place, row) for place, row in rows if row["doc_id"] in wanted]
+    places: PlacesById = {}
+    for place, row in rows:
+        places.setdefault(row["doc_id"], []).append(place)
+    return places
+
+
+def ordinal_row(row: Mapping[str, Any]) -> int | None:
+    """The row in its file, counted from 1, of a record of JSON, Parquet or Arrow.
+
+    None where a record is known by its bytes.
+    """
+    is_ordinal = row["origin_length"] == 0 and row_format(row["origin_file"]) in _ORDINAL_FORMATS
+    return int(row["origin_offset"]) + 1 if is_ordinal else None
+
+
+def _rows_of_file(
+    store: Store, manifests: Iterable[Manifest], file: str
+) -> list[tuple[Place, dict[str, Any]]]:
+    """Place, id and origin of every row that was made of a file."""
+    columns = ["doc_id", "origin_file", "origin_offset", "origin_length"]
+    rows: list[tuple[Place, dict[str, Any]]] = []
+    for manifest, name, source in open_outputs(store, manifests, ("documents", "rejected")):
+        for path in source.paths("*.parquet"):
+            table = source.read_table(path, columns)
+            files = pc.unique(table["origin_file"]).to_pylist()
+            own = [one for one in files if f"/{file}".endswith(f"/{one}")]
+            places = _find_true(pc.is_in(table["origin_file"], value_set=pa.array(own, "string")))
+            values = table.take(pa.array(places, pa.int64())).to_pylist()
+            rows += [
+                (Place(manifest, name, path, place), row)
+                for place, row in zip(places, values, strict=True)
+            ]
+    return rows
+
+
+def _numbered(
+    rows: Iterable[tuple[Place, dict[str, Any]]],
+) -> Iterator[tuple[dict[str, Any], int]]:
+    """The rows of stages that read files, each with its number in its file, from 1."""
+    files: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for place, row in rows:
+        if any(output.kind == "rejected" for output in place.manifest.outputs.values()):
+            files.setdefault((place.manifest.key, row["origin_file"]), []).append(row)
+    for records in files.values():
+        ordered = sorted(records, key=lambda row: int(row["origin_offset"]))
+        for rank, row in enumerate(ordered, 1):
+            yield row, ordinal_row(row) or rank
 
 
 def _find_true(mask: Any) -> list[int]:

@@ -20,6 +20,7 @@ from artifacts_schema.store import Store
 from flows.analysis.documents import (
     Place,
     PlacesById,
+    find_by_file,
     find_documents,
     find_exact_duplicates,
     find_link,
@@ -100,7 +101,7 @@ class RuleFailure:
 
 
 def read_histories(store: Store, manifests: Sequence[Manifest], text: str) -> list[DocumentHistory]:
-    """The history of each document that `text` (id, id prefix, or address) names.
+    """The history of each document that `text` (id, id prefix, address, or file and row) names.
 
     Raises UsageError if there is none, or more than MAX_DOCUMENTS.
     """
@@ -145,21 +146,28 @@ def _read_history(
 
 
 def _find_places(store: Store, manifests: Sequence[Manifest], text: str) -> PlacesById:
-    """Rows by document, by id if any matches, else by address, else by part of it."""
+    """Rows by document: by id if any matches, else by address, by part of it, by file."""
     match = find_documents(store, manifests, [text], parts=True)[text]
-    for places, is_address in ((match.by_id, False), (match.by_url, True), (match.by_part, False)):
+    searches = (
+        (lambda: match.by_id, "give more of it"),
+        (lambda: match.by_url, "add --in REF to search less"),
+        (lambda: match.by_part, "give more of it"),
+        (lambda: find_by_file(store, manifests, text), "add a row, as FILE:3"),
+    )
+    for search, hint in searches:
+        places = search()
         if len(places) > MAX_DOCUMENTS:
             some = ", ".join(sorted(places)[:5])
             raise UsageError(
-                f"'{printable(text)}' names {len(places)} documents: {some}, …",
-                hint="add --in REF to search less" if is_address else "give more of it",
+                f"'{printable(text)}' names {len(places)} documents: {some}, …", hint=hint
             )
         if places:
             return dict(sorted(places.items()))
     raise UsageError(
         f"no document '{printable(text)}'",
         where=store.url,
-        hint="give 6 or more digits of its id, or its address; --all searches unnamed artifacts",
+        hint="give 6 or more digits of its id, its address, or its file and row, as FILE:3; "
+        "--all searches unnamed artifacts",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -57,10 +58,16 @@ def presets(corpus: str | None, only: tuple[str, ...], store: str, as_json: bool
 
 
 def _print_presets(presets: dict[str, tuple[Rule, ...]], *, as_json: bool) -> None:
-    """The presets, each with its sources and a line for each rule."""
+    """The presets, each with its sources, a note, and a line for each rule."""
+    from stages.filter.presets import PRESET_NOTES
+
     if as_json:
         lines = [
-            {"preset": name, "rules": [_rule_json(rule) for rule in rules]}
+            {
+                "preset": name,
+                "note": PRESET_NOTES.get(name),
+                "rules": [_rule_json(rule) for rule in rules],
+            }
             for name, rules in presets.items()
         ]
         print_json({"presets": lines})
@@ -71,8 +78,10 @@ def _print_presets(presets: dict[str, tuple[Rule, ...]], *, as_json: bool) -> No
         if number:
             echo("")
         echo(f"{name}: {count}, {signals} signals")
-        for source in dict.fromkeys(rule.source for rule in rules):
-            for line in wrap(source, 96, initial_indent="  from ", subsequent_indent="       "):
+        texts = [("from", source) for source in dict.fromkeys(rule.source for rule in rules)]
+        texts += [("note", PRESET_NOTES[name])] if name in PRESET_NOTES else []
+        for label, text in texts:
+            for line in wrap(text, 96, initial_indent=f"  {label} ", subsequent_indent="       "):
                 echo(line)
         width = max(len(rule.name) for rule in rules)
         for rule in rules:
@@ -80,6 +89,16 @@ def _print_presets(presets: dict[str, tuple[Rule, ...]], *, as_json: bool) -> No
             passes = rule.passes.replace("(by language)", varies)
             more = f" {varies}" if rule.by_language and varies not in passes else ""
             echo(f"  {rule.name.ljust(width)}  {passes}{more}")
+
+
+def _print_notes(names: Sequence[str]) -> None:
+    from stages.filter.presets import PRESET_NOTES
+
+    for name in names:
+        if name in PRESET_NOTES:
+            echo("")
+            for line in wrap(f"{name}: {PRESET_NOTES[name]}", 96, subsequent_indent="  "):
+                echo(line)
 
 
 def _rule_json(rule: Rule) -> dict[str, Any]:
@@ -139,6 +158,7 @@ def _print_comparison(compared: Comparison) -> None:
         print_table(["", *heads], cells)
     elif len(compared.presets) > PAIRS_SHOWN:
         echo("\n--only A --only B shows every pair of a few; --json has all")
+    _print_notes((*compared.presets, *compared.missing))
     if compared.missing:
         echo("\nnot applied, since signals are missing:")
         for name, signals in compared.missing.items():

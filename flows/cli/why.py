@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from flows.analysis.artifacts import format_title, list_in_scope, open_store, refs_by_artifact
+from flows.analysis.documents import ordinal_row
 from flows.analysis.why import DocumentHistory, DocumentRow, read_histories
 from flows.cli.options import json_option, store_option
 from flows.cli.output import echo, excerpt, format_value, print_fields, print_json
@@ -34,8 +35,8 @@ Lines = list[tuple[str, str]]
 def why(document: str, store: str, all_signals: bool, as_json: bool, **scope: Any) -> None:
     """Follow a document from its record to its verdict and its tokens.
 
-    DOC_OR_URL is a document's id, 6 or more digits of it, or its address (or a part of it); or the
-    id of a conversation or preference pair.
+    DOC_OR_URL is a document's id, 6 or more digits of it, its address (or a part of it), or its
+    file and row, as data.jsonl:3; or the id of a conversation or preference pair.
     """
     opened = open_store(store)
     manifests = list_in_scope(opened, **scope)
@@ -125,10 +126,9 @@ def _render_origin(values: dict[str, Any]) -> Lines:
         lines = [("data set", values["source"]), ("begins", excerpt(values["excerpt"]))]
     else:
         end = values["origin_offset"] + values["origin_length"]
-        record = (
-            f"{values['snapshot']}: {values['origin_file']}, "
-            f"bytes {values['origin_offset']:,} to {end:,}"
-        )
+        row = ordinal_row(values)
+        place = f"bytes {values['origin_offset']:,} to {end:,}" if row is None else f"row {row:,}"
+        record = f"{values['snapshot']}: {values['origin_file']}, {place}"
         lines = [
             ("address", values.get("url")),
             ("title", excerpt(values.get("title") or "")),

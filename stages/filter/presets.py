@@ -438,6 +438,15 @@ PRESETS: dict[str, tuple[Rule, ...]] = {
     **_PAGE_PRESETS,
 }
 
+PRESET_NOTES: Mapping[str, str] = {
+    "fineweb-2": "outside English, words are not split as FineWeb-2's authors split them. They "
+    "took datatrove's splitter of each language (jieba for Chinese, Sudachi for Japanese, Kiwi for "
+    "Korean, PyThaiNLP for Thai, Stanza or spaCy for others); signals are of `signals.splitter`, "
+    "by default Unicode's rules, where each Han, Hiragana, Thai, Lao, Khmer or Myanmar letter is a "
+    "word. Bounds on words, word length and n-grams therefore act differently there",
+}
+"""Preset → what to know before it is used; shown by `ingot presets` and docs/stages/filter.md."""
+
 
 def preset_rules(name: str) -> tuple[Rule, ...]:
     """The rules of a preset in order. UsageError for an unknown name."""

@@ -72,7 +72,7 @@ class IngestConfig(Config):
         default=0.05,
         ge=0,
         le=1,
-        description="Share of undecodable characters that a text may have.",
+        description="Share of undecodable characters that a text, or a row of JSON, may have.",
     )
     min_characters: int = Field(
         default=1, ge=1, description="Shortest text; thresholds of quality are the filter's."

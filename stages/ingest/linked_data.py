@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 from stages.engine.strict_json import parse_json
@@ -32,6 +32,11 @@ _MONTHS = (
     "july", "august", "september", "october", "november", "december",
 )  # fmt: skip
 _MONTH_NAMES = {name[:3]: number for number, name in enumerate(_MONTHS, 1)}
+_ISO = re.compile(
+    r"(\d{4})(?:-(\d\d)(?:-(\d\d)"
+    r"(?:[Tt ](\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?:Z|[+-]\d\d(?::?\d\d)?)?))?)?)?",
+    re.ASCII,
+)
 _YEAR_FIRST = re.compile(r"(\d{4})([-/.])(\d{1,2})\2(\d{1,2})(?!\d)", re.ASCII)
 _BASIC = re.compile(r"(\d{4})(\d{2})(\d{2})(?:$|T|Z|\d{6}|[ _-]\d)", re.ASCII)
 _YEAR_LAST = re.compile(r"(\d{1,2})([-/.])(\d{1,2})\2(\d{4})(?!\d)", re.ASCII)
@@ -44,6 +49,24 @@ _NAMED_FIRST = re.compile(  # September 5, 2011; Tue Sep 5 2011; Tue Sep 5 10:00
     r"(?:\d{1,2}:\d{2}(?::\d{2})?\s+(?:[a-z]{1,5}\s+)?)?(\d{4})(?!\d)",
     re.ASCII | re.IGNORECASE,
 )
+
+
+def normalise_date(value: str | None) -> str | None:
+    """The ISO 8601 date that `value` is, or the one that it begins with in another notation.
+
+    A year, a month, a day, or a day with its time: what is extended ISO 8601 is returned as it is,
+    a space before the time as `T`. Of others see `iso_date`; None where there is no date.
+    """
+    text = (value or "").strip()
+    if (match := _ISO.fullmatch(text)) is None:
+        return iso_date(text)
+    year, month, day, time = match.groups()
+    moment = f"{year}-{month or '01'}-{day or '01'}{f'T{time}' if time else ''}"
+    try:
+        datetime.fromisoformat(moment)
+    except ValueError:
+        return iso_date(text)
+    return moment if day else text
 
 
 def iso_date(value: str | None) -> str | None:

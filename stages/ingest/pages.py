@@ -31,6 +31,7 @@ from stages.ingest.http_response import (
     media_type,
     parse_response,
 )
+from stages.ingest.linked_data import normalise_date
 from stages.ingest.rights import licence_from_source, nearest_licence
 
 _PAGES = frozenset({"response", "resource", "conversion"})
@@ -137,6 +138,12 @@ def page_from_capture(capture: Capture, config: IngestConfig) -> Page | Rejected
     return _page_from_response(response, capture, place, config)
 
 
+def capture_date(capture: Capture) -> tuple[str | None, dict[str, Any]]:
+    """The date of a record in ISO 8601, and as metadata what its header says instead."""
+    captured, declared = normalise_date(capture.date), (capture.date or "").strip()
+    return captured, {"warc_date": declared} if declared not in ("", captured) else {}
+
+
 def document_from_page(page: Page, config: IngestConfig) -> Record:
     """The document that a page makes."""
     text, replaced = page.decoded.text, page.decoded.replaced
@@ -151,6 +158,7 @@ def document_from_page(page: Page, config: IngestConfig) -> Record:
     title, language = None, page.language
     boilerplate: Sequence[Span] = ()
     if page.markup:
+        replaced += text.count("\0")  # The parsers drop or replace them.
         try:
             main = extract(text, config, page.headers)
         except PageTooLarge as error:
@@ -209,14 +217,16 @@ def _page_from_response(
         "truncated": capture.truncated or ("body" if body.truncated else None),
     }
     decoded = decode(body.content, response.charset, markup=kind == "html")
+    captured, metadata = capture_date(capture)
     return Page(
         place,
         markup=kind == "html",
         decoded=decoded,
         url=url,
-        date=capture.date,
+        date=captured,
         headers=response.headers,
         columns=columns,
+        metadata=metadata,
     )
 
 
@@ -232,14 +242,16 @@ def _page_from_conversion(capture: Capture, place: Place) -> Page | Rejected:
         "truncated": capture.truncated,
     }
     decoded = decode(capture.block.strip(), "utf-8", markup=False)
+    captured, metadata = capture_date(capture)
     return Page(
         place,
         markup=False,
         decoded=decoded,
         url=capture.uri,
-        date=capture.date,
+        date=captured,
         language=capture.language,
         columns=columns,
+        metadata=metadata,
     )
 
 

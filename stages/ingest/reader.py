@@ -32,23 +32,26 @@ from stages.ingest.formats import (
 )
 from stages.ingest.guard import DETAILS, Guard, page_name
 from stages.ingest.http_response import media_type
+from stages.ingest.linked_data import normalise_date
 from stages.ingest.pages import (
     Document,
     Ignored,
     Place,
     Record,
     Rejected,
+    capture_date,
     read_capture,
     read_file,
 )
 
 _COLUMN_NAMES = {
     "url": ("url", "uri", "source_url", "path"),
-    "date": ("date", "timestamp", "published", "created"),
     "title": ("title",),
     "language": ("language", "lang"),
 }
 """Column of a document → names under which data sets keep it, the first that is there wins."""
+_DATE_NAMES = ("date", "timestamp", "published", "created")
+"""The same of the date; a name without a date is passed over."""
 MOST_LINKS = 10_000
 _LANGUAGE_TAG = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,8})*")
 
@@ -63,19 +66,19 @@ def document_from_row(row: Row, text_field: str, min_characters: int = 1) -> Rec
     columns = {column: _take_text(fields, names) for column, names in _COLUMN_NAMES.items()}
     if not isinstance(text, str):
         return Rejected(place, "missing_text", _missing(row.value, text_field), columns["url"])
-    text, repaired = scrub(text)
     if len(text.strip()) < min_characters:
         return Rejected(place, "no_text", f"{len(text)} characters", columns["url"])
+    declared = _take_date(fields)
     fields = {name: value for name, value in fields.items() if value is not None}
     return Document(
         place,
         text,
         url=columns["url"],
-        date=columns["date"],
+        date=declared,
         title=columns["title"],
         language=columns["language"],
         metadata=fields,
-        repaired=repaired,
+        repaired=row.repaired,
     )
 
 
@@ -92,14 +95,26 @@ def _missing(fields: dict[str, Any], text_field: str) -> str:
 
 
 def _take_text(fields: dict[str, Any], names: tuple[str, ...]) -> str | None:
-    """Take the first field that is a non-empty text (a date may be a date) out of `fields`."""
+    """Take the first field that is a non-empty text out of `fields`."""
     for name in names:
         value = fields.get(name)
-        if isinstance(value, date):
-            value = value.isoformat()
         if isinstance(value, str) and value.strip():
             del fields[name]
             return value
+    return None
+
+
+def _take_date(fields: dict[str, Any]) -> str | None:
+    """The first field that is a date, in ISO 8601; taken out of `fields` if it is written so."""
+    for name in _DATE_NAMES:
+        value = fields.get(name)
+        if isinstance(value, date):
+            del fields[name]
+            return value.isoformat()
+        if isinstance(value, str) and (found := normalise_date(value)) is not None:
+            if found == value:
+                del fields[name]
+            return found
     return None
 
 
@@ -147,14 +162,15 @@ def read_wat(capture: Capture, config: IngestConfig) -> Record:
         headers.get("content-language"),
         metas.get("og:locale"),
     )
+    captured, metadata = capture_date(capture)
     return Document(
         place,
         text,
         url=url,
-        date=capture.date,
+        date=captured,
         title=title,
         language=_language(languages),
-        metadata={"links": _count_links(html.get("Links"))},
+        metadata={**metadata, "links": _count_links(html.get("Links"))},
         page={"record_type": "metadata", "http_status": 200},
         repaired=repaired,
     )
@@ -255,7 +271,11 @@ class Reader:
         elif part.beside_tables and describes_dataset(source):
             yield Ignored("dataset_description")
         elif form == "jsonl":
-            limits = RowLimits(row=config.max_document_bytes, expansion=config.max_expansion)
+            limits = RowLimits(
+                row=config.max_document_bytes,
+                expansion=config.max_expansion,
+                undecodable_share=config.max_replaced_share,
+            )
             for row in read_rows(source, limits, part.start, part.end):
                 yield document_from_row(row, config.text_field, config.min_characters)
         else:

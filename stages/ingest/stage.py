@@ -18,7 +18,7 @@ class Ingest(Stage):
     `stages.ingest.snapshot.BROKEN` lists the reasons that count against `max_bad_share`.
     """
 
-    name, version, reproducible = "ingest", 5, "bytes"
+    name, version, reproducible = "ingest", 6, "bytes"
     inputs = {"snapshot": One("snapshot")}
     outputs = {
         "documents": "documents",

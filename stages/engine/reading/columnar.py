@@ -18,7 +18,7 @@ from stages.engine.reading.row import (
     Damage,
     Row,
     RowLimits,
-    scrub_value,
+    scrubbed_row,
 )
 
 _ROWS = 1_000
@@ -192,7 +192,7 @@ def _rows(batches: Iterator[Any], ordinal: int, longest: int, budget: _Budget) -
                         ordinal += 1
                         continue
                     for value in part.to_pylist():
-                        yield Row(ordinal, 0, scrub_value(value))
+                        yield scrubbed_row(ordinal, 0, value)
                         ordinal += 1
     except _faults() as error:
         yield _fault(ordinal, error)

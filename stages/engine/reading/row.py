@@ -44,6 +44,11 @@ class RowLimits:
     """Decompressed over compressed bytes above which a file is refused as a bomb."""
     values: int = 50_000_000
     """Most values of a JSON text that is one value: a value of 3 bytes may take 70 in memory."""
+    undecodable_share: float = 0.0
+    """Bytes of JSON that are no UTF-8, over characters, up to which each becomes U+FFFD.
+
+    Of a line, or of a file that is one value.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,7 @@ class Row:
 
     `record` is the byte offset of the line in the decompressed file; for a JSON array and for
     Parquet the ordinal of the row. `length` is the line's length in bytes (0 where rows have none).
+    `repaired` counts the characters that were dropped or replaced in all strings of the row.
     """
 
     record: int
@@ -59,6 +65,7 @@ class Row:
     value: dict[str, Any] | None
     reason: str | None = None
     detail: str | None = None
+    repaired: int = 0
 
 
 class Damage(Exception):
@@ -81,15 +88,32 @@ def scrub(text: str) -> tuple[str, int]:
     return _UNSTORABLE.subn(lambda match: "" if match[0] == "\0" else "\ufffd", text)
 
 
-def scrub_value(value: Any) -> Any:
+def scrub_value(value: Any) -> tuple[Any, int]:
     """`scrub` for every string inside a JSON value, keys included."""
     if isinstance(value, str):
-        return scrub(value)[0]
+        return scrub(value)
+    repaired = 0
     if isinstance(value, list):
-        return [scrub_value(item) for item in value]
+        items = []
+        for item in value:
+            item, count = scrub_value(item)
+            items.append(item)
+            repaired += count
+        return items, repaired
     if isinstance(value, dict):
-        return {scrub(key)[0]: scrub_value(item) for key, item in value.items()}
-    return value
+        fields = {}
+        for key, item in value.items():
+            key, key_count = scrub(key)
+            fields[key], count = scrub_value(item)
+            repaired += key_count + count
+        return fields, repaired
+    return value, 0
+
+
+def scrubbed_row(record: int, length: int, value: dict[str, Any]) -> Row:
+    """The row of a value whose strings may hold what cannot be stored."""
+    value, repaired = scrub_value(value)
+    return Row(record, length, value, repaired=repaired)
 
 
 _SYNONYMS = {

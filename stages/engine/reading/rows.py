@@ -24,7 +24,7 @@ from stages.engine.reading.row import (
     Readable,
     Row,
     RowLimits,
-    scrub_value,
+    scrubbed_row,
 )
 from stages.engine.strict_json import MAX_DEPTH, is_too_deep, parse_json
 
@@ -32,6 +32,8 @@ _ARROW_STREAM = b"\xff\xff\xff\xff"
 _CHUNK = 1 << 20
 _ZSTD_SLICE = 1 << 10  # A block of 4 bytes can hold 128 KiB, so one slice gives 32 MiB at most.
 _ESCAPED = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
+_UNDECODABLE = re.compile("[\udc80-\udcff]")
+"""What `surrogateescape` makes of bytes that are no UTF-8."""
 
 
 def row_format(name: str) -> str | None:
@@ -68,7 +70,8 @@ def read_rows(
     With `start` and `end`: the rows of plain JSON lines, or the row groups of Parquet, that begin
     in these bytes; other files can not be divided and have all rows in the part from 0.
     Reasons: too_large, truncated, expansion, malformed_record, undecodable, malformed_json,
-    not_an_object. Strings of values hold no NUL and no lone surrogate.
+    not_an_object. Strings of values hold no NUL (dropped) and no lone surrogate (U+FFFD); each row
+    counts both, and the bytes that were no UTF-8.
     """
     limits = limits or RowLimits()
     end = source.bytes if end is None else end
@@ -84,13 +87,13 @@ def read_rows(
             elif start == 0:
                 yield from arrow_rows(stream, limits)
         elif form == "jsonl" and not head.startswith((GZIP, ZSTD)):
-            yield from _part_of_lines(stream, limits.row, start, end)
+            yield from _part_of_lines(stream, limits, start, end)
         elif start > 0:
             return
         elif form == "json":
             yield from _json_rows(stream, limits)
         else:
-            yield from _lines_as_rows(decompress_stream(stream, limits.expansion), limits.row)
+            yield from _lines_as_rows(decompress_stream(stream, limits.expansion), limits)
 
 
 def metadata_json(value: dict[str, Any]) -> str:
@@ -172,7 +175,7 @@ def _unzstd(stream: IO[bytes]) -> Iterator[tuple[bytes, int]]:
         raise Damage("truncated", "zstd data ends early")
 
 
-def _part_of_lines(stream: IO[bytes], limit: int, start: int, end: int) -> Iterator[Row]:
+def _part_of_lines(stream: IO[bytes], limits: RowLimits, start: int, end: int) -> Iterator[Row]:
     """Rows of the lines that begin in the bytes [start, end) of a plain file."""
     begin = start
     if start > 0:
@@ -185,14 +188,14 @@ def _part_of_lines(stream: IO[bytes], limit: int, start: int, end: int) -> Itera
         begin += newline + 1
     stream.seek(begin)
     if begin < end:
-        yield from _lines_as_rows(iter(lambda: stream.read(_CHUNK), b""), limit, begin, end)
+        yield from _lines_as_rows(iter(lambda: stream.read(_CHUNK), b""), limits, begin, end)
 
 
 def _lines_as_rows(
-    chunks: Iterator[bytes], limit: int, begin: int = 0, end: int | None = None
+    chunks: Iterator[bytes], limits: RowLimits, begin: int = 0, end: int | None = None
 ) -> Iterator[Row]:
     """Rows of lines, the first of which is at `begin`, up to the first at or after `end`."""
-    for offset, length, line, damage in _lines(chunks, limit):
+    for offset, length, line, damage in _lines(chunks, limits.row):
         offset += begin
         if end is not None and offset >= end:
             return
@@ -201,7 +204,7 @@ def _lines_as_rows(
         elif line is None:
             yield Row(offset, length, None, "too_large", f"{length} bytes")
         elif line.strip():
-            yield _parse_line(offset, line)
+            yield _parse_line(offset, line, limits.undecodable_share)
 
 
 def _lines(
@@ -233,20 +236,40 @@ def _short(chunks: Iterator[bytes]) -> Iterator[bytes]:
             yield chunk[begin : begin + _CHUNK]
 
 
-def _parse_line(offset: int, line: bytes) -> Row:
+def _parse_line(offset: int, line: bytes, undecodable_share: float) -> Row:
     """The row of one line of JSON."""
     length = len(line)
     if offset == 0:
         line = line.removeprefix(b"\xef\xbb\xbf")
     try:
-        value = parse_json(line)
+        text, undecodable = _decode_json(line, undecodable_share)
+        value = parse_json(text)
     except UnicodeDecodeError as error:
         return Row(offset, length, None, "undecodable", str(error)[:200])
     except ValueError as error:
         return Row(offset, length, None, "malformed_json", str(error)[:200])
     if not isinstance(value, dict):
         return Row(offset, length, None, "not_an_object", type(value).__name__)
-    return Row(offset, length, scrub_value(value) if _ESCAPED.search(line) else value)
+    if undecodable or _ESCAPED.search(line):
+        return scrubbed_row(offset, length, value)
+    return Row(offset, length, value)
+
+
+def _decode_json(data: bytes, undecodable_share: float) -> tuple[str, int]:
+    """The characters of JSON, and how many bytes were no UTF-8: they are lone surrogates then.
+
+    `scrub` makes U+FFFD of each. UTF-16 and UTF-32 are known as `json` knows them. Raises
+    UnicodeDecodeError above the share.
+    """
+    encoding = json.detect_encoding(data)
+    try:
+        return data.decode(encoding), 0
+    except UnicodeDecodeError:
+        text = data.decode("utf-8", "surrogateescape")
+        undecodable = len(_UNDECODABLE.findall(text))
+        if encoding.startswith("utf-8") and undecodable <= undecodable_share * len(text):
+            return text, undecodable
+        raise
 
 
 def _json_rows(stream: IO[bytes], limits: RowLimits) -> Iterator[Row]:
@@ -267,22 +290,22 @@ def _json_rows(stream: IO[bytes], limits: RowLimits) -> Iterator[Row]:
     if sum(map(text.count, (b"[", b"{", b","))) > limits.values:
         end = text.find(b"\n", 0, limits.row)
         if (
-            end > 0 and _parse_line(0, text[:end]).value is not None
+            end > 0 and _parse_line(0, text[:end], limits.undecodable_share).value is not None
         ):  # JSON lines: one row at a time.
-            yield from _lines_as_rows(iter([text]), limits.row)
+            yield from _lines_as_rows(iter([text]), limits)
         else:
             yield Row(0, total, None, "too_large", f"more than {limits.values:,} values of JSON")
         return
     try:
-        value = json.loads(text)
+        value = json.loads(_decode_json(text, limits.undecodable_share)[0])
     except (ValueError, RecursionError):
-        yield from _lines_as_rows(iter([text]), limits.row)
+        yield from _lines_as_rows(iter([text]), limits)
         return
     for ordinal, item in enumerate(_as_list(value)):
         if is_too_deep(item):
             yield Row(ordinal, 0, None, "malformed_json", f"more than {MAX_DEPTH} levels deep")
         elif isinstance(item, dict):
-            yield Row(ordinal, 0, scrub_value(item))
+            yield scrubbed_row(ordinal, 0, item)
         else:
             yield Row(ordinal, 0, None, "not_an_object", type(item).__name__)
 

@@ -34,3 +34,11 @@ def test_presets_of_a_corpus_say_how_they_disagree(ingot, corpus):
     shown = ingot("presets", "demo/filter").stdout
     assert "not applied, since signals are missing:" in shown
     assert "  garbled: replacement_character_share" in shown
+
+
+def test_a_preset_says_that_its_authors_split_words_otherwise(ingot, corpus):
+    assert "note outside English, words are not split as" in ingot("presets").stdout
+    asked = ("--only", "fineweb-2")
+    assert "words are not split as" in ingot("presets", "demo/filter", *asked).stdout
+    (listed,) = json.loads(ingot("presets", *asked, "--json").stdout)["presets"]
+    assert "jieba" in listed["note"]

@@ -294,3 +294,19 @@ def test_a_row_that_is_nested_too_deeply_is_one_bad_row(rows: Rows, depth: int) 
 def test_a_row_nested_to_the_limit_is_read(rows: Rows) -> None:
     deep = '{"text": "a\\u0000b", "m": ' + "[" * 198 + "{}" + "]" * 198 + "}"
     assert [row.reason for row in rows("x.jsonl", deep.encode())] == [None]
+
+
+def test_bytes_that_are_no_utf8_are_replaced_up_to_a_share(rows: Rows) -> None:
+    line = b'{"k\xff": "' + b"a" * 88 + b'\xc3(\xed\xa0\x80"}'  # 5 bad bytes of 104 characters
+    (row,) = rows("x.jsonl", line, RowLimits(undecodable_share=0.05))
+    assert (row.value, row.repaired) == ({"k\ufffd": "a" * 88 + "\ufffd(" + "\ufffd" * 3}, 5)
+    assert told(rows("x.jsonl", line, RowLimits(undecodable_share=0.04))) == [(0, "undecodable")]
+    broken = b'{"a": 1\xff}' + b" " * 100
+    (row,) = rows("x.jsonl", broken, RowLimits(undecodable_share=0.05))
+    assert row.reason == "malformed_json"
+
+
+def test_a_row_counts_what_was_dropped_or_replaced(rows: Rows) -> None:
+    (row,) = rows("x.jsonl", b'{"a\\u0000": ["\\ud800x", "\\ud83d\\ude00"]}')
+    assert row.repaired == 2
+    assert [row.repaired for row in rows("x.json", b'[{"a": "\\u0000"}, {"a": "b"}]')] == [1, 0]
