@@ -23,6 +23,7 @@ class Dedup(Stage):
     inputs = {"documents": Many("documents", at_least=1), "dedup_index": Many("dedup_index")}
     outputs = {"duplicates": "duplicates", "dedup_index": "dedup_index", "views": "views"}
     libraries = ("duckdb", "numba", "numpy", "pyarrow", "regex", "scipy", "xxhash")
+    worker_modules = ("stages.dedup.passages", "stages.dedup.pipeline", "stages.dedup.signing")
     handles_documents = True
     Config, Execution = DedupConfig, DedupExecution
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,7 +21,7 @@ from stages.engine.inputs import Input
 from stages.engine.outputs import AttemptWriters, Interims, Milestone, ShardResult
 from stages.engine.shards import Item, ShardMap
 from stages.engine.state import State, accepted_changes
-from stages.engine.workers import Pool, WorkerCrash
+from stages.engine.workers import Pool, WorkerCrash, Workers
 
 SAMPLES = 5
 SAMPLE_CHARACTERS = 200
@@ -97,6 +98,8 @@ class RunServices:
     """Whether the stage was asked to stop."""
     cluster: Cluster | None = None
     """Does the shards; None: processes of this machine."""
+    processes: Workers = field(default_factory=Workers)
+    """Of this machine, for all maps of the run."""
 
 
 class Context(AttemptWriters, RunReport):
@@ -170,7 +173,8 @@ class Context(AttemptWriters, RunReport):
         the order of `items`. Raises Stopped when the stage is asked to stop, and IngotError when a
         worker crashes.
 
-        `workers` is the most that are worth their start: light work is done sooner by fewer.
+        `workers` is the most that are worth their start: light work is done sooner by fewer. They
+        are the same processes for all maps of a run.
         With `on_death` the calls are made in worker processes even by a single worker. It is called
         in this process for each worker that crashed, and returns the shared arguments that change
         for the calls still to start, the crashed one's own among them, or None to fail. Finished
@@ -185,6 +189,7 @@ class Context(AttemptWriters, RunReport):
             raise ValueError(f"map '{name}': why a worker of a cluster ended is not known")
         self._maps.add(name)
         most = self.workers if cluster is None else self.execution.workers or sys.maxsize
+        lend = partial(run.processes.lend, on_silent=self._warn_of_silence)
         shards = ShardMap(
             backend=self.attempt.backend,
             key=self.attempt.key,
@@ -195,10 +200,9 @@ class Context(AttemptWriters, RunReport):
             stopping=run.stop,
             progress=lambda done, total: self._events.progress(done, total, "shards", name),
             check_lease=self.state.check,
+            pool=lend if cluster is None else cluster.pool,
             on_death=on_death,
-            pool=cluster.pool if cluster is not None else None,
-            on_silent=self._warn_of_silence,
-            silent_limit=self.execution.silent_seconds,
+            elsewhere=cluster is not None,
         )
         results, written = shards.run(function, list(items), shared)
         files = ((str(item.output), item.file, item.place) for item in written)

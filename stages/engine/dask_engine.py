@@ -25,7 +25,7 @@ import queue
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -43,13 +43,14 @@ from stages.engine.dask_worker import (
     check_worker,
     do_shard,
 )
+from stages.engine.fork_server import unpack_answer
 from stages.engine.protocol import Stage
 from stages.engine.provenance import (
     CLUSTER_CPU_SECONDS,
     engine_digest,
     library_versions,
 )
-from stages.engine.workers import WorkerCrash, unpack_answer
+from stages.engine.workers import WorkerCrash
 
 CONNECT_SECONDS = 10.0
 """How long a scheduler may take to be reached."""
@@ -218,10 +219,7 @@ class DaskWorkers:
         self._check_workers()
         return values, crashes
 
-    def mark_alive(self, processes: Iterable[int]) -> None:
-        """No-op: the scheduler knows which workers are alive."""
-
-    def end(self) -> None:
+    def release(self) -> None:
         """Leave the cluster. A shard that a worker is doing continues there; nobody reads it."""
         self._calls.clear()
         self._disconnect()

@@ -14,6 +14,7 @@ from functools import cached_property
 from artifacts_schema.identity import short
 from artifacts_schema.store.backend import Backend
 from artifacts_schema.store.remote import backend_at
+from stages.engine.fork_server import execute_call
 from stages.engine.protocol import Stage
 from stages.engine.provenance import (
     code_digest,
@@ -22,7 +23,6 @@ from stages.engine.provenance import (
     process_seconds,
 )
 from stages.engine.spec import THREAD_VARIABLES, WAIT_POLICY
-from stages.engine.workers import execute_call
 
 _reports: dict[Requirements, WorkerReport] = {}
 """In a worker: the checks that this process made."""

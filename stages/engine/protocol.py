@@ -64,6 +64,8 @@ class Stage(ABC):
     """Output name → kind."""
     libraries: ClassVar[tuple[str, ...]] = ()
     """Distributions whose version bears on the output's bytes."""
+    worker_modules: ClassVar[tuple[str, ...]] = ()
+    """Modules with the functions that it maps, imported once for all of its worker processes."""
     launch: ClassVar[Literal["single", "spmd"]] = "single"
     """How its program runs: as one process, or as several that run the same (SPMD), one for each
     rank of `execution.layout`; see `stages.engine.spmd`."""

@@ -8,6 +8,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -31,6 +32,7 @@ from artifacts_schema.store.commit import Attempt, commit
 from artifacts_schema.store.failpoints import hit_failpoint
 from artifacts_schema.store.lease import Lease, local_work, remove_work
 from artifacts_schema.store.verify import find_committed
+from stages.engine.allotment import available_cores
 from stages.engine.context import Context, RunServices
 from stages.engine.events import EVENTS_FILE, TELEMETRY_FOLDER, EventWriter, LogUploader
 from stages.engine.inputs import Input
@@ -44,6 +46,7 @@ from stages.engine.spec import StageSpec
 from stages.engine.spmd import make_job, run_on_ranks
 from stages.engine.state import State, open_state
 from stages.engine.transfers import Board, log_compiling, watch_fetches
+from stages.engine.workers import Workers
 
 if TYPE_CHECKING:
     from stages.engine.dask_engine import DaskCluster
@@ -158,8 +161,10 @@ def _run_leased(
 ) -> Outcome:
     store.backend.replace(layout.work(spec.key, "spec.json"), spec.to_json())
     hit_failpoint("lease taken")
-    lease.start_beating()
     stage = stage_named(spec.stage)
+    execution = stage.Execution.parse(spec.execution, where=f"{spec.stage}.execution")
+    workers = _worker_processes(stage, execution)  # Forked before the lease has a thread.
+    lease.start_beating()
     attempt = Attempt(store.backend, spec.stage, spec.key, dict(stage.outputs))
     events = EventWriter(folder / EVENTS_FILE)
     events.write("started", stage=spec.stage, key=spec.key)
@@ -170,8 +175,22 @@ def _run_leased(
         started = time.monotonic()
         code = code_digest(stage)
         state = open_state(store.backend, lease, short(code), log, accept=accept_code)
-        run = _Run(store, spec, stage, attempt, events, lease, state, code, folder, stop)
-        context = run.work()
+        run = _Run(
+            store,
+            spec,
+            stage,
+            attempt,
+            events,
+            lease,
+            state,
+            code,
+            folder,
+            stop,
+            execution,
+            workers,
+        )
+        with closing(workers):
+            context = run.work()
         log.info("%s %s made in %.1f s", spec.stage, short(spec.key), time.monotonic() - started)
         manifest = _manifest(spec, stage, attempt, context, time.monotonic() - started)
         _copy_telemetry(attempt, folder)
@@ -216,11 +235,12 @@ class _Run:
     code: str
     folder: Path
     stop: Callable[[], bool]
+    execution: Execution
+    workers: Workers
 
     def work(self) -> Context:
         """Run the stage, here or on ranks; its context has what it counted and wrote."""
-        spec, stage = self.spec, self.stage
-        execution = stage.Execution.parse(spec.execution, where=f"{spec.stage}.execution")
+        spec, stage, execution = self.spec, self.stage, self.execution
         context = self._context(execution)
         world = stage.ranks(execution)
         if world == 1:
@@ -244,8 +264,9 @@ class _Run:
         interims = Interims(store, spec.stage, spec.key, stage.outputs, build, self.lease.check)
         cluster = _cluster(stage, execution, self.attempt, self.code, self.state)
         services = RunServices(
-            self.attempt, self.code, self.state, interims, self.events, self.stop, cluster
-        )
+            self.attempt, self.code, self.state, interims, self.events, self.stop, cluster,
+            self.workers,
+        )  # fmt: skip
         config = stage.Config.parse(spec.config, where=f"{spec.stage}.config")
         inputs = {
             role: [
@@ -293,6 +314,15 @@ def _find_committed(store: Store, spec: StageSpec) -> Manifest | None:
     """The committed artifact, if it is whole as far as is known without reading its bytes."""
     outputs = stage_named(spec.stage).outputs
     return find_committed(store, spec.stage, spec.key, outputs=outputs).whole
+
+
+def _worker_processes(stage: type[Stage], execution: Execution) -> Workers:
+    """The worker processes of a run; what forks them starts now if there will surely be some."""
+    workers = Workers(stage.worker_modules, execution.silent_seconds)
+    here = isinstance(execution, MapExecution) and execution.engine == "processes"
+    if here and stage.worker_modules and (execution.workers or available_cores()) > 1:
+        workers.start_server()
+    return workers
 
 
 def _cluster(

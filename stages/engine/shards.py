@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from signal import SIGKILL
@@ -24,8 +24,7 @@ from artifacts_schema.store import layout
 from artifacts_schema.store.backend import Backend
 from artifacts_schema.store.failpoints import hit_failpoint
 from stages.engine.outputs import ShardOutput, ShardResult, Written, record_of
-from stages.engine.transfers import Relay
-from stages.engine.workers import Pool, WorkerCrash, Workers
+from stages.engine.workers import Pool, WorkerCrash
 
 SILENT_TRIES = 3
 """Workers that may be ended at one shard because they did nothing."""
@@ -52,13 +51,11 @@ class ShardMap:
     stopping: Callable[[], bool]
     progress: Callable[[int, int], None]
     check_lease: Callable[[], None]
+    pool: Callable[[int], Pool]
+    """Gives a pool of at most so many workers."""
     on_death: Callable[[WorkerCrash], Mapping[str, Any] | None] | None = None
-    pool: Callable[[int], Pool] | None = None
-    """Makes a pool of at most so many workers; None: processes of this machine."""
-    on_silent: Callable[[int, str, float], None] = lambda process, item, seconds: None
-    """Told of a process of this machine that does nothing: its id, the shard, and for how long."""
-    silent_limit: float | None = None
-    """Seconds after which such a process is ended, and its shard done again."""
+    elsewhere: bool = False
+    """Whether the workers are on other machines: then this process does no shard, not even one."""
     _done: dict[str, dict[str, Any]] = field(default_factory=dict, init=False)
     """Records of the finished shards."""
     _total: int = field(default=0, init=False)
@@ -73,7 +70,8 @@ class ShardMap:
         self._done, self._total = self._finished(ids), len(ids)
         waiting = [item for item in items if item.id not in self._done]
         self.progress(len(self._done), self._total)
-        alone = min(self.workers, len(waiting)) <= 1 and self.on_death is None and not self.pool
+        alone = min(self.workers, len(waiting)) <= 1 and self.on_death is None
+        alone = alone and not self.elsewhere
         run = self._run_inline if alone or not waiting else self._run_pool
         run(function, waiting, shared)
         results = [self._result(name) for name in ids]
@@ -97,9 +95,8 @@ class ShardMap:
         losses: Counter[str | None] = Counter()
         made: list[tuple[str, Any]] = []
         with ExitStack() as ends:
-            fetches = ends.enter_context(closing(Relay()))
-            workers = self._pool(min(self.workers, len(items)), fetches)
-            ends.callback(workers.end)
+            workers = self.pool(min(self.workers, len(items)))
+            ends.callback(workers.release)
             while waiting or made or workers.busy:
                 while waiting and workers.idle:
                     name = waiting.popleft()
@@ -108,7 +105,6 @@ class ShardMap:
                     self._record(name, value)
                 self._check_stop()
                 made, deaths = workers.wait(0.5 if waiting or workers.busy else 0)
-                workers.mark_alive(fetches.forward())
                 for death in deaths:
                     while made:
                         self._record(*made.pop())
@@ -117,12 +113,6 @@ class ShardMap:
                     again = losses[death.item] < tries
                     shared = {**shared, **self._after(death, again)}
                     waiting.extendleft([death.item] if death.item else [])
-
-    def _pool(self, most: int, fetches: Relay) -> Pool:
-        if self.pool:
-            return self.pool(most)
-        limit = self.silent_limit
-        return Workers(most, fetches.sender, on_silent=self.on_silent, silent_limit=limit)
 
     def _after(self, death: WorkerCrash, again: bool) -> Mapping[str, Any]:
         """Arguments that change for the crashed worker's item and later ones; IngotError to fail.

@@ -1,5 +1,9 @@
 """Worker processes that take one call at a time: the crash of one costs only its own call.
 
+They live as long as the run, and every map of it is lent them: a start costs as much CPU time as a
+small map. What a worker keeps from one map to the next (imports, caches) is what a stage without
+workers keeps in its own process, so it changes no byte.
+
 `concurrent.futures` gives up a whole pool when one of its processes dies. Here the others continue,
 and the caller learns how the process ended and decides whether to try its call again. A process
 that is silent for too long during a call is reported, and ended after a limit. A busy worker uses
@@ -11,23 +15,19 @@ twice a second, which takes less than 0.01 % of a core: below `LEAST_SHARE` a pr
 from __future__ import annotations
 
 import os
-import pickle
 import signal
-import sys
-import threading
 import time
-import traceback
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from multiprocessing import get_context
-from multiprocessing import process as processes
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any, Protocol
 
-from stages.engine.transfers import report_to
+from stages.engine.fork_server import PATIENCE_SECONDS, ForkServer, unpack_answer
+from stages.engine.transfers import Relay
 
 WARN_SECONDS = 60.0
 LOOK_SECONDS = 1.0
@@ -82,11 +82,6 @@ class Silence:
         return due
 
 
-_SPAWN = get_context("spawn")
-_PATIENCE_SECONDS = 5.0
-_PR_SET_PDEATHSIG = 1  # linux/prctl.h
-
-
 @dataclass(frozen=True)
 class WorkerCrash:
     """A process that ended while it was needed: the item it worked on (None: none), and how.
@@ -117,26 +112,18 @@ class WorkerCrash:
 
 @dataclass(eq=False)
 class _Worker:
-    process: BaseProcess
+    process: int
     calls: Connection
     answers: Connection
+    silence: Silence | None
+    """While it starts up or does a call."""
     item: str | None = None
     ready: bool = False
     """Whether it waits for a call; a process that starts up does not yet."""
-    silence: Silence | None = None
-    """While it starts up or does a call."""
 
-    def end(self) -> None:
-        """Wait for its end, which has begun; not for one that never comes."""
-        self.process.join(_PATIENCE_SECONDS)
-        self.process.kill()
-        self.process.join(_PATIENCE_SECONDS)
-        if self.process.is_alive():
-            # Stuck in the kernel, which ends it when it comes back. The interpreter must not wait
-            # for it at its own end.
-            processes._children.discard(self.process)  # type: ignore[attr-defined]
-        self.calls.close()
-        self.answers.close()
+    def signal(self, number: int) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(self.process, number)
 
 
 class Pool(Protocol):
@@ -159,36 +146,55 @@ class Pool(Protocol):
     def wait(self, seconds: float) -> tuple[list[tuple[str, Any]], list[WorkerCrash]]:
         """Wait for something to happen: values by item, and deaths. Raises what was raised."""
 
-    def mark_alive(self, processes: Iterable[int]) -> None:
-        """These processes of this machine gave a sign of life."""
-
-    def end(self) -> None:
-        """Have no more to do with any call."""
+    def release(self) -> None:
+        """Have no more to do with any call; the map that the pool was made for has ended."""
 
 
+def _ignore(process: int, item: str, seconds: float) -> None:
+    """Of a silent worker: nobody is to know."""
+
+
+@dataclass(eq=False)
 class Workers:
-    """`number` fresh interpreters, ended by `end` or by the end of the thread that made them.
+    """Processes of this machine for all maps of a run, one map at a time; ended by `close`.
 
-    `fetches` is the pipe on which they report fetches; see `transfers.Relay`. `on_silent` is called
-    with process, item and seconds when one has done nothing for `WARN_SECONDS`, and after
-    `silent_limit` seconds it is ended (None: never).
+    They also end with the thread that started the server, and with its process. `modules` are
+    imported before the first of them starts. One that does nothing for `silent_limit` seconds
+    during a call is ended (None: never).
     """
 
-    tries = 1
+    modules: Sequence[str] = ()
+    silent_limit: float | None = None
+    clock: Callable[[], float] = time.monotonic
+    cpu: Callable[[int], float | None] = cpu_seconds
+    tries: int = 1
+    _server: ForkServer | None = field(default=None, init=False)
+    _relay: Relay | None = field(default=None, init=False)
+    """On it workers report fetches and waits."""
+    _all: list[_Worker] = field(default_factory=list, init=False)
+    _most: int = field(default=0, init=False)
+    _on_silent: Callable[[int, str, float], None] = field(default=_ignore, init=False)
+    _looked: float = field(default=0.0, init=False)
 
-    def __init__(
-        self,
-        number: int,
-        fetches: Connection | None = None,
-        *,
-        on_silent: Callable[[int, str, float], None] = lambda process, item, seconds: None,
-        silent_limit: float | None = None,
-        clock: Callable[[], float] = time.monotonic,
-        cpu: Callable[[int], float | None] = cpu_seconds,
-    ) -> None:
-        self._fetches, self._on_silent, self._limit = fetches, on_silent, silent_limit
-        self._clock, self._cpu, self._looked = clock, cpu, clock()
-        self._all = [self._spawn() for _ in range(number)]
+    def start_server(self) -> None:
+        """Start the process that forks workers: early, it is a fork of this one."""
+        if self._server is None:
+            self._server = ForkServer(self.modules)
+
+    def lend(self, most: int, on_silent: Callable[[int, str, float], None] = _ignore) -> Workers:
+        """The pool of one map, which uses `most` processes at most; those that lack are started.
+
+        `on_silent` is called with process, item and seconds when one has done nothing for
+        `WARN_SECONDS`.
+        """
+        assert not self.busy
+        self._most, self._on_silent, self._looked = most, on_silent, self.clock()
+        for worker in list(self._all):
+            if worker.ready and worker.answers.poll(0):  # It ended while there was nothing to do.
+                self._replace(worker)
+        while len(self._all) < most:
+            self._all.append(self._start())
+        return self
 
     @property
     def busy(self) -> bool:
@@ -197,25 +203,24 @@ class Workers:
 
     @property
     def idle(self) -> bool:
-        """Whether a process waits for a call."""
-        return any(worker.ready for worker in self._all)
+        """Whether a process waits for a call, and fewer than the map may use work."""
+        working = sum(worker.item is not None for worker in self._all)
+        return working < self._most and any(worker.ready for worker in self._all)
 
     def start(self, item: str, function: Callable[..., Any], *arguments: Any) -> None:
         """Let an idle process call `function`; `item` names the call, both must be picklable."""
         worker = next(worker for worker in self._all if worker.ready)
         call = ForkingPickler.dumps((function, arguments))
-        assert worker.process.pid is not None
         worker.item, worker.ready = item, False
-        worker.silence = Silence(worker.process.pid, self._cpu)
-        try:
+        worker.silence = Silence(worker.process, self.cpu)
+        with suppress(OSError):  # It is dead, and `wait` will say so.
             worker.calls.send_bytes(call)
-        except OSError:
-            return  # It is dead, and `wait` will say so.
 
     def wait(self, seconds: float) -> tuple[list[tuple[str, Any]], list[WorkerCrash]]:
         """Wait for something to happen: values by item, and deaths. A dead process is replaced.
 
-        Raises what a function raised, with the worker's traceback as a note.
+        One that died with nothing to do is replaced as well, and is no death that counts. Raises
+        what a function raised, with the worker's traceback as a note.
         """
         by_connection = {worker.answers: worker for worker in self._all}
         values: list[tuple[str, Any]] = []
@@ -225,24 +230,27 @@ class Workers:
             try:
                 message = worker.answers.recv_bytes()
             except (EOFError, OSError):
-                deaths.append(self._replace(worker))
+                crash = self._replace(worker)
+                deaths += [] if worker.ready else [crash]
                 continue
             item, worker.item, worker.ready = worker.item, None, True
             worker.silence = None
             if item is not None:
                 values.append((item, unpack_answer(message)))
+        self._note_reports()
         return values, deaths + self._end_silent()
 
-    def mark_alive(self, processes: Iterable[int]) -> None:
-        """These processes gave a sign of life."""
-        alive = set(processes)
+    def _note_reports(self) -> None:
+        """Pass on what workers reported; each report is a sign of life."""
+        assert self._relay is not None
+        alive = self._relay.forward()
         for worker in self._all:
-            if worker.process.pid in alive and worker.silence is not None:
+            if worker.process in alive and worker.silence is not None:
                 worker.silence.reset()
 
     def _end_silent(self) -> list[WorkerCrash]:
         """Look at all that do a call: say which are silent, end those that are for too long."""
-        passed = self._clock() - self._looked
+        passed = self.clock() - self._looked
         if passed < LOOK_SECONDS:
             return []
         self._looked += passed
@@ -252,95 +260,61 @@ class Workers:
                 continue
             worker.silence.look(passed)
             if worker.silence.should_warn():
-                at = worker.item or "(start)"
-                self._on_silent(worker.silence.process, at, worker.silence.seconds)
-            if self._limit is not None and worker.silence.seconds >= self._limit:
-                worker.process.kill()
+                self._on_silent(worker.process, worker.item or "(start)", worker.silence.seconds)
+            if self.silent_limit is not None and worker.silence.seconds >= self.silent_limit:
+                worker.signal(signal.SIGKILL)
                 deaths.append(self._replace(worker, silent=worker.silence.seconds))
         return deaths
 
-    def end(self) -> None:
+    def release(self) -> None:
+        """The map has ended: so do processes that still work for it, whatever they do."""
+        self._end([worker for worker in self._all if worker.item is not None])
+
+    def close(self) -> None:
         """End all processes now, whatever they do."""
-        for worker in self._all:
-            worker.process.terminate()
-        for worker in self._all:
-            worker.end()
-        self._all.clear()
+        self._end(list(self._all))
+        if self._server is not None:
+            self._server.end()
+        if self._relay is not None:
+            self._relay.close()
+        self._server = self._relay = None
+
+    def _end(self, workers: Sequence[_Worker]) -> None:
+        for worker in workers:
+            worker.signal(signal.SIGTERM)
+        for worker in workers:
+            self._reap(worker)
+            self._all.remove(worker)
 
     def _replace(self, worker: _Worker, silent: float | None = None) -> WorkerCrash:
-        worker.end()
-        process, code = worker.process.pid, worker.process.exitcode
-        assert process is not None
-        if code is None:  # It cannot be ended: stuck in the kernel.
-            code = -signal.SIGKILL
-        self._all[self._all.index(worker)] = self._spawn()
-        return WorkerCrash(worker.item, process, code, silent=silent)
+        code = self._reap(worker)
+        self._all[self._all.index(worker)] = self._start()
+        return WorkerCrash(worker.item, worker.process, code, silent=silent)
 
-    def _spawn(self) -> _Worker:
+    def _reap(self, worker: _Worker) -> int:
+        """Wait for the end of a process, which has begun; not for one that never comes."""
+        assert self._server is not None
+        worker.calls.close()
+        worker.answers.close()
+        code = None
+        try:
+            code = self._server.wait(worker.process, PATIENCE_SECONDS)
+            if code is None:
+                worker.signal(signal.SIGKILL)
+                code = self._server.wait(worker.process, PATIENCE_SECONDS)
+        except OSError:  # The server was killed, and its workers with it.
+            self._server.end()
+            self._server = None
+        return -signal.SIGKILL if code is None else code  # None: stuck in the kernel.
+
+    def _start(self) -> _Worker:
+        self.start_server()  # First: a fork of this process would keep the pipes' ends open.
+        assert self._server is not None
+        self._relay = self._relay or Relay()
         # One-way pipes: three times as fast as sockets for long messages.
-        their_calls, calls = _SPAWN.Pipe(duplex=False)
-        answers, their_answers = _SPAWN.Pipe(duplex=False)
-        arguments = (their_calls, their_answers, os.getpid(), self._fetches)
-        process = _SPAWN.Process(target=_work, args=arguments)
-        process.start()
+        their_calls, calls = Pipe(duplex=False)
+        answers, their_answers = Pipe(duplex=False)
+        process = self._server.fork(their_calls, their_answers, self._relay.sender)
         their_calls.close()
         their_answers.close()
-        assert process.pid is not None
-        return _Worker(process, calls, answers, silence=Silence(process.pid, self._cpu))
-
-
-def unpack_answer(message: bytes) -> Any:
-    """The value that `answered` packed; raises what it packed as raised."""
-    value, error = pickle.loads(message)
-    if error is not None:
-        raise error
-    return value
-
-
-def _work(calls: Connection, answers: Connection, parent: int, fetches: Connection | None) -> None:
-    """The life of a worker: say that it is there, then answer calls until the pipe ends."""
-    _die_with_parent(parent)
-    if fetches is not None:
-        report_to(fetches)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the stage decides.
-    answers.send_bytes(b"")
-    while True:
-        try:
-            call = calls.recv_bytes()
-        except (EOFError, OSError):
-            return
-        answers.send_bytes(execute_call(call))
-
-
-def execute_call(call: bytes) -> Any:
-    """In a worker: make a pickled call; its value, or what it raised, as bytes for `answer`."""
-    try:
-        function, arguments = pickle.loads(call)
-        return ForkingPickler.dumps((function(*arguments), None))
-    except BaseException as error:
-        note = "in a worker process:\n" + traceback.format_exc()
-        try:
-            error.add_note(note)
-            failed = pickle.dumps((None, error))
-            pickle.loads(failed)
-        except Exception:  # An exception that cannot be pickled is sent as text.
-            plain = RuntimeError(f"{type(error).__name__}: {error}")
-            plain.add_note(note)
-            failed = pickle.dumps((None, plain))
-        return failed
-
-
-def _die_with_parent(parent: int) -> None:
-    """A worker whose parent was killed ends within a second, even in native code on Linux."""
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(0.5)
-        os._exit(1)
-
-    if sys.platform == "linux":
-        import ctypes
-
-        # The thread cannot run while native code holds the interpreter's lock; the kernel can.
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    threading.Thread(target=watch, daemon=True, name="parent-watch").start()
+        return _Worker(process, calls, answers, Silence(process, self.cpu))

@@ -42,6 +42,9 @@ def act(task: Task, out: ShardOutput, folder: str, deadly: bool = True) -> dict[
     elif does in ("stops", "stops once"):
         (Path(folder) / "stopped").write_text(str(os.getpid()))
         os.kill(os.getpid(), signal.SIGSTOP)
+    elif does == "ends its parent":
+        os.kill(os.getppid(), signal.SIGKILL)
+        spin()
     elif does == "exits":
         os._exit(7)
     elif does == "raises":

@@ -184,7 +184,7 @@ def test_a_stop_leaves_the_cluster_and_a_late_attempt_changes_nothing(
         kinds = {"exclusions": "exclusions"}
         shards = ShardMap(
             backend, KEY, "squares", kinds, "code", 9, stopping, lambda *_: None, lambda: None,
-            pool=cluster.pool,
+            pool=cluster.pool, elsewhere=True,
         )  # fmt: skip
         shared = {"folder": str(tmp_path), "laid": tmp_path / "laid"}
         return shards.run(make_square, tasks, shared)[1]

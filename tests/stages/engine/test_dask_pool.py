@@ -8,8 +8,9 @@ from pathlib import Path
 
 from artifacts_schema.store.remote import backend_at
 from stages.engine.dask_worker import Requirements, program_differences
+from stages.engine.fork_server import execute_call, unpack_answer
 from stages.engine.shards import ShardMap, _call
-from stages.engine.workers import execute_call, unpack_answer
+from stages.engine.workers import Workers
 
 sys.path.insert(0, str(Path(__file__).parent))
 from dask_toy import Square, Squares, make_square
@@ -33,7 +34,16 @@ def test_attempts_at_a_shard_write_into_folders_of_their_own(tmp_path):
     backend = backend_at(str(tmp_path / "store"))
     kinds = {"exclusions": "exclusions"}
     shards = ShardMap(
-        backend, KEY, "m", kinds, "c", 1, lambda: False, lambda *_: None, lambda: None
+        backend,
+        KEY,
+        "m",
+        kinds,
+        "c",
+        1,
+        lambda: False,
+        lambda *_: None,
+        lambda: None,
+        Workers().lend,
     )
     (tmp_path / "laid").write_text("for the shards")
     shared = {"folder": str(tmp_path), "laid": tmp_path / "laid"}

@@ -15,8 +15,9 @@ import pytest
 
 from artifacts_schema.errors import IngotError, Stopped
 from artifacts_schema.store.remote import backend_at
+from stages.engine import fork_server
 from stages.engine.shards import ShardMap
-from stages.engine.workers import WorkerCrash
+from stages.engine.workers import WorkerCrash, Workers
 
 sys.path.insert(0, str(Path(__file__).parent))
 from deadly import Task, act
@@ -29,6 +30,7 @@ def tried(tmp_path):
     """`tried(tasks, workers=2, on_death=None)`: a map over tasks → values by id."""
 
     def run(tasks, workers=2, on_death=None, stopping=lambda: False, function=act):
+        processes = Workers()
         shards = ShardMap(
             backend_at(str(tmp_path / "store")),
             KEY,
@@ -39,11 +41,13 @@ def tried(tmp_path):
             stopping,
             lambda done, total: None,
             lambda: None,
+            processes.lend,
             on_death,
         )
         try:
             results, _ = shards.run(function, tasks, {"folder": str(tmp_path)})
         finally:
+            processes.close()
             assert multiprocessing.active_children() == []
         return {result.id: result.value for result in results}
 
@@ -109,6 +113,7 @@ def test_what_a_function_raises_arrives_with_the_place_where_it_was_raised(tried
 
 
 def test_a_function_that_a_worker_cannot_import_is_an_error_not_a_hang(tried, monkeypatch):
+    monkeypatch.setattr(fork_server, "_has_one_thread", lambda: False)  # A fresh interpreter.
     module = types.ModuleType("nowhere")
     exec("def act(task, out, folder): pass", module.__dict__)
     monkeypatch.setitem(sys.modules, "nowhere", module)

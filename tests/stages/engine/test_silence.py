@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -89,7 +91,7 @@ class Clock:
 
 
 @pytest.fixture
-def mapped(tmp_path, monkeypatch):
+def mapped(tmp_path):
     """`mapped(tasks, limit)` → values by id, and what was told of silent workers.
 
     Every look is a second later; a process is silent as long as it is stopped.
@@ -104,13 +106,8 @@ def mapped(tmp_path, monkeypatch):
     stopped.busy = 0.0
 
     class Watched(workers.Workers):
-        def __init__(self, number, fetches, **options):
-            super().__init__(number, fetches, clock=Clock(), cpu=stopped, **options)
-
         def wait(self, seconds):
             return super().wait(min(seconds, 0.002))
-
-    monkeypatch.setattr(shards, "Workers", Watched)
 
     def run(tasks, limit, let_go=False):
         def on_silent(process, item, seconds):
@@ -118,13 +115,13 @@ def mapped(tmp_path, monkeypatch):
             if let_go:
                 os.kill(process, signal.SIGCONT)
 
-        map = ShardMap(
-            backend_at(str(tmp_path / "store")), KEY, "act", {}, "code", 2,
-            lambda: False, lambda done, total: None, lambda: None,
-            on_silent=on_silent,
-            silent_limit=limit,
-        )  # fmt: skip
-        results, _ = map.run(act, tasks, {"folder": str(tmp_path)})
+        with closing(Watched((), limit, clock=Clock(), cpu=stopped)) as processes:
+            map = ShardMap(
+                backend_at(str(tmp_path / "store")), KEY, "act", {}, "code", 2,
+                lambda: False, lambda done, total: None, lambda: None,
+                partial(processes.lend, on_silent=on_silent),
+            )  # fmt: skip
+            results, _ = map.run(act, tasks, {"folder": str(tmp_path)})
         return {result.id: result.value for result in results}, told
 
     return run
