@@ -248,8 +248,11 @@ def run_step(
                 raise Stopped("stopped on request", hint="the same command continues")
             if code is None:
                 wait(POLL_SECONDS)
-    except BaseException:
-        job.stop()
+    except BaseException as error:
+        if not (isinstance(error, Handover) and job.in_pool):
+            job.stop()
+        if isinstance(error, IngotError):
+            observer.failed(step, error)
         raise
     try:
         manifest = read_outcome(store, step, job, code)

@@ -1,8 +1,7 @@
-"""Pretraining on two nodes of a real Slurm: srun, torchrun on each, gloo; as one process trains."""
+"""Pretraining on two nodes of a real Slurm (srun, torchrun, gloo): the digests of one machine."""
 
 from __future__ import annotations
 
-import json
 import time
 
 import pytest
@@ -30,20 +29,26 @@ resources:
 stages:
   pretrain: {threads: 1, preflight: 'off', layout: {shard: 2}, copy_inputs: true}
 """
+HERE = """\
+name: here
+stages:
+  pretrain: {threads: 1, preflight: 'off', layout: {shard: 2}}
+"""
 
 
-def losses(store, manifest):
-    run = Input.from_manifest(store, manifest, "training_run")
-    return run.read_table("metrics.parquet").to_pydict()["loss"]
+def digests(manifest):
+    return {name: output.digest for name, output in manifest.outputs.items()}
 
 
 @pytest.fixture
 def plan(copy, tmp_path):
     """`plan(profile)` → pipeline and its pretraining step, forgotten if it was made."""
 
-    def make(profile=None):
+    def make(profile):
+        path = tmp_path / "profile.yaml"
+        path.write_text(profile.replace("SCRATCH", str(tmp_path / "scratch")))
         pipeline = copy.pipeline(
-            "pretrain.precision=fp32", "pretrain.model.kv_heads=2", profile=profile
+            "pretrain.precision=fp32", "pretrain.model.kv_heads=2", profile=str(path)
         )
         step = pipeline.plan().step("pretrain")
         made = copy.store.manifest(step.stage, step.key)
@@ -55,12 +60,10 @@ def plan(copy, tmp_path):
 
 
 @pytest.mark.parametrize("what", ["undisturbed", "requeued", "warned", "killed"])
-def test_two_nodes_train_as_one_process_does(copy, plan, tmp_path, slurm, what):
-    _, alone = plan()
-    expected = losses(copy.store, run_step(copy.store, alone))
-    path = tmp_path / "two.yaml"
-    path.write_text(PROFILE.replace("SCRATCH", str(tmp_path / "scratch")))
-    pipeline, step = plan(str(path))
+def test_two_nodes_make_what_one_machine_makes_at_that_layout(copy, plan, tmp_path, slurm, what):
+    _, alone = plan(HERE)
+    expected = digests(run_step(copy.store, alone))
+    pipeline, step = plan(PROFILE)
     assert step.spec.execution["machines"]["count"] == 2
     job = Dispatcher(pipeline.profile)(copy.store, step)
     disturbed, deadline = what == "undisturbed", time.monotonic() + 300
@@ -83,6 +86,4 @@ def test_two_nodes_train_as_one_process_does(copy, plan, tmp_path, slurm, what):
     assert copies >= {one.sha256 for one in train.files if one.path.endswith(".tokens")}
     made = copy.store.manifest(step.stage, step.key)
     assert made.layout["ranks"]["shard"] == 2
-    got = losses(copy.store, made)
-    assert max(abs(a - b) for a, b in zip(got, expected, strict=True)) <= 1e-5
-    assert json.dumps(made.layout)
+    assert digests(made) == expected

@@ -24,6 +24,7 @@ RUNS = JobState("running")
 DONE = JobState("ended", "done", "COMPLETED", 0)
 FAILED = JobState("ended", "failed", "FAILED", 1)
 SAVED = JobState("ended", "failed", "FAILED", 75)
+KILLED = JobState("ended", "failed", "FAILED, JobLaunchFailure", 137)
 LIMIT = JobState("ended", "again", "TIMEOUT")
 SCANCEL = JobState("ended", "cancelled", "CANCELLED")
 MEMORY = JobState("ended", "memory", "OUT_OF_MEMORY")
@@ -49,6 +50,7 @@ AWAY_DONE, AWAY_FAILED = NodeReport("HTTP 401", 0), NodeReport("HTTP 401", 2, "n
         ("RUNNING", FAILED, SILENT, 0, 0, "CRASHED", "FAILED"),
         ("RUNNING", MEMORY, SILENT, 0, 0, "CRASHED", "out of memory"),
         ("RUNNING", SAVED, SILENT, 0, 0, "SCHEDULED", "submitted again"),
+        ("RUNNING", KILLED, SILENT, 0, 0, "SCHEDULED", "submitted again"),
         ("RUNNING", LIMIT, SILENT, 0, 2, "SCHEDULED", "TIMEOUT"),
         ("RUNNING", LIMIT, SILENT, 0, 3, "CRASHED", "without progress"),
         ("RUNNING", SCANCEL, SILENT, 0, 0, "CANCELLED", "cancelled in Slurm"),

@@ -104,8 +104,12 @@ def test_what_slurm_does_to_a_job_ends_well(naps, store, slurm, what):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("when", ["waiting", "running"])
-def test_a_job_that_a_person_cancelled_stays_cancelled(naps, store, slurm, when):
+@pytest.mark.parametrize(
+    ("when", "how"),
+    [("waiting", ()), ("running", ()), ("running", ("--signal=KILL", "--full"))],
+)
+def test_a_job_that_a_person_cancelled_stays_cancelled(naps, store, slurm, when, how):
+    """KILL to a whole job counts as that as well: Slurm's state is CANCELLED."""
     pipeline = naps(0.3)
     step = pipeline.plan().steps[0]
     job = Dispatcher(pipeline.profile)(store, step)
@@ -114,7 +118,7 @@ def test_a_job_that_a_person_cancelled_stays_cancelled(naps, store, slurm, when)
         slurm.run("scontrol", "hold", job.job)
     else:
         wait_for(lambda: done_shards(store, pipeline) >= 2)
-    slurm.run("scancel", job.job)
+    slurm.run("scancel", *how, job.job)
     assert wait_for(job.poll, 60) == 75
     assert "cancelled" in job.last_words()
     assert not jobs(slurm)

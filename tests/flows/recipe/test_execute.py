@@ -9,7 +9,7 @@ import pytest
 
 from artifacts_schema.errors import IngotError, Stopped, UsageError
 from artifacts_schema.store.runs import load_runs
-from flows.recipe.execute import Handover, execute
+from flows.recipe.execute import Handover, execute, run_step
 from flows.recipe.observers import Observer
 
 
@@ -214,6 +214,31 @@ def test_a_handover_ends_the_steps_here_and_leaves_the_jobs_of_pools(open_pipeli
         "read[crawl-B]": True,
     }
     assert recorder.of("failed") == ["read[crawl-A]", "read[crawl-B]"]
+
+
+@pytest.mark.parametrize(("in_pool", "stopped"), [(True, False), (False, True)])
+def test_a_handover_of_a_single_step_leaves_the_job_of_a_pool(
+    open_pipeline, store, in_pool, stopped
+):
+    job = Busy()
+    job.in_pool = in_pool
+
+    def wait(seconds):
+        raise Handover
+
+    step = next(one for one in open_pipeline().plan().steps if one.is_ready)
+    with pytest.raises(Handover):
+        run_step(store, step, dispatch=lambda store, step: job, wait=wait)
+    assert job.stopped is stopped
+
+
+def test_a_single_step_that_is_stopped_is_shown_as_one_of_a_recipe(open_pipeline, store):
+    recorder, job = Recorder(), Busy()
+    step = next(one for one in open_pipeline().plan().steps if one.is_ready)
+    with pytest.raises(Stopped):
+        run_step(store, step, dispatch=lambda *_: job, observer=recorder, stopping=lambda: True)
+    assert job.stopped
+    assert recorder.of("failed") == [step.instance]
 
 
 def test_no_more_steps_run_at_once_than_the_profile_says(open_pipeline, inline, project):
