@@ -158,7 +158,7 @@ MODEL_KINDS = (
             "shards.json": "dtype, sequence_length, strategy, vocabulary_size, "
             "padded_vocabulary_size, tokenizer (digest), begin_id (or null), end_id, padding_id, "
             "and by source: shards [{file, sequences, tokens}], sequences, tokens, documents, "
-            "bytes, languages {code, or empty: tokens}, repetitive (sequences left out), cut "
+            "bytes, languages {code, or empty: tokens}, repetitive (segments left out), cut "
             "(documents no longer than a sequence that were cut), dropped_tokens {cropped, "
             "repetitive}.",
             "token_bytes.bin": "uint16 little-endian [vocabulary_size]: UTF-8 bytes of each token, "
@@ -166,6 +166,24 @@ MODEL_KINDS = (
             "train_counts.bin": "int64 little-endian [vocabulary_size]: uses in the train split.",
             "*/*.tokens": "[sequences, sequence_length] token ids, uint16 or uint32 little-endian; "
             "pieces from the left, then padding.",
+        },
+    ),
+    Kind(
+        name="left_out",
+        description="Documents and tokens that are in no sequence, with the reason.",
+        tables={
+            "*/*.parquet": make_table(
+                Column("doc_id", "string", "The document."),
+                Column("source", "string", "Its source."),
+                Column("split", "string?", "The split that it would be in; null where in none."),
+                Column(
+                    "reason",
+                    "string",
+                    "empty, between_splits (near documents of both), repetitive or cropped.",
+                ),
+                Column("tokens", "int64", "Tokens left out; 0 where none were counted."),
+                Column("whole", "bool", "Whether nothing of the document is in a sequence."),
+            )
         },
     ),
     Kind(

@@ -41,12 +41,16 @@ EXCERPT = 300
 _SIDECAR_KINDS = ("signals", "views", "duplicates", "contamination", "ledger")
 """Kinds with a row for each document that are shown."""
 
+_INDEXES = {"token_shards": "*.index.parquet", "left_out": "*.parquet"}
+"""Kinds whose rows are found by id, and the names of their tables."""
+
 _CORPUS = ("documents", *ID_COLUMN)
 """Kinds that a filter writes again; the filter's own rows get the kind `corpus` here."""
 
 _ORDER = (
     "documents", "conversations", "preferences", "rejected", "signals", "views", "duplicates",
-    "contamination", "exclusions", "ledger", "truth", "corpus", "token_shards",
+    "contamination", "exclusions", "ledger", "truth", "corpus", "left_out",
+    "token_shards",
 )  # fmt: skip
 
 
@@ -186,8 +190,8 @@ def _sidecar_rows(
             continue
         for name, output in manifest.outputs.items():
             source = Input.from_manifest(store, manifest, name, full_check=False)
-            if output.kind == "token_shards":
-                yield from _indexed_rows(manifest, source, "*.index.parquet", doc_id)
+            if output.kind in _INDEXES:
+                yield from _indexed_rows(manifest, source, _INDEXES[output.kind], doc_id)
                 continue
             in_folder = f"{sidecar_folder(documents.digest)}/{path}"
             places = {"signals": [path], "views": [path, in_folder]}.get(output.kind, [in_folder])

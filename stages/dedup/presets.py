@@ -39,7 +39,9 @@ class Settings:
     """Shingles kept of a document, the least ones; of longer ones similarity is an estimate."""
 
 
-PresetName = Literal["ingot", "fineweb", "redpajama-v2", "curator", "marin", "refinedweb"]
+PresetName = Literal[
+    "ingot", "thorough", "fineweb", "redpajama-v2", "curator", "marin", "refinedweb"
+]
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,20 @@ PRESETS: Mapping[PresetName, Preset] = {
         source="FineWeb's shingle length and bands: Penedo et al. 2024, arXiv 2406.17557",
         fidelity="Ingot's own folding, words and 32-bit hashes; nothing but 5, 14 and 8 is "
         "FineWeb's.",
+    ),
+    "thorough": Preset(
+        unit="word",
+        ngram=5,
+        normalise="fold",
+        hash="ingot",
+        bands=20,
+        rows=6,
+        seed=1,
+        hashes=120,
+        source="the curve 1 - (1 - s^rows)^bands: Leskovec, Rajaraman and Ullman, *Mining of "
+        "Massive Datasets*, section 3.4.2",
+        fidelity="Not published: `ingot` with the bands that find 99.77 % of the pairs at "
+        "similarity 0.8, where 14 x 8 find 92.36 %.",
     ),
     "fineweb": Preset(
         unit="word",

@@ -10,7 +10,7 @@ from artifacts_schema.config import Config, MapExecution
 
 
 class Repetition(Config):
-    """Which sequences say the same over and over."""
+    """Which segments of documents say the same over and over."""
 
     max_period: int = Field(default=13, ge=1, le=256, description="Tokens of the longest n-gram.")
     min_repeats: int = Field(
@@ -63,8 +63,8 @@ class PackConfig(Config):
     )
     repetition: Repetition | None = Field(
         default=Repetition(),
-        description="Sequences with an n-gram that comes so often in a row are left out; null: "
-        "none is.",
+        description="Segments of documents, a sequence long at most, with an n-gram that comes so "
+        "often in a row are left out; null: none is.",
     )
     fim: FillInTheMiddle | None = Field(
         default=None, description="Fill in the middle, for documents of `train`; null: none."

@@ -28,10 +28,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from artifacts_schema.errors import InputError
+from artifacts_schema.kinds import KINDS
 from stages.engine.arrays import arrow_array, numpy_array
 from stages.pack.config import FillInTheMiddle
 from stages.pack.encoder import SHARD_BYTES, DocumentShard, batches, check_ids, load_encoder
 from stages.pack.plan import Plan
+from stages.pack.repetition import repetitive_segments
 from stages.text.draw import draw
 from stages.tokens.vocabulary import SpecialTokens
 
@@ -167,6 +169,8 @@ them; a table of Arrow IPC with a row for each of them, by source and split."""
 
 SPLITS = ("train", "held_out")
 
+LEFT_OUT = KINDS["left_out"].tables["*/*.parquet"].arrow()
+
 ROW = pa.schema(
     [
         pa.field("doc_id", pa.string()),
@@ -174,21 +178,23 @@ ROW = pa.schema(
         pa.field("content_hash", pa.string()),
         pa.field("length", pa.int64()),
         pa.field("offset", pa.int64()),
+        pa.field("repetitive", pa.list_(pa.int64())),
     ]
 )
-"""`length` in tokens, from `offset` on in the file of ids."""
+"""`length` in tokens, from `offset` on in the file of ids; `repetitive` are the numbers of the
+segments that are left out, null where there are none."""
 
 _ENCODED = pa.schema(
     [
         *(pa.field(name, pa.string()) for name in ("doc_id", "language", "source")),
-        *(ROW.field(name) for name in ("content_hash", "length")),
+        *(ROW.field(name) for name in ("content_hash", "length", "repetitive")),
         pa.field("held_out", pa.bool_()),
     ]
 )
 
 
 def encode_shard(item: DocumentShard, out: ShardOutput, *, plan: Plan) -> dict[str, Any]:
-    """Encode the documents with text into scratch: `IDS` and `DOCUMENTS`.
+    """Encode the documents with text into scratch: `IDS` and `DOCUMENTS`; list the others.
 
     Returns {"documents": rows, "empty": rows without text, "torn": those between the splits,
     "fim": documents reordered, "groups": [{source, split, first, documents, tokens}]}, a group's
@@ -196,26 +202,30 @@ def encode_shard(item: DocumentShard, out: ShardOutput, *, plan: Plan) -> dict[s
     """
     encoder = load_encoder(plan)
     rows: list[pa.RecordBatch] = []
+    left_out: list[pa.Table] = []
     seen = empty = torn = offset = fim = 0
     with out.open_scratch(IDS) as file:
         for batch in batches(item.shard, COLUMNS, encoder.text_bytes):
-            filled = _with_text(batch)
-            seen, empty = seen + len(batch), empty + len(batch) - len(filled)
-            batch, held = _split(filled, plan)
-            torn += len(filled) - len(batch)
+            seen, filled = seen + len(batch), _with_text(batch)
+            without_text = batch.filter(pc.invert(filled))
+            batch, held, between = _split(batch.filter(filled), plan)
+            torn += len(between)
             if not offset and plan.encoder != "tokenizers":
                 first = _first_texts(batch["text"], SHARD_BYTES)
                 check_ids(encoder, plan, first, f"one of the first documents of {item.shard.path}")
             segments = _fim_segments(batch, held, plan)
             encoded = encode_documents(batch["text"], segments, encoder, plan)
-            kept = np.flatnonzero(encoded.lengths)
-            rows.append(_encoded_rows(batch, held, encoded.lengths, kept))
+            rows.append(_encoded_rows(batch, held, encoded, plan))
             file.write(encoded.ids.view(np.uint8).data)
-            empty += len(batch) - len(kept)
+            no_tokens = batch.filter(pa.array(encoded.lengths == 0))
+            empty += len(without_text) + len(no_tokens)
+            left_out += [left_out_rows(one, "empty") for one in (without_text, no_tokens)]
+            left_out.append(left_out_rows(between, "between_splits"))
             offset, fim = offset + len(encoded.ids), fim + encoded.reordered
     table, groups = _sort_by_group(rows)
     with out.open_scratch(DOCUMENTS) as file, pa.ipc.new_file(file, ROW) as writer:
         writer.write_table(table)
+    write_left_out(out, f"documents/{item.id}.parquet", left_out)
     return {"documents": seen, "empty": empty, "torn": torn, "fim": fim, "groups": groups}
 
 
@@ -225,15 +235,35 @@ def _first_texts(texts: pa.StringArray, size: int) -> pa.StringArray:
     return texts.slice(0, int(np.searchsorted(ends, size)) + 1)
 
 
-def _with_text(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The documents that have more than white space."""
+def left_out_rows(documents: pa.Table | pa.RecordBatch, reason: str, **columns: Any) -> pa.Table:
+    """Rows of `left_out` about documents with `doc_id` and `source`.
+
+    The other columns by name; by default no split, no tokens, and nothing stays of a document.
+    """
+    count = len(documents)
+    values = {"split": pa.nulls(count, pa.string()), "tokens": arrow_array(np.zeros(count, int))}
+    values |= {"reason": pa.repeat(reason, count), "whole": pa.repeat(True, count), **columns}
+    values |= {name: documents[name] for name in ("doc_id", "source")}
+    return pa.table([values[name] for name in LEFT_OUT.names], schema=LEFT_OUT)
+
+
+def write_left_out(out: ShardOutput, path: str, tables: Sequence[pa.Table]) -> None:
+    """Write a table of `left_out`, where there is a row for it."""
+    table = pa.concat_tables(tables) if tables else LEFT_OUT.empty_table()
+    if len(table):
+        out.write_table("left_out", path, table)
+
+
+def _with_text(batch: pa.RecordBatch) -> pa.BooleanArray:
+    """Whether each document has more than white space."""
     texts = batch["text"]
-    empty = pc.or_(pc.equal(pc.binary_length(texts), 0), pc.utf8_is_space(texts))
-    return batch.filter(pc.invert(empty)) if pc.any(empty).as_py() else batch
+    return pc.invert(pc.or_(pc.equal(pc.binary_length(texts), 0), pc.utf8_is_space(texts)))
 
 
-def _split(batch: pa.RecordBatch, plan: Plan) -> tuple[pa.RecordBatch, npt.NDArray[np.bool_]]:
-    """The documents of one split or the other, and whether each is held out.
+def _split(
+    batch: pa.RecordBatch, plan: Plan
+) -> tuple[pa.RecordBatch, npt.NDArray[np.bool_], pa.RecordBatch]:
+    """The documents of one split or the other, whether each is held out, and those of neither.
 
     Drawn by duplicate class, so that no near-duplicate of a held-out document is trained on, be it
     in this shard, in another one, or in another snapshot with the same class: `filter` keeps
@@ -241,7 +271,7 @@ def _split(batch: pa.RecordBatch, plan: Plan) -> tuple[pa.RecordBatch, npt.NDArr
     others trained on, belongs to neither and is left out.
     """
     if not plan.held_out_share:
-        return batch, np.zeros(len(batch), dtype=np.bool_)
+        return batch, np.zeros(len(batch), dtype=np.bool_), batch.slice(0, 0)
     classes = pc.coalesce(batch["duplicate_class"], batch["doc_id"]).to_pylist()
     drawn = (_is_held_out(name, plan) for name in classes)
     held = np.fromiter(drawn, np.bool_, len(classes))
@@ -250,9 +280,10 @@ def _split(batch: pa.RecordBatch, plan: Plan) -> tuple[pa.RecordBatch, npt.NDArr
         linked = batch["linked_classes"][row].as_py()
         torn[row] = any(_is_held_out(name, plan) != held[row] for name in linked)
     if not torn.any():
-        return batch, held
+        return batch, held, batch.slice(0, 0)
     stay = np.flatnonzero(~torn)
-    return batch.take(arrow_array(stay)), held[stay]
+    between = batch.take(arrow_array(np.flatnonzero(torn)))
+    return batch.take(arrow_array(stay)), held[stay], between
 
 
 def _is_held_out(name: str, plan: Plan) -> bool:
@@ -278,16 +309,21 @@ def _fim_segments(
 def _encoded_rows(
     batch: pa.RecordBatch,
     held: npt.NDArray[np.bool_],
-    lengths: npt.NDArray[np.int64],
-    kept: npt.NDArray[np.int64],
+    encoded: EncodedDocuments,
+    plan: Plan,
 ) -> pa.RecordBatch:
-    """The rows `kept` of a batch; `lengths` counts the tokens of all its rows."""
+    """The documents of a batch that have tokens."""
+    kept = np.flatnonzero(encoded.lengths)
+    segments = repetitive_segments(
+        encoded.ids, encoded.lengths, plan.sequence_length, plan.repetition
+    )
     if len(kept) < len(batch):
         batch = batch.take(arrow_array(kept))
     columns = [
         *(batch[name] for name in ("doc_id", "language", "source")),
         _content_hashes(batch["text"]),
-        arrow_array(lengths[kept]),
+        arrow_array(encoded.lengths[kept]),
+        pa.array([segments.get(row) for row in kept.tolist()], pa.list_(pa.int64())),
         pa.array(held[kept].tolist(), pa.bool_()),
     ]
     return pa.record_batch(columns, schema=_ENCODED)

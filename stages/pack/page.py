@@ -234,7 +234,7 @@ def facts(artifact: Artifact, shards: dict[str, Any]) -> TableFigure:
         ("share of tokens held out", _percent(tokens["held_out"], sum(tokens.values()))),
         ("share of documents held out", _percent(documents["held_out"], sum(documents.values()))),
         ("documents without text", dropped.get("empty", 0)),
-        ("sequences left out as repetitive", _sum(counts, "repetitive") or None),
+        ("segments left out as repetitive", _sum(counts, "repetitive") or None),
         ("tokens in them", _sum(counts, "repetitive_tokens") or None),
         ("documents of which nothing is left", dropped.get("repetitive")),
         ("documents near some of both splits", dropped.get("between_splits")),
@@ -275,12 +275,12 @@ def by_source(shards: dict[str, Any]) -> TableFigure:
         ]
     note = (
         "Share: of the tokens of the split. Fill: positions that are not padding. Documents cut: "
-        "those that would fit into a sequence. Sequences left out: those that repeat themselves."
+        "those that would fit into a sequence. Segments left out: those that repeat themselves."
     )
     return make_table(
         "Tokens by source and split",
         "source | split | documents:, | tokens:, | share:.1% | sequences:, | fill:.1%"
-        " | bytes per token:.3f | documents cut:, | sequences left out:,",
+        " | bytes per token:.3f | documents cut:, | segments left out:,",
         rows,
         note,
     )

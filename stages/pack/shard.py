@@ -5,37 +5,32 @@ fit leaves space in the last sequences alone, so the more tokens it has to choos
 fuller the sequences; a shard at a time left 7 % of them empty where shards are small. What is
 held of a group is a few numbers and the ids of each document, not its tokens. The cut follows
 from counts, so it is the same for any number of workers.
-
-Sequences that repeat the same few tokens are left out. OLMo 2 leaves out sequences in which an
-n-gram of 1 to 13 tokens comes 32 times or more in a row: the loss had spikes at such sequences
-(OLMo Team 2025, arXiv 2501.00656, "Repeated n-grams"; OLMo-core's `InstanceFilterConfig`). The
-same sequences are found here, in about a tenth of their length.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from artifacts_schema.kinds import KINDS
 from stages.engine.arrays import arrow_array, numpy_array
-from stages.pack.documents import DOCUMENTS, IDS, SPLITS
+from stages.pack.documents import DOCUMENTS, IDS, SPLITS, left_out_rows, write_left_out
 from stages.pack.layout import STRATEGIES, Ints, Layout
 from stages.pack.plan import Plan
+from stages.pack.repetition import runs_without
 from stages.training.permutation import Permutation, key_of
 
 if TYPE_CHECKING:
     from stages.engine import ShardOutput, ShardResult
     from stages.engine.outputs import LeftFile
-
-Bools = npt.NDArray[np.bool_]
 
 TOKENS = 1 << 26
 """A group has so many at least, where its source has: a file of 128 MiB with ids of two bytes."""
@@ -118,26 +113,6 @@ def _cut_groups(parts: Sequence[Part], sequence_length: int) -> list[tuple[Part,
     return cuts
 
 
-def repetitive(rows: npt.NDArray[Any], used: Ints, max_period: int, min_repeats: int) -> Bools:
-    """[rows] whether an n-gram of `max_period` tokens or fewer comes `min_repeats` times in a row.
-
-    Of row i the first `used[i]` tokens are looked at; `min_repeats` is at least 2. Tokens that
-    repeat with a period equal those one period before, on a stretch of at least
-    (min_repeats - 1) periods. So one token in so many is compared in all rows, and the longest
-    stretch is measured only in rows with a hit.
-    """
-    repeats = np.zeros(len(rows), np.bool_)
-    for period in range(1, max_period + 1):
-        stretch = (min_repeats - 1) * period
-        equal = rows[:, period + stretch - 1 :: stretch] == rows[:, stretch - 1 : -period : stretch]
-        for row in np.flatnonzero(equal.any(axis=1) & ~repeats):
-            tokens = rows[row, : used[row]]
-            breaks = np.flatnonzero(tokens[period:] != tokens[:-period])
-            edges = np.concatenate(([-1], breaks, [max(0, len(tokens) - period)]))
-            repeats[row] = np.diff(edges).max() > stretch
-    return repeats
-
-
 INDEX = KINDS["token_shards"].tables["*/*.index.parquet"]
 CHUNK_BYTES = 8 << 20
 """Bytes of sequences that are laid out together."""
@@ -153,6 +128,8 @@ class Documents:
     part: Ints
     """Which of `ids` holds it."""
     offset: Ints
+    repetitive: dict[int, list[int]]
+    """By document the segments that are left out."""
     ids: list[npt.NDArray[Any]]
 
     @classmethod
@@ -170,14 +147,20 @@ class Documents:
             numpy_array(table["length"].combine_chunks()),
             np.repeat(np.arange(len(ids)), [part.rows for part in group.parts]),
             numpy_array(table["offset"].combine_chunks()),
+            cls._segments(table["repetitive"].combine_chunks()),
             ids,
         )
+
+    @staticmethod
+    def _segments(lists: pa.ListArray) -> dict[int, list[int]]:
+        rows = pc.indices_nonzero(pc.is_valid(lists))
+        return dict(zip(rows.to_pylist(), lists.take(rows).to_pylist(), strict=True))
 
 
 def pack_group(
     group: Group, out: ShardOutput, *, plan: Plan, token_bytes: npt.NDArray[np.uint16]
 ) -> dict[str, Any]:
-    """Lay out a group, leave out sequences that repeat themselves, and write what stays.
+    """Lay out a group without segments that repeat themselves, and write it.
 
     Returns what `shards_table` adds up: {source, split, file, sequences, tokens, documents,
     bytes, languages, cut, repetitive, dropped_tokens: {cropped, repetitive}, dropped_documents};
@@ -185,27 +168,21 @@ def pack_group(
     """
     documents = Documents.read(group, plan.dtype)
     key = key_of("pack", plan.seed, group.source, group.split, group.number)
-    layout = shuffle_layout(STRATEGIES[plan.strategy](documents.lengths, plan.sequence_length), key)
+    layout, repetitive = lay_out(documents, plan)
+    layout = shuffle_layout(layout, key)
     counts = np.zeros(plan.vocabulary_size, dtype=np.int64)
-    stays = np.zeros(layout.sequences, dtype=np.bool_)
     file = f"{group.path}.tokens"
     with ExitStack() as opened:
         writer = None
-        for first, rows, used in sequences(layout, documents, plan):
-            good = _not_repetitive(rows, used, plan)
-            stays[first : first + len(rows)] = good
-            if not good.all():
-                rows, used = rows[good], used[good]
-            if len(rows):
-                tokens = rows[np.arange(plan.sequence_length) < used[:, None]]
-                counts += np.bincount(tokens, minlength=len(counts))
-                writer = writer or opened.enter_context(out.open(group.split, file))
-                writer.write(rows.view(np.uint8).data)
-    kept = _keep_sequences(layout, stays)
-    if kept.sequences:
-        out.write_table(
-            group.split, f"{group.path}.index.parquet", index_table(kept, documents.table)
-        )
+        for rows, used in sequences(layout, documents, plan):
+            tokens = rows[np.arange(plan.sequence_length) < used[:, None]]
+            counts += np.bincount(tokens, minlength=len(counts))
+            writer = writer or opened.enter_context(out.open(group.split, file))
+            writer.write(rows.view(np.uint8).data)
+    if layout.sequences:
+        table = index_table(layout, documents.table)
+        out.write_table(group.split, f"{group.path}.index.parquet", table)
+    _list_left_out(group, out, layout, documents, repetitive)
     if group.split == "train":
         out.write_scratch("counts", pa.table({"count": arrow_array(counts)}))
     return {
@@ -213,14 +190,14 @@ def pack_group(
         "split": group.split,
         "file": file,
         "bytes": int(counts @ token_bytes.astype(np.int64)),
-        **_account_for_tokens(layout, kept, documents, plan.sequence_length),
+        **_account_for_tokens(layout, documents, repetitive, plan.sequence_length),
     }
 
 
 def sequences(
     layout: Layout, documents: Documents, plan: Plan
-) -> Iterator[tuple[int, npt.NDArray[Any], Ints]]:
-    """Some sequences at a time: number of the first, ids [n, sequence_length], tokens in each."""
+) -> Iterator[tuple[npt.NDArray[Any], Ints]]:
+    """Some sequences at a time: ids [n, sequence_length], tokens in each."""
     used = layout.used()
     dtype = np.dtype(plan.dtype)
     step = max(1, CHUNK_BYTES // (plan.sequence_length * dtype.itemsize))
@@ -238,7 +215,7 @@ def sequences(
             strict=True,
         ):
             rows[row, start : start + length] = documents.ids[part][origin : origin + length]
-        yield first, rows, used[first : first + count]
+        yield rows, used[first : first + count]
 
 
 def shuffle_layout(layout: Layout, key: bytes) -> Layout:
@@ -263,48 +240,58 @@ def index_table(layout: Layout, documents: pa.Table) -> pa.Table:
     return pa.table(columns, schema=INDEX.arrow())
 
 
-def _not_repetitive(rows: npt.NDArray[Any], used: Ints, plan: Plan) -> Bools:
-    if plan.repetition is None:
-        return np.ones(len(rows), dtype=np.bool_)
-    repeats: Bools = repetitive(rows, used, plan.repetition.max_period, plan.repetition.min_repeats)
-    return ~repeats
-
-
-def _keep_sequences(layout: Layout, stays: Bools) -> Layout:
-    """The pieces of the sequences that stay, with new sequence numbers."""
-    if stays.all():
-        return layout
-    pieces = stays[layout.sequence]
-    places = np.cumsum(stays) - 1
-    return Layout(
-        int(stays.sum()),
-        places[layout.sequence[pieces]],
-        layout.start[pieces],
-        layout.length[pieces],
-        layout.document[pieces],
-        layout.document_start[pieces],
-    )
+def lay_out(documents: Documents, plan: Plan) -> tuple[Layout, Ints]:
+    """Where the tokens of a group go that stay, and how many of each document do not."""
+    runs, left_out = runs_without(documents.lengths, documents.repetitive, plan.sequence_length)
+    lengths = runs.length
+    if plan.strategy == "best_fit_crop":  # It lays out beginnings alone.
+        lengths = np.where(runs.start == 0, lengths, 0)
+    layout = STRATEGIES[plan.strategy](lengths, plan.sequence_length)
+    start = layout.document_start + runs.start[layout.document]
+    return replace(layout, document=runs.document[layout.document], document_start=start), left_out
 
 
 def _account_for_tokens(
-    layout: Layout, kept: Layout, documents: Documents, sequence_length: int
+    layout: Layout, documents: Documents, repetitive: Ints, sequence_length: int
 ) -> dict[str, Any]:
     """What became of every document and token of the group."""
     lengths = documents.lengths
-    laid, tokens = int(layout.length.sum()), int(kept.length.sum())
-    short = lengths[kept.document] <= sequence_length
-    shortened = kept.length < lengths[kept.document]
-    present = len(np.unique(kept.document))
+    tokens, dropped = int(layout.length.sum()), int(repetitive.sum())
+    short = lengths[layout.document] <= sequence_length
+    shortened = layout.length < lengths[layout.document]
+    present = len(np.unique(layout.document))
     return {
-        "sequences": kept.sequences,
+        "sequences": layout.sequences,
         "tokens": tokens,
         "documents": present,
-        "languages": _count_by_language(kept, documents.table["language"]),
-        "cut": len(np.unique(kept.document[short & shortened])),
-        "repetitive": layout.sequences - kept.sequences,
-        "dropped_tokens": {"cropped": int(lengths.sum()) - laid, "repetitive": laid - tokens},
+        "languages": _count_by_language(layout, documents.table["language"]),
+        "cut": len(np.unique(layout.document[short & shortened])),
+        "repetitive": sum(map(len, documents.repetitive.values())),
+        "dropped_tokens": {
+            "cropped": int(lengths.sum()) - tokens - dropped, "repetitive": dropped,
+        },
         "dropped_documents": len(lengths) - present,
-    }
+    }  # fmt: skip
+
+
+def _list_left_out(
+    group: Group, out: ShardOutput, layout: Layout, documents: Documents, repetitive: Ints
+) -> None:
+    """Write which documents of the group lost tokens, and why."""
+    laid = np.zeros_like(documents.lengths)
+    np.add.at(laid, layout.document, layout.length)
+    tables = []
+    for reason, tokens in (
+        ("repetitive", repetitive),
+        ("cropped", documents.lengths - laid - repetitive),
+    ):
+        rows = np.flatnonzero(tokens)
+        table = documents.table.select(["doc_id"]).take(arrow_array(rows))
+        table = table.append_column("source", pa.repeat(group.source, len(rows)))
+        split, whole = pa.repeat(group.split, len(rows)), pa.array(laid[rows] == 0)
+        tokens_left = arrow_array(tokens[rows])
+        tables.append(left_out_rows(table, reason, split=split, tokens=tokens_left, whole=whole))
+    write_left_out(out, f"groups/{group.id}.parquet", tables)
 
 
 def _count_by_language(layout: Layout, languages: pa.ChunkedArray) -> dict[str, int]:

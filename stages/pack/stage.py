@@ -17,12 +17,14 @@ class Pack(Stage):
     lies in `train` or in `held_out`, by its duplicate class. Documents of a source are packed
     together whatever shard they come from, many at a time, which fills the sequences; one such
     group is one token shard with an index that names the document of every piece, and its sequences
-    are shuffled. Sequences that say the same over and over are left out and counted.
+    are shuffled. Segments of documents that say the same over and over are left out; a table names
+    all that is left out.
     """
 
-    name, version, reproducible = "pack", 3, "bytes"
+    name, version, reproducible = "pack", 4, "bytes"
     inputs = {"documents": Many("documents", at_least=1), "tokenizer": One("tokenizer")}
-    outputs = {"train": "token_shards", "held_out": "token_shards"}
+    outputs = {"train": "token_shards", "held_out": "token_shards", "left_out": "left_out"}
+    worker_modules = ("stages.pack.shard",)
     libraries = ("tokenizers", "pyarrow", "numpy")
     handles_documents = True
     Config, Execution = PackConfig, PackExecution

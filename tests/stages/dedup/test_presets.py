@@ -6,7 +6,7 @@ import pytest
 
 from artifacts_schema.errors import UsageError
 from stages.dedup.config import DedupConfig, DedupExecution, PassagesConfig
-from stages.dedup.presets import PRESETS, PresetName, Settings
+from stages.dedup.presets import PRESETS, PresetName, Settings, candidate_probability
 from stages.dedup.shingling import shingler
 
 PUBLISHED = {
@@ -14,6 +14,7 @@ PUBLISHED = {
     # minhash.py at similarity 0.8; Curator's FuzzyDeduplicationWorkflow; Marin's fuzzy_minhash.py
     # (286 hashes in 26 bands); RefinedWeb's appendix G.3.1.
     "ingot": ("word", 5, "fold", "ingot", 14, 8, 1),
+    "thorough": ("word", 5, "fold", "ingot", 20, 6, 1),
     "fineweb": ("word", 5, "datatrove", "sha1", 14, 8, 1),
     "redpajama-v2": ("word", 13, "redpajama", "ingot", 9, 13, 42),
     "curator": ("character", 24, "none", "ingot", 20, 13, 42),
@@ -34,6 +35,15 @@ def test_every_preset_has_a_name_a_source_and_shingles() -> None:
         assert preset.fidelity.endswith("."), name
         assert preset.bands * preset.rows <= preset.hashes, name
         assert callable(shingler(DedupConfig(preset=name).settings()))
+
+
+def test_thorough_finds_what_has_one_partner_at_the_usual_threshold() -> None:
+    """1 - (1 - 0.8^6)^20, and 1 - (1 - 0.8^8)^14."""
+    chances = [
+        candidate_probability(0.8, setting.bands, setting.rows)
+        for setting in (PRESETS["thorough"], PRESETS["ingot"])
+    ]
+    assert chances == [pytest.approx(0.99771, abs=1e-5), pytest.approx(0.92355, abs=1e-5)]
 
 
 def test_the_default_is_fineweb_s_shape_and_says_nothing_in_a_key() -> None:

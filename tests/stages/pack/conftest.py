@@ -131,6 +131,20 @@ def read_rows(read_input):
 
 
 @pytest.fixture
+def read_left_out(read_input):
+    """`read_left_out(manifest)` → the rows of `left_out`, by document and reason."""
+
+    def read(manifest):
+        found = read_input(manifest, "left_out")
+        rows = [
+            row for path in found.paths("*.parquet") for row in found.read_table(path).to_pylist()
+        ]
+        return sorted(rows, key=lambda row: (row["doc_id"], row["reason"]))
+
+    return read
+
+
+@pytest.fixture
 def read_documents(read_input):
     """`read_documents(manifest, split)` → the ids of each document, put together again."""
     return lambda manifest, split: joined_of(read_input(manifest, split))

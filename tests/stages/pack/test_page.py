@@ -162,7 +162,7 @@ def test_what_is_left_out_is_told_and_small_sources_are_named(packed):
     facts = dict(found[0].rows)
     counts = artifact.manifest.counts
     assert facts["strategy"] == "concatenate"
-    assert facts["sequences left out as repetitive"] == counts["train_repetitive"] > 40
+    assert facts["segments left out as repetitive"] == counts["train_repetitive"] > 40
     assert facts["tokens in them"] == counts["train_repetitive_tokens"]
     assert facts["documents cut that fit into a sequence"] == counts["train_cut"] > 0
     assert "tokens cropped away" not in facts
