@@ -79,14 +79,41 @@ def sum_gradients_once(layout: Layout) -> bool:
     return layout.parts == 1 or layout.zero == 1
 
 
-def set_last_micro_batch(model: nn.Module, layout: Layout, *, last: bool) -> None:
-    """Before a backward pass: whether it is the last of the training step."""
-    if isinstance(model, FSDPModule):
-        model.set_is_last_backward(last)
-        if sum_gradients_once(layout):
-            model.set_requires_gradient_sync(last)
-        elif layout.data > 1:
-            model.set_requires_all_reduce(last)
+def set_last_micro_batch(
+    model: Any, layout: Layout, *, last: bool, layers: range | None = None
+) -> None:
+    """Before a backward pass: whether it is the last of the training step.
+
+    `layers` are those that it is of, all of the model's by default. Another group of layers of a
+    pipeline's stage may have more to come: its gradients are not summed yet.
+    """
+    blocks: Any = model.blocks
+    if not isinstance(model, FSDPModule):
+        return
+    model.set_is_last_backward(last)
+    if layout.interleave > 1 and layers is not None:
+        _gather_in_order(model, layers)
+    if sum_gradients_once(layout):
+        model.set_requires_gradient_sync(last and layers is None)
+        if last and layers is not None:
+            for layer in layers:
+                blocks[layer].set_requires_gradient_sync(True)
+            has_root = layers.start == 0 or layers.stop == len(blocks)  # What is outside of blocks.
+            model.set_requires_gradient_sync(has_root, recurse=False)
+    elif layout.data > 1:
+        model.set_requires_all_reduce(last)
+
+
+def _gather_in_order(model: Any, layers: range) -> None:
+    """Have each block gathered while the one after it is differentiated, and nothing before them.
+
+    By itself FSDP follows the order of all forward passes, those of other groups of layers too.
+    """
+    order = [model]
+    for layer in reversed(layers):
+        order += [one for one in model.blocks[layer].modules() if isinstance(one, FSDPModule)]
+    for module, following in zip(order, [*order[1:], order[-1]], strict=True):
+        module.set_modules_to_backward_prefetch([following])
 
 
 def drop_gathered(model: nn.Module) -> None:

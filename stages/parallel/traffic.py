@@ -19,20 +19,23 @@ section 3); a message is its size. Per micro-batch, forward and backward pass to
                2104.04473, section 3.2), in float32
 
 What a checkpointed block computes again it sends again, up to the sum after its last matrix. Not
-counted: gradient norms and losses, a few numbers a training step; and of interleaved pipelines,
-blocks of another group of layers that FSDP gathers ahead for nothing (a tenth), and gradients that
-are summed once a training step (zero 1, or `shard: 1`), which a group sums for others as well.
+counted: gradient norms and losses, a few numbers a training step.
+
+What stays gathered (zero 1 and 2, and the root group, which every pass gathers) is dropped after
+each backward pass, also those of other groups of layers of an interleaved pipeline's stage, and
+gathered again by the next pass that needs it: that is counted along the schedule.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from typing import Literal
 
 from stages.model.config import Experts, ModelConfig
 from stages.model.memory import Checkpointing
 from stages.parallel.layout import Layout
-from stages.parallel.pipeline_parallel import stage_layers
+from stages.parallel.pipeline_parallel import Unit, schedule, stage_layers
 from stages.parallel.rank_parameters import WIDE, GatheredGroup, rank_groups
 from stages.parallel.ranks import Ranks
 
@@ -75,7 +78,8 @@ def training_traffic(
 
     Every token has a target, and all logits of a micro-batch are one chunk.
     """
-    stage = Ranks(rank, layout.world, layout=layout).stage
+    ranks = Ranks(rank, layout.world, layout=layout)
+    stage = ranks.stage
     size = WIDE if precision == "fp32" else 2
     total = Traffic()
     for layers in stage_layers(config.layers, layout, stage):
@@ -83,7 +87,7 @@ def training_traffic(
         passes = _Pass(config, layout, rows * length // layout.context, size)
         total += passes.layers(layers, sum(again), rows * length) * micro_batches
     for group in rank_groups(config, layout, rank):
-        total += _of_group(layout, group, micro_batches, size)
+        total += _of_group(config, ranks, group, micro_batches, size)
     tied = layout.pipeline > 1 and config.tied_embeddings and stage in (0, layout.pipeline - 1)
     if tied:
         part = config.vocabulary_size // layout.tensor
@@ -91,8 +95,11 @@ def training_traffic(
     return total
 
 
-def _of_group(layout: Layout, group: GatheredGroup, micro_batches: int, size: int) -> Traffic:
+def _of_group(
+    config: ModelConfig, ranks: Ranks, group: GatheredGroup, micro_batches: int, size: int
+) -> Traffic:
     """Parameters and gradients of what is gathered together, in a training step."""
+    layout = ranks.layout
     gathered = _ring(group.gathered_bytes(size), group.parts)
     is_expert = layout.expert > 1 and ".mlp.experts." in group.parameters[0].name
     once = layout.parts == 1 or layout.zero == 1
@@ -102,11 +109,30 @@ def _of_group(layout: Layout, group: GatheredGroup, micro_batches: int, size: in
     wide = WIDE if group.is_root or (once and micro_batches > 1) else size
     by_tensor = sum(_ring(wide * one, layout.tensor, 2) for one in replicated)
     copies = 1 if is_expert else layout.data
+    units = schedule(ranks.stage, layout.pipeline, micro_batches, layout.interleave)
+    number = None
+    if not group.is_root:
+        layer = int(group.parameters[0].name.split(".")[1])
+        held = stage_layers(config.layers, layout, ranks.stage)
+        number = next(number for number, layers in enumerate(held) if layer in layers)
     return Traffic(
-        all_gather=gathered * micro_batches * (2 if drops else 1),
+        all_gather=gathered * (2 * micro_batches if drops else _kept_gathers(units, number)),
         reduce_scatter=_ring(group.bytes, group.parts) * sums,
         all_reduce=_ring(group.local_bytes, copies, 2) + by_tensor * sums,
     )
+
+
+def _kept_gathers(units: Sequence[Unit], group: int | None) -> int:
+    """How often something is gathered that only backward passes drop, those of any layers.
+
+    `group` is the group of layers whose passes need it; None: all do.
+    """
+    count, is_whole = 0, False
+    for unit in units:
+        needed = group is None or unit.group == group
+        count, is_whole = count + (needed and not is_whole), is_whole or needed
+        is_whole = is_whole and unit.forward
+    return count
 
 
 def _ring(size: int, ranks: int, rounds: int = 1) -> int:

@@ -20,11 +20,11 @@ on_batch: Callable[[int, Any], None] | None = None
 """Called with each number and its value, so that a proof can compare what runs read."""
 
 PATIENCE_SECONDS = 5.0
-"""How long `close` waits for a value that is being result, which may be a download."""
+"""How long `close` waits for a value that is being made, which may be a download."""
 
 
 class Prefetch(Generic[T]):
-    """`make(n)` by number; the next `ahead` numbers, up to `last`, are result while one is in use.
+    """`make(n)` by number; the next `ahead` numbers, up to `last`, are made while one is in use.
 
     A number that does not follow the last one (the first, after a skip or a rollback) restarts from
     there. What `make` raises for a number is raised when that number is asked for, and
@@ -53,7 +53,7 @@ class Prefetch(Generic[T]):
         return self._run.take().result()
 
     def close(self) -> None:
-        """End the thread; a value that is being result is not waited for longer than a moment."""
+        """End the thread; a value that is being made is not waited for longer than a moment."""
         if self._run is not None:
             self._run.stop()
             self._run = None

@@ -231,12 +231,14 @@ class Runtime(Arithmetic):
         filled = self.rows_of_step(len(rows)) - len(own)
         return (own.padded(filled) if filled else own).of_context(self.ranks)
 
-    def prepare_backward(self, model: nn.Module, *, last: bool) -> None:
-        """Before the backward pass of a micro-batch; `last` of the training step."""
+    def prepare_backward(
+        self, model: nn.Module, *, last: bool, layers: range | None = None
+    ) -> None:
+        """Before a micro-batch's backward pass, of some `layers`; `last` of the training step."""
         if self.ranks.world > 1:
             from stages.parallel.data_parallel import set_last_micro_batch
 
-            set_last_micro_batch(model, self.parallel, last=last)
+            set_last_micro_batch(model, self.parallel, last=last, layers=layers)
 
     def passes(
         self, model: nn.Module, parts: Sequence[Rows], *, targets: int, z_loss: float = 0.0
@@ -259,7 +261,8 @@ class Runtime(Arithmetic):
             len(parts),
             self._states_shape(model, parts[0]),
         ):
-            self.prepare_backward(model, last=unit.number == len(parts) - 1)
+            last, layers = unit.number == len(parts) - 1, pipeline.groups[unit.group]
+            self.prepare_backward(model, last=last, layers=layers)
             if not isinstance(made, TrainedRows):
                 nothing = torch.zeros(parts[unit.number].targets_BL.shape, device=self.device)
                 made = TrainedRows(made, nothing, nothing.sum(), nothing.sum())

@@ -185,19 +185,19 @@ def compare(bench: Bench, name: str, rounds: int) -> list[str]:
             for side in sides:
                 run = bench.own(size, steps) if side == "ingot" else bench.peer(side, size, steps)
                 costs.setdefault((side, steps), []).append(run)
-    rates = {side: _rates(bench, size, costs, side) for side in sides}
+    rates = {side: token_rates(bench, size, costs, side) for side in sides}
     row = [name, f"{size.tokens / (size.steps[1] - size.steps[0]):,.0f}"]
     row += [f"{statistics.median(rates[side]):,.0f}" for side in sides]
     for side in PEERS:
         quotients = [own / other for own in rates["ingot"] for other in rates[side]]
         quotient = statistics.median(rates["ingot"]) / statistics.median(rates[side])
         row.append(f"{quotient:.3g} ({min(quotients):.3g}-{max(quotients):.3g})")
-    row.append(_mfu(bench, size, statistics.median(rates["ingot"])))
+    row.append(mfu(bench, size, statistics.median(rates["ingot"])))
     loads = [run.load for runs in costs.values() for run in runs]
     return [*row, f"{min(loads):.1f}-{max(loads):.1f}"]
 
 
-def _rates(
+def token_rates(
     bench: Bench, size: Size, costs: dict[tuple[str, int], list[Cost]], side: str
 ) -> list[float]:
     """Tokens a second of each round, between few and many training steps."""
@@ -209,7 +209,8 @@ def _rates(
     return [size.tokens / one for one in spent]
 
 
-def _mfu(bench: Bench, size: Size, rate: float) -> str:
+def mfu(bench: Bench, size: Size, rate: float) -> str:
+    """Share of one device's peak at so many tokens a second; nothing on a CPU."""
     if bench.device != "cuda":
         return ""
     from stages.model.config import ModelShape

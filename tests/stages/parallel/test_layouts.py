@@ -70,6 +70,8 @@ LAYOUTS = {
     "pp-2": Layout(pipeline=2),
     "pp-4": Layout(pipeline=4),
     "pp-2-interleaved": Layout(pipeline=2, interleave=2),
+    "pp-2-interleaved-dp-2": Layout(pipeline=2, interleave=2, data=2),
+    "pp-2-interleaved-zero-1": Layout(pipeline=2, interleave=2, shard=2, zero=1),
     "cp-2": Layout(context=2),
     "tp-2-dp-2": Layout(tensor=2, data=2),
     "tp-2-fsdp-2": Layout(tensor=2, shard=2),

@@ -14,6 +14,7 @@ from fake_ranks import count_rank
 from stages.model.config import Experts, ModelConfig, preset
 from stages.model.memory import training_memory
 from stages.parallel.layout import Layout
+from stages.parallel.rank_parameters import rank_groups
 from stages.parallel.traffic import training_traffic
 
 VOCABULARY = {"smollm2-1.7b": 49152, "llama-3-8b": 128256, "llama-3-70b": 128256}
@@ -132,8 +133,11 @@ def sent(
     sums = 1 if P == 1 or layout.zero == 1 else micro_batches
     # Rajbhandari et al. 2020, section 7: of parameters Ψ, Ψ gathered for the forward pass, Ψ for
     # the backward pass (zero 3 alone), Ψ of gradients scattered; blocks are gathered in bfloat16.
+    # What is outside of blocks is gathered for each pass of one of several groups of layers.
+    groups = layout.interleave
+    assert groups == 1 or layout.zero == 3 or P == 1
     ring("all_gather", P, block // 2, layers * micro_batches * (2 if layout.zero == 3 else 1))
-    ring("all_gather", P, root, micro_batches)
+    ring("all_gather", P, root, groups * micro_batches)
     ring("reduce_scatter", P, layers * block + root, sums)
     # Copies of a part sum their gradients once (section 10.1 there, of model parallelism and ZeRO).
     ring("all_reduce", layout.data, (layers * block + root) // P, 1)
@@ -157,10 +161,11 @@ def sent(
     keys = 2 * 2 * length * config.kv_heads // T * config.head_width
     ring("all_gather", layout.context, keys, layers * (1 + again) * micro_batches)
     ring("reduce_scatter", layout.context, keys, layers * micro_batches)
-    ring("all_gather", layout.context, 8 * length, micro_batches)  # numbers of documents
-    # Narayanan et al. 2021b, section 3.2: B · L · D between stages each way, of T ranks 1 / T each.
-    bytes_sent["send"] += (not last) * 4 * tokens * width // T * micro_batches
-    bytes_sent["send"] += (not first) * 4 * tokens * width // T * micro_batches
+    ring("all_gather", layout.context, 8 * length, groups * micro_batches)  # numbers of documents
+    # Narayanan et al. 2021b, section 3.2: B · L · D between stages each way, of T ranks 1 / T each;
+    # section 2.2: v times as much where each has v groups. Nothing goes out of the last or first.
+    bytes_sent["send"] += (groups - last) * 4 * tokens * width // T * micro_batches
+    bytes_sent["send"] += (groups - first) * 4 * tokens * width // T * micro_batches
     if layout.pipeline > 1 and not untied and (first or last):
         bytes_sent["send"] += matrix // P
     return {kind: size for kind, size in bytes_sent.items() if size}
@@ -200,6 +205,11 @@ STEPS = {
     "tensor": ("llama-3-8b", 3, Layout(tensor=8, data=8), 9, 2, False),
     "context": ("llama-3-8b", 3, Layout(context=8, shard=8), 9, 1, True),
     "tied stages": ("smollm2-1.7b", 4, Layout(pipeline=2, shard=4), 0, 3, False),
+    "interleaved": ("llama-3-8b", 8, Layout(pipeline=2, interleave=2, shard=8), 9, 4, False),
+    "interleaved, four groups": (
+        "llama-3-8b", 16, Layout(pipeline=2, interleave=4, tensor=2, context=2), 0, 4, True,
+    ),
+    "interleaved, copies": ("llama-3-8b", 8, Layout(pipeline=2, interleave=2, data=4), 7, 4, False),
     "70b on 512, first stage": (
         "llama-3-70b", 8, Layout(tensor=8, pipeline=4, shard=16), 0, 6, True,
     ),
@@ -221,12 +231,27 @@ def test_a_step_of_few_layers_keeps_and_sends_what_is_planned(step):
     check_step(model(name, layers), layout, rank, 1024, micro_batches, again)
 
 
+@pytest.mark.parametrize(("rank", "first", "second"), [(0, 6, 6), (2, 5, 4)])
+def test_what_stays_gathered_is_gathered_along_the_schedule(rank, first, second):
+    """Of zero 2: each backward pass drops all, and the next pass of a group gathers it again.
+
+    By hand, with the passes that gather in brackets, of groups a and b; F0 to F3, B0 to B3:
+    stage 0  [F0a] F1a [F0b] F1b F2a B0b [F3a] [B1b] [F2b] [B0a] [F3b] [B1a] [B2b] [B3b] [B2a] [B3a]
+    stage 1  [F0a] F1a [F0b] B0b [F1b] B1b [F2a] B0a [F3a] B1a [F2b] B2b [F3b] B3b [B2a] [B3a]
+    """
+    config, layout = model("llama-3-8b", 8), Layout(pipeline=2, interleave=2, shard=2, zero=2)
+    blocks, root = 2 * [first] + 2 * [second], 8  # Every pass needs what is outside of blocks.
+    halves = [group.gathered_bytes(2) // 2 for group in rank_groups(config, layout, rank)]
+    expected = sum(size * times for size, times in zip(halves, [*blocks, root], strict=True))
+    counted = count_rank(config, layout, rank, micro_batches=4, length=64)
+    planned = training_traffic(config, layout, rank, rows=1, length=64, micro_batches=4)
+    assert counted.sent["all_gather"] == planned.all_gather == expected
+
+
 @pytest.mark.full
 @pytest.mark.parametrize(("name", "layout"), each_layout())
 def test_a_step_of_the_whole_model_keeps_and_sends_what_is_planned(name, layout):
     config = model(name)
-    if layout.interleave > 1:
-        pytest.skip("its formulas are of one group of layers a stage")
     for rank in first_middle_last(layout):
         check_step(config, layout, rank, 8192, layout.pipeline, again=name == "llama-3-70b")
 
