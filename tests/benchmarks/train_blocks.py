@@ -22,6 +22,7 @@ import math
 import tempfile
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,12 @@ from stages.ingest.extraction.classifier import (
     WEIGHTS,
     Lexicon,
 )
-from stages.ingest.extraction.features import Page, first_features, second_features
+from stages.ingest.extraction.features import (
+    LEXICON_FEATURES,
+    Page,
+    first_features,
+    second_features,
+)
 from stages.ingest.extraction.main_text import resiliparse_text, trafilatura_text
 from stages.ingest.extraction.vocabulary import name_words
 from tests.benchmarks.extraction import (
@@ -86,6 +92,10 @@ SETTINGS: dict[str, Any] = {
 }
 
 
+Votes = dict[str, list[float]]
+"""Word → amounts of main text and of other text that it stands before or above."""
+
+
 @dataclass
 class Sample:
     """A page's blocks, and what each should be: 0 boilerplate to 1 main text."""
@@ -95,6 +105,39 @@ class Sample:
     fold: int
     target: Floats
     weight: Floats
+
+    @cached_property
+    def view(self) -> Page:
+        """The blocks as arrays."""
+        return Page(self.blocks)
+
+    @cached_property
+    def votes(self) -> tuple[Votes, Votes]:
+        """Amounts by word of a name (characters), by word of a text (blocks)."""
+        return _votes(self)
+
+    @cached_property
+    def plain(self) -> tuple[list[str], NDArray[np.int32]]:
+        """Names and values of the first pass's features, marks of words left at 0."""
+        nothing = np.zeros((len(LEXICON_FEATURES), len(self.blocks.text)), np.int32)
+        return first_features(self.view, self.blocks, nothing)
+
+    def features(self, lexicon: Lexicon) -> NDArray[np.int32]:
+        """Those features [feature, block] with the marks of a lexicon."""
+        names, values = self.plain
+        begin = names.index(LEXICON_FEATURES[0])
+        values = values.copy()
+        values[begin : begin + len(LEXICON_FEATURES)] = lexicon.features(self.blocks)
+        return values
+
+
+@dataclass
+class Trained:
+    """Weights, the pages that they were made from, and the second pass's features of each."""
+
+    weights: dict[str, Any]
+    samples: list[Sample]
+    columns: list[NDArray[Any]]
 
 
 def covered(blocks: list[list[str]], truth: str) -> Floats:
@@ -143,8 +186,12 @@ def sample_of(page: LabelledPage) -> Sample | None:
             target = np.maximum(target, covered(words, page.text or ""))
     weight /= (target * sizes).sum() + 150
     _mark_snippets(page, blocks, target, weight)
-    fold = bucket_of(page.url, "fold") % FOLDS
-    return Sample(page, blocks, fold, np.clip(target, 0, 1), weight)
+    return Sample(page, blocks, fold_of(page.url), np.clip(target, 0, 1), weight)
+
+
+def fold_of(url: str) -> int:
+    """The fold of a page, by its site."""
+    return bucket_of(url, "fold") % FOLDS
 
 
 def _mark_snippets(page: LabelledPage, blocks: Blocks, target: Floats, weight: Floats) -> None:
@@ -162,7 +209,7 @@ def count_marks(samples: list[Sample]) -> Lexicon:
     names: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     leads: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     for sample in samples:
-        for votes, counted in zip(_votes(sample), (names, leads), strict=True):
+        for votes, counted in zip(sample.votes, (names, leads), strict=True):
             for word, (main, other) in votes.items():
                 held = counted[word]
                 held[0] += main / (main + other + 1e-9)
@@ -171,8 +218,7 @@ def count_marks(samples: list[Sample]) -> Lexicon:
     return Lexicon(_marks(names, NAME_SITES), _marks(leads, LEAD_SITES))
 
 
-def _votes(sample: Sample) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
-    """Main and other amounts by word of a name (characters), by word of a text (blocks)."""
+def _votes(sample: Sample) -> tuple[Votes, Votes]:
     names: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
     leads: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
     held = sample.blocks.containers
@@ -201,15 +247,36 @@ def _marks(counted: dict[str, list[float]], least: int) -> dict[str, int]:
     return {word: mark for word, mark in sorted(marks.items()) if abs(mark) >= LEAST_MARK}
 
 
-def fit(columns: list[NDArray[Any]], samples: list[Sample], trees: int) -> Any:
+@dataclass(frozen=True)
+class Effort:
+    """Trees of each pass, and how many blocks of a page are learned from at most."""
+
+    trees: tuple[int, int] = TREES
+    blocks: int | None = None
+
+    def learning_rate(self, trees: int) -> float:
+        """A rate at which fewer trees go as far."""
+        return float(SETTINGS["learning_rate"]) * TREES[0] / trees
+
+
+def fit(columns: list[NDArray[Any]], samples: list[Sample], trees: int, effort: Effort) -> Any:
     """A catboost model on features [feature, block] of each sample."""
     from catboost import CatBoost, Pool
 
-    model = CatBoost({**SETTINGS, "iterations": trees})
+    rate = effort.learning_rate(trees)
+    model = CatBoost({**SETTINGS, "iterations": trees, "learning_rate": rate})
+    random = np.random.default_rng(SEED)
+    values, targets, weights = [], [], []
+    for own, sample in zip(columns, samples, strict=True):
+        count = len(sample.target)
+        kept = np.arange(count)
+        if effort.blocks is not None and count > effort.blocks:
+            kept = np.sort(random.choice(count, effort.blocks, replace=False))
+        values.append(own[:, kept].T.astype(np.float32))
+        targets.append(sample.target[kept])
+        weights.append(sample.weight[kept] * (count / len(kept)))
     pool = Pool(
-        np.concatenate(columns, axis=1).T.astype(np.float32),
-        label=np.concatenate([sample.target for sample in samples]),
-        weight=np.concatenate([sample.weight for sample in samples]),
+        np.concatenate(values), label=np.concatenate(targets), weight=np.concatenate(weights)
     )
     return model.fit(pool)
 
@@ -222,13 +289,13 @@ def probabilities(model: Any, columns: NDArray[Any]) -> Floats:
 
 
 def cross_fit(
-    columns: list[NDArray[Any]], samples: list[Sample], trees: int
+    columns: list[NDArray[Any]], samples: list[Sample], trees: int, effort: Effort
 ) -> list[NDArray[np.int64]]:
     """Scores of 0 to 1000 of each page by a model of the other folds' sites."""
     scores: list[NDArray[np.int64]] = [np.empty(0, np.int64)] * len(samples)
-    for fold in range(FOLDS):
+    for fold in sorted({sample.fold for sample in samples}):
         inner = [i for i, sample in enumerate(samples) if sample.fold != fold]
-        model = fit([columns[i] for i in inner], [samples[i] for i in inner], trees)
+        model = fit([columns[i] for i in inner], [samples[i] for i in inner], trees, effort)
         for i, sample in enumerate(samples):
             if sample.fold == fold:
                 scores[i] = np.round(1000 * probabilities(model, columns[i])).astype(np.int64)
@@ -258,25 +325,19 @@ def exported(model: Any) -> dict[str, Any]:
     return {"base": round(base * SCALE), "trees": trees}
 
 
-def train(pages: list[LabelledPage]) -> tuple[dict[str, Any], list[Sample], list[Floats]]:
-    """The weights, the samples, and the cross-validated scores of the second pass."""
-    samples = [sample for page in pages if (sample := sample_of(page)) is not None]
-    views = [Page(sample.blocks) for sample in samples]
-    lexicons = [count_marks([s for s in samples if s.fold != fold]) for fold in range(FOLDS)]
-    columns = []
-    names: list[str] = []
-    for sample, view in zip(samples, views, strict=True):
-        names, values = first_features(
-            view, sample.blocks, lexicons[sample.fold].features(sample.blocks)
-        )
-        columns.append(values)
-    first_scores = cross_fit(columns, samples, TREES[0])
+def train(samples: list[Sample], effort: Effort | None = None) -> Trained:
+    """The weights, and what the second pass was made from."""
+    effort = effort or Effort()
+    folds = sorted({sample.fold for sample in samples})
+    lexicons = {fold: count_marks([s for s in samples if s.fold != fold]) for fold in folds}
+    names = samples[0].plain[0]
+    columns = [sample.features(lexicons[sample.fold]) for sample in samples]
+    first_scores = cross_fit(columns, samples, effort.trees[0], effort)
     more_names: list[str] = []
     wider = []
-    for view, values, scores in zip(views, columns, first_scores, strict=True):
-        more_names, more = second_features(view, scores)
+    for sample, values, scores in zip(samples, columns, first_scores, strict=True):
+        more_names, more = second_features(sample.view, scores)
         wider.append(np.concatenate([values, more]))
-    second_scores = cross_fit(wider, samples, TREES[1])
     lexicon = count_marks(samples)
     weights = {
         "features": [*names, *more_names],
@@ -284,17 +345,18 @@ def train(pages: list[LabelledPage]) -> tuple[dict[str, Any], list[Sample], list
         "steps": [round(SCALE * math.log(k / (STEPS - k))) for k in range(1, STEPS)],
         "names": lexicon.names,
         "words": lexicon.words,
-        "first": exported(fit(columns, samples, TREES[0])),
-        "second": exported(fit(wider, samples, TREES[1])),
+        "first": exported(fit(columns, samples, effort.trees[0], effort)),
+        "second": exported(fit(wider, samples, effort.trees[1], effort)),
     }
-    return weights, samples, [scores / 1000 for scores in second_scores]
+    return Trained(weights, samples, wider)
 
 
-def report(samples: list[Sample], scores: list[Floats]) -> None:
+def report(trained: Trained) -> None:
     """Print what thresholds make of cross-validated scores."""
-    for threshold in (0.3, 0.35, 0.4, 0.45, 0.5, 0.6):
+    cross_validated = cross_fit(trained.columns, trained.samples, TREES[1], Effort())
+    for threshold in (300, 350, 400, 450, 500, 600):
         full, hits = [], []
-        for sample, score in zip(samples, scores, strict=True):
+        for sample, score in zip(trained.samples, cross_validated, strict=True):
             kept = (t for t, s in zip(sample.blocks.text, score, strict=True) if s >= threshold)
             text = "\n".join(kept)
             if sample.page.kind == "full_text":
@@ -303,7 +365,7 @@ def report(samples: list[Sample], scores: list[Floats]) -> None:
                 hits.append(snippet_hits(text, sample.page))
         mean, snippets = mean_agreement(full), mean_snippets(hits)
         print(
-            f"{threshold:.2f}  P {mean.precision:.4f}  R {mean.recall:.4f}  F1 {mean.f1:.4f}  "
+            f"{threshold}  P {mean.precision:.4f}  R {mean.recall:.4f}  F1 {mean.f1:.4f}  "
             f"found {snippets.found:.4f}  avoided {snippets.avoided:.4f}"
         )
 
@@ -315,11 +377,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=WEIGHTS)
     parser.add_argument("--check", action="store_true", help="write nothing")
     chosen = parser.parse_args()
-    pages = [page for page in load_pages(chosen.data) if page.side == "development"]
-    weights, samples, scores = train(pages)
-    report(samples, scores)
+    pages = (page for page in load_pages(chosen.data) if page.side == "development")
+    trained = train([sample for page in pages if (sample := sample_of(page)) is not None])
+    report(trained)
     if not chosen.check:
-        chosen.out.write_text(json.dumps(weights, separators=(",", ":")) + "\n", encoding="utf-8")
+        text = json.dumps(trained.weights, separators=(",", ":")) + "\n"
+        chosen.out.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -178,6 +178,17 @@ class BlockModel:
     steps: Ints  # sums at which the score rises by 1000 / (len + 1)
     threshold: int  # score from which a block is main text
 
+    @classmethod
+    def from_weights(cls, held: Mapping[str, Any]) -> BlockModel:
+        """The model that `tests/benchmarks/train_blocks.py` made these weights of."""
+        return cls(
+            lexicon=Lexicon(held["names"], held["words"]),
+            first=Ensemble.read(held["first"]),
+            second=Ensemble.read(held["second"]),
+            steps=np.array(held["steps"], np.int32),
+            threshold=held["threshold"],
+        )
+
     def scores(self, blocks: Blocks) -> tuple[Ints, Ints]:
         """Scores of both passes for each block, 0 (boilerplate) to 1000 (main text)."""
         page = Page(blocks)
@@ -196,14 +207,7 @@ class BlockModel:
 @cache
 def block_model() -> BlockModel:
     """The model whose weights lie next to this module."""
-    held = json.loads(WEIGHTS.read_text(encoding="utf-8"))
-    return BlockModel(
-        lexicon=Lexicon(held["names"], held["words"]),
-        first=Ensemble.read(held["first"]),
-        second=Ensemble.read(held["second"]),
-        steps=np.array(held["steps"], np.int32),
-        threshold=held["threshold"],
-    )
+    return BlockModel.from_weights(json.loads(WEIGHTS.read_text(encoding="utf-8")))
 
 
 LEAST_SCORE: Final = 50

@@ -17,7 +17,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from stages.ingest.config import IngestConfig
 from stages.ingest.extraction.blocks import Blocks, segment
-from stages.ingest.extraction.classifier import block_model, smooth
+from stages.ingest.extraction.classifier import BlockModel, block_model, smooth
 from stages.ingest.extraction.features import Ints
 from stages.ingest.extraction.markdown import to_markdown
 from stages.ingest.extraction.nesting import PageTooLarge, check_nesting
@@ -230,7 +230,9 @@ class MainText:
 
 
 @dataclass(frozen=True, slots=True)
-class _Classification:
+class Classification:
+    """Which blocks are main text, the doubt in that (0 to 1000), characters, those in links."""
+
     main: list[bool] = field(default_factory=list)
     doubt: int = 1000
     characters: int = 0
@@ -281,7 +283,7 @@ def extract(html: str, config: IngestConfig, headers: Mapping[str, str] | None =
 
 
 def _write_text(
-    tree: LexborHTMLParser, blocks: Blocks, verdict: _Classification, config: IngestConfig
+    tree: LexborHTMLParser, blocks: Blocks, verdict: Classification, config: IngestConfig
 ) -> tuple[str, list[Span]]:
     if config.markup == "markdown":
         kept = {
@@ -294,13 +296,17 @@ def _write_text(
     return render(blocks, verdict.main, keep=config.boilerplate == "keep")
 
 
-def classify(blocks: Blocks) -> _Classification:
-    """Which blocks are main text, and how doubtful that is."""
+def classify(blocks: Blocks, model: BlockModel | None = None) -> Classification:
+    """Which blocks are main text by a model (else the shipped one), and how doubtful that is."""
     if not blocks.text:
-        return _Classification()
-    model = block_model()
-    first, second = model.scores(blocks)
-    main = smooth(second >= model.threshold, second, blocks)
+        return Classification()
+    model = model or block_model()
+    return judge(blocks, *model.scores(blocks), model.threshold)
+
+
+def judge(blocks: Blocks, first: Ints, second: Ints, threshold: int) -> Classification:
+    """The same by the scores of both passes, 0 to 1000 for each block."""
+    main = smooth(second >= threshold, second, blocks)
     sizes = np.array([len(text) for text in blocks.text], np.int64)
     linked = np.array(blocks.link_characters, np.int64)
     largest = int(sizes.argmax())
@@ -310,7 +316,7 @@ def classify(blocks: Blocks) -> _Classification:
         and 4 * linked[largest] < sizes[largest]
     ):
         main[largest] = True  # a plain text in one element, with nothing to tell it from
-    return _Classification(
+    return Classification(
         main=main.tolist(),
         doubt=_doubt(sizes, first, second, main),
         characters=int(sizes[main].sum()),
