@@ -21,9 +21,15 @@ from flows.recipe.profile import Profile, Resources, load_profile
 from pools.decide import UNKNOWN, JobState
 from pools.probe_job import ProbeJob, probe_request
 from pools.slurm.doctor import count_gpus
-from stages.engine.probe import check_prefect, describe_machine
+from stages.engine.probe import PREFECT_API, check_prefect, describe_machine
 
 SOURCE = Path(stages.__file__).parent.parent
+
+
+@pytest.fixture(autouse=True)
+def no_api(monkeypatch):
+    """No server of Prefect that an earlier test of this process started."""
+    monkeypatch.delenv(PREFECT_API, raising=False)
 
 
 @pytest.fixture
@@ -222,7 +228,10 @@ def test_a_wrong_profile_is_exit_code_2(tmp_path, store):
 def here(tmp_path_factory):
     from artifacts_schema.store import Store
 
-    return describe_machine(Store.open(str(tmp_path_factory.mktemp("store"))), "ab")
+    store = Store.open(str(tmp_path_factory.mktemp("store")))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv(PREFECT_API, raising=False)  # A server that an earlier test started.
+        return describe_machine(store, "ab")
 
 
 def compared(here, there, asked=None, earliest=None, latest=None):
