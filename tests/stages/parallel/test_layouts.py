@@ -104,7 +104,7 @@ def matrix():
 
 @pytest.mark.parametrize(("layout", "case"), matrix())
 def test_a_layout_trains_as_one_process_does(alone, layout, case, record_property):
-    """Properties of the report (`--junitxml`) have the largest difference of losses, in nats."""
+    """The largest differences, in nats, are in a report: `--junitxml F -o junit_family=xunit1`."""
     tolerance = TOLERANCE.get(case, 1e-5)
     expected = alone(case)
     results = run_ranks(layout.world, train, layout, CASES[case])
