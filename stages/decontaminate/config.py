@@ -47,7 +47,9 @@ class DecontaminateConfig(Config):
 
     @model_validator(mode="after")
     def _short_passages_are_shorter(self) -> Self:
-        for name in ("min_words", "min_answered_words"):
-            if getattr(self, name) > self.ngram:
-                raise ValueError(f"{name} ({getattr(self, name)}) exceeds ngram ({self.ngram})")
+        if self.min_words > self.ngram:
+            raise ValueError(f"min_words ({self.min_words}) exceeds ngram ({self.ngram})")
+        if self.min_answered_words > self.ngram:
+            least = self.min_answered_words
+            raise ValueError(f"min_answered_words ({least}) exceeds ngram ({self.ngram})")
         return self
