@@ -5,8 +5,8 @@
 Three corpora of different text: English prose, German and Spanish. Each has originals of fresh
 sentences (no sentence comes twice, so nothing else resembles them) and one edited copy of each:
 words replaced, dropped or inserted anywhere, or a run of sentences replaced. The share of edits is
-drawn so that the exact Jaccard similarity (`exact_jaccard`) is even over .80 to .88, and copies
-outside are drawn again. All pairs of the corpus are compared, to make sure that there are no other
+drawn evenly for exact Jaccard similarities (`exact_jaccard`) of .80 to .88, and again where a copy
+comes out elsewhere. All pairs of the corpus are compared, to make sure that there are no other
 ones. Seeds below 100 are for trying settings; figures in the documentation are of seeds from 100.
 
 recall       share of documents whose partner is listed, with Wilson's interval by pairs; `by
@@ -80,8 +80,8 @@ def pairs(prose: Prose, count: int, seed: int) -> Iterator[tuple[str, str]]:
             if not order:
                 raise SystemExit("too few sentences for so many pairs")
             words += prose.sentences[order.pop()].split()
-        wanted = rng.uniform(LOW, HIGH)
         while True:
+            wanted = rng.uniform(LOW, HIGH)
             foreign = [word for one in rng.sample(stock, 60) for word in one]
             rng.shuffle(foreign)
             copy = edited(words, wanted, foreign, rng)
