@@ -7,7 +7,8 @@ prose. Each has originals of fresh sentences (no sentence comes twice, so nothin
 them) and one edited copy of each: words replaced, dropped or inserted anywhere, or a run of words
 replaced. The share of edits is drawn evenly for Jaccard similarities of .80 to .88, and again where
 a copy comes out elsewhere. All documents are compared with all (`exact_jaccard`), to make sure that
-there are no other pairs. Seeds below 100 are for trying settings; figures in the documentation are of seeds from 100.
+there are no other pairs. Seeds below 100 are for trying settings; figures in the documentation are
+of seeds from 100.
 
 recall       share of documents whose partner is listed, with Wilson's interval by pairs; `by
              formula` is the mean of 1 - (1 - s^r)^b
