@@ -169,7 +169,7 @@ MODEL_KINDS = (
         },
     ),
     Kind(
-        name="left_out",
+        name="excluded",
         description="Documents and tokens that are in no sequence, with the reason.",
         tables={
             "*/*.parquet": make_table(

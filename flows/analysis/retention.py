@@ -30,11 +30,11 @@ _HOLDS_DOCUMENTS = {**dict.fromkeys(_TEXT, "text"), "rejected": "address"}
 _SIDECAR_KINDS = frozenset(
     kind.name
     for kind in KINDS.values()
-    if kind.name not in (*_HOLDS_DOCUMENTS, "token_shards", "left_out", "exclusions")
+    if kind.name not in (*_HOLDS_DOCUMENTS, "token_shards", "excluded", "exclusions")
     and any(c.name == "doc_id" for table in kind.tables.values() for c in table.columns)
 )
 """Other kinds with rows about documents."""
-_ROW_KINDS = {*_HOLDS_DOCUMENTS, *_SIDECAR_KINDS, "token_shards", "left_out", "exclusions"}
+_ROW_KINDS = {*_HOLDS_DOCUMENTS, *_SIDECAR_KINDS, "token_shards", "excluded", "exclusions"}
 """Kinds that are searched by row; what was made of others is judged by lineage."""
 STEPS_SHOWN = 5
 

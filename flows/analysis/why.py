@@ -41,7 +41,7 @@ EXCERPT = 300
 _SIDECAR_KINDS = ("signals", "views", "duplicates", "contamination", "ledger")
 """Kinds with a row for each document that are shown."""
 
-_INDEXES = {"token_shards": "*.index.parquet", "left_out": "*.parquet"}
+_INDEXES = {"token_shards": "*.index.parquet", "excluded": "*.parquet"}
 """Kinds whose rows are found by id, and the names of their tables."""
 
 _CORPUS = ("documents", *ID_COLUMN)
@@ -49,7 +49,7 @@ _CORPUS = ("documents", *ID_COLUMN)
 
 _ORDER = (
     "documents", "conversations", "preferences", "rejected", "signals", "views", "duplicates",
-    "contamination", "exclusions", "ledger", "truth", "corpus", "left_out",
+    "contamination", "exclusions", "ledger", "truth", "corpus", "excluded",
     "token_shards",
 )  # fmt: skip
 

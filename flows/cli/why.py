@@ -82,7 +82,7 @@ def _render_row(history: DocumentHistory, row: DocumentRow, all_signals: bool) -
             return [("excluded", values["reason"])]
         case "ledger":
             return _render_ledger(values)
-        case "left_out":
+        case "excluded":
             tokens = f"{values['tokens']:,} tokens" if values["tokens"] else "the document"
             rest = "nothing of it is packed" if values["whole"] else "the rest is packed"
             return [("left out", f"{tokens}: {values['reason']}; {rest}")]

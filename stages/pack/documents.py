@@ -169,7 +169,7 @@ them; a table of Arrow IPC with a row for each of them, by source and split."""
 
 SPLITS = ("train", "held_out")
 
-LEFT_OUT = KINDS["left_out"].tables["*/*.parquet"].arrow()
+EXCLUDED = KINDS["excluded"].tables["*/*.parquet"].arrow()
 
 ROW = pa.schema(
     [
@@ -202,7 +202,7 @@ def encode_shard(item: DocumentShard, out: ShardOutput, *, plan: Plan) -> dict[s
     """
     encoder = load_encoder(plan)
     rows: list[pa.RecordBatch] = []
-    left_out: list[pa.Table] = []
+    excluded: list[pa.Table] = []
     seen = empty = torn = offset = fim = 0
     with out.open_scratch(IDS) as file:
         for batch in batches(item.shard, COLUMNS, encoder.text_bytes):
@@ -219,13 +219,13 @@ def encode_shard(item: DocumentShard, out: ShardOutput, *, plan: Plan) -> dict[s
             file.write(encoded.ids.view(np.uint8).data)
             no_tokens = batch.filter(pa.array(encoded.lengths == 0))
             empty += len(without_text) + len(no_tokens)
-            left_out += [left_out_rows(one, "empty") for one in (without_text, no_tokens)]
-            left_out.append(left_out_rows(between, "between_splits"))
+            excluded += [excluded_rows(one, "empty") for one in (without_text, no_tokens)]
+            excluded.append(excluded_rows(between, "between_splits"))
             offset, fim = offset + len(encoded.ids), fim + encoded.reordered
     table, groups = _sort_by_group(rows)
     with out.open_scratch(DOCUMENTS) as file, pa.ipc.new_file(file, ROW) as writer:
         writer.write_table(table)
-    write_left_out(out, f"documents/{item.id}.parquet", left_out)
+    write_excluded(out, f"documents/{item.id}.parquet", excluded)
     return {"documents": seen, "empty": empty, "torn": torn, "fim": fim, "groups": groups}
 
 
@@ -235,8 +235,8 @@ def _first_texts(texts: pa.StringArray, size: int) -> pa.StringArray:
     return texts.slice(0, int(np.searchsorted(ends, size)) + 1)
 
 
-def left_out_rows(documents: pa.Table | pa.RecordBatch, reason: str, **columns: Any) -> pa.Table:
-    """Rows of `left_out` about documents with `doc_id` and `source`.
+def excluded_rows(documents: pa.Table | pa.RecordBatch, reason: str, **columns: Any) -> pa.Table:
+    """Rows of `excluded` about documents with `doc_id` and `source`.
 
     The other columns by name; by default no split, no tokens, and nothing stays of a document.
     """
@@ -244,14 +244,14 @@ def left_out_rows(documents: pa.Table | pa.RecordBatch, reason: str, **columns: 
     values = {"split": pa.nulls(count, pa.string()), "tokens": arrow_array(np.zeros(count, int))}
     values |= {"reason": pa.repeat(reason, count), "whole": pa.repeat(True, count), **columns}
     values |= {name: documents[name] for name in ("doc_id", "source")}
-    return pa.table([values[name] for name in LEFT_OUT.names], schema=LEFT_OUT)
+    return pa.table([values[name] for name in EXCLUDED.names], schema=EXCLUDED)
 
 
-def write_left_out(out: ShardOutput, path: str, tables: Sequence[pa.Table]) -> None:
-    """Write a table of `left_out`, where there is a row for it."""
-    table = pa.concat_tables(tables) if tables else LEFT_OUT.empty_table()
+def write_excluded(out: ShardOutput, path: str, tables: Sequence[pa.Table]) -> None:
+    """Write a table of `excluded`, where there is a row for it."""
+    table = pa.concat_tables(tables) if tables else EXCLUDED.empty_table()
     if len(table):
-        out.write_table("left_out", path, table)
+        out.write_table("excluded", path, table)
 
 
 def _with_text(batch: pa.RecordBatch) -> pa.BooleanArray:

@@ -38,7 +38,7 @@ def find_stretches(
     documents with a hit.
     """
     ends = np.cumsum(lengths)
-    found = []
+    stretches = []
     for period in range(1, max_period + 1):
         least = (min_repeats - 1) * period
         samples = np.arange(least - 1, len(ids) - period, least)
@@ -49,8 +49,8 @@ def find_stretches(
             edges = np.concatenate(([-1], breaks, [max(0, len(tokens) - period)]))
             for run in np.flatnonzero(np.diff(edges) > least).tolist():
                 begin, end = int(edges[run]) + 1, int(edges[run + 1]) + period
-                found.append(Stretch(document, begin, end, period))
-    return found
+                stretches.append(Stretch(document, begin, end, period))
+    return stretches
 
 
 def repetitive_segments(
@@ -84,7 +84,7 @@ class Runs(NamedTuple):
 
 
 def runs_without(
-    lengths: Ints, left_out: dict[int, list[int]], sequence_length: int
+    lengths: Ints, excluded: dict[int, list[int]], sequence_length: int
 ) -> tuple[Runs, Ints]:
     """What stays of documents without some segments, by document and start.
 
@@ -92,7 +92,7 @@ def runs_without(
     tokens left out of each document.
     """
     runs, tokens = [], np.zeros_like(lengths)
-    for place, numbers in left_out.items():
+    for place, numbers in excluded.items():
         size, begin = int(lengths[place]), 0
         tokens[place] = size
         for number in [*numbers, -(-size // sequence_length)]:
@@ -101,7 +101,7 @@ def runs_without(
                 runs.append((place, begin, end - begin))
                 tokens[place] -= end - begin
             begin = end + sequence_length
-    whole = np.setdiff1d(np.arange(len(lengths)), list(left_out))
+    whole = np.setdiff1d(np.arange(len(lengths)), list(excluded))
     columns = np.array(runs, dtype=np.int64).reshape(-1, 3).T
     document = np.concatenate([whole, columns[0]])
     start = np.concatenate([np.zeros_like(whole), columns[1]])

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from artifacts_schema.kinds import KINDS
 from stages.engine.arrays import arrow_array, numpy_array
-from stages.pack.documents import DOCUMENTS, IDS, SPLITS, left_out_rows, write_left_out
+from stages.pack.documents import DOCUMENTS, IDS, SPLITS, excluded_rows, write_excluded
 from stages.pack.layout import STRATEGIES, Ints, Layout
 from stages.pack.plan import Plan
 from stages.pack.repetition import runs_without
@@ -182,7 +182,7 @@ def pack_group(
     if layout.sequences:
         table = index_table(layout, documents.table)
         out.write_table(group.split, f"{group.path}.index.parquet", table)
-    _list_left_out(group, out, layout, documents, repetitive)
+    _list_excluded(group, out, layout, documents, repetitive)
     if group.split == "train":
         out.write_scratch("counts", pa.table({"count": arrow_array(counts)}))
     return {
@@ -242,13 +242,13 @@ def index_table(layout: Layout, documents: pa.Table) -> pa.Table:
 
 def lay_out(documents: Documents, plan: Plan) -> tuple[Layout, Ints]:
     """Where the tokens of a group go that stay, and how many of each document do not."""
-    runs, left_out = runs_without(documents.lengths, documents.repetitive, plan.sequence_length)
+    runs, excluded = runs_without(documents.lengths, documents.repetitive, plan.sequence_length)
     lengths = runs.length
     if plan.strategy == "best_fit_crop":  # It lays out beginnings alone.
         lengths = np.where(runs.start == 0, lengths, 0)
     layout = STRATEGIES[plan.strategy](lengths, plan.sequence_length)
     start = layout.document_start + runs.start[layout.document]
-    return replace(layout, document=runs.document[layout.document], document_start=start), left_out
+    return replace(layout, document=runs.document[layout.document], document_start=start), excluded
 
 
 def _account_for_tokens(
@@ -274,7 +274,7 @@ def _account_for_tokens(
     }  # fmt: skip
 
 
-def _list_left_out(
+def _list_excluded(
     group: Group, out: ShardOutput, layout: Layout, documents: Documents, repetitive: Ints
 ) -> None:
     """Write which documents of the group lost tokens, and why."""
@@ -290,8 +290,8 @@ def _list_left_out(
         table = table.append_column("source", pa.repeat(group.source, len(rows)))
         split, whole = pa.repeat(group.split, len(rows)), pa.array(laid[rows] == 0)
         tokens_left = arrow_array(tokens[rows])
-        tables.append(left_out_rows(table, reason, split=split, tokens=tokens_left, whole=whole))
-    write_left_out(out, f"groups/{group.id}.parquet", tables)
+        tables.append(excluded_rows(table, reason, split=split, tokens=tokens_left, whole=whole))
+    write_excluded(out, f"groups/{group.id}.parquet", tables)
 
 
 def _count_by_language(layout: Layout, languages: pa.ChunkedArray) -> dict[str, int]:

@@ -23,7 +23,7 @@ class Pack(Stage):
 
     name, version, reproducible = "pack", 4, "bytes"
     inputs = {"documents": Many("documents", at_least=1), "tokenizer": One("tokenizer")}
-    outputs = {"train": "token_shards", "held_out": "token_shards", "left_out": "left_out"}
+    outputs = {"train": "token_shards", "held_out": "token_shards", "excluded": "excluded"}
     worker_modules = ("stages.pack.shard",)
     libraries = ("tokenizers", "pyarrow", "numpy")
     handles_documents = True

@@ -1,7 +1,7 @@
 """Deduplication beside its peers, on planted documents: quality, then cost, memory and growth.
 
     python -m tests.benchmarks.dedup --work FOLDER [--quality] [--speed] [--memory] [--growth]
-        [--incremental] [--documents N] [--peers PYTHON] [--peers-rensa PYTHON]
+        [--incremental] [--workers] [--documents N] [--peers PYTHON] [--peers-rensa PYTHON]
 
 Corpora (`planted_duplicates`) and the store lie in FOLDER and are made once. Peers run by the
 Pythons of environments that have them (`tests/peers/setup.sh`, INGOT_PEERS, INGOT_PEERS_RENSA);
@@ -20,6 +20,7 @@ speed        CPU seconds (user and system) of whole processes with all children,
              seconds grow with the load: a quotient holds where both sides ran at the same load
 memory       peak of the largest process and of all together, and what a document adds
 growth       the exponent of the cost in the number of documents
+workers      CPU and wall seconds with one worker and two, in turn: the least of the rounds
 incremental  nine tenths, then the last tenth with the index, against all at once
 """
 
@@ -61,7 +62,7 @@ VARIANTS: dict[str, tuple[str, ...]] = {
 }
 Runs = dict[str, list[Cost]]
 """The rounds of each work."""
-PARTS = ("quality", "speed", "memory", "growth", "incremental")
+PARTS = ("quality", "speed", "memory", "growth", "incremental", "workers")
 
 
 @dataclass(frozen=True)
@@ -288,13 +289,37 @@ def incremental(bench: Bench, documents: int) -> str:
     )
 
 
+def workers(bench: Bench, documents: int) -> str:
+    """One worker and two, in turn, for each variant."""
+    rows, loads = [], list[float]()
+    for variant in bench.variants:
+        runs: dict[int, list[Cost]] = {1: [], 2: []}
+        for _ in range(bench.rounds):
+            for number, costs in runs.items():
+                bench.ingot.use_workers(number)
+                costs.append(bench.dedup(variant, documents))
+        bench.ingot.use_workers(1)
+        loads += [run.load for costs in runs.values() for run in costs]
+        row = [variant]
+        for least in (
+            [min(run.cpu for run in costs) for costs in runs.values()],
+            [min(run.wall for run in costs) for costs in runs.values()],
+        ):
+            row += [*(f"{one:.2f}" for one in least), f"{least[1] / least[0]:.3f}"]
+        rows.append(row)
+    head = (f"{documents:,} documents", "CPU s: 1", "2", "2 over 1", "wall s: 1", "2", "2 over 1")
+    return f"load {min(loads):.1f} to {max(loads):.1f}\n{table(head, rows)}"
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--work", type=Path, required=True, help="folder for corpora and store")
     for part in PARTS:
         parser.add_argument(f"--{part}", action="store_true")
-    parser.add_argument("--documents", type=int, help="of quality (20,000), incremental (100,000)")
+    parser.add_argument(
+        "--documents", type=int, help="of quality (20,000); incremental, workers (100,000)"
+    )
     parser.add_argument("--small", type=int, default=20_000)
     parser.add_argument("--large", type=int, default=100_000)
     parser.add_argument("--sizes", type=int, nargs="+", help="of memory and growth")
@@ -330,6 +355,7 @@ def main() -> None:
         "memory": partial(memory, bench, chosen.sizes or MEMORY),
         "growth": partial(growth, bench, chosen.sizes or GROWTH),
         "incremental": partial(incremental, bench, chosen.documents or 100_000),
+        "workers": partial(workers, bench, chosen.documents or 100_000),
     }
     wanted = [part for part in PARTS if getattr(chosen, part)] or ["quality", "speed"]
     for part in wanted:

@@ -156,14 +156,18 @@ class Output:
 
 
 class Ingot:
-    """Stages by the command line, in a store of their own, with one worker."""
+    """Stages by the command line, in a store of their own, by default with one worker."""
 
     def __init__(self, folder: Path, corpora: Corpora) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.corpora, self.store = folder, corpora, folder / "store"
-        self._profile = folder / "one-worker.yaml"
-        alone = {"workers": 1}
-        self._profile.write_text(json.dumps({"stages": {"dedup": alone, "filter": alone}}))
+        self._profile = folder / "workers.yaml"
+        self.use_workers(1)
+
+    def use_workers(self, number: int) -> None:
+        """Have later runs of `dedup` and `filter` use so many worker processes."""
+        how = {"workers": number}
+        self._profile.write_text(json.dumps({"stages": {"dedup": how, "filter": how}}))
 
     def documents(self, count: int, begin: int = 0, of: int | None = None) -> str:
         """The name of the planted documents [begin, count), ingested once.

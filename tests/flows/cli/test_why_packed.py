@@ -8,7 +8,7 @@ from stages.pack.stage import Pack
 from stages.tokenizer.stage import TokenizerStage
 
 
-def test_what_pack_left_out_is_shown_with_its_reason(run_stage, make_documents, ingot):
+def test_what_pack_excluded_is_shown_with_its_reason(run_stage, make_documents, ingot):
     texts = {
         "a" * 32: "the cat sat on the mat and the dog ran " * 2,
         "b" * 32: "dog cat " * 300,
@@ -25,15 +25,15 @@ def test_what_pack_left_out_is_shown_with_its_reason(run_stage, make_documents, 
         (document,) = json.loads(result.stdout)["documents"]
         return {
             kind: [row["values"] for row in document["sightings"] if row["kind"] == kind]
-            for kind in ("left_out", "token_shards")
+            for kind in ("excluded", "token_shards")
         }
 
-    assert rows("a" * 32)["left_out"] == []
-    (gone,) = rows("b" * 32)["left_out"]
+    assert rows("a" * 32)["excluded"] == []
+    (gone,) = rows("b" * 32)["excluded"]
     assert (gone["reason"], gone["whole"], rows("b" * 32)["token_shards"]) == (
         "repetitive", True, [],
     )  # fmt: skip
-    (part,) = rows("c" * 32)["left_out"]
+    (part,) = rows("c" * 32)["excluded"]
     assert (part["reason"], part["whole"]) == ("repetitive", False)
     packed = sum(row["length"] for row in rows("c" * 32)["token_shards"])
     assert (packed > 200, part["tokens"] > 256) == (True, True)

@@ -131,11 +131,11 @@ def read_rows(read_input):
 
 
 @pytest.fixture
-def read_left_out(read_input):
-    """`read_left_out(manifest)` → the rows of `left_out`, by document and reason."""
+def read_excluded(read_input):
+    """`read_excluded(manifest)` → the rows of `excluded`, by document and reason."""
 
     def read(manifest):
-        found = read_input(manifest, "left_out")
+        found = read_input(manifest, "excluded")
         rows = [
             row for path in found.paths("*.parquet") for row in found.read_table(path).to_pylist()
         ]

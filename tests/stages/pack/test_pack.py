@@ -140,7 +140,7 @@ def test_a_class_stays_on_its_side_in_a_later_snapshot_of_its_own(pack, corpus, 
     assert 50 < len(sides[0]) < 130  # 300 draws at 0.3: mean 90, deviation 7.9
 
 
-def test_a_document_of_classes_on_both_sides_is_left_out_and_counted(pack, corpus, read_pieces):
+def test_a_document_of_classes_on_both_sides_is_excluded_and_counted(pack, corpus, read_pieces):
     """Every third one is of a class of its own and linked to its neighbour's: .42 are torn."""
     shards = corpus()
     rows = [row for shard in shards for row in shard]

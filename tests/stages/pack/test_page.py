@@ -153,7 +153,7 @@ def test_a_corpus_without_text_has_a_page(packed):
     assert dict(found[0].rows).get("share of tokens held out") is None
 
 
-def test_what_is_left_out_is_told_and_small_sources_are_named(packed):
+def test_what_is_excluded_is_told_and_small_sources_are_named(packed):
     rows = [*TEXTS, {"text": "dog " * 900, "source": "noise"}, {"text": "the dog", "source": "z"}]
     artifact, _ = packed(
         rows, held_out_share=0.0, strategy="concatenate", repetition={"min_repeats": 8}

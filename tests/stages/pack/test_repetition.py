@@ -128,8 +128,8 @@ def many(text, documents=40):
 
 
 @pytest.mark.parametrize("strategy", ["best_fit", "best_fit_crop", "concatenate"])
-def test_a_repetitive_document_is_left_out_and_those_beside_it_stay(
-    pack, read_shards, read_pieces, read_left_out, strategy
+def test_a_repetitive_document_is_excluded_and_those_beside_it_stay(
+    pack, read_shards, read_pieces, read_excluded, strategy
 ):
     """Sequences of 64 tokens hold several of the other documents."""
     rows = [*many("dog cat " * 20), *({"text": "ran " * 40} for _ in range(3))]
@@ -142,18 +142,18 @@ def test_a_repetitive_document_is_left_out_and_those_beside_it_stay(
     assert source["documents"] == manifest.conservation.out == 40
     assert manifest.conservation.dropped == {"repetitive": 4}
     assert (source["cut"] > 0) == (strategy != "best_fit")
-    listed = [row for row in read_left_out(manifest) if row["reason"] == "repetitive"]
+    listed = [row for row in read_excluded(manifest) if row["reason"] == "repetitive"]
     assert [row["doc_id"] for row in listed] == [row["doc_id"] for row in rows[40:]]
     assert all(row["whole"] and row["split"] == "train" for row in listed)
     assert sum(row["tokens"] for row in listed) == source["dropped_tokens"]["repetitive"]
     assert source["repetitive"] == manifest.counts["train_repetitive"] == 4
-    cropped = [row for row in read_left_out(manifest) if row["reason"] == "cropped"]
+    cropped = [row for row in read_excluded(manifest) if row["reason"] == "cropped"]
     assert sum(row["tokens"] for row in cropped) == source["dropped_tokens"]["cropped"]
     assert not any(row["whole"] for row in cropped)
 
 
-def test_of_a_long_document_the_repetitive_segments_are_left_out(
-    pack, read_shards, read_pieces, read_left_out
+def test_of_a_long_document_the_repetitive_segments_are_excluded(
+    pack, read_shards, read_pieces, read_excluded
 ):
     """Two segments before the repetition and one after it stay, wherever they are laid."""
     words = " ".join(str(number) for number in range(100, 160))
@@ -164,7 +164,7 @@ def test_of_a_long_document_the_repetitive_segments_are_left_out(
         source = read_shards(manifest, "train")["sources"]["web"]
         whole = pack([rows], held_out_share=0.0, strategy=strategy, repetition=None)
         everything = read_shards(whole, "train")["sources"]["web"]
-        (listed,) = read_left_out(manifest)
+        (listed,) = read_excluded(manifest)
         assert (listed["doc_id"], listed["whole"]) == ("f" * 32, False)
         assert listed["tokens"] == source["dropped_tokens"]["repetitive"] == 5 * 64
         assert everything["tokens"] == source["tokens"] + listed["tokens"]
@@ -175,10 +175,10 @@ def test_of_a_long_document_the_repetitive_segments_are_left_out(
         for start, piece in pieces.items():
             assert piece == text[start : start + len(piece)]
         assert manifest.conservation.out == source["documents"] == 41
-        assert read_left_out(whole) == []
+        assert read_excluded(whole) == []
 
 
-def test_documents_of_neither_split_and_without_text_are_listed(pack, read_left_out):
+def test_documents_of_neither_split_and_without_text_are_listed(pack, read_excluded):
     rows = [
         {"doc_id": f"{number:032x}", "text": text, "duplicate_class": None}
         for number, text in enumerate(["", "  \n", "the cat sat"])
@@ -186,7 +186,7 @@ def test_documents_of_neither_split_and_without_text_are_listed(pack, read_left_
     manifest = pack([rows], held_out_share=0.0)
     assert [
         (r["doc_id"], r["reason"], r["tokens"], r["whole"], r["split"])
-        for r in read_left_out(manifest)
+        for r in read_excluded(manifest)
     ] == [(f"{number:032x}", "empty", 0, True, None) for number in (0, 1)]
 
 
