@@ -111,10 +111,10 @@ def _take_date(fields: dict[str, Any]) -> str | None:
         if isinstance(value, date):
             del fields[name]
             return value.isoformat()
-        if isinstance(value, str) and (found := normalise_date(value)) is not None:
-            if found == value:
+        if isinstance(value, str) and (moment := normalise_date(value)) is not None:
+            if moment == value:
                 del fields[name]
-            return found
+            return moment
     return None
 
 
