@@ -83,7 +83,7 @@ class Decontaminate(Stage):
         written += context.map(report_chat, chat_reports, index=index, common=common)
 
         items = items_table([*matches, *chat_matches], index, common)
-        found = items_table([*matches, *chat_matches], index, ()).num_rows if common else 0
+        in_any = items_table([*matches, *chat_matches], index, ()).num_rows if common else 0
         context.write_table("contamination", "items.parquet", items)
         kinds = [kind for kind in ("documents", *CHAT) if context.many(kind)]
         counts = {
@@ -96,7 +96,7 @@ class Decontaminate(Stage):
             items=index.value["items"],
             items_hit=items.num_rows,
             items_too_short=index.value["items_too_short"],
-            items_common=max(found - items.num_rows, 0),
+            items_common=max(in_any - items.num_rows, 0),
             common_ngrams=len(common),
         )
         records = sum(one.rows for inputs in (documents, *chat_inputs.values()) for one in inputs)
