@@ -195,14 +195,14 @@ def _join_lines(text: str, start: int, stop: int) -> Span | None:
         for sort in SECRET_KINDS + INNER_KINDS
         if sort.literal in joined or (sort.begins and sort.begins in joined)
     ]
-    matches: Span | None = None
+    secret: Span | None = None
     for _ in range(_MOST_LINES):
         gap = _LINE_BREAK.match(text, place)
         rest = _FRAGMENT.match(text, gap.end()) if gap else None
         if gap is None or rest is None:
             break
         goes_on = not _PLAIN_BREAK.match(gap[0]) or _TOKEN_END.search(rest[0]) is not None
-        if matches is not None and not goes_on:
+        if secret is not None and not goes_on:
             break  # A word of the next line, below a secret that is whole.
         whole = text[start - 1 : start] + joined + rest[0]
         match = _match_joined(whole, len(whole) - len(rest[0]), sorts, goes_on)
@@ -210,8 +210,8 @@ def _join_lines(text: str, start: int, stop: int) -> Span | None:
         if match is not None:
             label, first, last = match
             begins = start + first - (len(whole) - len(joined))
-            matches = Span(begins, place - (len(whole) - last), label, make_tag(label))
-    return matches
+            secret = Span(begins, place - (len(whole) - last), label, make_tag(label))
+    return secret
 
 
 def _match_joined(
