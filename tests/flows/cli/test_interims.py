@@ -111,7 +111,7 @@ def test_a_name_for_a_stage_run_by_itself_names_them_too(ingot, store, monkeypat
 
     register(Train)
     monkeypatch.setattr(
-        command, "_run", lambda opened, spec, *_: (run_spec(opened, spec).manifest, False)
+        command, "_run", lambda opened, step, *_: (run_spec(opened, step.spec).manifest, False)
     )
     assert ingot("stage", "toy_train", "--as", "mine").exit_code == 0
     assert set(store.refs()) == {"mine", "mine@2K"}
