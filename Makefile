@@ -5,7 +5,7 @@ WORKERS ?= 3
 
 help:
 	@echo "make quickstart   raw pages to a released language model, in minutes, on this machine"
-	@echo "make test         lint, types, imports, and every test of the first tier (half an hour on 2 cores; WORKERS=8 on more)"
+	@echo "make test         lint, types, imports, and every test of the first tier (a quarter of an hour on 2 cores; WORKERS=8 on more)"
 	@echo "make test-full    the long tier as well: peers as oracles, many kills, the whole quickstart"
 	@echo "make lint         ruff, mypy, import-linter"
 
