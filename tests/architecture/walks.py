@@ -25,8 +25,11 @@ ROOT = Path(__file__).parents[2]
 TINY = ROOT / "tests/pipeline/tiny.yaml"
 TRACER = Path(__file__).with_name("trace")
 DOCUMENT_STAGES = ("ingest", "signals", "dedup", "filter", "pack")
-MOST_FILES = {"step": 18, "way": 25, "document": 70}
-"""By walk. A step was to take 15; many processes added three: ranks, boxes and layout of a mesh."""
+MOST_FILES = {"step": 19, "way": 25, "document": 70}
+"""By walk. A step was to take 15; many processes added three: ranks, boxes and layout of a mesh.
+
+One more is counted or not: on a busy machine the thread that prepares batches works at other times.
+"""
 
 Functions = dict[str, set[str]]
 """Names of functions by file."""
