@@ -81,10 +81,10 @@ class KubernetesScheduler(Scheduler):
         pods: dict[str, list[dict[str, Any]]] = {}
         for pod in self.api.pods(OURS):
             pods.setdefault(pod["metadata"]["labels"].get("job-name", ""), []).append(pod)
-        listed = {job["metadata"]["name"]: job for job in self.api.jobs(OURS)}
+        by_name = {job["metadata"]["name"]: job for job in self.api.jobs(OURS)}
         states = {}
         for name in wanted:
-            job = listed.get(name) or self.api.job(name)
+            job = by_name.get(name) or self.api.job(name)
             if job is None:
                 self._pods.pop(name, None)
                 states[name] = JobState("ended", "cancelled", "its Job was deleted")
