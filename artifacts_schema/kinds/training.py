@@ -187,14 +187,20 @@ MODEL_KINDS = (
         },
     ),
     Kind(
-        name="megatron_dataset",
-        description="Tokens in Megatron's indexed format, a pair of files for each source.",
+        name="token_dataset",
+        description="Documents as tokens in the files of another trainer, by source.",
         files={
-            "dataset.json": "tokenizer (digest), vocabulary_size, begin_id, end_id, padding_id; "
-            "by source: prefix, dtype, documents, tokens, bytes of both files, incomplete; "
-            "data_path as Megatron's --data-path takes it: tokens as weight, then prefix.",
-            "*.bin": "Token ids, end to end.",
-            "*.idx": "Megatron's index: header MMIDIDX, version 1, lengths, offsets, documents.",
+            "dataset.json": "format; tokenizer (digest), vocabulary_size, begin_id, end_id, "
+            "padding_id; sample_length (mosaicml); by source: prefix, dtype, documents, tokens, "
+            "bytes of its files, incomplete, samples (mosaicml); data_path (megatron) as "
+            "--data-path takes it: tokens as weight, then prefix.",
+            "*.bin": "megatron: token ids, end to end.",
+            "*.idx": "megatron: header MMIDIDX, version 1, lengths, offsets, documents.",
+            "*/tokens.ds": "nanotron: token ids, end to end, uint16 or uint32 little-endian.",
+            "*/tokens.ds.index": "nanotron: end of each document in tokens, uint64.",
+            "*/tokens.ds.metadata": "nanotron: tokenizer and bytes of a token, tokens.",
+            "*/shard.*.mds": "mosaicml: samples of so many tokens, int32.",
+            "*/index.json": "mosaicml: the shards, their columns and sizes.",
         },
     ),
     Kind(

@@ -41,7 +41,7 @@ peer dolma INGOT_PEERS_DOLMA dolma dolma==1.2.1 boto3==1.28.17 aiobotocore==2.5.
 # For tests/benchmarks/dedup.py: two libraries for MinHash that share an environment.
 peer rensa INGOT_PEERS_RENSA rensa rensa==0.5.0 datasketch==2.0.0 xxhash==4.1.0
 
-# --- Megatron-LM's reader, for tests/stages/export_megatron ---------------------------------------
+# --- Readers of exported tokens, for tests/stages/export_tokens -----------------------------------
 # It needs torch, whose environment this one borrows from the Python that runs Ingot ($PYTHON), so
 # that nothing large is installed twice.
 megatron() {
@@ -67,7 +67,7 @@ place = pathlib.Path(sysconfig.get_paths()['purelib'])
     echo "export INGOT_PEERS_MEGATRON='$own'"
 }
 megatron
-# --- end of Megatron-LM's reader ------------------------------------------------------------------
+# --- end of readers of exported tokens ------------------------------------------------------------
 # For tests/benchmarks/loader.py, which stands in for torchvision where that fits no torch without
 # CUDA: so it is torch that is asked for here.
 peer streaming INGOT_PEERS_STREAMING torch mosaicml-streaming==0.13.0

@@ -18,7 +18,7 @@ import pytest
 from artifacts_schema.errors import CorruptArtifact, IngotError, InputError, UsageError
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store, layout
-from stages.export_megatron.stage import ExportMegatron
+from stages.export_tokens.stage import ExportTokens
 from stages.pack.stage import Pack
 from stages.pretrain.stage import Pretrain
 from stages.tokenizer.stage import TokenizerStage
@@ -123,7 +123,7 @@ def export(run_stage: Make) -> Make:
 
     def run(*shards: Any, verify: bool = True) -> Any:
         inputs = {"shards": list(shards)}
-        return run_stage(ExportMegatron, {}, inputs, {"verify_inputs": verify})
+        return run_stage(ExportTokens, {}, inputs, {"verify_inputs": verify})
 
     return run
 

@@ -25,7 +25,7 @@ PIECE = np.dtype([("file", "<i4"), ("length", "<i4"), ("place", "<i8")])
 token within the file."""
 
 LENGTH = np.dtype("<i4")
-"""Tokens of a document, as Megatron's index holds it."""
+"""Tokens of a document; Megatron's index holds them so."""
 
 
 def plain_bytes(rows: NDArray[Any]) -> memoryview:
@@ -128,7 +128,7 @@ class Packed:
         if not filled:
             raise InputError(
                 "the token shards hold no document",
-                hint="Megatron reads no empty dataset; look at what pack counted",
+                hint="no trainer reads an empty dataset; look at what pack counted",
             )
         numbered = [
             replace(
@@ -195,7 +195,7 @@ PART, LAST, WHOLE = 0, 1, 2
 """States: a piece that does not end its document, one that does, and a whole document."""
 
 LONGEST = 2**31 - 1
-"""Tokens of a document: Megatron's index counts them as int32."""
+"""Tokens of a document: Megatron's index counts them as int32, so they are counted here."""
 
 _COLUMNS = ["doc_id", "document_start", "sequence", "start", "length"]
 Entries = NDArray[np.void]
@@ -283,11 +283,11 @@ def check_tokens(file: TokenFile, ids: NDArray[Any], pieces: Entries) -> None:
 
 
 def check_lengths(ids: NDArray[Any], totals: Ints, where: str) -> None:
-    """InputError for a document that Megatron's index cannot count."""
+    """InputError for a document that is longer than `LONGEST`."""
     if len(totals) and (longest := int(totals.max())) > LONGEST:
         raise InputError(
-            f"document {ids[int(totals.argmax())].decode()} has {longest:,} tokens; Megatron's "
-            f"index holds at most {LONGEST:,}",
+            f"document {ids[int(totals.argmax())].decode()} has {longest:,} tokens; at most "
+            f"{LONGEST:,} can be counted",
             where=where,
             hint="leave it out with `filter`",
         )

@@ -8,17 +8,20 @@ from typing import Any
 import pytest
 from packed_by_hand import Shards, read_megatron
 
-from stages.export_megatron.stage import ExportMegatron
+from stages.export_tokens.stage import ExportTokens
 
 
 @pytest.fixture
 def export(run_stage: Callable[..., Any], given: Callable[..., Any]) -> Callable[..., Any]:
-    """`export(*shards, execution=None, force=False)` → the manifest; shards are Shards or files."""
+    """`export(*shards, execution=None, force=False, **config)` → the manifest.
 
-    def run(*shards: Any, execution: Any = None, force: bool = False) -> Any:
+    Shards are `Shards`, or their files.
+    """
+
+    def run(*shards: Any, execution: Any = None, force: bool = False, **config: Any) -> Any:
         made = [one.files() if isinstance(one, Shards) else one for one in shards]
         inputs = {"shards": [given("token_shards", files) for files in made]}
-        return run_stage(ExportMegatron, {}, inputs, execution, force=force)
+        return run_stage(ExportTokens, config, inputs, execution, force=force)
 
     return run
 

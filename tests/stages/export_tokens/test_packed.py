@@ -10,7 +10,7 @@ import pytest
 from packed_by_hand import read_megatron
 from tokenizers import Tokenizer
 
-from stages.export_megatron.stage import ExportMegatron
+from stages.export_tokens.stage import ExportTokens
 from stages.pack.stage import Pack
 from stages.tokenizer.stage import TokenizerStage
 
@@ -37,7 +37,7 @@ def test_documents_are_what_the_tokenizer_makes_of_their_texts(
     """Two snapshots, packed one after the other; `best_fit_crop` keeps a document's beginning."""
     texts = [[rows(snapshot, 150), rows(snapshot + 9, 90)] for snapshot in (1, 2)]
     snapshots = [make_documents(shards, f"s{number}") for number, shards in enumerate(texts)]
-    config = {"vocabulary_size": 320, "held_share": 0.0}
+    config: dict[str, Any] = {"vocabulary_size": 320, "held_share": 0.0}
     trained = run_stage(TokenizerStage, config, {"documents": snapshots}), "tokenizer"
     library = Tokenizer.from_str(read_input(*trained).read_bytes("tokenizer.json").decode())
     config = {"sequence_length": 64, "strategy": strategy, "repetition": None}
@@ -45,7 +45,7 @@ def test_documents_are_what_the_tokenizer_makes_of_their_texts(
         run_stage(Pack, config, {"documents": [one], "tokenizer": [trained]}) for one in snapshots
     ]
     shards = [(one, split) for one in packed for split in ("train", "held_out")]
-    manifest = run_stage(ExportMegatron, {}, {"shards": shards}, {"workers": 2})
+    manifest = run_stage(ExportTokens, {}, {"shards": shards}, {"workers": 2})
     found = read_input(manifest, "dataset")
     table = found.read_json("dataset.json")
     for source, one in table["sources"].items():

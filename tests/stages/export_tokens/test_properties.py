@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ from packed_by_hand import END, Shards, apart, concatenated, dealt, expected, re
 from artifacts_schema.kinds import KINDS
 from artifacts_schema.store.backend import LocalBackend
 from stages.engine import ShardOutput, ShardResult
-from stages.export_megatron import dataset
-from stages.export_megatron.dataset import join_source, write_source
-from stages.export_megatron.shards import Packed, scan_shard
+from stages.export_tokens import joining
+from stages.export_tokens.formats import write_source
+from stages.export_tokens.joining import join_source
+from stages.export_tokens.shards import Packed, scan_shard
 
 INDEX = KINDS["token_shards"].tables["*/*.index.parquet"].arrow()
 
@@ -50,10 +52,11 @@ def written(folder: Path, shards: Shards) -> Path:
     """The prefix of source `web`, made without a store."""
     backend = LocalBackend(str(folder))
 
+    calls = list[str]()
+
     def call(function: Callable[..., Any], item: Any) -> ShardResult:
-        out = ShardOutput(
-            backend, f"work/{function.__name__}/{item.id}", {"dataset": "megatron_dataset"}
-        )
+        calls.append(item.id)
+        out = ShardOutput(backend, f"work/{len(calls)}", {"dataset": "token_dataset"})
         value = function(item, out)
         files = {(file.output, file.file.path): file for file in out.written}
         return ShardResult(item.id, value, backend, files)
@@ -63,7 +66,8 @@ def written(folder: Path, shards: Shards) -> Path:
     packed = packed.with_scans(scans)
     packed = packed.with_joins([call(join_source, source) for source in packed.sources])
     (source,) = packed.sources
-    result = call(write_source, source)
+    write = partial(write_source, format="megatron", sample_length=1, tokenizer="")
+    result = call(write, source)
     result.path("dataset", "web.idx")
     return result.path("dataset", "web.bin").with_name("web")
 
@@ -99,7 +103,7 @@ def test_any_packing(
     if not rows:
         return
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dataset, "AT_ONCE", at_once)
+        patch.setattr(joining, "AT_ONCE", at_once)
         prefix = written(
             tmp_path_factory.mktemp("any"), Shards(length=length, sources={"web": packed})
         )

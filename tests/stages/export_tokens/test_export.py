@@ -22,8 +22,8 @@ from packed_by_hand import (
 
 from artifacts_schema.errors import CorruptArtifact, InputError
 from stages.engine.page import Artifact, TableFigure
-from stages.export_megatron import dataset
-from stages.export_megatron.page import page
+from stages.export_tokens import formats, joining
+from stages.export_tokens.page import page
 
 Make = Callable[..., Any]
 
@@ -53,6 +53,7 @@ def test_every_document_is_whole_once_and_without_padding(
         "tokens": tokens_of(packed),
         "bytes": 2 * tokens_of(packed) + 34 + 12 * 60 + 8 * 61,
         "incomplete": 0,
+        "samples": None,
     }
     assert manifest.counts["incomplete"] == 0
     assert (manifest.conservation.records_in, manifest.conservation.out) == (60, 60)
@@ -151,9 +152,10 @@ def test_neither_workers_nor_memory_change_a_byte(
     again = export(Shards(sources=sources), execution={"workers": 2}, force=True)
     assert again.outputs == first.outputs
     assert again.attempt == first.attempt, "equal bytes: the second copy is dropped"
-    for module, name in ((dataset, "AT_ONCE"), (dataset, "BLOCK_TOKENS"), (dataset, "BLOCK_ROWS")):
-        monkeypatch.setattr(module, name, 7)
-    monkeypatch.setattr(dataset, "OPEN_FILES", 1)
+    for name in ("AT_ONCE", "BLOCK_TOKENS", "BLOCK_ROWS"):
+        monkeypatch.setattr(joining, name, 7)
+    monkeypatch.setattr(formats, "BLOCK_ROWS", 7)
+    monkeypatch.setattr(joining, "OPEN_FILES", 1)
     little = export(Shards(sources=sources), force=True)
     assert little.outputs == first.outputs
     assert little.attempt == first.attempt
@@ -301,5 +303,6 @@ def test_the_page_has_a_row_for_each_source(exported: Make, store: Any) -> None:
         for row in figure.rows
     }
     assert {name: row["documents"] for name, row in rows.items()} == {"web": 5, "code": 3}
-    assert sum(row["weight"] for row in rows.values()) == pytest.approx(1)
+    weights: list[Any] = [row["weight"] for row in rows.values()]
+    assert sum(weights) == pytest.approx(1)
     assert rows["web"]["bytes"] == table["sources"]["web"]["bytes"]

@@ -1,4 +1,4 @@
-"""What an export to Megatron contributes to a report."""
+"""What exported tokens contribute to a report."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def page(artifact: Artifact) -> list[Figure]:
         for source, one in sorted(table["sources"].items())
     ]
     note = (
-        "Weight: the source's share of the tokens, as in `data_path` of dataset.json. Incomplete: "
+        f"Format: {table['format']}. Weight: the source's share of the tokens. Incomplete: "
         "documents of which `pack` cropped or left out tokens; they end without an end token, or "
         "have a gap."
     )
     return [
         make_table(
-            "Megatron datasets",
+            "Exported tokens",
             "source | prefix | documents:, | incomplete:, | tokens:, | weight:.1% | type | bytes:,",
             rows,
             note,
