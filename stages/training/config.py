@@ -9,7 +9,7 @@ import re
 from itertools import pairwise
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from artifacts_schema.config import Config, Execution
 from artifacts_schema.errors import UsageError
@@ -52,11 +52,25 @@ class ObservedExecution(Execution):
         "`wandb login`, or WANDB_API_KEY.",
     )
     wandb_project: str = Field(default="ingot", min_length=1, description="Its project.")
+    mlflow: str | None = Field(
+        default=None,
+        description="Where the run is logged to MLflow: the address of a tracking server, or "
+        "`sqlite:///FILE`; null: nowhere. User, password and token are never a setting: "
+        "MLFLOW_TRACKING_USERNAME, _PASSWORD, _TOKEN.",
+    )
+    mlflow_experiment: str = Field(default="ingot", min_length=1, description="Its experiment.")
     compare_with: str | None = Field(
         default=None,
         description="A run in the store, by name or key: raise an alert when held-out loss is "
         "worse than in that run at equal tokens.",
     )
+
+    @field_validator("mlflow")
+    @classmethod
+    def _address_without_credentials(cls, address: str | None) -> str | None:
+        if address is not None and "@" in address.partition("://")[2].split("/")[0]:
+            raise ValueError("the address holds credentials; set them in the environment")
+        return address
 
     @model_validator(mode="after")
     def _named_run(self) -> Self:

@@ -32,7 +32,7 @@ from stages.training.config import (
     StabilityConfig,
     TrainingExecution,
 )
-from stages.training.dashboards import FOLDER, TensorBoard, WandbRun
+from stages.training.dashboards import FOLDER, TensorBoard
 from stages.training.devices import device_name, explain_compile_error
 from stages.training.diagnosis import excluded_table
 from stages.training.guard import Guard, Rollbacks
@@ -41,6 +41,7 @@ from stages.training.loop import Progress, Trainer
 from stages.training.monitor import NoLog, RunLog, events_table, held_out_table, metrics_table
 from stages.training.optimizer import Optimizer, treatments
 from stages.training.permanent import OUTPUT, PermanentCheckpoints, write_checkpoint_files
+from stages.training.remote_dashboards import MlflowRun, RemoteDashboard, WandbRun
 from stages.training.runtime import CompileWatch, Runtime, clip_function, place
 from stages.training.schedule import Schedule
 from stages.training.task import Task
@@ -240,21 +241,23 @@ def _callbacks(
     """The callbacks of every training run, by its execution settings.
 
     `lengths` are the tokens of a sequence by phase. Raises UsageError for a run to compare with
-    that does not exist, and for W&B without its package.
+    that does not exist, and for W&B or MLflow without its package.
     """
     execution: TrainingExecution = context.execution
     folder, every = context.telemetry_folder, execution.telemetry_every
-    dashboards: list[TolerantCallback | WandbRun] = []
+    dashboards: list[TolerantCallback | RemoteDashboard] = []
     if execution.tensorboard:
         dashboards.append(TolerantCallback(TensorBoard(folder / FOLDER, every=every), context.log))
     baseline = None
     if execution.compare_with is not None:
         store = Store(context.attempt.backend.url)
         baseline = BaselineRun.read(store, execution.compare_with)
+    run_id = f"{context.attempt.stage}-{short(context.attempt.key)}"
+    config = context.config.plain()
     if execution.wandb != "off":
-        run_id = f"{context.attempt.stage}-{short(context.attempt.key)}"
-        config = context.config.plain()
         dashboards.append(WandbRun(execution, run_id, folder, config=config, log=context.log))
+    if execution.mlflow is not None:
+        dashboards.append(MlflowRun(execution, run_id, config=config, log=context.log))
     name = device_name(runtime.device)
     telemetry = Telemetry(
         TelemetryFile(folder),
@@ -272,7 +275,7 @@ def _callbacks(
         text = f"{'no more of: ' if alert.over else ''}{alert.kind}: {alert.text}"
         context.alert(alert.kind, text, over=alert.over, training_step=training_step)
         for dashboard in dashboards:
-            if isinstance(dashboard, WandbRun):
+            if isinstance(dashboard, RemoteDashboard):
                 dashboard.alert(alert.kind, text)
 
     callbacks: list[Callback] = [*dashboards]

@@ -10,8 +10,8 @@ import pytest
 
 from artifacts_schema.errors import IngotError, UsageError
 from stages.training.config import TrainingExecution
-from stages.training.dashboards import WandbRun
 from stages.training.monitor import HeldOut
+from stages.training.remote_dashboards import WandbRun
 
 
 class FakeRun:
