@@ -50,7 +50,7 @@ _ALPHABETS = {
     "a": string.ascii_lowercase,
 }
 _SLOT = re.compile(
-    r"\{(?:(?P<value>|=[a-z0-9_]+|[A-Z]{2}|esc|ind[0-9])|(?P<sort>[dhxAanb])(?P<size>[0-9]+)"
+    r"\{(?:(?P<value>|=[a-z0-9_]+|[A-Z]{2}|\+|esc|ind[0-9])|(?P<sort>[dhxAanb])(?P<size>[0-9]+)"
     r"|(?P<low>[0-9]+)\.\.(?P<high>[0-9]+)|one:(?P<choices>[^{}]+)"
     r"|rep:(?P<sign>.):(?P<least>[0-9]+)\.\.(?P<most>[0-9]+)|(?P<word>[a-z0-9_]+|NAME|PREFIX|SERVICE))\}"
 )
@@ -104,7 +104,8 @@ def _value(slot: str, kind: str, rng: random.Random) -> str:
     if slot.startswith("="):
         return _MAKERS[slot[1:]](rng)
     if kind == "phone":
-        return make_phone(rng, forms, *((slot,) if slot else (rng.choice(sorted(forms)),)))
+        country = slot if slot in forms else rng.choice(sorted(forms))
+        return make_phone(rng, forms, country, "international" if slot == "+" else "")
     value = _MAKERS[kind](rng)
     if slot == "esc":
         return value.replace("\n", "\\n")

@@ -200,6 +200,12 @@ def _json_web_token(rng: random.Random) -> str:
     return ".".join(base64.urlsafe_b64encode(part).decode().rstrip("=") for part in parts)
 
 
+def _storage_key(rng: random.Random) -> str:
+    """64 bytes in base64; keys since 2022 carry a mark."""
+    key = base64.b64encode(rng.randbytes(64)).decode()
+    return rng.choice([key, f"{key[:76]}+ASt{key[80:]}"])
+
+
 def _bearer(rng: random.Random) -> str:
     """An app-only token: base64 of an id padded with zeros, then two parts, percent-encoded."""
     body = f"{'A' * 21}{draw(rng, ALNUM, 4)}{rng.choice('EAQg')}{'A' * 7}{draw(rng, ALNUM, 14)}"
@@ -224,6 +230,12 @@ BLIND_SECRETS: dict[str, Make] = {kind: sides["test"] for kind, sides in SECRETS
     "anthropic_key": lambda r: f"sk-ant-api03-{draw(r, URL64, 93)}AA",
     "json_web_token": _json_web_token,
     "private_key": _key_block,
+    "pypi_token": _after("pypi-AgEIcHlwaS5vcmc", URL64, 155),
+    "azure_storage_key": _storage_key,
+    "azure_client_secret": lambda r: (
+        f"{draw(r, ALNUM, 3)}{r.choice(DIGITS)}Q~{draw(r, ALNUM + '-_.~', 33)}{r.choice(ALNUM)}"
+    ),
+    "telegram_token": lambda r: f"{r.randrange(10**9, 8 * 10**9)}:AA{draw(r, URL64, 33)}",
     "docker_token": _after("dckr_pat_", URL64[:-2], 27),
     "shopify_token": _one(*(_after(p, HEX, 32) for p in ("shpat_", "shpca_", "shppa_"))),
     "twitter_bearer": _bearer,
