@@ -144,13 +144,18 @@ def test_a_broken_token_holds_one_end_of_a_line() -> None:
 
 
 def test_hard_negatives_hold_no_valid_card_or_account() -> None:
+    """By chance a fraction passes Luhn's sum, and a masked account or a creditor's id MOD 97-10."""
+    forms = {
+        "card": r"(?<![\w.])\d{14,19}\b",
+        "iban": r"\b[A-Z]{2}\d\d(?!XXX|ZZZ)[A-Z0-9]{11,30}\b",
+    }
     cards, accounts = (
         [
             number
             for case in make_cases(kind, SEED)[COUNT:]
             for number in re.findall(form, case.text)
         ]
-        for kind, form in (("card", r"\b\d{14,19}\b"), ("iban", r"\b[A-Z]{2}\d\d[A-Z0-9]{11,30}\b"))
+        for kind, form in forms.items()
     )
     assert cards
     assert [number for number in cards if luhn(number)] == []
