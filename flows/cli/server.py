@@ -134,6 +134,12 @@ def down() -> None:
 @click.argument("recipe", required=False)
 @store_option
 @click.option("--cron", metavar="CRON", help="When: minute hour day month weekday.")
+@click.option(
+    "--on-snapshot",
+    "series",
+    metavar="PATTERN",
+    help="When `ingot snapshot watch` took a snapshot of such a name, as 'crawl-*'.",
+)
 @click.option("--timezone", metavar="ZONE", default="UTC", show_default=True, help="Whose clock.")
 @profile_option
 @through_option
@@ -145,12 +151,13 @@ def down() -> None:
 def schedule(
     recipe: str | None,
     cron: str | None,
+    series: str | None,
     is_list: bool,
     is_remove: bool,
     as_json: bool,
     **flags: Any,
 ) -> None:
-    """Run RECIPE at the times of --cron, in the worker that `ingot up` keeps.
+    """Run RECIPE at the times of --cron, or at new snapshots, in the worker that `ingot up` keeps.
 
     The recipe is checked now, and again at every run. A run reuses what is unchanged, so it
     costs only what is new. Runs that were missed while a machine was off are not made up for.
@@ -160,15 +167,22 @@ def schedule(
     elif recipe is None:
         raise click.UsageError("name a recipe, or use --list")
     elif is_remove:
-        _remove_schedules(recipe, cron)
-    elif cron is None:
-        raise click.UsageError("say when: --cron '0 3 * * *'")
+        _remove_schedules(recipe, cron, series)
+    elif cron is None and series is None:
+        raise click.UsageError("say when: --cron '0 3 * * *', or --on-snapshot 'crawl-*'")
     else:
-        _add_schedule(recipe, cron, as_json, **flags)
+        _add_schedule(recipe, cron, series, as_json, **flags)
 
 
 def _add_schedule(
-    recipe: str, cron: str, as_json: bool, *, timezone: str, pool: str, **flags: Any
+    recipe: str,
+    cron: str | None,
+    series: str | None,
+    as_json: bool,
+    *,
+    timezone: str,
+    pool: str,
+    **flags: Any,
 ) -> None:
     from flows.orchestration.control import absolute_parameters, connect_server, worker_pool
     from flows.orchestration.forms import check_recipe
@@ -177,34 +191,46 @@ def _add_schedule(
     check_recipe(parameters)
     connect_server()
     from flows.orchestration.deployments import add_schedule, check_cron
+    from flows.orchestration.snapshot_events import start_on_snapshots
 
     chosen = {
         name: parameters[name] for name in ("profile", "through", "overrides") if parameters[name]
     }
-    loaded, times = load_recipe(find_recipe(recipe)), check_cron(cron, timezone)
-    made = add_schedule(loaded, times, chosen, parameters["store"], pool)
+    loaded, store = load_recipe(find_recipe(recipe)), parameters["store"]
+    made: dict[str, Any] = {"recipe": loaded.name, "parameters": {**chosen, "store": store}}
+    if cron is not None:
+        made |= add_schedule(loaded, check_cron(cron, timezone), chosen, store, pool).to_json()
+    if series is not None:
+        start_on_snapshots(loaded, series, chosen, store, pool)
+        made["on_snapshot"] = series
     if as_json:
-        print_json(made.to_json())
-    else:
-        echo(f"{made.recipe} runs at '{made.cron}' ({made.timezone}) in {parameters['store']}")
+        print_json(made)
+    if not as_json and cron is not None:
+        echo(f"{loaded.name} runs at '{cron}' ({timezone}) in {store}")
+    if not as_json and series is not None:
+        echo(f"{loaded.name} runs at each snapshot '{series}' in {store}")
     if worker_pool() != pool:
         print_line(
             f"no worker takes runs of pool '{pool}' on this machine: start one with `ingot up`"
         )
 
 
-def _remove_schedules(recipe: str, cron: str | None) -> None:
+def _remove_schedules(recipe: str, cron: str | None, series: str | None) -> None:
     from flows.orchestration.control import connect_server
 
     name = load_recipe(find_recipe(recipe)).name
     connect_server()
     from flows.orchestration.deployments import remove_schedules
+    from flows.orchestration.snapshot_events import stop_on_snapshots
 
-    removed = remove_schedules(name, cron)
-    if not removed:
+    times = remove_schedules(name, cron) if series is None or cron is not None else []
+    patterns = stop_on_snapshots(name, series) if cron is None or series is not None else []
+    if not times and not patterns:
         raise UsageError(f"{name} has no such schedule", hint="see `ingot schedule --list`")
-    for one in removed:
+    for one in times:
         echo(f"removed {one.recipe} at '{one.cron}' ({one.timezone})")
+    for pattern in patterns:
+        echo(f"removed {name} at snapshots '{pattern}'")
 
 
 def _list_schedules(as_json: bool) -> None:
@@ -212,13 +238,22 @@ def _list_schedules(as_json: bool) -> None:
 
     connect_server()
     from flows.orchestration.deployments import list_schedules
+    from flows.orchestration.snapshot_events import list_on_snapshots
 
     schedules = list_schedules()
+    triggers = list_on_snapshots()
     if as_json:
-        print_json([one.to_json() for one in schedules])
+        values = [one.to_json() for one in schedules]
+        print_json([*values, *({"recipe": one, "on_snapshot": name} for one, name in triggers)])
         return
     rows = [
-        (one.recipe, one.cron, one.timezone, *map(one.parameters.get, ("through", "store")))
+        (
+            one.recipe,
+            f"{one.cron} ({one.timezone})",
+            one.parameters.get("through"),
+            one.parameters.get("store"),
+        )
         for one in schedules
     ]
-    print_table(["recipe", "cron", "timezone", "through", Column("store", wraps=True)], rows)
+    rows += [(one, f"snapshot {name}", None, None) for one, name in triggers]
+    print_table(["recipe", "when", "through", Column("store", wraps=True)], rows)

@@ -1,17 +1,20 @@
-"""`ingot snapshot add NAME FILES…`: pin files from outside under a name."""
+"""`ingot snapshot add` and `watch`: pin files from outside under a name, now or when they come."""
 
 from __future__ import annotations
 
+import os
+import time
 from typing import Any
 
 import click
 
-from artifacts_schema.errors import UsageError
+from artifacts_schema.errors import IngotError, UsageError
 from artifacts_schema.identity import short
+from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
 from flows.cli.options import json_option, store_option
 from flows.cli.output import echo, print_json, size
-from flows.cli.progress import show_hashing
+from flows.cli.progress import print_line, show_hashing
 from flows.recipe.recipe import SNAPSHOT_NAME, snapshot_entry
 from flows.recipe.snapshot_entry import PLACES, is_crawl_id
 from flows.recipe.snapshots import format_provisional, take_snapshot
@@ -72,3 +75,113 @@ def add(name: str, files: tuple[str, ...], store: str, as_json: bool, **fields: 
     echo(f"{ref} {short(manifest.key)}: {amount}, digest {short(digest)}")
     if note := format_provisional({name: manifest}):
         echo(note)
+
+
+@snapshot.command("watch")
+@click.argument("place", metavar="FOLDER|BUCKET|LIST", required=False)
+@click.option("--series", metavar="NAME", default="", help="Begins the names: NAME-FOLDER.")
+@click.option("--crawls", is_flag=True, help="Watch Common Crawl's list of crawls instead.")
+@click.option("--marker", metavar="FILE", help="A folder is complete once it holds this file.")
+@click.option("--since", metavar="NAME", default="", help="Take this name and later ones only.")
+@click.option("--first", metavar="N", type=int, help="Of each crawl: take the first files only.")
+@click.option("--share", metavar="X", type=float, help="Of each crawl: take this share of files.")
+@click.option("--records", metavar="KIND", help="Of each crawl: warc (the default), wet or wat.")
+@click.option(
+    "--settle",
+    metavar="SECONDS",
+    type=click.FloatRange(0),
+    default=60.0,
+    show_default=True,
+    help="Without a marker: a folder is complete if it has not changed for so long.",
+)
+@click.option(
+    "--every",
+    metavar="SECONDS",
+    type=click.FloatRange(0.1),
+    default=300.0,
+    show_default=True,
+    help="Look so often.",
+)
+@click.option("--once", is_flag=True, help="Take what is complete, and end; for a cron job.")
+@store_option
+@json_option
+def watch(
+    place: str | None,
+    series: str,
+    crawls: bool,
+    marker: str | None,
+    since: str,
+    settle: float,
+    every: float,
+    once: bool,
+    store: str,
+    as_json: bool,
+    **fields: Any,
+) -> None:
+    """Take a snapshot of each folder below FOLDER once its files are settled.
+
+    \b
+    ingot snapshot watch /data/crawls --series crawl
+    ingot snapshot watch s3://bucket/crawls --series crawl --marker _SUCCESS
+    ingot snapshot watch --crawls --since CC-MAIN-2026-40 --share 0.001
+
+    A recipe reads all of them by `snapshots: {crawls: {series: "crawl-*"}}`. Where a Prefect server
+    runs, each is told to it, and `ingot schedule RECIPE --on-snapshot 'crawl-*'` runs the recipe
+    then. With --once and without a marker, it looks twice, --settle seconds apart.
+    """  # fmt: skip
+    from flows.recipe.arrivals import CRAWLS, Place, Watch
+
+    if crawls == (place is not None):
+        raise UsageError("name a folder or a bucket, or --crawls", hint="one of them")
+    if crawls and fields["first"] is None and fields["share"] is None:
+        raise UsageError(
+            "a whole crawl is up to 100 TB: say how much of each",
+            where="--crawls",
+            hint="--first 10 takes ten files, --share 0.001 every thousandth, --share 1 all",
+        )
+    location = CRAWLS if place is None else place
+    entry = {name: value for name, value in fields.items() if value is not None}
+    opened = Store.open(store)
+    watched = Watch(
+        opened,
+        Place(location, series, marker, since, entry),
+        settle=settle,
+        say=print_line,
+    )
+    looked_again = False
+    while True:
+        for name, manifest in watched.once():
+            _tell_taken(store, name, manifest, as_json)
+        if not once:
+            time.sleep(every)
+        elif watched.waits() and not looked_again:
+            looked_again = True
+            time.sleep(settle)
+        else:
+            return
+
+
+def _tell_taken(store: str, name: str, manifest: Manifest, as_json: bool) -> None:
+    """One line about a snapshot that was taken, and the event, where there is a server."""
+    digest = manifest.output("snapshot").digest
+    if as_json:
+        values = {"ref": f"snapshots/{name}", "key": manifest.key, "digest": digest}
+        print_json({**values, **manifest.counts})
+    else:
+        count, total = manifest.counts["files"], size(manifest.counts["bytes"])
+        echo(f"snapshots/{name} {short(manifest.key)}: {count:,} files, {total}")
+    try:
+        _send_event(store, name, manifest)
+    except IngotError as error:
+        print_line(f"no event about {name}: {error.what}")
+        print_line("a schedule, or `ingot run`, finds the snapshot too")
+
+
+def _send_event(store: str, name: str, manifest: Manifest) -> None:
+    from flows.orchestration.control import connect_server
+
+    connect_server()
+    from flows.orchestration.snapshot_events import SnapshotTaken, send
+
+    place = store if "://" in store else os.path.abspath(store)
+    send(SnapshotTaken.about(place, name, manifest))

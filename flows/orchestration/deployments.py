@@ -295,7 +295,7 @@ def add_schedule(
         recipe.name, cron.cron, cron.timezone or "UTC", {**parameters, "store": store}
     )
     with prefect_client() as client:
-        deployment = _deployment(client, recipe.name)
+        deployment = find_deployment(client, recipe.name)
         if deployment is None:
             register_recipe(client, recipe, Target(store, pool))
             deployment = client.read_deployment_by_name(f"pipeline/{recipe.name}")
@@ -309,7 +309,7 @@ def remove_schedules(recipe: str, cron: str | None) -> list[RecipeSchedule]:
     """Remove the schedules of a recipe (only those of `cron` if given); returns the removed."""
     removed = []
     with prefect_client() as client:
-        deployment = _deployment(client, recipe)
+        deployment = find_deployment(client, recipe)
         if deployment is None:
             return []
         for known in deployment.schedules:
@@ -331,7 +331,8 @@ def list_schedules() -> list[RecipeSchedule]:
     return sorted((one for one in schedules if one), key=lambda one: (one.recipe, one.cron))
 
 
-def _deployment(client: SyncPrefectClient, recipe: str) -> DeploymentResponse | None:
+def find_deployment(client: SyncPrefectClient, recipe: str) -> DeploymentResponse | None:
+    """The form of a recipe, or None."""
     try:
         return client.read_deployment_by_name(f"pipeline/{recipe}")
     except ObjectNotFound:

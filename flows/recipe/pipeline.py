@@ -20,6 +20,7 @@ from flows.recipe.graph import Graph, build_graph
 from flows.recipe.plan import Plan, Selection, make_plan, select_instances
 from flows.recipe.profile import Profile, load_profile
 from flows.recipe.recipe import BUNDLED, Recipe, find_recipe, load_recipe
+from flows.recipe.series import expand_series
 from flows.recipe.snapshot_entry import ProgressCallback, anchor_folder
 from flows.recipe.snapshots import take_snapshot
 from flows.recipe.upstream import check_steps
@@ -129,6 +130,7 @@ class Pipeline:
         recipe = load_recipe(path, request.overrides)
         profile = load_profile(request.profile, Path(path))
         store = Store.open(request.store, create=create)
+        recipe = expand_series(recipe, store)
         return cls(build_graph(recipe, store, profile), store, profile, request)
 
     @classmethod

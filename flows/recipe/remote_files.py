@@ -150,7 +150,7 @@ def read_path_list(source: SnapshotFiles) -> list[tuple[str, str]]:
         root = str(Path(source.paths).parent)
     where = f"{source.where}: {source.paths}"
     try:
-        lines = _read_lines(source.paths, where)
+        lines = read_lines(source.paths, where)
     except (NoSuchFile, AccessDenied) as error:
         if source.crawl is None:
             raise
@@ -194,7 +194,8 @@ def _parse_line(line: str, root: str, where: str) -> tuple[str, str]:
     return name, place
 
 
-def _read_lines(paths: str, where: str) -> list[str]:
+def read_lines(paths: str, where: str) -> list[str]:
+    """The lines of a list at a path or URL, gzip undone; InputError with what is wrong with it."""
     too_long = InputError(
         f"more than {MAX_LIST_BYTES:,} bytes or {MAX_LINES:,} lines",
         where=where,

@@ -6,6 +6,7 @@
     crawl-D: {paths: "https://example.org/lists/warc.paths.gz", first: 2}
     math:    {dataset: org/name, files: ["data/*.parquet"], first: 4}
     qwen:    {model: org/name, files: ["tokenizer*.json"]}
+    crawls:  {series: "crawl-*"}       # every snapshot of the store of such a name, by name
 
 Common Crawl publishes the list of a crawl's files under the crawl's id
 (https://commoncrawl.org/get-started):
@@ -73,7 +74,7 @@ def crawl_problems(values: Mapping[str, Any]) -> Iterator[tuple[str, str, str | 
         )
 
 
-PLACES = ("files", "paths", "crawl", "dataset", "model")
+PLACES = ("files", "paths", "crawl", "dataset", "model", "series")
 """Keys that say where files are: one of them, or one of the Hub together with `files`."""
 HUB = {"dataset": "data set", "model": "model"}
 BELONGING = {
@@ -84,11 +85,12 @@ BELONGING = {
 """Keys that are valid with one place only."""
 SNAPSHOT_KEYS = (
     "files", "root", "paths", "crawl", "records", "via", "mirror", "dataset", "model", "revision",
-    "first", "share",
+    "series", "first", "share",
 )  # fmt: skip
 MAGIC = frozenset("*?[")
 """Characters that make a path a pattern."""
-_PLAIN_FIELDS = ("first", "share", "crawl", "dataset", "model", "revision")
+_PLAIN_FIELDS = ("first", "share", "crawl", "dataset", "model", "revision", "series")
+_SERIES = re.compile(r"[\w.*?\[\]-]+", re.ASCII)
 _REPOSITORY = re.compile(r"(?:\w[\w.-]*/)?\w[\w.-]*", re.ASCII)
 _REVISION = re.compile(r"\w[\w./+-]*", re.ASCII)
 
@@ -119,6 +121,12 @@ class SnapshotFiles:
     dataset: str | None = None
     model: str | None = None
     revision: str | None = None
+    series: str | None = None
+    """A pattern of names: the entry stands for the snapshots of the store that match it."""
+    ref: str | None = None
+    """The name in the store of a snapshot that was taken already."""
+    marker: str | None = None
+    """Files of this name say that a folder is complete, and are not part of the snapshot."""
 
     @property
     def on_hub(self) -> tuple[str, str] | None:
@@ -131,7 +139,7 @@ class SnapshotFiles:
     def location(self) -> str:
         """Where its files are, for messages."""
         hub = self.on_hub and f"{HUB[self.on_hub[0]]} {self.on_hub[1]}"
-        return self.crawl or hub or self.paths or ", ".join(self.files)
+        return self.ref or self.crawl or hub or self.paths or ", ".join(self.files)
 
 
 def read_entry(
@@ -144,7 +152,8 @@ def read_entry(
 
     `base` gives the folder that a key's relative paths begin in, `place` where the key is written.
     """
-    anchor = next((key for key in ("paths", "crawl", "dataset", "root") if key in values), "files")
+    anchors = ("paths", "crawl", "dataset", "series", "root")
+    anchor = next((key for key in anchors if key in values), "files")
     root, paths = values.get("root"), values.get("paths")
     if paths is not None:
         paths = resolve_location(paths, base("paths"))
@@ -214,7 +223,7 @@ def _check_places(values: Mapping[str, Any]) -> Iterator[Problem]:
         yield (
             "",
             "needs files: a list of paths, patterns or URLs (or paths: a list of them)",
-            "or a crawl of Common Crawl, or a dataset or model of the Hugging Face Hub",
+            "or a crawl of Common Crawl, a dataset or model of the Hugging Face Hub, or a series",
         )
     for other in named[1:]:
         yield (
@@ -226,6 +235,10 @@ def _check_places(values: Mapping[str, Any]) -> Iterator[Problem]:
         places = [place for place, keys in BELONGING.items() if key in keys]
         if key in values and not any(place in values for place in places):
             yield key, f"goes with {' or '.join(places)} only", None
+    if "series" in values:
+        for key in ("root", "first", "share"):
+            if key in values:
+                yield key, "does not go with series: its snapshots are taken already", None
     for place, instead in (("crawl", "mirror"), *((kind, "files") for kind in HUB)):
         if place in values and "root" in values:
             yield "root", f"does not go with {place}", f"remove it, or use `{instead}`"
@@ -240,6 +253,9 @@ def _check_fields(values: Mapping[str, Any]) -> Iterator[Problem]:
     for key in ("root", "paths", "mirror"):
         if key in values and not (isinstance(values[key], str) and values[key]):
             yield key, "expected a path or a URL", None
+    series = values.get("series", "*")
+    if not isinstance(series, str) or not _SERIES.fullmatch(series):
+        yield "series", f"expected a pattern of names, as 'crawl-*', got {series!r}", None
     first, share = values.get("first", 1), values.get("share", 1)
     if isinstance(first, bool) or not isinstance(first, int) or first < 1:
         yield "first", f"expected a number of files, 1 or more, got {first!r}", None

@@ -156,6 +156,8 @@ def take_snapshot(
     StoreError if the store's payload is not mounted.
     """
     store.check_mounted()
+    if source.ref is not None:
+        return _taken_before(store, source)
     files = find_files(source)
     pins = pin_files(store, files, progress)
     if not any(pin["bytes"] for pin in pins):
@@ -165,6 +167,15 @@ def take_snapshot(
     locations = {file.name: file.location for file in files}
     if store.locations(digest) != locations:
         store.write_locations(digest, locations)
+    return manifest
+
+
+def _taken_before(store: Store, source: SnapshotFiles) -> Manifest:
+    """The snapshot that a name of the store points at."""
+    assert source.ref is not None
+    manifest, _ = store.resolve(source.ref)
+    if manifest.stage != STAGE:
+        raise UsageError(f"'{source.ref}' is no snapshot but {manifest.stage}", where=source.where)
     return manifest
 
 
@@ -241,6 +252,8 @@ def find_files(source: SnapshotFiles) -> list[SnapshotFile]:
     """The files that `source` selects, sorted by the name they get."""
     files: dict[str, SnapshotFile] = {}
     for file in _list_all_files(source):
+        if source.marker is not None and file.name.rpartition("/")[2] == source.marker:
+            continue
         if files.setdefault(file.name, file).location != file.location:
             raise UsageError(
                 f"two files would both be named '{file.name}': {files[file.name].location} "
@@ -248,6 +261,8 @@ def find_files(source: SnapshotFiles) -> list[SnapshotFile]:
                 where=source.where,
                 hint="give the snapshot a root, so that names begin there",
             )
+    if not files:
+        raise InputError(f"no file in {source.location}", where=source.where)
     selected = [file for file in files.values() if _is_in_share(file.name, source.share)]
     if not selected:
         raise InputError(

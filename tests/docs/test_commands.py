@@ -17,6 +17,7 @@ from flows.recipe.graph import build_graph
 from flows.recipe.notation import set_value
 from flows.recipe.profile import PROFILE_KEYS, load_profile
 from flows.recipe.recipe import BUNDLED, load_recipe
+from flows.recipe.series import expand_series
 from stages.engine.protocol import stage_named, stage_names
 
 by_page = pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(DOCS).as_posix())
@@ -104,13 +105,15 @@ def test_every_recipe_validates(page, tmp_path):
     (tmp_path / "flows").symlink_to(ROOT / "flows")
     (tmp_path / "a.jsonl").write_text("{}\n")
     for text in recipes_of(page):
-        for name in set(re.findall(r"(?<!\w)snapshots/([\w.-]+)", text)):
+        names = set(re.findall(r"(?<!\w)snapshots/([\w.-]+)", text))
+        names |= {f"{stem}new" for stem in re.findall(r'series: "([\w-]+)\*"', text)}
+        for name in names:
             added = ["snapshot", "add", name, str(tmp_path / "a.jsonl"), "--store", store.url]
             assert CliRunner().invoke(main, added).exit_code == 0
         # Under its own name, so that a later one of the page can extend it.
         path = tmp_path / f"{yaml.safe_load(text)['name']}.yaml"
         path.write_text(text)
-        build_graph(load_recipe(path), store)
+        build_graph(expand_series(load_recipe(path), store), store)
 
 
 @by_page

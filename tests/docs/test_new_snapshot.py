@@ -12,8 +12,10 @@ import yaml
 from docs_pages import DOCS, blocks
 
 from artifacts_schema.manifest import Manifest
+from flows.recipe.arrivals import Place, Watch
 from flows.recipe.graph import build_graph
 from flows.recipe.recipe import load_recipe
+from flows.recipe.series import expand_series
 from flows.recipe.snapshots import take_snapshot
 from stages.dedup.stage import Dedup
 from stages.filter.stage import Filter
@@ -52,7 +54,7 @@ def follow(tmp_path, monkeypatch, store, run_stage):
         Path(f"{yaml.safe_load(block.text)['name']}.yaml").write_text(block.text)
 
     def run(name: str) -> Made:
-        recipe = load_recipe(Path(f"{name}.yaml"))
+        recipe = expand_series(load_recipe(Path(f"{name}.yaml")), store)
         made = {label: take_snapshot(store, files) for label, files in recipe.snapshots.items()}
         graph = build_graph(recipe, store)
         wanted = graph.upstream(set(graph.steps["filter"]))
@@ -109,6 +111,22 @@ def test_a_snapshot_that_is_added_is_decided_as_if_all_had_been_there(
     tables = {k: v for name in names for k, v in duplicates(more[f"dedup[{name}]"]).items()}
     assert tables == duplicates(measured)
     assert kept(read_table, corpus) == [row for some in alone for row in some]
+
+
+def test_a_snapshot_that_is_watched_for_is_decided_as_one_that_is_written_down(
+    follow, store, tmp_path, capsys
+):
+    written = follow("more_months")
+    place = Place(str(tmp_path / "crawls"), "crawl", since=THIRD)
+    watch = Watch(store, place, settle=0.0, say=print)
+    watch.once()
+    ((name, manifest),) = watch.once()
+    assert (name, manifest.key) == (THIRD, written[THIRD].key)
+    series = follow("all_months")
+    assert {one: made.key for one, made in series.items()} == {
+        one: made.key for one, made in written.items()
+    }
+    assert capsys.readouterr().out == ""
 
 
 def rows(name: str) -> list[int]:
