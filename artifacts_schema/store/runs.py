@@ -53,6 +53,8 @@ class Run(BaseModel):
     snapshots: dict[str, str] = Field(default_factory=dict)
     overrides: tuple[str, ...] = ()
     profile: str | None = None
+    by: str = ""
+    """Who asked for it; says so, and proves nothing."""
     machine: str = ""
     process: int = 0
     process_started: str = ""

@@ -25,6 +25,9 @@ set_option = click.option(
     help="Change one value of the recipe; may be repeated.",
 )
 through_option = click.option("--through", metavar="STEP", help="Last step to bring up to date.")
+by_option = click.option(
+    "--by", metavar="NAME", default="", help="Who asks, for `ingot cost`.  [default: login name]"
+)
 accept_code_option = click.option(
     "--accept-code",
     is_flag=True,

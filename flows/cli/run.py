@@ -9,7 +9,7 @@ import click
 
 from artifacts_schema.identity import short
 from artifacts_schema.store import Store
-from flows.cli.options import debug_option, json_option, recipe_options
+from flows.cli.options import by_option, debug_option, json_option, recipe_options
 from flows.cli.output import Column, echo, print_json, print_table
 from flows.cli.progress import print_line, show_hashing, show_progress, stop_on_signals
 from flows.recipe.dispatch import Dispatcher
@@ -93,6 +93,7 @@ def recipes(as_json: bool) -> None:
 @click.command("run")
 @recipe_options
 @click.option("--jobs", type=click.IntRange(min=1), help="Steps that run at the same time.")
+@by_option
 @click.option("--no-prefect", is_flag=True, help="Run without Prefect: no server, no UI.")
 @click.option(
     "--verify",

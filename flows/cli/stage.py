@@ -15,7 +15,7 @@ from artifacts_schema.manifest import InputRef, Manifest
 from artifacts_schema.store import Store
 from artifacts_schema.store.commit import name_interims
 from artifacts_schema.store.verify import find_committed
-from flows.cli.options import accept_code_option, input_option, json_option, store_option
+from flows.cli.options import accept_code_option, by_option, input_option, json_option, store_option
 from flows.cli.output import Column, echo, print_json, print_table
 from flows.cli.progress import show_progress, stop_on_signals
 from flows.recipe.dispatch import Dispatch, Dispatcher
@@ -46,6 +46,7 @@ from stages.engine.spec import StageSpec
 @click.option("--as", "ref", metavar="REF", help="Name what it made.")
 @click.option("--force", is_flag=True, help="Run even if the artifact exists, and compare.")
 @accept_code_option
+@by_option
 @click.option(
     "--write-spec",
     metavar="PATH",
@@ -59,6 +60,7 @@ def stage(
     ref: str | None,
     force: bool,
     accept_code: bool,
+    by: str,
     write_spec: Path | None,
     as_json: bool,
     profile: str | None,
@@ -75,7 +77,7 @@ def stage(
         return
     opened = Store.open(store)
     loaded = load_profile(profile, Path("recipe"))
-    spec = make_spec(opened, name, profile=loaded, **parts)
+    spec = replace(make_spec(opened, name, profile=loaded, **parts), by=by)
     if write_spec is not None:
         write_spec.write_bytes(spec.to_json())
         echo(spec.key)

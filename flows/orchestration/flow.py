@@ -209,6 +209,7 @@ def pipeline(
     force: list[str] | None = None,
     strict_code: bool = False,
     accept_code: bool = False,
+    by: str | None = None,
 ) -> dict[str, str]:
     """Bring a recipe up to date in a store; returns the key of each step.
 
@@ -222,6 +223,7 @@ def pipeline(
         force: steps to run even if their artifact exists.
         strict_code: rerun steps whose program changed at an equal version.
         accept_code: continue from checkpoints that another program left under the same key.
+        by: who asks, for accounts of what runs cost; by default the user of the process.
     """
     bound = Pipeline.open(request_from(locals()))
     observer = PrefectObserver(bound.name, Dispatcher(bound.profile))

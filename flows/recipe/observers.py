@@ -28,6 +28,7 @@ from artifacts_schema.store.runs import (
 from flows.recipe.pipeline import Pipeline
 from flows.recipe.plan import Plan, PlannedStep
 from stages.engine.events import StoredEvents
+from stages.engine.provenance import login_name
 
 
 class Observer:
@@ -139,6 +140,7 @@ class Recorder(Observer):
             snapshots={name: manifest.key for name, manifest in pipeline.snapshots.items()},
             overrides=tuple(override.text for override in pipeline.graph.recipe.overrides),
             profile=pipeline.profile.name,
+            by=pipeline.selection.by or login_name(),
             machine=process.machine,
             process=process.process,
             process_started=process.started,

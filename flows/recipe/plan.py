@@ -136,6 +136,8 @@ class Selection:
     force: tuple[str, ...] = ()
     strict_code: bool = False
     accept_code: bool = False
+    by: str = ""
+    """Who asks; a label of what the run costs."""
 
 
 @dataclass(frozen=True)
@@ -265,7 +267,12 @@ def make_plan(
             step = planner.lines[line]
             note = "; ".join(filter(None, [step.note, *notes]))
             planner.lines[line] = replace(step, note=note)
-    return Plan(graph.recipe.name, store.url, tuple(planner.lines.values()))
+    steps = (_label(step, selection.by) for step in planner.lines.values())
+    return Plan(graph.recipe.name, store.url, tuple(steps))
+
+
+def _label(step: PlannedStep, by: str) -> PlannedStep:
+    return replace(step, spec=replace(step.spec, by=by)) if by and step.spec else step
 
 
 def select_instances(graph: Graph, selection: Selection) -> tuple[set[str], set[str]]:

@@ -13,7 +13,9 @@ import ast
 import hashlib
 import importlib.metadata
 import inspect
+import os
 import platform
+import pwd
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -136,9 +138,18 @@ def _drop_docstrings(tree: ast.AST) -> None:
 
 
 def build_manifest(
-    spec: StageSpec, stage: type[Stage], attempt: Attempt, *, key: str, **fields: Any
+    spec: StageSpec,
+    stage: type[Stage],
+    attempt: Attempt,
+    *,
+    key: str,
+    telemetry: Mapping[str, Any],
+    **fields: Any,
 ) -> Manifest:
-    """The manifest of what `attempt` wrote under `key`; `fields` are its other fields."""
+    """The manifest of what `attempt` wrote under `key`; `fields` are its other fields.
+
+    Who asked for it is added to its telemetry.
+    """
     return Manifest(
         stage=spec.stage,
         version=spec.version,
@@ -150,6 +161,7 @@ def build_manifest(
         outputs=attempt.outputs(),
         attempt=attempt.name,
         code=Code(digest=code_digest(stage), libraries=library_versions(stage)),
+        telemetry={**telemetry, "by": spec.by or login_name()},
         **fields,
     )
 
@@ -181,6 +193,14 @@ def run_cost(report: RunReport, seconds: float) -> dict[str, float]:
         "cpu_seconds": round(seconds_used, 3),
         "gpu_seconds": round(seconds * report.devices_held, 3),
     }
+
+
+def login_name() -> str:
+    """The name of this process's user, or its number where it has none."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
 
 
 def check_artifact(store: Store, manifest: Manifest, *, full: bool = True) -> list[Problem]:

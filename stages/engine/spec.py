@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, Self
@@ -34,7 +34,7 @@ _KEY = re.compile(r"[0-9a-f]{8,64}")
 
 @dataclass(frozen=True)
 class StageSpec:
-    """One run of one stage. `execution` is carried along but bears no identity."""
+    """One run of one stage. `execution` and `by` are carried along but bear no identity."""
 
     stage: str
     version: int
@@ -42,6 +42,8 @@ class StageSpec:
     identity: dict[str, Any]
     inputs: dict[str, tuple[InputRef, ...]]
     execution: dict[str, Any] = field(default_factory=dict)
+    by: str = ""
+    """Who asked for it; a label for accounts of cost, which proves nothing."""
 
     @classmethod
     def make(
@@ -108,6 +110,7 @@ class StageSpec:
                     r: [i.model_dump() for i in references] for r, references in self.inputs.items()
                 },
                 "execution": self.execution,
+                "by": self.by,
             },
             indent=1,
         ).encode()
@@ -122,13 +125,16 @@ class StageSpec:
                 raise TypeError("stage is a name and config a mapping")
             if not isinstance(execution, dict | None):
                 raise TypeError("execution is a mapping")
+            if not isinstance(by := value.get("by", ""), str):
+                raise TypeError("by is text")
             inputs = {
                 role: [InputRef.model_validate(reference) for reference in references]
                 for role, references in value.get("inputs", {}).items()
             }
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UsageError(f"not a stage spec: {error}", where=where) from None
-        return cls.make(stage_named(stage), config, inputs, execution, where=where)
+        spec = cls.make(stage_named(stage), config, inputs, execution, where=where)
+        return replace(spec, by=by)
 
 
 def check_role(name: str, role: Role, references: Sequence[InputRef], *, where: str) -> None:

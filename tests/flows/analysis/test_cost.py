@@ -1,0 +1,86 @@
+"""What a store cost, by stage, recipe and person, with sums by hand."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from artifacts_schema.store import layout
+from artifacts_schema.store.runs import find_run
+from flows.analysis.cost import sum_cost, total_cost
+from flows.cli.main import main
+from flows.recipe.execute import execute
+from stages.engine import provenance
+
+
+@pytest.fixture
+def spent(open_pipeline, inline, store):
+    """The demo recipe run by ada, then changed by ben; every artifact cost what its place says."""
+    execute(open_pipeline(by="ada"), dispatch=inline)
+    execute(open_pipeline("choose.least.characters=9", by="ben"), dispatch=inline)
+    for number, manifest in enumerate(store.manifests(), 1):
+        path = layout.manifest(*manifest.name)
+        value = json.loads(store.backend.read(path))
+        value["telemetry"] |= {"cpu_seconds": number, "gpu_seconds": 2.0, "seconds": 0.5}
+        store.backend.replace(path, json.dumps(value).encode())
+    return list(store.manifests())
+
+
+def refuse(error):
+    raise error
+
+
+def test_costs_are_summed_by_stage_the_dearest_first(spent, store):
+    costs = sum_cost(store, "stage", refuse)
+    for stage, cost in costs.items():
+        numbers = [n for n, one in enumerate(spent, 1) if one.stage == stage]
+        assert (cost.artifacts, cost.cpu_seconds) == (len(numbers), sum(numbers))
+        assert cost.gpu_seconds == 2.0 * len(numbers)
+        sizes = [sum(o.bytes for o in one.outputs.values()) for one in spent if one.stage == stage]
+        assert cost.bytes == sum(sizes)
+    spending = [cost.cpu_seconds for cost in costs.values()]
+    assert spending == sorted(spending, reverse=True)
+    assert total_cost(costs.values()).artifacts == len(spent)
+
+
+def test_a_label_says_who_asked_in_record_and_manifest_and_changes_no_key(
+    spent, store, open_pipeline
+):
+    costs = sum_cost(store, "person", refuse)
+    assert costs.keys() == {"ada", "ben", "unknown"}, "snapshots are made by a plan"
+    assert costs["ben"].artifacts == 2, "the changed step and the one behind it"
+    assert find_run(store, "demo").by == "ben"
+    assert all(step.action == "reuse" for step in open_pipeline(by="eve").plan().steps)
+
+
+def test_a_recipe_is_that_whose_run_made_it_first(spent, store):
+    costs = sum_cost(store, "recipe", refuse)
+    assert costs.keys() == {"demo", "unknown"}
+    snapshots = [one for one in spent if one.stage == "snapshot"]
+    assert costs["unknown"].artifacts == len(snapshots)
+
+
+def test_a_damaged_manifest_is_told_and_left_out(spent, store):
+    store.backend.replace(layout.manifest(*spent[0].name), b"{}")
+    damaged = []
+    costs = sum_cost(store, "stage", damaged.append)
+    assert len(damaged) == 1
+    assert total_cost(costs.values()).artifacts == len(spent) - 1
+
+
+def test_the_command_prints_a_table_with_a_sum_and_json(spent, store):
+    table = CliRunner().invoke(main, ["cost", "--per", "person", "--store", store.url])
+    assert table.exit_code == 0, table.output
+    first, *rows = table.output.splitlines()
+    assert first.split()[0] == "person"
+    assert rows[-1].split()[:2] == ["all", str(len(spent))]
+    printed = CliRunner().invoke(main, ["cost", "--store", store.url, "--json"])
+    assert json.loads(printed.output)["choose"]["gpu_seconds"] == 4.0
+
+
+def test_without_a_label_it_is_the_login_name(open_pipeline, inline, store, monkeypatch):
+    monkeypatch.setattr(provenance, "login_name", lambda: "somebody")
+    execute(open_pipeline(), dispatch=inline)
+    assert {m.telemetry["by"] for m in store.manifests("lines")} == {"somebody"}
