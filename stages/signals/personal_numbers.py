@@ -42,9 +42,11 @@ _NAMES = (
     r"|helpline|sms|gsm|call|dial|ring|desk|pager|toll[ -]free|durchwahl|rufnummer|portable|móvil"
     r"|land ?line|switchboard|not(?:fall|ruf)nummer|festnetz\w{0,8}|cellphone|direct line"
     r"|telemóvel|тел\w{0,6}|факс|моб\w{0,6}|τηλ\w{0,6}|هاتف|جوال|فاكس|تلفون|फ़ोन|फोन|दूरभाष|मोबाइल"
+    r"|ফোন|মোবাইল"
 )
+# In scripts without spaces.
 _NAMES_WITHIN = (
-    r"電話(?:番号)?|电话|手机|手機|传真|傳真|携帯|行動|熱線|热线|전화|핸드폰"  # No spaces there.
+    r"電話(?:番号)?|电话|手机|手機|传真|傳真|携帯|行動|熱線|热线|전화|핸드폰|โทร(?:ศัพท์)?"
 )
 _NAME_SEPARATORS = r"[\s.,:;=()\[\]#*|•/\u2013\uff08\uff09\uff0f\uff1a-]"
 NAMED_BEFORE = re.compile(

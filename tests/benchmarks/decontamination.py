@@ -34,6 +34,7 @@ from stages.examples.shapes import benchmark_row
 from stages.scoring.uncertainty import wilson
 from tests.benchmarks.labelled import rows_of
 from tests.benchmarks.splits import FIRST_TEST_SEED, Side, select, side
+from tests.benchmarks.text_edits import add_markup, change_numbers
 
 BENCHMARKS = (
     *("arc_challenge", "arc_easy", "bbh", "boolq", "commonsenseqa", "copa", "gsm8k-test"),
@@ -72,26 +73,6 @@ def _other_punctuation(text: str, rng: random.Random) -> str:
     return text.replace(",", rng.choice([";", "", " ,"]))
 
 
-def _numbers_changed(text: str, rng: random.Random) -> str:
-    """Each number becomes another, of more or fewer digits, with or without separators."""
-    numbers = ["7", "48", "1,250", "3.5", "90210", "12,400.75"]
-    return re.sub(r"[0-9]+(?:[.,][0-9]+)*", lambda _: rng.choice(numbers), text)
-
-
-def _markup(text: str, rng: random.Random) -> str:
-    """HTML or Markdown around it, one word of it set off, and what HTML must escape."""
-    words = text.split(" ")
-    place = rng.randrange(len(words))
-    if rng.random() < 0.5:
-        words = [
-            re.sub(r"&", "&amp;", w).replace("'", "&#39;").replace('"', "&quot;") for w in words
-        ]
-        words[place] = f"<b>{words[place]}</b>"
-        return f'<li class="q{place}"><p>{" ".join(words)}</p></li>'
-    words[place] = f"**{words[place]}**"
-    return f"> ### {' '.join(words)}\n> ---"
-
-
 def _over_lines(text: str, rng: random.Random) -> str:
     """Broken after every few words, indented or quoted."""
     words, lines = text.split(), list[str]()
@@ -105,8 +86,8 @@ def _over_lines(text: str, rng: random.Random) -> str:
 EDITS: dict[str, Edit] = {
     "verbatim": _verbatim,
     "other punctuation": _other_punctuation,
-    "numbers changed": _numbers_changed,
-    "markup": _markup,
+    "numbers changed": lambda text, rng: change_numbers(text, rng, 1),
+    "markup": lambda text, rng: add_markup(text, rng, 0),  # One word is set off.
     "over lines": _over_lines,
 }
 
