@@ -261,6 +261,8 @@ def _edited_case(
     return page.replace(_SLOT, written), value
 
 
+_WITHIN = ("url_password", "azure_storage_key", "assigned")
+"""Kinds whose value is a part of an address, a line of settings or a string: not set off alone."""
 _AROUND_VALUE = (("<b>", "</b>"), ("<td>", "</td>"), ("**", "**"), ("`", "`"), ("[", "](#)"))
 
 
@@ -270,7 +272,7 @@ def _edited_value(value: str, label: str, kind: str, rng: random.Random) -> tupl
         value = translate_digits(value, rng, 1)
     elif kind == "casing" and label == "email":
         value = rng.choice((str.upper, str.lower, str.title))(value)
-    elif kind == "markup" and rng.random() < 0.5:
+    elif kind == "markup" and label not in _WITHIN and rng.random() < 0.5:
         before, after = rng.choice(_AROUND_VALUE)
         return value, f"{before}{value}{after}"
     return value, value

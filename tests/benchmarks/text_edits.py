@@ -201,7 +201,8 @@ def change_case(text: str, rng: random.Random, strength: float) -> str:
     """Sentences in capitals, in small letters, or with capitals at the beginning of each word."""
     change = rng.choice((str.upper, str.lower, str.title))
     pieces = split_sentences(text)
-    for place in rng.sample(range(len(pieces)), max(1, round(strength * len(pieces)))):
+    count = min(max(1, round(strength * len(pieces))), len(pieces))
+    for place in rng.sample(range(len(pieces)), count):
         pieces[place] = change(pieces[place])
     return "".join(pieces)
 

@@ -99,6 +99,13 @@ def test_two_numbers_in_a_row_are_two() -> None:
     assert phones("Tel. 0 61 51 / 405 123\n") == ["0 61 51 / 405 123"]
 
 
+def test_markup_around_a_number_hides_neither_it_nor_its_name() -> None:
+    assert phones("Kontakt: **+49 711 28988229**") == ["+49 711 28988229"]
+    assert phones("switchboard <b>3123/859128</b>, ask") == ["3123/859128"]
+    assert phones("Tel.: `0711 28988229`") == ["0711 28988229"]
+    assert phones("2**2025550143 and f(**4953112345)") == []
+
+
 def test_digits_of_other_scripts_are_digits() -> None:
     """Full width (Japanese pages), Arabic, Persian, Devanagari, Bengali, Thai, Khmer, Burmese.
 
