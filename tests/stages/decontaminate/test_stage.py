@@ -152,7 +152,7 @@ def test_empty_items_and_items_of_one_word_hit_nothing(
 def test_items_of_any_script_are_found_in_other_forms_of_their_letters(
     make_documents: Make, make_benchmarks: Make, run_stage: Make, read_table: Read
 ) -> None:
-    """Right to left with marks of direction, without spaces, full width, ligatures, unseen marks."""
+    """Right to left with marks of direction, without spaces, full width, ligatures, soft hyphen."""
     items = [
         ("ar", "ما هي عاصمة هذه البلاد الجميلة القديمة منذ ١٢ قرنا", [], None),
         ("he", "מהי עיר הבירה של הארץ היפה והעתיקה הזאת", [], None),
