@@ -24,7 +24,8 @@ def folded_words(text: str) -> list[str]:
         folded = text
         decomposed = unicodedata.normalize("NFKD", text)
         text = "".join(char for char in decomposed if not _is_mark(char)).casefold()
-    return _words(text)
+    digits = (str(int(char)) if unicodedata.category(char) == "Nd" else char for char in text)
+    return _words("".join(digits))
 
 
 def _is_mark(char: str) -> bool:

@@ -33,6 +33,14 @@ class DecontaminateConfig(Config):
         "with each choice; `all`: prompt, each choice of `ngram` words, and prompt with the right "
         "answer.",
     )
+    min_prompt_share: float = Field(
+        default=0.05,
+        ge=0,
+        le=1,
+        description="A document must hold as many n-grams of an item as this share of its prompt "
+        "has: what shares less of a long one quotes the text that the item quotes. Of 20 one is "
+        "enough.",
+    )
     common_documents: int | None = Field(
         default=None,
         ge=1,

@@ -79,6 +79,7 @@ def _counts(artifact: Artifact) -> TableFigure:
         ("… found in some document", counts["items_hit"]),
         ("… too short to be looked for", counts["items_too_short"]),
         ("… found only as common phrases", counts["items_common"]),
+        ("… of which documents hold only a quotation", counts.get("items_quoted")),
         ("n-grams ignored as common phrases", counts["common_ngrams"]),
     )
     note = (

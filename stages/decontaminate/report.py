@@ -17,7 +17,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from artifacts_schema.kinds import KINDS
-from stages.decontaminate.search import TEXTS_AT_ONCE, SearchTask, load_index, scan_texts
+from stages.decontaminate.search import (
+    TEXTS_AT_ONCE,
+    SearchTask,
+    find_overlaps,
+    load_index,
+    scan_texts,
+)
 from stages.text.chat_rows import Piece, Row, list_texts, split_pieces
 
 if TYPE_CHECKING:
@@ -48,10 +54,15 @@ def _limit(documents: int | None) -> int:
 
 
 def report_shard(
-    item: SearchTask[Shard], out: ShardOutput, *, index: ShardResult, common: Sequence[int]
+    item: SearchTask[Shard],
+    out: ShardOutput,
+    *,
+    index: ShardResult,
+    common: Sequence[int],
+    share: float,
 ) -> dict[str, int]:
     """Write the shard's table of the contamination kind."""
-    table = document_table(item, item.shard.read(["doc_id"])["doc_id"], index, common)
+    table = document_table(item, item.shard.read(["doc_id"])["doc_id"], index, common, share)
     out.write_table("contamination", item.path, table)
     hit = np.count_nonzero(table["ngrams_hit"].to_numpy())
     return {"documents": table.num_rows, "documents_hit": int(hit)}
@@ -62,12 +73,13 @@ def document_table(
     doc_ids: pa.ChunkedArray,
     index_result: ShardResult,
     common: Sequence[int],
+    share: float = 0.0,
 ) -> pa.Table:
     """One row a document. `ngrams_hit` counts places in the text, the hits' `ngrams` different
     ones.
 
-    `index_result` is that of `build_index`. Hits are in the order of their first place, then of the
-    items in the benchmarks.
+    `index_result` is that of `build_index`. Hits are items of which the document holds enough (see
+    `find_overlaps`), in the order of their first place, then of the items in the benchmarks.
     """
     assert item.matches is not None, "a shard is reported after it was scanned"
     index, item_rows = load_index(index_result), index_result.read_scratch("items")
@@ -75,25 +87,25 @@ def document_table(
         zip(item_rows["benchmark"].to_pylist(), item_rows["item_id"].to_pylist(), strict=True)
     )
     ngrams: NDArray[np.int64] = item.matches.read_scratch("documents")["ngrams"].to_numpy()
-    matches = item.matches.read_scratch("matches")
-    ignored = frozenset(common)
+    matches = _counted(item.matches, common)
+    rows, numbers = matches["row"].to_numpy(), matches["ngram"].to_numpy()
+    overlaps = find_overlaps(rows, numbers, index, share)
+    pairs = zip(overlaps.texts.tolist(), overlaps.items.tolist(), strict=True)
+    shared = dict(zip(pairs, overlaps.shared.tolist(), strict=True))
     places: list[set[int]] = [set() for _ in range(len(doc_ids))]
-    shared: list[dict[int, set[int]]] = [{} for _ in range(len(doc_ids))]
     first: list[dict[int, tuple[int, int]]] = [{} for _ in range(len(doc_ids))]
     columns = (matches[name].to_pylist() for name in ("row", "start_word", "ngram", "start", "end"))
     for row, word, ngram, start, end in zip(*columns, strict=True):
-        if ngram in ignored:
-            continue
-        places[row].add(word)
         for number in index.items_with(ngram).tolist():
-            shared[row].setdefault(number, set()).add(ngram)
-            first[row].setdefault(number, (start, end))
+            if (row, number) in shared:
+                places[row].add(word)
+                first[row].setdefault(number, (start, end))
     hits = [
         [
             {
                 "benchmark": items[number][0],
                 "item_id": items[number][1],
-                "ngrams": len(shared[row][number]),
+                "ngrams": shared[row, number],
                 "start": start,
                 "end": end,
             }
@@ -101,7 +113,7 @@ def document_table(
         ]
         for row, held in enumerate(first)
     ]
-    hit_places = np.array([len(index_result) for index_result in places], dtype=np.int64)
+    hit_places = np.array([len(words) for words in places], dtype=np.int64)
     return pa.table(
         {
             "doc_id": doc_ids,
@@ -114,25 +126,23 @@ def document_table(
 
 
 def items_table(
-    matches: Sequence[ShardResult], index_result: ShardResult, common: Sequence[int]
+    matches: Sequence[ShardResult],
+    index_result: ShardResult,
+    common: Sequence[int],
+    share: float = 0.0,
 ) -> pa.Table:
-    """One row for each item that some document holds, in the order of the benchmarks."""
+    """One row for each item of which some document holds enough, in the order of the benchmarks."""
     index = load_index(index_result)
     items = index_result.read_scratch("items")
     documents = np.zeros(items.num_rows, dtype=np.int64)
-    seen = np.zeros(len(index.hashes), dtype=np.bool_)
+    seen = np.zeros(len(index.items), dtype=np.bool_)
     for result in matches:
-        pairs = _pairs(result)
-        pairs = np.unique(pairs[~np.isin(pairs[:, 1], common)], axis=0)
-        seen[pairs[:, 1]] = True
-        sizes = np.diff(index.offsets)[pairs[:, 1]]
-        owners = [index.items_with(ngram) for ngram in pairs[:, 1].tolist()]
-        if owners:
-            item_rows = np.column_stack((np.repeat(pairs[:, 0], sizes), np.concatenate(owners)))
-            held = np.unique(item_rows, axis=0)[:, 1]
-            documents += np.bincount(held, minlength=len(documents))
-    holders = np.repeat(seen, np.diff(index.offsets))
-    ngrams_hit = np.bincount(index.items[holders], minlength=len(documents))
+        counted = _counted(result, common)
+        rows, ngrams = counted["row"].to_numpy(), counted["ngram"].to_numpy()
+        overlaps = find_overlaps(rows, ngrams, index, share)
+        documents += np.bincount(overlaps.items, minlength=len(documents))
+        seen[overlaps.entries] = True
+    ngrams_hit = np.bincount(index.items[seen], minlength=len(documents))
     hit = np.flatnonzero(documents)
     return pa.table(
         {
@@ -144,6 +154,12 @@ def items_table(
         },
         schema=KINDS["contamination"].tables["items.parquet"].arrow(),
     )
+
+
+def _counted(result: ShardResult, common: Sequence[int]) -> pa.Table:
+    """The matches of a shard without those of n-grams that are `common`."""
+    matches = result.read_scratch("matches")
+    return matches.filter(~np.isin(matches["ngram"].to_numpy(), common))
 
 
 def _pairs(result: ShardResult) -> NDArray[np.int64]:
@@ -171,12 +187,17 @@ def scan_chat(
 
 
 def report_chat(
-    item: SearchTask[ChatShard], out: ShardOutput, *, index: ShardResult, common: Sequence[int]
+    item: SearchTask[ChatShard],
+    out: ShardOutput,
+    *,
+    index: ShardResult,
+    common: Sequence[int],
+    share: float,
 ) -> dict[str, int]:
     """Write the shard's table, with the place of each hit within the row."""
     rows = item.shard.rows()
     ids = pa.chunked_array([pa.array(item.shard.ids(rows), pa.string())])
-    table = document_table(item, ids, index, common)
+    table = document_table(item, ids, index, common, share)
     hits = [
         _placed(hits_of_row, _pieces(row, item.shard.role)) if hits_of_row else []
         for row, hits_of_row in zip(rows, table["hits"].to_pylist(), strict=True)

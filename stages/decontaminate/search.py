@@ -55,7 +55,7 @@ class Index:
     """`hashes`, sorted and distinct; hash g is held by items[offsets[g]:offsets[g + 1]], ascending.
 
     `lengths` are the numbers of words of the n-grams: `ngram`, and those of short passages; hash g
-    is one of words[g] words.
+    is one of words[g] words. The first passage of item i, its prompt, has prompts[i] n-grams.
     """
 
     ngram: int
@@ -64,21 +64,24 @@ class Index:
     offsets: NDArray[np.int64]
     items: NDArray[np.int64]
     words: NDArray[np.uint8]
+    prompts: NDArray[np.int64]
 
     @classmethod
     def build(cls, passages: Iterable[Passage], ngram: int) -> Index:
         """Index every n-gram of words, not of numbers; a passage of fewer words as a whole."""
         hashes: list[NDArray[np.uint64]] = []
         owners: list[NDArray[np.int64]] = []
-        lengths, sizes = {ngram}, list[int]()
+        lengths, sizes, prompts = {ngram}, list[int](), dict[int, int]()
         for passage in passages:
             n = min(ngram, len(passage.words))
             if n < max(passage.least, 1):
+                prompts.setdefault(passage.item, 1)
                 continue
             lengths.add(n)
             passage_hashes = ngram_hashes(word_hashes(passage.words), n)[
                 _with_words(passage.words, n)
             ]
+            prompts.setdefault(passage.item, len(passage_hashes))
             hashes.append(passage_hashes)
             sizes.append(n)
             owners.append(np.full(len(passage_hashes), passage.item, dtype=np.int64))
@@ -92,7 +95,17 @@ class Index:
         distinct, first = np.unique(pairs["hash"], return_index=True)
         offsets = np.append(first, len(pairs)).astype(np.int64)
         words = pairs["words"][first].copy()
-        return cls(ngram, tuple(sorted(lengths)), distinct, offsets, pairs["item"].copy(), words)
+        prompt_sizes = np.zeros(max(prompts, default=-1) + 1, dtype=np.int64)
+        prompt_sizes[list(prompts)] = list(prompts.values())
+        return cls(
+            ngram=ngram,
+            lengths=tuple(sorted(lengths)),
+            hashes=distinct,
+            offsets=offsets,
+            items=pairs["item"].copy(),
+            words=words,
+            prompts=prompt_sizes,
+        )
 
     def find(self, hashes: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Positions in `hashes` that the index holds, and the index's row of each."""
@@ -130,6 +143,7 @@ def build_index(
                 "benchmark": pa.array([benchmark for benchmark, _ in keys], pa.string()),
                 "item_id": pa.array([item_id for _, item_id in keys], pa.string()),
                 "ngrams": ngrams,
+                "prompt_ngrams": index.prompts,
             }
         ),
     )
@@ -152,6 +166,7 @@ def load_index(result: ShardResult) -> Index:
         offsets=items.offsets.to_numpy().astype(np.int64),
         items=items.values.to_numpy(),
         words=table["words"].to_numpy(),
+        prompts=result.read_scratch("items")["prompt_ngrams"].to_numpy(),
     )
 
 
@@ -228,6 +243,40 @@ class Matches:
     starts: NDArray[np.int64]
     lengths: NDArray[np.int64]
     ngrams: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Overlaps:
+    """Items of which a text holds enough: text, item, different n-grams shared; by text, then item.
+
+    `entries` are the places in `Index.items` of those n-grams, [n-grams shared in all].
+    """
+
+    texts: NDArray[np.int64]
+    items: NDArray[np.int64]
+    shared: NDArray[np.int64]
+    entries: NDArray[np.int64]
+
+
+def find_overlaps(
+    texts: NDArray[np.int64], ngrams: NDArray[np.int64], index: Index, share: float
+) -> Overlaps:
+    """Items of which a text holds enough, given its matches: text and index row of each.
+
+    Enough are as many n-grams of the item as `share` of its prompt has, and one in any case.
+    """
+    pairs = np.unique(np.column_stack((texts, ngrams)), axis=0)
+    begins, owners = index.offsets[pairs[:, 1]], np.diff(index.offsets)[pairs[:, 1]]
+    entries = np.repeat(begins - np.cumsum(owners) + owners, owners) + np.arange(owners.sum())
+    items = max(len(index.prompts), 1)
+    held, pair_of, shared = np.unique(
+        np.repeat(pairs[:, 0], owners) * items + index.items[entries],
+        return_inverse=True,
+        return_counts=True,
+    )
+    text_of, item_of = np.divmod(held, items)
+    enough = shared >= np.ceil(share * index.prompts[item_of] - 1e-9)  # 0.05 * 140 exceeds 7.
+    return Overlaps(text_of[enough], item_of[enough], shared[enough], entries[enough[pair_of]])
 
 
 def document_shards(documents: Sequence[Input]) -> list[SearchTask[Shard]]:

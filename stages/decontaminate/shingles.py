@@ -5,7 +5,9 @@ FineWeb was deduplicated (Penedo et al. 2024): lower case; each number becomes 0
 becomes a space; white space is squeezed; accents are dropped (NFD without Mn). What behaves better
 here: the full-width digit one is a number; the opening quote marks are punctuation like their
 closing ones; a number is one however many separators it has (`1,200.50`), so that another number
-in its place changes nothing; an apostrophe is dropped (`don't`, `don’t` and `dont` are one word).
+in its place changes nothing; an apostrophe is dropped (`don't`, `don’t` and `dont` are one word);
+full-width letters, ligatures and other compatibility forms are their plain letters (NFKD instead of
+NFD, and first); format characters (soft hyphen, zero width) are dropped.
 Before that, `plain_words` takes out the tags of HTML and XML and decodes entities.
 
 A word's number is XXH3-64 of its UTF-8 bytes; an n-gram's number is a polynomial in those of its
@@ -32,8 +34,8 @@ from stages.text.characters import PUNCTUATION
 from stages.text.words import split_words
 
 _ASCII_NUMBER = re.compile(r"[0-9]+(?:[.,][0-9]+)*")
-_NUMBER = regex.compile(r"\p{Nd}+(?:[.,،٫⎖⎗⎘]\p{Nd}+)*")
-_ACCENTS = regex.compile(r"\p{Mn}+")
+_NUMBER = regex.compile(r"\p{Nd}+(?:[.,،٫٬⎖⎗⎘]\p{Nd}+)*")
+_UNSEEN = regex.compile(r"[\p{Mn}\p{Cf}]+")
 _APOSTROPHES = dict.fromkeys(map(ord, "'’"))
 _TO_SPACE = {**dict.fromkeys(map(ord, PUNCTUATION | frozenset("‘‹›")), " "), **_APOSTROPHES}
 
@@ -44,13 +46,13 @@ def normalise(text: str) -> str:
     "Rose by 1.5 – très CHER!" becomes "rose by 0 tres cher". Any string is fine; the result may be
     empty.
     """
-    lowered = text.lower()
-    if lowered.isascii():
-        numbered = _ASCII_NUMBER.sub("0", lowered)
+    if text.isascii():
+        numbered = _ASCII_NUMBER.sub("0", text.lower())
         return " ".join(numbered.translate(_TO_SPACE).split())
-    numbered = _NUMBER.sub("0", lowered)
-    squeezed = " ".join(numbered.translate(_TO_SPACE).split())
-    return " ".join(_ACCENTS.sub("", unicodedata.normalize("NFD", squeezed)).split())
+    plain = _UNSEEN.sub("", unicodedata.normalize("NFKD", text)).lower()
+    # A small letter may be two characters, of which one is a mark (İ).
+    numbered = _NUMBER.sub("0", _UNSEEN.sub("", plain))
+    return " ".join(numbered.translate(_TO_SPACE).split())
 
 
 def normalise_words(text: str) -> list[str]:
@@ -78,8 +80,9 @@ def _decode(entity: re.Match[str]) -> str:
     decoded = html.unescape(entity[0])
     if len(decoded) != 1:  # Unknown, or one of the few that stand for two characters.
         return entity[0]
-    # An apostrophe joins the letters around it as well: `don&#39;t` is one word.
-    filler = _JOINER if decoded.isalnum() or ord(decoded) in _APOSTROPHES else " "
+    # An apostrophe or a soft hyphen joins the letters around it as well: `don&#39;t` is one word.
+    joins = decoded.isalnum() or ord(decoded) in _APOSTROPHES or _UNSEEN.match(decoded)
+    filler = _JOINER if joins else " "
     return decoded + filler * (len(entity[0]) - 1)
 
 

@@ -21,13 +21,13 @@ class Decontaminate(Stage):
     """Find the n-grams that documents share with benchmark items; drop nothing.
 
     Word 13-grams over normalised text are GPT-3's measure (Brown et al. 2020, appendix C), with its
-    least length of 8 for passages that are shorter, and of 5 for a prompt with its answer. The
-    result reads both ways: the items that each document holds, with the place in its text, and the
-    documents that hold each item. Conversations and preference pairs are searched alike; their hits
-    name the message.
+    least length of 8 for passages that are shorter, and of 5 for a prompt with its answer; of a
+    long item a document must hold more than a line that both quote. The result reads both ways: the
+    items that each document holds, with the place in its text, and the documents that hold each
+    item. Conversations and preference pairs are searched alike; their hits name the message.
     """
 
-    name, version, reproducible = "decontaminate", 3, "bytes"
+    name, version, reproducible = "decontaminate", 4, "bytes"
     inputs: ClassVar = {
         "documents": Many("documents"),
         "conversations": Many("conversations"),
@@ -76,14 +76,17 @@ class Decontaminate(Stage):
         reports = [
             shard.with_matches(result) for shard, result in zip(shards, matches, strict=True)
         ]
-        written = context.map(report_shard, reports, index=index, common=common)
+        rule = {"index": index, "common": common, "share": config.min_prompt_share}
+        written = context.map(report_shard, reports, **rule)
         chat_reports = [
             one.with_matches(result) for one, result in zip(chat, chat_matches, strict=True)
         ]
-        written += context.map(report_chat, chat_reports, index=index, common=common)
+        written += context.map(report_chat, chat_reports, **rule)
 
-        items = items_table([*matches, *chat_matches], index, common)
-        in_any = items_table([*matches, *chat_matches], index, ()).num_rows if common else 0
+        every = [*matches, *chat_matches]
+        items = items_table(every, index, common, config.min_prompt_share)
+        in_part = items_table(every, index, common).num_rows
+        in_any = items_table(every, index, ()).num_rows if common else in_part
         context.write_table("contamination", "items.parquet", items)
         kinds = [kind for kind in ("documents", *CHAT) if context.many(kind)]
         counts = {
@@ -96,7 +99,8 @@ class Decontaminate(Stage):
             items=index.value["items"],
             items_hit=items.num_rows,
             items_too_short=index.value["items_too_short"],
-            items_common=max(in_any - items.num_rows, 0),
+            items_common=in_any - in_part,
+            items_quoted=in_part - items.num_rows,
             common_ngrams=len(common),
         )
         records = sum(one.rows for inputs in (documents, *chat_inputs.values()) for one in inputs)

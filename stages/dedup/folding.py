@@ -1,10 +1,12 @@
 """The fold of a text: its letters and numbers, without case, marks or typography.
 
 The fold is the compatibility decomposition (NFKD) without combining marks and format characters
-(zero width, soft hyphen), case-folded, repeated until nothing changes. Of the result, letters,
-numbers and spacing vowel signs (categories L, N, Mc) make words; everything else separates them,
-the low line too. So quotation marks, full-width forms, ligatures, accents, combining marks and case
-never separate two copies, while numbers do: tables that differ in their figures are not copies.
+(zero width, soft hyphen), case-folded, repeated until nothing changes; a decimal digit of any
+script (category Nd) is then the ASCII digit of its value. Of the result, letters, numbers and
+spacing vowel signs (categories L, N, Mc) make words; everything else separates them, the low line
+too. So quotation marks, full-width forms, ligatures, accents, combining marks, the digits of a
+region and case never separate two copies, while numbers do: tables that differ in their figures are
+not copies.
 
 In scripts without spaces each letter is a word of its own, as in `stages.text.words`, with the
 spacing vowel signs after it. Katakana is one of them here: a loan word may be written with or
@@ -196,7 +198,7 @@ def fold_character(char: str) -> str:
     folded = ""
     while folded != char:
         folded, char = char, _without_marks(unicodedata.normalize("NFKD", char)).casefold()
-    return folded
+    return "".join(str(unicodedata.decimal(one, one)) for one in folded)
 
 
 def _without_marks(text: str) -> str:

@@ -252,8 +252,9 @@ def number_documents(generations: Sequence[Generation]) -> tuple[Generation, ...
     return tuple(numbered)
 
 
-FORMAT = 1
-"""Raised whenever files or record mean something else."""
+FORMAT = 2
+"""Raised whenever files or record mean something else: since 2 the digits of all scripts are folded
+to ASCII ones, so shingles differ from those of format 1."""
 RECORD = "index.json"
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from stages.dedup.two_hop import VerifiedPairs
 from stages.dedup.verification import STEPS, at_least, measure_pairs, similarity_steps
 from stages.engine.kernels import kernel
+from stages.scoring.uncertainty import wilson
 
 if TYPE_CHECKING:
     from stages.dedup.exact import Classes
@@ -301,7 +301,7 @@ def recall(values: Sequence[dict[str, Any]], sampled: int, floor: float) -> dict
                 "pairs": pairs,
                 "by_bands": by_bands,
                 "found": matches,
-                "interval": wilson(matches, pairs),
+                "interval": interval(matches, pairs),
             }
             for step, (pairs, by_bands, matches) in enumerate(steps.tolist())
             if pairs
@@ -310,23 +310,14 @@ def recall(values: Sequence[dict[str, Any]], sampled: int, floor: float) -> dict
             "similarity": PARTNERED,
             "with_partner": with_partner,
             "found": with_match,
-            "interval": wilson(with_match, with_partner),
+            "interval": interval(with_match, with_partner),
         },
     }
 
 
-def wilson(hits: int, trials: int) -> list[float] | None:
-    """95 % interval of a share, [low, high]; None without trials.
-
-    Wilson (1927), "Probable inference, the law of succession, and statistical inference".
-    """
-    if not trials:
-        return None
-    z2 = 1.959964**2
-    share, shrunk = hits / trials, 1 + z2 / trials
-    middle = (share + z2 / (2 * trials)) / shrunk
-    half = sqrt(z2 * (share * (1 - share) / trials + z2 / (4 * trials * trials))) / shrunk
-    return [round(max(middle - half, 0.0), 6), round(min(middle + half, 1.0), 6)]
+def interval(hits: int, trials: int) -> list[float] | None:
+    """Wilson's 95 % interval of a share, [low, high] to six digits; None without trials."""
+    return [round(end, 6) for end in wilson(hits, trials)] if trials else None
 
 
 _BITS = ("has_partner", "has_match")

@@ -19,7 +19,7 @@ class Dedup(Stage):
     the order of rows, the number of workers, the engine or the memory.
     """
 
-    name, version, reproducible = "dedup", 3, "bytes"
+    name, version, reproducible = "dedup", 4, "bytes"
     inputs = {"documents": Many("documents", at_least=1), "dedup_index": Many("dedup_index")}
     outputs = {"duplicates": "duplicates", "dedup_index": "dedup_index", "views": "views"}
     libraries = ("duckdb", "numba", "numpy", "pyarrow", "regex", "scipy", "xxhash")

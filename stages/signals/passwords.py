@@ -128,7 +128,9 @@ _NAMED_PASSWORD = re.compile(
     r"|(?<=wacht)woord|contraseña|senha|пароль|密码|密碼|パスワード)"
     r"(?:(?<=<password)>(?P<tagged>[^<>\s]{6,64})<"
     r"|[\"'\]]{0,2}\s?(?P<sign>=>|:=|=|:|\uff1a|\bis\b)\s{0,2}"
-    r"(?:(?P<quote>[\"'`])(?P<quoted>[^\s\"'`]{6,64})(?P=quote)|(?P<bare>[^\s\"'`<>,;]{6,64})))",
+    r"(?:</?(?:b|strong|i|em|code|kbd|tt|td)>\s?|\*\*|&quot;|&#(?:x27|39|34);){0,2}"
+    r"(?:(?P<quote>[\"'`])(?P<quoted>[^\s\"'`]{6,64})(?P=quote)"
+    r"|(?P<bare>(?:(?!\*\*|&quot;|&#(?:x27|39|34);)[^\s\"'`<>,;]){6,64})))",
     re.IGNORECASE,
 )
 _CODE = re.compile(

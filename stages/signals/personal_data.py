@@ -41,20 +41,22 @@ _MARKS = bytes(
 )
 _MARKED_RUN = re.compile(rb"0[0 ]{%d,}+" % (FEWEST_DIGITS - 1))
 
-_OTHER_DIGITS = "\u0660-\u0669\u06f0-\u06f9\u0966-\u096f\uff10-\uff19"
-_LEADS = tuple({digit.encode()[:-1] for digit in "\u0660\u06f0\u0966\uff10"})
+_ZEROS = "\u0660\u06f0\u0966\u09e6\u0e50\u1040\u17e0\uff10"
+"""In Arabic, Persian, Devanagari, Bengali, Thai, Burmese, Khmer and full-width forms."""
+_OTHER_DIGITS = "".join(f"{zero}-{chr(ord(zero) + 9)}" for zero in _ZEROS)
+_LEADS = tuple(sorted({zero.encode()[:-1] for zero in _ZEROS}))
 _HAS_OTHER = re.compile(f"[{_OTHER_DIGITS}]{{2}}")
 _FULL_WIDTH_SIGNS = dict(
     zip(map(ord, "\uff0b\uff08\uff09\uff0d\uff0e\uff0f\u30fc\u3000"), "+()-./- ", strict=True)
 )
 _FOLDED = re.compile(f"[{_OTHER_DIGITS}{''.join(map(chr, _FULL_WIDTH_SIGNS))}]+")
 _ASCII_FORMS = _FULL_WIDTH_SIGNS | {
-    first + digit: str(digit) for first in (0x660, 0x6F0, 0x966, 0xFF10) for digit in range(10)
+    ord(zero) + digit: str(digit) for zero in _ZEROS for digit in range(10)
 }
 
 
 def fold_digits(text: str) -> str:
-    """`text`, as long as it was, with Arabic, Persian, Devanagari and full-width digits as ASCII.
+    """`text`, as long as it was, with the digits of `_ZEROS` as ASCII.
 
     The full-width signs of a number go with them. Unchanged without two such digits in a row.
     """

@@ -42,15 +42,20 @@ _NAMES = (
     r"|helpline|sms|gsm|call|dial|ring|desk|pager|toll[ -]free|durchwahl|rufnummer|portable|móvil"
     r"|land ?line|switchboard|not(?:fall|ruf)nummer|festnetz\w{0,8}|cellphone|direct line"
     r"|telemóvel|тел\w{0,6}|факс|моб\w{0,6}|τηλ\w{0,6}|هاتف|جوال|فاكس|تلفون|फ़ोन|फोन|दूरभाष|मोबाइल"
+    r"|ফোন|মোবাইল"
 )
+# In scripts without spaces.
 _NAMES_WITHIN = (
-    r"電話(?:番号)?|电话|手机|手機|传真|傳真|携帯|行動|熱線|热线|전화|핸드폰"  # No spaces there.
+    r"電話(?:番号)?|电话|手机|手機|传真|傳真|携帯|行動|熱線|热线|전화|핸드폰|โทร(?:ศัพท์)?"
 )
 _NAME_SEPARATORS = r"[\s.,:;=()\[\]#*|•/\u2013\uff08\uff09\uff0f\uff1a-]"
+_SET_OFF = r"`|</?(?:b|strong|i|em|code|td|span)>"
+"""Markup between a name and its number."""
+
 NAMED_BEFORE = re.compile(
     rf"(?:(?<![^\W_])(?:{_NAMES})|{_NAMES_WITHIN})"
     r"(?:[ .]{0,2}(?:number|num|no|nr|n°|nº|№|us|me|him|her|them|now|on|at|is|to|free|today|office"
-    rf"|home|work|line)\b\.?){{0,3}}{_NAME_SEPARATORS}{{0,6}}\Z",
+    rf"|home|work|line)\b\.?){{0,3}}(?:{_NAME_SEPARATORS}|{_SET_OFF}){{0,6}}\Z",
     re.IGNORECASE,
 )
 """A word right before a number that names it: `Tel.:`, `call me at`, `電話番号`."""
@@ -165,8 +170,9 @@ def _find_number(text: str, start: int, end: int, regions: Sequence[str]) -> tup
         return None
     if written.startswith("+ ") and _SUM_BEFORE.search(text, max(0, first - 2), first):
         return None
-    if _PHONE_TOUCHING_BEFORE.search(text, max(0, first - 2), first) and not _ASSIGNED_TO.search(
-        text, max(0, first - LOOK_BACK), first
+    edge = first - 2 if text.startswith("**", max(0, first - 2)) else first  # Bold in Markdown.
+    if _PHONE_TOUCHING_BEFORE.search(text, max(0, edge - 2), edge) and not _ASSIGNED_TO.search(
+        text, max(0, edge - LOOK_BACK), edge
     ):
         return None
     return (first, stop) if _is_phone(text, first, last, regions) else None

@@ -21,13 +21,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from stages.decontaminate.config import DecontaminateConfig
-from stages.decontaminate.search import Index, Passage, find_matches, item_texts
+from stages.decontaminate.search import (
+    Index,
+    Passage,
+    find_matches,
+    find_overlaps,
+    item_texts,
+)
 from stages.decontaminate.shingles import plain_words
 from stages.examples.conversion import BadExample, Origin
 from stages.examples.shapes import benchmark_row
 from stages.scoring.uncertainty import wilson
 from tests.benchmarks.labelled import rows_of
 from tests.benchmarks.splits import FIRST_TEST_SEED, Side, select, side
+from tests.benchmarks.text_edits import add_markup, change_numbers
 
 BENCHMARKS = (
     *("arc_challenge", "arc_easy", "bbh", "boolq", "commonsenseqa", "copa", "gsm8k-test"),
@@ -39,6 +46,7 @@ CLEAN = (
     *("text/en-textbooks-nc", "code/python-stdlib"),
 )
 CARRIER = "text/en-web-c4-demo"
+SHARE: float = DecontaminateConfig().min_prompt_share
 CLASSES = ((1, 4), (5, 7), (8, 12), (13, 10**9))
 Edit = Callable[[str, random.Random], str]
 
@@ -65,26 +73,6 @@ def _other_punctuation(text: str, rng: random.Random) -> str:
     return text.replace(",", rng.choice([";", "", " ,"]))
 
 
-def _numbers_changed(text: str, rng: random.Random) -> str:
-    """Each number becomes another, of more or fewer digits, with or without separators."""
-    numbers = ["7", "48", "1,250", "3.5", "90210", "12,400.75"]
-    return re.sub(r"[0-9]+(?:[.,][0-9]+)*", lambda _: rng.choice(numbers), text)
-
-
-def _markup(text: str, rng: random.Random) -> str:
-    """HTML or Markdown around it, one word of it set off, and what HTML must escape."""
-    words = text.split(" ")
-    place = rng.randrange(len(words))
-    if rng.random() < 0.5:
-        words = [
-            re.sub(r"&", "&amp;", w).replace("'", "&#39;").replace('"', "&quot;") for w in words
-        ]
-        words[place] = f"<b>{words[place]}</b>"
-        return f'<li class="q{place}"><p>{" ".join(words)}</p></li>'
-    words[place] = f"**{words[place]}**"
-    return f"> ### {' '.join(words)}\n> ---"
-
-
 def _over_lines(text: str, rng: random.Random) -> str:
     """Broken after every few words, indented or quoted."""
     words, lines = text.split(), list[str]()
@@ -98,8 +86,8 @@ def _over_lines(text: str, rng: random.Random) -> str:
 EDITS: dict[str, Edit] = {
     "verbatim": _verbatim,
     "other punctuation": _other_punctuation,
-    "numbers changed": _numbers_changed,
-    "markup": _markup,
+    "numbers changed": lambda text, rng: change_numbers(text, rng, 1),
+    "markup": lambda text, rng: add_markup(text, rng, 0),  # One word is set off.
     "over lines": _over_lines,
 }
 
@@ -161,18 +149,25 @@ def plant(
                 yield item, form, edit, length_class(text), planted
 
 
+def held_items(texts: list[str], index: Index, share: float = SHARE) -> list[set[int]]:
+    """The items that each text holds."""
+    _, matches = find_matches(texts, index)
+    overlaps = find_overlaps(matches.texts, matches.ngrams, index, share)
+    held: list[set[int]] = [set() for _ in texts]
+    for text, item in zip(overlaps.texts.tolist(), overlaps.items.tolist(), strict=True):
+        held[text].add(item)
+    return held
+
+
 def measure_recall(
-    items: list[Item], index: Index, carriers: list[str], seed: int
+    items: list[Item], index: Index, carriers: list[str], seed: int, share: float = SHARE
 ) -> dict[tuple[str, str, str, str], Counter[str]]:
     """By benchmark, form, edit and class: pages, and those whose item was found."""
     counts: dict[tuple[str, str, str, str], Counter[str]] = defaultdict(Counter)
     batch = list[tuple[Item, str, str, str, str]]()
 
     def flush() -> None:
-        _, matches = find_matches([planted for *_, planted in batch], index)
-        found: list[set[int]] = [set() for _ in batch]
-        for text, ngram in zip(matches.texts.tolist(), matches.ngrams.tolist(), strict=True):
-            found[text].update(index.items_with(ngram).tolist())
+        found = held_items([planted for *_, planted in batch], index, share)
         for (item, form, edit, words, _), numbers in zip(batch, found, strict=True):
             one = counts[item.benchmark, form, edit, words]
             one["planted"] += 1
@@ -190,38 +185,38 @@ def measure_recall(
 
 def print_recall(counts: dict[tuple[str, str, str, str], Counter[str]]) -> None:
     """Tables by class and edit, and by benchmark and class."""
-    for name, key in (
+    keys: tuple[tuple[str, Callable[[tuple[str, str, str, str]], tuple[str, ...]]], ...] = (
         ("form, words, edit", lambda k: (k[1], k[3], k[2])),
         ("form, words, benchmark", lambda k: (k[1], k[3], k[0])),
-    ):
+    )
+    for name, key in keys:
         total: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
         for place, one in counts.items():
             total[key(place)].update(one)
         print(f"\n| {name} | planted | found | 95 % |\n| --- | --- | --- | --- |")
-        for place, one in sorted(total.items()):
+        for names, one in sorted(total.items()):
             low, high = wilson(one["found"], one["planted"])
             share = one["found"] / one["planted"]
-            print(f"| {', '.join(place)} | {one['planted']} | {share:.4f} | {low:.4f}-{high:.4f} |")
+            print(f"| {', '.join(names)} | {one['planted']} | {share:.4f} | {low:.4f}-{high:.4f} |")
 
 
-def print_clean(data: Path, wanted: Side, items: list[Item], index: Index, read: bool) -> None:
-    """Documents of each source that hold an item, and with `read` each hit."""
+def print_clean(
+    data: Path, wanted: Side, items: list[Item], index: Index, share: float, read: bool
+) -> None:
+    """Documents of each source that hold an item, and with `read` each hit and its first match."""
     for name in CLEAN:
         texts = [row["text"] for row in select(rows_of(data, name), wanted)]
-        _, matches = find_matches(texts, index)
-        rows = sorted(set(matches.texts.tolist()))
-        print(f"{name}: {len(rows)} of {len(texts)} documents hold an item")
-        seen = set[tuple[int, int]]()
-        for text, start, length, ngram in zip(
-            *(column.tolist() for column in (matches.texts, matches.starts, matches.lengths)),
-            matches.ngrams.tolist(),
-            strict=True,
-        ):
-            item = items[int(index.items_with(ngram)[0])]
-            if read and (text, item.number) not in seen:
-                seen.add((text, item.number))
-                words = " ".join(plain_words(texts[text])[start : start + length])
-                print(f"  {text} {item.benchmark} {item.row['item_id']}: {words!r}")
+        held = held_items(texts, index, share)
+        print(f"{name}: {sum(map(bool, held))} of {len(texts)} documents hold an item")
+        for number, text in enumerate(texts) if read else ():
+            _, matches = find_matches([text], index)
+            for item in sorted(held[number]):
+                place = next(
+                    n for n, g in enumerate(matches.ngrams.tolist()) if item in index.items_with(g)
+                )
+                start, length = int(matches.starts[place]), int(matches.lengths[place])
+                words = " ".join(plain_words(text)[start : start + length])
+                print(f"  {number} {items[item].benchmark} {items[item].row['item_id']}: {words!r}")
 
 
 def main() -> None:
@@ -231,20 +226,21 @@ def main() -> None:
     parser.add_argument("--side", choices=("development", "test"), default="development")
     parser.add_argument("--clean", action="store_true", help="print each hit in clean texts")
     parser.add_argument("--passages", default="all")
+    parser.add_argument("--share", type=float, default=SHARE, help="min_prompt_share")
     arguments = parser.parse_args()
     wanted: Side = arguments.side
     items = read_items(arguments.data)
     config = DecontaminateConfig.parse({"passages": arguments.passages}, where="benchmark")
     index = build_index(items, config)
     print(f"{len(items)} items, {len(index.hashes)} n-grams; {wanted} side")
-    print_clean(arguments.data, wanted, items, index, arguments.clean)
+    print_clean(arguments.data, wanted, items, index, arguments.share, arguments.clean)
     if arguments.clean:
         return
     chosen = [item for item in items if side(f"{item.benchmark}:{item.row['item_id']}") == wanted]
     carriers = [row["text"] for row in rows_of(arguments.data, CARRIER)]
     half = carriers[::2] if wanted == "development" else carriers[1::2]
     seed = FIRST_TEST_SEED if wanted == "test" else 1
-    print_recall(measure_recall(chosen, index, half, seed))
+    print_recall(measure_recall(chosen, index, half, seed, arguments.share))
 
 
 if __name__ == "__main__":

@@ -181,9 +181,14 @@ class Ingot:
             assert of is None or count % FILE_DOCUMENTS == 0
             every = self.corpora.files(of or count)
             files = every[begin // FILE_DOCUMENTS : -(-count // FILE_DOCUMENTS)]
-            add: list[str | Path] = [self._ingot, "snapshot", "add", name, *files]
-            subprocess.run([*add, "--store", self.store], check=True, capture_output=True)
-            self.stage("ingest", {"snapshot": [f"snapshots/{name}"]}, name, profile=False)
+            self.read(name, files)
+        return name
+
+    def read(self, name: str, files: Sequence[Path], stage: str = "ingest") -> str:
+        """The name of what a reading stage makes of some files."""
+        add: list[str | Path] = [self._ingot, "snapshot", "add", name, *files]
+        subprocess.run([*add, "--store", self.store], check=True, capture_output=True)
+        self.stage(stage, {"snapshot": [f"snapshots/{name}"]}, name, profile=False)
         return name
 
     @property

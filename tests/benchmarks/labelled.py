@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -25,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from stages.scoring.uncertainty import wilson
 from stages.signals.models import identify_languages
 from stages.signals.personal_data import find_personal_data
 
@@ -105,16 +105,6 @@ def rows_of(data: Path, name: str) -> list[dict[str, Any]]:
 
     with zstandard.open(data / f"{name}.jsonl.zst", "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
-
-
-def wilson(right: int, of: int) -> tuple[float, float]:
-    """The 95 % interval of a share (Wilson 1927)."""
-    if not of:
-        return 0.0, 1.0
-    z, share = 1.959964, right / of
-    middle = share + z * z / (2 * of)
-    half = z * math.sqrt(share * (1 - share) / of + z * z / (4 * of * of))
-    return (middle - half) / (1 + z * z / of), (middle + half) / (1 + z * z / of)
 
 
 def our_spans(texts: Sequence[str]) -> list[Spans]:
@@ -253,7 +243,7 @@ def _print_named(name: str, which: str, got: Named) -> None:
 
 
 def _interval(right: int, of: int) -> str:
-    low, high = wilson(right, of)
+    low, high = wilson(right, of) if of else (0.0, 1.0)
     return f"{right / of if of else 1:.3f} [{low:.3f}, {high:.3f}]"
 
 

@@ -28,10 +28,10 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from stages.dedup.presets import PRESETS, PresetName, candidate_probability
+from stages.scoring.uncertainty import wilson
 from tests.benchmarks.dedup_runs import Corpora, Ingot
 from tests.benchmarks.exact_jaccard import ShingleSets, near_pairs, write_shingles
 from tests.benchmarks.extraction import table
-from tests.benchmarks.labelled import wilson
 from tests.benchmarks.planted_duplicates import MEDIAN_WORDS, P90_WORDS, Prose
 from tests.peers.corpus import DATA
 

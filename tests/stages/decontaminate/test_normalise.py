@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
 import regex
 from hypothesis import given, settings
@@ -24,7 +26,11 @@ from stages.text.words import split_words
         ("don't don’t dont", "dont dont dont"),
         ("２０２４ ٢٠٢٤", "0 0"),
         ("‘single’ “double” ‹angle›", "single double angle"),
+        ("١٬٢٠٠٫٥ १,२००", "0 0"),
         ("İstanbul Straße", "istanbul straße"),
+        ("Ｆｕｌｌ　Ｗｉｄｔｈ ｄｏｎ＇ｔ", "full width dont"),
+        ("ﬁrst oﬃce", "first office"),
+        ("soft\u00adhyphen zero\u200bwidth می\u200cخواهم", "softhyphen zerowidth میخواهم"),
     ],
 )
 def test_normal_forms(text: str, expected: str) -> None:
@@ -59,9 +65,18 @@ def test_normal_form_of_a_text_is_that_of_its_pieces_between_white_space() -> No
 @settings(deadline=None, max_examples=200)
 def test_equals_datatrove_but_for_the_characters_named(text: str) -> None:
     oracle = pytest.importorskip("datatrove.utils.text")
-    text = "".join(char for char in text if char not in "１‘‹›'’")
-    text = regex.sub(r"(?<=\p{Nd})[.,،٫⎖⎗⎘](?=\p{Nd})", " ", text)
+    text = "".join(char for char in text if char not in "１‘‹›'’" and _is_plain(char))
+    text = regex.sub(r"(?<=[\p{Nd}.,،٫٬⎖⎗⎘])\p{Mn}+", "", text)
+    text = regex.sub(r"(?<=\p{Nd})[.,،٫٬⎖⎗⎘](?=\p{Nd})", " ", text)
     assert normalise(text) == " ".join(oracle.simplify_text(text).split())
+
+
+def _is_plain(char: str) -> bool:
+    """Neither a format character nor a compatibility form of others, nor another punctuation's."""
+    form = unicodedata.normalize("NFKD", char)
+    is_other = form != char and (form[0] in PUNCTUATION or form[0].isspace())
+    canonical = form == unicodedata.normalize("NFD", char)
+    return canonical and not is_other and not regex.match(r"\p{Cf}", char)
 
 
 def test_punctuation_equals_datatrove_but_for_the_digit() -> None:

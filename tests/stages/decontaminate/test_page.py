@@ -91,7 +91,8 @@ def test_a_late_place_in_a_long_item_is_found(
         "documents": [make_documents([[f"{passage.split()[-1]} it says {LEAK}"]])],
         "benchmarks": [make_benchmarks(items)],
     }
-    manifest = run_stage(Decontaminate, {"ngram": 5, "min_words": 5}, inputs)
+    config = {"ngram": 5, "min_words": 5, "min_prompt_share": 0}
+    manifest = run_stage(Decontaminate, config, inputs)
     (pair,) = by_title(store, manifest)["Hits side by side"].pairs
     assert [part.text.strip() for part in pair.left if not part.differs] == [LEAK]
     assert [part.text.strip() for part in pair.right if not part.differs] == ["…", LEAK]

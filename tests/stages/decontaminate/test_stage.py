@@ -109,6 +109,7 @@ def test_items_tell_how_much_of_them_is_held(
         "items_hit": 3,
         "items_too_short": 1,
         "items_common": 0,
+        "items_quoted": 0,
         "common_ngrams": 0,
     }
     assert made.conservation is not None
@@ -146,6 +147,64 @@ def test_empty_items_and_items_of_one_word_hit_nothing(
     documents = make_documents([["the x y 12 + 7 = 1, 2, 3, 4, 5 6 19 ?! ...", "", "a" * 9999]])
     made = run(run_stage, [documents], make_benchmarks(items))
     assert (made.counts["items_too_short"], made.counts["documents_hit"]) == (4, 0)
+
+
+def test_items_of_any_script_are_found_in_other_forms_of_their_letters(
+    make_documents: Make, make_benchmarks: Make, run_stage: Make, read_table: Read
+) -> None:
+    """Right to left with marks of direction, without spaces, full width, ligatures, soft hyphen."""
+    items = [
+        ("ar", "ما هي عاصمة هذه البلاد الجميلة القديمة منذ ١٢ قرنا", [], None),
+        ("he", "מהי עיר הבירה של הארץ היפה והעתיקה הזאת", [], None),
+        ("ja", "日本の首都はどこですか東京です", [], None),
+        ("th", "นี่คือคำถามที่ไม่มีใครเคยถามมาก่อน", [], None),
+        ("en", "Which office first defined the flow of 40 rivers", [], None),
+    ]
+    texts = [
+        "قال: \u202bما هي عاصمة هذه البلاد الجميلة القديمة منذ 900 قرنا؟\u202c",
+        "\u2067מהי עיר הבירה של הארץ היפה והעתיקה הזאת?\u2069",
+        "問題：日本の首都はどこですか？東京です。",
+        "ถาม: นี่คือคำถามที่ไม่มีใครเคยถามมาก่อน?",
+        "Ｗｈｉｃｈ oﬃce ﬁrst de\u00adfined the \u200bﬂow of ４１ rivers",
+    ]
+    documents = make_documents([texts, [OTHER]])
+    made = run(run_stage, [documents], make_benchmarks(items))
+    held = [[hit["item_id"] for hit in row["hits"]] for row in rows(read_table, made, documents)]
+    assert held == [["ar"], ["he"], ["ja"], ["th"], ["en"], []]
+
+
+def test_one_character_again_and_again_is_searched_like_any_text(
+    make_documents: Make, make_benchmarks: Make, run_stage: Make, read_table: Read
+) -> None:
+    """Twenty times one word are one 13-gram, which a thousand hold at 988 places."""
+    items = [("ha", "ha " * 20, [], None), ("a", "a" * 500, [], None), ("dot", ". " * 50, [], None)]
+    texts = [["ha " * 1000, "a" * 100_000, "ha ha"], [". " * 10_000, "h" * 9]]
+    documents = make_documents(texts)
+    made = run(run_stage, [documents], make_benchmarks(items))
+    hits = [row["ngrams_hit"] for row in rows(read_table, made, documents)]
+    assert hits == [988, 0, 0, 0, 0]
+    (item,) = read_table(made, "contamination", "items.parquet").to_pylist()
+    assert (item["item_id"], item["ngrams"], item["ngrams_hit"]) == ("ha", 1, 1)
+
+
+def test_a_line_that_both_quote_is_no_leak_of_a_long_item(
+    make_documents: Make, make_benchmarks: Make, run_stage: Make, read_table: Read
+) -> None:
+    """A prompt of 92 words has 80 13-grams, of which 4 are asked for: 16 words in a row."""
+    prompt = " ".join(f"w{chr(97 + n // 26)}{chr(97 + n % 26)}x" for n in range(92))
+    words = prompt.split()
+    runs = [" ".join(words[30 : 30 + size]) for size in (12, 15, 16)]
+    texts = [f"{OTHER} {words} {OTHER}" for words in runs]
+    documents = make_documents([texts[:2], texts[2:]])
+    benchmarks = make_benchmarks([("act", prompt, ["yes", "no"], 0)])
+    made = run(run_stage, [documents], benchmarks)
+    assert [row["ngrams_hit"] for row in rows(read_table, made, documents)] == [0, 0, 4]
+    (item,) = read_table(made, "contamination", "items.parquet").to_pylist()
+    assert (item["documents"], item["ngrams_hit"]) == (1, 4)
+    made = run(run_stage, [documents], benchmarks, {"min_prompt_share": 0})
+    assert [row["ngrams_hit"] for row in rows(read_table, made, documents)] == [0, 3, 4]
+    made = run(run_stage, [documents], benchmarks, {"min_prompt_share": 0.1})
+    assert (made.counts["items_hit"], made.counts["items_quoted"]) == (0, 1)
 
 
 def test_common_ngrams_are_ignored_on_request(

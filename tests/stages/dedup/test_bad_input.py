@@ -330,6 +330,19 @@ def test_odd_texts_are_as_by_definition(
     assert not pairs_of(read_table(manifest, "duplicates"))
 
 
+def test_one_character_again_and_again_is_one_shingle(
+    run_stage: Make, make_documents: Make, read_table: Make
+) -> None:
+    """Of a letter that is a word, or a word, however often: copies; a word of many letters not."""
+    texts = ["\u5b57" * 1_000, "\u5b57" * 2_000, "a " * 500, "A, " * 700, "a" * 999, "a" * 998]
+    given = rows("same", texts)
+    made = run_stage(Dedup, {}, {"documents": [make_documents([given])]})
+    listed = pairs_of(read_table(made, "duplicates"))
+    names = [ident(number, "same") for number in range(len(texts))]
+    expected = {frozenset(names[:2]), frozenset(names[2:4])}
+    assert {frozenset(pair) for pair in listed} == expected
+
+
 def test_huge_words_and_huge_documents(
     run_stage: Make, make_documents: Make, read_table: Make
 ) -> None:

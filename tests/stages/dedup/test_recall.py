@@ -22,10 +22,10 @@ from stages.dedup.recall import (
     PARTNERED,
     choose_sample,
     draw_sample,
+    interval,
     recall,
     scan,
     scan_tasks,
-    wilson,
 )
 from stages.dedup.two_hop import VerifiedPairs
 from stages.dedup.verification import STEPS, at_least, similarity_steps
@@ -147,17 +147,11 @@ def test_a_document_and_a_part_of_it_are_met_down_to_the_floor(tmp_path: Path) -
     ]
 
 
-def test_wilson_intervals_are_those_of_the_literature() -> None:
-    # Newcombe 1998, table I, method 3: 81 of 263, 15 of 148, 0 of 20, 1 of 29.
-    for hits, trials, low, high in [
-        (81, 263, 0.2553, 0.3662),
-        (15, 148, 0.0624, 0.1605),
-        (0, 20, 0.0000, 0.1611),
-        (1, 29, 0.0061, 0.1718),
-    ]:
-        assert wilson(hits, trials) == pytest.approx([low, high], abs=5e-5)
-    assert wilson(0, 0) is None
-    assert wilson(7, 7) == [pytest.approx(7 / (7 + 1.959964**2), abs=1e-6), 1.0]
+def test_a_share_has_wilsons_interval_and_no_trials_have_none() -> None:
+    # Newcombe 1998, table I, method 3: 81 of 263. All of n: n / (n + z^2), by arithmetic.
+    assert interval(81, 263) == pytest.approx([0.2553, 0.3662], abs=5e-5)
+    assert interval(0, 0) is None
+    assert interval(7, 7) == [pytest.approx(7 / (7 + 1.959964**2), abs=1e-6), 1.0]
 
 
 def draw(

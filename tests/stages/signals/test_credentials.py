@@ -143,6 +143,9 @@ def test_a_line_below_a_whole_token_is_left() -> None:
         '"password": "{}",',
         "user=a&password={}&x=1",
         "İ password: {}",  # Two characters in small letters.
+        "password: **{}**",
+        "Password: <b>{}</b>",
+        "pwd = &quot;{}&quot;",
     ],
 )
 @pytest.mark.parametrize("password", ["winter79!", "Tr0ub4dor-3", "kX9q4Zt7w"])

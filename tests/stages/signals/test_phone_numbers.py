@@ -99,12 +99,26 @@ def test_two_numbers_in_a_row_are_two() -> None:
     assert phones("Tel. 0 61 51 / 405 123\n") == ["0 61 51 / 405 123"]
 
 
+def test_markup_around_a_number_hides_neither_it_nor_its_name() -> None:
+    assert phones("Kontakt: **+49 711 28988229**") == ["+49 711 28988229"]
+    assert phones("switchboard <b>3123/859128</b>, ask") == ["3123/859128"]
+    assert phones("Tel.: `0711 28988229`") == ["0711 28988229"]
+    assert phones("2**2025550143 and f(**4953112345)") == []
+
+
 def test_digits_of_other_scripts_are_digits() -> None:
-    """Full width (Japanese pages), Arabic, Persian, Devanagari; the text keeps its places."""
+    """Full width (Japanese pages), Arabic, Persian, Devanagari, Bengali, Thai, Khmer, Burmese.
+
+    The text keeps its places.
+    """
     assert phones("電話 ０３－５９７８－７５９１まで") == ["０３－５９７８－７５９１"]
     assert phones("ＴＥＬ ＋８１－３－５９７８－７５９１ ") == ["＋８１－３－５９７８－７５９１"]
     assert phones("هاتف: ٠٢٢٣٣٤٤٥٥٦ ") == ["٠٢٢٣٣٤٤٥٥٦"]
     assert phones("फ़ोन: ०११ २३४५६७८९ ") == ["०११ २३४५६७८९"]
+    assert phones("ফোন: ০১৭১১-২৩৪৫৬৭ ") == ["০১৭১১-২৩৪৫৬৭"]
+    assert phones("โทร. ๐๒ ๑๒๓ ๔๕๖๗ ") == ["๐๒ ๑๒๓ ๔๕๖๗"]
+    assert phones("Tel: ០២៣ ៤៥៦ ៧៨៩ ") == ["០២៣ ៤៥៦ ៧៨៩"]
+    assert phones("Tel: ၀၁ ၂၃၄ ၅၆၇၈ ") == ["၀၁ ၂၃၄ ၅၆၇၈"]
 
 
 @pytest.mark.parametrize(
