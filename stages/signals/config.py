@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from artifacts_schema.config import Config
-from stages.text.splitters import LANGUAGE_LIBRARIES, LEFT_OUT
+from stages.text.splitters import LANGUAGE_LIBRARIES, UNSUPPORTED
 
 STOP_WORDS = ("the", "be", "to", "of", "and", "that", "have", "with")
 """Gopher's English list."""
@@ -124,8 +124,9 @@ class SignalsConfig(Config):
     @classmethod
     def _have_libraries(cls, languages: tuple[str, ...]) -> tuple[str, ...]:
         for language in languages:
-            if language in LEFT_OUT:
-                raise ValueError(f"'{language}' was split by {LEFT_OUT[language]}: not supported")
+            if language in UNSUPPORTED:
+                library = UNSUPPORTED[language]
+                raise ValueError(f"'{language}' was split by {library}: not supported")
             if language not in LANGUAGE_LIBRARIES:
                 known = " ".join(sorted(LANGUAGE_LIBRARIES))
                 raise ValueError(f"no splitter for '{language}'; there are: {known}")

@@ -93,8 +93,8 @@ def find_split_language(spoken: str | None) -> str | None:
         return None
     by_label = _stop_lists()
     primary = re.split("[-_]", spoken, maxsplit=1)[0].lower()
-    found = by_label.get(spoken) or by_label.get(primary)
-    return found[0] if found else None
+    row = by_label.get(spoken) or by_label.get(primary)
+    return row[0] if row else None
 
 
 def _measure(texts: list[str], language: str) -> dict[str, NDArray[Any]]:

@@ -1,11 +1,11 @@
 """Words of one language by the library that FineWeb-2 split it with, as places in the text.
 
 datatrove's `utils/word_tokenizers.py` is the reference (0.10.1); tokens are equal to its own, white
-space around them left out. The libraries are Python's and take 10 to 300 times as long as the
-compiled splitters, so they run only for languages that a config names (`signals`'s
-`language_splitters`). Each is loaded once in a process, from files of its own distributions; none
-downloads, and none writes outside its distribution: jieba's cache in the temporary folder is not
-used.
+space around them left out. The libraries take 150 to 4,500 times as long as the compiled splitters
+(`tests/benchmarks/language_splitters.py`), so they run only for languages that a config names
+(`language_splitters` of `signals`). Each is loaded once in a process, from files of its own
+distributions; none downloads, and none writes outside them: jieba's cache in the temporary folder
+is not used.
 
 Tokens may overlap: Kiwi's are morphemes, and two that share syllables have the same place. Runs of
 20 and more digits and commas are cut before Kiwi sees the text, while its places are taken in the

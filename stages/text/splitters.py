@@ -88,7 +88,7 @@ LANGUAGE_LIBRARIES: Mapping[str, str] = {
 
 _INDIC = ("as", "bn", "gu", "hi", "kn", "ml", "mr", "ne", "or", "pa", "ps", "sd", "si", "ta")
 _STANZA = ("be", "br", "cy", "gd", "gl", "kk", "mn", "mt", "ug")
-LEFT_OUT: Mapping[str, str] = {
+UNSUPPORTED: Mapping[str, str] = {
     **dict.fromkeys((*_INDIC, "te", "ur"), "the Indic NLP library"),
     **dict.fromkeys(_STANZA, "Stanza, whose models are downloads"),
     "bo": "botok",

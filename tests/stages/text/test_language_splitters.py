@@ -21,7 +21,7 @@ from stages.text.language_splitters import (
     find_language_tokens,
     load_language_splitter,
 )
-from stages.text.splitters import LANGUAGE_LIBRARIES, LEFT_OUT, SPACY_CODES
+from stages.text.splitters import LANGUAGE_LIBRARIES, SPACY_CODES, UNSUPPORTED
 
 MODULES = ("jieba", "kiwipiepy", "pythainlp", "spacy", "sudachipy")
 needs_extra = pytest.mark.skipif(
@@ -127,8 +127,8 @@ def test_a_missing_library_is_named_with_its_extra(language: str) -> None:
 
 
 def test_each_language_has_one_library_or_is_left_out_by_name() -> None:
-    assert not LANGUAGE_LIBRARIES.keys() & LEFT_OUT.keys()
-    assert len(LANGUAGE_LIBRARIES) + len(LEFT_OUT) == 95  # Of stages/filter/fineweb_2.json.
+    assert not LANGUAGE_LIBRARIES.keys() & UNSUPPORTED.keys()
+    assert len(LANGUAGE_LIBRARIES) + len(UNSUPPORTED) == 95  # Of stages/filter/fineweb_2.json.
     assert SPACY_CODES.keys() < LANGUAGE_LIBRARIES.keys()
 
 
