@@ -284,6 +284,7 @@ def signals_table(_: type[Stage]) -> str:
         ngram_models=True,
         classifiers=("<name>",),
         pages=True,
+        language_splitters=True,
     )
     signals = choose_signals(columns)
     rows = [(f"`{s.name}`", f"`{s.type}`", s.unit, s.source, s.description) for s in signals]

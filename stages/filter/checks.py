@@ -244,6 +244,8 @@ def signal_hint(signal: str) -> str:
     for names, needed in _SIGNAL_INPUTS:
         if signal in names or signal.removesuffix("_score") in names:
             return f"give `signals` {needed}"
+    if signal.endswith("@fineweb-2"):
+        return "name languages in `language_splitters` of `signals` (extra `splitters`)"
     if signal.startswith("url_"):
         return "give `signals` url_lists"
     if signal.endswith("_score"):

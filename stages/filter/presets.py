@@ -15,12 +15,6 @@ rules are views, so each preset has signals of its own view. `c4@code` needs 5 w
 3 sentences, as the code that made the corpus; `c4@datatrove` needs 3 words and 5 sentences, as the
 first version of the paper; `c4@fineweb` is the same without the rule on terminal punctuation.
 
-FineWeb-2: the rules of FineWeb and Gopher with other bounds for each language. `fineweb_2.json` has
-the numbers of the languages that lid.176 names by two letters, derived from the configs of
-FineWeb-2 at the commit named there. A language is known by its label in lid.176 (`de`) and in
-GlotLID (`deu_Latn`); FineWeb-2 took its language scores from GlotLID. Its stop words by language
-are left out: `stop_words` counts one list for all languages.
-
 NeMo Curator: its heuristics for English as far as Ingot measures their signals. Left out, because
 there is no such signal: shares of symbols, digits, URLs, white space and parentheses, boilerplate
 phrases, sentences without end mark, and the longest word.
@@ -28,15 +22,13 @@ phrases, sentences without end mark, and the longest word.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 from artifacts_schema.config import did_you_mean
 from artifacts_schema.errors import UsageError
-from stages.filter.rules import NOT_ASKED, Rule
+from stages.filter.fineweb_2 import FINEWEB_2_PRESETS
+from stages.filter.rules import Rule
 
 _GOPHER_PAPER = "Rae et al. 2021 (arXiv 2112.11446)"
 _GOPHER = f"{_GOPHER_PAPER}, appendix A.1.1; datatrove gopher_quality_filter.py"
@@ -191,80 +183,6 @@ _FINEWEB_PRESETS = {
     ),
     "language_score@fineweb": (
         Rule("fineweb_language_score", "language_score", _FINEWEB_LANGUAGE, minimum=0.65),
-    ),
-}
-
-
-_FINEWEB_2_CONFIGS = "Penedo et al. 2025 (FineWeb2, arXiv 2506.20920); fineweb-2 configs/*.yml"
-_PIPELINE = "Penedo et al. 2025 (FineWeb2); fineweb-2-pipeline.py"
-_FINEWEB_2_LANGUAGES: Mapping[str, Mapping[str, Any]] = json.loads(
-    Path(__file__).with_name("fineweb_2.json").read_text()
-)["languages"]
-
-
-def _by_language(
-    name: str, signal: str, setting: str, place: int | None = None, *, is_minimum: bool = False
-) -> Rule:
-    """The rule with each language's bound: the number of a setting, or the one at a place in it."""
-    bounds: dict[str, float] = {}
-    for label, numbers in _FINEWEB_2_LANGUAGES.items():
-        number = numbers[setting] if place is None else numbers[setting][place]
-        bounds[label] = bounds[numbers["lid.176"]] = number
-    if is_minimum:
-        return Rule(name, signal, _FINEWEB_2_CONFIGS, minimum=NOT_ASKED, by_language=bounds)
-    return Rule(name, signal, _FINEWEB_2_CONFIGS, maximum=NOT_ASKED, by_language=bounds)
-
-
-_FINEWEB_2_PRESETS = {
-    "fineweb-2": (
-        _by_language(
-            "fineweb_2_language_score", "language_score", "language_score", is_minimum=True
-        ),
-        _by_language("fineweb_2_duplicate_lines", "duplicate_line_share", "dup_line_frac"),
-        *(
-            _by_language(
-                f"fineweb_2_top_{n}_gram", f"top_{n}_gram_character_share", "top_n_grams", n - 2
-            )
-            for n in (2, 3, 4)
-        ),
-        *(
-            _by_language(
-                f"fineweb_2_duplicate_{n}_grams",
-                f"duplicate_{n}_gram_character_share",
-                "dup_n_grams",
-                n - 5,
-            )
-            for n in range(5, 11)
-        ),
-        _by_language(
-            "fineweb_2_few_ended_lines",
-            "terminal_punctuation_line_share",
-            "line_punct_thr",
-            is_minimum=True,
-        ),
-        Rule(
-            "fineweb_2_duplicate_line_characters",
-            "duplicate_filled_line_character_share",
-            _PIPELINE,
-            maximum=0.1,
-        ),
-        _by_language("fineweb_2_newlines", "newline_to_word_ratio", "new_line_ratio"),
-        Rule("fineweb_2_few_words", "words", _PIPELINE, minimum=50),
-        Rule("fineweb_2_many_words", "words", _PIPELINE, maximum=100_000),
-        _by_language(
-            "fineweb_2_short_words", "mean_word_length", "min_avg_word_length", is_minimum=True
-        ),
-        _by_language("fineweb_2_long_words", "mean_word_length", "max_avg_word_length"),
-        Rule("fineweb_2_hashes", "hash_to_word_ratio", _PIPELINE, maximum=0.1),
-        Rule("fineweb_2_ellipses", "ellipsis_to_word_ratio", _PIPELINE, maximum=0.1),
-        Rule("fineweb_2_bullet_lines", "bullet_line_share", _PIPELINE, maximum=0.9),
-        Rule("fineweb_2_ellipsis_lines", "ellipsis_line_share", _PIPELINE, maximum=0.3),
-        _by_language(
-            "fineweb_2_few_alphabetic_words",
-            "alphabetic_word_share",
-            "max_non_alpha_words_ratio",
-            is_minimum=True,
-        ),
     ),
 }
 
@@ -431,7 +349,7 @@ PRESETS: dict[str, tuple[Rule, ...]] = {
     **_GOPHER_PRESETS,
     **_C4_PRESETS,
     **_FINEWEB_PRESETS,
-    **_FINEWEB_2_PRESETS,
+    **FINEWEB_2_PRESETS,
     **_REFINEDWEB_PRESETS,
     **_MODEL_PRESETS,
     **_CURATOR_PRESETS,
@@ -443,7 +361,11 @@ PRESET_NOTES: Mapping[str, str] = {
     "took datatrove's splitter of each language (jieba for Chinese, Sudachi for Japanese, Kiwi for "
     "Korean, PyThaiNLP for Thai, Stanza or spaCy for others); signals are of `signals.splitter`, "
     "by default Unicode's rules, where each Han, Hiragana, Thai, Lao, Khmer or Myanmar letter is a "
-    "word. Bounds on words, word length and n-grams therefore act differently there",
+    "word. Bounds on words, word length and n-grams therefore act differently there; "
+    "`fineweb-2@code` asks for words as they had them",
+    "fineweb-2@code": "needs `language_splitters` of `signals` (extra `splitters`): a document in "
+    "a language that is not named there is judged by the words of `signals.splitter`, without the "
+    "rule on stop words",
 }
 """Preset → what to know before it is used; shown by `ingot presets` and docs/stages/filter.md."""
 

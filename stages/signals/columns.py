@@ -17,11 +17,13 @@ from stages.signals import groups, quality, redpajama, repetition
 from stages.signals.bad_words import BAD_WORD_SIGNALS
 from stages.signals.code_files import CODE_SIGNALS
 from stages.signals.config import GROUPS, LINE_VIEWS, SignalsConfig
+from stages.signals.language_words import LANGUAGE_WORD_SIGNALS
 from stages.signals.line_views import LINE_SIGNALS
 from stages.signals.models import LINE_LANGUAGE, PERPLEXITY_SIGNALS
 from stages.signals.outputs import Signal, count, share
 from stages.signals.personal_data import PERSONAL_SIGNALS
 from stages.signals.urls import URL_LIST_SIGNALS, URL_SIGNALS
+from stages.text.splitters import LANGUAGE_LIBRARIES
 
 PAGE_SOURCE = "the archive or the page, by ingest"
 COPIED = {
@@ -98,6 +100,7 @@ class ColumnChoice:
     ngram_models: bool = False
     classifiers: Sequence[str] = ()
     pages: bool = False
+    language_splitters: bool = False
 
 
 TEXT_SIGNALS: tuple[Signal, ...] = (
@@ -167,6 +170,7 @@ def choose_signals(choice: ColumnChoice = ColumnChoice()) -> tuple[Signal, ...]:
         *URL_SIGNALS,
         *CODE_SIGNALS,
         *(LANGUAGE_SIGNALS if choice.language else ()),
+        *(LANGUAGE_WORD_SIGNALS if choice.language_splitters else ()),
         *(URL_LIST_SIGNALS if choice.url_lists else ()),
         *(BAD_WORD_SIGNALS if choice.word_lists else ()),
         *(PERPLEXITY_SIGNALS if choice.ngram_models else ()),
@@ -178,5 +182,12 @@ def choose_signals(choice: ColumnChoice = ColumnChoice()) -> tuple[Signal, ...]:
 def describe_columns(config: SignalsConfig, signals: Sequence[Signal]) -> dict[str, object]:
     """Content of `signals.json`: the columns in order, and the settings that bear on them."""
     columns = [asdict(signal) for signal in signals]
-    stop_words = list(config.stop_words)
-    return {"columns": columns, "stop_words": stop_words, "splitter": config.splitter}
+    settings: dict[str, object] = {
+        "stop_words": list(config.stop_words),
+        "splitter": config.splitter,
+    }
+    if config.language_splitters:
+        settings["language_splitters"] = {
+            language: LANGUAGE_LIBRARIES[language] for language in config.language_splitters
+        }
+    return {"columns": columns, **settings}

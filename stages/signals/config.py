@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from artifacts_schema.config import Config
+from stages.text.splitters import LANGUAGE_LIBRARIES, UNSUPPORTED
 
 STOP_WORDS = ("the", "be", "to", "of", "and", "that", "have", "with")
 """Gopher's English list."""
@@ -88,6 +89,11 @@ class SignalsConfig(Config):
         description="What splits words: Unicode's rules in every script, or exactly as spaCy's "
         "English tokenizer does, with which published English rules were computed.",
     )
+    language_splitters: tuple[str, ...] = Field(
+        default=(),
+        description="Languages (`zh`, as lid.176 names them) whose words are split by the library "
+        "that FineWeb-2 used for them as well (extra `splitters`): the signals `…@fineweb-2`.",
+    )
     stop_words: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
         default=STOP_WORDS,
         description="Words that ordinary text holds; by default Gopher's eight English ones.",
@@ -113,6 +119,18 @@ class SignalsConfig(Config):
     published_ngram_models: tuple[PublishedNgramModel, ...] = Field(
         default=(), description="n-gram models among `published_models`."
     )
+
+    @field_validator("language_splitters")
+    @classmethod
+    def _have_libraries(cls, languages: tuple[str, ...]) -> tuple[str, ...]:
+        for language in languages:
+            if language in UNSUPPORTED:
+                library = UNSUPPORTED[language]
+                raise ValueError(f"'{language}' was split by {library}: not supported")
+            if language not in LANGUAGE_LIBRARIES:
+                known = " ".join(sorted(LANGUAGE_LIBRARIES))
+                raise ValueError(f"no splitter for '{language}'; there are: {known}")
+        return tuple(sorted(set(languages)))
 
     @model_validator(mode="after")
     def _each_once(self) -> Self:

@@ -29,6 +29,7 @@ from stages.signals.columns import (
 from stages.signals.config import SignalsConfig
 from stages.signals.credentials import find_secrets
 from stages.signals.groups import measure_dclm, measure_guide, measure_phrases
+from stages.signals.language_words import measure_language_words
 from stages.signals.line_views import make_line_views
 from stages.signals.models import (
     Models,
@@ -203,6 +204,7 @@ class RunInputs:
             ngram_models=bool(self.models.ngram_models),
             classifiers=tuple(self.models.classifiers),
             pages=self.pages is not None,
+            language_splitters=bool(config.language_splitters),
         )
 
 
@@ -248,7 +250,7 @@ def measure_columns(
     )
     if inputs.url_lists is not None:
         columns |= measure_url_lists(urls, columns["host"], load_lists(inputs.url_lists))
-    columns |= _measure_by_models(texts, declared, columns, config, inputs)
+    columns |= _measure_by_language(texts, declared, columns, config, inputs)
     if pages is not None:
         columns |= copy_page_columns(pages)
     # Arrow would leave out what the schema does not name, without a word.
@@ -271,14 +273,17 @@ def count_totals(columns: Columns) -> dict[str, int]:
     }
 
 
-def _measure_by_models(
+def _measure_by_language(
     texts: Sequence[str],
     declared: Sequence[str | None],
     columns: Columns,
     config: SignalsConfig,
     inputs: RunInputs,
 ) -> Columns:
-    """Scores of models and lists; a text has the measured language, else the declared one."""
+    """Scores of models and lists, words of languages' own splitters.
+
+    A text has the measured language, else the declared one.
+    """
     judged: dict[str, Any] = {}
     spoken = declared
     if inputs.language_model is not None:
@@ -288,6 +293,8 @@ def _measure_by_models(
         judged["line_language_share"] = measure_line_languages(
             texts, spoken, inputs.language_model, first
         )
+    if config.language_splitters:
+        judged |= measure_language_words(texts, spoken, columns, config.language_splitters)
     if inputs.word_lists is not None:
         judged |= measure_bad_words(texts, spoken, columns["words"], inputs.word_lists)
     if inputs.models.ngram_models:

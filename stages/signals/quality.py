@@ -56,6 +56,13 @@ def measure_quality(
     batch: Batch, stop_words: Iterable[str], splitter: Splitter = "unicode"
 ) -> dict[str, NDArray[np.int64] | NDArray[np.float64]]:
     """The columns of `QUALITY_SIGNALS`; `stop_words` are tokens of `splitter`, case and all."""
+    return measure_tokens(batch, np.unique(hash_strings(stop_words, splitter)))
+
+
+def measure_tokens(
+    batch: Batch, stops: NDArray[np.uint64]
+) -> dict[str, NDArray[np.int64] | NDArray[np.float64]]:
+    """The same by the sorted hashes of the stop words."""
     tokens = batch.tokens
     marks = np.array([_count_marks(text) for text in batch.texts], dtype=np.int64)
     hashes, ellipses, lines, bullets, ends = marks.reshape(-1, 5).T
@@ -65,7 +72,6 @@ def measure_quality(
         for values in (is_word, tokens.lengths * is_word, has_letter)
     )
     all_tokens = np.diff(tokens.offsets)
-    stops = np.unique(hash_strings(stop_words, splitter))
     places = np.flatnonzero(np.isin(tokens.hashes, stops))
     texts = np.searchsorted(tokens.offsets, places, side="right") - 1
     occurs = np.zeros((len(batch.texts), len(stops)), dtype=np.bool_)

@@ -60,6 +60,8 @@ class Signals(Stage):
     libraries = (
         *("fasttext-numpy2", "ftfy", "numba", "numpy", "phonenumbers", "pyarrow"),
         *("python-stdnum", "regex", "sentencepiece", "tld", "xxhash"),
+        *("jieba", "kiwipiepy", "kiwipiepy_model", "pythainlp", "spacy"),
+        *("sudachidict-core", "sudachipy"),
     )
     handles_documents = True
     Config, Execution = SignalsConfig, MapExecution
@@ -88,6 +90,7 @@ class Signals(Stage):
             ngram_models=bool(inputs.get("ngram_model") or config.published_ngram_models),
             classifiers=names,
             pages=bool(inputs.get("pages")),
+            language_splitters=bool(config.language_splitters),
         )
         return {signal.name: signal.type for signal in choose_signals(choice)}
 
@@ -96,9 +99,12 @@ class Signals(Stage):
         from stages.signals.columns import choose_signals, describe_columns
         from stages.signals.measure import measure_shard
         from stages.text.chat_rows import list_chat_shards
+        from stages.text.language_splitters import load_language_splitter
 
         config, documents = context.config, context.many("documents")
         check_roles({role for role in self.inputs if context.many(role)}, where="signals")
+        for language in config.language_splitters:
+            load_language_splitter(language)
         inputs = self._read_inputs(context)
         columns = describe_columns(config, choose_signals(inputs.choose_columns(config)))
         context.write_json("signals", "signals.json", columns)

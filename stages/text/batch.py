@@ -22,7 +22,7 @@ from stages.engine.kernels import kernel
 from stages.text.characters import SYMBOLS, TERMINAL_PUNCTUATION, CharacterTable, Table, code_points
 from stages.text.spacy_english import find_spacy_tokens
 from stages.text.splitters import Splitter
-from stages.text.words import find_unicode_tokens
+from stages.text.words import Spans, find_unicode_tokens
 
 SYMBOL, LETTER, PUNCTUATION, SENTENCE_END = 1, 2, 4, 8
 """Bits of a token's `kinds`: made of `SYMBOLS` alone; holds a letter (`str.isalpha`); Unicode
@@ -146,10 +146,34 @@ _ONE, _HALF = np.uint64(1), np.uint64(32)
 
 def split_texts(texts: Sequence[str], splitter: Splitter = "unicode") -> Batch:
     """The code points and tokens of `texts`, any strings, as many and as long as memory holds."""
-    codes = code_points("".join(texts))
+    codes, offsets = _join(texts)
+    return _describe(texts, codes, offsets, _SPLITTERS[splitter](codes, offsets))
+
+
+def place_tokens(texts: Sequence[str], spans: Sequence[Sequence[tuple[int, int]]]) -> Batch:
+    """The texts with the tokens of another splitter: `spans` of each text, [start, end) in it.
+
+    Tokens come in the order of the spans, and each holds at least one character; they may overlap.
+    """
+    codes, offsets = _join(texts)
+    counts = list(map(len, spans))
+    places = np.array([span for own in spans for span in own], dtype=np.int64).reshape(-1, 2)
+    places += np.repeat(offsets[:-1], counts)[:, None]
+    token_offsets = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
+    starts, ends = np.ascontiguousarray(places.T)
+    return _describe(texts, codes, offsets, (token_offsets, starts, ends))
+
+
+def _join(texts: Sequence[str]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
     offsets = np.zeros(len(texts) + 1, dtype=np.int64)
     np.cumsum([len(text) for text in texts], out=offsets[1:])
-    token_offsets, starts, ends = _SPLITTERS[splitter](codes, offsets)
+    return code_points("".join(texts)), offsets
+
+
+def _describe(
+    texts: Sequence[str], codes: NDArray[np.uint32], offsets: NDArray[np.int64], spans: Spans
+) -> Batch:
+    token_offsets, starts, ends = spans
     kinds, hashes, powers = _describe_tokens(codes, _token_table.covering(codes), starts, ends)
     return Batch(texts, codes, offsets, Tokens(token_offsets, starts, ends, kinds, hashes, powers))
 

@@ -34,8 +34,10 @@ peer() {
 }
 
 # datatrove needs xxhash 3 and orjson, which it does not say without its extras; spaCy's words are
-# its words.
-peer datatrove INGOT_PEERS datatrove 'datatrove[processing]==0.10.1' spacy==3.8.18 'xxhash<4' orjson
+# its words, and those of the libraries after it, at the versions of constraints.txt.
+peer datatrove INGOT_PEERS datatrove 'datatrove[processing]==0.10.1' spacy==3.8.18 'xxhash<4' orjson \
+    jieba==0.42.1 kiwipiepy==0.21.0 kiwipiepy_model==0.21.0 pythainlp==5.4.0 sudachipy==0.7.0 \
+    sudachidict-core==20261015
 # dolma's s3fs asks for one botocore, for which pip would search through every boto3.
 peer dolma INGOT_PEERS_DOLMA dolma dolma==1.2.1 boto3==1.28.17 aiobotocore==2.5.4
 # For tests/benchmarks/dedup.py: two libraries for MinHash that share an environment.

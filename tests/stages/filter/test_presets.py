@@ -233,7 +233,7 @@ def test_every_rule_asks_for_a_signal_that_a_run_can_measure() -> None:
     """With all groups and all that `signals` may be given; one classifier is named in presets."""
     everything = ColumnChoice(
         language=True, url_lists=True, word_lists=True, ngram_models=True,
-        classifiers=("quality",), pages=True,
+        classifiers=("quality",), pages=True, language_splitters=True,
     )  # fmt: skip
     measured = {signal.name: signal for signal in choose_signals(everything)}
     rules = [rule for of in (*PRESETS.values(), PERSONAL_DATA_RULES.values()) for rule in of]
