@@ -179,13 +179,13 @@ _extra_observers: ContextVar[tuple[Observer, ...]] = ContextVar("extra_observers
 _jobs: ContextVar[int | None] = ContextVar("jobs", default=None)
 
 
-_GENERATED = re.compile(r"[a-z]+-[a-z]+")
+_GENERATED = re.compile(r"[A-Za-z][a-z]+-[A-Za-z][a-z]+")
 
 
 def run_name(name: str) -> str:
     """`name #3f2a`: the end of Prefect's id distinguishes runs of one name.
 
-    A name that somebody typed is kept: Prefect's own are two words of small letters.
+    A name that somebody typed is kept: Prefect's own are two words with a hyphen.
     """
     given = flow_run.name if flow_run.id else None
     if given and not _GENERATED.fullmatch(given):

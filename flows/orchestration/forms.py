@@ -21,6 +21,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from textwrap import indent
@@ -40,6 +41,8 @@ from stages.engine.spec import StageSpec
 
 STORE_PATTERN = r"^(/|[a-z][a-z0-9+.-]*://).+"
 REFERENCE_PATTERN = r"^@?[A-Za-z0-9][A-Za-z0-9._@/\[\]-]*(:[A-Za-z0-9_-]+)?$"
+MOST_NAMES = 200
+"""Names of a kind that a form offers."""
 NAME_FIELD = "name"
 VALUES_FIELD = "values"
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._@\[\]-]*(/[A-Za-z0-9][A-Za-z0-9._@\[\]-]*)*$"
@@ -182,8 +185,38 @@ def request_from(parameters: Mapping[str, Any]) -> Request:
 # A stage -----------------------------------------------------------------------------------------
 
 
-def stage_form(stage: type[Stage], store: str) -> Form:
-    """The form of `stage/NAME`: the store, its inputs, every value of its config."""
+def stored_names(place: str) -> dict[str, list[str]]:
+    """What the inputs of a kind can be chosen from: names of a store, with `:output` if needed.
+
+    The newest `MOST_NAMES` of a kind. Empty if there is no store at `place`, or it cannot be read.
+    """
+    names: dict[str, list[tuple[str, str]]] = {}
+    try:
+        store = Store.open(place, create=False)
+        for name, ref in store.refs().items():
+            manifest = store.manifest(ref.stage, ref.key)
+            if manifest is None:
+                continue
+            finished = str(manifest.telemetry.get("finished", ""))
+            kinds = Counter(output.kind for output in manifest.outputs.values())
+            for output, made in manifest.outputs.items():
+                text = name if kinds[made.kind] == 1 else f"{name}:{output}"
+                names.setdefault(made.kind, []).append((finished, text))
+    except IngotError:
+        return {}
+    return {
+        kind: sorted(text for _, text in sorted(known)[-MOST_NAMES:])
+        for kind, known in names.items()
+    }
+
+
+def stage_form(
+    stage: type[Stage], store: str, names: Mapping[str, Sequence[str]] | None = None
+) -> Form:
+    """The form of `stage/NAME`: the store, its inputs, every value of its config.
+
+    `names` are those of the store by kind; an input is chosen from them, or typed.
+    """
     form = Form()
     _add_place(form, store, None)
     form.add(
@@ -193,7 +226,7 @@ def stage_form(stage: type[Stage], store: str) -> Form:
         {"type": "string", "pattern": NAME_PATTERN},
     )
     for name, role in stage.inputs.items():
-        _add_input(form, name, role)
+        _add_input(form, name, role, (names or {}).get(role.kind, ()))
     schema = stage.Config.model_json_schema()
     for path, description, shape, required in _leaves(schema, schema.get("$defs", {}), (), {}):
         key, title = "__".join(("config", *path)), ".".join(path)
@@ -254,8 +287,11 @@ def _add_place(form: Form, store: str, recipe: Recipe | None) -> None:
     form.add("profile", "profile", "Where and how it runs; does not change results.", shape)
 
 
-def _add_input(form: Form, name: str, role: Role) -> None:
-    one = {"type": "string", "pattern": REFERENCE_PATTERN}
+def _add_input(form: Form, name: str, role: Role, names: Sequence[str]) -> None:
+    one: dict[str, Any] = {"type": "string", "pattern": REFERENCE_PATTERN}
+    if names:
+        choice = {"type": "string", "enum": list(names), "title": "in the store"}
+        one = {"anyOf": [choice, {**one, "title": "another name or a key"}]}
     required = role.least > 0
     if role.most == 1:
         description = f"A name in the store (RECIPE/STEP) or a key, of kind {role.kind}."
