@@ -13,7 +13,7 @@ from artifacts_schema.config import did_you_mean
 from artifacts_schema.errors import CorruptArtifact, UsageError
 from artifacts_schema.identity import short
 from artifacts_schema.manifest import Manifest, Output
-from artifacts_schema.store import Store
+from artifacts_schema.store import Store, layout
 from artifacts_schema.store.runs import load_runs, recorded_recipes
 from artifacts_schema.store.store import Edge, ancestors, descendants
 from flows.analysis.artifacts import (
@@ -28,6 +28,8 @@ from flows.cli.options import json_option, store_option
 from flows.cli.output import Column, echo, print_fields, print_json, print_table, size
 
 FILES_SHOWN = 8
+TENSORBOARD_FOLDER = "tensorboard"
+"""As `stages/training/dashboards.py` names it, whose import takes seconds."""
 
 
 @click.command("ls")
@@ -170,10 +172,20 @@ def show(ref: str, store: str, as_json: bool) -> None:
             ("libraries", ", ".join(f"{n} {v}" for n, v in manifest.code.libraries.items())),
             ("layout", _format_lines(manifest.layout)),
             ("telemetry", _format_lines(manifest.telemetry)),
+            ("TensorBoard", _tensorboard(opened, manifest)),
         ]
     )
     for name in [only] if only else manifest.outputs:
         _print_output(opened, manifest, name)
+
+
+def _tensorboard(store: Store, manifest: Manifest) -> str:
+    """The command that shows the event files of a training run; nothing if it wrote none."""
+    path = layout.payload(manifest.stage, manifest.key, manifest.attempt, "telemetry")
+    folder = f"{path}/{TENSORBOARD_FOLDER}"
+    if not store.backend.files(folder):
+        return ""
+    return f"tensorboard --logdir {store.backend.full(folder)}"
 
 
 def _print_output(store: Store, manifest: Manifest, name: str) -> None:

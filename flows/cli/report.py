@@ -21,24 +21,26 @@ from flows.report.report import is_report, plain_report, write_report
     "--output", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
     help="Where to write; by default REF-report.html in this folder.",
 )  # fmt: skip
+@click.option("--full", is_flag=True, help="Open every chapter, and print all of it.")
 @click.option("--open", "show", is_flag=True, help="Open it in the browser.")
 @store_option
 @json_option
 def report(
-    ref: str, against: str | None, output: Path | None, show: bool, store: str, as_json: bool
-) -> None:
+    ref: str, against: str | None, output: Path | None, full: bool, show: bool, store: str,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Write a report of REF: a self-contained HTML file, to be read, printed or sent.
 
     REF is a recipe (its newest run), RECIPE@ID, a name such as quickstart/export, or a key. A run
-    that is not finished is shown as far as it came. With --json, the figures as plain values on
-    stdout, and no file.
+    that is not finished is shown as far as it came. Below its first page, steps are folded; paper
+    shows those that are open. With --json, the figures as plain values on stdout, and no file.
     """
     opened = open_store(store)
     if as_json:
         _print_json(opened, ref, against)
         return
     path = output or _default_path(ref)
-    write_report(opened, ref, path, against=against)
+    write_report(opened, ref, path, against=against, full=full)
     echo(f"{path}  {size(path.stat().st_size)}")
     if show:
         click.launch(path.resolve().as_uri())

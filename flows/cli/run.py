@@ -9,6 +9,7 @@ import click
 
 from artifacts_schema.identity import short
 from artifacts_schema.store import Store
+from flows.cli.ask import ask_settings
 from flows.cli.options import by_option, debug_option, json_option, recipe_options
 from flows.cli.output import Column, echo, print_json, print_table
 from flows.cli.progress import print_line, show_hashing, show_progress, stop_on_signals
@@ -101,12 +102,17 @@ def recipes(as_json: bool) -> None:
     is_flag=True,
     help="Read every byte that would be reused first; what is damaged is made again.",
 )
-def run(jobs: int | None, no_prefect: bool, check: bool, **fields: Any) -> None:
+@click.option(
+    "--ask", "asks", is_flag=True, help="Ask for each value that the recipe writes first."
+)
+def run(jobs: int | None, no_prefect: bool, check: bool, asks: bool, **fields: Any) -> None:
     """Bring RECIPE up to date: run what its plan says, reuse everything else.
 
     Killed at any moment, the same command continues. Exit codes: 0 done, 1 a step failed, 2 wrong
     recipe or input, 75 stopped on request.
     """
+    if asks:
+        fields["overrides"] = ask_settings(fields["recipe"], fields["store"], fields["overrides"])
     request = Request(**fields)
     with show_hashing() as progress:
         pipeline = Pipeline.open(request, progress=progress)

@@ -30,7 +30,7 @@ from pydantic import ValidationError
 
 from artifacts_schema.errors import IngotError, UsageError
 from flows.orchestration.flow import TAG
-from flows.orchestration.forms import PIPELINE, STAGES, Form, recipe_form, stage_form
+from flows.orchestration.forms import PIPELINE, STAGES, Form, recipe_form, stage_form, stored_names
 from flows.recipe.recipe import BUNDLED, Recipe, load_recipe
 from stages.engine.protocol import all_stages
 
@@ -94,6 +94,7 @@ def register(recipes: Iterable[Path], target: Target) -> dict[str, Outcome]:
     of pool that no worker has, and for a pool of that name of another type.
     """
     loaded = [load_recipe(path) for path in (*sorted(BUNDLED.glob("*.yaml")), *recipes)]
+    names = stored_names(target.store)
     with prefect_client() as client:
         outcomes = {f"work pool {target.pool}": _pool(client, target)}
         for recipe in loaded:
@@ -105,7 +106,7 @@ def register(recipes: Iterable[Path], target: Target) -> dict[str, Outcome]:
                 client,
                 target,
                 f"stage/{name}",
-                stage_form(stage, target.store),
+                stage_form(stage, target.store, names),
                 entrypoint=f"{STAGES}{name}",
                 parameters={},
                 description=(stage.__doc__ or "").strip(),

@@ -8,6 +8,7 @@ Prefect asks this module for it.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -178,8 +179,17 @@ _extra_observers: ContextVar[tuple[Observer, ...]] = ContextVar("extra_observers
 _jobs: ContextVar[int | None] = ContextVar("jobs", default=None)
 
 
+_GENERATED = re.compile(r"[A-Za-z][a-z]+-[A-Za-z][a-z]+")
+
+
 def run_name(name: str) -> str:
-    """`name #3f2a`: the end of Prefect's id distinguishes runs of one name."""
+    """`name #3f2a`: the end of Prefect's id distinguishes runs of one name.
+
+    A name that somebody typed is kept: Prefect's own are two words with a hyphen.
+    """
+    given = flow_run.name if flow_run.id else None
+    if given and not _GENERATED.fullmatch(given):
+        return given
     return f"{name} #{str(flow_run.id)[-4:]}" if flow_run.id else name
 
 
@@ -206,6 +216,7 @@ def pipeline(
     overrides: list[str] | None = None,
     start: str | None = None,
     through: str | None = None,
+    values: dict[str, Any] | None = None,
     force: list[str] | None = None,
     strict_code: bool = False,
     accept_code: bool = False,
@@ -218,6 +229,7 @@ def pipeline(
         store: URL or folder of the store.
         profile: where and how the steps run; never changes a key.
         overrides: changes such as `filter.duplicates.threshold=0.7`.
+        values: the form's fields of what the recipe writes; they become overrides.
         start: first step to run.
         through: last step to run.
         force: steps to run even if their artifact exists.

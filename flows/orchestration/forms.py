@@ -1,14 +1,16 @@
 """Flat forms: the fields that the UI shows for a recipe or a stage, and what the answers mean.
 
-A form is a JSON schema without nesting, so that every field has its own description, range and
-error. A stage's form is made of its `Config`: a nested model becomes fields with dotted titles; a
-list of models, a mapping or a union of types, which no flat field can hold, is a text in YAML.
+A form is a JSON schema without nesting (but for a recipe's `values`), so that every field has its
+own description, range and error. A stage's form is made of its `Config`: a nested model becomes
+fields with dotted titles; a list of models, a mapping or a union of types, which no flat field can
+hold, is a text in YAML.
 
 | key of a field | meaning |
 |---|---|
 | `store`, `profile`, `name` | as the command line's --store, --profile, --as |
 | `input__ROLE` | a name in the store or a key, with `:output` if several would fit |
 | `config__A__B` | the value `a.b` of the stage's config |
+| `values` | a recipe's values by path, `filter__duplicates__threshold`: the only nested field |
 
 `python -P -m flows.orchestration.forms` checks a run before it is queued. Stdin:
 `{"entrypoint": …, "parameters": {…}}` of a deployment; stdout: `{"problem": text or null}`.
@@ -19,17 +21,19 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from textwrap import indent
 from typing import Any
 
 from artifacts_schema.errors import IngotError, UsageError
 from artifacts_schema.store import Store
+from flows.recipe.fields import RecipeField, changed_settings, recipe_fields
 from flows.recipe.notation import stored_input
 from flows.recipe.pipeline import Pipeline, Request, store_to_read
 from flows.recipe.profile import load_profile
-from flows.recipe.recipe import BUNDLED, Recipe
+from flows.recipe.recipe import BUNDLED, Recipe, find_recipe, load_recipe
 from flows.recipe.upstream import check_stored
 from flows.recipe.yaml_document import parse_yaml
 from stages.engine.protocol import Role, Stage, stage_named
@@ -37,7 +41,10 @@ from stages.engine.spec import StageSpec
 
 STORE_PATTERN = r"^(/|[a-z][a-z0-9+.-]*://).+"
 REFERENCE_PATTERN = r"^@?[A-Za-z0-9][A-Za-z0-9._@/\[\]-]*(:[A-Za-z0-9_-]+)?$"
+MOST_NAMES = 200
+"""Names of a kind that a form offers."""
 NAME_FIELD = "name"
+VALUES_FIELD = "values"
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._@\[\]-]*(/[A-Za-z0-9][A-Za-z0-9._@\[\]-]*)*$"
 _SCALARS = ("string", "integer", "number", "boolean")
 _SCHEMA_KEYS = (
@@ -108,6 +115,9 @@ def recipe_form(recipe: Recipe, store: str) -> Form:
         "Changes to the recipe, each STEP.path=value, as filter.duplicates.threshold=0.7.",
         {"type": "array", "items": change, "default": []},
     )
+    fields = recipe_fields(recipe)
+    if fields:
+        form.add(VALUES_FIELD, "values", _VALUES, _values_shape(fields))
     form.add(
         "force",
         "force",
@@ -126,7 +136,20 @@ def recipe_form(recipe: Recipe, store: str) -> Form:
         "Continue from checkpoints that another program left under the same key.",
         {"type": "boolean", "default": False},
     )
+    form.add("by", "by", "Who asks, for `ingot cost`.", {"type": "string"})
     return form
+
+
+_VALUES = "What the recipe writes; a value that is left as it is, or cleared, is the recipe's."
+
+
+def _values_shape(fields: Sequence[RecipeField]) -> dict[str, Any]:
+    """An object with a property for each field, titled by its path."""
+    properties = {
+        one.key: {**one.shape, "title": one.path, "description": one.description, "position": place}
+        for place, one in enumerate(fields)
+    }
+    return {"type": "object", "properties": properties}
 
 
 def check_recipe(parameters: Mapping[str, Any]) -> None:
@@ -145,18 +168,56 @@ def check_recipe(parameters: Mapping[str, Any]) -> None:
 
 
 def request_from(parameters: Mapping[str, Any]) -> Request:
-    """The request of a run of `pipeline` with these parameters; cleared fields are omitted."""
+    """The request of a run of `pipeline` with these parameters; cleared fields are omitted.
+
+    What its `values` change becomes `--set`, before the `overrides`, which therefore win.
+    """
     values = {name: value for name, value in parameters.items() if value not in (None, "")}
     for name in ("overrides", "force"):
         values[name] = tuple(values.get(name, ()))
+    written = values.pop(VALUES_FIELD, None)
+    if written:
+        recipe = load_recipe(find_recipe(values["recipe"]))
+        settings = changed_settings(recipe_fields(recipe), written)
+        values["overrides"] = (*settings, *values["overrides"])
     return Request(**values)
 
 
 # A stage -----------------------------------------------------------------------------------------
 
 
-def stage_form(stage: type[Stage], store: str) -> Form:
-    """The form of `stage/NAME`: the store, its inputs, every value of its config."""
+def stored_names(place: str) -> dict[str, list[str]]:
+    """What the inputs of a kind can be chosen from: names of a store, with `:output` if needed.
+
+    The newest `MOST_NAMES` of a kind. Empty if there is no store at `place`, or it cannot be read.
+    """
+    names: dict[str, list[tuple[str, str]]] = {}
+    try:
+        store = Store.open(place, create=False)
+        for name, ref in store.refs().items():
+            manifest = store.manifest(ref.stage, ref.key)
+            if manifest is None:
+                continue
+            finished = str(manifest.telemetry.get("finished", ""))
+            kinds = Counter(output.kind for output in manifest.outputs.values())
+            for output, made in manifest.outputs.items():
+                text = name if kinds[made.kind] == 1 else f"{name}:{output}"
+                names.setdefault(made.kind, []).append((finished, text))
+    except IngotError:
+        return {}
+    return {
+        kind: sorted(text for _, text in sorted(known)[-MOST_NAMES:])
+        for kind, known in names.items()
+    }
+
+
+def stage_form(
+    stage: type[Stage], store: str, names: Mapping[str, Sequence[str]] | None = None
+) -> Form:
+    """The form of `stage/NAME`: the store, its inputs, every value of its config.
+
+    `names` are those of the store by kind; an input is chosen from them, or typed.
+    """
     form = Form()
     _add_place(form, store, None)
     form.add(
@@ -166,7 +227,7 @@ def stage_form(stage: type[Stage], store: str) -> Form:
         {"type": "string", "pattern": NAME_PATTERN},
     )
     for name, role in stage.inputs.items():
-        _add_input(form, name, role)
+        _add_input(form, name, role, (names or {}).get(role.kind, ()))
     schema = stage.Config.model_json_schema()
     for path, description, shape, required in _leaves(schema, schema.get("$defs", {}), (), {}):
         key, title = "__".join(("config", *path)), ".".join(path)
@@ -227,8 +288,11 @@ def _add_place(form: Form, store: str, recipe: Recipe | None) -> None:
     form.add("profile", "profile", "Where and how it runs; does not change results.", shape)
 
 
-def _add_input(form: Form, name: str, role: Role) -> None:
-    one = {"type": "string", "pattern": REFERENCE_PATTERN}
+def _add_input(form: Form, name: str, role: Role, names: Sequence[str]) -> None:
+    one: dict[str, Any] = {"type": "string", "pattern": REFERENCE_PATTERN}
+    if names:
+        choice = {"type": "string", "enum": list(names), "title": "in the store"}
+        one = {"anyOf": [choice, {**one, "title": "another name or a key"}]}
     required = role.least > 0
     if role.most == 1:
         description = f"A name in the store (RECIPE/STEP) or a key, of kind {role.kind}."

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from flows.report.display import DARK, LIGHT, VARIABLES, visible
+from flows.report.hover import add_hover
 from flows.report.plots import is_empty, not_drawn, plot
 from flows.report.sheet import Sheet
 from stages.engine.page import Plot
@@ -57,12 +58,14 @@ def draw_svg(figure: Plot, *, dark: bool = False) -> str:
     return _svg(figure, WIDE, DARK if dark else LIGHT, alone=True)
 
 
-def page_svg(figure: Plot, *, width: int, prefix: str, paired: bool = False) -> str:
+def page_svg(
+    figure: Plot, *, width: int, prefix: str, paired: bool = False, hover: bool = False
+) -> str:
     """An SVG for an HTML page: colours by the page's names, ids that begin with `prefix`.
 
-    Without a title, which the page itself shows.
+    Without a title, which the page itself shows. With `hover`, areas that show values.
     """
-    return _svg(figure, width, VARIABLES, alone=False, prefix=prefix, paired=paired)
+    return _svg(figure, width, VARIABLES, alone=False, prefix=prefix, paired=paired, hover=hover)
 
 
 def _drawing(figure: Plot, width: float, *, title: bool, paired: bool) -> Drawing:
@@ -87,7 +90,8 @@ def _drawing_class() -> type[Drawing]:
         def _repr_svg_(self) -> str:
             with _style():
                 root = _parsed(self)
-            return _finished(root, LIGHT, label="", sized=True)
+            _finish(root, LIGHT, label="", sized=True)
+            return _to_text(root)
 
     return ReportFigure
 
@@ -134,13 +138,17 @@ def _svg(
     alone: bool,
     prefix: str = "",
     paired: bool = False,
+    hover: bool = False,
 ) -> str:
     with _style():
         drawing = _drawing(figure, width, title=alone, paired=paired)
         drawing.patch.set_visible(alone)
         root = _parsed(drawing)
     label = visible(f"{figure.title}. {figure.note}".strip(" ."))
-    return _finished(root, colours, label=label, sized=alone, prefix=prefix)
+    _finish(root, colours, label=label, sized=alone, prefix=prefix)
+    if hover and not is_empty(figure):
+        add_hover(root, figure, drawing.axes[0])
+    return _to_text(root)
 
 
 def _parsed(drawing: Drawing) -> ElementTree.Element:
@@ -151,16 +159,19 @@ def _parsed(drawing: Drawing) -> ElementTree.Element:
     return ElementTree.fromstring(raw.getvalue())
 
 
-def _finished(
+def _finish(
     root: ElementTree.Element,
     colours: Mapping[str, str],
     *,
     label: str,
     sized: bool,
     prefix: str = "",
-) -> str:
+) -> None:
     _tidy(root, {literal: colours[name] for name, literal in LIGHT.items()}, prefix)
     _describe(root, label, sized=sized)
+
+
+def _to_text(root: ElementTree.Element) -> str:
     ElementTree.register_namespace("", _SVG)
     ElementTree.register_namespace("xlink", _XLINK)
     return ElementTree.tostring(root, encoding="unicode")

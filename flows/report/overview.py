@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from artifacts_schema.errors import printable, printable_text
-from artifacts_schema.identity import short
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
 from flows.report.display import finite_values, format_duration, format_reasons
+from flows.report.estimates import measured
 from flows.report.subject import Page, Step, Subject
 from stages.engine.page import (
     Artifact,
@@ -69,34 +69,47 @@ class Fact:
 def facts(subject: Subject, pages: Sequence[Page]) -> list[Fact]:
     """The key facts that the artifacts of a run provide."""
     made = subject.made
-    return [*_documents(made), *_training(made, pages), *_scores(subject, pages), *_effort(made)]
+    return [*_documents(made), *_training(made, pages), *_scores(subject, pages), *effort(made)]
+
+
+def count_documents(steps: Sequence[Step]) -> tuple[int, int, list[str]]:
+    """Records read by the steps that make documents, documents kept by the last, and the readers.
+
+    Zeros if no step makes documents.
+    """
+    makers = [s for s in steps if "documents" in kinds_out(s) and manifest_of(s).conservation]
+    entries = [s for s in makers if brings_documents(s)]
+    decided = [s for s in makers if "documents" in kinds_in(s)]
+    used = {parent for s in decided for parent in s.parents}
+    last = [s for s in decided if s.instance not in used] or entries
+    return _sum(entries, "records_in"), _sum(last, "out"), [s.instance for s in entries]
+
+
+def brings_documents(step: Step) -> bool:
+    """Whether documents enter the run here: a filter of conversations alone writes none."""
+    from_records = not kinds_in(step) & {"documents", "conversations", "preferences"}
+    return "documents" in kinds_out(step) and from_records
 
 
 def _documents(steps: Sequence[Step]) -> list[Fact]:
-    """Records read by the steps that make documents, and documents kept by the last step."""
-    makers = [s for s in steps if "documents" in _kinds_out(s) and _manifest(s).conservation]
-    entries = [s for s in makers if "documents" not in _kinds_in(s)]
-    decided = [s for s in makers if "documents" in _kinds_in(s)]
-    used = {parent for s in decided for parent in s.parents}
-    last = [s for s in decided if s.instance not in used] or entries
-    read, kept = _sum(entries, "records_in"), _sum(last, "out")
+    read, kept, entries = count_documents(steps)
     if not read:
         return []
     share = f"{kept / read:.1%} of what was read"
     return [
-        Fact("records read", read, ",", ", ".join(s.instance for s in entries[:4])),
+        Fact("records read", read, ",", ", ".join(entries[:4])),
         Fact("documents kept", kept, ",", share),
     ]
 
 
 def _training(steps: Sequence[Step], pages: Sequence[Page]) -> list[Fact]:
     """Tokens of the longest training run, and the last value of the first curve of its page."""
-    trained = [s for s in steps if "training_run" in _kinds_out(s)]
+    trained = [s for s in steps if "training_run" in kinds_out(s)]
     if not trained:
         return []
-    longest = max(trained, key=lambda s: _manifest(s).counts.get("tokens", 0))
+    longest = max(trained, key=lambda s: manifest_of(s).counts.get("tokens", 0))
     result = []
-    tokens = _manifest(longest).counts.get("tokens")
+    tokens = manifest_of(longest).counts.get("tokens")
     if tokens:
         result.append(Fact("tokens trained on", tokens, ",", longest.instance))
     page = next(page for page in pages if page.step.instance == longest.instance)
@@ -115,47 +128,42 @@ def _scores(subject: Subject, pages: Iterable[Page]) -> list[Fact]:
     """The estimates that differ most from their baseline, in widths of their interval."""
     ranked = []
     for page in pages:
-        measured = _measured(subject, page.step)
+        checkpoint, precision = measured(subject, page.step)
+        what = f"{checkpoint} in {precision}" if precision else checkpoint
         for figure in page.figures:
             if isinstance(figure, IntervalFigure):
                 for e in figure.estimates:
                     if None not in (e.low, e.high, e.baseline) and e.high != e.low:
                         clear = abs(e.value - e.baseline) / (e.high - e.low)  # type: ignore[operator]
-                        ranked.append((clear, page.step.instance, measured, figure, e))
+                        ranked.append((clear, page.step.instance, what, figure, e))
     ranked.sort(key=lambda item: -item[0])
     return [
-        Fact(f"{e.name} ({instance})", e.value, figure.value.format, _reading(measured, figure, e))
-        for _, instance, measured, figure, e in ranked[:SCORES]
+        Fact(f"{e.name} ({instance})", e.value, figure.value.format, _reading(what, figure, e))
+        for _, instance, what, figure, e in ranked[:SCORES]
     ]
 
 
-def _measured(subject: Subject, step: Step) -> str:
-    """`pretrain in float32`: the checkpoint that a step evaluated, and the precision."""
-    if step.manifest is None:
-        return ""
-    checkpoints = [
-        subject.find_instance(reference) or f"{reference.stage} {short(reference.key)}"
-        for reference in step.manifest.references
-        if reference.kind == "checkpoint"
-    ]
-    dtype = step.manifest.layout.get("dtype")
-    return " ".join([*checkpoints, *([f"in {dtype}"] if dtype else [])])
-
-
-def _reading(measured: str, figure: IntervalFigure, e: Estimate) -> str:
+def _reading(what: str, figure: IntervalFigure, e: Estimate) -> str:
     """How to read an estimate: unit, what was measured, interval, baseline."""
     show = figure.value.format
-    unit = f"{figure.value.label} of {measured}" if measured else figure.value.label
+    unit = f"{figure.value.label} of {what}" if what else figure.value.label
     interval = f"95 %: {e.low:{show}}–{e.high:{show}}"
     return f"{unit}; {interval}; baseline {e.baseline:{show}}"
 
 
-def _effort(steps: Sequence[Step]) -> list[Fact]:
-    seconds = sum(_telemetry_value(step, "seconds") for step in steps)
-    cpu = sum(_telemetry_value(step, "cpu_seconds") for step in steps)
-    gpu = sum(_telemetry_value(step, "gpu_seconds") for step in steps)
-    spent = f"{format_duration(cpu)} of CPU" + (f", {format_duration(gpu)} of GPU" if gpu else "")
-    return [Fact("work in all steps", seconds, "s", spent)] if seconds else []
+def effort(steps: Sequence[Step]) -> list[Fact]:
+    """Seconds of all steps by the clock, CPU seconds, and GPU seconds where any were used."""
+    seconds, cpu, gpu = (
+        sum(_telemetry_value(step, name) for step in steps)
+        for name in ("seconds", "cpu_seconds", "gpu_seconds")
+    )
+    if not seconds:
+        return []
+    results = [
+        Fact("time in all steps", seconds, "s", "by the clock"),
+        Fact("CPU time", cpu, "s", "of all processes"),
+    ]
+    return [*results, *([Fact("GPU time", gpu, "s", "GPUs held")] if gpu else [])]
 
 
 # The funnel --------------------------------------------------------------------------------------
@@ -163,10 +171,10 @@ def _effort(steps: Sequence[Step]) -> list[Fact]:
 
 def funnel(subject: Subject) -> list[Figure]:
     """Records kept and dropped by step, and the reasons, most frequent first."""
-    steps = [s for s in subject.made if _manifest(s).conservation is not None]
+    steps = [s for s in subject.made if manifest_of(s).conservation is not None]
     if not steps:
         return []
-    accounts: Any = [(s.instance, _manifest(s).conservation) for s in steps]
+    accounts: Any = [(s.instance, manifest_of(s).conservation) for s in steps]
     picture = make_bars(
         "Records kept and dropped, by step",
         (name for name, _ in accounts),
@@ -180,7 +188,7 @@ def funnel(subject: Subject) -> list[Figure]:
         note="Every record that a step read was kept or dropped for a reason: the sums are exact. "
         "A step that reads a sample, such as tokenizer, drops nothing from the corpus.",
     )
-    samplers = {s.instance for s in steps if _kinds_out(s) & MADE_OF_A_SAMPLE}
+    samplers = {s.instance for s in steps if kinds_out(s) & MADE_OF_A_SAMPLE}
     reasons = sorted(
         (
             (name, why, n)
@@ -237,8 +245,8 @@ def _cost_table(steps: Sequence[Step]) -> TableFigure:
             _telemetry_value(step, "cpu_seconds"),
             _telemetry_value(step, "gpu_seconds"),
             _telemetry_value(step, "peak_memory_bytes") / 1e6 or None,
-            _manifest(step).size / 1e6,
-            sum(len(output.files) for output in _manifest(step).outputs.values()),
+            manifest_of(step).size / 1e6,
+            sum(len(output.files) for output in manifest_of(step).outputs.values()),
         )
         for step in steps
     ]
@@ -260,7 +268,7 @@ def _cost_table(steps: Sequence[Step]) -> TableFigure:
 def _libraries(steps: Sequence[Step]) -> TableFigure:
     versions: dict[str, dict[str, list[str]]] = {}
     for step in steps:
-        for library, version in _manifest(step).code.libraries.items():
+        for library, version in manifest_of(step).code.libraries.items():
             versions.setdefault(library, {}).setdefault(version, []).append(step.instance)
     rows = tuple(
         (library, version, ", ".join(users) if len(by_version) > 1 else f"{len(users)} steps")
@@ -270,25 +278,28 @@ def _libraries(steps: Sequence[Step]) -> TableFigure:
     return make_table("Libraries that affect the outputs", "library | version | used by", rows)
 
 
-def _manifest(step: Step) -> Manifest:
+def manifest_of(step: Step) -> Manifest:
+    """The manifest of a step that is made."""
     assert step.manifest is not None, "called only for steps that are made"
     return step.manifest
 
 
-def _kinds_out(step: Step) -> set[str]:
-    return {output.kind for output in _manifest(step).outputs.values()}
+def kinds_out(step: Step) -> set[str]:
+    """Kinds of the outputs of a step that is made."""
+    return {output.kind for output in manifest_of(step).outputs.values()}
 
 
-def _kinds_in(step: Step) -> set[str]:
-    return {reference.kind for reference in _manifest(step).references}
+def kinds_in(step: Step) -> set[str]:
+    """Kinds of its inputs."""
+    return {reference.kind for reference in manifest_of(step).references}
 
 
 def _sum(steps: Iterable[Step], name: str) -> int:
-    return sum(getattr(_manifest(step).conservation, name) for step in steps)
+    return sum(getattr(manifest_of(step).conservation, name) for step in steps)
 
 
 def _telemetry_value(step: Step, name: str) -> float:
-    value = _manifest(step).telemetry.get(name)
+    value = manifest_of(step).telemetry.get(name)
     return float(value) if isinstance(value, int | float) else 0.0
 
 

@@ -6,7 +6,7 @@ import os
 import secrets
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ from flows.report.compare import (
 )
 from flows.report.display import DARK, LIGHT, visible
 from flows.report.draw import NARROW
+from flows.report.estimates import compare_scores, differences_table, list_scores
+from flows.report.front import Front, front_page
 from flows.report.lineage import lineage_svg, lineage_table
 from flows.report.overview import cost, facts, figures_to_json, funnel
 from flows.report.subject import (
@@ -40,8 +42,18 @@ from flows.report.subject import (
     format_minute,
     load_pages,
     payload_location,
+    step_gist,
 )
-from flows.report.views import ROWS, CellView, TableView, View, Viewer, plot_table, table_view
+from flows.report.views import (
+    ROWS,
+    CellView,
+    PlotView,
+    TableView,
+    View,
+    Viewer,
+    plot_table,
+    table_view,
+)
 from stages.engine.page import CurveFigure, Figure, Plot, TableFigure
 
 GENERATOR = "Ingot report"
@@ -79,14 +91,24 @@ class Section:
     blocks: list[Block] = field(default_factory=list)
     omitted: list[str] = field(default_factory=list)
 
+    @property
+    def gist(self) -> str:
+        """The line that stands for the step while it is folded."""
+        if self.problems:
+            return self.problems[0]
+        return "; ".join(self.changes) or step_gist(self.step)
 
-def write_report(store: Store, ref: str, path: Path, *, against: str | None = None) -> Path:
+
+def write_report(
+    store: Store, ref: str, path: Path, *, against: str | None = None, full: bool = False
+) -> Path:
     """Write the report of `ref` (a recipe, `recipe@id`, a name or a key) to `path`.
 
-    With `against`, both are shown side by side and changes are marked. UsageError if `ref` or
-    `against` is not in `store`, or if `path` cannot be written. Equal stores give equal bytes.
+    With `against`, both are shown side by side and changes are marked. With `full`, every chapter
+    is open, and printed. UsageError if `ref` or `against` is not in `store`, or if `path` cannot
+    be written. Equal stores give equal bytes.
     """
-    html = report_html(store, ref, against=against)
+    html = report_html(store, ref, against=against, full=full)
     whole = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         whole.write_text(html, encoding="utf-8")
@@ -98,10 +120,10 @@ def write_report(store: Store, ref: str, path: Path, *, against: str | None = No
     return path
 
 
-def report_html(store: Store, ref: str, *, against: str | None = None) -> str:
+def report_html(store: Store, ref: str, *, against: str | None = None, full: bool = False) -> str:
     """The report as text."""
     subject = find_subject(store, ref)
-    writer = _Writer()
+    writer = _Writer(full)
     if against is None:
         return writer.single(subject, load_pages(subject))
     return writer.comparison(find_subject(store, against), subject)
@@ -116,7 +138,8 @@ def is_report(path: Path) -> bool:
 class _Writer:
     """Turns figures into blocks of HTML, and blocks into a page."""
 
-    def __init__(self) -> None:
+    def __init__(self, full: bool) -> None:
+        self.full = full
         folder = Path(__file__).parent
         self.environment = jinja2.Environment(
             loader=jinja2.FileSystemLoader(folder),
@@ -139,12 +162,29 @@ class _Writer:
             subject,
             sections,
             against=None,
-            cards=facts(subject, pages),
+            front=self._front(front_page(subject, pages)),
             changed=[],
             unchanged="",
             funnel=self._blocks(funnel(subject), level=3),
             cost=self._blocks(cost(subject), level=3),
         )
+
+    def _front(self, front: Front) -> dict[str, Any]:
+        """The first page's pictures and tables as HTML, small enough to stand side by side."""
+        plots = [
+            replace(view, note="", table=replace(view.table, rows=()))  # Both are in the chapters.
+            for figure in (front.funnel, front.curve)
+            if figure is not None
+            and isinstance(view := self.viewer.view(figure, widths=(NARROW,)), PlotView)
+        ]
+        return {
+            "verdict": front.verdict,
+            "cards": front.facts,
+            "plots": [self._block(view, level=2) for view in plots],
+            "scores": self._blocks([front.scores] if front.scores else [], level=2),
+            "sample": self._blocks([front.sample] if front.sample else [], level=2),
+            "commands": front.commands,
+        }
 
     def _section(self, subject: Subject, page: Page) -> Section:
         section = Section(page.step, page.lead, problems=[page.problem] if page.problem else [])
@@ -179,14 +219,19 @@ class _Writer:
             page_b = by_step_b.get(pair.b.instance) if pair.b else None
             sections.append(self._compared(b if pair.b else a, pair, page_a, page_b))
         numbers = facts_table(facts(a, pages_a), facts(b, pages_b))
+        scores = differences_table(compare_scores(list_scores(a, pages_a), list_scores(b, pages_b)))
+        beyond = table_view(scores, "")
         steps = _steps_table([pair for pair in pairs if not pair.same])
         same = [pair.any.instance for pair in pairs if pair.same]
         return self._page(
             b,
             sections,
             against=a,
-            cards=[],
-            changed=[self._block(view, level=3) for view in (numbers, steps) if view.rows],
+            front=None,
+            changed=[
+                self._block(beyond, level=3),
+                *(self._block(view, level=3) for view in (numbers, steps) if view.rows),
+            ],
             unchanged=f"The same in {A} and {B}: {', '.join(same)}." if same else "",
             funnel=self._pairs(funnel(a), funnel(b), level=3),
             cost=self._pairs(cost(a), cost(b), level=3),
@@ -269,7 +314,7 @@ class _Writer:
             "css": Markup(_colours() + self.css),
             "generator": f"{GENERATOR} {version('ingot')}",
             "when": _when(subject),
-            "letters": (A, B),
+            "full": self.full,
         }
         template = self.environment.get_template("report.html.jinja")
         html = template.render(values)
@@ -353,9 +398,12 @@ def plain_report(store: Store, ref: str) -> dict[str, Any]:
     """The content of a report of `ref`, as JSON-ready values."""
     subject = find_subject(store, ref)
     pages = load_pages(subject)
+    front = front_page(subject, pages)
     return {
         "name": subject.name,
         "state": subject.state,
+        "verdict": list(front.verdict),
+        "next": [{"command": c.line, "purpose": c.purpose} for c in front.commands],
         "facts": [
             {"label": f.label, "value": f.value, "detail": f.detail} for f in facts(subject, pages)
         ],

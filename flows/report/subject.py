@@ -22,7 +22,14 @@ from artifacts_schema.store.lease import Record, process_is_gone
 from artifacts_schema.store.runs import Run, RunStep, find_run, recorded_recipes
 from artifacts_schema.store.store import ancestors
 from flows.report.display import format_duration, one_line
-from stages.engine.page import Artifact, Figure, make_page, make_summary, make_table
+from stages.engine.page import (
+    Artifact,
+    Figure,
+    TextFigure,
+    make_page,
+    make_summary,
+    make_table,
+)
 from stages.engine.protocol import stage_named, stage_names
 
 Name = tuple[str, str]
@@ -302,6 +309,18 @@ def _page(subject: Subject, step: Step) -> Page:
         return Page(step, problem=_shorten(f"This page could not be made: {what}"))
 
 
+def sample_text(subject: Subject, step: Step) -> TextFigure | None:
+    """The first text of a step's summary; None if it has none, or cannot be made."""
+    if step.manifest is None or step.stage not in stage_names():
+        return None
+    try:
+        figures = make_summary(stage_named(step.stage), Artifact(subject.store, step.manifest))
+    except Exception:
+        log.exception("the summary of %s could not be made", step.instance)
+        return None
+    return next((figure for figure in figures if isinstance(figure, TextFigure)), None)
+
+
 def _with_heading(figure: Figure) -> Figure:
     """A figure whose title is one line and whose note is no more than a paragraph."""
     return replace(figure, title=one_line(figure.title, TITLE), note=_shorten(figure.note))
@@ -329,6 +348,17 @@ def artifact_facts(manifest: Manifest) -> list[tuple[str, str]]:
         facts.append(("finished", f"{format_minute(str(telemetry['finished']))} UTC"))
     facts.append(("stored", f"{manifest.size / 1e6:,.2f} MB"))
     return facts
+
+
+def step_gist(step: Step) -> str:
+    """`84 in, 67 out, 12.5 s`: what a made step did, in a few words."""
+    if step.manifest is None:
+        return ""
+    account, seconds = step.manifest.conservation, step.manifest.telemetry.get("seconds")
+    parts = [f"{account.records_in:,} in, {account.out:,} out"] if account is not None else []
+    if isinstance(seconds, int | float):
+        parts.append(format_duration(seconds))
+    return ", ".join(parts)
 
 
 def artifact_tables(subject: Subject, manifest: Manifest) -> list[Figure]:

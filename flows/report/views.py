@@ -36,6 +36,8 @@ EXCERPT = 3_000
 IN_GROUP, SAMPLES, PAIRS = 12, 96, 24
 CHARACTERS = 200_000
 """Of one table, or of all the samples of one figure."""
+PHONE = 44
+"""Characters that have room across a phone, or half of a page."""
 SHORT, LONG = 24, 44
 """Characters up to which a column holds words, and beyond which it holds sentences."""
 EQUAL = 280
@@ -90,6 +92,11 @@ class TableView(View):
             size = "short" if longest <= SHORT else "long" if longest > LONG else "middle"
             classes.append(align if align == "right" else f"{align} {size}")
         return tuple(classes)
+
+    @property
+    def stacked(self) -> bool:
+        """Whether it is wider than a phone, which then shows each row as a list of its cells."""
+        return table_width(self.columns, self.rows) > PHONE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +169,8 @@ class Viewer:
             return _samples_view(figure)
         if isinstance(figure, PairsFigure):
             return _pairs_view(figure)
-        return self.plot(figure, plot_table(figure, self.place), widths=widths)
+        table = plot_table(figure, self.place)
+        return table if is_single_bar(figure) else self.plot(figure, table, widths=widths)
 
     def plot(
         self, figure: Plot, table: TableView, *, widths: Sequence[int] = (), paired: bool = False
@@ -176,8 +184,10 @@ class Viewer:
         widths = widths or ((NARROW,) if half else (WIDE, NARROW))
         for width in widths:
             self.drawn += 1
-            svg = page_svg(figure, width=width, prefix=f"p{self.drawn}-", paired=paired)
-            name = "any" if len(widths) == 1 else "wide" if width == max(widths) else "narrow"
+            widest = width == max(widths)  # A phone, which gets the narrow one, has no pointer.
+            prefix = f"p{self.drawn}-"
+            svg = page_svg(figure, width=width, prefix=prefix, paired=paired, hover=widest)
+            name = "any" if len(widths) == 1 else "wide" if widest else "narrow"
             pictures.append((name, Markup(svg)))
         return PlotView(
             title=figure.title,
@@ -228,6 +238,11 @@ def table_view(figure: TableFigure, place: str, cut_note: str = "") -> TableView
     )
 
 
+def is_single_bar(figure: Plot) -> bool:
+    """Whether a figure has one bar, which says no more than its number."""
+    return isinstance(figure, BarFigure) and len(figure.labels) * len(figure.series) <= 1
+
+
 def _is_small_plot(figure: Plot) -> bool:
     """Whether a plot is readable at half the width of a page."""
     if isinstance(figure, HistogramFigure):
@@ -241,10 +256,13 @@ def _is_small_plot(figure: Plot) -> bool:
 
 def is_small_table(headings: Sequence[tuple[str, str]], rows: Sequence[Sequence[CellView]]) -> bool:
     """Whether a table has room in half the width of a page."""
-    if len(rows) > 14:
-        return False
+    return len(rows) <= 14 and table_width(headings, rows) <= PHONE
+
+
+def table_width(headings: Sequence[tuple[str, str]], rows: Sequence[Sequence[CellView]]) -> int:
+    """Characters of a table's widest cells side by side, three for the space between two."""
     lines = [[len(heading) for heading, _ in headings], *([c.length for c in r] for r in rows)]
-    return sum(max(lengths) + 3 for lengths in zip(*lines, strict=True)) <= 44
+    return sum(max(lengths) + 3 for lengths in zip(*lines, strict=True))
 
 
 def format_cell(column: Column, cell: Cell) -> str:

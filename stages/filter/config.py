@@ -206,6 +206,7 @@ class FilterConfig(Config):
     rules: tuple[RuleChoice, ...] = Field(
         default=("gopher@datatrove",),
         description="Rule presets, and rules written here, in the order of decision.",
+        json_schema_extra={"presets": list(PRESETS)},
     )
     rules_by_source: dict[str, tuple[RuleChoice, ...]] = Field(
         default={},

@@ -87,8 +87,8 @@ class TrainingRun:
 
     @cached_property
     def marks(self) -> tuple[Mark, ...]:
-        """Where phases begin, updates were skipped (the first of them), and where the run continued
-        after a rollback or a restart."""
+        """Where phases begin, permanent checkpoints were kept, updates were skipped (the first of
+        them), and where the run continued after a rollback or a restart."""
         import numpy as np
 
         phases = self.metric("phase")
@@ -97,10 +97,14 @@ class TrainingRun:
         results = [Mark(float(self.x[i]), f"phase {int(phases[i]) + 1}") for i in begins]
         results += [Mark(float(self.x[i]), "update skipped") for i in skipped[:SKIPS_MARKED]]
         rolled_back = [first for first, _ in self.account.get("left_out_training_steps", ())]
-        for name, steps in (("rolled back", rolled_back), ("resumed", self.telemetry.resumed_at)):
-            for step in steps:
-                row = min(int(np.searchsorted(self.steps, step)), len(self.x) - 1)
-                results.append(Mark(float(self.x[row]), name))
+        happened = [
+            *(("rolled back", step) for step in rolled_back),
+            *(("resumed", step) for step in self.telemetry.resumed_at),
+            *((f"kept @{one.label}", one.at) for one in self.artifact.manifest.interims),
+        ]
+        for name, step in happened:
+            row = min(int(np.searchsorted(self.steps, step)), len(self.x) - 1)
+            results.append(Mark(float(self.x[row]), name))
         return tuple(sorted(results, key=lambda mark: mark.x))
 
     def curve(

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
 from artifacts_schema.config import Config
 from artifacts_schema.errors import UsageError
+from flows.orchestration.flow import run_name
 from flows.orchestration.forms import (
     PIPELINE,
     STAGES,
     find_problem,
     recipe_form,
+    request_from,
     stage_form,
     stage_spec,
+    stored_names,
 )
 from flows.recipe.recipe import find_recipe, load_recipe
 from stages.engine.protocol import all_stages, stage_named
@@ -152,3 +156,62 @@ def test_a_store_that_is_none_is_said(tmp_path):
     (tmp_path / "ingot-store.json").write_text("{}")
     asked = {"recipe": "quickstart", "store": str(tmp_path)}
     assert "store of schema None" in find_problem(PIPELINE, asked)
+
+
+def test_a_recipe_has_a_field_for_each_value_that_it_writes(validate):
+    form = recipe_form(load_recipe(find_recipe("quickstart")), "/store")
+    values = form.fields["values"]["properties"]
+    assert values["pack__held_out_share"]["title"] == "pack.held_out_share"
+    assert values["pack__held_out_share"]["default"] == 0.03
+    assert all(one["description"] for one in values.values())
+    assert validate(form, {"values": {"pack__held_out_share": 0.5}}) == {}
+    assert set(validate(form, {"values": {"pack__held_out_share": 1.5}})) == {"values"}
+    assert set(validate(form, {"values": {"filter__rules": ["nobodys"]}})) == {"values"}
+
+
+def test_changed_values_become_overrides_and_typed_overrides_win():
+    asked = {
+        "recipe": "quickstart",
+        "store": "/store",
+        "values": {"pack__held_out_share": 0.5, "sft__epochs": 3},
+        "overrides": ["pack.held_out_share=0.25"],
+    }
+    overrides = request_from(asked).overrides
+    assert overrides == ("pack.held_out_share=0.5", "pack.held_out_share=0.25")
+
+
+def test_an_input_is_chosen_from_the_names_of_its_kind_or_typed(store, given, validate):
+    duplicates, _ = given("duplicates", {})
+    store.set_ref("runs/dedup", duplicates.stage, duplicates.key)
+    documents, _ = given("documents", {})
+    store.set_ref("runs/web", documents.stage, documents.key)
+    names = stored_names(store.url)
+    assert names == {"duplicates": ["runs/dedup"], "documents": ["runs/web"]}
+    form = stage_form(stage_named("dedup"), store.url, names)
+    choice, typed = form.fields["input__documents"]["items"]["anyOf"]
+    assert choice["enum"] == ["runs/web"]
+    assert "pattern" in typed
+    for text in ("runs/web", documents.key[:12], "made/since"):
+        assert validate(form, {"input__documents": [text]}) == {}
+    assert set(validate(form, {"input__documents": ["no name!"]})) == {"input__documents"}
+
+
+def test_a_store_that_is_not_there_offers_no_names(tmp_path):
+    assert stored_names(str(tmp_path / "none")) == {}
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("my nightly run", "my nightly run"),
+        ("Tasty-Tuna", "web #9f2a"),
+        ("gifted-dragonfly", "web #9f2a"),
+        (None, "web #9f2a"),
+    ],
+)
+def test_a_name_that_was_typed_is_kept(monkeypatch, given, name):
+    """Prefect fills the field with two words and a hyphen."""
+    known = SimpleNamespace(id="0000-9f2a", name=given)
+    monkeypatch.setattr("flows.orchestration.flow.flow_run", known)
+    assert run_name("web") == name

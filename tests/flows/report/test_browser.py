@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from pathlib import Path
 
 import pytest
@@ -29,9 +30,10 @@ def report(request, kinds, tmp_path_factory):
         execute(open_pipeline(), dispatch=inline)
         execute(open_pipeline("choose.least.characters=5"), dispatch=inline)
         folder = tmp_path_factory.mktemp("reports")
-        single = write_report(store, "demo", folder / "one.html")
-        against = write_report(store, "demo", folder / "two.html", against="demo/choose")
-        _REPORTS.update(single=single, against=against)
+        single = write_report(store, "demo", folder / "one.html", full=True)
+        against = write_report(store, "demo", folder / "two.html", against="demo/choose", full=True)
+        folded = write_report(store, "demo", folder / "folded.html")
+        _REPORTS.update(single=single, against=against, folded=folded)
     return _REPORTS
 
 
@@ -118,6 +120,24 @@ def test_no_two_labels_of_a_picture_overlap(opened):
                 return hits; })"""
         )
         assert overlaps == []
+
+
+SHOWN = """[...document.querySelectorAll("#step-choose figure")]
+    .filter(e => e.checkVisibility({contentVisibilityAuto: true})).length"""
+
+
+def test_a_step_is_folded_until_its_link_or_summary_is_clicked_without_a_script(opened):
+    page = opened("folded", 1280)
+    assert page.evaluate(SHOWN) == 0
+    page.click("nav a[href='#step-choose']")
+    assert page.evaluate(SHOWN) > 0
+
+
+def test_paper_shows_the_first_page_and_leaves_folded_steps_folded(opened):
+    def pages(which):
+        return len(re.findall(rb"/Type\s*/Page\b", opened(which, 1280).pdf(format="A4")))
+
+    assert pages("folded") <= 3 < pages("single")
 
 
 def test_paper_shows_what_a_click_would_open(opened, tmp_path):
