@@ -2,6 +2,7 @@
 
     python -m tests.benchmarks.redaction [--seed 1] [--errors 5] [--kinds email phone]
     python -m tests.benchmarks.redaction --seed 1001          # the test side: when all is done
+    python -m tests.benchmarks.redaction --seed 2000          # the blind set: once
 
 Seeds below 1000 are development (splits.py). 200 positives and 200 hard negatives a kind. A value
 counts as found if no character of it is left, a span as right if at least half of it lies on a
@@ -19,7 +20,7 @@ from stages.signals.credentials import find_secrets
 from stages.signals.personal_data import find_personal_data
 from tests.benchmarks.labelled import rows_of
 from tests.benchmarks.redaction_cases import KINDS, PERSONAL, Case, Place, make_cases, score
-from tests.benchmarks.splits import Side, seed_side, select
+from tests.benchmarks.splits import FIRST_BLIND_SEED, Side, seed_side, select
 
 REAL = (
     "text/en-docs",
@@ -78,7 +79,8 @@ def main() -> None:
     if arguments.data:
         print_real(arguments.data, seed_side(arguments.seed))
         return
-    print(f"{seed_side(arguments.seed)} side, seed {arguments.seed}")
+    blind = ", blind set" if arguments.seed >= FIRST_BLIND_SEED else ""
+    print(f"{seed_side(arguments.seed)} side{blind}, seed {arguments.seed}")
     for kind in arguments.kinds:
         cases = make_cases(kind, arguments.seed)
         spans = find_spans(cases)

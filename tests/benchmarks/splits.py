@@ -24,6 +24,10 @@ Side = Literal["development", "test"]
 FIRST_TEST_SEED = 1000
 """Seeds of planted corpora from here on are kept for tests."""
 
+FIRST_BLIND_SEED = 2000
+"""Seeds of labelled texts for redaction from here on draw from the blind set, of the test side: it
+was written by somebody who knew neither the rules nor the other sets."""
+
 _KEY = b"ingot held-out 1"
 Row = TypeVar("Row", bound=Mapping[str, Any])
 
