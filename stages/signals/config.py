@@ -51,8 +51,8 @@ class PersonalDataConfig(Config):
 
     phone_regions: tuple[str, ...] = Field(
         default=PHONE_REGIONS,
-        description="Countries (ISO 3166) whose national phone numbers are found where no word "
-        "names them; international ones are found in any case.",
+        description="Countries (ISO 3166) whose national phone numbers are found by their form, or "
+        "by a word of calling near them; named and international ones are found in any case.",
     )
     replacement: Literal["examples", "tags"] = Field(
         default="examples",
