@@ -15,8 +15,9 @@ five things:
 A number that a word before it names otherwise (ISBN, order, invoice), a date, a row of counted
 numbers and a part of a longer number are none. The words are in `phone_words.py`.
 
-Why not libphonenumber's own `PhoneNumberMatcher`: see `docs/stages/signals.md`. It is used here for
-what it knows best, which numbers a country has; what tells a number from its context is ours.
+The library knows which numbers a country has; what tells a number from its context is ours. Its own
+`PhoneNumberMatcher`, over eight regions, takes 23 times the CPU time of all personal data here and
+finds .863 at a precision of .785, these rules .845 at .995 (blind set, docs/figures.md).
 """
 
 from __future__ import annotations
