@@ -19,11 +19,30 @@ LineView = Literal["c4@code", "c4@datatrove", "c4@fineweb", "refinedweb"]
 LINE_VIEWS: tuple[LineView, ...] = ("c4@code", "c4@datatrove", "c4@fineweb", "refinedweb")
 
 PHONE_REGIONS = (
-    *("US", "CA", "BR"),
-    *("GB", "IE", "DE", "AT", "CH", "FR", "BE", "NL", "IT"),
-    *("AU", "IN", "JP"),
+    *("US", "CA", "BR", "MX", "AR", "CL", "CO", "PE"),
+    *("GB", "IE", "DE", "AT", "CH", "LU", "FR", "BE", "NL", "IT", "ES", "PT"),
+    *("SE", "NO", "DK", "FI", "PL", "CZ", "SK", "HU", "RO", "BG", "HR", "RS", "GR", "TR"),
+    *("RU", "UA", "KZ", "IL", "EG", "SA", "AE", "MA", "ZA", "NG", "KE"),
+    *(
+        "AU",
+        "NZ",
+        "IN",
+        "PK",
+        "BD",
+        "CN",
+        "HK",
+        "TW",
+        "JP",
+        "KR",
+        "SG",
+        "MY",
+        "ID",
+        "PH",
+        "TH",
+        "VN",
+    ),
 )
-"""Countries whose national numbers are found without a word that names them."""
+"""Countries whose national numbers are found by their form, or by a word of calling near them."""
 
 _NAME = r"^[a-z][a-z0-9_]*$"
 
@@ -33,8 +52,8 @@ class PersonalDataConfig(Config):
 
     phone_regions: tuple[str, ...] = Field(
         default=PHONE_REGIONS,
-        description="Countries (ISO 3166) whose national phone numbers are found where no word "
-        "names them; international ones are found in any case.",
+        description="Countries (ISO 3166) whose national phone numbers are found by their form, or "
+        "by a word of calling near them; named and international ones are found in any case.",
     )
     replacement: Literal["examples", "tags"] = Field(
         default="examples",

@@ -25,6 +25,7 @@ from stages.engine.strict_json import parse_json
 from stages.signals.outputs import Span, drop_overlaps, to_character_offsets
 from stages.signals.passwords import (
     find_assigned_secrets,
+    find_azure_key,
     find_named_passwords,
     find_url_passwords,
     is_placeholder,
@@ -81,6 +82,7 @@ def find_secrets(text: str) -> list[Span]:
         for sort in SECRET_KINDS:
             if sort.literal in near:
                 spans += _find_kind(text, sort, max(0, start - _BEFORE), end)
+        spans += find_azure_key(text, end)
         spans += find_assigned_secrets(text, start, end)
     spans += _find_broken(text, encoded)
     spans += find_named_passwords(text)

@@ -1,4 +1,4 @@
-"""Secrets that only their place tells: values of `api_key` and the like, passwords, logins.
+"""Secrets that only their place tells: values of `api_key` and the like, Azure's keys, passwords.
 
 They have no shape of their own, so they must not look like anything else: a placeholder, a
 reference to somewhere else, a name of a program, a path. A value of `api_key`, `secret` or `token`
@@ -73,6 +73,15 @@ _ASSIGNED = re.compile(
     r"(?:[\"'`]([^\s\"'`]{16,200})[\"'`]|([A-Za-z0-9+/_=.~-]{20,200})(?=[\s;&]|$))",
     re.IGNORECASE,
 )
+_AZURE_NAME = re.compile(
+    r"azure|account_?-?\s?(?:key|name)|storage_?-?\s?(?:account_?-?\s?)?key|shared_?-?access"
+    r"|windows\.net",
+    re.IGNORECASE,
+)
+_AZURE_REACH = 80
+_FEWEST_OF_AZURE = 32
+"""Characters of the shortest key that an Azure service assigns: what is shorter was cut."""
+
 _VALUE = re.compile(r"[A-Za-z0-9+/_=.~!@#$%^&*:-]+\Z")
 _DIGIT, _LETTER = re.compile(r"[0-9]"), re.compile(r"[A-Za-z]")
 _HEX = re.compile(r"[0-9a-fA-F]+\Z")
@@ -100,8 +109,56 @@ def find_assigned_secrets(text: str, start: int, end: int) -> Iterator[Span]:
         return
     for match in _ASSIGNED.finditer(text, window, end + _LOOK_AHEAD):
         group = 1 if match[1] is not None else 2
-        if match.start(group) <= start < match.end(group) and _looks_secret(match[group]):
+        if not (match.start(group) <= start < match.end(group) and _looks_secret(match[group])):
+            continue
+        name_place = max(0, match.start(group) - _AZURE_REACH)
+        is_cut = len(match[group]) < _FEWEST_OF_AZURE and _AZURE_NAME.search(
+            text, name_place, match.start(group)
+        )
+        if not is_cut:
             yield Span(match.start(group), match.end(group), "assigned", "<secret:assigned>")
+
+
+_AZURE_KEY = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{86}==(?![A-Za-z0-9+/=])")
+_AZURE_BODY = 86
+_AZURE_LOOK_BACK, _AZURE_LOOK_AHEAD = 200, 100
+_NAMES_KEY = re.compile(
+    r"(?:account|access|storage|shared|primary|secondary|master|auth\w*|table|queue|blob|cosmos\w*"
+    r"|batch|azure|secret)[\w -]{0,24}key[\w -]{0,12}[\"'\]]{0,2}\s{0,3}(?:=>|:=|=|:|\bis\b|,|\s)"
+    r"[\s\"'`(]{0,4}\Z",
+    re.IGNORECASE,
+)
+_NAMES_DIGEST = re.compile(
+    r"(?:sha-?[0-9]{1,3}|integrity|digest|checksum|hash|signature|signed|certificate|cert|public"
+    r"|pub_?key|fingerprint|host ?key|ssh|base64,|data:|nonce|image|thumbnail|png|jpe?g|etag|md5"
+    r"|hmac|salt|-ref|ciphertext|encrypted|payload|body|avatar|proof)[^\n]{0,40}\Z",
+    re.IGNORECASE,
+)
+_AZURE_WORDS = re.compile(
+    r"azure|account_?-?\s?(?:key|name)|storage|endpoint|sharedaccess|windows\.net|blob|cosmos"
+    r"|servicebus|event_?hub|connection_?-?\s?string|\bkey[12]\b|(?:primary|secondary)_?-?\s?key",
+    re.IGNORECASE,
+)
+_EMULATOR_KEYS = ("Eby8vdM02xNOcqFl", "C2y6yDjf5/R+ob0N")
+"""How the keys begin that Microsoft publishes for its emulators of storage and Cosmos DB."""
+
+
+def find_azure_key(text: str, end: int) -> Iterator[Span]:
+    """The storage key whose letters and digits end at `end`: 64 bytes in base64 in their context.
+
+    A digest, a signature and the end of a certificate may have the same shape.
+    """
+    start = end - _AZURE_BODY
+    match = _AZURE_KEY.match(text, start) if start >= 0 and text.startswith("==", end) else None
+    if match is None or is_placeholder(match[0]) or not is_random(match[0][:-2], 450):
+        return
+    before = text[max(0, start - _AZURE_LOOK_BACK) : start]
+    is_named = _NAMES_KEY.search(before) is not None
+    if match[0].startswith(_EMULATOR_KEYS) or (not is_named and _NAMES_DIGEST.search(before)):
+        return
+    if is_named or _AZURE_WORDS.search(before + " " + text[end + 2 : end + _AZURE_LOOK_AHEAD]):
+        tag = "<secret:azure_storage_key>"
+        yield Span(start, match.end(), "azure_storage_key", tag)
 
 
 def _looks_secret(value: str) -> bool:

@@ -1,10 +1,10 @@
 """Personal data in a text as spans: e-mail and IP addresses, phone, bank account and card numbers.
 
-What phone, account and card numbers are, is in `personal_numbers.py`. They all have seven digits
-with nothing between them but blanks, dots, hyphens, slashes and brackets, so they are searched in
-runs of these, and a text without an '@' and without seven digits in a row costs one pass. Redacting
-twice is redacting once. Numbers without check digits that only context identifies (social security,
-passports, driving licences) are not searched.
+What phone, account and card numbers are, is in `phone_numbers.py` and `account_numbers.py`. They
+all have seven digits with nothing between them but blanks, dots, hyphens, slashes and brackets, so
+they are searched in runs of these, and a text without an '@' and without seven digits in a row
+costs one pass. Redacting twice is redacting once. Numbers without check digits that only context
+identifies (social security, passports, driving licences) are not searched.
 
 E-mail and IP addresses are in `addresses.py`. Time is linear in the text.
 
@@ -22,10 +22,11 @@ from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from typing import Literal
 
+from stages.signals.account_numbers import find_cards, find_ibans
 from stages.signals.addresses import find_emails, find_ip_addresses
 from stages.signals.config import PHONE_REGIONS
 from stages.signals.outputs import Signal, Span, count, drop_overlaps, to_character_offsets
-from stages.signals.personal_numbers import find_cards, find_ibans, find_phone_numbers
+from stages.signals.phone_numbers import find_phone_numbers
 
 FEWEST_DIGITS = 7
 _BLANKS = " \u00a0\u2002\u2003\u2007\u2009\u200a\u202f"
@@ -199,11 +200,12 @@ def _find_values(text: str, phone_regions: Sequence[str]) -> Iterator[tuple[str,
         yield "email", start, end
     for start, end in find_ip_addresses(text):
         yield "ip_address", start, end
-    plain = fold_digits(text)
+    plain, previous = fold_digits(text), -1
     for run in find_number_runs(plain):
         for start, end in find_ibans(plain, *run):
             yield "iban", start, end
         for start, end in find_cards(plain, *run):
             yield "card", start, end
-        for start, end in find_phone_numbers(plain, *run, phone_regions):
+        for start, end in find_phone_numbers(plain, *run, phone_regions, previous):
+            previous = end
             yield "phone", start, end

@@ -3,11 +3,16 @@
     python -m tests.benchmarks.redaction [--seed 1] [--errors 5] [--kinds email phone]
     python -m tests.benchmarks.redaction --seed 1001          # the test side: when all is done
     python -m tests.benchmarks.redaction --seed 2000          # the blind set: once
+    python -m tests.benchmarks.redaction --seed 2000 --peers PYTHON   # Presidio on the same texts
 
 Seeds below 1000 are development (splits.py). 200 positives and 200 hard negatives a kind. A value
 counts as found if no character of it is left, a span as right if at least half of it lies on a
 value; personal data must bear its own label, a secret any of `secrets`. With `--data` every span in
 the real texts of the side is printed, to be read.
+
+`--peers` is the Python of an environment with presidio-analyzer (tests/peers/setup.sh). Its
+recognizers for the kinds of personal data are called each by itself, as it sets them up, without a
+language model: no score is raised by words around a value, and every answer counts.
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ from pathlib import Path
 
 from stages.signals.credentials import find_secrets
 from stages.signals.personal_data import find_personal_data
-from tests.benchmarks.labelled import rows_of
+from tests.benchmarks.labelled import TYPES, asked, rows_of
 from tests.benchmarks.redaction_cases import KINDS, PERSONAL, Case, Place, make_cases, score
 from tests.benchmarks.splits import FIRST_BLIND_SEED, Side, seed_side, select
 
@@ -44,6 +49,25 @@ def find_spans(cases: Sequence[Case]) -> list[list[Place]]:
         ]
         for case in cases
     ]
+
+
+def find_spans_of_presidio(cases: Sequence[Case], python: str) -> list[list[Place]]:
+    """What Presidio marks of the kind of each case; spans of one type that overlap are one."""
+    answers = asked(python, "presidio", [case.text for case in cases])
+    return [
+        _merge(sorted((a, b) for a, b, name in answer if TYPES.get(name) == case.kind))
+        for case, answer in zip(cases, answers, strict=True)
+    ]
+
+
+def _merge(places: Sequence[Place]) -> list[Place]:
+    merged: list[Place] = []
+    for start, end in places:
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
 
 
 def print_errors(cases: Sequence[Case], spans: Sequence[Sequence[Place]], most: int) -> None:
@@ -74,6 +98,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--errors", type=int, default=0, help="wrong texts to print for each kind")
     parser.add_argument("--kinds", nargs="*", default=KINDS)
+    parser.add_argument("--peers", help="Python of an environment with presidio-analyzer")
     parser.add_argument("--data", type=Path, help="shared data: prints spans in real texts")
     arguments = parser.parse_args()
     if arguments.data:
@@ -85,6 +110,9 @@ def main() -> None:
         cases = make_cases(kind, arguments.seed)
         spans = find_spans(cases)
         print(f"| {kind} | {score(cases, spans).row()} |")
+        if arguments.peers and kind in PERSONAL:
+            theirs = find_spans_of_presidio(cases, arguments.peers)
+            print(f"| {kind}, Presidio | {score(cases, theirs).row()} |")
         print_errors(cases, spans, arguments.errors)
 
 

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
+from stages.signals.account_numbers import is_card
 from stages.signals.personal_data import find_personal_data
-from stages.signals.personal_numbers import is_card
 
 
 def found(text: str) -> list[tuple[str, str]]:

@@ -303,3 +303,42 @@ def test_the_standard_library_and_prose_have_none(shared_data: Path) -> None:
 def test_long_floods_take_linear_time(unit: str) -> None:
     # A quadratic scan of these 300,000 characters would take minutes; the test has a time limit.
     assert find_secrets(unit * (300_000 // len(unit))) == []
+
+
+AZURE_KEY = chars(LETTERS + "+/", 86) + "=="
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "AccountName=a;AccountKey={};EndpointSuffix=core.windows.net",
+        "az storage blob list --account-key {}",
+        '[{{"keyName": "key1", "permissions": "FULL", "value": "{}"}}]',
+        "azure:\n  storage:\n    key: {}",
+        "the primary key of our storage account is {}, please rotate",
+    ],
+)
+def test_an_azure_key_is_64_bytes_in_its_context(text: str) -> None:
+    written = text.format(AZURE_KEY)
+    (span,) = find_secrets(written)
+    assert written[span.start : span.end] == AZURE_KEY
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "@azure/storage-blob@^12:\n  integrity sha512-{}",
+        'storage account certificate: "{}"',
+        "blob digest {}",
+        "data:image/png;base64,{}",
+        "ed25519 signature {}",
+    ],
+)
+def test_digests_and_certificates_of_64_bytes_are_no_keys(text: str) -> None:
+    assert find_secrets(text.format(AZURE_KEY)) == []
+
+
+def test_a_cut_azure_key_is_no_assigned_secret() -> None:
+    cut = chars(LETTERS, 20)
+    assert find_secrets(f'"AccountKey": "{cut}"') == []
+    assert [span.label for span in find_secrets(f'"apiKey": "{cut}"')] == ["assigned"]

@@ -52,7 +52,7 @@ def test_personal_data_is_found_at_least_as_well_as_by_presidio(shared_data: Pat
     answers = our_spans([row["text"] for row in rows])
     assert {kind: agreement(rows, answers, kind) for kind in TYPES} == {
         "EMAIL_ADDRESS": Agreement(31, 31, 31, 31, 31),
-        "PHONE_NUMBER": Agreement(65, 64, 64, 64, 64),
+        "PHONE_NUMBER": Agreement(65, 65, 65, 65, 65),
         "IBAN_CODE": Agreement(17, 17, 17, 17, 17),
         "CREDIT_CARD": Agreement(96, 95, 95, 95, 95),
         "IP_ADDRESS": Agreement(8, 8, 8, 8, 8),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from stages.signals.config import PHONE_REGIONS
 from stages.signals.personal_data import find_personal_data
 
 
@@ -236,3 +237,74 @@ def test_a_word_of_talking_does_not_reach_over_another_value() -> None:
     assert phones("answer a@b.com or 079 2718 1155", ("GB",)) == []
     assert phones("answer <EMAIL> or 079 2718 1155", ("GB",)) == []
     assert phones("answer us or them at 079 2718 1155", ("GB",)) == ["079 2718 1155"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "Tlf. ⟦41 23 87 65⟧",
+            "Puh. ⟦040 812 3456⟧",
+            "Sími: ⟦581 2345⟧",
+            "nr tel. ⟦22 812 45 33⟧",
+        ),
+        *("Telefonszám: ⟦06-1-312-4478⟧", "Cep telefonu: ⟦0532 441 87 23⟧", "נייד ⟦052-344-8712⟧"),
+        *("手机号码：⟦13812345678⟧", "携帯：⟦090-8123-4471⟧", "연락처 ⟦010-8123-4471⟧"),
+        *("SĐT: ⟦0912 344 871⟧", "โทร. ⟦02-234-8712⟧", "☎ ⟦0161 344 8712⟧", "Κιν.: ⟦6944 123 778⟧"),
+        *('"mobile":"⟦9812344718⟧"', "Ring oss på ⟦22 84 15 60⟧", "Mon numéro : ⟦07 81 23 45 99⟧"),
+    ],
+)
+def test_names_of_many_languages_need_no_plan(text: str) -> None:
+    plain = text.replace("⟦", "").replace("⟧", "")
+    assert phones(plain, ("NO", "FR")) == [text[text.index("⟦") + 1 : text.index("⟧")]]
+
+
+@pytest.mark.parametrize(
+    ("text", "region"),
+    [
+        ("请拨打⟦400-812-7733⟧咨询", "CN"),
+        ("お電話は⟦03-3512-8871⟧まで", "JP"),
+        ("Bei Fragen einfach ⟦0664 8812345⟧ anrufen", "AT"),
+        ("मुझे ⟦98123 44718⟧ पर कॉल करें", "IN"),
+        ("Zadzwoń: ⟦512 884 973⟧", "PL"),
+    ],
+)
+def test_words_of_calling_stand_before_or_after(text: str, region: str) -> None:
+    plain = text.replace("⟦", "").replace("⟧", "")
+    assert phones(plain, (region,)) == [text[text.index("⟦") + 1 : text.index("⟧")]]
+
+
+def test_the_head_of_a_column_names_the_numbers_below_it() -> None:
+    rows = "".join(f"| Ann | 415344871{n} | room {n} |\n" for n in range(3))
+    assert phones(f"| Name | Phone | Place |\n|---|---|---|\n{rows}", ()) == [
+        f"415344871{n}" for n in range(3)
+    ]
+    assert phones(f"| Name | Code | Place |\n|---|---|---|\n{rows}", ()) == []
+    assert phones("Name\tTelefon\nAnn\t8815523\n", ()) == ["8815523"]
+
+
+def test_one_name_serves_several_numbers() -> None:
+    assert phones("Teléfonos: 7881-2353 y 7881-1464 o 7881-1465", ()) == [
+        *("7881-2353", "7881-1464", "7881-1465")
+    ]
+    assert phones("Teléfonos: 7881-2353, pedido 7881-1464", ()) == ["7881-2353"]
+
+
+@pytest.mark.parametrize("blank", ["\u2007", "\u2009", "\u202f", "\u00a0"])
+def test_blanks_of_typesetters_part_groups(blank: str) -> None:
+    number = "+65 6125 8477".replace(" ", blank)
+    assert phones(f"I am available at {number} most evenings.", ()) == [number]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("CEP 35590-000", "CA 94103-1234", "pedido nº 612 345 987", "注文番号：090-8123-4471"),
+        *("заказ № 8 916 334 78 12", "VAT GB 123 4567 89", "ABN 12 345 678 901", "01 02 03 04 05"),
+        *("callback(13577625587)", "IEEE standard 854-1987", "a slash of .217/.260/.300 helps"),
+        *("mobile users reached 12 345 678", "Rückfragen zu Rechnung 0815-2023-4711"),
+        *("Call us about invoice 0161 344 8712", "tel aviv 1234567 sqm", "Year Book, 1851-270"),
+    ],
+)
+def test_numbers_with_another_name_are_left(text: str) -> None:
+    assert phones(text, PHONE_REGIONS) == []

@@ -1,0 +1,353 @@
+"""Phone numbers in a run of digits.
+
+A run of digits is a phone number, by the numbering plans that libphonenumber knows, if it is one of
+five things:
+
+- international (`+49 30 1234567`, `0049 30 1234567`) and valid in its country;
+- named by a word before or after it (`Tel.:`, `Fax`, `call me at`, `(mobile)`), by the head of its
+  column, or as the next of several: seven to fifteen digits; the plan is not checked, since the
+  country is unknown;
+- valid in one of the configured countries, right after a word about calling somebody;
+- valid there, of nine digits or more, and shortly after or before such a word;
+- valid there and written as that country writes it: an area code in brackets or with a leading 0,
+  or the groups of North America: `(212) 736-5000`, `020 7946 1234`, `01 84 17 61 18`.
+
+A number that a word before it names otherwise (ISBN, order, invoice), a date, a row of counted
+numbers and a part of a longer number are none. The words are in `phone_words.py`.
+
+The library knows which numbers a country has; what tells a number from its context is ours. Its own
+`PhoneNumberMatcher`, over eight regions, takes 23 times the CPU time of all personal data here and
+finds .863 at a precision of .785, these rules .845 at .995 (blind set, docs/figures.md).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+from stages.signals.phone_words import (
+    CHAINED,
+    LETTERED_BEFORE,
+    NAMED_AFTER,
+    NAMED_BEFORE,
+    NAMED_COLUMN,
+    OTHER_BEFORE,
+    TALK_AFTER,
+    TALK_BEFORE,
+    TALK_RIGHT_BEFORE,
+)
+
+LOOK_BACK, LOOK_AHEAD = 64, 60
+"""Characters before and after a number in which a word may name it."""
+
+FEWEST_DIGITS, MOST_DIGITS = 7, 15
+"""Digits of a number: seven are the fewest looked at, fifteen the most that ITU-T E.164 allows."""
+
+_SPACES = " \u00a0\u2002\u2003\u2007\u2009\u200a\u202f"
+_BETWEEN = rf"[{_SPACES}./\u2010-\u2014\u2212-]"
+# Where one number may end and the next begin: two blanks, a stroke between blanks, a plus.
+_CUT = re.compile(r"(?<=[0-9)])(?:[ \u00a0]{2,}|[ \u00a0][-/\u2013\u2014.][ \u00a0]|[ /]*(?=\+))")
+_NUMBER = re.compile(
+    rf"(?:\(?\+ ?|\()?[0-9](?:[0-9]|(?![ \u00a0]{{2}}){_BETWEEN}{{1,3}}(?=[0-9(])"
+    rf"|{_BETWEEN}{{0,3}}\((?=[0-9 ]{{1,7}}\))|\){_BETWEEN}{{0,3}}(?=[0-9])){{5,30}}+"
+)
+_LONGEST = 48
+"""Characters that hold the first seven digits of a number."""
+
+_DIGIT = re.compile(r"[0-9]")
+_GROUP = re.compile(r"[0-9]+")
+_EXTENSION = re.compile(
+    r"(?:[ ,;]{0,2}(?:x|[Ee]xt(?:ension)?\.?|DW|Durchwahl)[ .:]{0,2})[0-9]{1,5}(?![0-9A-Za-z])"
+)
+_TOUCHING_BEFORE = re.compile(
+    r"(?:(?![\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef])\w|[@=#&%$€£¥^*+~\\-]"
+    r"|[0-9][.,:/]|[A-Za-z]/|[A-Za-z_]\(|[$€£¥#] |(?<![^\s(])\.)\Z"
+)
+"""Scripts without blanks between words may touch a number."""
+
+_SUM_BEFORE = re.compile(r"[0-9)] ?\Z")
+"""What stands before a plus between two blanks: the sum `36 + 62426244000`."""
+
+_TOUCHING_AFTER = re.compile(
+    r"[A-Za-z0-9_@=&%°\u00b2€$£]|[,:.][0-9]|\.[a-z]|-(?:[0-9]|[A-Z]{3})|/[A-Za-z0-9]| ?[%€$£°]"
+)
+_NEXT_LABEL = re.compile(r"[A-Z][a-z-]")
+"""The next label without a blank, as text from pages has it: `Fax: 03-5613699E-mail`."""
+
+_ABROAD = re.compile(r"\+[1-9][0-9]{0,2}[^0-9]+[0-9]+[^0-9]+[0-9]")
+"""The beginning of an international number in groups."""
+
+_UNIT_AFTER = re.compile(
+    r" (?:USD|EUR|GBP|euros?|dollars?|k[gm]|m[lm²]|people|persons|inhabitants|views|hits|times|pcs"
+    r"|visitors|users|votes|miles|years|rows|bytes|units|tons|Mio|Euro|habitants|habitantes|Stück"
+    r"|Einwohner|руб)\b"
+)
+"""What is counted, right after a number."""
+
+_GROUPED_NATIONAL = re.compile(
+    r"\([0-9]|0[ ]?[1-9]|(?:1[ .-])?[2-9][0-9]{2}([ .-])[2-9][0-9]{2}\1[0-9]{4}\Z"
+    r"|1[38]00[ -][0-9]{3}[ -][0-9]{3}\Z"
+)
+_SPACED_AREA = re.compile(r"\((0[0-9 ]{1,6})\)|(0[0-9 ]{1,6}) ?/")
+_DATE = re.compile(
+    rf"(?:(?:19|20)[0-9]{{2}}{_BETWEEN}[01]?[0-9]{_BETWEEN}[0-3]?[0-9]"
+    rf"|[0-3]?[0-9]{_BETWEEN}[0-3]?[0-9]{_BETWEEN}(?:19|20)[0-9]{{2}}|[0-3]?[0-9]/[0-3]?[0-9]"
+    rf"|(?:1[5-9]|20)[0-9]{{2}}{_BETWEEN}{{1,3}}(?:1[5-9]|20)[0-9]{{2}})(?![0-9])"
+    r"|(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])\Z"
+)
+_ZIP = re.compile(r"[0-9]{5}-[0-9]{3,4}\Z")
+_YEAR_OR_SUM = re.compile(r"(?:1[5-9]|20)[0-9]{2}(?![0-9])|[1-9][0-9]{0,2}(?:[ .][0-9]{3})+\Z")
+_OCTET = r"(?:1?[0-9]{1,2}|2[0-4][0-9]|25[0-5])"
+_DECIMAL_OR_IP = re.compile(rf"\+?[0-9]+\.[0-9]+\Z|{_OCTET}(?:\.{_OCTET}){{3}}\Z")
+_AREA_POINT = re.compile(r"0[0-9]{2,4}\.[0-9]{5,8}\Z")
+_SHORT_TAIL = re.compile(r"[/\u2013-][0-9]{1,2}\Z")
+"""Further lines of one number: `4556-9147/48`."""
+
+_FEWEST_UNNAMED = 9
+"""Digits of a number that no word names: fewer are dates and clocks too often."""
+
+_FEWEST_ABROAD = 10
+"""Digits of an international number that its plan does not list."""
+
+_FEWEST_DIFFERENT = 3
+"""Different digits of a number that no word names."""
+
+_AREA_CODE = 3
+"""Digits of an area code after which a number may be grouped otherwise than its country does."""
+
+_MOST_ROWS, _LONGEST_ROW = 50, 1000
+"""Rows of a table, and characters of a row, over which the head of its column is searched."""
+
+
+def find_phone_numbers(
+    text: str, start: int, end: int, regions: Sequence[str], previous: int = -1
+) -> Iterator[tuple[int, int]]:
+    """Places of phone numbers in the run [start, end); `regions` are ISO 3166 codes.
+
+    `previous` is where the last number before the run ends, if there is one.
+    """
+    for piece_start, piece_end in _split_run(text, start, end):
+        span = _find_number(text, piece_start, piece_end, regions, previous)
+        if span is not None:
+            previous = span[1]
+            yield span
+
+
+def _split_run(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """A run cut where one number ends and the next begins: no piece of fewer digits than one."""
+    last = start
+    for cut in _CUT.finditer(text, start, end):
+        written = text[last : min(cut.start(), last + _LONGEST)]
+        if len(_DIGIT.findall(written)) >= FEWEST_DIGITS or text[cut.end() : cut.end() + 1] == "+":
+            yield last, cut.start()
+            last = cut.end()
+    yield last, end
+
+
+def _find_number(
+    text: str, start: int, end: int, regions: Sequence[str], previous: int
+) -> tuple[int, int] | None:
+    """The number with which a piece begins, without brackets around it."""
+    match = _NUMBER.search(text, start, end)
+    if match is None:
+        return None
+    written = match[0].rstrip(_SPACES)
+    first, last = match.start(), match.start() + len(written)
+    if written[0] == "(" and written.count("(") > written.count(")"):
+        first += 1
+    if not FEWEST_DIGITS <= len("".join(_GROUP.findall(written))) <= MOST_DIGITS:
+        return None
+    extension = _EXTENSION.match(text, last)
+    stop = extension.end() if extension else last
+    if written.startswith("+ ") and _SUM_BEFORE.search(text, max(0, first - 2), first):
+        return None
+    touched = _TOUCHING_AFTER.match(text, stop)
+    if _is_other_number(written) or (touched and not _NEXT_LABEL.match(text, stop)):
+        return None
+    named_before = _is_named_before(text, first)
+    if touched and not named_before:
+        return None
+    edge = first - 2 if text.startswith("**", max(0, first - 2)) else first  # Bold in Markdown.
+    touching = _TOUCHING_BEFORE.search(text, max(0, edge - 2), edge)
+    if touching and not (named_before or (_ABROAD.match(written) and touching[0].isalpha())):
+        return None
+    named = named_before or _is_named_otherwise(text, first, last, previous)
+    return (first, stop) if _is_phone(text, first, last, regions, named) else None
+
+
+def _is_other_number(written: str) -> bool:
+    """Whether digits are a date, a decimal, an IP address or one digit many times."""
+    if _DECIMAL_OR_IP.match(written):
+        return not _AREA_POINT.match(written)
+    return "+" not in written[:2] and (
+        len(set(_DIGIT.findall(written))) < 2 or _DATE.match(written) is not None
+    )
+
+
+def _is_named_before(text: str, start: int) -> bool:
+    """Whether a word right before says that this is a number; one that touches it is a name."""
+    match = NAMED_BEFORE.search(text[max(0, start - LOOK_BACK) : start])
+    last = match[0][-1:] if match else ""
+    return match is not None and (not (last.isascii() and last.isalpha()) or text[start] in "+(0")
+
+
+def _is_named_otherwise(text: str, start: int, end: int, previous: int) -> bool:
+    """Whether a word after, a number right before or the head of the column says so."""
+    if NAMED_AFTER.match(text, end, end + LOOK_AHEAD):
+        return True
+    if 0 <= previous <= start <= previous + LOOK_AHEAD and CHAINED.fullmatch(text, previous, start):
+        return True
+    return _is_in_named_column(text, start)
+
+
+def _is_in_named_column(text: str, start: int) -> bool:
+    """Whether the first row of the table that holds `start` names phones in the same column."""
+    begin = text.rfind("\n", max(0, start - _LONGEST_ROW), start) + 1
+    row = text[begin:start]
+    separator = next((sign for sign in "|\t;," if sign in row), "")
+    if not begin or not separator or len(row) > _LONGEST_ROW:
+        return False
+    head = ""
+    for _ in range(_MOST_ROWS):
+        above = text.rfind("\n", max(0, begin - 1 - _LONGEST_ROW), max(0, begin - 1)) + 1
+        line = text[above : max(0, begin - 1)]
+        if separator not in line:
+            break
+        head, begin = line, above
+        if not begin:
+            break
+    cells, column = head.split(separator), row.count(separator)
+    return column < len(cells) and NAMED_COLUMN.search(cells[column]) is not None
+
+
+def _is_phone(text: str, start: int, end: int, regions: Sequence[str], named: bool) -> bool:
+    """Whether the text in [start, end) is a number of one of the five kinds."""
+    written, before = text[start:end], text[max(0, start - LOOK_BACK) : start]
+    groups = _GROUP.findall(written)
+    if named:
+        return True
+    if "+" in written[:2]:
+        return _is_valid_abroad(written)
+    if (
+        len(set("".join(groups))) < _FEWEST_DIFFERENT
+        or _AREA_POINT.match(written)
+        or OTHER_BEFORE.search(before)
+        or _is_counted(groups)
+        or _ZIP.match(written)
+        or _UNIT_AFTER.match(text, end)
+    ):
+        return False
+    return _is_national(text, start, end, regions, before, groups)
+
+
+def _is_national(
+    text: str, start: int, end: int, regions: Sequence[str], before: str, groups: list[str]
+) -> bool:
+    """Whether a number that nothing names is one by its form, or by a word of calling near it."""
+    written, digits = text[start:end], sum(map(len, groups))
+    grouped, is_telling = len(groups) > 1, _GROUPED_NATIONAL.match(written) is not None
+    if digits < _FEWEST_UNNAMED:
+        return (
+            grouped
+            and written.count(".") != 1
+            and not _YEAR_OR_SUM.match(written)
+            and TALK_RIGHT_BEFORE.search(before) is not None
+            and _is_valid_in(written, regions)
+        )
+    if grouped and groups[0].startswith("00"):
+        return _is_valid_abroad("+" + "".join(groups)[2:])
+    talked = written.count(".") != 1 and (
+        TALK_BEFORE.search(before) is not None
+        or TALK_AFTER.match(text, end, end + LOOK_AHEAD) is not None
+    )
+    if talked or (is_telling and grouped and LETTERED_BEFORE.search(before)):
+        return _is_valid_in(written, regions)
+    return grouped and is_telling and any(_is_written_in(r, written, groups) for r in regions)
+
+
+def _is_counted(groups: list[str]) -> bool:
+    """Whether groups count upwards: `01 02 03 04 05`."""
+    numbers = [int(group) for group in groups]
+    return len(numbers) > 3 and len({b - a for a, b in pairwise(numbers)}) == 1
+
+
+def _is_valid_abroad(written: str) -> bool:
+    """Whether an international number is valid, or has a possible length in three groups or more.
+
+    Further lines of a number do not count. Plans change, and people write trunk prefixes.
+    """
+    import phonenumbers
+
+    plain = _SHORT_TAIL.sub("", written) if written.count("/") else written
+    number = _parse_number(plain, None)
+    if number is None:
+        return False
+    if phonenumbers.is_valid_number(number):
+        return True
+    groups = _GROUP.findall(written)
+    return (
+        len(groups) > 2
+        and sum(map(len, groups)) >= _FEWEST_ABROAD
+        and phonenumbers.is_possible_number(number)
+    )
+
+
+def _is_valid(written: str, region: str | None) -> bool:
+    import phonenumbers
+
+    number = _parse_number(written, region)
+    return number is not None and phonenumbers.is_valid_number(number)
+
+
+def _is_valid_in(written: str, regions: Sequence[str]) -> bool:
+    digits = "".join(_GROUP.findall(written))
+    return any(_plan(region).fullmatch(digits) and _is_valid(written, region) for region in regions)
+
+
+@cache
+def _plan(region: str) -> re.Pattern[str]:
+    """The numbers of a country as digits, with its prefix or without: a cheap first look."""
+    from phonenumbers import PhoneMetadata
+
+    metadata: Any = PhoneMetadata.metadata_for_region(region)
+    prefix = metadata.national_prefix_for_parsing or metadata.national_prefix or ""
+    pattern = metadata.general_desc.national_number_pattern
+    # A prefix may be rewritten (Argentina's mobile numbers): the library decides on all of those.
+    rewritten = metadata.national_prefix_transform_rule is not None
+    return re.compile(rf"(?:{prefix})?(?:{pattern})" if not rewritten else "[0-9]+")
+
+
+def _is_written_in(region: str, written: str, groups: list[str]) -> bool:
+    """Whether a number is valid in a country and written in the groups of that country.
+
+    Where the area code has three digits or more, the rest may be grouped otherwise.
+    """
+    import phonenumbers
+
+    if not _plan(region).fullmatch("".join(groups)):
+        return False
+    number = _parse_number(written, region)
+    if number is None or not phonenumbers.is_valid_number_for_region(number, region):
+        return False
+    national = phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.NATIONAL)
+    known = _GROUP.findall(national)
+    if groups in (known, ["1", *known]):
+        return True
+    if len(known) < 2 or len(known[0]) < _AREA_CODE:
+        return False
+    match = _SPACED_AREA.match(written)
+    area = (match[1] or match[2]).replace(" ", "") if match else groups[0]
+    return known[0] == area or (len(area) > _AREA_CODE and known[0].startswith(area))
+
+
+def _parse_number(written: str, region: str | None) -> Any:
+    """libphonenumber's reading; it knows not all blanks of typesetters."""
+    import phonenumbers
+
+    try:
+        return phonenumbers.parse(re.sub(rf"[{_SPACES}]", " ", written), region)
+    except phonenumbers.NumberParseException:
+        return None

@@ -1,0 +1,142 @@
+"""Words around phone numbers, by language: what names a number, who is called, what it is not.
+
+Written from the contact pages, forms and signatures of each language, not from a corpus. A word
+that ends in `*` stands for all words that begin so; case does not count. Chinese, Japanese and Thai
+have no blanks between words, so theirs count wherever they end right before a number. Single words
+are in `phone_words.json`, phrases here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+_WORDS: dict[str, Any] = json.loads(Path(__file__).with_name("phone_words.json").read_text("utf-8"))
+
+_NAME_PHRASES = (
+    r"contact (?:no|nos|nr|number|numbers)|port\.|num[eé]ro (?:verde|vert|gratuit|azul)|ligação"
+    r"|cep (?:tel\w*|no)|điện thoại|no\.? ?(?:hp|wa|telp)|free ?(?:call|phone)|toll[ -]?free"
+    r"|(?:my|our) (?:new )?(?:digits|number)|(?:meine?|unsere?|seine|ihre|deine) (?:\w+ )?nummer"
+    r"|mi (?:nuevo )?número|mon (?:nouveau )?numéro|mio (?:nuovo )?numero|meu (?:zap|número)"
+    r"|мой (?:новый )?номер|мій номер|mój (?:nowy )?numer|mijn (?:nieuwe )?nummer"
+    r"|mi(?:n|tt) (?:nya? )?nummer|numaram|numaramız|nomor (?:saya|kami)|رقمي|رقمنا"
+    r"|direct (?:dial|line|number)|land ?line|what'?s ?app"
+)
+
+_PHRASES = (
+    r"(?:my|our|his|her|their|your) (?:\w+ ){0,2}(?:numbers?|one|mobile|cell)\b"
+    r"|(?:customer|client|guest|technical|tech|room|after[- ]sales|order|booking|help|info|hot)[ -]"
+    r"(?:services?|support|care|lines?|desk)\b|front desk|box office|get (?:in touch|hold of)"
+    r"|atención al cliente|service (?:client|clients|clientèle)|servi[çz]i?o (?:ao )?cliente"
+    r"|servizio clienti|dział obsługi"
+)
+
+
+_PART = r"(?:[^\W_]|[\u0300-\u036f\u0900-\u0dff])"
+"""A letter or digit of a word, with the vowel signs of Indian scripts."""
+
+
+def _pattern(words: Iterable[str]) -> str:
+    """Words as alternatives, by their first letter; a star stands for the rest of the word."""
+    by_letter: dict[str, list[str]] = {}
+    for word in sorted(set(words), key=lambda word: (-len(word), word)):
+        rest = re.escape(word[1:].removesuffix("*"))
+        by_letter.setdefault(word[0], []).append(rest + rf"{_PART}*+" * word.endswith("*"))
+    return "|".join(
+        f"{re.escape(letter)}(?:{'|'.join(rests)})" for letter, rests in sorted(by_letter.items())
+    )
+
+
+def _words(name: str) -> list[str]:
+    """A list of `phone_words.json`, of all languages; its lines hold words with blanks between."""
+    lists = _WORDS[name]
+    groups = lists.values() if isinstance(lists, dict) else [lists]
+    return [word for group in groups for line in group for word in line.split()]
+
+
+def _within(name: str) -> str:
+    return "|".join(map(re.escape, sorted(_words(name), key=len, reverse=True)))
+
+
+_SEPARATORS = r"[\s.,:;=()\[\]#*|•·/\"'’\u2013\u2014\u00a0\uff08\uff09\uff0f\uff1a\u3000\ufe0f_-]"
+_SET_OFF = r"`|</?(?:b|strong|i|em|code|td|span)>"
+"""Markup between a name and its number."""
+
+_EDGE_BEFORE = rf"(?<!{_PART})(?<![@<])"
+_NUMBER_WORDS = (
+    r"number|num|no|nos|nr|nº|n°|№|is|of|nummer|numéro|numero|número|номер|id|code|1[03]"
+)
+_WORD_NAMES = f"{_NAME_PHRASES}|{_pattern(_words('names'))}"
+_WITHIN = _within("names_within")
+_SMALL_WORDS = (
+    rf"(?:{_SEPARATORS}{{0,3}}(?<!{_PART})(?:{_pattern(_words('small_words'))})(?!{_PART}))"
+)
+
+NAMED_BEFORE = re.compile(
+    rf"(?:{_EDGE_BEFORE}(?:{_WORD_NAMES})(?:\(s\))?|(?:{_WITHIN})(?:号码|號碼|番号|号)?[はへにを为為是]?)"
+    rf"{_SMALL_WORDS}{{0,4}}"
+    rf"(?:{_SEPARATORS}|{_SET_OFF}){{0,6}}\Z",
+    re.IGNORECASE,
+)
+"""A word right before a number that names it: `Tel.:`, `call me at`, `電話番号`, `phone=`."""
+
+NAMED_AFTER = re.compile(
+    rf"[ \u00a0,]{{0,2}}(?:[-\u2013\u2014] ?)?"
+    rf"(?:\((?:{_WORD_NAMES}|home|work|office|privat|dienstlich|private|[hmwcof])\.?[ )/,]"
+    rf"|(?:office|fax|mobile|mobil|cell|cel|phone|tel|handy|whatsapp|gsm|telefon|móvil|portable)\b"
+    r"(?![ \t]{0,3}[.:]?[ \t]{0,3}[+(0-9]))",
+    re.IGNORECASE,
+)
+"""A word right after a number that names it, and not the next one."""
+
+NAMED_COLUMN = re.compile(rf"{_EDGE_BEFORE}(?:{_WORD_NAMES})(?!{_PART})|{_WITHIN}", re.IGNORECASE)
+"""A word in the head of a column that says that numbers are below it."""
+
+LETTERED_BEFORE = re.compile(
+    r"(?:^|[\n|•·,;/(\t\u2013\u2014]|[ \u00a0]{2}|[0-9] ?)[ \t\u00a0]{0,4}(?:[TFPMCHOD]|Ph|Tf|Mb)"
+    r"[.:)]{0,2}\s{0,2}\Z"
+)
+"""A letter that names it: `T 030 …` at the beginning of a line or of a part of it."""
+
+_TALKING = _pattern(_words("calling"))
+_TALKING_WITHIN = _within("calling_within")
+TALK_BEFORE = re.compile(
+    rf"(?:{_EDGE_BEFORE}(?:(?:{_TALKING}|{_WORD_NAMES})(?!{_PART})|{_PHRASES})"
+    rf"|{_TALKING_WITHIN})[^0-9<>@]{{0,45}}\Z",
+    re.IGNORECASE,
+)
+"""A word of calling or writing to somebody, and nothing between that may be redacted: so that a
+redacted text says as much of a number as the text did. Tags such as `<PHONE>` are no words."""
+
+TALK_RIGHT_BEFORE = re.compile(
+    rf"(?:{_EDGE_BEFORE}(?:(?:{_TALKING})(?!{_PART})|{_PHRASES})|{_TALKING_WITHIN})"
+    rf"{_SMALL_WORDS}{{0,4}}"
+    rf"{_SEPARATORS}{{0,4}}\Z",
+    re.IGNORECASE,
+)
+"""The same with nothing but small words between."""
+
+TALK_AFTER = re.compile(
+    rf"[^0-9<>@\n]{{0,40}}?(?:{_EDGE_BEFORE}(?:{_TALKING}|{_WORD_NAMES})(?!{_PART})"
+    rf"|{_TALKING_WITHIN})(?![ \t]{{0,3}}[.:]?[ \t]{{0,3}}[+(0-9])",
+    re.IGNORECASE,
+)
+"""Such a word after a number: `… anrufen`, `…までお電話ください`."""
+
+OTHER_BEFORE = re.compile(
+    rf"(?:(?<![^\W_])(?<![.@-])(?:{_pattern(_words('other'))}"
+    r"|(?!tele|ruf|handy|mobil|fax|not|festnetz|service|hotline)\w{2,20}(?:nummer|nr|numer))"
+    rf"(?:[ .-]{{0,2}}(?:{_NUMBER_WORDS})){{0,2}}|{_within('other_within')})"
+    r"[\s.:;=()#\"'|\uff1a-]{0,4}\Z",
+    re.IGNORECASE,
+)
+"""A word right before a number that names something else."""
+
+CHAINED = re.compile(
+    r"(?:[\s,;/&|•·*+\u2013\u2014-]|\b(?:or|and|o|y|e|ou|et|und|oder|of|en|og|och|eller|i|lub|a|nebo"
+    r"|bzw\.?|и|или|та|або|ve|veya|dan|atau|hoặc|και|ή|또는)\b|或|和|または|と|、|，){1,6}"
+)
+"""What stands between two numbers that one word names."""
