@@ -1,4 +1,4 @@
-"""Conversations, preference pairs, questions and benchmark items from docstrings of modules held out.
+"""Conversations, preferences, questions and benchmark items from docstrings of held-out modules.
 
 Modules of benchmark items are neither in the crawl nor in the code.
 """

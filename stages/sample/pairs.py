@@ -127,7 +127,7 @@ class _Statement:
 
 
 def _statements(source: str) -> Iterator[_Statement]:
-    """Logical lines of a source file without comments, docstrings and f-strings of several tokens."""
+    """Logical lines of a source file without comments, docstrings and f-strings."""
     lines = source.splitlines(keepends=True)
     line: list[tokenize.TokenInfo] = []
     commented = False

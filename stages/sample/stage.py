@@ -26,10 +26,10 @@ class Sample(Stage):
     Pages of documentation become a crawl of WARC files, with planted defects, which `truth` lists;
     source files become code; docstrings of modules that are in neither become conversations and
     preference pairs, and those of still others benchmark items, with minimal pairs of their
-    sentences and statements. Questions for a tuned model are about both. Nothing depends on the machine:
-    modules are documented in fresh interpreters with a fixed hash seed and an empty environment,
-    and addresses of objects and folders are scrubbed, so that one version of Python gives the same
-    bytes everywhere.
+    sentences and statements. Questions for a tuned model are about both. Nothing depends on the
+    machine: modules are documented in fresh interpreters with a fixed hash seed and an empty
+    environment, and addresses of objects and folders are scrubbed, so that one version of Python
+    gives the same bytes everywhere.
     """
 
     name, version, reproducible = "sample", 2, "bytes"
