@@ -139,10 +139,10 @@ def read_prompts(checkpoint: Input, config: EvaluateConfig, log: Logger) -> list
         Prompt("text", text, (special.context, *encode_text(tokenizer, text)))
         for text in config.text_prompts
     ]
-    asked = render_questions(checkpoint, config.chat_prompts)
-    if asked is None and config.chat_prompts:
+    chats = render_questions(checkpoint, config.chat_prompts)
+    if chats is None and config.chat_prompts:
         log.warning("the checkpoint has no chat template: no chat prompt is asked")
-    return [*prompts, *(asked or [])]
+    return [*prompts, *(chats or [])]
 
 
 def render_questions(checkpoint: Input, questions: Sequence[str]) -> list[Prompt] | None:
@@ -187,7 +187,7 @@ class GenerationPart:
     id: str = "generations"
 
 
-SHOWN = 5
+KEPT_ANSWERS = 5
 """Answers of each benchmark of questions that are kept: the first ones, not chosen."""
 
 
@@ -305,8 +305,8 @@ class Evaluator:
         ]
         if isinstance(part, GenerationPart):
             return PartResult(generations=rows)
-        shown = [{**row, "benchmark": part.items[0].benchmark} for row in rows[:SHOWN]]
-        return PartResult(judge(part.items, written), generations=shown)
+        kept = [{**row, "benchmark": part.items[0].benchmark} for row in rows[:KEPT_ANSWERS]]
+        return PartResult(judge(part.items, written), generations=kept)
 
 
 def measure_part(

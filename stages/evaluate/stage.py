@@ -181,13 +181,13 @@ def _questions(context: Context, name: str, items: Sequence[Item]) -> list[Part]
     from stages.evaluate.benchmarks import rank
     from stages.evaluate.parts import QuestionPart, render_questions
 
-    asked = rank(items, context.config.seed)[: context.config.max_questions]
-    prompts = render_questions(context.one("checkpoint"), [item.prompt for item in asked])
+    chosen = rank(items, context.config.seed)[: context.config.max_questions]
+    prompts = render_questions(context.one("checkpoint"), [item.prompt for item in chosen])
     if prompts is None:
         context.log.warning("the checkpoint has no chat template: no question is asked")
-        context.count(questions_skipped=len(asked))
+        context.count(questions_skipped=len(chosen))
         return []
-    return [QuestionPart(name, tuple(asked), tuple(prompts))]
+    return [QuestionPart(name, tuple(chosen), tuple(prompts))]
 
 
 def _baselines(

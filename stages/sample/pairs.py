@@ -190,11 +190,11 @@ def _spoil(
 ) -> list[Pair]:
     """A pair for each statement in which something closes; of the kind least frequent in code."""
     pairs = []
-    for text, found in {s.text: tuple(ends(s)) for s in statements}.items():
-        if found:
+    for text, candidates in {s.text: tuple(ends(s)) for s in statements}.items():
+        if candidates:
             rng = random.Random(f"{seed}/{name}/{text}")
-            rare = [(at, wrong) for at, wrong in found if text[at] != ")"]
-            at, wrong = rng.choice(rare or found)
+            rare = [(at, wrong) for at, wrong in candidates if text[at] != ")"]
+            at, wrong = rng.choice(rare or candidates)
             pairs.append(Pair(text, text[:at] + wrong + text[at + 1 :], (text[at], wrong)))
     return pairs
 

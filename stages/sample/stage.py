@@ -69,8 +69,8 @@ class Sample(Stage):
         code = _read_code(context, [name for name in sources if name != modules.TOPICS])
 
         held_out = _read_code(context, [*questions, *_take_share(modules.PAIRS, config.share)])
-        shown = [page.html for page in pages]
-        items = _write_benchmarks(context, python, quizzed, held_out, shown, code)
+        texts = [page.html for page in pages]
+        items = _write_benchmarks(context, python, quizzed, held_out, texts, code)
         located = _write_crawl(context, python, pages, items)
         _write_truth(context, _snapshot("crawl", python), located)
         _write_snapshot(context, "code", python, code)

@@ -16,7 +16,7 @@ def made():
     return balance(minimal_pairs(SOURCES, seed=0), seed=0)
 
 
-def of(items, benchmark):
+def select(items, benchmark):
     return [item for item in items if item["benchmark"] == benchmark]
 
 
@@ -41,7 +41,7 @@ def test_both_texts_have_the_same_length_and_an_exchange_keeps_the_words():
 def test_a_model_of_single_characters_is_right_about_half_of_the_faults():
     """Whatever such a model prefers, each fault is there as often as its reverse."""
     for benchmark in (BRACKETS, QUOTES):
-        faults = Counter(tuple(item["fault"]) for item in of(made(), benchmark))
+        faults = Counter(tuple(item["fault"]) for item in select(made(), benchmark))
         for (right, wrong), count in faults.items():
             assert faults[wrong, right] == count
 
