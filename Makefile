@@ -15,6 +15,8 @@ setup:
 quickstart:
 	@sh deploy/local/setup.sh dev
 	@.venv/bin/ingot run quickstart --jobs 2
+	@echo "Talk to it:          .venv/bin/ingot chat quickstart/export"
+	@echo "Let it continue:     .venv/bin/ingot complete quickstart/pretrain 'Return a string'"
 
 lint: setup
 	@.venv/bin/ruff check .

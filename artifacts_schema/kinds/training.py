@@ -62,10 +62,18 @@ MODEL_KINDS = (
                 Column("benchmark", "string", "Name of the benchmark the item belongs to."),
                 Column("item_id", "string", "Identifier, unique within the benchmark."),
                 Column(
-                    "form", "string", "`multiple_choice` or `text` (bits per byte of `prompt`)."
+                    "form",
+                    "string",
+                    "`multiple_choice`, `text` (bits per byte of `prompt`) or `question` (asked in "
+                    "the chat format).",
                 ),
-                Column("prompt", "string", "Context shown before the choices, or the text."),
-                Column("choices", "list<string>", "Continuations to rank; empty for `text`."),
+                Column("prompt", "string", "Context shown before the choices, text, or question."),
+                Column(
+                    "choices",
+                    "list<string>",
+                    "Continuations to rank; of a `question` what its answer should name; empty for "
+                    "`text`.",
+                ),
                 Column("answer", "int32?", "Index of the right choice."),
                 METADATA,
             )
@@ -301,7 +309,7 @@ MODEL_KINDS = (
     ),
     Kind(
         name="evaluation",
-        version=2,
+        version=3,
         description="Scores with 95 % intervals, the items behind them, and sample generations.",
         tables={
             "results.parquet": make_table(
@@ -332,6 +340,9 @@ MODEL_KINDS = (
                 Column("prompt", "string", "The prompt as the model saw it."),
                 Column("completion", "string", "What it wrote."),
                 Column("form", "string", "`text` or `chat`."),
+                Column(
+                    "benchmark", "string?", "Benchmark of the question; null for a config's prompt."
+                ),
             ),
         },
     ),

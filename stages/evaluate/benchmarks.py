@@ -28,7 +28,7 @@ from stages.scoring.likelihood import (
     rolling_requests,
 )
 
-MULTIPLE_CHOICE, TEXT = "multiple_choice", "text"
+MULTIPLE_CHOICE, TEXT, QUESTION = "multiple_choice", "text", "question"
 
 
 @dataclass(frozen=True)
@@ -80,9 +80,13 @@ def draw(items: Sequence[Item], limit: int, seed: int) -> list[Item]:
     """
     if len(items) <= limit:
         return list(items)
-    ranked = sorted(items, key=lambda item: (_rank(item, seed), item.item_id))
-    chosen = {item.item_id for item in ranked[:limit]}
+    chosen = {item.item_id for item in rank(items, seed)[:limit]}
     return [item for item in items if item.item_id in chosen]
+
+
+def rank(items: Sequence[Item], seed: int) -> list[Item]:
+    """Items in the order of their keyed hashes: a shuffle that other items do not change."""
+    return sorted(items, key=lambda item: (_rank(item, seed), item.item_id))
 
 
 def _rank(item: Item, seed: int) -> bytes:
@@ -93,9 +97,9 @@ def _rank(item: Item, seed: int) -> bytes:
 def _fault(row: Mapping[str, Any]) -> str | None:
     if row["form"] == TEXT:
         return None if row["prompt"].strip() else "empty_text"
-    if row["form"] != MULTIPLE_CHOICE:
+    if row["form"] not in (MULTIPLE_CHOICE, QUESTION):
         return "unknown_form"
-    if len(row["choices"]) < 2:
+    if row["form"] == MULTIPLE_CHOICE and len(row["choices"]) < 2:
         return "fewer_than_two_choices"
     if not all(choice.strip() for choice in row["choices"]):
         return "empty_choice"

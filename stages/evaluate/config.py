@@ -25,6 +25,12 @@ class EvaluateConfig(Config):
         default=" ",
         description="Stands between prompt and choice where neither has white space of its own.",
     )
+    max_questions: int = Field(
+        default=100,
+        ge=1,
+        description="Questions of each benchmark that a model with a chat template is asked, in a "
+        "seeded order; the first few answers are kept.",
+    )
     text_prompts: tuple[str, ...] = Field(
         default=("The first",), description="Beginnings of texts that the model goes on writing."
     )

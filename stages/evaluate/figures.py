@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stages.engine.page import (
@@ -54,6 +54,8 @@ def score_figures(scores: Sequence[Row]) -> list[Figure]:
 def family(metric: str) -> str:
     """What a metric is measured in: metrics of one family share an axis."""
     metric = metric.removesuffix(CLEAN)
+    if metric == "accuracy_above_ngram":
+        return "accuracy above an n-gram model"
     if metric.startswith("accuracy"):
         return "accuracy"
     return "bits per byte" if metric.endswith("bits_per_byte") else metric.replace("_", " ")
@@ -72,7 +74,10 @@ def _intervals(name: str, rows: Sequence[Row]) -> list[Figure]:
     if not estimates:
         return []
     note = {
-        "accuracy": "Wilson's interval of a share of items; the baseline is chance.",
+        "accuracy": "Wilson's interval of a share of items; the baseline is chance. "
+        "`accuracy_ngram`, `_unigram` and `_shortest` are what an n-gram model, token frequencies "
+        "and the shortest choice get on the same items.",
+        "accuracy above an n-gram model": "Difference by item, ± 1.96 standard errors.",
         "bits per byte": f"Value ± 1.96 standard errors, lower is better; the baseline is the "
         f"token-unigram model, n counts bytes. {HELD_OUT_MEASURE}",
     }.get(name, "Value ± 1.96 standard errors.")
@@ -230,11 +235,11 @@ def document_ends(items: pa.Table) -> list[Figure]:
     ]
 
 
-def generations(rows: Iterable[Row], temperature: float) -> list[Figure]:
-    """What the model wrote, prompt first."""
+def generations(rows: Sequence[Row], temperature: float) -> list[Figure]:
+    """What the model wrote, prompt first; answers to questions apart by their benchmark."""
     samples = tuple(
         Sample(
-            row["form"],
+            row.get("benchmark") or row["form"],
             f"{row['form']} {place}",
             f"{row['prompt']}▸{row['completion']}",
             (("characters written", len(row["completion"])),),
@@ -244,6 +249,8 @@ def generations(rows: Iterable[Row], temperature: float) -> list[Figure]:
     if not samples:
         return []
     note = f"Drawn at temperature {temperature:g}; ▸ stands where the model took over."
+    if any(row.get("benchmark") for row in rows):
+        note += " Of questions, the first ones by seed, not chosen."
     return [SamplesFigure("Generated texts", samples, note)]
 
 

@@ -6,6 +6,7 @@ it caught, what it removed wrongly, and which benchmark items the corpus holds a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -102,7 +103,8 @@ def _result(benchmark: str, metric: str, group: Sequence[Observation]) -> dict[s
     denominators = [item.denominator for item in group]
     estimate = ratio(numerators, denominators)
     is_share = set(numerators) <= {0.0, 1.0} and set(denominators) == {1.0}
-    ends = wilson(sum(numerators), len(group)) if is_share else normal_interval(estimate)
+    least = 0.0 if min(numerators) >= 0 else -math.inf  # Differences of scores are below 0 too.
+    ends = wilson(sum(numerators), len(group)) if is_share else normal_interval(estimate, least)
     low, high = ends or (None, None)
     baselines = [item.baseline for item in group if item.baseline is not None]
     known = len(baselines) == len(group)

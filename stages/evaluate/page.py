@@ -37,11 +37,25 @@ def summary(artifact: Artifact) -> list[Figure]:
         title = f"scores of {measured}" if measured else "scores"
         figures.append(replace(_scores(scores), title=title))
     generations = output.read_table("generations.parquet").to_pylist()
+    plain = [row for row in generations if not row.get("benchmark")]
     figures += [
         TextFigure(f"a {row['form']} sample", f"{row['prompt']}▸{row['completion']}")
-        for row in generations[:1]
+        for row in plain[:1]
     ]
-    return figures
+    return [*figures, *_answers(generations)]
+
+
+def _answers(generations: list[dict[str, Any]]) -> list[Figure]:
+    """The answers that were kept, in one text for each benchmark of questions."""
+    groups: dict[str, list[str]] = {}
+    for row in generations:
+        if name := row.get("benchmark"):
+            question = row["prompt"].rsplit("user\n", 1)[-1].split("<|", 1)[0].strip()
+            groups.setdefault(name, []).append(f"{question}\n▸ {row['completion'].strip()}")
+    return [
+        TextFigure(f"{name}: the first {len(texts)} by seed, not chosen", "\n\n".join(texts))
+        for name, texts in groups.items()
+    ]
 
 
 def page(artifact: Artifact) -> list[Figure]:
@@ -139,12 +153,26 @@ def _scores(rows: list[dict[str, Any]]) -> TableFigure:
         for row in rows
     )
     has_held_out = any(row["benchmark"].startswith(HELD_OUT) for row in rows)
+    chance = [f"{row['benchmark']} {row['metric']}" for row in rows if _is_chance(row)]
+    notes = [
+        f"At chance (the interval holds the baseline, or lies below): {', '.join(chance)}."
+        if chance
+        else "",
+        HELD_OUT_MEASURE if has_held_out else "",
+    ]
     return make_table(
         "scores",
         "benchmark | metric | score:.3f | 95 % interval: | baseline:.3f | better by:.1% | n:,",
         cells,
-        HELD_OUT_MEASURE if has_held_out else "",
+        " ".join(filter(None, notes)),
     )
+
+
+def _is_chance(row: dict[str, Any]) -> bool:
+    """Whether an accuracy is not shown to be above chance."""
+    if own.family(row["metric"]) != "accuracy" or row["baseline"] is None:
+        return False
+    return row["low"] is None or bool(row["low"] <= row["baseline"])
 
 
 def _better(row: dict[str, Any]) -> float | None:

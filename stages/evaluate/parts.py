@@ -30,10 +30,11 @@ from stages.evaluate.benchmarks import (
 )
 from stages.evaluate.config import EvaluateConfig, EvaluateExecution
 from stages.evaluate.observations import Observation, from_table, to_table
+from stages.evaluate.questions import Prompt, Writer, judge
 from stages.model.decoder import Decoder
 from stages.model.files import read_model, read_tokenizer
 from stages.parallel.ranks import ALONE, Ranks
-from stages.scoring.likelihood import encode_text, generate, target_nll, unigram_nll
+from stages.scoring.likelihood import encode_text, target_nll, unigram_nll
 from stages.tokens.chat_template import encode_prompt, read_template
 from stages.tokens.vocabulary import SpecialTokens
 from stages.training.devices import current_device
@@ -123,15 +124,6 @@ def _add_pieces(
             total += measured_3BL[:, row, span].sum(axis=1)
 
 
-@dataclass(frozen=True)
-class Prompt:
-    """What the model is to continue: `form` is `text` or `chat`."""
-
-    form: str
-    text: str
-    ids: tuple[int, ...]
-
-
 def read_prompts(checkpoint: Input, config: EvaluateConfig, log: Logger) -> list[Prompt]:
     """The prompts of the config, those of a chat rendered by the template of the checkpoint.
 
@@ -147,49 +139,25 @@ def read_prompts(checkpoint: Input, config: EvaluateConfig, log: Logger) -> list
         Prompt("text", text, (special.context, *encode_text(tokenizer, text)))
         for text in config.text_prompts
     ]
+    chats = render_questions(checkpoint, config.chat_prompts)
+    if chats is None and config.chat_prompts:
+        log.warning("the checkpoint has no chat template: no chat prompt is asked")
+    return [*prompts, *(chats or [])]
+
+
+def render_questions(checkpoint: Input, questions: Sequence[str]) -> list[Prompt] | None:
+    """Prompts of questions by the template of the checkpoint; None without a template."""
     template = read_template(checkpoint)
     if template is None:
-        if config.chat_prompts:
-            log.warning("the checkpoint has no chat template: no chat prompt is asked")
-        return prompts
-    for question in config.chat_prompts:
+        return None
+    tokenizer = read_tokenizer(checkpoint)
+    described = checkpoint.read_json("tokenizer_config.json")
+    prompts = []
+    for question in questions:
         messages = [{"role": "user", "content": question}]
         text, ids = encode_prompt(tokenizer, template, messages, described)
         prompts.append(Prompt("chat", text, tuple(ids)))
     return prompts
-
-
-def write_generations(
-    model: Decoder,
-    tokenizer: Tokenizer,
-    special: SpecialTokens,
-    prompts: Sequence[Prompt],
-    config: EvaluateConfig,
-    *,
-    ranks: Ranks = ALONE,
-    check_stop: Callable[[], None] = lambda: None,
-) -> list[dict[str, str]]:
-    """Rows of `generations.parquet`: continued texts first, then answers.
-
-    Both end at the token that ends a document or a turn. The prompt with number i is drawn with
-    seed + i.
-    """
-    stop = {token for token in (special.end, special.turn_end) if token is not None}
-    rows = []
-    for number, prompt in enumerate(prompts):
-        check_stop()
-        written = generate(
-            model,
-            list(prompt.ids),
-            max_new_tokens=config.max_new_tokens,
-            stop=stop,
-            temperature=config.temperature,
-            seed=config.seed + number,
-            ranks=ranks,
-        )
-        completion = tokenizer.decode(written, skip_special_tokens=True)
-        rows.append({"prompt": prompt.text, "completion": completion, "form": prompt.form})
-    return rows
 
 
 OBSERVATIONS = "observations"
@@ -219,7 +187,20 @@ class GenerationPart:
     id: str = "generations"
 
 
-Part = BenchmarkPart | HeldOutPart | GenerationPart
+KEPT_ANSWERS = 5
+"""Answers of each benchmark of questions that are kept: the first ones, not chosen."""
+
+
+@dataclass(frozen=True)
+class QuestionPart:
+    """Questions of one benchmark and their prompts, in the order in which they are asked."""
+
+    id: str
+    items: tuple[Item, ...]
+    prompts: tuple[Prompt, ...]
+
+
+Part = BenchmarkPart | HeldOutPart | GenerationPart | QuestionPart
 
 
 @dataclass(frozen=True)
@@ -228,7 +209,7 @@ class PartResult:
 
     observed: list[Observation] = field(default_factory=list)
     bad: list[BadItem] = field(default_factory=list)
-    generations: list[dict[str, str]] = field(default_factory=list)
+    generations: list[dict[str, str | None]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -274,17 +255,8 @@ class Evaluator:
     def measure(self, part: Part) -> PartResult:
         """Measure one part, inside of `arithmetic`."""
         config, execution = self.config, self.execution
-        if isinstance(part, GenerationPart):
-            rows = write_generations(
-                self.model,
-                self.tokenizer,
-                self.special,
-                part.prompts,
-                config,
-                ranks=self.ranks,
-                check_stop=self.check_stop,
-            )
-            return PartResult(generations=rows)
+        if isinstance(part, GenerationPart | QuestionPart):
+            return self._write(part)
         if isinstance(part, BenchmarkPart):
             scorer = Scorer(
                 self.model,
@@ -312,6 +284,29 @@ class Evaluator:
             check_stop=self.check_stop,
         )
         return PartResult(observed)
+
+    def _write(self, part: GenerationPart | QuestionPart) -> PartResult:
+        """Rows of `generations.parquet`, and what the answers to questions are worth."""
+        special, config = self.special, self.config
+        writer = Writer(
+            self.model,
+            self.tokenizer,
+            {token for token in (special.end, special.turn_end) if token is not None},
+            config.max_new_tokens,
+            config.temperature,
+            config.seed,
+            self.ranks,
+            self.check_stop,
+        )
+        written = writer.write(part.prompts)
+        rows: list[dict[str, str | None]] = [
+            {"prompt": prompt.text, "completion": text, "form": prompt.form, "benchmark": None}
+            for prompt, text in zip(part.prompts, written, strict=True)
+        ]
+        if isinstance(part, GenerationPart):
+            return PartResult(generations=rows)
+        kept = [{**row, "benchmark": part.items[0].benchmark} for row in rows[:KEPT_ANSWERS]]
+        return PartResult(judge(part.items, written), generations=kept)
 
 
 def measure_part(

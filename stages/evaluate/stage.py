@@ -11,6 +11,7 @@ from stages.engine import Context, Inputs, Many, Maybe, One, Stage, check_all, c
 from stages.evaluate.config import EvaluateConfig, EvaluateExecution
 
 if TYPE_CHECKING:
+    from stages.engine import Input
     from stages.evaluate.benchmarks import BadItem, Item
     from stages.evaluate.observations import ItemName, Observation
     from stages.evaluate.parts import Part, PartResult
@@ -28,9 +29,11 @@ class Evaluate(Stage):
     token-unigram model. Items that the kept corpus holds an n-gram of are flagged, and scores
     without them are given too. With a truth list and the ledger, it counts the planted defects that
     were caught and the sound documents that were lost. A few generations show what numbers cannot.
+    With an n-gram model, its accuracy on the same choices stands beside. Questions are answered in
+    the chat format, and counted where the answer names what it was asked about.
     """
 
-    name, version, reproducible, launch = "evaluate", 2, "numerics", "spmd"
+    name, version, reproducible, launch = "evaluate", 3, "numerics", "spmd"
     inputs = {
         "checkpoint": One("checkpoint"),
         "benchmarks": Many("benchmarks"),
@@ -38,6 +41,7 @@ class Evaluate(Stage):
         "contamination": Maybe("contamination"),
         "ledger": Maybe("ledger"),
         "rejected": Many("rejected"),
+        "ngram_model": Maybe("ngram_model"),
         "truth": Maybe("truth"),
     }
     outputs = {"evaluation": "evaluation"}
@@ -90,6 +94,8 @@ class Evaluate(Stage):
         if not ranks.first:
             return
 
+        if (ngram_model := context.maybe("ngram_model")) is not None:
+            observed += _baselines(context, ngram_model, items, observed)
         verdicts = None if ledger is None else read_ledger(ledger)
         if truth is not None:
             rows = [row for shard in truth.shards() for row in shard.read().to_pylist()]
@@ -140,7 +146,7 @@ def _check_context(inputs: Inputs) -> None:
 
 def _parts(context: Context) -> tuple[list[Part], list[Item], int, list[BadItem]]:
     """Parts to measure, the items in them, how many were read, and the unusable ones."""
-    from stages.evaluate.benchmarks import draw, read_items
+    from stages.evaluate.benchmarks import QUESTION, draw, read_items
     from stages.evaluate.parts import BenchmarkPart, GenerationPart, HeldOutPart, read_prompts
     from stages.training.token_shards import TokenShards
 
@@ -151,9 +157,13 @@ def _parts(context: Context) -> tuple[list[Part], list[Item], int, list[BadItem]
     measured: list[Item] = []
     for number, name in enumerate(sorted({item.benchmark for item in items})):
         group = [item for item in items if item.benchmark == name]
-        drawn = draw(group, config.max_items, config.seed)
+        questions = [item for item in group if item.form == QUESTION]
+        if questions:
+            parts += _questions(context, f"questions-{number:04d}", questions)
+        drawn = draw([i for i in group if i.form != QUESTION], config.max_items, config.seed)
         measured += drawn
-        parts.append(BenchmarkPart(f"benchmark-{number:04d}", tuple(drawn)))
+        if drawn:
+            parts.append(BenchmarkPart(f"benchmark-{number:04d}", tuple(drawn)))
     if held_out := context.many("held_out"):
         sources = TokenShards(held_out).sources
         parts += [HeldOutPart(f"held-out-{n:04d}", name) for n, name in enumerate(sources)]
@@ -164,6 +174,40 @@ def _parts(context: Context) -> tuple[list[Part], list[Item], int, list[BadItem]
     if not parts and context.maybe("truth") is None:
         raise _nothing_to_measure()
     return parts, measured, len(items) + len(bad), bad
+
+
+def _questions(context: Context, name: str, items: Sequence[Item]) -> list[Part]:
+    """Those that are asked, with their prompts; none without a chat template, with a warning."""
+    from stages.evaluate.benchmarks import rank
+    from stages.evaluate.parts import QuestionPart, render_questions
+
+    chosen = rank(items, context.config.seed)[: context.config.max_questions]
+    prompts = render_questions(context.one("checkpoint"), [item.prompt for item in chosen])
+    if prompts is None:
+        context.log.warning("the checkpoint has no chat template: no question is asked")
+        context.count(questions_skipped=len(chosen))
+        return []
+    return [QuestionPart(name, tuple(chosen), tuple(prompts))]
+
+
+def _baselines(
+    context: Context, ngram_model: Input, items: Sequence[Item], measured: Sequence[Observation]
+) -> list[Observation]:
+    """What simpler judges make of the choices that were measured."""
+    from stages.evaluate.baselines import baseline_observations, open_ngram_model
+    from stages.model.files import read_tokenizer
+    from stages.scoring.likelihood import unigram_nll
+    from stages.training.token_shards import TokenShards
+
+    held_out = context.many("held_out")
+    return baseline_observations(
+        items,
+        measured,
+        open_ngram_model(ngram_model, context.work),
+        context.config.delimiter,
+        read_tokenizer(context.one("checkpoint")),
+        unigram_nll(TokenShards(held_out).train_counts()) if held_out else None,
+    )
 
 
 def _measure(context: Context, parts: Sequence[Part], ranks: Ranks) -> Sequence[PartResult]:
@@ -200,7 +244,7 @@ def _write(
     context: Context,
     observed: Sequence[Observation],
     flags: Mapping[ItemName, bool] | None,
-    generations: Sequence[Mapping[str, str]],
+    generations: Sequence[Mapping[str, str | None]],
     ranks: Ranks,
 ) -> None:
     import pyarrow as pa

@@ -215,8 +215,16 @@ def benchmark_row(fields: dict[str, Any], origin: Origin) -> dict[str, Any]:
     benchmark = _name(fields, ("benchmark",)) or origin.source
     item_id = _name(fields, ("item_id", "id", "task_id")) or origin.id
     form = fields.pop("form", None)
-    if form not in (None, "multiple_choice", "text"):
+    if form not in (None, "multiple_choice", "text", "question"):
         raise BadExample("unknown_form", str(form))
+    if form == "question":
+        return {
+            "benchmark": benchmark,
+            "item_id": item_id,
+            "form": form,
+            **_open_question(fields),
+            "metadata": metadata_json(fields),
+        }
     if "context_options" in fields:
         prompt, choices = _split_options(fields)
     else:
@@ -238,6 +246,17 @@ def benchmark_row(fields: dict[str, Any], origin: Origin) -> dict[str, Any]:
         "answer": answer,
         "metadata": metadata_json(fields),
     }
+
+
+def _open_question(fields: dict[str, Any]) -> dict[str, Any]:
+    """Take a question out of `fields`, and the one name that answers to it should hold."""
+    prompt, choices = fields.pop("prompt", None), fields.pop("choices", None)
+    if not isinstance(prompt, str) or not prompt.strip():
+        raise BadExample("empty_prompt")
+    named = isinstance(choices, list) and len(choices) == 1 and isinstance(choices[0], str)
+    if not named or not choices[0].strip() or fields.pop("answer", 0) != 0:
+        raise BadExample("bad_choices", "a question has one choice: what its answers should name")
+    return {"prompt": prompt, "choices": choices, "answer": 0}
 
 
 def _name(fields: dict[str, Any], names: tuple[str, ...]) -> str | None:

@@ -59,7 +59,7 @@ class Preferences(ExamplesStage):
 
 
 class Benchmarks(ExamplesStage):
-    """Read evaluation items: multiple choice, or texts to be scored in bits per byte.
+    """Read evaluation items: multiple choice, texts to be scored in bits per byte, or questions.
 
     Known shapes: Ingot's own fields; `question` or `context` with `choices` and `gold` (index,
     letter or text of the right one); WinoGrande's `context_options`; and questions with an answer,
@@ -67,7 +67,7 @@ class Benchmarks(ExamplesStage):
     item's name must be its own within its benchmark.
     """
 
-    name, version = "benchmarks", 2
+    name, version = "benchmarks", 3
     outputs = {"benchmarks": "benchmarks"}
     converter = "benchmark_row"
     unique = ("benchmark", "item_id")

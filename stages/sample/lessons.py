@@ -1,4 +1,4 @@
-"""Conversations, preference pairs and benchmark items from docstrings of modules held out for them.
+"""Conversations, preferences, questions and benchmark items from docstrings of held-out modules.
 
 Modules of benchmark items are neither in the crawl nor in the code.
 """
@@ -19,6 +19,8 @@ PIECE, PIECES = 2000, 3
 """Characters of a text item (at least, up to the end of a paragraph), and items a module."""
 NGRAM = 13
 """Words that an item and a text must share in a row to count as one having seen the other."""
+LEAST_WORDS = 4
+"""Words of a minimal pair: fewer stand in too many texts."""
 
 
 def summary(doc: str) -> str:
@@ -91,22 +93,39 @@ def cut_pieces(text: str) -> Iterator[str]:
 
 
 def drop_shared(items: Sequence[dict[str, Any]], texts: Iterable[str]) -> list[dict[str, Any]]:
-    """Items that share no 13-gram of words with any of `texts`; so only planted leaks leak."""
-    grams = [_grams(" ".join([item["prompt"], *_right(item)])) for item in items]
+    """Items that share no 13-gram of words with any of `texts`; so only planted leaks leak.
+
+    A minimal pair (its prompt is empty) that has fewer words than that goes where a text has all of
+    them in a row, or where they are fewer than `LEAST_WORDS`.
+    """
+    words = [" ".join(_words(" ".join([item["prompt"], *_right(item)]))) for item in items]
+    grams = [_grams(text) for text in words]
     wanted = set[str]().union(*grams)
-    seen = set[str]()
+    pairs = {text for text, item in zip(words, items, strict=True) if not item["prompt"]}
+    starts = {text: " ".join(text.split()[:LEAST_WORDS]) for text in pairs}
+    seen = {text for text in pairs if text.count(" ") < LEAST_WORDS - 1}
     for text in texts:
+        joined, own = f" {' '.join(_words(text))} ", _grams(text, LEAST_WORDS)
         seen |= wanted & _grams(text)
-    return [item for item, own in zip(items, grams, strict=True) if not own & seen]
+        seen |= {pair for pair, start in starts.items() if start in own and f" {pair} " in joined}
+    return [
+        item
+        for item, text, own in zip(items, words, grams, strict=True)
+        if text not in seen and not own & seen
+    ]
 
 
 def _right(item: dict[str, Any]) -> list[str]:
     return [] if item["answer"] is None else [item["choices"][item["answer"]]]
 
 
-def _grams(text: str) -> set[str]:
-    tokens = re.findall(r"\w+", text.lower())
-    return {" ".join(tokens[i : i + NGRAM]) for i in range(len(tokens) - NGRAM + 1)}
+def _grams(text: str, size: int = NGRAM) -> set[str]:
+    tokens = _words(text)
+    return {" ".join(tokens[i : i + size]) for i in range(len(tokens) - size + 1)}
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
 
 
 QUESTIONS = (
@@ -130,7 +149,7 @@ def conversations(modules: Sequence[Module], seed: int) -> list[dict[str, Any]]:
 def _conversation(entry: Entry, seed: int) -> list[Message]:
     rng = random.Random(f"{seed}/conversation/{entry.module}.{entry.name}")
     messages = [_message("system", SYSTEM)] if rng.random() < 0.1 else []
-    messages += [_message("user", question(entry, rng)), _message("assistant", summary(entry.doc))]
+    messages += [_message("user", question(entry, rng)), _message("assistant", answer(entry))]
     rest = re.split(r"\n\s*\n", entry.doc.strip())[1:]
     if rest and rng.random() < 0.4:
         messages += [_message("user", rng.choice(MORE)), _message("assistant", rest[0].rstrip())]
@@ -141,13 +160,13 @@ def _conversation(entry: Entry, seed: int) -> list[Message]:
 
 
 def preferences(modules: Sequence[Module], seed: int) -> list[dict[str, Any]]:
-    """One pair an entry: the right summary, and a wrong, cut or repeating one."""
+    """One pair an entry: the right answer, and a wrong, cut or repeating one."""
     entries = teachable_entries(modules)
     pairs = []
     for n, entry in enumerate(entries):
         rng = random.Random(f"{seed}/preference/{entry.module}.{entry.name}")
-        chosen = summary(entry.doc)
-        wrong = summary(entries[(n + rng.randrange(1, len(entries))) % len(entries)].doc)
+        chosen = answer(entry)
+        wrong = answer(entries[(n + rng.randrange(1, len(entries))) % len(entries)])
         prompt = [_message("user", question(entry, rng))]
         rejected = _worse(chosen, wrong, ("wrong", "cut", "repeating")[n % 3])
         pairs.append({"prompt": prompt, "chosen": chosen, "rejected": rejected})
@@ -171,6 +190,35 @@ def question(entry: Entry, rng: random.Random) -> str:
         module=entry.module,
         kind=entry.kind,
     )
+
+
+def answer(entry: Entry) -> str:
+    """What an assistant says about an entry: a sentence that names it, then its summary."""
+    named = f"`{entry.name}` is a {entry.kind} of the module `{entry.module}`."
+    return f"{named} {summary(entry.doc)}"
+
+
+def question_items(
+    taught: Sequence[Module], held_out: Sequence[Module], seed: int
+) -> list[dict[str, Any]]:
+    """A question an entry, of modules that conversations are about and of those held out.
+
+    `choices` holds what an answer should name: the object that the question is about.
+    """
+    return [
+        {
+            "benchmark": benchmark,
+            "item_id": f"{entry.module}.{entry.name}",
+            "form": "question",
+            "prompt": question(
+                entry, random.Random(f"{seed}/question/{entry.module}.{entry.name}")
+            ),
+            "choices": [entry.name],
+            "answer": 0,
+        }
+        for benchmark, modules in (("questions_seen", taught), ("questions_held_out", held_out))
+        for entry in teachable_entries(modules)
+    ]
 
 
 def _message(role: str, content: str) -> Message:

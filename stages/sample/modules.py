@@ -8,8 +8,9 @@ near-duplicates. Whoever wants text that training has not seen asks the held-out
 Criteria for `CRAWL`, `CONVERSATIONS` and `BENCHMARKS`, whose modules are imported: written in
 Python; importable without a display, network or side effect; what they define does not depend on
 the platform or on optional libraries (OpenSSL, bz2, lzma, sqlite, curses, tk), so that Linux and
-macOS document the same; present in Python 3.11 to 3.14. `CODE` is only read, so these do not bind
-it, but no module that distributors are known to patch (site, sysconfig, locale, …) is in it.
+macOS document the same; present in Python 3.11 to 3.14. `CODE` and `PAIRS` are only read, so these
+do not bind them, but no module that distributors are known to patch (site, sysconfig, locale, …) is
+in them.
 
 Modules are documented group by group, each group in a fresh interpreter (documenter.py); source
 files are read as text.
@@ -110,7 +111,12 @@ BENCHMARKS = (
     "base64", "calendar", "configparser", "difflib", "fractions", "ipaddress", "random",
     "statistics", "string", "symtable", "textwrap",
 )  # fmt: skip
-"""Held out: their docstrings become benchmark items."""
+"""Held out: their docstrings become benchmark items, and their source files minimal pairs."""
+
+PAIRS = (
+    "bz2", "ctypes.util", "dbm.dumb", "hashlib", "lzma", "mimetypes", "turtle", "webbrowser",
+)  # fmt: skip
+"""Held out: their source files are only read, for more minimal pairs."""
 
 
 GROUP = 24

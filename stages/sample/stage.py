@@ -25,19 +25,21 @@ class Sample(Stage):
 
     Pages of documentation become a crawl of WARC files, with planted defects, which `truth` lists;
     source files become code; docstrings of modules that are in neither become conversations and
-    preference pairs, and those of still others benchmark items. Nothing depends on the machine:
-    modules are documented in fresh interpreters with a fixed hash seed and an empty environment,
-    and addresses of objects and folders are scrubbed, so that one version of Python gives the same
-    bytes everywhere.
+    preference pairs, and those of still others benchmark items, with minimal pairs of their
+    sentences and statements. Questions for a tuned model are about both. Nothing depends on the
+    machine: modules are documented in fresh interpreters with a fixed hash seed and an empty
+    environment, and addresses of objects and folders are scrubbed, so that one version of Python
+    gives the same bytes everywhere.
     """
 
-    name, version, reproducible = "sample", 1, "bytes"
+    name, version, reproducible = "sample", 2, "bytes"
     outputs = {
         "crawl": "snapshot",
         "code": "snapshot",
         "conversations": "snapshot",
         "preferences": "snapshot",
         "benchmarks": "snapshot",
+        "questions": "snapshot",
         "truth": "truth",
     }
     libraries = ("pyarrow",)
@@ -51,9 +53,9 @@ class Sample(Stage):
         return config.model_copy(update={"python_version": version})
 
     def run(self, context: Context) -> None:
-        """Document, plant, and write six outputs."""
+        """Document, plant, and write seven outputs."""
         from stages.sample import modules
-        from stages.sample.lessons import conversations, preferences
+        from stages.sample.lessons import conversations, preferences, question_items
 
         config: SampleConfig = context.config
         python = _running_python(config)
@@ -66,13 +68,16 @@ class Sample(Stage):
         sources = [*_take_share(modules.CODE, config.share), *crawl]
         code = _read_code(context, [name for name in sources if name != modules.TOPICS])
 
-        items = _write_benchmarks(context, python, quizzed, [page.html for page in pages], code)
+        held_out = _read_code(context, [*questions, *_take_share(modules.PAIRS, config.share)])
+        texts = [page.html for page in pages]
+        items = _write_benchmarks(context, python, quizzed, held_out, texts, code)
         located = _write_crawl(context, python, pages, items)
         _write_truth(context, _snapshot("crawl", python), located)
         _write_snapshot(context, "code", python, code)
         for output, rows in (
             ("conversations", conversations(taught, config.seed)),
             ("preferences", preferences(taught, config.seed)),
+            ("questions", question_items(taught, quizzed, config.seed)),
         ):
             context.count(**{output: len(rows)})
             _write_snapshot(context, output, python, {"docstrings.jsonl": _jsonl(rows)})
@@ -174,21 +179,28 @@ def _write_benchmarks(
     context: Context,
     python: str,
     quizzed: Sequence[Module],
+    sources: dict[str, bytes],
     pages: Sequence[str],
     code: dict[str, bytes],
 ) -> list[dict[str, Any]]:
-    """One file a benchmark, of items that neither a page nor a source file repeats."""
+    """One file a benchmark, of items that neither a page nor a source file repeats.
+
+    Returns the items with a prompt: pairs are not planted in pages.
+    """
     from stages.sample.crawl import visible_text
     from stages.sample.lessons import docstring_items, drop_shared, text_items
+    from stages.sample.pairs import balance, minimal_pairs
 
-    made = [*docstring_items(quizzed, context.config.seed), *text_items(quizzed)]
+    seed = context.config.seed
+    made = [*docstring_items(quizzed, seed), *text_items(quizzed)]
+    made += minimal_pairs([data.decode() for data in sources.values()], seed)
     texts = [*map(visible_text, pages), *(data.decode() for data in code.values())]
-    items = drop_shared(made, texts)
+    items = balance(drop_shared(made, texts), seed)
     names = sorted({item["benchmark"] for item in items})
     files = {f"{b}.jsonl": _jsonl([i for i in items if i["benchmark"] == b]) for b in names}
     _write_snapshot(context, "benchmarks", python, files)
     context.count(benchmark_items=len(items), benchmark_items_shared=len(made) - len(items))
-    return items
+    return [item for item in items if item["prompt"]]
 
 
 def _snapshot(output: str, python: str) -> str:

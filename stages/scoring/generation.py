@@ -1,7 +1,6 @@
 """Text that a decoder writes, token by token, over a cache of keys and values.
 
-For people who wait for each word (`ingot chat`, `ingot complete`). `generate` of `likelihood.py`
-has no cache, but runs on several ranks; up to the model's context both choose the same tokens.
+For people who wait for each word (`ingot chat`, `ingot complete`), and for evaluations.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from torch import Tensor
 
 from stages.model.cache import CachedAttention, KeyValueCache
 from stages.model.decoder import Decoder
+from stages.parallel.ranks import ALONE, Ranks
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,12 @@ class Generator:
         *,
         max_new_tokens: int,
         stop: Collection[int] = (),
+        ranks: Ranks = ALONE,
     ) -> Iterator[int]:
         """Ids that follow `prompt`, each as soon as it is drawn, up to one of `stop`.
 
-        ValueError for an empty prompt.
+        All of several ranks make the same pass, and take the token of rank 0. ValueError for an
+        empty prompt.
         """
         if not prompt:
             raise ValueError("the prompt is empty; begin it with <|begin_of_text|>")
@@ -76,6 +78,7 @@ class Generator:
         for _ in range(max_new_tokens):
             probabilities_V = sampling.probabilities(self.next_logits(ids).cpu())
             chosen = int(torch.multinomial(probabilities_V, 1, generator=random))
+            chosen = int(ranks.copy_first(torch.tensor(chosen)))
             if chosen in stop:
                 return
             yield chosen

@@ -1,4 +1,4 @@
-"""Log-likelihoods under a decoder, in nats, summed in float64; generation.
+"""Log-likelihoods under a decoder, in nats, summed in float64.
 
 Forward passes are on the device of the model's weights, in float32; matrix products in the type of
 an autocast around them, if there is one. On several ranks all call the same functions with the same
@@ -17,7 +17,7 @@ B batch, L length, D width, V vocabulary, N scored tokens of a batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -199,44 +199,3 @@ def unigram_nll(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     counts = counts.astype(np.float64)
     nll: NDArray[np.float64] = np.log(counts.sum() + len(counts)) - np.log(counts + 1)
     return nll
-
-
-@torch.no_grad()
-def generate(
-    model: Decoder,
-    prompt: Sequence[int],
-    *,
-    max_new_tokens: int,
-    stop: Collection[int] = (),
-    temperature: float = 0.0,
-    seed: int = 0,
-    ranks: Ranks = ALONE,
-) -> list[int]:
-    """Ids that follow `prompt`, without the one of `stop` that ended them.
-
-    Temperature 0 takes the likeliest token (the first of equal ones); otherwise tokens are drawn
-    from a generator seeded with `seed`. Every token is a full forward pass over the last tokens
-    that fit the context: there is no key-value cache. All ranks make the same pass, and take the
-    token of rank 0. ValueError for an empty prompt.
-    """
-    if not prompt:
-        raise ValueError("the prompt is empty; begin it with <|begin_of_text|>")
-    generator, device = torch.Generator().manual_seed(seed), next(model.parameters()).device
-    ids = list(prompt)
-
-    def last(x_BLD: Tensor, matrix_VD: Tensor) -> Tensor:
-        return model.logits(x_BLD[0, -1], matrix_VD)
-
-    for _ in range(max_new_tokens):
-        tokens_BL = torch.tensor([ids[-model.config.context :]], device=device)
-        logits_V = model(tokens_BL, output=last).double().cpu()
-        if temperature == 0:
-            chosen = int(logits_V.argmax())
-        else:
-            probabilities = torch.softmax(logits_V / temperature, dim=-1)
-            chosen = int(torch.multinomial(probabilities, 1, generator=generator))
-        chosen = int(ranks.copy_first(torch.tensor(chosen)))
-        if chosen in stop:
-            break
-        ids.append(chosen)
-    return ids[len(prompt) :]

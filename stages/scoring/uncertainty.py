@@ -56,10 +56,10 @@ def wilson(successes: float, count: int) -> tuple[float, float]:
     return (0.0 if successes == 0 else low), (1.0 if successes == count else high)
 
 
-def normal_interval(estimate: Estimate) -> tuple[float, float] | None:
-    """Value ± 1.96 standard errors, cut at 0; None without a finite standard error."""
+def normal_interval(estimate: Estimate, least: float = 0.0) -> tuple[float, float] | None:
+    """Value ± 1.96 standard errors, cut at `least`; None without a finite standard error."""
     error = estimate.standard_error
     if error is None or not math.isfinite(error):
         return None
     width = NORMAL_95 * error
-    return max(0.0, estimate.value - width), estimate.value + width
+    return max(least, estimate.value - width), estimate.value + width

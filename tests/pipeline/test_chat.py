@@ -24,12 +24,14 @@ def ingot(ran):
 
 
 def test_a_checkpoint_continues_a_text_as_evaluate_does(ran, ingot):
-    """Its prompts, greedily: one text by a cache, one without."""
-    from stages.scoring.likelihood import generate
+    """Its prompts, greedily."""
+    from stages.scoring.generation import Sampling
 
     model = load_model(ran.store, *find_model(ran.store, "tiny/pretrain"), "cpu")
     ids = model.encode_text("The module")
-    written = generate(model._generator.model, ids, max_new_tokens=12, stop={model.special.end})
+    written = model._generator.generate(
+        ids, Sampling(0, top_p=1.0), max_new_tokens=12, stop={model.special.end}
+    )
     result = ingot(
         "complete", "tiny/pretrain", "The module", "--temperature", "0", "--max-tokens", "12",
         "--json",

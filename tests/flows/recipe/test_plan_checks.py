@@ -37,7 +37,7 @@ def test_recipes_that_come_with_ingot_are_sound(check, recipe):
     ("overrides", "step", "field", "value"),
     [
         (["pretrain.phases.0.mixture={wbe: 1.0}"], "pretrain", "phases.0.mixture", "'wbe'"),
-        (["pretrain.phases.1.mixture_end={prose: 1.0}"], "pretrain", "phases.1.mixture_end", "pro"),
+        (["pretrain.phases.0.mixture_end={prose: 1.0}"], "pretrain", "phases.0.mixture_end", "pro"),
         (["pretrain.epochs={cod: 2}"], "pretrain", "epochs", "'cod'"),
         (["web.source=notes"], "pretrain", "phases.0.mixture", "'web'"),
         (["tokenizer.weights={prose: 0.3}"], "tokenizer", "weights", "'prose'"),

@@ -41,6 +41,15 @@ def test_the_right_choice_is_an_index_a_letter_or_the_choice_itself(gold: dict[s
     assert item({**CHOICES, **gold}) == ("Which?", ["red", "green", "blue"], 2)
 
 
+def test_a_question_has_one_choice_that_its_answer_should_name() -> None:
+    fields = {"form": "question", "prompt": "What is a Lock?", "choices": ["Lock"], "answer": 0}
+    assert benchmark_row(dict(fields), ORIGIN)["form"] == "question"
+    assert item(fields) == ("What is a Lock?", ["Lock"], 0)
+    for wrong in ({"choices": ["Lock", "Event"]}, {"choices": []}, {"prompt": " "}, {"answer": 1}):
+        with pytest.raises(BadExample):
+            item({**fields, **wrong})
+
+
 def test_labels_of_their_own_win_over_numbers_and_letters() -> None:
     fields = {
         "question": "Which?",

@@ -33,7 +33,8 @@ from stages.model.files import read_model
 from stages.parallel.boxes import is_spread, local
 from stages.parallel.layout import Layout
 from stages.parallel.ranks import CPU, Ranks
-from stages.scoring.likelihood import generate, target_nll
+from stages.scoring.generation import Generator, Sampling
+from stages.scoring.likelihood import target_nll
 from stages.training.start import read_spread
 
 CONFIG = EvaluateConfig(max_new_tokens=6, temperature=1.0)
@@ -164,13 +165,17 @@ def write(checkpoint):
     """What the model writes, by a seed that differs between ranks."""
     ranks = Ranks.from_group(CPU, Layout(data=2))
     model = read_spread(checkpoint, ranks)
-    return generate(model, [0], max_new_tokens=8, temperature=1.0, seed=1 + ranks.rank, ranks=ranks)
+    sampling = Sampling(1.0, top_p=1.0, seed=1 + ranks.rank)
+    return list(Generator(model).generate([0], sampling, max_new_tokens=8, ranks=ranks))
 
 
 def test_ranks_that_would_choose_other_tokens_take_those_of_rank_0(checkpoint, read_input, model):
+    before = model.backend
     expected, other = (
-        generate(model, [0], max_new_tokens=8, temperature=1.0, seed=seed) for seed in (1, 2)
+        list(Generator(model).generate([0], Sampling(1.0, 1.0, seed), max_new_tokens=8))
+        for seed in (1, 2)
     )
+    model.attend_by(before)
     assert expected != other
     assert run_ranks(2, write, read_input(*checkpoint)) == [expected, expected]
 

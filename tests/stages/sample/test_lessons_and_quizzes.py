@@ -95,12 +95,13 @@ def test_conversations_alternate_and_end_with_the_assistant() -> None:
     assert lengths[4] > 10
 
 
-def test_the_first_answer_is_the_summary_of_the_name_in_the_question() -> None:
-    entries = {e.name: e for m in MODULES for e in m.entries}
+def test_the_first_answer_names_what_was_asked_about_before_its_summary() -> None:
+    entries = {e.name: e for e in MODULES[0].entries}
     for row in conversations(MODULES[:1], seed=0):
         turns = [m["content"] for m in row["messages"] if m["role"] != "system"]
         name = next(name for name in sorted(entries, key=len, reverse=True) if name in turns[0])
-        assert turns[1] == summary(MODULES[0].entries[int(name.split("_")[1])].doc)
+        named = f"`{name}` is a function of the module `shelf`."
+        assert turns[1] == f"{named} {summary(entries[name].doc)}"
 
 
 def test_a_rejected_answer_is_never_the_chosen_one() -> None:

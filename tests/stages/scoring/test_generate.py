@@ -1,7 +1,20 @@
 import pytest
 import torch
 
-from stages.scoring.likelihood import generate
+from stages.scoring.generation import Generator, Sampling
+
+
+def generate(model, prompt, *, max_new_tokens, stop=(), temperature=0.0, seed=0):
+    """Ids that follow, over a cache, of the whole distribution; the model keeps its attention."""
+    before = model.backend
+    try:
+        sampling = Sampling(temperature, top_p=1.0, seed=seed)
+        written = Generator(model).generate(
+            prompt, sampling, max_new_tokens=max_new_tokens, stop=stop
+        )
+        return list(written)
+    finally:
+        model.attend_by(before)
 
 
 def test_greedy_takes_the_likeliest_token_each_time(model):
