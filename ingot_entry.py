@@ -48,8 +48,11 @@ def main() -> None:
         print(CONSTRAINTS)
         return
     prefer_own_packages()
-    from flows.cli.main import main as run
-
+    try:
+        from flows.cli.main import main as run
+    except ModuleNotFoundError as error:
+        install = 'pip install ingot-….whl -c "$(ingot constraints)"'
+        sys.exit(f"error: Ingot's library '{error.name}' is not installed ({install})")
     run()
 
 
