@@ -41,7 +41,10 @@ def shadow(folder, form):
         (folder / name / ("__init__.py" if form == "package" else "code.py")).write_text(HOSTILE)
 
 
-@pytest.mark.parametrize("form", ["package", "module", "folder"])
+@pytest.mark.parametrize(
+    "form",
+    ["package", *(pytest.param(form, marks=pytest.mark.full) for form in ("module", "folder"))],
+)
 def test_names_in_pythonpath_and_in_the_current_folder_change_nothing(project, run_ingot, form):
     """The run imports in the command, in the child of its step and in that one's workers."""
     shadow(project, form)
