@@ -1,4 +1,4 @@
-"""`ingot doctor`: checks of the store and of the pools of a profile, before a night is lost."""
+"""`ingot doctor`: checks of this machine, the store and pools, before a night is lost."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import click
 
 from artifacts_schema.errors import EXIT_FAILED
 from flows.cli.options import json_option, profile_option, store_option
-from flows.cli.output import echo, print_json
-from flows.recipe.dispatch import Check
+from flows.cli.output import Column, echo, print_json, print_table
+from flows.recipe.dispatch import Check, Dispatcher
 from flows.recipe.doctor import diagnose
+from flows.recipe.machine_checks import check_machine
 from flows.recipe.profile import load_profile
 
-WORDS = {True: "ok", False: "failed", None: "unknown"}
+WORDS = {True: "ok", False: "failed", None: "note"}
 
 
 @click.command("doctor")
@@ -30,25 +31,52 @@ WORDS = {True: "ok", False: "failed", None: "unknown"}
 )
 @json_option
 def doctor(profile: str | None, store: str, wait: float, as_json: bool) -> None:
-    """Check that the store, this machine and the pools of a profile can run its steps.
+    """Check that this machine, the store and the pools of a profile can run recipes.
 
-    Each pool gets one short job, which tries the store on a node and compares clock, versions and
-    code with this machine. Exit codes: 0 all is well, 1 a check failed, 2 wrong profile.
+    Without pools it is Python, packages, cores, memory, disks, GPU, compiler, Prefect server and
+    store. Each pool gets one short job, which tries the store on a node and compares clock,
+    versions and code with this machine. Exit codes: 0 all is well, 1 a check failed, 2 wrong
+    profile.
     """
-    checks = []
-    for check in diagnose(load_profile(profile, Path.cwd() / "recipe"), store, wait=wait):
-        checks.append(check)
+    loaded = load_profile(profile, Path.cwd() / "recipe")
+    checks: list[Check] = []
+    if loaded.pools:
+        for check in diagnose(loaded, store, wait=wait):
+            checks.append(check)
+            if not as_json:
+                echo(format_check(check))
+    else:
+        Dispatcher(loaded)
+        checks = [*check_machine(store), _check_server()]
         if not as_json:
-            echo(format_check(check))
+            rows = [
+                (check.name, WORDS[check.ok], check.text, "" if check.ok else check.hint)
+                for check in checks
+            ]
+            seen, what = Column("seen", wraps=True), Column("what to do", wraps=True)
+            print_table(["check", "", seen, what], rows)
     failed = [check for check in checks if check.ok is False]
     if as_json:
         print_json({"ok": not failed, "checks": [asdict(check) for check in checks]})
     else:
         unknown = sum(check.ok is None for check in checks)
-        more = f", {unknown} could not be made" if unknown else ""
+        more = f", {unknown} to know about" if unknown else ""
         echo(f"\n{len(checks)} checks: {len(failed)} failed{more}")
     if failed:
         click.get_current_context().exit(EXIT_FAILED)
+
+
+def _check_server() -> Check:
+    """The server that a run would use now."""
+    from flows.orchestration.server import find_server, is_answering
+
+    server = find_server()
+    if server is None:
+        return Check("Prefect", True, "no server yet: `ingot run` and `ingot up` start one")
+    if not is_answering(server):
+        hint = "start it, or unset PREFECT_API_URL; `ingot run --no-prefect` needs none"
+        return Check("Prefect", False, f"{server.api} does not answer", hint)
+    return Check("Prefect", True, f"{server.api} answers")
 
 
 def format_check(check: Check) -> str:

@@ -51,6 +51,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "up": ("flows.cli.server", "Start the local Prefect server, worker and forms."),
     "deploy": ("flows.cli.server", "Register forms and a work pool for a profile."),
     "down": ("flows.cli.server", "Stop what `ingot up` started."),
+    "completion": ("flows.cli.install", "Let your shell complete commands, options and recipes."),
+    "constraints": ("flows.cli.install", "Print the file of the versions that were tested."),
 }
 """Command → the module that holds it as a function of that name, and its line in the help."""
 

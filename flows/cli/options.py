@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from glob import escape, glob
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -67,8 +69,21 @@ store_option = combine(
 )
 """`--store`, and `--debug`, which every command has."""
 
+
+def complete_recipe(
+    _ctx: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Bundled recipes and YAML files that begin so; else whatever files the shell finds."""
+    from flows.recipe.recipe import BUNDLED
+
+    names = [path.stem for path in BUNDLED.glob("*.yaml") if path.stem.startswith(incomplete)]
+    files = glob(f"{escape(incomplete)}*.y*ml")
+    items = [CompletionItem(name) for name in sorted([*names, *files])]
+    return items or [CompletionItem(incomplete, type="file")]
+
+
 recipe_options = combine(
-    click.argument("recipe"),
+    click.argument("recipe", shell_complete=complete_recipe),
     store_option,
     profile_option,
     click.option("--from", "start", metavar="STEP", help="First step to bring up to date."),

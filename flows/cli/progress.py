@@ -19,10 +19,15 @@ from flows.recipe.observers import LiveProgress, Observer
 from flows.recipe.plan import Plan, PlannedStep
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.progress import Progress, TaskID
 
 STOPPING = "stopping: running steps save what they have; once more to leave immediately\n"
 
+WIDE = 120
+"""Columns of a terminal from which a bar has its full width."""
+NAMES = 8
+"""Most names of reused steps in a line."""
 LINE_SECONDS = 15.0
 """Time between two progress lines of one step without a terminal."""
 METRICS = (
@@ -42,18 +47,30 @@ def show_progress() -> Iterator[Observer]:
         yield LineObserver()
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    with Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=24),
-        TextColumn("{task.fields[status]}", markup=False),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    ) as progress:
+    console = Console(stderr=True)
+    with make_bars(console) as progress:
         yield BarObserver(progress)
+
+
+def make_bars(console: Console) -> Progress:
+    """Bars of one line each: on a narrow terminal the bar is short and the status is cut."""
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.table import Column as BarPart
+
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False, table_column=BarPart(no_wrap=True)),
+        BarColumn(bar_width=24 if console.width >= WIDE else 8),
+        TextColumn(
+            "{task.fields[status]}", markup=False,
+            table_column=BarPart(no_wrap=True, overflow="ellipsis", ratio=1),
+        ),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        expand=True,
+    )  # fmt: skip
 
 
 class LineObserver(Observer):
@@ -161,10 +178,18 @@ def format_progress(event: dict[str, Any]) -> str:
 def format_live(live: LiveProgress) -> str:
     """Progress of a running step, its loss and speed, and the time that is left."""
     parts = [format_progress(live.progress)] if live.progress else []
-    parts += format_metrics(live)
-    if live.seconds_left is not None:
+    if live.seconds_left is not None:  # Before the metrics: a narrow terminal cuts the end.
         parts.append(f"{duration(live.seconds_left)} left")
-    return ", ".join(parts)
+    return ", ".join(parts + format_metrics(live))
+
+
+def format_reused(plan: Plan) -> str | None:
+    """`reused: web, code and 3 more`, of a plan in which some steps are not; else None."""
+    names = [step.instance for step in plan.steps if step.action == "reuse"]
+    if not names or plan.is_done:
+        return None
+    more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
+    return f"reused: {', '.join(names[:NAMES])}{more}"
 
 
 def format_metrics(live: LiveProgress) -> list[str]:

@@ -12,7 +12,13 @@ from artifacts_schema.store import Store
 from flows.cli.ask import ask_settings
 from flows.cli.options import by_option, debug_option, json_option, recipe_options
 from flows.cli.output import Column, echo, print_json, print_table
-from flows.cli.progress import print_line, show_hashing, show_progress, stop_on_signals
+from flows.cli.progress import (
+    format_reused,
+    print_line,
+    show_hashing,
+    show_progress,
+    stop_on_signals,
+)
 from flows.recipe.dispatch import Dispatcher
 from flows.recipe.execute import execute
 from flows.recipe.pipeline import Pipeline, Request, bundled_recipes, store_to_read
@@ -122,6 +128,8 @@ def run(jobs: int | None, no_prefect: bool, check: bool, asks: bool, **fields: A
             print_line(f"{step}: {problem.path}: {problem.what}")
         plan = pipeline.plan()
     print_line(f"{plan.recipe} in {plan.store}: {plan.summary()}")
+    if reused := format_reused(plan):
+        print_line(reused)
     if note := format_provisional(pipeline.snapshots):
         print_line(note)
     if plan.is_done:

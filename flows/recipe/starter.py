@@ -1,27 +1,28 @@
-"""A first recipe for a folder of data: sources, a model and tokens that fit the time.
+"""A first recipe for a source of data: files, a model and tokens that fit time and memory.
 
 The model is the largest whose compute-optimal number of tokens (20 for each parameter outside of
 the embedding: Hoffmann et al. 2022, arXiv 2203.15556, table 3) fits the time on this machine; it
 reads at most four epochs of the text (Muennighoff et al. 2023, arXiv 2305.16264: up to four,
 repeated text is worth nearly as much as new text). Where that leaves time, the model is larger, up
-to a parameter for each token that it reads. Times are estimates: `ingot preflight` measures.
+to a parameter for each token that it reads. Of a source with far more text than that, a part of the
+files is taken. Times are estimates: `ingot preflight` measures.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import os
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from artifacts_schema.config import format_bytes
 from artifacts_schema.errors import InputError
 from flows.recipe.recipe import RESERVED
 from flows.recipe.survey import FileGroup
+from flows.recipe.survey_source import DataSource
 from stages.engine.allotment import available_cores
 
 TOKENS_PER_PARAMETER = 20
@@ -39,12 +40,21 @@ VOCABULARIES = ((5e6, 3, 4096), (5e7, 6, 8192), (1e9, 10, 16384), (math.inf, 64,
 
 A small model would hold more weights in its embedding than in its layers.
 """
+TRAINING_BYTES = 28
+"""Of memory for each parameter in float32 on a CPU: weight, gradient and two moments, and the copy
+of weight and moments that a checkpoint is written from."""
+MEMORY_SHARE = 0.7
+"""Of the memory, what these may take; the rest is for activations, data and the system."""
+TEXT_MARGIN = 3.0
+"""So many times the text of one epoch are taken from a large source: filters drop some."""
+MANY_FILES = 20
+"""Fewer files are not taken by their hash: the number could be 0."""
 _SOURCES = ("text", "code", "chat")
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is trained. `limit` says what the number of tokens depends on: time or text."""
+    """What is trained. `limit` says what bounds it: time, text or memory."""
 
     depth: int
     width: int
@@ -61,6 +71,12 @@ class Plan:
     def decay_tokens(self) -> int:
         """Of the last phase: a third, as in the quickstart."""
         return self.tokens // 3
+
+    @property
+    def share(self) -> float:
+        """Part of the files that holds enough text; 1 where half of them or more are needed."""
+        share = min(1.0, TEXT_MARGIN * self.epochs)
+        return 1.0 if share >= 0.5 else float(f"{share:.1g}")
 
 
 def measure_speed() -> float:
@@ -80,19 +96,29 @@ def measure_speed() -> float:
     return available_cores() * 2 * size**3 / best
 
 
-def choose_plan(text_bytes: int, minutes: float, speed: float, *, where: str) -> Plan:
-    """Model and tokens for so much text and time, at `speed` operations a second.
+def choose_plan(text_bytes: int, minutes: float, speed: float, memory: int, *, where: str) -> Plan:
+    """Model and tokens for so much text and time, at `speed` operations a second, in `memory`.
 
-    InputError at `where` if the text is less than a batch of the model.
+    InputError at `where` if the text is less than a batch of the model, or no model fits.
     """
     budget = minutes * 60 * PRETRAINING_SHARE * speed * MODEL_SHARE
     plan = _plan(DEPTHS[0], text_bytes, budget)
+    most = int(memory * MEMORY_SHARE / TRAINING_BYTES)
+    if plan.parameters > most:
+        raise InputError(
+            f"the smallest model has {plan.parameters:,} parameters, and {format_bytes(memory)} of "
+            f"memory hold the training of {most:,}",
+            where=where, hint="use a machine with more memory",
+        )  # fmt: skip
     for depth in DEPTHS[1:]:
         larger = _plan(depth, text_bytes, budget)
         body = larger.parameters - larger.vocabulary * larger.width
         fits_time = budget / (6 * larger.parameters) >= TOKENS_PER_PARAMETER * body
         fits_text = larger.limit == "text" and body <= larger.tokens
         if not (fits_time or fits_text):
+            break
+        if larger.parameters > most:
+            plan = replace(plan, limit="memory")
             break
         plan = larger
     text_tokens = int(text_bytes / BYTES_PER_TOKEN)
@@ -136,23 +162,34 @@ def _round(tokens: float) -> int:
     return int(tokens // digits * digits)
 
 
-def recipe_name(folder: Path) -> str:
-    """A name of a recipe from that of a folder."""
-    name = re.sub(r"[^A-Za-z0-9_-]+", "-", folder.resolve().name).strip("-_") or "corpus"
+def recipe_name(source: DataSource) -> str:
+    """A name of a recipe from that of a source."""
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", source.name).strip("-_") or "corpus"
     name = name if name[0].isalpha() else f"corpus-{name}"
     return f"{name}-corpus" if name in RESERVED else name
 
 
+def _take_part(plan: Plan, groups: Sequence[FileGroup]) -> str:
+    """The key of an entry that takes a part of its files, if that is enough text."""
+    files = sum(group.files for group in groups)
+    if plan.share == 1.0 or files == 1:
+        return ""
+    if files * plan.share >= MANY_FILES:
+        return f", share: {plan.share:g}"
+    # The first files of several groups would be those of one group alone.
+    return f", first: {math.ceil(files * plan.share)}" if len(groups) == 1 else ""
+
+
 def write_recipe(
-    name: str, folder: Path, groups: Sequence[FileGroup], plan: Plan, *, chat: str, minutes: float,
-    recipe_folder: Path,
+    name: str, source: DataSource, groups: Sequence[FileGroup], plan: Plan, *, chat: str,
+    minutes: float, recipe_folder: Path,
 ) -> str:  # fmt: skip
-    """The YAML of the recipe. `chat` is `own` (of the folder), `sample` or `none`."""
+    """The YAML of the recipe. `chat` is `own` (of the source), `sample` or `none`."""
     used = {use: [group for group in groups if group.use == use] for use in _SOURCES}
-    root = os.path.relpath(folder.resolve(), recipe_folder.resolve())
+    keys = source.keys(recipe_folder)
     lines = [
         f"# By `ingot init` for {minutes:g} minutes on this machine: {_summary(used)}.",
-        f"# {plan.parameters / 1e6:.1f} M parameters, {plan.tokens:,} tokens: {plan.epochs:.1f} "
+        f"# {plan.parameters / 1e6:.1f} M parameters, {plan.tokens:,} tokens: {plan.epochs:.2g} "
         f"epochs (what {plan.limit} allows). Times are estimates; `ingot preflight` measures.",
         f"name: {name}",
         f"extends: {'base' if chat == 'none' else 'base-chat'}",
@@ -161,8 +198,8 @@ def write_recipe(
     for use in _SOURCES:
         if used[use] and (use != "chat" or chat == "own"):
             patterns = json.dumps([group.pattern for group in used[use]], ensure_ascii=False)
-            quoted = json.dumps(root, ensure_ascii=False)
-            lines.append(f"  {use}-files: {{root: {quoted}, files: {patterns}}}")
+            part = _take_part(plan, used[use]) if use != "chat" else ""
+            lines.append(f"  {use}-files: {{{keys}, files: {patterns}{part}}}")
     lines.append("steps:")
     fields = {group.text_field for group in used["text"] if group.text_field}
     for use in ("text", "code"):
@@ -172,7 +209,7 @@ def write_recipe(
             lines.append(f"  text: {{config: {{text_field: {json.dumps(fields.pop())}}}}}")
     if chat == "sample":
         lines += [
-            "  sample: {stage: sample}  # about Python's modules: the folder has no conversations",
+            "  sample: {stage: sample}  # about Python's modules: the data has no conversations",
             '  conversations: {inputs: {snapshot: "sample:conversations"}}',
         ]
     if plan.vocabulary != 4096:

@@ -1,23 +1,22 @@
-"""What lies in a folder of data: formats, fields, conversations and sizes, by samples of its files.
+"""What a source of data holds: formats, fields, conversations and sizes, by samples of its files.
 
 Files of one folder below the root and of one ending are a group; a few of each group are read, a
-few rows of each. So a folder of terabytes, or one file of ten gigabytes, takes seconds. Sizes are
+few rows of each. So a bucket of terabytes, or one file of ten gigabytes, takes seconds. Sizes are
 estimates: what share of a file is text is measured on the sample where rows have lengths, and a
 usual value elsewhere.
 """
 
 from __future__ import annotations
 
-import os
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, Literal
 
+from artifacts_schema.config import format_bytes
 from artifacts_schema.errors import InputError
-from artifacts_schema.files import open_regular
+from flows.recipe.survey_source import MOST_READ, DataSource, SampledFile
 
 Use = Literal["text", "code", "chat", "pairs", "unknown"]
 """text and code become documents, chat and pairs are examples; unknown is left out."""
@@ -26,25 +25,10 @@ SAMPLED_FILES = 4
 """Of a group."""
 SAMPLED_ROWS = 100
 """Of a file."""
-MOST_FILES = 100_000
-"""More files than that are listed no further."""
 TEXT_SHARES = {"html": 0.15, "warc": 0.5, "text": 1.0, "code": 1.0}
 """Bytes of text for each byte of a file. Archives are compressed five times, a tenth is text."""
 EXPANSION = 4.0
 """Bytes for each byte of a compressed file of rows or text; of Parquet half as much."""
-
-
-@dataclass(frozen=True)
-class LocalFile:
-    """A file under a root, by its name relative to that."""
-
-    root: Path
-    name: str
-    bytes: int
-
-    def open(self) -> BinaryIO:
-        """The file for reading; OSError where it cannot be read."""
-        return open_regular(self.root / self.name)
 
 
 @dataclass
@@ -82,35 +66,17 @@ class FileGroup:
     problem: str | None = None
 
 
-def survey_folder(root: Path) -> list[FileGroup]:
-    """The groups of files under `root`, hidden ones left out, largest first.
+def survey_source(source: DataSource) -> list[FileGroup]:
+    """The groups of files of a source, largest first.
 
-    InputError for what is no folder, cannot be read, or holds no file.
+    InputError for one that cannot be listed or read, or holds no file.
     """
-    if not root.is_dir():
-        raise InputError("is no folder", where=str(root), hint="name the folder of your files")
-    grouped: dict[tuple[str, str], list[LocalFile]] = defaultdict(list)
-    for file in islice(_walk(root), MOST_FILES):
+    grouped: dict[tuple[str, str], list[SampledFile]] = defaultdict(list)
+    for file in source.list_files():
         top, _, rest = file.name.partition("/")
         grouped[top if rest else "", _ending(file.name)].append(file)
-    if not grouped:
-        raise InputError("holds no file", where=str(root), hint="hidden files are left out")
     groups = [_describe(*name, files) for name, files in sorted(grouped.items())]
     return sorted(groups, key=lambda group: -group.bytes)
-
-
-def _walk(root: Path) -> Iterator[LocalFile]:
-    """Files in the order of their names; hidden ones and empty ones are left out."""
-
-    def fail(error: OSError) -> None:
-        raise InputError(f"cannot be read: {error.strerror}", where=str(error.filename))
-
-    for folder, folders, names in os.walk(root, onerror=fail):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
-            path = Path(folder, name)
-            if not name.startswith(".") and path.is_file() and (size := path.stat().st_size):
-                yield LocalFile(root, path.relative_to(root).as_posix(), size)
 
 
 def _ending(name: str) -> str:
@@ -124,7 +90,7 @@ def _ending(name: str) -> str:
     return f"{dot}{last}"
 
 
-def _describe(top: str, ending: str, files: Sequence[LocalFile]) -> FileGroup:
+def _describe(top: str, ending: str, files: Sequence[SampledFile]) -> FileGroup:
     from stages.ingest.formats import describes_dataset, format_by_content, format_by_name
 
     name = f"*{ending}" if ending.startswith(".") else ending
@@ -150,10 +116,12 @@ def _describe(top: str, ending: str, files: Sequence[LocalFile]) -> FileGroup:
     return replace(group, form=form, use=use, text_bytes=int(share * group.bytes))
 
 
-def _describe_rows(group: FileGroup, sample: Sequence[LocalFile]) -> FileGroup:
+def _describe_rows(group: FileGroup, sample: Sequence[SampledFile]) -> FileGroup:
     rows = _read_sample(sample)
     if not rows.rows:
         reasons = ", ".join(f"{reason} {n}" for reason, n in rows.faults.most_common(3))
+        if max(file.bytes for file in sample) > MOST_READ:
+            reasons += f" (no row ends within {format_bytes(MOST_READ)}; are they one JSON value?)"
         return replace(group, problem=f"no row can be read: {reasons or 'there is none'}")
     if rows.conversations >= 0.9 * rows.rows and "text" not in rows.fields:
         return replace(group, use="chat", text_bytes=_estimate(group, sample, rows, None))
@@ -177,7 +145,7 @@ def _describe_rows(group: FileGroup, sample: Sequence[LocalFile]) -> FileGroup:
     )  # fmt: skip
 
 
-def _read_sample(files: Sequence[LocalFile]) -> RowSample:
+def _read_sample(files: Sequence[SampledFile]) -> RowSample:
     from stages.engine.reading.rows import read_rows
     from stages.examples import shapes
 
@@ -211,7 +179,7 @@ def _converts(convert: Any, row: dict[str, Any]) -> bool:
 
 
 def _estimate(
-    group: FileGroup, sample: Sequence[LocalFile], rows: RowSample, text_field: str | None
+    group: FileGroup, sample: Sequence[SampledFile], rows: RowSample, text_field: str | None
 ) -> int:
     """Bytes of text in all files of a group; of all fields together without a `text_field`."""
     names = rows.characters if text_field is None else [text_field]

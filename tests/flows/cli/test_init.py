@@ -93,7 +93,7 @@ def test_another_text_field_is_offered_and_taken(data):
     row = {"text": "a text of some words " * 20, "content": "other words of a text " * 30}
     data("a.jsonl", *[row] * 40)
     shown = init("data")
-    assert "or in 'content'" in shown.stdout
+    assert "text in 'text', not 'content' (by its name; --text-field)" in shown.stdout
     assert init("data", "--text-field", "content", "--name", "two").exit_code == 0
     assert 'text_field: "content"' in Path("two.yaml").read_text()
 

@@ -75,7 +75,7 @@ def test_bars_show_loss_speed_and_the_time_that_is_left():
         bars.event(running, {"type": "metric", **metric})
         event = {"done": second, "total": 100, "unit": "training steps", "time": float(second)}
         bars.event(running, {"type": "progress", **event})
-    expected = "train 10 of 100 training steps, loss 4.250, 200 tokens/s, 1 min 30 s left"
+    expected = "train 10 of 100 training steps, 1 min 30 s left, loss 4.250, 200 tokens/s"
     assert shown()[1] == expected
 
 

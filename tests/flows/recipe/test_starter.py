@@ -6,13 +6,14 @@ import pytest
 
 from artifacts_schema.errors import InputError
 from flows.recipe.starter import DEPTHS, choose_plan, measure_speed, recipe_name
+from flows.recipe.survey_source import DataSource
 
 SPEED = 3e11
 """Operations a second; training takes half of it, in .6 of the time."""
 
 
-def plan(text_bytes, minutes=30.0, speed=SPEED):
-    return choose_plan(int(text_bytes), minutes, speed, where="here")
+def plan(text_bytes, minutes=30.0, speed=SPEED, memory=10**12):
+    return choose_plan(int(text_bytes), minutes, speed, memory, where="here")
 
 
 def test_tokens_of_plenty_of_text_are_what_the_time_allows():
@@ -71,4 +72,4 @@ def test_the_speed_of_this_machine_is_a_speed():
      ("snapshots", "snapshots-corpus")],
 )  # fmt: skip
 def test_a_recipe_is_named_after_its_folder(tmp_path, folder, name):
-    assert recipe_name(tmp_path / folder) == name
+    assert recipe_name(DataSource(str(tmp_path / folder))) == name

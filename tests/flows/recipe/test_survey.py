@@ -10,7 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from artifacts_schema.errors import InputError
-from flows.recipe.survey import survey_folder
+from flows.recipe.survey import survey_source
+from flows.recipe.survey_source import find_source
+
+
+def survey_folder(folder):
+    return survey_source(find_source(str(folder), None, None))
 
 
 def rows(*values):
