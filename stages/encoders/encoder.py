@@ -1,0 +1,284 @@
+"""A published encoder that is ready to run, and batches whose shapes follow from each text alone.
+
+A sequence is padded to the next multiple of `MULTIPLE`, and runs in a batch whose size follows from
+that length; places without a sequence hold a copy. Floating-point sums depend on the shape of a
+product, and within one shape a library may sum some rows in another order than others. So each
+shape is tried once with equal rows: where their results differ, its sequences run one by one. The
+result of a sequence is then the same bytes whatever sequences come with it, which is what lets
+a score be reused.
+
+Many short passes cost a CPU nothing: a pass of 512 tokens keeps its cores as busy as one of 16,384,
+whose activations no longer fit into the cache. A GPU needs the larger ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from artifacts_schema.errors import InputError
+from stages.training.devices import determinism
+
+MULTIPLE = 16
+"""Tokens that a padded length is a multiple of."""
+GPU_PASSES = 64
+"""Sequences of the longest length in one pass of a GPU, where nothing else is asked."""
+CHARACTERS_A_TOKEN = 8
+"""Of a long text so much is read at first; ordinary text has 3 to 5 characters a token."""
+
+Sequences = Sequence[Sequence[int]]
+
+
+@dataclass(frozen=True)
+class EncoderSpec:
+    """Which encoder, and how it computes. Picklable.
+
+    `device` is torch's name. A sequence has at most `max_length` tokens, special ones included; a
+    text gives the first `windows` such sequences.
+    """
+
+    folder: Path
+    head: Literal["classifier", "none"]
+    device: str
+    precision: Literal["float32", "bfloat16"]
+    max_length: int
+    windows: int
+    batch_tokens: int
+    threads: int
+    where: str
+    """How an error names the model."""
+
+
+def choose_batch_tokens(asked: int | None, max_length: int, device: torch.device) -> int:
+    """Tokens of one pass: what the execution asks for, else what suits the device."""
+    if asked is not None:
+        return asked
+    return max_length if device.type == "cpu" else max_length * GPU_PASSES
+
+
+@lru_cache(maxsize=1)
+def load_encoder(spec: EncoderSpec) -> Encoder:
+    """The encoder on its device, once a process. InputError for what cannot be used."""
+    model, labels, problem = _load_model(spec)
+    return Encoder(spec, model, _load_tokenizer(spec), labels, problem)
+
+
+class Encoder:
+    """A model in inference mode and its tokenizer.
+
+    `labels` are those of the model's config in their order, `problem` its `problem_type`; of an
+    encoder without a classifier's head both are empty.
+    """
+
+    def __init__(
+        self, spec: EncoderSpec, model: Any, tokenizer: Any, labels: tuple[str, ...], problem: str
+    ) -> None:
+        self.spec, self.labels, self.problem = spec, labels, problem
+        self._model, self._tokenizer = model, tokenizer
+        self._device = torch.device(spec.device)
+        self._rows: dict[tuple[int, bool], int] = {}
+        padding = getattr(model.config, "pad_token_id", None)
+        self._padding = padding if isinstance(padding, int) and padding >= 0 else 0
+        vocabulary = model.get_input_embeddings().weight.shape[0]
+        size = tokenizer.get_vocab_size(with_added_tokens=True)
+        if size > vocabulary:
+            raise InputError(
+                f"the tokenizer has {size:,} tokens, the model rows for {vocabulary:,}",
+                where=spec.where,
+                hint="pin the files of one model",
+            )
+        tokenizer.enable_truncation(spec.max_length)
+        self._special = len(tokenizer.encode("").ids)
+
+    def tokenize(self, texts: Sequence[str]) -> list[tuple[list[list[int]], bool]]:
+        """For each text its sequences, none where it has no token, and whether it goes on.
+
+        Of a long text only the beginning is read, up to white space, where that holds more tokens
+        than are asked for: it is the same tokens for a tokenizer that splits at white space.
+        """
+        limit = self.spec.windows * self.spec.max_length * CHARACTERS_A_TOKEN
+        heads = [_cut(text, limit) for text in texts]
+        encoded = self._tokenizer.encode_batch(heads)
+        for row, (text, head) in enumerate(zip(texts, heads, strict=True)):
+            if len(head) < len(text) and len(encoded[row].overflowing) < self.spec.windows:
+                encoded[row] = self._tokenizer.encode(text)
+        return [self._windows(one) for one in encoded]
+
+    def _windows(self, encoding: Any) -> tuple[list[list[int]], bool]:
+        parts = [encoding, *encoding.overflowing]
+        ids = [part.ids for part in parts[: self.spec.windows]]
+        return [one for one in ids if len(one) > self._special], len(parts) > self.spec.windows
+
+    def run(self, sequences: Sequences, check_stop: Callable[[], None]) -> NDArray[np.float32]:
+        """[sequence, output] The logits of each sequence, or its pooled state without a head.
+
+        `check_stop` is called before each pass, and may raise. InputError where the model gives
+        what is not finite.
+        """
+        results: list[NDArray[np.float32] | None] = [None] * len(sequences)
+        for length, full, members in self._batches([len(one) for one in sequences]):
+            check_stop()
+            ids = np.full((self._rows[length, full], length), self._padding, dtype=np.int64)
+            mask = np.zeros_like(ids)
+            for row in range(len(ids)):
+                tokens = sequences[members[min(row, len(members) - 1)]]
+                ids[row, : len(tokens)], mask[row, : len(tokens)] = tokens, 1
+            output = self._forward(ids, mask)
+            for row, member in enumerate(members):
+                results[member] = output[row]
+        if not all(one is not None and np.isfinite(one).all() for one in results):
+            raise InputError(
+                "the model gives numbers that are not finite",
+                where=self.spec.where,
+                hint="set precision to float32"
+                if self.spec.precision != "float32"
+                else "are its weights whole?",
+            )
+        return np.stack(results) if results else np.empty((0, 0), np.float32)  # type: ignore[arg-type]
+
+    def _batches(self, lengths: Sequence[int]) -> Iterator[tuple[int, bool, list[int]]]:
+        """(padded length, whether nothing is padded, members) of each pass, the shortest first.
+
+        Sequences that need no padding go by themselves: a mask changes which kernel runs.
+        """
+        most = self.spec.max_length
+        shapes = [(min(most, math.ceil(n / MULTIPLE) * MULTIPLE), n) for n in lengths]
+        groups: dict[tuple[int, bool], list[int]] = {}
+        for member, (length, tokens) in enumerate(shapes):
+            groups.setdefault((length, length == tokens), []).append(member)
+        for (length, full), members in sorted(groups.items()):
+            if (length, full) not in self._rows:
+                self._rows[length, full] = self._choose_rows(length, full)
+            rows = self._rows[length, full]
+            for start in range(0, len(members), rows):
+                yield length, full, members[start : start + rows]
+
+    def _choose_rows(self, length: int, full: bool) -> int:
+        """Sequences of one pass: as many as fit, or one if equal ones get different results."""
+        rows = max(1, self.spec.batch_tokens // length)
+        if rows == 1:
+            return 1
+        vocabulary = self._tokenizer.get_vocab_size(with_added_tokens=True)
+        tokens = 1 + np.arange(length, dtype=np.int64) * 7919 % max(1, vocabulary - 1)
+        tokens[tokens == self._padding] -= 1
+        mask = np.ones_like(tokens)
+        if not full:
+            tokens[-1], mask[-1] = self._padding, 0
+        output = self._forward(np.tile(tokens, (rows, 1)), np.tile(mask, (rows, 1)))
+        return rows if (output == output[0]).all() else 1
+
+    def _forward(self, ids: NDArray[np.int64], mask: NDArray[np.int64]) -> NDArray[np.float32]:
+        inputs = {
+            "input_ids": torch.from_numpy(ids).to(self._device),
+            "attention_mask": torch.from_numpy(mask).to(self._device),
+        }
+        before = torch.get_num_threads()
+        torch.set_num_threads(self.spec.threads)
+        try:
+            with (
+                torch.inference_mode(),
+                determinism(self._device, required=True, compiled=False),
+            ):
+                output = self._model(**inputs)
+        except (IndexError, ValueError, RuntimeError) as error:
+            raise InputError(
+                f"the model cannot run {ids.shape[0]} sequences of {ids.shape[1]} tokens: "
+                f"{str(error).splitlines()[0][:200]}",
+                where=self.spec.where,
+                hint="lower max_length to what the model was made for, or batch_tokens",
+            ) from error
+        finally:
+            torch.set_num_threads(before)
+        if self.spec.head == "classifier":
+            values = output.logits.float()
+        else:
+            weights = inputs["attention_mask"][..., None].float()
+            values = (output.last_hidden_state.float() * weights).sum(1) / weights.sum(1)
+        return values.cpu().numpy()  # type: ignore[no-any-return]
+
+
+def _cut(text: str, limit: int) -> str:
+    """The beginning of a text up to the last space or line feed within `limit` characters."""
+    if len(text) <= limit:
+        return text
+    end = max(text.rfind(" ", limit // 2, limit), text.rfind("\n", limit // 2, limit))
+    return text[:end] if end > 0 else text
+
+
+def _load_model(spec: EncoderSpec) -> tuple[Any, tuple[str, ...], str]:
+    """Model, labels and problem type. InputError unless each weight is there and finite."""
+    from transformers import AutoModel, AutoModelForSequenceClassification
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    kind: Any = AutoModelForSequenceClassification if spec.head == "classifier" else AutoModel
+    options = {
+        "local_files_only": True,
+        "trust_remote_code": False,
+        "use_safetensors": True,
+        "dtype": torch.float32,
+        "output_loading_info": True,
+    }
+    try:
+        try:
+            model, loaded = kind.from_pretrained(spec.folder, attn_implementation="sdpa", **options)
+        except ValueError as error:
+            if "scaled_dot_product_attention" not in str(error):
+                raise
+            model, loaded = kind.from_pretrained(
+                spec.folder, attn_implementation="eager", **options
+            )
+    except Exception as error:  # Of many kinds, for a file that a library does not expect.
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(
+            f"transformers cannot load it: {reason[:300]}",
+            where=spec.where,
+            hint=f"it must be a model that {kind.__name__} knows",
+        ) from error
+    # What a head alone lacks is no loss: pooled states do not read it.
+    missing = [name for name in loaded["missing_keys"] if not name.startswith("pooler.")]
+    if missing:
+        raise InputError(
+            f"its files lack the weights {', '.join(sorted(missing)[:3])}, which would be drawn "
+            "at random",
+            where=spec.where,
+            hint="give the model that was trained to classify, not the encoder that it began with",
+        )
+    for name, tensor in model.state_dict().items():
+        if tensor.is_floating_point() and not tensor.isfinite().all():
+            raise InputError(f"weight {name} is not finite", where=spec.where)
+    model.eval().to(device=spec.device, dtype=getattr(torch, spec.precision))
+    if spec.head != "classifier":
+        return model, (), ""
+    names = model.config.id2label
+    labels = tuple(str(names[number]) for number in range(model.config.num_labels))
+    return model, labels, str(model.config.problem_type or "")
+
+
+def _load_tokenizer(spec: EncoderSpec) -> Any:
+    """The tokenizer's fast form, as `transformers` completes it."""
+    from transformers import AutoTokenizer
+
+    try:
+        loaded = AutoTokenizer.from_pretrained(
+            spec.folder, local_files_only=True, trust_remote_code=False
+        )
+        tokenizer = loaded.backend_tokenizer
+        tokenizer.no_padding()
+        probe = tokenizer.encode("a b")
+    except Exception as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(
+            f"transformers cannot load its tokenizer: {reason[:300]}", where=spec.where
+        ) from error
+    if any(probe.type_ids):
+        raise InputError("its tokenizer marks segments of a text, not supported", where=spec.where)
+    return tokenizer
