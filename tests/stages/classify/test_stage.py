@@ -65,8 +65,9 @@ def test_workers_and_kills_change_no_byte(
     monkeypatch.setattr(scores, "PART_ROWS", 8)
     expected = classify(documents, domains).outputs["signals"].digest
     store.backend.remove(f"artifacts/classify/{classify(documents, domains).key}.json")
-    for visit in (1, 2):
-        with killed_at("shard written", visit=visit):
+    kills = [("shard written", 1), ("shard written", 2), ("shard recorded", 1)]
+    for point, visit in [*kills, ("payload written", 1), ("before manifest", 1)]:
+        with killed_at(point, visit=visit):
             classify(documents, domains)
     resumed = classify(documents, domains)
     assert resumed.outputs["signals"].digest == expected
