@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,55 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from artifacts_schema.errors import InputError, Stopped
 from artifacts_schema.kinds import KINDS, Column
 from stages.encoders.encoder import EncoderSpec, load_encoder
-from stages.engine import Input, Shard, ShardOutput
+from stages.encoders.parts import Part, digest_text
+from stages.engine import Input, ShardOutput
 
 if TYPE_CHECKING:
     from stages.classify.config import ClassifyConfig
 
-PART_ROWS = 4096
-"""Documents that are sorted by length together, and done again after a kill."""
 SCRATCH = "scores"
-
-
-@dataclass(frozen=True)
-class Part:
-    """Rows [start, stop) of a shard of documents."""
-
-    id: str
-    shard: Shard
-    start: int
-    stop: int
-
-    def read(self, columns: list[str]) -> pa.Table:
-        """Some columns of its rows; only row groups that hold some are read."""
-        pieces, begin = [], 0
-        with self.shard.input.open(self.shard.path) as file:
-            parquet = pq.ParquetFile(file)
-            for number in range(parquet.num_row_groups):
-                end = begin + parquet.metadata.row_group(number).num_rows
-                low, high = max(begin, self.start), min(end, self.stop)
-                if low < high:
-                    group = parquet.read_row_group(number, columns=columns, use_threads=False)
-                    pieces.append(group.slice(low - begin, high - low))
-                begin = end
-            if not pieces:
-                pieces.append(parquet.schema_arrow.empty_table().select(columns))
-        return pa.concat_tables(pieces)
-
-
-def cut_parts(shard: Shard) -> list[Part]:
-    """The parts of a shard in order; one without rows if it has none."""
-    starts = range(0, max(1, shard.rows), PART_ROWS)
-    return [
-        Part(f"{shard.id}-{start:010d}", shard, start, min(start + PART_ROWS, shard.rows))
-        for start in starts
-    ]
 
 
 @dataclass(frozen=True)
@@ -115,11 +77,6 @@ def describe_columns(name: str, labels: Sequence[str], top_label: bool) -> Itera
 
 
 DIGEST = "text_digest"
-
-
-def digest_text(text: str) -> str:
-    """32 hex digits of BLAKE2b over its UTF-8."""
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def score_part(
@@ -207,10 +164,10 @@ def score_texts(
     return Scored(scores, sum(map(len, sequences)), sum(goes_on for _, goes_on in tokenized))
 
 
-def choose_activation(asked: str, problem: str, labels: Sequence[str]) -> str:
+def choose_activation(setting: str, problem: str, labels: Sequence[str]) -> str:
     """What `auto` stands for: the rule of transformers' TextClassificationPipeline."""
-    if asked != "auto":
-        return asked
+    if setting != "auto":
+        return setting
     if problem == "regression":
         return "none"
     several = problem == "multi_label_classification" or len(labels) == 1

@@ -54,10 +54,10 @@ class Classify(Stage):
             SCRATCH,
             ScoreColumns,
             choose_activation,
-            cut_parts,
             score_part,
         )
         from stages.encoders.encoder import load_encoder
+        from stages.encoders.parts import cut_parts
         from stages.engine.sources import snapshot_name
 
         config, documents = context.config, context.one("documents")

@@ -57,10 +57,10 @@ class EncoderSpec:
     """How an error names the model."""
 
 
-def choose_batch_tokens(asked: int | None, max_length: int, device: torch.device) -> int:
+def choose_batch_tokens(setting: int | None, max_length: int, device: torch.device) -> int:
     """Tokens of one pass: what the execution asks for, else what suits the device."""
-    if asked is not None:
-        return asked
+    if setting is not None:
+        return setting
     return max_length if device.type == "cpu" else max_length * GPU_PASSES
 
 

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stages.classify.scores import apply_activation, choose_activation, digest_text, score_texts
+from stages.classify.scores import apply_activation, choose_activation, score_texts
 from stages.encoders.encoder import EncoderSpec, load_encoder
+from stages.encoders.parts import digest_text
 from tests.stages.classify.conftest import draw_texts
 
 TEXTS = draw_texts(60)

@@ -13,6 +13,7 @@ from artifacts_schema.errors import InputError
 from stages.classify import scores
 from stages.classify.page import page
 from stages.classify.stage import Classify
+from stages.encoders import parts
 from stages.engine.page import Artifact
 from tests.stages.classify.conftest import draw_texts
 
@@ -62,7 +63,7 @@ def test_workers_and_kills_change_no_byte(
     classify: Any, documents: Any, domains: Path, store: Any, killed_at: Any, monkeypatch: Any
 ) -> None:
     """Parts of eight documents; each kill strikes when one more part has left its file."""
-    monkeypatch.setattr(scores, "PART_ROWS", 8)
+    monkeypatch.setattr(parts, "PART_ROWS", 8)
     expected = classify(documents, domains).outputs["signals"].digest
     store.backend.remove(f"artifacts/classify/{classify(documents, domains).key}.json")
     kills = [("shard written", 1), ("shard written", 2), ("shard recorded", 1)]
@@ -79,7 +80,7 @@ def test_workers_and_kills_change_no_byte(
 def test_parts_of_another_layout_are_not_mixed_in(
     classify: Any, documents: Any, domains: Path, store: Any, killed_at: Any, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(scores, "PART_ROWS", 8)
+    monkeypatch.setattr(parts, "PART_ROWS", 8)
     with killed_at("shard written", visit=2):
         classify(documents, domains, batch_tokens=64)
     done: list[str] = []

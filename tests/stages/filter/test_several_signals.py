@@ -88,7 +88,7 @@ def test_presets_are_compared_on_the_measurements_alone(
 
 def test_one_signal_measured_twice_is_refused(roles: Any, decide: Any) -> None:
     twice = {**roles, "signals": [*roles["signals"], *roles["signals"][2:4]]}
-    with pytest.raises(InputError, match="'edu.LABEL_0' is measured twice"):
+    with pytest.raises(InputError, match=r"'edu\.LABEL_0' is measured twice"):
         decide(twice)
 
 
