@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from artifacts_schema.identity import canonical_sha256, short
-from stages.classify.config import ClassifyConfig, ClassifyExecution
+from stages.classify.config import ClassifyConfig
+from stages.encoders.config import EncoderExecution
 from stages.engine import Context, Input, Inputs, Many, One, Stage
 
-if TYPE_CHECKING:
-    from stages.encoders.encoder import EncoderSpec
-
-WHERE = "classify.model"
 _COUNTED = ("documents", "scored", "reused", "empty", "cut", "tokens")
 _WRITTEN_ONLY = ("labels", "top_label")
 """Fields of the config that change which scores are written, and no score."""
@@ -39,7 +36,7 @@ class Classify(Stage):
     libraries = ("numpy", "pyarrow", "safetensors", "tokenizers", "torch", "transformers")
     worker_modules = ("stages.classify.scores",)
     handles_documents = True
-    Config, Execution = ClassifyConfig, ClassifyExecution
+    Config, Execution = ClassifyConfig, EncoderExecution
 
     @classmethod
     def columns(cls, config: ClassifyConfig, inputs: Inputs) -> Mapping[str, str] | None:
@@ -56,24 +53,23 @@ class Classify(Stage):
             choose_activation,
             score_part,
         )
-        from stages.encoders.encoder import load_encoder
+        from stages.encoders.encoder import load_encoder, read_encoder
         from stages.encoders.parts import cut_parts
         from stages.engine.sources import snapshot_name
 
         config, documents = context.config, context.one("documents")
-        spec = _read_model(context)
+        spec = read_encoder(context, "classifier")
         encoder = load_encoder(spec)
-        columns = ScoreColumns.choose(config, encoder.labels, WHERE)
+        columns = ScoreColumns.choose(config, encoder.labels, spec.where)
         activation = choose_activation(config.activation, encoder.problem, encoder.labels)
         known = _usable_scores(context, columns.schema().names)
         shards = [(shard, cut_parts(shard)) for shard in documents.shards()]
-        on_gpu = spec.device != "cpu"
         results = context.map(
             score_part,
             [part for _, parts in shards for part in parts],
             # Parts of another layout hold other last digits.
             name=f"score_part-{canonical_sha256(context.layout_notes)[:12]}",
-            workers=(context.execution.workers or 1) if on_gpu else None,
+            workers=spec.workers(context.execution),
             spec=spec,
             columns=columns,
             activation=activation,
@@ -96,43 +92,6 @@ class Classify(Stage):
         totals = {name: sum(result.value[name] for result in results) for name in _COUNTED}
         context.count(**totals)
         context.conserve(records_in=documents.rows, out=totals["documents"])
-
-
-def _read_model(context: Context) -> EncoderSpec:
-    """The model's files where workers can open them; records the layout."""
-    import tokenizers
-    import torch
-    import transformers
-
-    from stages.encoders.encoder import EncoderSpec, choose_batch_tokens
-    from stages.encoders.published import copy_encoder
-    from stages.training.devices import choose_device, device_name
-
-    config, execution = context.config, context.execution
-    device = choose_device(execution.device)
-    batch_tokens = choose_batch_tokens(execution.batch_tokens, config.max_length, device)
-    context.devices_held = 1 if device.type == "cuda" else 0
-    context.layout(
-        device=device_name(device),
-        threads=execution.threads,
-        batch_tokens=batch_tokens,
-        dtype=config.precision,
-        torch=str(torch.__version__),
-        transformers=transformers.__version__,
-        tokenizers=tokenizers.__version__,
-        cpu_capability=torch.backends.cpu.get_cpu_capability(),
-    )
-    return EncoderSpec(
-        folder=copy_encoder(context.one("model"), context.work / "model", where=WHERE),
-        head="classifier",
-        device=str(device),
-        precision=config.precision,
-        max_length=config.max_length,
-        windows=config.windows,
-        batch_tokens=batch_tokens,
-        threads=execution.threads,
-        where=WHERE,
-    )
 
 
 def _usable_scores(context: Context, columns: list[str]) -> list[Input]:

@@ -15,20 +15,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import tokenizers
 import torch
+import transformers
 from numpy.typing import NDArray
 
 from artifacts_schema.errors import InputError
-from stages.training.devices import determinism
+from stages.encoders.published import copy_encoder
+from stages.training.devices import choose_device, determinism, device_name
 
-MULTIPLE = 16
+if TYPE_CHECKING:
+    from stages.encoders.config import EncoderExecution
+    from stages.engine import Context
+
+MULTIPLE = 8
 """Tokens that a padded length is a multiple of."""
+LEAST_ROWS = 4
+"""Of a batch: fewer sequences than these run no faster together than one by one."""
 GPU_PASSES = 64
 """Sequences of the longest length in one pass of a GPU, where nothing else is asked."""
 CHARACTERS_A_TOKEN = 8
@@ -56,12 +66,43 @@ class EncoderSpec:
     where: str
     """How an error names the model."""
 
+    def workers(self, execution: EncoderExecution) -> int | None:
+        """Worker processes of a map: on a GPU one, unless the execution asks for more."""
+        return None if self.device == "cpu" else execution.workers or 1
 
-def choose_batch_tokens(setting: int | None, max_length: int, device: torch.device) -> int:
-    """Tokens of one pass: what the execution asks for, else what suits the device."""
-    if setting is not None:
-        return setting
-    return max_length if device.type == "cpu" else max_length * GPU_PASSES
+
+def read_encoder(context: Context, head: Literal["classifier", "none"]) -> EncoderSpec:
+    """The encoder in role `model` of a stage with an `EncoderExecution`, where workers can open it.
+
+    The config has `precision`, `max_length` and `windows`. Records the layout. InputError for files
+    that are not read.
+    """
+    config, execution, where = context.config, context.execution, f"{context.attempt.stage}.model"
+    device = choose_device(execution.device)
+    passes = 1 if device.type == "cpu" else GPU_PASSES
+    batch_tokens = execution.batch_tokens or config.max_length * passes
+    context.devices_held = 1 if device.type == "cuda" else 0
+    context.layout(
+        device=device_name(device),
+        threads=execution.threads,
+        batch_tokens=batch_tokens,
+        dtype=config.precision,
+        torch=str(torch.__version__),
+        transformers=transformers.__version__,
+        tokenizers=tokenizers.__version__,
+        cpu_capability=torch.backends.cpu.get_cpu_capability(),
+    )
+    return EncoderSpec(
+        folder=copy_encoder(context.one("model"), context.work / "model", where=where),
+        head=head,
+        device=str(device),
+        precision=config.precision,
+        max_length=config.max_length,
+        windows=config.windows,
+        batch_tokens=batch_tokens,
+        threads=execution.threads,
+        where=where,
+    )
 
 
 @lru_cache(maxsize=1)
@@ -118,34 +159,49 @@ class Encoder:
         return [one for one in ids if len(one) > self._special], len(parts) > self.spec.windows
 
     def run(self, sequences: Sequences, check_stop: Callable[[], None]) -> NDArray[np.float32]:
-        """[sequence, output] The logits of each sequence, or its pooled state without a head.
+        """[sequence, output] The logits of each sequence, or its mean state without a head.
 
         `check_stop` is called before each pass, and may raise. InputError where the model gives
         what is not finite.
         """
-        results: list[NDArray[np.float32] | None] = [None] * len(sequences)
-        for length, full, members in self._batches([len(one) for one in sequences]):
-            check_stop()
-            ids = np.full((self._rows[length, full], length), self._padding, dtype=np.int64)
-            mask = np.zeros_like(ids)
-            for row in range(len(ids)):
-                tokens = sequences[members[min(row, len(members) - 1)]]
-                ids[row, : len(tokens)], mask[row, : len(tokens)] = tokens, 1
-            output = self._forward(ids, mask)
-            for row, member in enumerate(members):
-                results[member] = output[row]
-        if not all(one is not None and np.isfinite(one).all() for one in results):
+        results: list[Any] = [None] * len(sequences)
+        with self._arithmetic():
+            for length, rows, members in self._batches([len(one) for one in sequences]):
+                check_stop()
+                ids = np.full((rows, length), self._padding, dtype=np.int64)
+                mask = np.zeros_like(ids)
+                for row in range(rows):
+                    tokens = sequences[members[min(row, len(members) - 1)]]
+                    ids[row, : len(tokens)], mask[row, : len(tokens)] = tokens, 1
+                output = self._forward(ids, mask)
+                for row, member in enumerate(members):
+                    results[member] = output[row]
+        values: NDArray[np.float32] = np.stack(results) if results else np.empty((0, 0), np.float32)
+        if not np.isfinite(values).all():
+            lower = self.spec.precision != "float32"
             raise InputError(
                 "the model gives numbers that are not finite",
                 where=self.spec.where,
-                hint="set precision to float32"
-                if self.spec.precision != "float32"
-                else "are its weights whole?",
+                hint="set precision to float32" if lower else "are its weights whole?",
             )
-        return np.stack(results) if results else np.empty((0, 0), np.float32)  # type: ignore[arg-type]
+        return values
 
-    def _batches(self, lengths: Sequence[int]) -> Iterator[tuple[int, bool, list[int]]]:
-        """(padded length, whether nothing is padded, members) of each pass, the shortest first.
+    @contextmanager
+    def _arithmetic(self) -> Iterator[None]:
+        """Inside it, torch computes as the specification says, and the same each time."""
+        before = torch.get_num_threads()
+        torch.set_num_threads(self.spec.threads)
+        try:
+            with (
+                torch.inference_mode(),
+                determinism(self._device, required=True, compiled=False),
+            ):
+                yield
+        finally:
+            torch.set_num_threads(before)
+
+    def _batches(self, lengths: Sequence[int]) -> Iterator[tuple[int, int, list[int]]]:
+        """(padded length, sequences, members) of each pass, the shortest first.
 
         Sequences that need no padding go by themselves: a mask changes which kernel runs.
         """
@@ -159,12 +215,15 @@ class Encoder:
                 self._rows[length, full] = self._choose_rows(length, full)
             rows = self._rows[length, full]
             for start in range(0, len(members), rows):
-                yield length, full, members[start : start + rows]
+                yield length, rows, members[start : start + rows]
 
     def _choose_rows(self, length: int, full: bool) -> int:
-        """Sequences of one pass: as many as fit, or one if equal ones get different results."""
-        rows = max(1, self.spec.batch_tokens // length)
-        if rows == 1:
+        """Sequences of one pass: as many as fit, or one if equal ones get different results.
+
+        Those that need no padding are few where many would fit, and run one by one there.
+        """
+        rows, few = self.spec.batch_tokens // length, full and length < self.spec.max_length
+        if rows < LEAST_ROWS or few:
             return 1
         vocabulary = self._tokenizer.get_vocab_size(with_added_tokens=True)
         tokens = 1 + np.arange(length, dtype=np.int64) * 7919 % max(1, vocabulary - 1)
@@ -180,14 +239,8 @@ class Encoder:
             "input_ids": torch.from_numpy(ids).to(self._device),
             "attention_mask": torch.from_numpy(mask).to(self._device),
         }
-        before = torch.get_num_threads()
-        torch.set_num_threads(self.spec.threads)
         try:
-            with (
-                torch.inference_mode(),
-                determinism(self._device, required=True, compiled=False),
-            ):
-                output = self._model(**inputs)
+            output = self._model(**inputs)
         except (IndexError, ValueError, RuntimeError) as error:
             raise InputError(
                 f"the model cannot run {ids.shape[0]} sequences of {ids.shape[1]} tokens: "
@@ -195,8 +248,6 @@ class Encoder:
                 where=self.spec.where,
                 hint="lower max_length to what the model was made for, or batch_tokens",
             ) from error
-        finally:
-            torch.set_num_threads(before)
         if self.spec.head == "classifier":
             values = output.logits.float()
         else:
@@ -218,7 +269,7 @@ def _load_model(spec: EncoderSpec) -> tuple[Any, tuple[str, ...], str]:
     from transformers import AutoModel, AutoModelForSequenceClassification
     from transformers.utils import logging
 
-    logging.disable_progress_bar()
+    verbosity = logging.get_verbosity()
     kind: Any = AutoModelForSequenceClassification if spec.head == "classifier" else AutoModel
     options = {
         "local_files_only": True,
@@ -227,6 +278,8 @@ def _load_model(spec: EncoderSpec) -> tuple[Any, tuple[str, ...], str]:
         "dtype": torch.float32,
         "output_loading_info": True,
     }
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()  # What is missing is an error below; a surplus head is none.
     try:
         try:
             model, loaded = kind.from_pretrained(spec.folder, attn_implementation="sdpa", **options)
@@ -243,6 +296,8 @@ def _load_model(spec: EncoderSpec) -> tuple[Any, tuple[str, ...], str]:
             where=spec.where,
             hint=f"it must be a model that {kind.__name__} knows",
         ) from error
+    finally:
+        logging.set_verbosity(verbosity)
     # What a head alone lacks is no loss: pooled states do not read it.
     missing = [name for name in loaded["missing_keys"] if not name.startswith("pooler.")]
     if missing:

@@ -40,11 +40,11 @@ class Part:
         return pa.concat_tables(pieces)
 
 
-def cut_parts(shard: Shard) -> list[Part]:
-    """The parts of a shard in order; one without rows if it has none."""
+def cut_parts(shard: Shard, prefix: str = "") -> list[Part]:
+    """The parts of a shard in order; one without rows if it has none. `prefix` begins their ids."""
     starts = range(0, max(1, shard.rows), PART_ROWS)
     return [
-        Part(f"{shard.id}-{start:010d}", shard, start, min(start + PART_ROWS, shard.rows))
+        Part(f"{prefix}{shard.id}-{start:010d}", shard, start, min(start + PART_ROWS, shard.rows))
         for start in starts
     ]
 
