@@ -1,6 +1,6 @@
 """A published encoder that is ready to run, and batches whose shapes follow from each text alone.
 
-A sequence is padded to the next multiple of `MULTIPLE`, and runs in a batch whose size follows from
+A sequence is padded to a multiple of `MULTIPLE`, and runs in a batch whose size follows from
 that length; places without a sequence hold a copy. Floating-point sums depend on the shape of a
 product, and within one shape a library may sum some rows in another order than others. So each
 shape is tried once with equal rows: where their results differ, its sequences run one by one. The
@@ -13,7 +13,6 @@ whose activations no longer fit into the cache. A GPU needs the larger ones.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -203,10 +202,11 @@ class Encoder:
     def _batches(self, lengths: Sequence[int]) -> Iterator[tuple[int, int, list[int]]]:
         """(padded length, sequences, members) of each pass, the shortest first.
 
-        Sequences that need no padding go by themselves: a mask changes which kernel runs.
+        A mask changes which kernel runs, so all are padded by at least one token; only those of the
+        greatest length are not, and go by themselves.
         """
         most = self.spec.max_length
-        shapes = [(min(most, math.ceil(n / MULTIPLE) * MULTIPLE), n) for n in lengths]
+        shapes = [(min(most, n // MULTIPLE * MULTIPLE + MULTIPLE), n) for n in lengths]
         groups: dict[tuple[int, bool], list[int]] = {}
         for member, (length, tokens) in enumerate(shapes):
             groups.setdefault((length, length == tokens), []).append(member)
@@ -218,12 +218,9 @@ class Encoder:
                 yield length, rows, members[start : start + rows]
 
     def _choose_rows(self, length: int, full: bool) -> int:
-        """Sequences of one pass: as many as fit, or one if equal ones get different results.
-
-        Those that need no padding are few where many would fit, and run one by one there.
-        """
-        rows, few = self.spec.batch_tokens // length, full and length < self.spec.max_length
-        if rows < LEAST_ROWS or few:
+        """Sequences of one pass: as many as fit, or one if equal ones get different results."""
+        rows = self.spec.batch_tokens // length
+        if rows < LEAST_ROWS:
             return 1
         vocabulary = self._tokenizer.get_vocab_size(with_added_tokens=True)
         tokens = 1 + np.arange(length, dtype=np.int64) * 7919 % max(1, vocabulary - 1)

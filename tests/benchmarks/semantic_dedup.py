@@ -2,11 +2,11 @@
 
     python -m tests.benchmarks.semantic_dedup [--texts 150] [--seed 1]
 
-Each of the first web documents of C4 (`text/en-web-c4-demo`, its first 300 words) comes again with a
-share of its words replaced by words drawn from all documents. The encoder is that of
-`tests.benchmarks.classify`: no trained one is at hand, so this shows that the search lists every pair
-that the embeddings put above a floor, and how embeddings of random weights follow words in common. It
-says nothing of paraphrases in other words, which a trained encoder is for.
+Each of the first web documents of C4 (`text/en-web-c4-demo`, its first 300 words) comes again with
+a share of its words replaced by words drawn from all documents. The encoder is that of
+`tests.benchmarks.classify`: no trained one is at hand, so this shows how embeddings of random
+weights follow words in common, and nothing of paraphrases in other words. The search itself lists
+every pair that the embeddings put above a floor (tests/stages/semantic_dedup).
 """
 
 from __future__ import annotations
@@ -28,13 +28,11 @@ from tests.benchmarks.extraction import table
 SHARES, FLOORS = (0.02, 0.05, 0.1, 0.2, 0.4), (0.999, 0.995, 0.99, 0.98)
 
 
-def reword(
-    words: Sequence[str], share: float, all_words: Sequence[str], draw: random.Random
-) -> str:
+def reword(words: Sequence[str], share: float, pool: Sequence[str], draw: random.Random) -> str:
     """The words with a share of them replaced."""
     changed = list(words)
     for place in draw.sample(range(len(words)), round(share * len(words))):
-        changed[place] = draw.choice(all_words)
+        changed[place] = draw.choice(pool)
     return " ".join(changed)
 
 
