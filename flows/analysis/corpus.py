@@ -194,7 +194,7 @@ def _estimate_measured(
     (tokenizer,) = outputs
     held: Mapping[str, Any] = tokenizer.read_json("training.json")["held"]
     total_tokens = sum(source["tokens"] for source in held.values())
-    sizes = _read_text_bytes(corpus)
+    sizes = _read_text_bytes(corpus, len(verdicts.sources))
     if not total_tokens or sizes is None:
         return None
     overall = sum(source["bytes"] for source in held.values()) / total_tokens
@@ -205,15 +205,16 @@ def _estimate_measured(
     return TokenCounts(sizes / per_token, none, where)
 
 
-def _read_text_bytes(corpus: Corpus) -> NDArray[np.float64] | None:
+def _read_text_bytes(corpus: Corpus, documents: int) -> NDArray[np.float64] | None:
     """[documents] UTF-8 bytes of each text, from the signals; None if they lack it."""
     columns = []
-    for shard in [shard for signals in corpus.inputs.signals for shard in signals.shards()]:
-        with shard.input.open(shard.path) as file:
-            if "bytes" not in pq.read_schema(file).names:
-                return None
-        columns.append(shard.read(["bytes"])["bytes"])
-    if not columns:
+    for signals in corpus.inputs.signals:
+        for shard in signals.shards():
+            with shard.input.open(shard.path) as file:
+                if "bytes" not in pq.read_schema(file).names:
+                    break  # Scores of a model: other signals count the bytes.
+            columns.append(shard.read(["bytes"])["bytes"])
+    if not columns or sum(map(len, columns)) != documents:
         return None
     joined = pa.chunked_array([chunk for column in columns for chunk in column.chunks])
     return joined.cast(pa.float64()).to_numpy()

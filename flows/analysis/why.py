@@ -267,7 +267,7 @@ def _possible_failures(
     for role in (*_CORPUS, "signals", "contamination", "exclusions"):
         outputs = {(r.stage, r.key, r.output) for r in ledger.manifest.inputs.get(role, ())}
         own = [r for r in rows if (r.manifest.stage, r.manifest.key, r.output) in outputs]
-        inputs[role] = own[0].values if own else {}
+        inputs[role] = {name: value for r in reversed(own) for name, value in r.values.items()}
     document = next((inputs[role] for role in _CORPUS if inputs[role]), {})
     signals, link, duplicates = inputs["signals"], ledger.values["link"] or {}, config.duplicates
     measure = duplicates.measure

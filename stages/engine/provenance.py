@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 SHARED_ROOMS = (
     "engine.reading", "language_model", "text", "tokens", "model", "training", "scoring",
+    "encoders",
 )  # fmt: skip
 UNCOUNTED = ("page.py", "figures.py")
 _USES = re.compile(r"\bstages\.(" + "|".join(map(re.escape, SHARED_ROOMS)) + r")\b")

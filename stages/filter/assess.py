@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from stages.filter.checks import (
@@ -29,7 +28,7 @@ from stages.filter.checks import (
 from stages.filter.config import other_views, passage_views
 from stages.filter.decide import COLUMNS, priority_keys
 from stages.filter.edits import Spans, leaves_nothing, passage_holders, select_edits
-from stages.filter.sidecars import AlignedShard, read_sidecar
+from stages.filter.sidecars import AlignedShard, read_sidecar, read_signals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -134,13 +133,9 @@ def read_spans(item: AlignedShard, ids: pa.ChunkedArray) -> Spans:
 
 def _signals(item: AlignedShard, ids: pa.ChunkedArray, config: FilterConfig) -> pa.Table | None:
     """The columns that rules need, of those that were measured."""
-    if item.signals is None:
-        return None
-    wanted = {"doc_id", "characters", LANGUAGE, *(rule.signal for rule in config.rule_order())}
+    wanted = {"characters", LANGUAGE, *(rule.signal for rule in config.rule_order())}
     wanted |= {str(criterion.signal) for criterion in config.duplicates.priority}
-    with item.signals.input.open(item.signals.path) as file:
-        present = pq.read_schema(file).names
-    return read_sidecar(item.signals, ids, [name for name in present if name in wanted])
+    return read_signals(item.signals, ids, wanted)
 
 
 def _characters(signals: pa.Table | None, documents: int) -> pa.ChunkedArray:

@@ -24,7 +24,7 @@ from stages.filter.checks import Findings, collect_findings, language_check, rul
 from stages.filter.config import FilterConfig
 from stages.filter.edits import Edits, Spans, apply_edits, select_edits
 from stages.filter.ledger import count_ledger, ledger_table
-from stages.filter.sidecars import Sidecars, all_differ, input_label, read_sidecar
+from stages.filter.sidecars import Sidecars, all_differ, input_label, read_sidecar, read_signals
 from stages.text.chat_rows import (
     ID_COLUMN,
     ChatShard,
@@ -66,7 +66,7 @@ def align_chat_tables(
         AlignedChatShard(
             id=one.id,
             chat=one,
-            signals=next(iter(_matching_shards(signals, one, most=1)), None),
+            signals=tuple(_matching_shards(signals, one, most=1)),
             views=tuple(_matching_shards(views, one, least=int(redacts))),
             contamination=next(iter(_matching_shards(overlap, one, least=len(overlap))), None),
         )
@@ -112,7 +112,7 @@ def assess_chat(
     names = reason_names(config)
     if not len(ids):
         return collect_findings([], names, 0)
-    signals = None if item.signals is None else read_sidecar(item.signals, ids)
+    signals = read_signals(item.signals, ids)
     checks = rule_checks(config.for_chat(), sources, signals)
     if config.languages:
         own = sorted(config.rules_by_source)
@@ -141,8 +141,8 @@ def decide_chat(
     table = item.chat.shard.read([ID_COLUMN[item.chat.role], "source"])
     ids, sources = table.columns
     characters = pa.chunked_array([pa.nulls(len(ids), pa.int64())])
-    if item.signals is not None:
-        characters = read_sidecar(item.signals, ids, ["doc_id", "characters"])["characters"]
+    for shard in item.signals:
+        characters = read_sidecar(shard, ids, ["doc_id", "characters"])["characters"]
     return ChatAssessment(
         ids, sources, characters, assess_chat(item, ids, sources, config, exclusions)
     )

@@ -26,7 +26,7 @@ from stages.engine.tally import (
 )
 from stages.filter.config import FilterConfig
 from stages.filter.edits import apply_views, spans_by_id
-from stages.filter.sidecars import describes_chat
+from stages.filter.sidecars import describes_chat, signal_sets
 from stages.text.chat_rows import FOLDER, ID_COLUMN
 
 KEPT = "kept"
@@ -101,6 +101,7 @@ def read_decisions(artifact: Artifact) -> Decisions:
     signals = inputs_in_order(artifact, "signals")
     signals = [input_ for input_ in signals if input_ is None or not describes_chat(input_)]
     signals = [input_ if input_ and _names_language(input_) else None for input_ in signals]
+    sets = signal_sets(signals, len(artifact.manifest.inputs.get("documents", ())))
     decisions.measured_language = any(input_ is not None for input_ in signals)
     ledger = artifact.output("ledger")
     for role in ("documents", *ID_COLUMN):
@@ -110,7 +111,8 @@ def read_decisions(artifact: Artifact) -> Decisions:
         columns = ["source"] if is_chat else ["source", "snapshot", "language"]
         for place, reference in enumerate(artifact.manifest.inputs.get(role, ())):
             folder = f"{FOLDER}/" * is_chat + f"{sidecar_folder(reference.digest)}/"
-            named = signals[place] if not is_chat and place < len(signals) else None
+            measured_by = [] if is_chat else [one[place] for one in sets if one[place] is not None]
+            named = next(iter(measured_by), None)
             for path in ledger.paths(f"{folder}*.parquet"):
                 own = path.removeprefix(folder)
                 streams = [

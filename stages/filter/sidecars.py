@@ -5,13 +5,14 @@ Also the ids of all documents, which must be unique.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from artifacts_schema.errors import InputError
 from artifacts_schema.identity import short
@@ -21,13 +22,16 @@ from stages.text.chat_rows import FOLDER
 if TYPE_CHECKING:
     from stages.engine import Input, Shard
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True)
 class Sidecars:
     """The shards that describe one; `id` sorts in the order of decision."""
 
     id: str
-    signals: Shard | None
+    signals: tuple[Shard, ...]
+    """Several where several stages measured; no two have a column of one name."""
     views: tuple[Shard, ...]
     contamination: Shard | None
 
@@ -47,15 +51,20 @@ def align_tables(
 ) -> list[AlignedShard]:
     """The shards of all documents in the order of the inputs, each with its sidecar tables.
 
-    InputError unless there are signals, and views without folders, for every documents input in the
-    same order, and contamination, and views with folders, cover them.
+    Signals may come several times: all of one stage in the order of the documents, then all of the
+    next. InputError unless there are signals, and views without folders, for every documents input
+    in the same order, and contamination, and views with folders, cover them.
     """
     signals = [input_ for input_ in signals if not describes_chat(input_)]
     views = [input_ for input_ in views if not describes_chat(input_)]
     plain = [input_ for input_ in views if not has_folders(input_)]
     cover = [input_ for input_ in views if has_folders(input_)]
-    for role, count in (("signals", len(signals)), ("views", len(plain))):
-        if count not in (0, len(documents)):
+    sets = signal_sets(signals, len(documents))
+    for role, count, sound in (
+        ("signals", len(signals), len(sets) * len(documents) == len(signals)),
+        ("views", len(plain), len(plain) in (0, len(documents))),
+    ):
+        if not sound:
             raise InputError(
                 f"{count} inputs of role '{role}' for {len(documents)} of role 'documents'",
                 where="filter",
@@ -84,7 +93,7 @@ def align_tables(
                 hint="give the views that dedup made of each documents input, or of none",
             )
         for shard in shards:
-            measured = [find_table(one, shard.path) for one in signals[index : index + 1]]
+            measured = [find_table(one[index], shard.path) for one in sets]
             overlap = [find_table(one, folder + shard.path) for one in overlaps]
             edits = [find_table(one, shard.path) for one in plain[index : index + 1]]
             edits += [find_table(view, folder + shard.path) for view in here]
@@ -92,12 +101,18 @@ def align_tables(
                 AlignedShard(
                     id=f"{index:0{width}d}-{shard.id}",
                     documents=shard,
-                    signals=next(iter(measured), None),
+                    signals=tuple(measured),
                     views=tuple(edits),
                     contamination=next(iter(overlap), None),
                 )
             )
     return aligned
+
+
+def signal_sets(signals: Sequence[T], documents: int) -> list[Sequence[T]]:
+    """Signals of so many documents inputs, those of each stage together; a rest is left out."""
+    ends = range(documents, len(signals) + 1, documents) if documents else ()
+    return [signals[end - documents : end] for end in ends]
 
 
 def describes_chat(input_: Input) -> bool:
@@ -117,6 +132,34 @@ def read_sidecar(shard: Shard, ids: pa.ChunkedArray, columns: list[str] | None =
     if not table["doc_id"].equals(ids):
         raise _misaligned(shard.input)
     return table
+
+
+def read_signals(
+    shards: Sequence[Shard], ids: pa.ChunkedArray, wanted: Collection[str] | None = None
+) -> pa.Table | None:
+    """The signals of a shard side by side, or those that are `wanted`; None if nothing measured.
+
+    InputError if they are those of other documents, or if two stages wrote one signal.
+    """
+    joined: pa.Table | None = None
+    for shard in shards:
+        with shard.input.open(shard.path) as file:
+            present = pq.read_schema(file).names
+        names = [name for name in present if wanted is None or name in wanted]
+        table = read_sidecar(shard, ids, list(dict.fromkeys(["doc_id", *names])))
+        if joined is None:
+            joined = table
+            continue
+        for name in table.column_names:
+            if name != "doc_id" and name in joined.column_names:
+                raise InputError(
+                    f"signal '{name}' is measured twice, by {input_label(shard.input)} too",
+                    where="filter",
+                    hint="give each model a `name` of its own",
+                )
+            if name != "doc_id":
+                joined = joined.append_column(table.field(name), table[name])
+    return joined
 
 
 def covering_input(documents: Input, side: Sequence[Input], role: str) -> Input:

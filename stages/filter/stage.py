@@ -50,7 +50,7 @@ def check_upstreams(config: FilterConfig, inputs: Mapping[str, Sequence[Upstream
         for role, upstreams in inputs.items()
     }
     check_inputs(config, made_by)
-    _check_signals(config, inputs.get("signals", ()))
+    _check_signals(config, inputs.get("signals", ()), len(inputs.get("documents", ())))
     marked: set[str] = set()
     for one in inputs.get("views", ()):
         views = _marked(one)
@@ -66,7 +66,7 @@ def check_upstreams(config: FilterConfig, inputs: Mapping[str, Sequence[Upstream
             )
 
 
-def _check_signals(config: FilterConfig, signals: Sequence[Upstream]) -> None:
+def _check_signals(config: FilterConfig, signals: Sequence[Upstream], documents: int) -> None:
     """UsageError for a rule of the recipe on a signal that no input can have, or of another type.
 
     The signals of presets are checked at run time: an older table may lack a column, and one of
@@ -79,25 +79,39 @@ def _check_signals(config: FilterConfig, signals: Sequence[Upstream]) -> None:
                 where="rules",
                 hint="connect the signals of the documents, or leave the rule out",
             )
-        for one in signals:
-            columns = one.columns
-            if columns is None:
-                continue
-            if rule.signal not in columns:
-                raise UsageError(
-                    f"rule '{rule.name}': {one.name} has no signal "
-                    f"'{rule.signal}'{did_you_mean(rule.signal, columns)}",
-                    where="rules",
-                    hint="docs/stages/signals.md lists the signals, and what some of them need",
-                )
-            if columns[rule.signal].startswith("string") != bool(rule.allowed):
-                holds, use = ("numbers", "`minimum` or `maximum`")
-                if not rule.allowed:
-                    holds, use = "labels", "`allowed`"
-                raise UsageError(
-                    f"rule '{rule.name}': signal '{rule.signal}' holds {holds}: use {use}",
-                    where="rules",
-                )
+        for one in _without(rule.signal, signals, documents):
+            raise UsageError(
+                f"rule '{rule.name}': {one.name} has no signal "
+                f"'{rule.signal}'{did_you_mean(rule.signal, one.columns or ())}",
+                where="rules",
+                hint="docs/stages/signals.md lists the signals, and what some of them need",
+            )
+        types = {(one.columns or {}).get(rule.signal) for one in signals} - {None}
+        if any(str(type_).startswith("string") != bool(rule.allowed) for type_ in types):
+            holds, use = ("numbers", "`minimum` or `maximum`")
+            if not rule.allowed:
+                holds, use = "labels", "`allowed`"
+            raise UsageError(
+                f"rule '{rule.name}': signal '{rule.signal}' holds {holds}: use {use}",
+                where="rules",
+            )
+
+
+def _without(signal: str, inputs: Sequence[Upstream], documents: int) -> list[Upstream]:
+    """The inputs that should have a signal and do not.
+
+    Those of `signals` have `characters`; scores of models do not, and come beside those. A signal
+    of theirs is there if each documents input has it.
+    """
+    known = [one for one in inputs if one.columns is not None]
+    holders = [one for one in known if signal in (one.columns or ())]
+    lacking = [one for one in known if one not in holders]
+    if any("characters" not in (one.columns or ()) for one in holders):
+        return lacking if len(holders) < documents else []
+    if any(one.columns is None and one.stage and one.stage.name != "signals" for one in inputs):
+        return []
+    full = [one for one in lacking if "characters" in (one.columns or ())]
+    return full or ([] if holders else lacking)
 
 
 def no_passages(passages: Sequence[str]) -> str:

@@ -168,6 +168,7 @@ def compare_presets(inputs: FilterInputs, presets: Sequence[str]) -> Comparison:
     """
     configs = {name: FilterConfig(rules=(name,)) for name in presets}
     shards = [shard for signals in inputs.signals for shard in signals.shards()]
+    shards = [shard for shard in shards if not _is_of_a_model(shard)]
     missing = _missing(configs, shards)
     compared = tuple(name for name in configs if name not in missing)
     dropped = np.zeros(len(compared), dtype=np.int64)
@@ -179,6 +180,14 @@ def compare_presets(inputs: FilterInputs, presets: Sequence[str]) -> Comparison:
         dropped += drops.sum(axis=1).astype(np.int64)
     documents = sum(shard.rows for shard in shards)
     return Comparison(compared, missing, documents, dropped, both)
+
+
+def _is_of_a_model(shard: Shard) -> bool:
+    """Whether a table holds scores alone, on which no preset has a rule."""
+    known = {rule.signal for rules in PRESETS.values() for rule in rules}
+    with shard.input.open(shard.path) as file:
+        names = {*pq.read_schema(file).names} - {"doc_id"}
+    return bool(names) and not names & known
 
 
 def _drops(shard: Shard, presets: Sequence[str]) -> NDArray[np.float64]:

@@ -1,0 +1,1 @@
+"""Scores of documents by a published neural classifier."""
