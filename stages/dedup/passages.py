@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -106,11 +107,16 @@ def find_passages(
         context.write_json(OUTPUT, RECORD, record)
     repeats = repeated_passages(context, measures, scans, rows_per_task, earlier)
     if config.substrings:
-        anchors = {"repeats": repeats.pop(ANCHORS), "least": config.substrings}
-        windows = context.map(write_window_occurrences, tasks, **anchors, limit=rows_per_task)
+        shared = partial(
+            context.map,
+            repeats=repeats.pop(ANCHORS),
+            least=config.substrings,
+            limit=rows_per_task,
+        )
+        windows = shared(write_window_occurrences, tasks)
         if scans:
             stored = [shard for index in earlier for shard in index.shards()]
-            windows += context.map(write_earlier_windows, stored, **anchors, limit=rows_per_task)
+            windows += shared(write_earlier_windows, stored)
         repeats |= repeated_passages(context, [WINDOWS], windows, rows_per_task)
     written = context.map(write_passages, tasks, repeats=repeats)
     return {
