@@ -23,6 +23,12 @@ ORIGIN = (
     Column("origin_length", "int64", "Bytes of the record in that file."),
 )
 
+_PASSAGES = make_table(
+    Column("hash", "uint64", "A passage, each once, ascending."),
+    Column("high", "uint64", "First half of the id of the document that holds it first."),
+    Column("low", "uint64", "The other half."),
+)
+
 PAGE_COLUMNS = (
     Column("record_type", "string?", "Type of the archive record: response, resource, …"),
     Column("http_status", "int32?", "Status of the HTTP response."),
@@ -185,6 +191,29 @@ DATA_KINDS = (
             "*/*.shingles": "Kept shingles of each document, sorted, uint64, end to end.",
             "pairs/*.pairs": "Verified pairs of the run: numbers, similarity, containment, band.",
         },
+    ),
+    Kind(
+        name="passage_index",
+        description="What a later run needs to find passages of these documents in its own; only "
+        "the measures that its run found.",
+        tables={
+            "lines/*.parquet": _PASSAGES,
+            "sentences/*.parquet": _PASSAGES,
+            "anchors/*.parquet": make_table(
+                Column("hash", "uint64", "An anchor of windows of tokens, ascending."),
+                Column("shard", "int32", "A shard of documents, as `index.json` lists them."),
+                Column("row", "int32", "Row of a document in it that has the anchor."),
+            ),
+            "tokens/*.parquet": make_table(
+                DOC_ID,
+                Column(
+                    "tokens",
+                    "list<uint64>",
+                    "Hashes of its tokens in order; empty if they are too few for a window.",
+                ),
+            ),
+        },
+        files={"index.json": "Documents and shards, length of windows, parts of the tables."},
     ),
     Kind(
         name="contamination",

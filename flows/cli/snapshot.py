@@ -57,7 +57,7 @@ def add(name: str, files: tuple[str, ...], store: str, as_json: bool, **fields: 
     if not SNAPSHOT_NAME.fullmatch(name):
         raise UsageError(f"'{name}' cannot be a name: use letters, digits, . _ and -")
     fields["files"] = list(files) or None
-    if is_crawl_id(name) and not any(fields[place] for place in PLACES):
+    if is_crawl_id(name) and not any(fields.get(place) for place in PLACES):
         fields["crawl"] = name
     source = snapshot_entry(name, fields, f"snapshot {name}")
     opened = Store.open(store)

@@ -187,9 +187,9 @@ def run_name(name: str) -> str:
 
     A name that somebody typed is kept: Prefect's own are two words with a hyphen.
     """
-    given = flow_run.name if flow_run.id else None
-    if given and not _GENERATED.fullmatch(given):
-        return given
+    typed = flow_run.name if flow_run.id else None
+    if typed and not _GENERATED.fullmatch(typed):
+        return typed
     return f"{name} #{str(flow_run.id)[-4:]}" if flow_run.id else name
 
 

@@ -131,11 +131,13 @@ def _check_gpu() -> Check:
 
 
 def _check_compiler() -> Check:
-    found = next((path for name in ("c++", "g++", "clang++") if (path := shutil.which(name))), None)
-    if found is None:
+    compiler = next(
+        (path for name in ("c++", "g++", "clang++") if (path := shutil.which(name))), None
+    )
+    if compiler is None:
         hint = "only torch.compile and the extra kenlm need one (Debian: apt-get install g++)"
         return Check("compiler", None, "no C++ compiler", hint)
-    return Check("compiler", True, found)
+    return Check("compiler", True, compiler)
 
 
 def check_disk(name: str, folder: Path, hint: str) -> Check:

@@ -20,7 +20,7 @@ from stages.engine.page import (
 LOWER_IS_BETTER = frozenset({"bits per byte", "loss", "loss, nats", "perplexity"})
 """Labels of the axes on which less is better."""
 
-Standing = Literal["better", "worse", "no different", "unknown"]
+Outcome = Literal["better", "worse", "no different", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Score:
     axis: Axis
 
     @property
-    def standing(self) -> Standing:
+    def outcome(self) -> Outcome:
         """How it compares with its baseline: `no different` if its interval holds the baseline."""
         e = self.estimate
         if e.low is None or e.high is None or e.baseline is None:
@@ -61,7 +61,7 @@ class Score:
         return f"{self.show(e.low)}–{self.show(e.high)}"
 
 
-def _direction(difference: float, axis: Axis) -> Standing:
+def _direction(difference: float, axis: Axis) -> Outcome:
     lower = axis.label in LOWER_IS_BETTER
     return "better" if (difference < 0) == lower else "worse"
 
@@ -109,7 +109,7 @@ class Difference:
     high: float
 
     @property
-    def standing(self) -> Standing:
+    def outcome(self) -> Outcome:
         """Whether B is better or worse than A beyond chance."""
         if self.low <= 0 <= self.high:
             return "no different"
@@ -147,12 +147,12 @@ def compare_scores(a: Sequence[Score], b: Sequence[Score]) -> list[Difference]:
 
 def _clearness(one: Difference) -> tuple[bool, float]:
     width = one.high - one.low
-    return one.standing == "no different", -abs(one.value) / width if width else 0.0
+    return one.outcome == "no different", -abs(one.value) / width if width else 0.0
 
 
 def differences_table(differences: Sequence[Difference]) -> TableFigure:
     """The scores that differ between two runs beyond chance; the note counts the others."""
-    clear = [one for one in differences if one.standing != "no different"]
+    clear = [one for one in differences if one.outcome != "no different"]
     rows = (
         (
             f"{one.b.estimate.name} ({one.b.step})",
@@ -161,7 +161,7 @@ def differences_table(differences: Sequence[Difference]) -> TableFigure:
             one.b.show(one.b.estimate.value),
             format(one.value, f"+{one.b.axis.format}"),
             f"{one.b.show(one.low)} to {one.b.show(one.high)}",
-            f"B is {one.standing}",
+            f"B is {one.outcome}",
         )
         for one in clear
     )

@@ -188,8 +188,8 @@ def _movement(curve: CurveFigure, series: Series) -> str:
 
 def _on_scores(scores: Sequence[Score]) -> str:
     by = {
-        standing: [s.name for s in scores if s.standing == standing]
-        for standing in ("better", "no different", "worse")
+        outcome: [s.name for s in scores if s.outcome == outcome]
+        for outcome in ("better", "no different", "worse")
     }
     known = sum(map(len, by.values()))
     if not known:
@@ -200,10 +200,10 @@ def _on_scores(scores: Sequence[Score]) -> str:
         "worse": "worse than it",
     }
     parts = [
-        f"{len(names) or 'none'} {'are' if len(names) > 1 else 'is'} {phrases[standing]}"
+        f"{len(names) or 'none'} {'are' if len(names) > 1 else 'is'} {phrases[outcome]}"
         + _named(names)
-        for standing, names in by.items()
-        if names or standing == "better"
+        for outcome, names in by.items()
+        if names or outcome == "better"
     ]
     return f"Of {known} scores with a baseline, {_join(parts)}."
 
@@ -283,7 +283,7 @@ def _scores_table(scores: Sequence[Score]) -> TableFigure | None:
     """The scores with a baseline first, those of the usual metric before variants of it."""
     if not scores:
         return None
-    ranked = sorted(scores, key=lambda s: (s.standing == "unknown", " · " in s.estimate.name))
+    ranked = sorted(scores, key=lambda s: (s.outcome == "unknown", " · " in s.estimate.name))
     words = {"better": "better", "worse": "worse", "no different": "no different", "unknown": ""}
     rows = (
         (
@@ -293,7 +293,7 @@ def _scores_table(scores: Sequence[Score]) -> TableFigure | None:
             s.show(s.estimate.value),
             s.interval,
             s.show(s.estimate.baseline),
-            words[s.standing],
+            words[s.outcome],
         )
         for s in ranked[:SCORES]
     )
@@ -331,7 +331,7 @@ def _commands(subject: Subject, scores: Sequence[Score]) -> Iterator[Command]:
         yield Command("ingot why DOCUMENT", "the way of one document, from record to tokens")
     yield from _use_the_model(subject)
     main = main_training(subject)
-    if main is not None and any(s.standing != "better" for s in scores):
+    if main is not None and any(s.outcome != "better" for s in scores):
         name = _reference(subject, main)
         yield Command(f"ingot extend {name} --tokens N", "a recipe that trains it for longer")
     if recipe is not None and subject.run is not None:

@@ -46,6 +46,21 @@ class PassagesConfig(Config):
         le=1 << 20,
         description="Least tokens of a repeated substring that is found; null for none.",
     )
+    index: bool = Field(
+        default=False,
+        description="Write the index with which later runs find passages of these documents.",
+    )
+
+    @model_validator(mode="after")
+    def _index_has_something_to_hold(self) -> Self:
+        if self.index and not self.measures():
+            raise ValueError("`index` of passages without `lines`, `sentences` or `substrings`")
+        return self
+
+    def measures(self) -> list[str]:
+        """What is counted of passages; runs of tokens are looked up by their anchors."""
+        measures = {"lines": self.lines, "sentences": self.sentences, "anchors": self.substrings}
+        return [name for name, wanted in measures.items() if wanted]
 
 
 class DedupConfig(Config):

@@ -39,6 +39,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 from xxhash import xxh64_intdigest
 
@@ -250,12 +251,11 @@ def gram_length(least: int) -> int:
     return least // 2 + 1
 
 
-def anchor_occurrences(texts: Sequence[str], first_row: int, least: int) -> tuple[Occurrences, int]:
+def anchor_occurrences(tokens: Tokens, first_row: int, least: int) -> tuple[Occurrences, int]:
     """The anchors of the texts, which are the rows from `first_row` on; how many windows there are.
 
     Of an anchor only `hash` and `row` mean something.
     """
-    tokens = joined_tokens(split_texts(texts))
     keys = _rolling_hashes(tokens.hashes, tokens.offsets, gram_length(least), _GRAM_BASE)
     anchors = _anchors(keys, tokens.offsets, least, gram_length(least))
     rows, places = _distinct_anchors(anchors, tokens.offsets, least)
@@ -264,23 +264,20 @@ def anchor_occurrences(texts: Sequence[str], first_row: int, least: int) -> tupl
 
 
 def window_occurrences(
-    texts: Sequence[str], first_row: int, least: int, repeated: NDArray[np.uint64]
+    tokens: Tokens, first_row: int, least: int, repeated: NDArray[np.uint64]
 ) -> Occurrences:
     """The windows of the texts whose anchor is among `repeated`, sorted hashes of anchors."""
-    batch = split_texts(texts)
-    tokens = joined_tokens(batch)
     keys = _rolling_hashes(tokens.hashes, tokens.offsets, gram_length(least), _GRAM_BASE)
     anchors = _anchors(keys, tokens.offsets, least, gram_length(least))
     rows, first = _windows(anchors, keys, tokens.offsets, least, repeated)
     hashes = _rolling_hashes(tokens.hashes, tokens.offsets, least, _WINDOW_BASE)[first]
-    base = batch.offsets[rows]
-    ends = tokens.ends[first + least - 1] - base
-    return make_occurrences(hashes, rows + first_row, tokens.starts[first] - base, ends, ends)
+    ends = tokens.ends[first + least - 1]
+    return make_occurrences(hashes, rows + first_row, tokens.starts[first], ends, ends)
 
 
 class Tokens(NamedTuple):
     """Text d of a batch has the tokens [offsets[d], offsets[d + 1]), token t the characters
-    [starts[t], ends[t]) of the batch and a hash of its string."""
+    [starts[t], ends[t]) of its text and a hash of its string."""
 
     offsets: NDArray[np.int64]
     starts: NDArray[np.int64]
@@ -291,11 +288,19 @@ class Tokens(NamedTuple):
 def joined_tokens(batch: Batch) -> Tokens:
     """The tokens of a batch, rows of one sign that is no letter as one."""
     split = batch.tokens
-    return Tokens(
-        *_join_rows(
-            split.offsets, split.starts, split.ends, split.kinds, split.hashes, split.powers
-        )
+    offsets, starts, ends, hashes = _join_rows(
+        split.offsets, split.starts, split.ends, split.kinds, split.hashes, split.powers
     )
+    base = np.repeat(batch.offsets[:-1], np.diff(offsets))
+    return Tokens(offsets, starts - base, ends - base, hashes)
+
+
+def stored_tokens(lists: pa.ListArray) -> Tokens:
+    """Texts of which only the hashes of their tokens are known; a token takes one character."""
+    offsets = lists.offsets.to_numpy().astype(np.int64)
+    hashes = lists.flatten().to_numpy()
+    places = np.arange(len(hashes), dtype=np.int64)
+    return Tokens(offsets - offsets[0], places, places + 1, hashes)
 
 
 @kernel

@@ -20,8 +20,17 @@ class Dedup(Stage):
     """
 
     name, version, reproducible = "dedup", 4, "bytes"
-    inputs = {"documents": Many("documents", at_least=1), "dedup_index": Many("dedup_index")}
-    outputs = {"duplicates": "duplicates", "dedup_index": "dedup_index", "views": "views"}
+    inputs = {
+        "documents": Many("documents", at_least=1),
+        "dedup_index": Many("dedup_index"),
+        "passage_index": Many("passage_index"),
+    }
+    outputs = {
+        "duplicates": "duplicates",
+        "dedup_index": "dedup_index",
+        "views": "views",
+        "passage_index": "passage_index",
+    }
     libraries = ("duckdb", "numba", "numpy", "pyarrow", "regex", "scipy", "xxhash")
     worker_modules = ("stages.dedup.passages", "stages.dedup.pipeline", "stages.dedup.signing")
     handles_documents = True
@@ -31,6 +40,7 @@ class Dedup(Stage):
         from stages.dedup.config import memory_budget
         from stages.dedup.exact import find_exact_classes
         from stages.dedup.index import build_corpus, index_record, read_indexes
+        from stages.dedup.passage_files import read_passage_indexes
         from stages.dedup.passages import find_passages
         from stages.dedup.pipeline import compare_documents, make_statistics, write_tables
         from stages.dedup.signing import document_shards, generations, sign_shard
@@ -42,6 +52,11 @@ class Dedup(Stage):
             settings,
             verify=config.verify,
             documents=[input_.digest for input_ in documents],
+        )
+        earlier_passages = read_passage_indexes(
+            context.many("passage_index"),
+            config.passages,
+            [input_.digest for input_ in documents],
         )
         shards = document_shards(documents)
         signed = context.map(
@@ -57,7 +72,13 @@ class Dedup(Stage):
             corpus, settings, verified=config.verify, kept=config.index, pairs=tables.pairs
         )
         context.write_json("dedup_index", "index.json", record)
-        passages = find_passages(context, shards, config.passages, rows_per_task=memory.rows)
+        passages = find_passages(
+            context,
+            shards,
+            config.passages,
+            rows_per_task=memory.rows,
+            earlier=earlier_passages,
+        )
         counted = {
             "documents": corpus.documents - corpus.first_new,
             "earlier_documents": corpus.first_new,

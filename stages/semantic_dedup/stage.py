@@ -61,7 +61,7 @@ class SemanticDedup(Stage):
         embeddings, ages = context.work / "embeddings.f32", context.work / "generation.npy"
         corpus = Corpus.gather(list(zip(places, embedded, strict=True)), embeddings)
         np.save(ages, corpus.generation[corpus.nodes])
-        found = context.map(
+        searched = context.map(
             find_pairs,
             cut_blocks(corpus.generation[corpus.nodes]),
             name=f"find_pairs-{layout}",
@@ -71,7 +71,7 @@ class SemanticDedup(Stage):
             most=config.max_partners,
         )
         none = pa.table({"one": [0], "two": [0], "cosine": pa.array([0.0], pa.float32())})[:0]
-        pairs = pa.concat_tables([none, *(result.read_scratch(PAIRS) for result in found)])
+        pairs = pa.concat_tables([none, *(result.read_scratch(PAIRS) for result in searched)])
         schema, stop = KINDS["duplicates"].tables["*/*.parquet"].arrow(), 0
         for place, shard in shards:
             start, stop = stop, stop + shard.rows
@@ -80,7 +80,7 @@ class SemanticDedup(Stage):
             context.write_table("duplicates", path, rows)
         counts = {name: sum(result.value[name] for result in embedded) for name in _COUNTED}
         for name in ("pairs", "capped"):
-            counts[name] = sum(result.value[name] for result in found)
+            counts[name] = sum(result.value[name] for result in searched)
         counts["with_partners"] = len(pairs["one"].unique())
         counts["equal_texts"] = len(corpus.ids) - len(np.unique(corpus.stands_for))
         context.count(**counts)

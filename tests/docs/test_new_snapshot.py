@@ -145,3 +145,19 @@ def test_a_snapshot_that_is_retired_was_never_there(follow, run_stage, read_tabl
     measured, alone = at_once(run_stage, months, [SECOND], ["gopher_repetition@datatrove"])
     assert duplicates(fewer[f"dedup[{SECOND}]"]) == duplicates(measured)
     assert kept(read_table, alone) == corpus
+
+
+@pytest.mark.full
+def test_passages_of_earlier_snapshots_are_marked(follow, read_table):
+    made = follow("month_passages")
+    first = read_table(made[f"ingest[{FIRST}]"], "documents").to_pylist()
+    holder = {row["text"]: row["doc_id"] for row in first}[page(1)]
+    texts = read_table(made[f"ingest[{SECOND}]"], "documents")["text"].to_pylist()
+    spans = read_table(made[f"dedup[{SECOND}]"], "views")["spans"].to_pylist()
+    # A page of the first crawl is marked as a line and as a run of tokens; a new one is not.
+    assert [(one["view"], one["start"], one["label"]) for one in spans[texts.index(page(1))]] == [
+        ("duplicate_lines@ccnet", 0, holder),
+        ("duplicate_substrings", 0, holder),
+    ]
+    copies = [row for row, text in zip(spans, texts, strict=True) if text == page(3)]
+    assert sorted(map(len, copies)) == [0, 2]

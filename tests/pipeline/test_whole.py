@@ -24,6 +24,7 @@ STEPS = [
     "conversations",
     "preferences",
     "benchmarks",
+    "questions",
     "signals[web]",
     "signals[code]",
     "dedup",
@@ -37,6 +38,7 @@ STEPS = [
     "pretrain",
     "sft",
     "dpo",
+    "trigram",
     "evaluate",
     "evaluate_chat",
     "export",
@@ -82,6 +84,7 @@ def test_a_changed_threshold_reruns_filter_and_what_depends_on_it(ran):
     plan = ran.pipeline("filter.duplicates.threshold=0.7").plan()
     done = {step.instance: step.action for step in plan.steps}
     after = {"tokenizer", "pack", "pretrain", "sft", "dpo", "evaluate", "evaluate_chat", "export"}
+    after |= {"trigram"}
     assert {name for name, action in done.items() if action == "reuse"} == set(STEPS) - after - {
         "filter"
     }

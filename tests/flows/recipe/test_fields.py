@@ -18,8 +18,8 @@ def test_what_the_recipe_writes_is_a_field_with_its_range_and_sentence(quickstar
     by_path = {field.path: field for field in quickstart}
     share = by_path["pack.held_out_share"]
     assert share.shape == {"type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": 0.03}
-    assert by_path["pretrain.phases.1.tokens"].default == 800_000
-    assert by_path["pretrain.phases.1.learning_rate.decay"].shape["enum"][:2] == ["none", "linear"]
+    assert by_path["pretrain.phases.0.tokens"].default == 2_600_000
+    assert by_path["pretrain.phases.0.learning_rate.decay"].shape["enum"][:2] == ["none", "linear"]
     assert by_path["filter.thresholds.gopher_duplicate_5_grams"].default == 0.3
     assert all(field.description for field in quickstart)
 

@@ -45,7 +45,7 @@ def test_the_difference_of_means_is_that_of_normal_estimates():
 
 
 @pytest.mark.parametrize(
-    ("axis", "ends", "standing"),
+    ("axis", "ends", "outcome"),
     [
         (ACCURACY, (0.3, 0.4), "better"),
         (ACCURACY, (0.1, 0.2), "worse"),
@@ -55,16 +55,16 @@ def test_the_difference_of_means_is_that_of_normal_estimates():
         (ACCURACY, (None, None), "unknown"),
     ],
 )
-def test_a_score_stands_against_its_baseline_in_the_direction_of_its_measure(axis, ends, standing):
+def test_a_score_stands_against_its_baseline_in_the_direction_of_its_measure(axis, ends, outcome):
     value = 0.25 if ends[0] is None else sum(ends) / 2
-    assert score(Estimate("e", value, *ends, baseline=0.25), axis).standing == standing
+    assert score(Estimate("e", value, *ends, baseline=0.25), axis).outcome == outcome
 
 
 def test_what_differs_beyond_chance_comes_first_and_alone():
     a = [score(share(50, 100)), score(Estimate("held", 2.0, 1.9, 2.1, 3.0), BITS)]
     b = [score(share(52, 100)), score(Estimate("held", 1.5, 1.4, 1.6, 3.0), BITS)]
     first, second = compare_scores(a, b)
-    assert (first.standing, second.standing) == ("better", "no different")
+    assert (first.outcome, second.outcome) == ("better", "no different")
     table = differences_table([first, second])
     assert [row[0] for row in table.rows] == ["held (evaluate)"]
     assert table.rows[0][4:] == ("-0.500", "-0.641 to -0.359", "B is better")

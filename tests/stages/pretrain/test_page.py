@@ -133,8 +133,10 @@ def test_a_real_run_fills_every_figure(packed, pretrain, store):
         assert (figure if isinstance(figure, TableFigure) else figure.table()).rows
     loss = titled(found, "Training loss, nats")
     assert len(loss.series[0].x) == 9
-    # The second phase begins with step 7, whose tokens are the seventh point.
-    assert [(mark.x, mark.label) for mark in loss.marks] == [(loss.series[0].x[6], "phase 2")]
+    # A checkpoint was kept after step 6; the second phase begins with step 7.
+    after_6, after_7 = loss.series[0].x[5:7]
+    marks = [(mark.x, mark.label) for mark in loss.marks]
+    assert marks == [(after_6, "kept @768"), (after_7, "phase 2")]
     mixture = titled(found, "Mixture planned and realised")
     assert mixture.labels[2:] == ("phase 2, planned", "phase 2, realised")
     (planned,) = [bars.values[2] for bars in mixture.series if bars.name == "code"]

@@ -6,7 +6,6 @@ import torch
 
 from stages.scoring.likelihood import (
     Request,
-    generate,
     log_likelihoods,
     target_nll,
 )
@@ -95,5 +94,3 @@ def test_tokens_go_to_the_device_of_the_model(monkeypatch):
     zeros_BL = torch.zeros(1, 4, dtype=torch.int64)
     with pytest.raises(Seen, match=r"^meta$"):
         target_nll(Elsewhere(), zeros_BL, zeros_BL, zeros_BL)
-    with pytest.raises(Seen, match=r"^meta$"):
-        generate(Elsewhere(), [1, 2], max_new_tokens=1)

@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
-from artifacts_schema.config import Config
 from artifacts_schema.kinds import sidecar_folder
+from artifacts_schema.manifest import Manifest
+from stages.dedup import config
+from stages.dedup.passage_files import read_passage_indexes
 from stages.dedup.passages import find_passages
 from stages.dedup.signing import document_shards
 from stages.engine import Context, Many, Stage
 
 
-class PassagesConfig(Config):
+class PassagesConfig(config.PassagesConfig):
     """What is asked for; unlike the stage's own, any length of substrings, to try short ones."""
 
-    lines: bool = False
-    sentences: bool = False
     substrings: int | None = None
 
 
-class Found(NamedTuple):
+@dataclass(frozen=True)
+class Found:
     """Spans (view, start, end, label) of each document, by id; what was counted; the digest."""
 
     spans: dict[str, list[tuple[str, int, int, str]]]
     told: dict[str, Any]
     digest: str
+    manifest: Manifest = field(compare=False)
 
     def cut(self, ident: str, text: str) -> str:
         """What the spans leave of a text."""
@@ -46,7 +49,8 @@ def find(
     make_documents: Callable[..., Any],
     read_table: Callable[..., Any],
 ) -> Callable[..., Found]:
-    """`find([[[row, …], …], …], rows_per_task=…, workers=1, lines=True, …)` → what is found.
+    """`find([[[row, …], …], …], rows_per_task=…, workers=1, lines=True, …)` → what is found;
+    `earlier` are searches with `index=True`.
 
     A list of shards for each documents input; a row is a mapping with `doc_id` and `text`.
     """
@@ -56,26 +60,41 @@ def find(
         *,
         rows_per_task: int = 1 << 20,
         workers: int = 1,
+        earlier: Sequence[Found] = (),
         **asked: Any,
     ) -> Found:
         told: list[dict[str, Any]] = []
 
         def run(self: Stage, context: Context) -> None:
-            shards = document_shards(context.many("documents"))
-            told.append(find_passages(context, shards, context.config, rows_per_task=rows_per_task))
+            documents = context.many("documents")
+            indexes = read_passage_indexes(
+                context.many("passage_index"),
+                context.config,
+                [input_.digest for input_ in documents],
+            )
+            shards = document_shards(documents)
+            told.append(
+                find_passages(
+                    context, shards, context.config, rows_per_task=rows_per_task, earlier=indexes
+                )
+            )
 
         members = {
             "name": "passages_alone",
             "version": 1,
             "reproducible": "bytes",
-            "inputs": {"documents": Many("documents", at_least=1)},
-            "outputs": {"views": "views"},
+            "inputs": {
+                "documents": Many("documents", at_least=1),
+                "passage_index": Many("passage_index"),
+            },
+            "outputs": {"views": "views", "passage_index": "passage_index"},
             "Config": PassagesConfig,
             "run": run,
         }
         stage = type("PassagesAlone", (Stage,), members)
         given = [make_documents(shards, f"input{n}") for n, shards in enumerate(inputs)]
-        roles = {"documents": given}
+        indexes = [(found.manifest, "passage_index") for found in earlier]
+        roles = {"documents": given, "passage_index": indexes}
         manifest = run_stage(stage, asked, roles, {"workers": workers}, force=True)
         spans: dict[str, list[tuple[str, int, int, str]]] = {}
         for (documents, output), shards in zip(given, inputs, strict=True):
@@ -87,7 +106,7 @@ def find(
                     assert {span["replacement"] for span in row["spans"]} <= {""}
                     names = ("view", "start", "end", "label")
                     spans[row["doc_id"]] = [tuple(span[n] for n in names) for span in row["spans"]]
-        return Found(spans, told[0], manifest.outputs["views"].digest)
+        return Found(spans, told[0], manifest.outputs["views"].digest, manifest)
 
     return search
 

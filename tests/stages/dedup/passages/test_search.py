@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stages.dedup import passages
+from stages.dedup import passage_occurrences, passages
 
 Make = Callable[..., Any]
 ALL = {"lines": True, "sentences": True, "substrings": 8}
@@ -67,7 +67,7 @@ def test_a_run_taken_up_with_another_memory_finds_the_same(
     documents = rows(texts(30))
     expected = find([[documents]], substrings=8)
 
-    original = passages.write_window_occurrences
+    original = passage_occurrences.write_window_occurrences
 
     def write_window_occurrences(*given: Any, limit: int, **shared: Any) -> dict[str, Any]:
         assert limit == 100
