@@ -71,7 +71,8 @@ def test_a_release_takes_the_memory_of_few_blocks(run_stage, large, monkeypatch,
         importlib.import_module(f"stages.export.{name}")
     monkeypatch.setattr("stages.export.verify._run", _findings)
     arguments = Export, {"dtype": dtype}, {"checkpoint": [large]}
-    assert peak_growth(run_stage, *arguments) < 0.4 * SIZE
+    # 13 to 39 MB: the fork's own pages, as it touches them, are part of it. Read whole it is 78 MB.
+    assert peak_growth(run_stage, *arguments) < 0.6 * SIZE
 
 
 def _findings(release, probes, register):
