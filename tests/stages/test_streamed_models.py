@@ -14,6 +14,7 @@ from peak_memory import Sampled, peak_growth
 from ranks import run_ranks
 from safetensors.torch import save
 
+from stages.engine.provenance import code_digest
 from stages.export.stage import Export
 from stages.import_model.stage import ImportModel
 from stages.model.config import ModelConfig
@@ -67,8 +68,10 @@ def test_an_import_takes_the_memory_of_few_tensors(run_stage, snapshot, model):
 @pytest.mark.parametrize("dtype", ["keep", pytest.param("bfloat16", marks=pytest.mark.full)])
 def test_a_release_takes_the_memory_of_few_blocks(run_stage, large, monkeypatch, dtype):
     """But for the process that loads it as any user of the release does, which is not this one."""
-    for name in ("card", "folder", "provenance"):  # Modules take memory too: before it is measured.
+    # Modules, and the digest of their syntax, take memory too: before it is measured.
+    for name in ("card", "folder", "provenance"):
         importlib.import_module(f"stages.export.{name}")
+    code_digest(Export)
     monkeypatch.setattr("stages.export.verify._run", _findings)
     arguments = Export, {"dtype": dtype}, {"checkpoint": [large]}
     # 13 to 39 MB: the fork's own pages, as it touches them, are part of it. Read whole it is 78 MB.
