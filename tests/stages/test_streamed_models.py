@@ -66,7 +66,8 @@ def test_an_import_takes_the_memory_of_few_tensors(run_stage, snapshot, model):
     assert peak_growth(run_stage, ImportModel, {}, {"snapshot": files}) < 0.25 * SIZE
 
 
-@pytest.mark.parametrize("dtype", ["keep", pytest.param("bfloat16", marks=pytest.mark.full)])
+@pytest.mark.full  # Unsteady: what a fork's allocator touches is part of it.
+@pytest.mark.parametrize("dtype", ["keep", "bfloat16"])
 def test_a_release_takes_the_memory_of_few_blocks(run_stage, large, monkeypatch, dtype):
     """But for the process that loads it as any user of the release does, which is not this one."""
     # Modules, and the digest of their syntax, take memory too: before it is measured.
