@@ -130,3 +130,12 @@ class Stopped(IngotError):
     """Stopped on request; what is finished is kept and the same command continues."""
 
     exit_code = EXIT_RESUME
+
+    def __init__(
+        self,
+        what: str = "stopped on request",
+        *,
+        where: str | None = None,
+        hint: str | None = "run the same command to continue",
+    ) -> None:
+        super().__init__(what, where=where, hint=hint)

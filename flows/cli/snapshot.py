@@ -66,13 +66,9 @@ def add(name: str, files: tuple[str, ...], store: str, as_json: bool, **fields: 
         manifest = take_snapshot(opened, source, progress)
         while not opened.name(ref, manifest):  # Collected before it was named.
             manifest = take_snapshot(opened, source, progress)
-    digest = manifest.output("snapshot").digest
+    _print_taken(name, manifest, as_json)
     if as_json:
-        print_json({"ref": ref, "key": manifest.key, "digest": digest, **manifest.counts})
         return
-    count, total = manifest.counts["files"], size(manifest.counts["bytes"])
-    amount = f"{count:,} file{'s' if count != 1 else ''}, {total}"
-    echo(f"{ref} {short(manifest.key)}: {amount}, digest {short(digest)}")
     if note := format_provisional({name: manifest}):
         echo(note)
 
@@ -151,7 +147,8 @@ def watch(
     looked_again = False
     while True:
         for name, manifest in watched.once():
-            _tell_taken(store, name, manifest, as_json)
+            _print_taken(name, manifest, as_json)
+            _tell_server(store, name, manifest)
         if not once:
             time.sleep(every)
         elif watched.waits() and not looked_again:
@@ -161,15 +158,19 @@ def watch(
             return
 
 
-def _tell_taken(store: str, name: str, manifest: Manifest, as_json: bool) -> None:
-    """One line about a snapshot that was taken, and the event, where there is a server."""
-    digest = manifest.output("snapshot").digest
+def _print_taken(name: str, manifest: Manifest, as_json: bool) -> None:
+    """One line, or one JSON value, about a snapshot."""
+    ref, digest = f"snapshots/{name}", manifest.output("snapshot").digest
     if as_json:
-        values = {"ref": f"snapshots/{name}", "key": manifest.key, "digest": digest}
-        print_json({**values, **manifest.counts})
-    else:
-        count, total = manifest.counts["files"], size(manifest.counts["bytes"])
-        echo(f"snapshots/{name} {short(manifest.key)}: {count:,} files, {total}")
+        print_json({"ref": ref, "key": manifest.key, "digest": digest, **manifest.counts})
+        return
+    count, total = manifest.counts["files"], size(manifest.counts["bytes"])
+    amount = f"{count:,} file{'s' if count != 1 else ''}, {total}"
+    echo(f"{ref} {short(manifest.key)}: {amount}, digest {short(digest)}")
+
+
+def _tell_server(store: str, name: str, manifest: Manifest) -> None:
+    """Send the event, where there is a server."""
     try:
         _send_event(store, name, manifest)
     except IngotError as error:

@@ -38,6 +38,8 @@ from stages.engine.page import (
 
 SCORES, BARS, NAMES = 6, 6, 2
 """Scores in the table, steps in the funnel, and names listed in a sentence."""
+VARIANT = " · "
+"""Between the name of a benchmark and that of a further metric of it."""
 SAMPLE = 420
 """Characters of the text sample."""
 
@@ -187,8 +189,10 @@ def _movement(curve: CurveFigure, series: Series) -> str:
 
 
 def _on_scores(scores: Sequence[Score]) -> str:
+    """Of variants of a metric (`docstrings · accuracy_by_bytes`) only the usual one counts."""
+    usual = [s for s in scores if VARIANT not in s.estimate.name]
     by = {
-        outcome: [s.name for s in scores if s.outcome == outcome]
+        outcome: [s.name for s in usual if s.outcome == outcome]
         for outcome in ("better", "no different", "worse")
     }
     known = sum(map(len, by.values()))
@@ -283,8 +287,7 @@ def _scores_table(scores: Sequence[Score]) -> TableFigure | None:
     """The scores with a baseline first, those of the usual metric before variants of it."""
     if not scores:
         return None
-    ranked = sorted(scores, key=lambda s: (s.outcome == "unknown", " · " in s.estimate.name))
-    words = {"better": "better", "worse": "worse", "no different": "no different", "unknown": ""}
+    ranked = sorted(scores, key=lambda s: (s.outcome == "unknown", VARIANT in s.estimate.name))
     rows = (
         (
             s.estimate.name,
@@ -293,7 +296,7 @@ def _scores_table(scores: Sequence[Score]) -> TableFigure | None:
             s.show(s.estimate.value),
             s.interval,
             s.show(s.estimate.baseline),
-            words[s.outcome],
+            "" if s.outcome == "unknown" else s.outcome,
         )
         for s in ranked[:SCORES]
     )

@@ -6,11 +6,10 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from artifacts_schema.config import Config
-from stages.encoders.config import Precision
+from stages.encoders.config import EncoderConfig
 
 
-class ClassifyConfig(Config):
+class ClassifyConfig(EncoderConfig):
     """What is scored, and how."""
 
     name: str = Field(
@@ -31,20 +30,6 @@ class ClassifyConfig(Config):
         description="What makes scores of the model's outputs. `auto` is what the pipeline of "
         "transformers does by the model's `problem_type`: none for regression, sigmoid for several "
         "labels at once and for one label, else softmax.",
-    )
-    max_length: int = Field(
-        default=512, ge=8, le=131_072, description="Most tokens of a sequence, special ones too."
-    )
-    windows: int = Field(
-        default=1,
-        ge=1,
-        le=10_000,
-        description="Sequences from the beginning of a text that are scored; of several the score "
-        "is the mean, weighted by their tokens.",
-    )
-    precision: Precision = Field(
-        default="float32",
-        description="Type of weights and products; scores in bfloat16 differ from the third digit.",
     )
 
     @model_validator(mode="after")

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from artifacts_schema.errors import InputError, Stopped
+from artifacts_schema.errors import InputError
 from artifacts_schema.kinds import KINDS, Column
 from stages.encoders.encoder import EncoderSpec, load_encoder
 from stages.encoders.parts import Part, digest_text
@@ -100,14 +100,10 @@ def score_part(
         for name, score in zip(names, scores, strict=True):
             values[name][row] = score
 
-    def check_stop() -> None:
-        if out.stopping:
-            raise Stopped("stopped on request", hint="run the same command to continue")
-
     # Equal texts are scored once: the first row of each digest that is not known.
     first = {digests[row]: row for row in reversed(range(len(texts))) if row not in reused}
     rows = sorted(first.values())
-    scored = score_texts([texts[row] for row in rows], spec, activation, check_stop)
+    scored = score_texts([texts[row] for row in rows], spec, activation, out.check_stop)
     for row, of_labels in zip(rows, scored.scores, strict=True):
         if of_labels is not None:
             chosen: list[Any] = [of_labels[place] for place in columns.chosen]

@@ -6,10 +6,28 @@ from typing import Literal
 
 from pydantic import Field
 
-from artifacts_schema.config import Execution
+from artifacts_schema.config import Config, Execution
 from stages.training.config import Device
 
-Precision = Literal["float32", "bfloat16"]
+
+class EncoderConfig(Config):
+    """What of a text an encoder reads, and in which precision."""
+
+    max_length: int = Field(
+        default=512, ge=8, le=131_072, description="Most tokens of a sequence, special ones too."
+    )
+    windows: int = Field(
+        default=1,
+        ge=1,
+        le=10_000,
+        description="Sequences from the beginning of a text that are read; of several the result "
+        "is the mean, weighted by their tokens.",
+    )
+    precision: Literal["float32", "bfloat16"] = Field(
+        default="float32",
+        description="Type of weights and products; results in bfloat16 differ from the third "
+        "digit.",
+    )
 
 
 class EncoderExecution(Execution):

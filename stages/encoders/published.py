@@ -8,34 +8,30 @@ config, safetensors, tokenizer. Nothing else of a snapshot is opened.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from collections.abc import Sequence
+from pathlib import Path
 
 from artifacts_schema.errors import InputError
 from stages.engine import Input
 from stages.engine.sources import SourceFile, source_files
 from stages.engine.strict_json import parse_object
+from stages.model.huggingface.snapshot_files import (
+    CONFIG,
+    INDEX,
+    LIMITS,
+    SINGLE,
+    TOKENIZER,
+    TOKENIZER_CONFIG,
+    files_beside,
+    find_model_folder,
+    no_safetensors,
+    save_hint,
+)
 from stages.tokens.isolated import try_isolated
 
-CONFIG, TOKENIZER, TOKENIZER_CONFIG = "config.json", "tokenizer.json", "tokenizer_config.json"
-INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
-LIMITS = {
-    CONFIG: 1_000_000,
-    INDEX: 100_000_000,
-    TOKENIZER: 256_000_000,
-    TOKENIZER_CONFIG: 16_000_000,
-    "special_tokens_map.json": 1_000_000,
-}
-"""Bytes of the largest JSON file that is read, by name."""
-_PICKLES = (".bin", ".pt", ".pth", ".pkl", ".ckpt")
-_SAVE = (
-    "load it once where you trust its code, and pin what `save_pretrained(DIR)` of the model and "
-    "of its tokenizer writes"
-)
-_PIN = (
-    "`ingot snapshot add NAME config.json '*.safetensors*' tokenizer.json tokenizer_config.json "
-    "--model ORG/NAME`"
-)
+_LIMITS = {**LIMITS, "special_tokens_map.json": 1_000_000}
+_LOADER = "AutoModel"
+_SAVE = save_hint(_LOADER)
 _REFUSED = {
     "auto_map": "names code of its own, which is not run",
     "quantization_config": "has quantized weights, which are not read",
@@ -55,7 +51,7 @@ def copy_encoder(snapshot: Input, folder: Path, *, where: str) -> Path:
     for name, source in chosen.items():
         with source.open() as file, open(folder / name, "wb") as copy:
             shutil.copyfileobj(file, copy)
-    for name in LIMITS:
+    for name in _LIMITS:
         if name in chosen:
             _check_json(folder / name, where)
     answer = try_isolated(
@@ -67,49 +63,32 @@ def copy_encoder(snapshot: Input, folder: Path, *, where: str) -> Path:
     )
     if "failed" in answer:
         raise InputError(
-            f"{TOKENIZER} is refused by the library: {answer['failed']}", where=where, hint=_SAVE
+            f"{TOKENIZER} is refused by the library: {answer['failed']}",
+            where=where,
+            hint=_SAVE,
         )
     return folder
 
 
 def _choose_files(sources: Sequence[SourceFile], where: str) -> dict[str, SourceFile]:
     """The files to read, by name without their folder."""
-    paths = {PurePosixPath(source.name): source for source in sources}
-    configs = sorted((path for path in paths if path.name == CONFIG), key=lambda p: len(p.parts))
-    if not configs:
-        raise InputError(f"the snapshot has no {CONFIG}", where=where, hint=_PIN)
-    if len(configs) > 1 and len(configs[0].parts) == len(configs[1].parts):
-        raise InputError(
-            f"{CONFIG} comes twice: {configs[0]} and {configs[1]}",
-            where=where,
-            hint="pin the files of one model",
-        )
-    near = {path.name: one for path, one in paths.items() if path.parent == configs[0].parent}
+    near = files_beside(sources, find_model_folder(sources, where))
     weights = [name for name in near if name.endswith(".safetensors")]
     if not weights:
-        raise _no_weights(near, where)
+        raise no_safetensors(near, where, _LOADER)
     if SINGLE not in near and INDEX not in near:
         raise InputError(
-            f"has safetensors, but neither {SINGLE} nor {INDEX}", where=where, hint=_SAVE
-        )
-    if TOKENIZER not in near:
-        raise InputError(f"the snapshot has no {TOKENIZER}", where=where, hint=_SAVE)
-    chosen = {name: near[name] for name in sorted({*LIMITS, *weights}) if name in near}
-    for name, limit in LIMITS.items():
-        if name in chosen and chosen[name].bytes > limit:
-            raise InputError(f"{name} has more than {limit:,} bytes", where=where)
-    return chosen
-
-
-def _no_weights(near: Mapping[str, SourceFile], where: str) -> InputError:
-    pickles = [name for name in sorted(near) if name.endswith(_PICKLES)]
-    if pickles:
-        return InputError(
-            f"{pickles[0]} is a pickle, which runs code when it is read: not read",
+            f"has safetensors, but neither {SINGLE} nor {INDEX}",
             where=where,
             hint=_SAVE,
         )
-    return InputError("the snapshot has no safetensors file", where=where, hint=_PIN)
+    if TOKENIZER not in near:
+        raise InputError(f"has no {TOKENIZER}", where=where, hint=_SAVE)
+    chosen = {name: near[name] for name in sorted({*_LIMITS, *weights}) if name in near}
+    for name, limit in _LIMITS.items():
+        if name in chosen and chosen[name].bytes > limit:
+            raise InputError(f"{name} has more than {limit:,} bytes", where=where)
+    return chosen
 
 
 def _check_json(path: Path, where: str) -> None:

@@ -230,7 +230,7 @@ class Context(AttemptWriters, RunReport):
     def check_stop(self) -> None:
         """Raise Stopped if the stage was asked to stop; what it saved in `work` stays."""
         if self.stopping:
-            raise Stopped("stopped on request", hint="run the same command to continue")
+            raise Stopped()
 
     # Interim artifacts ---------------------------------------------------------------------------
 

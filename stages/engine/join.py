@@ -94,7 +94,7 @@ def _wait_for_parent(
         if pulse.beating and not files.over.exists() and files.job.exists():
             break
         if stop():
-            raise Stopped("stopped on request", hint="run the same command to continue")
+            raise Stopped()
         if committed():
             return None
         if time.monotonic() > deadline:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
+from artifacts_schema.errors import Stopped
 from artifacts_schema.identity import interim_key
 from artifacts_schema.kinds import kind_named
 from artifacts_schema.manifest import File, Interim, InterimOf, Manifest
@@ -171,6 +172,11 @@ class ShardOutput(Writers):
     def stopping(self) -> bool:
         """Whether the stage was asked to stop (known only in the stage's own process)."""
         return self.stop()
+
+    def check_stop(self) -> None:
+        """Raise Stopped if the stage was asked to stop."""
+        if self.stopping:
+            raise Stopped()
 
     @contextmanager
     def open(self, output: str, path: str) -> Iterator[HashingWriter]:

@@ -168,7 +168,7 @@ class _Parent:
             )  # fmt: skip
         while missing := [one for one in others if not self.files.machine(one).exists()]:
             if self.stop():
-                raise Stopped("stopped on request", hint="run the same command to continue")
+                raise Stopped()
             if time.monotonic() > deadline:
                 numbers = ", ".join(map(str, missing))
                 raise IngotError(

@@ -323,7 +323,7 @@ def measure_part(
 
     def check_stop() -> None:
         if out.stopping:
-            raise Stopped("stopped on request", hint="run the same command to continue")
+            raise Stopped()
 
     place = torch.device(device)
     with arithmetic(place, execution):

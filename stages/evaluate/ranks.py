@@ -25,7 +25,7 @@ def measure_on_ranks(context: Context, parts: Sequence[Part], ranks: Ranks) -> l
     def check_stop() -> None:
         """Raise Stopped on all ranks if any was asked to stop."""
         if ranks.any(context.stopping):
-            raise Stopped("stopped on request", hint="run the same command to continue")
+            raise Stopped()
 
     checkpoint, results = context.one("checkpoint"), []
     with arithmetic(ranks.device, context.execution):

@@ -16,6 +16,18 @@ from artifacts_schema.errors import InputError
 from stages.engine import Input
 from stages.engine.sources import SourceFile
 from stages.engine.strict_json import parse_object
+from stages.model.huggingface.snapshot_files import (
+    CONFIG,
+    INDEX,
+    LIMITS,
+    SINGLE,
+    TOKENIZER,
+    TOKENIZER_CONFIG,
+    files_beside,
+    find_model_folder,
+    no_safetensors,
+    save_hint,
+)
 from stages.tokens.chat_template import (
     JINJA_FILE,
     JINJA_FOLDER,
@@ -28,21 +40,7 @@ from stages.tokens.chat_template import (
     read_published_template,
 )
 
-CONFIG = "config.json"
-INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
-TOKENIZER, TOKENIZER_CONFIG = "tokenizer.json", "tokenizer_config.json"
-LIMITS = {
-    CONFIG: 1_000_000,
-    INDEX: 100_000_000,
-    TOKENIZER: 256_000_000,
-    TOKENIZER_CONFIG: 16_000_000,
-}
-"""Bytes of the largest that is read; DeepSeek-V3's index has 9 million."""
-_PICKLES = (".bin", ".pt", ".pth", ".pkl", ".ckpt")
-_SAVE = (
-    "load it once where you trust its code, `AutoModelForCausalLM.from_pretrained(DIR)`, and pin "
-    "what `save_pretrained(OTHER)` writes"
-)
+_SAVE = save_hint("AutoModelForCausalLM")
 
 
 @dataclass(frozen=True)
@@ -71,12 +69,8 @@ def find_files(sources: Sequence[SourceFile]) -> ModelFiles:
     InputError if there is none or more than one, if its weights are not safetensors, or if a JSON
     file is not what it should be. Nothing else of the snapshot is opened.
     """
-    folder = _find_folder(sources)
-    siblings = {
-        PurePosixPath(source.name).name: source
-        for source in sources
-        if PurePosixPath(source.name).parent == folder
-    }
+    folder = find_model_folder(sources, "snapshot")
+    siblings = files_beside(sources, folder)
     raw = {name: _read(siblings[name], LIMITS[name]) for name in sorted(LIMITS) if name in siblings}
     jinja = {
         path.name: _read(source, JINJA_LIMIT)
@@ -98,26 +92,6 @@ def find_files(sources: Sequence[SourceFile]) -> ModelFiles:
         templates=jinja,
         digests={name: hashlib.sha256(data).hexdigest() for name, data in (raw | jinja).items()},
     )
-
-
-def _find_folder(sources: Sequence[SourceFile]) -> PurePosixPath:
-    """The folder of the model; folders below may hold copies of it, as models are published."""
-    paths = [path for source in sources if (path := PurePosixPath(source.name)).name == CONFIG]
-    if not paths:
-        raise InputError(
-            f"has no {CONFIG}",
-            where="snapshot",
-            hint="`ingot snapshot add NAME config.json '*.safetensors*' --model ORG/NAME`",
-        )
-    depth = min(len(path.parts) for path in paths)
-    nearest = sorted(path for path in paths if len(path.parts) == depth)
-    if len(nearest) > 1:
-        raise InputError(
-            f"{CONFIG} comes twice: {nearest[0]} and {nearest[1]}",
-            where="snapshot",
-            hint="pin the files of one model",
-        )
-    return nearest[0].parent
 
 
 def _read_index(index: dict[str, Any], siblings: Mapping[str, SourceFile]) -> dict[str, str]:
@@ -151,29 +125,7 @@ def _single_file(siblings: Mapping[str, SourceFile]) -> str:
         raise InputError(
             f"has {len(names)} safetensors files and no {INDEX}", where="snapshot", hint=_SAVE
         )
-    raise _refuse_other_form(sorted(siblings))
-
-
-def _refuse_other_form(names: Sequence[str]) -> InputError:
-    """What to do about weights that are no safetensors."""
-    for name in names:
-        if name.endswith(_PICKLES):
-            return InputError(
-                f"{name} is a pickle, which runs code when it is read: not read",
-                where="snapshot",
-                hint=_SAVE,
-            )
-        if name.endswith(".gguf"):
-            return InputError(
-                f"{name} is GGUF, not read",
-                where="snapshot",
-                hint="take the model that it was made of",
-            )
-    return InputError(
-        "has no safetensors file",
-        where="snapshot",
-        hint="`ingot snapshot add NAME config.json '*.safetensors*' --model ORG/NAME`",
-    )
+    raise no_safetensors(siblings, "snapshot", "AutoModelForCausalLM")
 
 
 def _read(source: SourceFile, limit: int) -> bytes:

@@ -17,11 +17,12 @@ from torch import Tensor
 from artifacts_schema.errors import InputError
 from stages.engine import Context
 from stages.engine.strict_json import parse_object
-from stages.import_model.files import INDEX, CarriedTokenizer, ModelFiles
+from stages.import_model.files import CarriedTokenizer, ModelFiles
 from stages.model.config import ModelConfig
 from stages.model.decoder import Decoder
 from stages.model.huggingface.families import adoption, from_config
 from stages.model.huggingface.family import Weight
+from stages.model.huggingface.snapshot_files import INDEX
 from stages.model.tensor_files import STORED_TYPES, TensorSpec
 
 

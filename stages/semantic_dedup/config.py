@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from artifacts_schema.config import Config
-from stages.encoders.config import Precision
+from stages.encoders.config import EncoderConfig
 
 
-class SemanticDedupConfig(Config):
+class SemanticDedupConfig(EncoderConfig):
     """What is embedded, and from which cosine on a pair is listed."""
 
     floor: float = Field(
@@ -20,17 +19,4 @@ class SemanticDedupConfig(Config):
     )
     max_partners: int = Field(
         default=64, ge=1, description="Most partners that are listed of one document: the nearest."
-    )
-    max_length: int = Field(
-        default=512, ge=8, le=131_072, description="Most tokens of a sequence, special ones too."
-    )
-    windows: int = Field(
-        default=1,
-        ge=1,
-        le=10_000,
-        description="Sequences from the beginning of a text that are embedded; of several the "
-        "mean over all their tokens.",
-    )
-    precision: Precision = Field(
-        default="float32", description="Type of the encoder's weights and products."
     )

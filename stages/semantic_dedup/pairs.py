@@ -17,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from artifacts_schema.errors import Stopped
 from stages.encoders.encoder import EncoderSpec, load_encoder
 from stages.encoders.parts import Part, digest_text
 
@@ -35,15 +34,10 @@ def embed_part(part: Part, out: ShardOutput, *, spec: EncoderSpec) -> dict[str, 
     """Leave id, digest and embedding (null without a token) of each document; return counts."""
     documents = part.read(["doc_id", "text"])
     texts = documents["text"].to_pylist()
-
-    def check_stop() -> None:
-        if out.stopping:
-            raise Stopped("stopped on request", hint="run the same command to continue")
-
     encoder = load_encoder(spec)
     tokenized = encoder.tokenize(texts)
     sequences = [one for windows, _ in tokenized for one in windows]
-    states = encoder.run(sequences, check_stop)
+    states = encoder.run(sequences, out.check_stop)
     embeddings: list[NDArray[np.float32] | None] = []
     end = 0
     for windows, _ in tokenized:
@@ -168,8 +162,7 @@ def find_pairs(
     own = np.asarray(vectors[block.start : block.stop])
     parts: list[tuple[NDArray[Any], ...]] = []
     for start in range(0, block.last, BLOCK):
-        if out.stopping:
-            raise Stopped("stopped on request", hint="run the same command to continue")
+        out.check_stop()
         others = np.asarray(vectors[start : min(start + BLOCK, block.last)])
         rows, columns = np.nonzero(own @ others.T >= floor - MARGIN)
         one, two = rows + block.start, columns + start

@@ -292,7 +292,7 @@ class Trainer:
             self._save(progress)
         if stopping:
             self.checkpoints.settle()
-            raise Stopped("stopped on request", hint="run the same command to continue")
+            raise Stopped()
 
     # Rollback ------------------------------------------------------------------------------------
 
