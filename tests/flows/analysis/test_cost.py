@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from artifacts_schema.store import layout
-from artifacts_schema.store.runs import find_run
+from artifacts_schema.store.runs import find_run, run_ids
 from flows.analysis.cost import sum_cost, total_cost
 from flows.cli.main import main
 from flows.recipe.execute import execute
@@ -60,6 +60,16 @@ def test_a_recipe_is_that_whose_run_made_it_first(spent, store):
     assert costs.keys() == {"demo", "unknown"}
     snapshots = [one for one in spent if one.stage == "snapshot"]
     assert costs["unknown"].artifacts == len(snapshots)
+
+
+def test_what_a_run_only_reused_is_not_of_its_recipe(open_pipeline, inline, store):
+    """The artifact of an earlier run whose record is gone."""
+    execute(open_pipeline(), dispatch=inline)
+    for name in run_ids(store, "demo"):
+        store.backend.remove(layout.run("demo", name))
+    execute(open_pipeline("choose.least.characters=9"), dispatch=inline)
+    costs = sum_cost(store, "recipe", refuse)
+    assert costs["demo"].artifacts == 2, "the changed step and the one behind it"
 
 
 def test_a_damaged_manifest_is_told_and_left_out(spent, store):
