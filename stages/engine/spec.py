@@ -217,16 +217,20 @@ class Child:
             return ""
 
 
+_NOTICE = re.compile(r"[DIW][0-9]{4} [0-9:.]{8,} ")
+"""How torch begins what is no error."""
+
+
 def last_error(printed: str) -> str:
     """The last `error:` line of `printed` with the indented lines that belong to it.
 
     Libraries print after it what they find at the end of the process. Without such a line: the
-    last one.
+    last one that is no notice of theirs (`W1124 17:03:10.514000 …`).
     """
     lines = printed.strip().split("\n")
     begins = [number for number, line in enumerate(lines) if line.startswith("error: ")]
     if not begins:
-        return lines[-1]
+        return next((line for line in reversed(lines) if not _NOTICE.match(line)), "")
     rest = takewhile(lambda line: line.startswith("  "), lines[begins[-1] + 1 :])
     return "\n".join([lines[begins[-1]], *rest])
 

@@ -154,6 +154,8 @@ def test_a_killed_run_is_taken_over_at_once(store, toys):
     ("printed", "error"),
     [
         ("made x\n", "made x"),
+        ("W1124 17:03:10.514000 18644 torch/utils.py:630] soon deprecated\n", ""),
+        ("made x\nW1124 17:03:10.514000 18644 torch/utils.py:630] soon\n", "made x"),
         ("", ""),
         ("Traceback\n  File\nerror: a: b\n", "error: a: b"),
         ("error: a\n  second\n  third\n", "error: a\n  second\n  third"),
