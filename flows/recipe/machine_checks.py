@@ -24,16 +24,16 @@ from artifacts_schema.errors import IngotError
 from artifacts_schema.store import Store, layout
 from artifacts_schema.store.cache import cache_folder
 from flows.recipe.dispatch import Check
+from ingot_entry import CONSTRAINTS
 from stages.engine.allotment import available_cores, available_memory
 from stages.engine.probe import try_store
 
 OLDEST, NEWEST = (3, 11), (3, 13)
-"""Versions of Python that are tested."""
+"""Versions of Python that pyproject.toml names; the tests run on the oldest."""
 LEAST_MEMORY = 4_000_000_000
 """Bytes: the quickstart's largest step takes about 2 GB, and the system and a server the rest."""
 LEAST_DISK = 5_000_000_000
 """Bytes: a small recipe writes under 1 GB; a step that finds the disk full has worked in vain."""
-CONSTRAINTS = Path(__file__).resolve().parents[1] / "constraints.txt"
 _CAUSES = {
     "hard link": "a commit is a hard link: keep the store on a file system that has them, or in a "
     "bucket",
@@ -59,7 +59,7 @@ def _check_python(version: tuple[int, ...]) -> Check:
     if version < OLDEST:
         return Check("Python", False, text, "install Python 3.11 or newer")
     if version > NEWEST:
-        hint = f"tested up to {NEWEST[0]}.{NEWEST[1]}; use that if something fails"
+        hint = f"made for versions up to {NEWEST[0]}.{NEWEST[1]}; use one if something fails"
         return Check("Python", None, text, hint)
     return Check("Python", True, text)
 

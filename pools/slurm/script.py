@@ -81,8 +81,9 @@ def render_script(job: BatchJob, settings: SlurmSettings) -> str:
     stopped = f'[ "$code" -eq {EXIT_RESUME} ] || [ "$code" -gt 128 ]'
     lines += [
         "again=0",
-        "trap 'again=1; kill -USR2 \"$child\"' USR2",
-        "trap 'again=0; kill -USR2 \"$child\"' TERM",
+        # `$!`: a signal may come before the shell has set `child`, and would reach nobody.
+        "trap 'again=1; kill -USR2 \"$!\"' USR2",
+        "trap 'again=0; kill -USR2 \"$!\"' TERM",
         f"{job.command} &",
         "child=$!",
         'wait "$child"; code=$?',
