@@ -1,13 +1,14 @@
 """What a source of data holds: formats, fields, conversations and sizes, by samples of its files.
 
 Files of one folder below the root and of one ending are a group; a few of each group are read, a
-few rows of each. So a bucket of terabytes, or one file of ten gigabytes, takes seconds. Sizes are
-estimates: what share of a file is text is measured on the sample where rows have lengths, and a
-usual value elsewhere.
+few rows of each. A few files of rows that differ (texts beside conversations) are a group each. So
+a bucket of terabytes, or one file of ten gigabytes, takes seconds. Sizes are estimates: what share
+of a file is text is measured on the sample where rows have lengths, and a usual value elsewhere.
 """
 
 from __future__ import annotations
 
+import glob
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,8 @@ Use = Literal["text", "code", "chat", "pairs", "unknown"]
 
 SAMPLED_FILES = 4
 """Of a group."""
+SPLIT_FILES = 16
+"""Of a group of rows: more files are looked at together."""
 SAMPLED_ROWS = 100
 """Of a file."""
 TEXT_SHARES = {"html": 0.15, "warc": 0.5, "text": 1.0, "code": 1.0}
@@ -75,8 +78,26 @@ def survey_source(source: DataSource) -> list[FileGroup]:
     for file in source.list_files():
         top, _, rest = file.name.partition("/")
         grouped[top if rest else "", _ending(file.name)].append(file)
-    groups = [_describe(*name, files) for name, files in sorted(grouped.items())]
+    groups = [
+        group
+        for (top, ending), files in sorted(grouped.items())
+        for group in _split(_describe(_pattern(top, ending), files), files)
+    ]
     return sorted(groups, key=lambda group: -group.bytes)
+
+
+def _split(group: FileGroup, files: Sequence[SampledFile]) -> list[FileGroup]:
+    """A group of rows as one for each of its files, if those are few and hold different things."""
+    if group.form != "rows" or not 1 < len(files) <= SPLIT_FILES:
+        return [group]
+    apart = [_describe(glob.escape(file.name), [file]) for file in files]
+    same = len({(one.use, one.text_field, one.problem) for one in apart}) == 1
+    return [group] if same else apart
+
+
+def _pattern(top: str, ending: str) -> str:
+    name = f"*{ending}" if ending.startswith(".") else ending
+    return f"{top}/**/{name}" if top else name
 
 
 def _ending(name: str) -> str:
@@ -90,14 +111,11 @@ def _ending(name: str) -> str:
     return f"{dot}{last}"
 
 
-def _describe(top: str, ending: str, files: Sequence[SampledFile]) -> FileGroup:
+def _describe(pattern: str, files: Sequence[SampledFile]) -> FileGroup:
     from stages.ingest.formats import describes_dataset, format_by_content, format_by_name
 
-    name = f"*{ending}" if ending.startswith(".") else ending
-    group = FileGroup(
-        f"{top}/**/{name}" if top else name, "", "unknown", len(files),
-        sum(file.bytes for file in files), 0,
-    )  # fmt: skip
+    total = sum(file.bytes for file in files)
+    group = FileGroup(pattern, "", "unknown", len(files), total, 0)
     sample = files[:: max(1, len(files) // SAMPLED_FILES)][:SAMPLED_FILES]
     try:
         if all(describes_dataset(file) for file in sample):

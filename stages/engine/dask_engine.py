@@ -90,19 +90,20 @@ class DaskCluster:
     folder: Path
     threads: int
     log: logging.Logger
-    token: str = field(default_factory=lambda: secrets.token_hex(8))
     used: set[str] = field(default_factory=set)
     """Addresses of the workers that did a shard."""
-    sound: set[WorkerReport] = field(default_factory=set)
-    """Of the workers that may do shards."""
     cpu_seconds: float = 0.0
 
     def folders(self) -> tuple[SharedFolder, ...]:
-        """The store's work folder; on a remote store also the stage's own, once it holds a file."""
-        shared = SharedFolder(self.backend.url, layout.work(self.key, FOLDER), self.token)
+        """The store's work folder; on a remote store also the stage's own, once it holds a file.
+
+        A new token each time: a worker keeps its report for a map, and what it wrote goes with it.
+        """
+        token = secrets.token_hex(8)
+        shared = SharedFolder(self.backend.url, layout.work(self.key, FOLDER), token)
         if self.backend.local or not any(p.is_file() for p in self.folder.rglob("*")):
             return (shared,)
-        return shared, SharedFolder(str(self.folder), FOLDER, self.token)
+        return shared, SharedFolder(str(self.folder), FOLDER, token)
 
     def pool(self, most: int) -> DaskWorkers:
         """Workers for one map, at most `most` at once."""
@@ -145,6 +146,8 @@ class DaskWorkers:
         self._checks: dict[str, tuple[str, Any]] = {}
         """Worker and future of each check, by Dask's key."""
         self._ended: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._sound: set[WorkerReport] = set()
+        """Of the workers that may do shards."""
         self._refused: dict[str, str] = {}
         """Why a worker gets no shards, by its address."""
         self._workers: dict[str, dict[str, Any]] = {}
@@ -210,7 +213,7 @@ class DaskWorkers:
                 others = None
                 if error is not None:  # Dask's own: perhaps a worker without Ingot joined.
                     self._cluster.log.warning("shard %s on a Dask worker: %r", item, error)
-                    others = sorted({report.address for report in self._cluster.sound})
+                    others = sorted({report.address for report in self._sound})
                 task = self._submit(payload, workers=others)
                 self._calls[task.key] = item, payload, task
         self._check_client()
@@ -263,7 +266,7 @@ class DaskWorkers:
 
     def _accept(self, report: WorkerReport) -> bool:
         """Whether a worker may do shards, by its report; one that may not is refused."""
-        if report in self._cluster.sound:
+        if report in self._sound:
             return True
         problems = list(report.problems)
         for folder, name in zip(self._requirements.folders, report.written, strict=False):
@@ -272,7 +275,7 @@ class DaskWorkers:
         if problems:
             self._refuse(report.address, f"{'; '.join(problems)} (on {report.host})")
             return False
-        self._cluster.sound.add(report)
+        self._sound.add(report)
         self._cluster.cpu_seconds += report.cpu_seconds
         return True
 
@@ -316,7 +319,7 @@ class DaskWorkers:
                     "end them, and start them again from the environment of this process",
                 )
             self._open = True
-            if not self._cluster.sound:
+            if not self._sound:
                 self._cluster.log.warning("no Dask worker is free yet; the shards wait for one")
 
     def _no_workers(self, problem: str, hint: str) -> IngotError:

@@ -39,6 +39,25 @@ def by_pattern(folder):
     return {group.pattern: group for group in survey_folder(folder)}
 
 
+def test_texts_beside_conversations_are_told_apart_by_file(write):
+    talk = {"messages": [{"role": "user", "content": "a?"}, {"role": "assistant", "content": "b"}]}
+    write("texts.jsonl", rows(*[{"body": "a text of some length, " * 4}] * 50))
+    write("more[1].jsonl", rows(*[{"body": "another text of a length, " * 4}] * 50))
+    folder = write("chats.jsonl", rows(*[talk] * 20))
+    seen = {pattern: (one.use, one.text_field) for pattern, one in by_pattern(folder).items()}
+    assert seen == {
+        "texts.jsonl": ("text", "body"),
+        "more[[]1].jsonl": ("text", "body"),
+        "chats.jsonl": ("chat", None),
+    }
+
+
+def test_files_of_rows_that_are_alike_are_one_group(write):
+    write("a.jsonl", rows(*[{"body": "a text of some length, " * 4}] * 50))
+    folder = write("b.jsonl", rows(*[{"body": "another text of a length, " * 4}] * 50))
+    assert [(one.pattern, one.files) for one in survey_folder(folder)] == [("*.jsonl", 2)]
+
+
 def test_formats_are_told_by_name_and_content(write):
     write("pages/a.html", "<html><p>x</p></html>")
     write("b.py", "x = 1\n")

@@ -205,6 +205,22 @@ def test_a_stop_leaves_the_cluster_and_a_late_attempt_changes_nothing(
     assert {path: (path.read_bytes(), path.stat().st_ino) for path in places} == before
 
 
+def test_a_worker_whose_check_nobody_read_does_the_shards_of_the_next_map(server, tmp_path):
+    """As after a stop that comes before the answer: the worker keeps its report of that map."""
+    server.wait_for_workers(2)
+    cluster = DaskCluster(
+        server.address, Squares, code_digest(Squares), backend_at(str(tmp_path / "store")), KEY,
+        tmp_path / "none", 1, logging.getLogger("test"),
+    )  # fmt: skip
+    for read in (False, True):
+        pool = cluster.pool(2)
+        until(lambda: all(task.done() for _, task in pool._checks.values()))  # noqa: B023
+        if read:
+            pool.wait(0)
+            assert pool.idle
+        pool.release()
+
+
 def test_an_address_where_nothing_listens_is_told(squares, monkeypatch):
     monkeypatch.setattr(dask_engine, "CONNECT_SECONDS", 0.5)
     with pytest.raises(IngotError) as caught:
