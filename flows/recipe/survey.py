@@ -40,6 +40,8 @@ class RowSample:
 
     rows: int = 0
     conversations: int = 0
+    spoken: int = 0
+    """Characters of their messages."""
     pairs: int = 0
     faults: Counter[str] = field(default_factory=Counter)
     characters: Counter[str] = field(default_factory=Counter)
@@ -142,7 +144,7 @@ def _describe_rows(group: FileGroup, sample: Sequence[SampledFile]) -> FileGroup
             reasons += f" (no row ends within {format_bytes(MOST_READ)}; are they one JSON value?)"
         return replace(group, problem=f"no row can be read: {reasons or 'there is none'}")
     if rows.conversations >= 0.9 * rows.rows and "text" not in rows.fields:
-        return replace(group, use="chat", text_bytes=_estimate(group, sample, rows, None))
+        return replace(group, use="chat", text_bytes=_estimate(group, sample, rows, rows.spoken))
     if rows.pairs >= 0.9 * rows.rows:
         return replace(group, use="pairs")
     likely = [name for name, size in rows.characters.most_common() if size >= 20 * rows.rows]
@@ -158,7 +160,7 @@ def _describe_rows(group: FileGroup, sample: Sequence[SampledFile]) -> FileGroup
     others = [one for one in rest if rows.characters[one] >= least]
     return replace(
         group, use="text", text_field=first, others=tuple(others),
-        text_bytes=_estimate(group, sample, rows, first),
+        text_bytes=_estimate(group, sample, rows, rows.characters[first]),
         script=find_main_script("\n".join(rows.texts))[0],
     )  # fmt: skip
 
@@ -175,8 +177,10 @@ def _read_sample(files: Sequence[SampledFile]) -> RowSample:
                 continue
             sample.rows += 1
             sample.measured += row.length
-            sample.conversations += _converts(shapes.conversation_row, row.value)
-            sample.pairs += _converts(shapes.preference_row, row.value)
+            conversation = _convert(shapes.conversation_row, row.value)
+            sample.conversations += bool(conversation)
+            sample.spoken += sum(len(one["content"]) for one in conversation.get("messages", ()))
+            sample.pairs += bool(_convert(shapes.preference_row, row.value))
             sample.fields.update(row.value.keys())
             texts = {name: one for name, one in row.value.items() if isinstance(one, str)}
             sample.characters.update({name: len(text) for name, text in texts.items()})
@@ -185,27 +189,25 @@ def _read_sample(files: Sequence[SampledFile]) -> RowSample:
     return sample
 
 
-def _converts(convert: Any, row: dict[str, Any]) -> bool:
-    """Whether a row has the shape of an example."""
+def _convert(convert: Any, row: dict[str, Any]) -> dict[str, Any]:
+    """The example that a row makes; nothing if it has another shape."""
     from stages.examples.conversion import BadExample, Origin
 
     try:
-        convert(dict(row), Origin("0" * 32, "", ""))
+        example: dict[str, Any] = convert(dict(row), Origin("0" * 32, "", ""))
     except BadExample:
-        return False
-    return True
+        return {}
+    return example
 
 
 def _estimate(
-    group: FileGroup, sample: Sequence[SampledFile], rows: RowSample, text_field: str | None
+    group: FileGroup, sample: Sequence[SampledFile], rows: RowSample, characters: int
 ) -> int:
-    """Bytes of text in all files of a group; of all fields together without a `text_field`."""
-    names = rows.characters if text_field is None else [text_field]
-    characters = sum(rows.characters[name] for name in names)
+    """Bytes of text in all files of a group, by the characters of text in the sample's rows."""
     if rows.measured:
         size = group.bytes * (EXPANSION if _is_compressed(sample[0].name) else 1)
         return int(size * min(1.0, characters / rows.measured))
-    share = characters / max(1, rows.characters.total())
+    share = characters / max(1, rows.characters.total(), characters)
     return int(group.bytes * EXPANSION / 2 * share)
 
 

@@ -44,7 +44,9 @@ def test_texts_beside_conversations_are_told_apart_by_file(write):
     write("texts.jsonl", rows(*[{"body": "a text of some length, " * 4}] * 50))
     write("more[1].jsonl", rows(*[{"body": "another text of a length, " * 4}] * 50))
     folder = write("chats.jsonl", rows(*[talk] * 20))
-    seen = {pattern: (one.use, one.text_field) for pattern, one in by_pattern(folder).items()}
+    groups = by_pattern(folder)
+    assert groups["chats.jsonl"].text_bytes == 20 * len("a?b")
+    seen = {pattern: (one.use, one.text_field) for pattern, one in groups.items()}
     assert seen == {
         "texts.jsonl": ("text", "body"),
         "more[[]1].jsonl": ("text", "body"),
