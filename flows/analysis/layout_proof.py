@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import random
 import re
-import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import cycle
@@ -18,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from artifacts_schema.errors import IngotError, UsageError
-from artifacts_schema.identity import short
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
 from flows.analysis.resume_proof import (
@@ -26,13 +24,13 @@ from flows.analysis.resume_proof import (
     PrintLine,
     ProofRequest,
     draw_kills,
+    live,
     milestones_of,
     prepare_spec,
-    run_life,
 )
 from flows.analysis.run_comparison import read_row_hashes
 from stages.engine.inputs import Input
-from stages.engine.spec import StageSpec, last_error
+from stages.engine.spec import StageSpec
 from stages.parallel.layout import Layout
 
 PARTS = {
@@ -225,19 +223,15 @@ class _LayoutRunner:
         layout = self.layouts[turn]
         execution = {**self.spec.execution, "layout": layout.plain()}
         rank = self.draw.randrange(layout.world) if kill is not None and kill.step else 0
-        strike = f"{kill.strike}@{rank}" if kill is not None else ""
         record.touch()
-        code = run_life(store, replace(self.spec, execution=execution), record, strike)
-        printed = record.with_suffix(".txt").read_text(encoding="utf-8", errors="replace")
-        died = code == -signal.SIGKILL or f"rank {rank} died (SIGKILL)" in printed
-        if code != 0 and (kill is None or not died):
-            what = last_error(printed).removeprefix("error: ") or f"exit code {code}"
-            where = f"layout {turn}, {self.spec.stage} {short(self.spec.key)}"
-            raise IngotError(f"the run failed: {what}", where=where)
+        try:
+            ended = live(store, replace(self.spec, execution=execution), record, kill, rank)
+        except IngotError as error:
+            raise IngotError(error.what, where=f"layout {turn}, {error.where}") from None
         rows = read_row_hashes(record)
         first, last = (min(rows), max(rows)) if rows else (0, 0)
         where = f" (rank {rank})" if layout.world > 1 else ""
-        killed = f"{kill}{where}" if code != 0 else None
+        killed = None if ended else f"{kill}{where}"
         return LayoutLife(turn, layout.world, first, last, killed, rows=rows)
 
 

@@ -37,6 +37,7 @@ from flows.recipe.plan import PlannedStep
 from stages.engine.inputs import Input
 from stages.engine.protocol import stage_named
 from stages.engine.spec import StageSpec, child_environment, last_error
+from stages.parallel.layout import Layout
 from stages.pretrain.config import PretrainConfig, format_sizes, read_sizes
 
 if TYPE_CHECKING:
@@ -336,29 +337,45 @@ def _shorten_spec(spec: StageSpec, store: Store, request: ProofRequest) -> Stage
 def _run_lives(
     folder: Path, name: str, spec: StageSpec, kills: Sequence[Kill], print_line: PrintLine
 ) -> tuple[RunRecord, list[Life]]:
-    """Run to the end in the store `name`, through these kills; returns each process too."""
+    """Run to the end in the store `name`, through these kills; returns each process too.
+
+    Of several ranks, a kill in a training step takes each in turn, one in a save the first.
+    """
     store, record = Store.open(str(folder / name)), folder / f"{name}.batches"
+    ranks = Layout.parse(spec.execution.get("layout") or {}, where="execution.layout").world
     record.touch()
     lives: list[Life] = []
-    for kill in [*kills, None]:
+    for number, kill in enumerate([*kills, None]):
+        rank = number % ranks if kill is not None and kill.step else 0
         since, known = time.monotonic(), len(read_batch_hashes(record))
-        code = run_life(store, spec, record, kill.strike if kill else "")
+        ended = live(store, spec, record, kill, rank)
         steps = [step for step, _ in read_batch_hashes(record)[known:]]
-        span = f"training steps {steps[0]} to {steps[-1]}" if steps else "no training step"
-        ended = code == 0
-        if not ended and (kill is None or code != -signal.SIGKILL):
-            log = record.with_suffix(".txt").read_text(encoding="utf-8", errors="replace")
-            what = last_error(log).removeprefix("error: ") or f"exit code {code}"
-            raise IngotError(f"the run failed: {what}", where=f"{spec.stage} {short(spec.key)}")
-        how = f"to its end in {time.monotonic() - since:.1f} s" if ended else f"killed {kill}"
+        first, last = (min(steps), max(steps)) if steps else (None, None)
+        span = f"training steps {first} to {last}" if steps else "no training step"
+        killed = f"{kill} (rank {rank})" if ranks > 1 else str(kill)
+        how = f"to its end in {time.monotonic() - since:.1f} s" if ended else f"killed {killed}"
         print_line(f"{name}: {span}, {how}")
-        first, last = (steps[0], steps[-1]) if steps else (None, None)
-        lives.append(Life(first, last, None if ended else str(kill)))
+        lives.append(Life(first, last, None if ended else killed))
         if ended:
             break
     manifest = store.manifest(spec.stage, spec.key)
     assert manifest is not None, "a run that ends well has committed"
     return RunRecord(store, manifest, group_by_step(read_batch_hashes(record))), lives
+
+
+def live(store: Store, spec: StageSpec, record: Path, kill: Kill | None, rank: int = 0) -> bool:
+    """Run the stage in a watched process; whether it came to its end and not to this kill.
+
+    `rank` is the one that dies, if there are several. IngotError if the run failed by itself.
+    """
+    code = run_life(store, spec, record, f"{kill.strike}@{rank}" if kill else "")
+    if code == 0 or (kill is not None and code == -signal.SIGKILL):
+        return code == 0
+    printed = record.with_suffix(".txt").read_text(encoding="utf-8", errors="replace")
+    if kill is None or f"rank {rank} died (SIGKILL)" not in printed:
+        what = last_error(printed).removeprefix("error: ") or f"exit code {code}"
+        raise IngotError(f"the run failed: {what}", where=f"{spec.stage} {short(spec.key)}")
+    return False
 
 
 def run_life(store: Store, spec: StageSpec, record: Path, strike: str) -> int:
