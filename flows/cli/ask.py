@@ -46,10 +46,26 @@ def ask_settings(recipe: str, store: str, settings: tuple[str, ...]) -> tuple[st
     echo(f"{len(fields)} values of {recipe}; Enter keeps the one in brackets.")
     answers = [(field, ask(field)) for field in fields]
     changed = tuple(field.setting(value) for field, value in answers if value != field.default)
-    words = ["ingot", "run", recipe, "--store", store]
+    words = ["ingot", "run", recipe, "--store", store, *other_options()]
     words += [word for text in (*settings, *changed) for word in ("--set", text)]
     echo(f"\nequal to: {shlex.join(words)}")
     return (*settings, *changed)
+
+
+def other_options() -> list[str]:
+    """The options of the running command that were typed, but the store, --set and --ask."""
+    context, words = click.get_current_context(silent=True), list[str]()
+    for one in context.command.params if context is not None else ():
+        name = one.name or ""
+        if not isinstance(one, click.Option) or name in ("store", "overrides", "asks"):
+            continue
+        assert context is not None
+        if context.get_parameter_source(name) is not click.core.ParameterSource.COMMANDLINE:
+            continue
+        values = context.params[name]
+        for value in values if one.multiple else [values]:
+            words += [one.opts[0]] if one.is_flag else [one.opts[0], str(value)]
+    return words
 
 
 def ask(field: RecipeField) -> Any:

@@ -4,15 +4,18 @@ Files of one folder below the root and of one ending are a group; a few of each 
 few rows of each. A few files of rows that differ (texts beside conversations) are a group each. So
 a bucket of terabytes, or one file of ten gigabytes, takes seconds. Sizes are estimates: what share
 of a file is text is measured on the sample where rows have lengths, and a usual value elsewhere.
+Tables of commas are no rows here, and of a data set of the Hub only what is for training is used.
 """
 
 from __future__ import annotations
 
 import glob
+import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from pathlib import Path
 from typing import Any, Literal
 
 from artifacts_schema.config import format_bytes
@@ -28,6 +31,13 @@ SPLIT_FILES = 16
 """Of a group of rows: more files are looked at together."""
 SAMPLED_ROWS = 100
 """Of a file."""
+_EVALUATION = re.compile(
+    r"(?:^|[-._ /0-9])(?:test(?:ing)?|eval(?:uation)?|val(?:id(?:ation)?)?|dev)(?:$|[-._ /0-9])",
+    re.IGNORECASE,
+)
+"""Of a file's name: a split by the keywords of the Hub
+(https://huggingface.co/docs/datasets/repository_structure#keywords)."""
+_TABLE = re.compile(r"\.[ct]sv(?:\.gz|\.zst|\.zstd)?$", re.IGNORECASE)
 TEXT_SHARES = {"html": 0.15, "warc": 0.5, "text": 1.0, "code": 1.0}
 """Bytes of text for each byte of a file. Archives are compressed five times, a tenth is text."""
 EXPANSION = 4.0
@@ -76,15 +86,20 @@ def survey_source(source: DataSource) -> list[FileGroup]:
 
     InputError for one that cannot be listed or read, or holds no file.
     """
-    grouped: dict[tuple[str, str], list[SampledFile]] = defaultdict(list)
+    grouped: dict[tuple[str, str, bool], list[SampledFile]] = defaultdict(list)
     for file in source.list_files():
         top, _, rest = file.name.partition("/")
-        grouped[top if rest else "", _ending(file.name)].append(file)
-    groups = [
-        group
-        for (top, ending), files in sorted(grouped.items())
-        for group in _split(_describe(_pattern(top, ending), files), files)
-    ]
+        evaluates = "dataset" in source.entry and bool(_EVALUATION.search(file.name))
+        grouped[top if rest else "", _ending(file.name), evaluates].append(file)
+    groups = []
+    for (top, ending, evaluates), files in sorted(grouped.items()):
+        pattern = _pattern(top, ending, files, grouped.get((top, ending, not evaluates), ()))
+        if evaluates:
+            total = sum(file.bytes for file in files)
+            problem = "a split to test with: left out; a recipe that wants it names it"
+            groups.append(FileGroup(pattern, "", "unknown", len(files), total, 0, problem=problem))
+        else:
+            groups += _split(_describe(pattern, files), files)
     return sorted(groups, key=lambda group: -group.bytes)
 
 
@@ -97,8 +112,18 @@ def _split(group: FileGroup, files: Sequence[SampledFile]) -> list[FileGroup]:
     return [group] if same else apart
 
 
-def _pattern(top: str, ending: str) -> str:
+def _pattern(
+    top: str, ending: str, files: Sequence[SampledFile], others: Sequence[SampledFile] = ()
+) -> str:
+    """The pattern of files of a folder and an ending; by how their names begin, beside `others`."""
     name = f"*{ending}" if ending.startswith(".") else ending
+    if others:
+        names, far = ([Path(one.name).name for one in some] for some in (files, others))
+        word = re.split(r"[\W\d_]", names[0])[0]
+        if all(one.startswith(word) for one in names) and not any(
+            one.startswith(word) for one in far
+        ):
+            name = f"{word}{name}"
     return f"{top}/**/{name}" if top else name
 
 
@@ -119,6 +144,9 @@ def _describe(pattern: str, files: Sequence[SampledFile]) -> FileGroup:
     total = sum(file.bytes for file in files)
     group = FileGroup(pattern, "", "unknown", len(files), total, 0)
     sample = files[:: max(1, len(files) // SAMPLED_FILES)][:SAMPLED_FILES]
+    if _TABLE.search(pattern):
+        problem = "a table of commas or tabs: write it as Parquet or JSONL, whose fields have names"
+        return replace(group, form="unsupported", problem=problem)
     try:
         if all(describes_dataset(file) for file in sample):
             return replace(group, form="text", problem="describes a data set")

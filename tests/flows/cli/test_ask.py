@@ -13,8 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 from artifacts_schema.errors import UsageError
-from flows.cli.ask import describe, read_answer
+from flows.cli.ask import describe, other_options, read_answer
 from flows.cli.main import main
+from flows.cli.run import run
 from flows.recipe.fields import RecipeField
 
 SHARE = RecipeField(
@@ -91,3 +92,17 @@ def test_answers_at_a_terminal_become_the_command_that_is_printed(tmp_path):
     assert (
         "equal to: ingot run two.yaml --store here --set sample.x=1 --set sample.share=0.25" in text
     )
+
+
+def test_the_printed_command_has_every_option_that_was_typed(monkeypatch):
+    """The words, parsed again, are the same request."""
+    typed = [
+        "quickstart", "--ask", "--store", "s3://bucket/team", "--profile", "big", "--from", "web",
+        "--through", "pack", "--force", "filter", "--force", "pack", "--strict-code", "--jobs", "3",
+        "--by", "ana lee", "--no-prefect", "--verify", "--set", "filter.rules=[]",
+    ]  # fmt: skip
+    context = run.make_context("run", [*typed])
+    with context:
+        words = ["quickstart", "--store", "s3://bucket/team", *other_options()]
+    again = run.make_context("run", [*words, "--set", "filter.rules=[]"])
+    assert again.params == {**context.params, "asks": False}

@@ -134,14 +134,16 @@ def test_a_server_that_does_not_answer_is_named(bucket, monkeypatch):
 def test_a_data_set_is_surveyed_and_planned_as_written(hub):
     files = {f"data/train-{n:05}.parquet": parquet(60 + n) for n in range(3)}
     card = b"---\nconfigs: []\n---\n# Math\n"
+    files["data/test-00000.parquet"] = parquet(30)
     hub.push("org/math", {**files, "README.md": card, ".gitattributes": b"x"})
     result = init("--dataset", "org/math")
     assert result.exit_code == 0, result.output
+    assert "a split to test with: left out" in " ".join(result.stdout.split())
     assert "text in 'body'" in result.stdout
     assert "describes a data set" in result.stdout
     recipe = yaml.safe_load(Path("math.yaml").read_text())
     assert recipe["snapshots"]["text-files"] == {
-        "dataset": "org/math", "files": ["data/**/*.parquet"],
+        "dataset": "org/math", "files": ["data/**/train*.parquet"],
     }  # fmt: skip
     assert recipe["steps"]["text"] == {"config": {"text_field": "body"}}
     assert planned("math.yaml") == (PRETRAINING, {"text-files": 3})

@@ -11,7 +11,7 @@ import pytest
 
 from artifacts_schema.errors import InputError
 from flows.recipe.survey import survey_source
-from flows.recipe.survey_source import find_source
+from flows.recipe.survey_source import DataSource, find_source
 
 
 def survey_folder(folder):
@@ -58,6 +58,49 @@ def test_files_of_rows_that_are_alike_are_one_group(write):
     write("a.jsonl", rows(*[{"body": "a text of some length, " * 4}] * 50))
     folder = write("b.jsonl", rows(*[{"body": "another text of a length, " * 4}] * 50))
     assert [(one.pattern, one.files) for one in survey_folder(folder)] == [("*.jsonl", 2)]
+
+
+def test_tables_of_commas_are_named_and_not_taken_as_text(write):
+    write("a.csv", "id,text\n1,hello\n")
+    write("b.tsv.gz", gzip.compress(b"id\ttext\n"))
+    folder = write("c.txt", "a text " * 50)
+    seen = by_pattern(folder)
+    assert [(seen[p].use, seen[p].form) for p in ("*.csv", "*.tsv.gz")] == [
+        ("unknown", "unsupported")
+    ] * 2
+    assert "Parquet or JSONL" in seen["*.csv"].problem
+    assert seen["*.txt"].use == "text"
+
+
+class HubFolder(DataSource):
+    """Files of this machine as those of a data set."""
+
+    def list_files(self):
+        return find_source(self.where, None, None).list_files()
+
+
+@pytest.mark.parametrize(
+    ("train", "others", "pattern"),
+    [
+        (["d/train-00000-of-00001.jsonl"], ["d/test-0.jsonl", "d/validation-0.jsonl"],
+         "d/**/train*.jsonl"),
+        (["d/train-0.jsonl", "d/train-1.jsonl"], ["d/dev.jsonl"], "d/**/train*.jsonl"),
+        (["train/0.jsonl"], ["test/0.jsonl"], "train/**/*.jsonl"),
+        (["latest.jsonl", "contest.jsonl"], [], "*.jsonl"),
+    ],
+)  # fmt: skip
+def test_splits_to_test_with_of_a_data_set_are_left_out(write, train, others, pattern):
+    """By the keywords of the Hub; in a folder of this machine a name says nothing."""
+    for name in (*train, *others):
+        folder = write(name, rows(*[{"text": "a text of some length, " * 9}] * 3))
+    here = find_source(str(folder), None, None)
+    assert {group.use for group in survey_source(here)} == {"text"}
+    hub = HubFolder(str(folder), {"dataset": "org/name"})
+    seen = {group.pattern: group.use for group in survey_source(hub)}
+    assert [one for one, use in seen.items() if use == "text"] == [pattern]
+    assert sum(group.files for group in survey_source(hub)) == len(train) + len(others)
+    matched = {str(path.relative_to(folder)) for path in folder.glob(pattern.replace("/**/", "/"))}
+    assert matched == set(train)
 
 
 def test_formats_are_told_by_name_and_content(write):
