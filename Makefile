@@ -14,7 +14,8 @@ setup:
 
 quickstart:
 	@sh deploy/local/setup.sh dev
-	@.venv/bin/ingot run quickstart --jobs 2
+	@.venv/bin/ingot run quickstart --jobs 2 \
+		--set pretrain.execution.layout.data=2 --set pretrain.execution.device=cpu
 	@echo "Talk to it:          .venv/bin/ingot chat quickstart/export"
 	@echo "Let it continue:     .venv/bin/ingot complete quickstart/pretrain 'Return a string'"
 

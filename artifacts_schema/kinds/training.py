@@ -309,7 +309,7 @@ MODEL_KINDS = (
     ),
     Kind(
         name="evaluation",
-        version=3,
+        version=4,
         description="Scores with 95 % intervals, the items behind them, and sample generations.",
         tables={
             "results.parquet": make_table(
@@ -334,6 +334,10 @@ MODEL_KINDS = (
                 Column("item_id", "string", "Item."),
                 Column("metric", "string", "Metric."),
                 Column("value", "float64", "Value of the item."),
+                Column(
+                    "weight", "float64", "Its bytes for bits per byte; 1 where each counts as one."
+                ),
+                Column("cluster", "string?", "What items that are not independent share, as JSON."),
                 Column("contaminated", "bool?", "Whether the corpus holds an n-gram of the item."),
             ),
             "generations.parquet": make_table(

@@ -6,6 +6,7 @@ Scores: which choice the model finds likeliest, and how well it predicts a text.
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +34,10 @@ MULTIPLE_CHOICE, TEXT, QUESTION = "multiple_choice", "text", "question"
 
 @dataclass(frozen=True)
 class Item:
-    """A usable item. `choices` is empty and `answer` 0 for the form `text`."""
+    """A usable item. `choices` is empty and `answer` 0 for the form `text`.
+
+    Items of one `cluster`, such as questions on one passage, are not independent.
+    """
 
     benchmark: str
     item_id: str
@@ -41,6 +45,7 @@ class Item:
     prompt: str
     choices: tuple[str, ...]
     answer: int
+    cluster: str | None = None
 
 
 @dataclass(frozen=True)
@@ -52,8 +57,13 @@ class BadItem:
     reason: str
 
 
-def read_items(rows: Iterable[Mapping[str, Any]]) -> tuple[list[Item], list[BadItem]]:
-    """Rows of `benchmarks` tables as items; unusable ones apart."""
+def read_items(
+    rows: Iterable[Mapping[str, Any]], cluster_by: str | None = None
+) -> tuple[list[Item], list[BadItem]]:
+    """Rows of `benchmarks` tables as items; unusable ones apart.
+
+    `cluster_by` is the field of an item's metadata that items of one cluster share.
+    """
     items, bad = [], []
     for row in rows:
         reason = _fault(row)
@@ -68,9 +78,17 @@ def read_items(rows: Iterable[Mapping[str, Any]]) -> tuple[list[Item], list[BadI
                 prompt=row["prompt"],
                 choices=tuple(row["choices"]),
                 answer=row["answer"] or 0,
+                cluster=_cluster(row, cluster_by),
             )
         )
     return items, bad
+
+
+def _cluster(row: Mapping[str, Any], field: str | None) -> str | None:
+    if field is None:
+        return None
+    value = json.loads(row["metadata"]).get(field)
+    return None if value is None else json.dumps(value, sort_keys=True)
 
 
 def draw(items: Sequence[Item], limit: int, seed: int) -> list[Item]:

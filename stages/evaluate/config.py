@@ -42,6 +42,11 @@ class EvaluateConfig(Config):
         default=0.7, ge=0, le=10, description="Of sampled text; 0 takes the likeliest token."
     )
     seed: int = Field(default=0, ge=0, lt=2**31, description="Of every draw.")
+    cluster_by: str | None = Field(
+        default="cluster",
+        description="Field of an item's metadata that items on one passage share: they are one "
+        "unit for errors and intervals. Items without it are a unit each.",
+    )
     max_bad_share: float = Field(
         default=0.10, ge=0, le=1, description="Share of unusable items above which the stage fails."
     )

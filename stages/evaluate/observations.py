@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from artifacts_schema.kinds import KINDS
 from stages.engine import Input
-from stages.scoring.uncertainty import normal_interval, ratio, wilson
+from stages.scoring.uncertainty import normal_interval, ratio, share_interval
 
 ItemName = tuple[str, str]
 """(benchmark, item_id)."""
@@ -60,29 +60,34 @@ def from_table(table: pa.Table) -> list[Observation]:
 
 
 def results_table(
-    observations: Sequence[Observation], contaminated: Mapping[ItemName, bool] | None = None
+    observations: Sequence[Observation],
+    contaminated: Mapping[ItemName, bool] | None = None,
+    clusters: Mapping[ItemName, str | None] | None = None,
 ) -> pa.Table:
     """A row for each benchmark and metric, in the order of first appearance.
 
-    Value = Σ numerators / Σ denominators, with the standard error of that ratio over items, and a
-    95 % interval: Wilson's for shares of items, else 1.96 standard errors. Where items are
-    contaminated, a row `<metric>_clean` follows without them.
+    Value = Σ numerators / Σ denominators, with the standard error of that ratio over items, or over
+    their clusters, and a 95 % interval: Wilson's for shares of items, else 1.96 standard errors.
+    Where items are contaminated, a row `<metric>_clean` follows without them.
     """
+    names = clusters or {}
     groups: dict[ItemName, list[Observation]] = {}
     for item in observations:
         groups.setdefault((item.benchmark, item.metric), []).append(item)
     rows = []
     for (benchmark, metric), group in groups.items():
-        rows.append(_result(benchmark, metric, group))
+        rows.append(_result(benchmark, metric, group, names))
         if contaminated is not None:
             clean = [i for i in group if not contaminated.get((benchmark, i.item_id), False)]
             if 0 < len(clean) < len(group):
-                rows.append(_result(benchmark, f"{metric}_clean", clean))
+                rows.append(_result(benchmark, f"{metric}_clean", clean, names))
     return pa.Table.from_pylist(rows, schema=KINDS["evaluation"].tables["results.parquet"].arrow())
 
 
 def items_table(
-    observations: Sequence[Observation], contaminated: Mapping[ItemName, bool] | None = None
+    observations: Sequence[Observation],
+    contaminated: Mapping[ItemName, bool] | None = None,
+    clusters: Mapping[ItemName, str | None] | None = None,
 ) -> pa.Table:
     """A row for each observation; `contaminated` is null where nothing is known of the item."""
     rows = [
@@ -91,6 +96,8 @@ def items_table(
             "item_id": item.item_id,
             "metric": item.metric,
             "value": item.numerator / item.denominator,
+            "weight": item.denominator,
+            "cluster": (clusters or {}).get((item.benchmark, item.item_id)),
             "contaminated": (contaminated or {}).get((item.benchmark, item.item_id)),
         }
         for item in observations
@@ -98,13 +105,19 @@ def items_table(
     return pa.Table.from_pylist(rows, schema=KINDS["evaluation"].tables["items.parquet"].arrow())
 
 
-def _result(benchmark: str, metric: str, group: Sequence[Observation]) -> dict[str, object]:
+def _result(
+    benchmark: str,
+    metric: str,
+    group: Sequence[Observation],
+    names: Mapping[ItemName, str | None],
+) -> dict[str, object]:
+    clusters = [names.get((item.benchmark, item.item_id)) for item in group]
     numerators = [item.numerator for item in group]
     denominators = [item.denominator for item in group]
-    estimate = ratio(numerators, denominators)
+    estimate = ratio(numerators, denominators, clusters)
     is_share = set(numerators) <= {0.0, 1.0} and set(denominators) == {1.0}
     least = 0.0 if min(numerators) >= 0 else -math.inf  # Differences of scores are below 0 too.
-    ends = wilson(sum(numerators), len(group)) if is_share else normal_interval(estimate, least)
+    ends = share_interval(numerators, clusters) if is_share else normal_interval(estimate, least)
     low, high = ends or (None, None)
     baselines = [item.baseline for item in group if item.baseline is not None]
     known = len(baselines) == len(group)

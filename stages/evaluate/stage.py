@@ -33,7 +33,7 @@ class Evaluate(Stage):
     the chat format, and counted where the answer names what it was asked about.
     """
 
-    name, version, reproducible, launch = "evaluate", 3, "numerics", "spmd"
+    name, version, reproducible, launch = "evaluate", 4, "numerics", "spmd"
     inputs = {
         "checkpoint": One("checkpoint"),
         "benchmarks": Many("benchmarks"),
@@ -84,7 +84,7 @@ class Evaluate(Stage):
         context.devices_held = ranks.world if ranks.device.type == "cuda" else 0
         ledger, truth = context.maybe("ledger"), context.maybe("truth")
         _check_truth(truth is not None, ledger is not None)
-        parts, items, read, bad = _parts(context)
+        parts, items, clusters, read, bad = _parts(context)
         observed, generations = [], []
         for result in _measure(context, parts, ranks):
             observed += result.observed
@@ -106,7 +106,7 @@ class Evaluate(Stage):
             hit = contaminated_items(contamination, verdicts)
             names = [(item.benchmark, item.item_id) for item in items]
             flags = {name: name in hit for name in names}
-        _write(context, observed, flags, generations, ranks)
+        _write(context, observed, flags, clusters, generations, ranks)
 
 
 def _check_truth(truth: bool, ledger: bool) -> None:
@@ -144,15 +144,19 @@ def _check_context(inputs: Inputs) -> None:
         )
 
 
-def _parts(context: Context) -> tuple[list[Part], list[Item], int, list[BadItem]]:
-    """Parts to measure, the items in them, how many were read, and the unusable ones."""
+def _parts(
+    context: Context,
+) -> tuple[list[Part], list[Item], dict[ItemName, str | None], int, list[BadItem]]:
+    """Parts to measure, the items in them, the clusters of all items, how many rows were read, and
+    the unusable ones."""
     from stages.evaluate.benchmarks import QUESTION, draw, read_items
     from stages.evaluate.parts import BenchmarkPart, GenerationPart, HeldOutPart, read_prompts
     from stages.training.token_shards import TokenShards
 
     config: EvaluateConfig = context.config
     tables = (shard.read() for one in context.many("benchmarks") for shard in one.shards())
-    items, bad = read_items(row for table in tables for row in table.to_pylist())
+    rows = (row for table in tables for row in table.to_pylist())
+    items, bad = read_items(rows, config.cluster_by)
     parts: list[Part] = []
     measured: list[Item] = []
     for number, name in enumerate(sorted({item.benchmark for item in items})):
@@ -173,7 +177,8 @@ def _parts(context: Context) -> tuple[list[Part], list[Item], int, list[BadItem]
         context.count(chat_prompts_skipped=skipped)
     if not parts and context.maybe("truth") is None:
         raise _nothing_to_measure()
-    return parts, measured, len(items) + len(bad), bad
+    clusters = {(item.benchmark, item.item_id): item.cluster for item in items}
+    return parts, measured, clusters, len(items) + len(bad), bad
 
 
 def _questions(context: Context, name: str, items: Sequence[Item]) -> list[Part]:
@@ -244,6 +249,7 @@ def _write(
     context: Context,
     observed: Sequence[Observation],
     flags: Mapping[ItemName, bool] | None,
+    clusters: Mapping[ItemName, str | None],
     generations: Sequence[Mapping[str, str | None]],
     ranks: Ranks,
 ) -> None:
@@ -254,8 +260,8 @@ def _write(
     from stages.evaluate.observations import items_table, results_table
     from stages.training.devices import device_name
 
-    context.write_table("evaluation", "results.parquet", results_table(observed, flags))
-    context.write_table("evaluation", "items.parquet", items_table(observed, flags))
+    context.write_table("evaluation", "results.parquet", results_table(observed, flags, clusters))
+    context.write_table("evaluation", "items.parquet", items_table(observed, flags, clusters))
     schema = KINDS["evaluation"].tables["generations.parquet"].arrow()
     written = pa.Table.from_pylist(generations, schema=schema)
     context.write_table("evaluation", "generations.parquet", written)

@@ -51,3 +51,10 @@ def test_a_larger_cap_keeps_what_a_smaller_one_drew_in_the_order_of_the_file():
 def test_the_draw_does_not_depend_on_the_order_of_the_items():
     items, _ = read_items(row(str(number)) for number in range(50))
     assert set(draw(items[::-1], 7, seed=3)) == set(draw(items, 7, seed=3))
+
+
+def test_items_on_one_passage_share_a_cluster_by_their_metadata():
+    rows = [row(str(i), metadata=f'{{"passage": {i // 2}}}') for i in range(4)]
+    items, _ = read_items([*rows, row("alone", metadata="{}")], cluster_by="passage")
+    assert [item.cluster for item in items] == ["0", "0", "1", "1", None]
+    assert {item.cluster for item in read_items(rows)[0]} == {None}

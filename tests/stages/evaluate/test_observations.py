@@ -65,3 +65,18 @@ def test_nothing_is_claimed_of_items_that_were_not_checked():
 def test_observations_survive_the_way_through_a_table():
     observed = [accuracy("a", 1.0), Observation("text", "b", "bits_per_byte", 3.5, 2.0)]
     assert from_table(to_table(observed)) == observed
+
+
+def test_items_of_a_cluster_are_one_unit_of_errors_and_intervals():
+    """Ten clusters of four equal items: the mean's error is that of ten values."""
+    observed = [accuracy(str(i), float(i // 4 % 2)) for i in range(40)]
+    clusters = {("quiz", str(i)): str(i // 4) for i in range(40)}
+    (row,) = results_table(observed, None, clusters).to_pylist()
+    assert row["standard_error"] == pytest.approx(math.sqrt(0.25 * 10 / 9 / 10))
+    width = 1.959963984540054 * math.sqrt(0.25 / 13)  # Four clusters more: 7 of 14.
+    assert (row["low"], row["high"]) == pytest.approx((0.5 - width, 0.5 + width))
+    (alone,) = results_table(observed).to_pylist()
+    assert alone["high"] - alone["low"] < row["high"] - row["low"]
+    items = items_table(observed, None, clusters).to_pylist()
+    assert [item["cluster"] for item in items] == [clusters["quiz", str(i)] for i in range(40)]
+    assert {item["weight"] for item in items} == {1.0}

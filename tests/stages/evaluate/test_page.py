@@ -31,6 +31,7 @@ def item(benchmark, item_id, metric, value, contaminated=None):
         "item_id": item_id,
         "metric": metric,
         "value": value,
+        "weight": 1.0,
         "contaminated": contaminated,
     }
 

@@ -24,7 +24,7 @@ TOKENIZER_CONFIG = {**transformers_config("llama-bpe"), "chat_template": CHAT_TE
 @pytest.fixture
 def evaluation(given):
     result = {"benchmark": "quiz", "metric": "accuracy", "value": 0.5, "count": 10}
-    item = {"benchmark": "quiz", "item_id": "1", "metric": "accuracy", "value": 1.0}
+    item = {"benchmark": "quiz", "item_id": "1", "metric": "accuracy", "value": 1.0, "weight": 1.0}
     return given(
         "evaluation",
         {

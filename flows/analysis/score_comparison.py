@@ -1,0 +1,137 @@
+"""Two evaluations side by side: scores that differ beyond chance, and what could not be seen.
+
+Scores are paired by item, so both must have been measured on the same items; those of one alone
+are counted and left out. Many scores are compared at once, so p values are adjusted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from artifacts_schema.errors import UsageError
+from artifacts_schema.identity import short
+from artifacts_schema.manifest import Manifest
+from artifacts_schema.store import Store
+from stages.engine.inputs import Input
+from stages.scoring.differences import LEVEL, PairedDifference, adjust, paired_difference
+
+KIND = "evaluation"
+OF_THE_DATA = ("accuracy_ngram", "accuracy_unigram", "accuracy_shortest", "accuracy_above_ngram")
+"""Metrics of simpler judges, which do not depend on the model, and one that repeats accuracy."""
+
+
+@dataclass(frozen=True)
+class ScoreDifference:
+    """A score of both evaluations; `adjusted` is its p value among all that were compared."""
+
+    benchmark: str
+    metric: str
+    paired: PairedDifference
+    adjusted: float | None
+    alone: int
+    """Items that only one of the two has."""
+    detectable: float | None
+    """Least difference that is seen with a chance of 80 %, at the adjusted level."""
+
+    @property
+    def differs(self) -> bool:
+        """Whether the two differ beyond chance, after adjustment."""
+        return self.adjusted is not None and self.adjusted < LEVEL
+
+    @property
+    def reading(self) -> str:
+        """`B is better`, `B is worse`, `no difference seen`."""
+        if not self.differs:
+            return "no difference seen"
+        lower_is_better = "bits_per_byte" in self.metric
+        return f"B is {'better' if (self.paired.value < 0) == lower_is_better else 'worse'}"
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return {**asdict(self), "differs": self.differs, "reading": self.reading}
+
+
+def compare_evaluations(
+    store: Store, a: Manifest, b: Manifest, metrics: Sequence[str] = ()
+) -> list[ScoreDifference]:
+    """Every score that both evaluations have items of, in B's order; of `metrics` alone, if any.
+
+    UsageError for what is no evaluation, and where nothing can be compared.
+    """
+    before, after = _read_items(store, a), _read_items(store, b)
+    names = [name for name in after if name in before and _is_chosen(name[1], metrics)]
+    pairs = [(name, *_pair(before[name], after[name])) for name in names]
+    compared = [(name, paired, alone) for name, paired, alone in pairs if paired is not None]
+    if not compared:
+        known = sorted({metric for _, metric in before.keys() & after.keys()})
+        raise UsageError(
+            "the two evaluations have no items of a metric in common",
+            where=f"{short(a.key)} and {short(b.key)}",
+            hint=f"metrics of both: {', '.join(known) or 'none'}",
+        )
+    tested = [paired.p for _, paired, _ in compared if paired.p is not None]
+    adjusted = iter(adjust(tested))
+    return [
+        ScoreDifference(
+            *name,
+            paired,
+            None if paired.p is None else next(adjusted),
+            alone,
+            paired.detectable(len(tested)) if tested else None,
+        )
+        for name, paired, alone in compared
+    ]
+
+
+def _is_chosen(metric: str, metrics: Sequence[str]) -> bool:
+    return metric in metrics if metrics else metric not in OF_THE_DATA
+
+
+Items = dict[str, tuple[float, float, str | None]]
+"""Value, weight and cluster by item."""
+
+
+def _read_items(store: Store, manifest: Manifest) -> dict[tuple[str, str], Items]:
+    """Items by benchmark and metric."""
+    outputs = [name for name, output in manifest.outputs.items() if output.kind == KIND]
+    if not outputs:
+        raise UsageError(
+            f"{manifest.stage} {short(manifest.key)} is no evaluation",
+            hint="a checkpoint is measured first: ingot stage evaluate --input checkpoint=REF …",
+        )
+    table = Input.from_manifest(store, manifest, outputs[0]).read_table("items.parquet")
+    groups: dict[tuple[str, str], Items] = {}
+    for row in _rows(table.to_pylist()):
+        one = groups.setdefault((row["benchmark"], row["metric"]), {})
+        one[row["item_id"]] = row["value"], row["weight"], row["cluster"]
+    return groups
+
+
+def _rows(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for row in rows:
+        if "weight" not in row:
+            raise UsageError(
+                "an evaluation of version 3 or earlier has no weights of items",
+                hint="measure again: evaluate is at version 4",
+            )
+        yield row
+
+
+def _pair(before: Items, after: Items) -> tuple[PairedDifference | None, int]:
+    """The difference over items of both, in B's order, and how many have one side alone.
+
+    Items whose weight differs (another text under one name) are alone on both sides.
+    """
+    shared = [name for name in after if name in before and before[name][1] == after[name][1]]
+    alone = len(before) + len(after) - 2 * len(shared)
+    if not shared:
+        return None, alone
+    difference = paired_difference(
+        [before[name][0] for name in shared],
+        [after[name][0] for name in shared],
+        [after[name][1] for name in shared],
+        [after[name][2] for name in shared],
+    )
+    return difference, alone

@@ -1,0 +1,67 @@
+"""`ingot compare`: what separates two evaluations beyond chance."""
+
+from __future__ import annotations
+
+import click
+
+from flows.analysis.artifacts import open_store
+from flows.analysis.score_comparison import ScoreDifference, compare_evaluations
+from flows.cli.options import json_option, store_option
+from flows.cli.output import Column, echo, print_json, print_table
+
+FEW = 30
+"""Units below which intervals are too narrow in places: see docs/how-to/compare-models.md."""
+
+
+@click.command("compare")
+@click.argument("a")
+@click.argument("b")
+@click.option(
+    "--metric",
+    "metrics",
+    metavar="NAME",
+    multiple=True,
+    help="Compare this metric alone; may be repeated. Fewer comparisons see smaller differences.",
+)
+@store_option
+@json_option
+def compare(a: str, b: str, metrics: tuple[str, ...], store: str, as_json: bool) -> None:
+    """Say which scores of evaluations A and B differ beyond chance.
+
+    Scores are paired by item. A difference is named if its p value, adjusted for all that are
+    compared (Holm), is below 0.05. `seen from` is the size that would have been seen with a chance
+    of 80 %: a smaller one may be there.
+    """
+    place = open_store(store)
+    differences = compare_evaluations(place, place.resolve(a)[0], place.resolve(b)[0], metrics)
+    if as_json:
+        print_json([one.to_json() for one in differences])
+        return
+    titles = ("items", "A", "B", "B − A", "95 %", "p", "seen from")
+    rows = [_row(one) for one in differences]
+    print_table(
+        ["benchmark", "metric", *(Column(title, right=True) for title in titles), "reading"], rows
+    )
+    clear = sum(one.differs for one in differences)
+    echo(f"\n{clear} of {len(differences)} scores differ beyond chance")
+    if alone := sum(one.alone for one in differences):
+        echo(f"{alone:,} items that only one of the two has, or has otherwise, are left out")
+    if few := [one.benchmark for one in differences if one.paired.units < FEW]:
+        echo(f"fewer than {FEW} independent items: {', '.join(dict.fromkeys(few))}")
+
+
+def _row(one: ScoreDifference) -> tuple[str, ...]:
+    paired = one.paired
+    interval = "" if paired.low is None else f"{paired.low:+.3f} to {paired.high:+.3f}"
+    return (
+        one.benchmark,
+        one.metric,
+        f"{paired.items:,}",
+        f"{paired.a:.3f}",
+        f"{paired.b:.3f}",
+        f"{paired.value:+.3f}",
+        interval,
+        "" if one.adjusted is None else f"{one.adjusted:.3f}",
+        "" if one.detectable is None else f"±{one.detectable:.3f}",
+        one.reading,
+    )
