@@ -340,6 +340,25 @@ MODEL_KINDS = (
                 Column("cluster", "string?", "What items that are not independent share, as JSON."),
                 Column("contaminated", "bool?", "Whether the corpus holds an n-gram of the item."),
             ),
+            "choices.parquet": make_table(
+                Column("benchmark", "string", "Benchmark."),
+                Column("item_id", "string", "Item."),
+                Column("choice", "int32", "Place of the choice among the item's."),
+                Column("is_right", "bool", "Whether it is the answer."),
+                Column("characters", "int32", "Characters of the choice."),
+                Column("bytes", "int32", "Its UTF-8 bytes."),
+                Column("scored_bytes", "int32", "Those with the delimiter before it."),
+                Column(
+                    "log_likelihoods",
+                    "list<float64>",
+                    "Of each token of the choice after the prompt, nats.",
+                ),
+                Column(
+                    "unconditional",
+                    "float64?",
+                    "Of the choice after nothing, where measured, nats.",
+                ),
+            ),
             "generations.parquet": make_table(
                 Column("prompt", "string", "The prompt as the model saw it."),
                 Column("completion", "string", "What it wrote."),

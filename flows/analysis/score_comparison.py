@@ -6,12 +6,13 @@ are counted and left out. Many scores are compared at once, so p values are adju
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from artifacts_schema.errors import UsageError
 from artifacts_schema.identity import short
+from artifacts_schema.kinds import KINDS
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
 from stages.engine.inputs import Input
@@ -101,22 +102,18 @@ def _read_items(store: Store, manifest: Manifest) -> dict[tuple[str, str], Items
             f"{manifest.stage} {short(manifest.key)} is no evaluation",
             hint="a checkpoint is measured first: ingot stage evaluate --input checkpoint=REF …",
         )
+    if manifest.output(outputs[0]).kind_version < KINDS[KIND].version:
+        raise UsageError(
+            f"{manifest.stage} {short(manifest.key)} was measured by an earlier version of Ingot, "
+            "without weights of items",
+            hint="measure again with this one",
+        )
     table = Input.from_manifest(store, manifest, outputs[0]).read_table("items.parquet")
     groups: dict[tuple[str, str], Items] = {}
-    for row in _rows(table.to_pylist()):
+    for row in table.to_pylist():
         one = groups.setdefault((row["benchmark"], row["metric"]), {})
         one[row["item_id"]] = row["value"], row["weight"], row["cluster"]
     return groups
-
-
-def _rows(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    for row in rows:
-        if "weight" not in row:
-            raise UsageError(
-                "an evaluation of version 3 or earlier has no weights of items",
-                hint="measure again: evaluate is at version 4",
-            )
-        yield row
 
 
 def _pair(before: Items, after: Items) -> tuple[PairedDifference | None, int]:

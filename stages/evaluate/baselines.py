@@ -20,10 +20,10 @@ from artifacts_schema.errors import InputError
 from artifacts_schema.identity import short
 from stages.engine import Input
 from stages.evaluate.benchmarks import MULTIPLE_CHOICE, Item, delimited
-from stages.evaluate.observations import Observation
 from stages.language_model.config import NgramConfig
 from stages.language_model.perplexity import NgramModel, WordTokens, line_scores
 from stages.scoring.likelihood import encode_text
+from stages.scoring.observations import Observation
 
 NGRAM, UNIGRAM, SHORTEST = "accuracy_ngram", "accuracy_unigram", "accuracy_shortest"
 ABOVE = "accuracy_above_ngram"

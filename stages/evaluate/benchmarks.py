@@ -18,16 +18,17 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from artifacts_schema.identity import canonical_json
-from stages.evaluate.observations import Observation
 from stages.model.decoder import Decoder
 from stages.parallel.ranks import ALONE, Ranks
+from stages.scoring.choices import Choice
 from stages.scoring.likelihood import (
     Request,
     continuation_request,
     encode_text,
-    log_likelihoods,
     rolling_requests,
+    token_log_likelihoods,
 )
+from stages.scoring.observations import Observation
 
 MULTIPLE_CHOICE, TEXT, QUESTION = "multiple_choice", "text", "question"
 
@@ -141,10 +142,10 @@ class Scorer:
     ranks: Ranks = ALONE
     check_stop: Callable[[], None] = lambda: None
 
-    def sums(self, groups: Sequence[Sequence[Request]]) -> list[NDArray[np.float64]]:
-        """Log-likelihood of every request, group by group, from shared batches."""
+    def score(self, groups: Sequence[Sequence[Request]]) -> list[list[NDArray[np.float64]]]:
+        """Log-likelihoods of the tokens of every request, group by group, from shared batches."""
         flat = [request for group in groups for request in group]
-        scores = log_likelihoods(
+        scores = token_log_likelihoods(
             self.model,
             flat,
             batch_tokens=self.batch_tokens,
@@ -156,25 +157,13 @@ class Scorer:
 
 
 def measure_choices(
-    scorer: Scorer, items: Sequence[Item], delimiter: str
-) -> tuple[list[Observation], list[BadItem]]:
-    """Cloze scoring: each choice by its log-probability after the prompt.
+    scorer: Scorer, items: Sequence[Item], delimiter: str, *, unconditional: bool = False
+) -> tuple[list[Choice], list[BadItem]]:
+    """Log-likelihoods of the choices of each item after its prompt, and alone if `unconditional`.
 
-    accuracy takes the choice with the greatest sum, accuracy_by_bytes the greatest sum by UTF-8
-    byte of the choice (lm-eval's acc and acc_bytes); the first of equal ones. answer_bits_per_byte
-    is how well the right choice is predicted: it moves long before accuracy leaves chance.
+    An item with a choice that is longer than the model's context is a bad one.
     """
-    texts = {
-        item: [delimited(item.prompt, choice, delimiter) for choice in item.choices]
-        for item in items
-    }
-    requests = {
-        item: [
-            continuation_request(scorer.tokenizer, item.prompt, text, prefix=scorer.prefix)
-            for text in choices
-        ]
-        for item, choices in texts.items()
-    }
+    requests = {item: _requests(scorer, item, delimiter, unconditional) for item in items}
     context = scorer.model.config.context
     fits = {
         item: max(len(request.continuation) for request in group) <= context
@@ -186,10 +175,37 @@ def measure_choices(
         for item in items
         if not fits[item]
     ]
-    observed = []
-    for item, scores in zip(kept, scorer.sums([requests[item] for item in kept]), strict=True):
-        observed += _choice_observations(item, texts[item], scores)
-    return observed, bad
+    measured: list[Choice] = []
+    for item, scores in zip(kept, scorer.score([requests[item] for item in kept]), strict=True):
+        alone = [math.fsum(one) for one in scores[len(item.choices) :]]
+        for number, text in enumerate(item.choices):
+            measured.append(
+                Choice(
+                    item.benchmark,
+                    item.item_id,
+                    number,
+                    number == item.answer,
+                    len(text),
+                    len(text.encode()),
+                    len(delimited(item.prompt, text, delimiter).encode()),
+                    tuple(map(float, scores[number])),
+                    alone[number] if alone else None,
+                )
+            )
+    return measured, bad
+
+
+def _requests(scorer: Scorer, item: Item, delimiter: str, unconditional: bool) -> list[Request]:
+    """One for each choice after the prompt, then one for each after nothing."""
+    tokenizer, prefix = scorer.tokenizer, scorer.prefix
+    after = [
+        continuation_request(
+            tokenizer, item.prompt, delimited(item.prompt, choice, delimiter), prefix=prefix
+        )
+        for choice in item.choices
+    ]
+    alone = item.choices if unconditional else ()
+    return after + [continuation_request(tokenizer, "", one, prefix=prefix) for one in alone]
 
 
 def measure_texts(scorer: Scorer, items: Sequence[Item]) -> list[Observation]:
@@ -200,7 +216,7 @@ def measure_texts(scorer: Scorer, items: Sequence[Item]) -> list[Observation]:
         for item in items
     ]
     observed = []
-    for item, scores in zip(items, scorer.sums(groups), strict=True):
+    for item, scores in zip(items, scorer.score(groups), strict=True):
         baseline = None
         if scorer.unigram_nll is not None:
             ids = encode_text(scorer.tokenizer, item.prompt)
@@ -210,7 +226,7 @@ def measure_texts(scorer: Scorer, items: Sequence[Item]) -> list[Observation]:
                 item.benchmark,
                 item.item_id,
                 "bits_per_byte",
-                numerator=-float(scores.sum()) / math.log(2),
+                numerator=-math.fsum(map(math.fsum, scores)) / math.log(2),
                 denominator=len(item.prompt.encode()),
                 baseline=baseline,
             )
@@ -222,23 +238,3 @@ def delimited(prompt: str, choice: str, delimiter: str) -> str:
     """`choice` as it follows `prompt`: after `delimiter`, unless white space parts them already."""
     parted = not prompt or prompt[-1].isspace() or choice[0].isspace()
     return choice if parted else delimiter + choice
-
-
-def _choice_observations(
-    item: Item, texts: Sequence[str], scores: NDArray[np.float64]
-) -> list[Observation]:
-    by_bytes = scores / [len(choice.encode()) for choice in item.choices]
-    chance = 1 / len(item.choices)
-    name = item.benchmark, item.item_id
-    return [
-        Observation(*name, "accuracy", float(scores.argmax() == item.answer), baseline=chance),
-        Observation(
-            *name, "accuracy_by_bytes", float(by_bytes.argmax() == item.answer), baseline=chance
-        ),
-        Observation(
-            *name,
-            "answer_bits_per_byte",
-            numerator=-float(scores[item.answer]) / math.log(2),
-            denominator=len(texts[item.answer].encode()),
-        ),
-    ]

@@ -1,10 +1,11 @@
-"""Settings of the evaluate stage."""
+"""Settings of the stages evaluate and score."""
 
 from __future__ import annotations
 
 from pydantic import Field
 
 from artifacts_schema.config import Config
+from stages.scoring.metrics import Normalisation
 from stages.training.config import Precision, RanksExecution
 
 
@@ -24,6 +25,11 @@ class EvaluateConfig(Config):
     delimiter: str = Field(
         default=" ",
         description="Stands between prompt and choice where neither has white space of its own.",
+    )
+    unconditional: bool = Field(
+        default=False,
+        description="Measure choices after nothing as well, for `score`'s normalisation `pmi`: one "
+        "more short pass for each choice.",
     )
     max_questions: int = Field(
         default=100,
@@ -77,4 +83,26 @@ class EvaluateExecution(RanksExecution):
         description="Of several ranks: seconds without a collective operation and without a file "
         "that is read or written, after which the run hangs: it logs stacks and ends with exit "
         "code 75; null: never.",
+    )
+
+
+class ScoreConfig(Config):
+    """Which metrics of which items."""
+
+    normalisations: tuple[Normalisation, ...] = Field(
+        default=("sum", "characters", "bytes", "tokens"),
+        min_length=1,
+        description="How choices are ranked: by log-likelihood, by that over characters, UTF-8 "
+        "bytes or tokens of the choice, or by that minus the log-likelihood of the choice after "
+        "nothing (`pmi`, where `evaluate` had `unconditional`).",
+    )
+    benchmarks: tuple[str, ...] = Field(
+        default=(), description="Patterns of names, as `arc_*`; empty: all."
+    )
+    max_overlap: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="Leave out items of whose n-grams the corpus holds more than this share; needs "
+        "`contamination`.",
     )

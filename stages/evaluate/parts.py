@@ -29,12 +29,16 @@ from stages.evaluate.benchmarks import (
     measure_texts,
 )
 from stages.evaluate.config import EvaluateConfig, EvaluateExecution
-from stages.evaluate.observations import Observation, from_table, to_table
 from stages.evaluate.questions import Prompt, Writer, judge
 from stages.model.decoder import Decoder
 from stages.model.files import read_model, read_tokenizer
 from stages.parallel.ranks import ALONE, Ranks
+from stages.scoring.choices import Choice, choice_observations
+from stages.scoring.choices import from_table as choices_from_table
+from stages.scoring.choices import to_table as choices_to_table
 from stages.scoring.likelihood import encode_text, target_nll, unigram_nll
+from stages.scoring.metrics import Normalisation
+from stages.scoring.observations import Observation, from_table, to_table
 from stages.tokens.chat_template import encode_prompt, read_template
 from stages.tokens.vocabulary import SpecialTokens
 from stages.training.devices import current_device
@@ -160,7 +164,9 @@ def render_questions(checkpoint: Input, questions: Sequence[str]) -> list[Prompt
     return prompts
 
 
-OBSERVATIONS = "observations"
+OBSERVATIONS, CHOICES = "observations", "choices"
+USUAL: tuple[Normalisation, ...] = ("sum", "bytes")
+"""Normalisations that an evaluation itself has; `score` has the others."""
 
 
 @dataclass(frozen=True)
@@ -210,6 +216,7 @@ class PartResult:
     observed: list[Observation] = field(default_factory=list)
     bad: list[BadItem] = field(default_factory=list)
     generations: list[dict[str, str | None]] = field(default_factory=list)
+    choices: list[Choice] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -268,9 +275,12 @@ class Evaluator:
                 self.check_stop,
             )
             choices = [item for item in part.items if item.form != TEXT]
-            observed, bad = measure_choices(scorer, choices, config.delimiter)
+            measured, bad = measure_choices(
+                scorer, choices, config.delimiter, unconditional=config.unconditional
+            )
+            observed = choice_observations(measured, USUAL)
             observed += measure_texts(scorer, [item for item in part.items if item.form == TEXT])
-            return PartResult(observed, bad)
+            return PartResult(observed, bad, choices=measured)
         assert self.shards is not None
         assert self.baseline is not None
         observed = measure_source(
@@ -333,6 +343,7 @@ def measure_part(
         )
         result = evaluator.measure(part)
     out.write_scratch(OBSERVATIONS, to_table(result.observed))
+    out.write_scratch(CHOICES, choices_to_table(result.choices))
     return {"bad": [astuple(item) for item in result.bad], "generations": result.generations}
 
 
@@ -340,7 +351,8 @@ def read_part(result: ShardResult) -> PartResult:
     """What `measure_part` handed over."""
     observed = from_table(result.read_scratch(OBSERVATIONS))
     bad = [BadItem(*item) for item in result.value["bad"]]
-    return PartResult(observed, bad, result.value["generations"])
+    measured = choices_from_table(result.read_scratch(CHOICES))
+    return PartResult(observed, bad, result.value["generations"], measured)
 
 
 @contextmanager

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from tokenizers import Tokenizer
 
 from stages.evaluate.benchmarks import Item
-from stages.evaluate.observations import Observation
 from stages.model.decoder import Decoder
 from stages.parallel.ranks import ALONE, Ranks
 from stages.scoring.generation import Generator, Sampling
+from stages.scoring.observations import Observation
 
 LEAST_WORDS = 4
 NAMED = "named_in_a_sentence"

@@ -13,9 +13,10 @@ from artifacts_schema.errors import Stopped
 from artifacts_schema.files import write_whole
 from stages.engine import Context
 from stages.evaluate.benchmarks import BadItem
-from stages.evaluate.observations import Observation
 from stages.evaluate.parts import Evaluator, Part, PartResult, arithmetic
 from stages.parallel.ranks import Ranks
+from stages.scoring.choices import Choice
+from stages.scoring.observations import Observation
 from stages.training.start import read_spread
 
 
@@ -67,4 +68,5 @@ def _read_finished(context: Context, part: Part) -> PartResult | None:
         [Observation(**one) for one in value["observed"]],
         [BadItem(**one) for one in value["bad"]],
         value["generations"],
+        [Choice.from_plain(one) for one in value["choices"]],
     )

@@ -13,9 +13,9 @@ from stages.evaluate.config import EvaluateConfig, EvaluateExecution
 if TYPE_CHECKING:
     from stages.engine import Input
     from stages.evaluate.benchmarks import BadItem, Item
-    from stages.evaluate.observations import ItemName, Observation
     from stages.evaluate.parts import Part, PartResult
     from stages.parallel.ranks import Ranks
+    from stages.scoring.observations import ItemName, Observation
 
 
 DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
@@ -70,7 +70,7 @@ class Evaluate(Stage):
         return super().ranks(execution)
 
     def run(self, context: Context) -> None:
-        from stages.evaluate.observations import (
+        from stages.evaluate.pipeline_outcomes import (
             RecordOutcomes,
             contaminated_items,
             planted_observations,
@@ -78,6 +78,7 @@ class Evaluate(Stage):
             rejected_ids,
         )
         from stages.parallel.ranks import Ranks
+        from stages.scoring.choices import TABLE, to_table
         from stages.training.devices import choose_device
 
         ranks = Ranks.from_group(choose_device(context.execution.device), context.execution.layout)
@@ -85,11 +86,12 @@ class Evaluate(Stage):
         ledger, truth = context.maybe("ledger"), context.maybe("truth")
         _check_truth(truth is not None, ledger is not None)
         parts, items, clusters, read, bad = _parts(context)
-        observed, generations = [], []
+        observed, generations, choices = [], [], []
         for result in _measure(context, parts, ranks):
             observed += result.observed
             bad += result.bad
             generations += result.generations
+            choices += result.choices
         _account(context, bad, read)
         if not ranks.first:
             return
@@ -106,6 +108,7 @@ class Evaluate(Stage):
             hit = contaminated_items(contamination, verdicts)
             names = [(item.benchmark, item.item_id) for item in items]
             flags = {name: name in hit for name in names}
+        context.write_table("evaluation", TABLE, to_table(choices))
         _write(context, observed, flags, clusters, generations, ranks)
 
 
@@ -257,7 +260,7 @@ def _write(
     import torch
 
     from artifacts_schema.kinds import KINDS
-    from stages.evaluate.observations import items_table, results_table
+    from stages.scoring.observations import items_table, results_table
     from stages.training.devices import device_name
 
     context.write_table("evaluation", "results.parquet", results_table(observed, flags, clusters))

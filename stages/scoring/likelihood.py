@@ -1,4 +1,4 @@
-"""Log-likelihoods under a decoder, in nats, summed in float64.
+"""Log-likelihoods under a decoder, in nats, by token or summed in float64.
 
 Forward passes are on the device of the model's weights, in float32; matrix products in the type of
 an autocast around them, if there is one. On several ranks all call the same functions with the same
@@ -17,6 +17,7 @@ B batch, L length, D width, V vocabulary, N scored tokens of a batch.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -95,7 +96,22 @@ def log_likelihoods(
     ranks: Ranks = ALONE,
     check_stop: Callable[[], None] = lambda: None,
 ) -> NDArray[np.float64]:
-    """Summed log-probability of each request's continuation, in the order given.
+    """Summed log-probability of each request's continuation; see `token_log_likelihoods`."""
+    scores = token_log_likelihoods(
+        model, requests, batch_tokens=batch_tokens, ranks=ranks, check_stop=check_stop
+    )
+    return np.array([math.fsum(one) for one in scores], dtype=np.float64)
+
+
+def token_log_likelihoods(
+    model: Decoder,
+    requests: Sequence[Request],
+    *,
+    batch_tokens: int = 4096,
+    ranks: Ranks = ALONE,
+    check_stop: Callable[[], None] = lambda: None,
+) -> list[NDArray[np.float64]]:
+    """Log-probability of each token of each request's continuation, in the order given.
 
     A context that does not fit is cut at its left end. ValueError for an empty continuation or one
     that alone exceeds the model's context. Requests of like length share a batch, of at most
@@ -103,7 +119,7 @@ def log_likelihoods(
     called before each batch, and may raise.
     """
     cut = [_fit(request, model.config.context) for request in requests]
-    sums = np.zeros(len(requests), dtype=np.float64)
+    scores: list[NDArray[np.float64]] = [np.empty(0)] * len(requests)
     for batch in _batches([len(ids) - 1 for ids, _ in cut], batch_tokens, ranks.layout.rows):
         check_stop()
         width = max(len(cut[index][0]) - 1 for index in batch)
@@ -113,8 +129,11 @@ def log_likelihoods(
             ids, scored = cut[index]
             tokens_BL[row, : len(ids) - 1] = torch.tensor(ids[:-1])
             targets_BL[row, len(ids) - 1 - scored : len(ids) - 1] = torch.tensor(ids[-scored:])
-        sums[batch] = -target_nll(model, tokens_BL, targets_BL, ranks=ranks).sum(axis=1)
-    return sums
+        nll_BL = target_nll(model, tokens_BL, targets_BL, ranks=ranks)
+        for row, index in enumerate(batch):
+            ids, scored = cut[index]
+            scores[index] = -nll_BL[row, len(ids) - 1 - scored : len(ids) - 1]
+    return scores
 
 
 @torch.no_grad()

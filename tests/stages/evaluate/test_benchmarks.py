@@ -4,20 +4,21 @@ import numpy as np
 import pytest
 
 from stages.evaluate.benchmarks import Item, Scorer, delimited, measure_choices, measure_texts
+from stages.scoring.choices import choice_observations
 from stages.scoring.likelihood import continuation_request, encode_text, log_likelihoods
 
 
 class Preset(Scorer):
     """A scorer whose model finds the choices as likely as the test says."""
 
-    def sums(self, groups):
-        return [np.array(self.unigram_nll[: len(group)]) for group in groups]
+    def score(self, groups):
+        return [[np.array([one]) for one in self.unigram_nll[: len(group)]] for group in groups]
 
 
 def measured(scorer, item):
-    observed, bad = measure_choices(scorer, [item], " ")
+    choices, bad = measure_choices(scorer, [item], " ")
     assert bad == []
-    return {one.metric: one for one in observed}
+    return {one.metric: one for one in choice_observations(choices, ("sum", "bytes"))}
 
 
 @pytest.mark.parametrize(
@@ -56,6 +57,19 @@ def test_choices_follow_the_prompt_after_the_delimiter(model, tokenizer):
     assert found["accuracy"].numerator == float(scores.argmax() == 1)
     expected = -scores[1] / math.log(2)
     assert found["answer_bits_per_byte"].numerator == pytest.approx(expected, abs=1e-4)
+
+
+def test_choices_after_nothing_are_measured_where_they_are_wanted(model, tokenizer):
+    item = Item("quiz", "1", "multiple_choice", "The capital is", ("Rome", "Paris"), 1)
+    scorer = Scorer(model, tokenizer, 0, None, 4096)
+    plain, _ = measure_choices(scorer, [item], " ")
+    assert [one.unconditional for one in plain] == [None, None]
+    both, _ = measure_choices(scorer, [item], " ", unconditional=True)
+    requests = [continuation_request(tokenizer, "", one, prefix=0) for one in ("Rome", "Paris")]
+    expected = log_likelihoods(model, requests)
+    assert [one.unconditional for one in both] == pytest.approx(list(expected), abs=1e-4)
+    sums = [[one.log_likelihood for one in choices] for choices in (plain, both)]
+    assert sums[0] == pytest.approx(sums[1], abs=1e-4)
 
 
 @pytest.mark.parametrize(

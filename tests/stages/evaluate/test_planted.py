@@ -1,6 +1,6 @@
 import pytest
 
-from stages.evaluate.observations import (
+from stages.evaluate.pipeline_outcomes import (
     LedgerEntry,
     RecordOutcomes,
     is_caught,

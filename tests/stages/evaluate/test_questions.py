@@ -10,11 +10,11 @@ from stages.evaluate.baselines import (
     share_right,
 )
 from stages.evaluate.benchmarks import Item, rank
-from stages.evaluate.observations import Observation, results_table
 from stages.evaluate.questions import NAMED, judge, names_in_sentence
 from stages.language_model.config import NgramConfig
 from stages.language_model.estimate import estimate
 from stages.language_model.perplexity import NgramModel
+from stages.scoring.observations import Observation, results_table
 
 
 @pytest.mark.parametrize(

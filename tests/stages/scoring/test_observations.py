@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from stages.evaluate.observations import (
+from stages.scoring.observations import (
     Observation,
     from_table,
     items_table,

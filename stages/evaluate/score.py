@@ -1,0 +1,108 @@
+"""The stage that turns measured log-likelihoods into metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+from artifacts_schema.errors import InputError, UsageError
+from stages.engine import Context, Inputs, Maybe, One, Stage
+from stages.evaluate.config import ScoreConfig
+
+if TYPE_CHECKING:
+    from stages.engine import Input
+    from stages.scoring.choices import Choice
+    from stages.scoring.observations import ItemName
+
+
+class Score(Stage):
+    """Rank measured choices by other normalisations, over chosen items, in seconds.
+
+    `evaluate` measures the log-likelihood of every choice once; what follows from it is decided
+    here, as often as wanted: no model is loaded. Errors and intervals are those of `evaluate`.
+    """
+
+    name, version, reproducible = "score", 1, "bytes"
+    inputs = {"evaluation": One("evaluation"), "contamination": Maybe("contamination")}
+    outputs = {"evaluation": "evaluation"}
+    libraries = ("numpy", "pyarrow")
+    Config = ScoreConfig
+
+    @classmethod
+    def check_plan(cls, config: Any, inputs: Inputs) -> None:
+        """See `check_overlap`."""
+        check_overlap(config, bool(inputs.get("contamination")))
+
+    def run(self, context: Context) -> None:
+        import pyarrow as pa
+
+        from artifacts_schema.kinds import KINDS
+        from stages.scoring.choices import TABLE, choice_observations, from_table, to_table
+        from stages.scoring.observations import items_table, results_table
+
+        config: ScoreConfig = context.config
+        check_overlap(config, context.maybe("contamination") is not None)
+        evaluation = context.one("evaluation")
+        measured = from_table(evaluation.read_table(TABLE))
+        overlaps = read_overlaps(context.maybe("contamination"))
+        chosen = choose_items(measured, config, overlaps)
+        observed = choice_observations(chosen, config.normalisations)
+        clusters = read_clusters(evaluation)
+        flags = {name: share > 0 for name, share in overlaps.items()} if overlaps else None
+        context.write_table(
+            "evaluation", "results.parquet", results_table(observed, flags, clusters)
+        )
+        context.write_table("evaluation", "items.parquet", items_table(observed, flags, clusters))
+        context.write_table("evaluation", TABLE, to_table(chosen))
+        schema = KINDS["evaluation"].tables["generations.parquet"].arrow()
+        context.write_table("evaluation", "generations.parquet", pa.Table.from_pylist([], schema))
+        before, after = ({one.name for one in some} for some in (measured, chosen))
+        context.count(items=len(before), items_left_out=len(before - after))
+
+
+def check_overlap(config: ScoreConfig, is_known: bool) -> None:
+    """UsageError for a bound on an overlap that nothing measures."""
+    if config.max_overlap is not None and not is_known:
+        raise UsageError(
+            "max_overlap needs to know what the corpus holds of each item",
+            where="score",
+            hint="give the output of decontaminate to role `contamination`",
+        )
+
+
+def choose_items(
+    choices: Sequence[Choice], config: ScoreConfig, overlaps: dict[ItemName, float]
+) -> list[Choice]:
+    """The choices of items that the config takes; InputError if there is none."""
+    chosen = [
+        one
+        for one in choices
+        if (not config.benchmarks or any(fnmatchcase(one.benchmark, p) for p in config.benchmarks))
+        and (config.max_overlap is None or overlaps.get(one.name, 0.0) <= config.max_overlap)
+    ]
+    if not chosen:
+        names = ", ".join(sorted({one.benchmark for one in choices})) or "none"
+        raise InputError(
+            "no item is left to score",
+            where="score",
+            hint=f"benchmarks with choices: {names}; loosen `benchmarks` or `max_overlap`",
+        )
+    return chosen
+
+
+def read_clusters(evaluation: Input) -> dict[ItemName, str | None]:
+    """The cluster of each item."""
+    table = evaluation.read_table("items.parquet", ["benchmark", "item_id", "cluster"])
+    return {(row["benchmark"], row["item_id"]): row["cluster"] for row in table.to_pylist()}
+
+
+def read_overlaps(contamination: Input | None) -> dict[ItemName, float]:
+    """The share of each item's n-grams that the corpus holds."""
+    if contamination is None:
+        return {}
+    columns = ["benchmark", "item_id", "ngrams", "ngrams_hit"]
+    return {
+        (row["benchmark"], row["item_id"]): row["ngrams_hit"] / max(1, row["ngrams"])
+        for row in contamination.read_table("items.parquet", columns).to_pylist()
+    }
