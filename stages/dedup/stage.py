@@ -114,18 +114,22 @@ class MergeIndexes(Stage):
 
     Small shards of a documents output are joined, and all pairs brought into one numbering. Every
     document stays with its output, and outputs stay in their order, so a run finds the same with
-    the merged index as with those it was made of.
+    the merged index as with those it was made of. Indexes of passages, oldest first, are merged
+    beside them where they are given.
     """
 
     name, version, reproducible = "merge_indexes", 1, "bytes"
-    inputs = {"dedup_index": Many("dedup_index", at_least=2)}
-    outputs = {"dedup_index": "dedup_index"}
-    libraries = ("numpy",)
-    worker_modules = ("stages.dedup.merging",)
+    inputs = {
+        "dedup_index": Many("dedup_index", at_least=2),
+        "passage_index": Many("passage_index"),
+    }
+    outputs = {"dedup_index": "dedup_index", "passage_index": "passage_index"}
+    libraries = ("duckdb", "numpy", "pyarrow")
+    worker_modules = ("stages.dedup.merging", "stages.dedup.passage_merging")
     Execution = MapExecution
 
     def run(self, context: Context) -> None:
-        """Join shards, then pairs, and write the record."""
+        """Join shards, then pairs, and write the record; then the same of passages."""
         from stages.dedup.index_record import index_record, read_indexes, read_settings
         from stages.dedup.merging import (
             check_alike,
@@ -136,6 +140,7 @@ class MergeIndexes(Stage):
             merged_generations,
             merged_numbering,
         )
+        from stages.dedup.passage_merging import merge_passage_indexes
 
         inputs = context.many("dedup_index")
         settings, verified = read_settings(inputs[0])
@@ -158,6 +163,7 @@ class MergeIndexes(Stage):
             pairs=[(one.name, count) for one, count in zip(pairs, counts, strict=True)],
         )
         context.write_json("dedup_index", "index.json", record)
+        passages = merge_passage_indexes(context, context.many("passage_index"))
         context.count(
             indexes=len(indexes),
             outputs=len(generations),
@@ -165,4 +171,5 @@ class MergeIndexes(Stage):
             shards_in=sum(len(generation.shards) for generation in generations),
             shards=len(shards),
             pairs=sum(counts),
+            passages=passages,
         )

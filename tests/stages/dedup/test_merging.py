@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from near_copies import families, pairs_of, rows
+from near_copies import families, pairs_of, prose, rows
 
 from artifacts_schema.errors import InputError
 from artifacts_schema.manifest import Manifest
@@ -269,6 +269,55 @@ def test_a_snapshot_that_is_left_out_was_never_there(run_stage: Make, make_docum
     fewer = Chain([*parts[:2], *parts[3:6]], SMALL, run_stage, make_documents)
     for one, other in zip(fewer.plain(), fewer.in_levels(), strict=True):
         assert one.outputs["duplicates"].digest == other.outputs["duplicates"].digest
+
+
+def test_passages_of_merged_indexes_are_those_of_one_run(
+    run_stage: Make, make_documents: Make
+) -> None:
+    """The third, fourth and sixth of a series: by blocks of 2, 2 + 1 and 4 + 1 earlier ones."""
+    draw = random.Random(3)
+    pool = [" ".join(prose(seed, 60)) for seed in range(8)]
+    parts = [
+        [
+            "\n".join([" ".join(prose(100 * place + row, 20)), *draw.sample(pool, 2)])
+            for row in range(5)
+        ]
+        for place in range(6)
+    ]
+    documents = [make_documents([one[:2], one[2:]], f"P{n}") for n, one in enumerate(parts)]
+    passages = {"lines": True, "sentences": True, "substrings": 50, "index": True}
+    config = {**SMALL, "passages": passages}
+
+    def roles(indexes: list[Manifest]) -> dict[str, Any]:
+        names = ("dedup_index", "passage_index")
+        return {name: [(manifest, name) for manifest in indexes] for name in names}
+
+    def find(place: int, indexes: list[Manifest]) -> Manifest:
+        inputs = {"documents": [documents[place]], **roles(indexes)}
+        manifest: Manifest = run_stage(Dedup, config, inputs)
+        return manifest
+
+    plain: list[Manifest] = []
+    for place in range(6):
+        plain.append(find(place, list(plain)))
+    two = run_stage(MergeIndexes, {}, roles(plain[:2]))
+    four = run_stage(MergeIndexes, {}, roles([two, *plain[2:4]]))
+    for place, indexes in ((2, [two]), (3, [two, plain[2]]), (5, [four, plain[4]])):
+        levels = find(place, indexes)
+        for output in ("duplicates", "views", "dedup_index", "passage_index"):
+            assert levels.outputs[output].digest == plain[place].outputs[output].digest
+    whole = run_stage(Dedup, config, {"documents": documents})
+    told = {file.path: file.sha256 for file in whole.outputs["views"].files}
+    spans = {file.path: file.sha256 for file in levels.outputs["views"].files}
+    assert spans.items() <= told.items()
+    assert four.counts["passages"] > 100
+
+    other = run_stage(
+        Dedup, {**SMALL, "passages": {"lines": True, "index": True}}, {"documents": [documents[5]]}
+    )
+    for wrong in ([other, plain[0]], [plain[0], other]):
+        with pytest.raises(InputError, match="passage index holds"):
+            run_stage(MergeIndexes, {}, roles(wrong))
 
 
 def test_indexes_that_do_not_go_together_are_refused(
