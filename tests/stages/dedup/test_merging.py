@@ -271,6 +271,29 @@ def test_a_snapshot_that_is_left_out_was_never_there(run_stage: Make, make_docum
         assert one.outputs["duplicates"].digest == other.outputs["duplicates"].digest
 
 
+@pytest.mark.parametrize("visit", [1, 3, 5])
+def test_a_killed_merge_goes_on_and_writes_the_same(
+    visit: int, run_stage: Make, make_documents: Make, killed_at: Make
+) -> None:
+    """Two joined shards, two files of pairs, one table of lines: five records and more."""
+    config = {**SMALL, "passages": {"lines": True, "index": True}}
+    first = run_stage(Dedup, config, {"documents": [make_documents([["a b c"], ["d e f"]], "K")]})
+    names = ("dedup_index", "passage_index")
+    second = run_stage(
+        Dedup,
+        config,
+        {"documents": [make_documents([["a b c d", "e f g"]], f"kill {visit}")]}
+        | {name: [(first, name)] for name in names},
+    )
+    roles = {name: [(first, name), (second, name)] for name in names}
+    with killed_at("shard recorded", visit):
+        run_stage(MergeIndexes, {}, roles)
+    resumed = run_stage(MergeIndexes, {}, roles)
+    again = run_stage(MergeIndexes, {}, roles, {"workers": 2}, force=True)
+    assert again.outputs == resumed.outputs
+    assert again.attempt == resumed.attempt, "equal bytes: the second attempt is dropped"
+
+
 def test_passages_of_merged_indexes_are_those_of_one_run(
     run_stage: Make, make_documents: Make
 ) -> None:
