@@ -83,9 +83,9 @@ def _format_change(old: Sequence[str], new: Sequence[str], names: Mapping[str, s
     changed = (names.get(digest, digest[:12]) for digest in new if digest not in old)
     read_before = (names[digest] for digest in old if digest in names)
     added = join_names(list(dict.fromkeys(changed)))
-    gone = join_names([name for name in dict.fromkeys(read_before) if name not in read_now])
-    if gone:
-        return f"{added} instead of {gone}" if added else f"without {gone}"
+    removed = join_names([name for name in dict.fromkeys(read_before) if name not in read_now])
+    if removed:
+        return f"{added} instead of {removed}" if added else f"without {removed}"
     return added or f"{len(old) - len(new)} fewer"
 
 
