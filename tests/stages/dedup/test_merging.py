@@ -117,9 +117,8 @@ CASES = [
     (2, 3, UNLIKE),
     *(
         pytest.param(seed, number, config, marks=pytest.mark.full)
-        for seed in (3, 4)
+        for seed, config in ((3, SMALL), (4, UNLIKE))
         for number in range(1, 9)
-        for config in (SMALL, UNLIKE)
     ),
 ]
 
@@ -271,7 +270,7 @@ def test_a_snapshot_that_is_left_out_was_never_there(run_stage: Make, make_docum
         assert one.outputs["duplicates"].digest == other.outputs["duplicates"].digest
 
 
-@pytest.mark.parametrize("visit", [1, 3, 5])
+@pytest.mark.parametrize("visit", [1, 4])
 def test_a_killed_merge_goes_on_and_writes_the_same(
     visit: int, run_stage: Make, make_documents: Make, killed_at: Make
 ) -> None:
