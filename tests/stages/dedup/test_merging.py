@@ -18,7 +18,7 @@ from flows.recipe.levels import Block, read_blocks
 from stages.dedup import merging, signing
 from stages.dedup.index_files import PARTS
 from stages.dedup.index_record import RECORD, build_corpus, read_indexes, read_settings
-from stages.dedup.pairs import VERIFIED, renumber_pairs
+from stages.dedup.pairs import VERIFIED
 from stages.dedup.stage import Dedup, MergeIndexes
 from stages.filter.stage import Filter
 
@@ -231,35 +231,27 @@ def test_a_shard_that_is_large_enough_is_copied(
         assert files[f"{folder}/00002.{part}"] == before[f"{folder}/00003.{part}"]
 
 
-def test_pairs_of_runs_that_numbered_documents_otherwise_are_told_alike(
-    run_stage: Make, make_documents: Make, read_input: Make
+def test_pairs_of_runs_that_numbered_documents_otherwise_keep_their_documents(
+    run_stage: Make, make_documents: Make, read_input: Make, read_table: Make
 ) -> None:
-    """B knew C before A, so its pairs turn; the merged index takes A first."""
-    parts = split(5, 3)
-    chain = Chain(parts, SMALL, run_stage, make_documents)
+    """B knew C before A; the merged index takes A first. The tables say which pairs there are."""
+    chain = Chain(split(5, 3), SMALL, run_stage, make_documents)
     a, c = chain.dedup(0, []), chain.dedup(2, [])
     b = chain.dedup(1, [c, a])
-    merged = chain.merge([a, c, b])
-
-    def pairs(*manifests: Manifest) -> set[tuple[str, str, float]]:
-        inputs = [read_input(manifest, "dedup_index") for manifest in manifests]
-        settings, verified = read_settings(inputs[0])
-        indexes = read_indexes(inputs, settings, verify=verified, documents=[])
-        corpus = build_corpus(indexes, [], settings)
-        found: set[tuple[str, str, float]] = set()
-        for item in merging.joined_pairs(indexes):
-            for name in item.pairs.files:
-                records = np.fromfile(item.pairs.path(name), VERIFIED)
-                numbered = renumber_pairs(records, item.pairs.starts, item.pairs.here)
-                ids = [corpus.ids(numbered[side]).to_pylist() for side in ("right", "left")]
-                found.update(
-                    (min(one), max(one), float(jaccard))
-                    for *one, jaccard in zip(*ids, numbered["jaccard"], strict=True)
-                )
-        return found
-
-    assert pairs(merged) == pairs(a, c, b)
-    assert len(pairs(merged)) > 20
+    merged = read_input(chain.merge([a, c, b]), "dedup_index")
+    settings, verified = read_settings(merged)
+    indexes = read_indexes([merged], settings, verify=verified, documents=[])
+    corpus = build_corpus(indexes, [], settings)
+    assert dict(indexes[0].knew) == {one.documents: one.size for one in corpus.sources}
+    found: set[tuple[str, ...]] = set()
+    for name in indexes[0].pairs:
+        records = np.fromfile(merged.local_path(name), VERIFIED)
+        assert (np.diff(records["right"]) >= 0).all()
+        ids = [corpus.ids(records[side]).to_pylist() for side in ("right", "left")]
+        found.update(tuple(sorted(pair)) for pair in zip(*ids, strict=True))
+    tables = [read_table(manifest, "duplicates") for manifest in (a, b, c)]
+    assert found == {tuple(sorted(pair)) for table in tables for pair in pairs_of(table)}
+    assert len(found) > 20
 
 
 @pytest.mark.full
