@@ -18,9 +18,10 @@ from artifacts_schema.config import did_you_mean
 from artifacts_schema.errors import UsageError
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
+from flows.recipe.levels import Series
 from flows.recipe.notation import EXECUTION, Reference, choose_output, parse_reference
 from flows.recipe.profile import Profile
-from flows.recipe.recipe import Checkpoints, Problems, Recipe, Step
+from flows.recipe.recipe import Checkpoints, Levels, Problems, Recipe, Step
 from stages.engine.protocol import Stage, stage_named
 
 Name = TypeVar("Name", bound=Hashable)
@@ -137,6 +138,9 @@ class Graph:
             return {name}
         if name in self.steps:
             return set(self.steps[name])
+        if name in self.recipe.steps:
+            hint = "levels are merged as soon as a third snapshot reads them"
+            raise UsageError(f"'{name}' has nothing to merge yet", where=flag, hint=hint)
         known = [*self.steps, *self.instances]
         raise UsageError(f"no step '{name}'{did_you_mean(name, known)}", where=flag)
 
@@ -170,7 +174,9 @@ class _Item:
     """One turn of a `for_each`: its label and what `each` means in it."""
 
     label: str
-    reference: str
+    reference: str = ""
+    nodes: tuple[str, ...] = ()
+    """The instances that `each` means in a step over levels; it has no reference."""
 
 
 class _UnknownStage(Exception):
@@ -186,13 +192,22 @@ class _Builder:
             if stage is not None:
                 self.stages[name] = stage
         self.items = {name: self._list_items(step) for name, step in recipe.steps.items()}
+        self.series: dict[str, Series] = {}
+        for name, step in recipe.steps.items():
+            if isinstance(step.for_each, Levels):
+                self.items[name] = self._list_levels(step, step.for_each.step)
 
     def instances(self) -> list[Instance]:
         instances = []
         for name, step in self.recipe.steps.items():
             stage = self.stages.get(name)
-            if stage is None or (step.for_each is not None and not self.items[name]):
+            if stage is None:
                 continue  # Reported as its own problem.
+            if step.for_each is not None and not self.items[name]:
+                if name in self.series:  # Of too few snapshots; the step is checked all the same.
+                    self._check_settings(step, stage)
+                    self._find_inputs(step, stage, 0)
+                continue
             config, execution = self._check_settings(step, stage)
             for index, item in enumerate(self.items[name] or [None]):  # type: ignore[list-item]
                 instances.append(
@@ -208,7 +223,9 @@ class _Builder:
                         step.for_each.step if isinstance(step.for_each, Checkpoints) else None,
                     )
                 )
-        return instances
+        read = {node for instance in instances for node in instance.waits_for}
+        unread = {series.newest for series in self.series.values()} - read
+        return [instance for instance in instances if instance.name not in unread]
 
     # Stage, config, repetition -------------------------------------------------------------------
 
@@ -246,8 +263,8 @@ class _Builder:
         return step.config, execution
 
     def _list_items(self, step: Step) -> list[_Item]:
-        """The turns of a step's `for_each`; empty for a step that does not repeat."""
-        if step.for_each is None:
+        """The turns of a step's `for_each`; empty without one (over levels: `_list_levels`)."""
+        if step.for_each is None or isinstance(step.for_each, Levels):
             return []
         if isinstance(step.for_each, Checkpoints):
             return self._list_checkpoints(step, step.for_each.step)
@@ -279,6 +296,20 @@ class _Builder:
             self._add_problem(what, step, "for_each", "checkpoints")
             return []
         return [_Item(f"checkpoints of {name}", f"{name}@{EACH}")]
+
+    def _list_levels(self, step: Step, name: str) -> list[_Item]:
+        """One turn for each block of instances of the step called `name` that is merged."""
+        if name not in self.recipe.steps:
+            what = f"no step '{name}'{did_you_mean(name, self.recipe.steps)}"
+            self._add_problem(what, step, "for_each", "levels")
+            return []
+        if not isinstance(self.recipe.steps[name].for_each, str | tuple):
+            what = f"'{name}' has no levels: it does not repeat over snapshots or a list"
+            self._add_problem(what, step, "for_each", "levels")
+            return []
+        labels = tuple(item.label for item in self.items[name])
+        series = self.series[step.name] = Series(step.name, name, labels)
+        return [_Item(series.label(block), nodes=series.parts(block)) for block in series.blocks]
 
     def _make_item(self, step: Step, text: str) -> _Item | None:
         try:
@@ -313,7 +344,7 @@ class _Builder:
                 )
                 continue
             sources: list[Source] = []
-            whole = True
+            whole = bool(self.items[step.name]) or step.for_each is None
             for text in texts:
                 try:
                     sources += self._find_sources(step, index, text, role, stage.inputs[role].kind)
@@ -351,12 +382,20 @@ class _Builder:
         reference = self._parse_reference(text)
         items = self.items[step.name]
         if reference.name == "each" and not reference.stored:
+            if step.name in self.series:
+                parts = items[index].nodes if items else ()
+                series = self.series[step.name]
+                return self._find_level_sources(series, parts, reference, role, kind)
             if not items:
                 raise UsageError("'each' is valid only in a step with for_each")
             each = parse_reference(items[index].reference)
             reference = replace(each, text=text, output=reference.output or each.output)
         if reference.name in self.recipe.snapshots and not reference.stored:
             nodes, outputs = [reference.name], {"snapshot": "snapshot"}
+        elif reference.name in self.series and not reference.stored:
+            nodes = self._find_levels(step, index, reference)
+            series = self.series[reference.name]
+            return self._find_level_sources(series, nodes, reference, role, kind)
         elif reference.name in self.recipe.steps and not reference.stored:
             nodes = self._find_nodes(step, index, reference)
             if reference.name not in self.stages:
@@ -378,6 +417,20 @@ class _Builder:
             )
         output = choose_output(kind, role, outputs, reference, reference.name)
         return [Source(node, output, kind, at=reference.at) for node in nodes]
+
+    def _find_level_sources(
+        self, series: Series, nodes: Sequence[str], reference: Reference, role: str, kind: str
+    ) -> list[Source]:
+        """Merged blocks and single instances: the outputs of either stage that suit a reference."""
+        if reference.at is not None:
+            raise UsageError(f"'{reference.text}': {series.step} commits no checkpoints")
+        outputs = {}
+        for name in (series.step, series.base):
+            if name not in self.stages:
+                raise _UnknownStage
+            known = dict(self.stages[name].outputs)
+            outputs[name] = choose_output(kind, role, known, reference, name)
+        return [Source(node, outputs[node.partition("[")[0]], kind) for node in nodes]
 
     def _parse_reference(self, text: str) -> Reference:
         """A parsed reference; a name that is no step and no snapshot may be a name in the store."""
@@ -414,6 +467,22 @@ class _Builder:
         if which not in labels:
             raise UsageError(f"'{name}' has no instance '{which}'{did_you_mean(which, labels)}")
         return [f"{name}[{which}]"]
+
+    def _find_levels(self, step: Step, index: int, reference: Reference) -> list[str]:
+        """The merged blocks and single instances that a reference to a step over levels names."""
+        series, which = self.series[reference.name], reference.index
+        if which is None:
+            return series.read(len(series.labels))
+        if which in [item.label for item in self.items[series.step]]:
+            return [f"{series.step}[{which}]"]
+        if which != "earlier":
+            hint = f"{series.step}[earlier], {series.step} for all, or one block by its label"
+            raise UsageError(f"'{reference.text}' names no level", hint=hint)
+        label = self.items[step.name][index].label if self.items[step.name] else None
+        if label not in series.labels:
+            what = f"'[earlier]' is valid only in a step that repeats as {series.base} does"
+            raise UsageError(what)
+        return series.read(series.labels.index(label))
 
     def _add_problem(self, what: str, step: Step, *where: str, hint: str | None = None) -> None:
         self.problems.add(what, where=self.recipe.place("steps", step.name, *where), hint=hint)

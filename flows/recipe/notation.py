@@ -8,6 +8,8 @@
 | `dedup[each]` | the instance of `dedup` with this instance's label |
 | `dedup[previous]` | the instance before this one (none for the first) |
 | `dedup[earlier]` | all instances before this one |
+| `merge[earlier]` | of a step over `{levels: dedup}`: all of `dedup` before, in merged blocks |
+| `merge` | of such a step: all of `dedup`, in merged blocks |
 | `ingest[crawl-A]` | one instance by its label |
 | `pretrain@1.6M` | a checkpoint that a step commits during its run, by its tokens |
 | `crawl-A` | a snapshot of this recipe |

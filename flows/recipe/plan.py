@@ -58,7 +58,10 @@ def input_changes(
     after: Mapping[str, Sequence[InputRef]],
     names: Mapping[str, str],
 ) -> list[str]:
-    """One phrase for each role whose content differs; `names`: digest → the step that made it."""
+    """One phrase for each role whose content differs; `names`: digest → the step that made it.
+
+    Of inputs that are not read any more only those are named that `names` has.
+    """
     changes = []
     for role in sorted({*before, *after}):
         old = [reference.digest for reference in before.get(role, ())]
@@ -70,10 +73,20 @@ def input_changes(
         elif sorted(old) == sorted(new):
             changes.append(f"order of input {role} changed")
         else:
-            added = list(dict.fromkeys(names.get(d, d[:12]) for d in new if d not in old))
-            detail = join_names(added) if added else f"{len(old) - len(new)} fewer"
-            changes.append(f"input {role} changed ({detail})")
+            changes.append(f"input {role} changed ({_format_change(old, new, names)})")
     return changes
+
+
+def _format_change(old: Sequence[str], new: Sequence[str], names: Mapping[str, str]) -> str:
+    """The steps whose digests are new, and those that are not read any more, as far as known."""
+    read_now = [names.get(digest, digest[:12]) for digest in new]
+    changed = (names.get(digest, digest[:12]) for digest in new if digest not in old)
+    read_before = (names[digest] for digest in old if digest in names)
+    added = join_names(list(dict.fromkeys(changed)))
+    removed = join_names([name for name in dict.fromkeys(read_before) if name not in read_now])
+    if removed:
+        return f"{added} instead of {removed}" if added else f"without {removed}"
+    return added or f"{len(old) - len(new)} fewer"
 
 
 def describe_changes(
@@ -305,6 +318,13 @@ class _Planner:
         """Listed once for a plan; nearly always empty."""
         return damage_records(self.store)
 
+    @cached_property
+    def names(self) -> dict[tuple[str, str], str]:
+        """Stage and key of everything under this recipe's name → the instance, retired ones too."""
+        prefix = f"{self.graph.recipe.name}/"
+        refs = self.store.refs(prefix, on_damage=lambda _: None)
+        return {(ref.stage, ref.key): name.removeprefix(prefix) for name, ref in refs.items()}
+
     def plan(self, instance: Instance) -> PlannedStep:
         """Plan one instance; all that it reads is planned already."""
         waits_for = self.resolver.waits_for(instance)
@@ -330,7 +350,8 @@ class _Planner:
             return self._make_line(instance, "run", f"corrupt: {artifact.damage}", spec)
         if artifact.manifest is not None:
             return self._plan_existing(instance, spec, artifact.manifest)
-        cause = describe_changes(self._load_previous(instance), spec, names)
+        previous = self._load_previous(instance)
+        cause = describe_changes(previous, spec, {**self._name_inputs(previous), **names})
         begun = self._describe_work(spec.key)
         action: Action = "resume" if begun else "run"
         return self._make_line(instance, action, "; ".join(filter(None, [begun, cause])), spec)
@@ -388,6 +409,17 @@ class _Planner:
                 inputs.setdefault(role, []).append(reference)
                 names[reference.digest] = source.name or f"{manifest.stage} {short(manifest.key)}"
         return inputs, names
+
+    def _name_inputs(self, previous: Manifest | None) -> dict[str, str]:
+        """The recipe's own names of what an artifact was made from, by digest."""
+        if previous is None:
+            return {}
+        read = [reference for references in previous.inputs.values() for reference in references]
+        return {
+            reference.digest: self.names[reference.stage, reference.key]
+            for reference in read
+            if (reference.stage, reference.key) in self.names
+        }
 
     def _load_previous(self, instance: Instance) -> Manifest | None:
         """The last artifact of this step under this recipe's name."""

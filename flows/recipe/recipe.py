@@ -10,6 +10,7 @@
       ingest:   {stage: ingest, for_each: snapshots, inputs: {snapshot: each}}
       dedup:    {stage: dedup, config: {preset: …}, inputs: {documents: ingest}}
       measure:  {stage: evaluate, for_each: {checkpoints: pretrain}, inputs: {checkpoint: each}}
+      merge:    {stage: merge_indexes, for_each: {levels: dedup}, inputs: {dedup_index: each}}
 
 Only the shape is checked here; `graph` checks whether stages, roles and values fit together.
 """
@@ -54,6 +55,13 @@ class Checkpoints:
 
 
 @dataclass(frozen=True)
+class Levels:
+    """What `for_each: {levels: STEP}` repeats over: blocks of 2, 4, 8, … instances of the step."""
+
+    step: str
+
+
+@dataclass(frozen=True)
 class Step:
     """A stage placed in a recipe, as written."""
 
@@ -61,7 +69,7 @@ class Step:
     stage: str
     config: dict[str, Any] = field(default_factory=dict)
     inputs: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    for_each: str | tuple[str, ...] | Checkpoints | None = None
+    for_each: str | tuple[str, ...] | Checkpoints | Levels | None = None
     execution: dict[str, Any] = field(default_factory=dict)
 
 
@@ -263,15 +271,19 @@ def _without(step: Step, removed: set[str]) -> Step:
 
 def _read_for_each(
     check: _Check, values: Mapping[str, Any], name: str
-) -> str | tuple[str, ...] | Checkpoints | None:
-    """What a step repeats over, as written: all snapshots, a list, or a step's checkpoints."""
+) -> str | tuple[str, ...] | Checkpoints | Levels | None:
+    """What a step repeats over, as written: snapshots, a list, a step's checkpoints or levels."""
     written = values.get("for_each")
     if written is None or written == "snapshots":
         return written
     if not isinstance(written, dict):
         return check.texts(values, "for_each", "steps", name)
     where = ("steps", name, "for_each")
-    check.keys(written, ("checkpoints",), *where)
+    check.keys(written, ("checkpoints", "levels"), *where)
+    if "levels" in written and "checkpoints" in written:
+        check.problem("give `checkpoints` or `levels`, not both", *where)
+    if "levels" in written:
+        return Levels(check.text(written, "levels", *where, default=""))
     return Checkpoints(check.text(written, "checkpoints", *where, default=""))
 
 

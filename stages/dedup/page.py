@@ -75,6 +75,8 @@ _ALWAYS = {"documents", "text_copies", "exact_copies", "candidate_pairs", "verif
 
 def page(artifact: Artifact) -> list[Figure]:
     """What was compared, how alike the pairs are, what was missed, where copies lie, and some."""
+    if artifact.manifest.stage == "merge_indexes":
+        return [_merged(artifact)]
     duplicates = artifact.output("duplicates")
     measured = duplicates.read_json("statistics.json")
     figures: list[Figure] = [
@@ -94,6 +96,25 @@ def page(artifact: Artifact) -> list[Figure]:
         text = "Not shown: the documents that were compared have been collected since."
         return [*figures, TextFigure("Sources, domains and texts of copies", text)]
     return [*figures, *_between(clusters, origins), *_pairs(artifact, pairs)]
+
+
+def _merged(artifact: Artifact) -> TableFigure:
+    """The outputs whose indexes were merged, oldest first."""
+    record = artifact.output("dedup_index").read_json("index.json")
+    rows = [
+        (
+            ", ".join(one["snapshots"]) or "none",
+            sum(shard["documents"] for shard in one["shards"]),
+            len(one["shards"]),
+        )
+        for one in record["generations"]
+    ]
+    counts, size = artifact.manifest.counts, sum(record["bytes"].values())
+    note = (
+        f"Of {counts['indexes']:,} indexes; {counts['shards_in']:,} shards became "
+        f"{counts['shards']:,}, with {counts['pairs']:,} pairs. {size / 1e6:,.1f} MB without pairs."
+    )
+    return make_table("Merged indexes", "snapshot | documents:, | shards:,", rows, note)
 
 
 def _counts(measured: dict[str, Any]) -> TableFigure:

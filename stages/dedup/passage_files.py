@@ -245,6 +245,11 @@ class PassageIndex:
     number: int
     generation: int
 
+    @property
+    def where(self) -> str:
+        """For messages."""
+        return _label(self.source)
+
     def table(self, measure: str) -> EarlierTable:
         """One of its sorted tables."""
         parts = self.record["tables"][measure]["parts"]
@@ -304,7 +309,8 @@ def read_passage_indexes(
     return tuple(indexes)
 
 
-def _read_record(input_: Input, config: PassagesConfig) -> dict[str, Any]:
+def read_passage_record(input_: Input) -> dict[str, Any]:
+    """`index.json` of a passage index. Raises InputError for another format, or for none."""
     if not input_.has(RECORD):
         raise InputError(
             "no passage index was written by the run that made it",
@@ -319,6 +325,11 @@ def _read_record(input_: Input, config: PassagesConfig) -> dict[str, Any]:
             where=_label(input_),
             hint="make it again, or use the program that made it",
         )
+    return record
+
+
+def _read_record(input_: Input, config: PassagesConfig) -> dict[str, Any]:
+    record = read_passage_record(input_)
     for measure in config.measures():
         if measure not in record["tables"]:
             raise InputError(

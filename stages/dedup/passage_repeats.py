@@ -35,9 +35,10 @@ if TYPE_CHECKING:
 
 MOST_RANGES = 64
 """Ranges of hashes; the row groups of occurrences are as fine, so that a task reads its own."""
-_ROW_GROUP = 1 << 14
-_BYTES_A_ROW, _LEAST_MEMORY = 160, 64 << 20
-"""Of DuckDB: for each of `rows_per_task`, and at least."""
+ROWS_AT_ONCE = 1 << 14
+"""Of the result of a query."""
+_BYTES_A_ROW, LEAST_MEMORY = 160, 64 << 20
+"""Bytes of DuckDB: for each of `rows_per_task`, and at least."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def repeated_passages(
     for name in measures if scans else ():
         total = _occurrences(scans, name)
         ranges = max(1, min(MOST_RANGES, -(-total // rows_per_task)))
-        tasks += _range_tasks(name, ranges)
+        tasks += range_tasks(name, ranges)
     results = context.map(
         find_repeats,
         tasks,
@@ -88,7 +89,7 @@ def write_index_tables(
     """Write the sorted tables of the passage index; returns `parts` and `rows` of each."""
     tasks = []
     for name in measures:
-        tasks += _range_tasks(name, max(1, -(-_occurrences(scans, name) // ROWS_OF_A_PART)))
+        tasks += range_tasks(name, max(1, -(-_occurrences(scans, name) // ROWS_OF_A_PART)))
     written = context.map(write_index_table, tasks, scans=scans, memory=_memory(rows_per_task))
     tables = {name: {"parts": 0, "rows": 0} for name in measures}
     for task, result in zip(tasks, written, strict=True):
@@ -97,7 +98,8 @@ def write_index_tables(
     return tables
 
 
-def _range_tasks(measure: str, ranges: int) -> list[RangeTask]:
+def range_tasks(measure: str, ranges: int) -> list[RangeTask]:
+    """All hashes in so many equal ranges."""
     edges = part_edges(ranges)
     return [
         RangeTask(f"{measure}-{ranges:02d}-{part:02d}", measure, part, edges[part], edges[part + 1])
@@ -110,11 +112,11 @@ def _occurrences(scans: Sequence[ShardResult], measure: str) -> int:
 
 
 def _memory(rows_per_task: int) -> int:
-    return max(rows_per_task * _BYTES_A_ROW, _LEAST_MEMORY)
+    return max(rows_per_task * _BYTES_A_ROW, LEAST_MEMORY)
 
 
 @contextmanager
-def _database(memory: int) -> Iterator[duckdb.DuckDBPyConnection]:
+def open_database(memory: int) -> Iterator[duckdb.DuckDBPyConnection]:
     """A database in `memory` bytes, with room on disk for what does not fit."""
     with tempfile.TemporaryDirectory() as folder:
         settings: dict[str, Any] = {
@@ -155,8 +157,8 @@ def find_repeats(
     for place, table in enumerate(earlier[task.measure]):
         values[f"earlier{place}"] = table.local_paths(task.low, task.high)
         tables.append((f"earlier{place}", table))
-    occurrences = f"occurrences AS MATERIALIZED ({_IN_RANGE.format('$paths')})"
-    with _database(memory) as database:
+    occurrences = f"occurrences AS MATERIALIZED ({IN_RANGE.format('$paths')})"
+    with open_database(memory) as database:
         query = f"WITH {occurrences}, {_repeats_query(tables, task.measure)}"
         with out.open_scratch("repeats") as file:
             rows = _write_query(database, query, values, file)
@@ -167,7 +169,8 @@ def find_repeats(
     return {"rows": rows}
 
 
-_IN_RANGE = "SELECT * FROM read_parquet({}) WHERE hash BETWEEN $low AND $high"
+IN_RANGE = "SELECT * FROM read_parquet({}) WHERE hash BETWEEN $low AND $high"
+"""The rows of some files, a parameter, in the range of a task."""
 _FIRST = "ROW(generation, high, low, start)"
 _KNOWN = "hash IN (SELECT hash FROM occurrences)"
 
@@ -178,7 +181,7 @@ def _repeats_query(tables: Sequence[tuple[str, EarlierTable]], measure: str) -> 
     places = [f"SELECT hash, {_FIRST} AS place FROM occurrences"]
     places += [
         f"SELECT hash, ROW({table.generation}::INTEGER, {ids}, 0::INTEGER) AS place "
-        f"FROM ({_IN_RANGE.format(f'${name}')}) WHERE {_KNOWN}"
+        f"FROM ({IN_RANGE.format(f'${name}')}) WHERE {_KNOWN}"
         for name, table in tables
     ]
     return f"""
@@ -196,7 +199,7 @@ def _repeats_query(tables: Sequence[tuple[str, EarlierTable]], measure: str) -> 
 def _earlier_anchors_query(tables: Sequence[tuple[str, EarlierTable]]) -> str:
     anchors = " UNION ALL ".join(
         f'SELECT {table.index}::INTEGER AS "index", shard, "row", hash '
-        f"FROM ({_IN_RANGE.format(f'${name}')}) WHERE {_KNOWN}"
+        f"FROM ({IN_RANGE.format(f'${name}')}) WHERE {_KNOWN}"
         for name, table in tables
     )
     return f'{anchors} ORDER BY "index", shard, "row", hash'
@@ -207,7 +210,7 @@ def _write_query(
 ) -> int:
     """Write the rows of a query as Parquet; returns how many there are."""
     used = {name: value for name, value in values.items() if f"${name}" in query}
-    reader, rows = database.sql(query, params=used).to_arrow_reader(_ROW_GROUP), 0
+    reader, rows = database.sql(query, params=used).to_arrow_reader(ROWS_AT_ONCE), 0
     with pq.ParquetWriter(file, reader.schema, compression="zstd") as writer:
         for batch in reader:
             writer.write_batch(batch)
@@ -224,7 +227,7 @@ def write_index_table(
         "low": task.low,
         "high": task.high - 1,
     }
-    occurrences = f"({_IN_RANGE.format('$paths')})"
+    occurrences = f"({IN_RANGE.format('$paths')})"
     query = f"""
         SELECT hash, first[2] AS high, first[3] AS low FROM (
             SELECT hash, min(ROW(generation, high, low)) AS first
@@ -232,8 +235,8 @@ def write_index_table(
         ) ORDER BY hash"""
     if task.measure == ANCHORS:
         query = f'SELECT DISTINCT hash, shard, "row" FROM {occurrences} ORDER BY hash, shard, "row"'
-    with _database(memory) as database:
-        reader = database.sql(query, params=values).to_arrow_reader(_ROW_GROUP)
+    with open_database(memory) as database:
+        reader = database.sql(query, params=values).to_arrow_reader(ROWS_AT_ONCE)
         return {"rows": write_sorted_table(out, task.measure, task.part, reader)}
 
 

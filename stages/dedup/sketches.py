@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from artifacts_schema.errors import InputError
-from stages.dedup.index import RECORD
 from stages.dedup.index_files import BLOCK_OF_SIZES, ID_BYTES
+from stages.dedup.index_record import RECORD
 from stages.dedup.minhash import MinHash
 from stages.dedup.presets import Settings
 

@@ -1,7 +1,8 @@
-"""The stage that finds exact and near duplicates among documents."""
+"""Finding exact and near duplicates among documents, and merging the indexes of such runs."""
 
 from __future__ import annotations
 
+from artifacts_schema.config import MapExecution
 from stages.dedup.config import DedupConfig, DedupExecution
 from stages.engine import Context, Many, Stage
 
@@ -39,7 +40,7 @@ class Dedup(Stage):
     def run(self, context: Context) -> None:
         from stages.dedup.config import memory_budget
         from stages.dedup.exact import find_exact_classes
-        from stages.dedup.index import build_corpus, index_record, read_indexes
+        from stages.dedup.index_record import build_corpus, index_record, read_indexes
         from stages.dedup.passage_files import read_passage_indexes
         from stages.dedup.passages import find_passages
         from stages.dedup.pipeline import compare_documents, make_statistics, write_tables
@@ -69,7 +70,12 @@ class Dedup(Stage):
         compared = compare_documents(context, corpus, classes, memory)
         tables = write_tables(context, corpus, classes, compared, memory)
         record = index_record(
-            corpus, settings, verified=config.verify, kept=config.index, pairs=tables.pairs
+            corpus.new,
+            corpus.knew,
+            settings,
+            verified=config.verify,
+            kept=config.index,
+            pairs=tables.pairs,
         )
         context.write_json("dedup_index", "index.json", record)
         passages = find_passages(
@@ -101,3 +107,69 @@ class Dedup(Stage):
         context.write_json("duplicates", "statistics.json", {**measured, "passages": passages})
         context.count(**measured["counts"])
         context.conserve(records_in=counted["documents"], out=counted["documents"])
+
+
+class MergeIndexes(Stage):
+    """Merge indexes of earlier snapshots into one, so that a later `dedup` reads few.
+
+    Small shards of a documents output are joined, and all pairs brought into one numbering. Every
+    document stays with its output, and outputs stay in their order, so a run finds the same with
+    the merged index as with those it was made of. Indexes of passages, oldest first, are merged
+    beside them where they are given.
+    """
+
+    name, version, reproducible = "merge_indexes", 1, "bytes"
+    inputs = {
+        "dedup_index": Many("dedup_index", at_least=2),
+        "passage_index": Many("passage_index"),
+    }
+    outputs = {"dedup_index": "dedup_index", "passage_index": "passage_index"}
+    libraries = ("duckdb", "numpy", "pyarrow")
+    worker_modules = ("stages.dedup.merging", "stages.dedup.passage_merging")
+    Execution = MapExecution
+
+    def run(self, context: Context) -> None:
+        """Join shards, then pairs, and write the record; then the same of passages."""
+        from stages.dedup.index_record import index_record, read_indexes, read_settings
+        from stages.dedup.merging import (
+            check_alike,
+            join_pairs,
+            join_shards,
+            joined_pairs,
+            joined_shards,
+            merged_generations,
+            merged_numbering,
+        )
+        from stages.dedup.passage_merging import merge_passage_indexes
+
+        inputs = context.many("dedup_index")
+        settings, verified = read_settings(inputs[0])
+        indexes = read_indexes(inputs, settings, verify=verified, documents=[])
+        check_alike(indexes)
+        generations = [generation for index in indexes for generation in index.generations]
+        shards = [
+            shard
+            for place, generation in enumerate(generations)
+            for shard in joined_shards(generation, place)
+        ]
+        joined = context.map(join_shards, shards, settings=settings, verified=verified)
+        pairs = joined_pairs(indexes)
+        counts = [result.value["many"] for result in context.map(join_pairs, pairs)]
+        record = index_record(
+            merged_generations(generations, shards, joined),
+            merged_numbering(indexes),
+            settings,
+            verified=verified,
+            pairs=[(one.name, count) for one, count in zip(pairs, counts, strict=True)],
+        )
+        context.write_json("dedup_index", "index.json", record)
+        passages = merge_passage_indexes(context, context.many("passage_index"))
+        context.count(
+            indexes=len(indexes),
+            outputs=len(generations),
+            documents=sum(generation.size for generation in generations),
+            shards_in=sum(len(generation.shards) for generation in generations),
+            shards=len(shards),
+            pairs=sum(counts),
+            passages=passages,
+        )

@@ -167,7 +167,9 @@ class Ingot:
     def use_workers(self, number: int) -> None:
         """Have later runs of `dedup` and `filter` use so many worker processes."""
         how = {"workers": number}
-        self._profile.write_text(json.dumps({"stages": {"dedup": how, "filter": how}}))
+        self._profile.write_text(
+            json.dumps({"stages": {"dedup": how, "filter": how, "merge_indexes": how}})
+        )
 
     def documents(self, count: int, begin: int = 0, of: int | None = None) -> str:
         """The name of the planted documents [begin, count), ingested once.

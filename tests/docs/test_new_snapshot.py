@@ -12,6 +12,10 @@ import yaml
 from docs_pages import DOCS, blocks
 
 from artifacts_schema.manifest import Manifest
+from flows.analysis.deletion import extend_list
+from flows.analysis.documents import find_documents
+from flows.analysis.retention import find_holdings
+from flows.analysis.why import read_histories
 from flows.recipe.arrivals import Place, Watch
 from flows.recipe.graph import build_graph
 from flows.recipe.recipe import load_recipe
@@ -127,6 +131,59 @@ def test_a_snapshot_that_is_watched_for_is_decided_as_one_that_is_written_down(
         one: made.key for one, made in written.items()
     }
     assert capsys.readouterr().out == ""
+
+
+def test_levels_give_the_same_corpus_and_a_document_still_names_its_partner(
+    follow, store, read_table, tmp_path
+):
+    """A request to forget changes what `filter` reads, and no index."""
+    chain, levels = follow("more_months"), follow("month_levels")
+    merged = levels[f"merge[{FIRST}..{SECOND}]"]
+    (read,) = levels[f"dedup[{THIRD}]"].inputs["dedup_index"]
+    assert (read.stage, read.key) == ("merge_indexes", merged.key)
+    for step in (f"ingest[{THIRD}]", f"dedup[{SECOND}]", f"filter[{SECOND}]", f"filter[{THIRD}]"):
+        assert levels[step].key == chain[step].key
+
+    manifests = list(levels.values())
+    third = read_table(levels[f"ingest[{THIRD}]"], "documents").to_pylist()
+    copies = {row["doc_id"]: row["text"] for row in third if row["text"] == page(0)}
+    (copy,) = copies
+    (history,) = read_histories(store, manifests, copy)
+    (ledger,) = history.select("ledger")
+    (partner,) = read_histories(store, manifests, ledger.values["partner"])
+    (record,) = partner.select("documents")
+    assert record.values["snapshot"] == FIRST
+    assert record.values["excerpt"] == page(0)[: len(record.values["excerpt"])]
+    assert ledger.values["link"]["exact"] == "raw"
+    places = find_documents(store, manifests, [partner.doc_id])[partner.doc_id].by_id
+    holdings = find_holdings(store, manifests, places)
+    assert "made from its dedup_index" in {
+        one.text for one in holdings if one.manifest.stage == "merge_indexes"
+    }
+
+    extend_list(store, "exclusions", {partner.doc_id: "request"})
+    (tmp_path / "forgotten.yaml").write_text(
+        "name: forgotten\nextends: month_levels.yaml\n"
+        "steps: {filter: {inputs: {exclusions: exclusions}}}\n"
+    )
+    before, after = (
+        build_graph(load_recipe(tmp_path / f"{name}.yaml"), store).instances
+        for name in ("month_levels", "forgotten")
+    )
+    changed = {name for name in before if before[name].inputs != after[name].inputs}
+    assert changed == {f"filter[{name}]" for name in (FIRST, SECOND, THIRD)}
+
+
+@pytest.mark.full
+def test_passages_in_levels_are_those_of_one_run(follow, run_stage):
+    levels = follow("month_passage_levels")
+    assert levels[f"merge[{FIRST}..{SECOND}]"].counts["passages"] > 0
+    documents = [(levels[f"ingest[{name}]"], "documents") for name in (FIRST, SECOND, THIRD)]
+    config = {"passages": {"lines": True, "substrings": 50}}
+    whole = run_stage(Dedup, config, {"documents": documents}).outputs["views"].files
+    alone = levels[f"dedup[{THIRD}]"].outputs["views"].files
+    spans = {file.path: file.sha256 for file in whole}
+    assert {file.path: file.sha256 for file in alone}.items() <= spans.items()
 
 
 def rows(name: str) -> list[int]:

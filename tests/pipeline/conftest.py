@@ -11,10 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from artifacts_schema.manifest import Manifest
+from artifacts_schema.manifest import InputRef, Manifest
 from artifacts_schema.store import Store
 from flows.recipe.pipeline import Pipeline, Request
-from flows.recipe.plan import PlannedStep
+from flows.recipe.plan import PlannedStep, plan_spec
+from stages.engine.protocol import stage_named
+from stages.engine.runner import run_stage
+from stages.engine.spec import StageSpec
 
 HERE = Path(__file__).parent
 TINY = HERE / "tiny.yaml"
@@ -45,8 +48,26 @@ class Ran:
         return Store.open(str(self.folder))
 
     def step(self, instance: str) -> PlannedStep:
-        """A step that stands."""
+        """A step that stands; `merge_indexes`, which the recipe does not have, is made here."""
+        if instance == "merge_indexes":
+            return self._merge_indexes()
         return self.pipeline().plan().step(instance)
+
+    def _merge_indexes(self) -> PlannedStep:
+        """Indexes of the two crawls, the second made beside the first, and these merged."""
+        store, config = self.store, {"passages": {"lines": True, "substrings": 50, "index": True}}
+        indexes: dict[str, list[InputRef]] = {"dedup_index": [], "passage_index": []}
+        for name in ("web", "code"):
+            documents = [store.reference(self.made(name), "documents")]
+            inputs = {"documents": documents, **indexes}
+            spec = StageSpec.make(stage_named("dedup"), config, inputs, {"workers": 1})
+            manifest = run_stage(store, spec).manifest
+            indexes = {
+                role: [*earlier, store.reference(manifest, role)]
+                for role, earlier in indexes.items()
+            }
+        spec = StageSpec.make(stage_named("merge_indexes"), {}, indexes, {"workers": 1})
+        return replace(plan_spec(spec, ""), manifest=run_stage(store, spec).manifest)
 
     def made(self, instance: str) -> Manifest:
         """What a step made."""

@@ -32,6 +32,7 @@ STEPS = [
     "quality_models",
     "signals[web]",
     "dedup",
+    "merge_indexes",
     "decontaminate",
     "filter",
     "chat_filter",

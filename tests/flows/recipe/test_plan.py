@@ -230,7 +230,7 @@ def test_another_order_and_number_of_inputs_are_told(made, open_pipeline, projec
     text = (project / "demo.yaml").read_text()
     for given, told in (
         ("['read[crawl-B]', 'read[crawl-A]']", "order of input documents changed"),
-        ("['read[crawl-B]']", "input documents changed (1 fewer)"),
+        ("['read[crawl-B]']", "input documents changed (without read[crawl-A])"),
     ):
         changed = text.replace("documents: read, signals", f"documents: {given}, signals")
         assert changed != text

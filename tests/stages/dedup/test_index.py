@@ -22,8 +22,7 @@ from artifacts_schema.kinds import sidecar_folder
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
 from artifacts_schema.store.remote import backend_at
-from stages.dedup.index import RECORD, Corpus, index_record, read_indexes
-from stages.dedup.index import build_corpus as joined
+from stages.dedup.index import Corpus
 from stages.dedup.index_files import (
     BLOCK,
     PARTS,
@@ -32,6 +31,8 @@ from stages.dedup.index_files import (
     band_table,
     run_documents,
 )
+from stages.dedup.index_record import RECORD, index_record, read_indexes
+from stages.dedup.index_record import build_corpus as joined
 from stages.dedup.presets import Settings
 from stages.dedup.signing import document_shards, generations, sign_shard
 from stages.dedup.sorted_runs import OPEN_FILES
@@ -204,7 +205,7 @@ class MakesIndex(Stage):
         pairs = [(f"pairs/{n}.pairs", 1) for n in range(context.config.pairs)]
         for name, _ in pairs:
             context.write_bytes("dedup_index", name, b"a pair")
-        record = index_record(corpus, settings, verified=verify, pairs=pairs)
+        record = index_record(corpus.new, corpus.knew, settings, verified=verify, pairs=pairs)
         context.write_json("dedup_index", RECORD, record)
 
 

@@ -13,7 +13,7 @@ from artifacts_schema.manifest import InputRef, Manifest
 from artifacts_schema.store import Store
 from artifacts_schema.store.gc import remove_artifact
 from stages.dedup.figures import Clusters, count_between
-from stages.dedup.stage import Dedup
+from stages.dedup.stage import Dedup, MergeIndexes
 from stages.engine.page import Artifact, make_page
 
 TEXT = " ".join(f"word{chr(97 + n % 26)}{chr(97 + n // 26)}" for n in range(100))
@@ -240,6 +240,20 @@ def test_an_earlier_document_may_be_named_as_a_partner_alone(
     matrix = page["Documents with a copy in another source or snapshot"]
     assert matrix.values == ((None, 1), (1, None))
     assert "Pairs of copies side by side" not in page
+
+
+def test_a_merged_index_lists_its_outputs(
+    store: Store, run_stage: Any, make_documents: Any
+) -> None:
+    indexes = [
+        run_stage(Dedup, {}, {"documents": [make_documents(shards, snapshot=name)]})
+        for name, shards in (("A", [[TEXT], ["quite alone here"]]), ("B", [["one more"]]))
+    ]
+    inputs = {"dedup_index": [(one, "dedup_index") for one in indexes]}
+    manifest = run_stage(MergeIndexes, {}, inputs)
+    (figure,) = make_page(MergeIndexes, Artifact(store, manifest))
+    assert figure.rows == (("A", 2, 1), ("B", 1, 1))
+    assert "3 shards became 2" in figure.note
 
 
 def test_repeated_passages_are_shown_with_the_most_frequent(

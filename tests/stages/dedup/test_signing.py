@@ -15,10 +15,11 @@ from artifacts_schema.identity import document_id
 from artifacts_schema.manifest import Manifest
 from stages.dedup import signing
 from stages.dedup.candidates import bucket_tasks, propose, proposed_pairs
-from stages.dedup.index import Corpus, build_corpus
+from stages.dedup.index import Corpus
 from stages.dedup.index_files import PARTS, VERIFYING
 from stages.dedup.index_files import TEXTS as TEXTS_TABLE
 from stages.dedup.index_files import WORDS as WORDS_TABLE
+from stages.dedup.index_record import build_corpus
 from stages.dedup.minhash import MinHash, shingle_sets
 from stages.dedup.presets import Settings
 from stages.dedup.shingling import shingler
