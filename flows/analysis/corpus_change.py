@@ -24,8 +24,9 @@ from flows.analysis.snapshot_copies import Copies, count_copies
 from stages.engine.inputs import Input
 from stages.engine.page import Artifact
 from stages.engine.tally import inputs_in_order, languages
-from stages.filter.config import FilterConfig
+from stages.filter.config import DuplicatesPolicy, FilterConfig
 from stages.filter.sidecars import describes_chat, signal_sets
+from stages.filter.stage import Filter
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -159,7 +160,10 @@ def compare_corpora(
         tables.join(new)
         was, now = ({*tables.present(side)} for side in ("before", "after"))
         added = tuple(name for name in order if name in now and name not in was)
-        policy = FilterConfig.model_validate([*after.filters.values()][-1].config).duplicates
+        last = [*after.filters.values()][-1]
+        policy = DuplicatesPolicy()
+        if last.stage == Filter.name:
+            policy = FilterConfig.model_validate(last.config).duplicates
         return CorpusChange(
             before=before.name if before is not None else f"{after.name} without {new}",
             after=after.name,

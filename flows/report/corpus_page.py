@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
 from flows.analysis.corpus_change import (
     CAME,
@@ -38,7 +37,7 @@ from flows.report.corpus_figures import (
 )
 from flows.report.front import Command
 from flows.report.html import HtmlWriter, write_page
-from flows.report.overview import Fact, cost, effort, figures_to_json
+from flows.report.overview import Fact, cost, effort, figures_to_json, manifest_of
 from flows.report.subject import Subject, find_subject
 from stages.engine.page import Figure, TableFigure, make_table
 
@@ -116,8 +115,8 @@ def plain_corpus(store: Store, ref: str, against: str | None = None) -> dict[str
 def corpus_page(store: Store, ref: str, against: str | None = None) -> CorpusPage:
     """Compare the corpora and draw the figures."""
     subject = find_subject(store, ref)
-    after = _corpus(subject)
-    before = _corpus(find_subject(store, against)) if against is not None else None
+    after = run_corpus(subject)
+    before = run_corpus(find_subject(store, against)) if against is not None else None
     change = compare_corpora(before, after)
     since = made_since(before, after, change.new)
     steps = tuple(step for step in subject.made if step.instance in since)
@@ -133,10 +132,9 @@ def corpus_page(store: Store, ref: str, against: str | None = None) -> CorpusPag
     )
 
 
-def _corpus(subject: Subject) -> RunCorpus:
-    made: dict[str, Manifest] = {
-        step.instance: step.manifest for step in subject.steps if step.manifest is not None
-    }
+def run_corpus(subject: Subject) -> RunCorpus:
+    """The corpus of the steps that are made; UsageError if it has none, or two."""
+    made = {step.instance: manifest_of(step) for step in subject.made}
     return RunCorpus.find(subject.store, subject.name, made)
 
 
