@@ -7,7 +7,7 @@ memory on disk: ids, verdicts and sizes, never text. All counts are exact.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,13 +19,18 @@ from artifacts_schema.errors import UsageError
 from artifacts_schema.kinds import sidecar_folder
 from artifacts_schema.manifest import Conservation
 from flows.analysis.drift import DriftTable, measure_drift
-from flows.analysis.run_corpus import COLLECTED, RunCorpus
+from flows.analysis.run_corpus import (
+    COLLECTED,
+    DescribedDocuments,
+    RunCorpus,
+    described_documents,
+    local_paths,
+    signal_fields,
+)
 from flows.analysis.snapshot_copies import Copies, count_copies
-from stages.engine.inputs import Input
 from stages.engine.page import Artifact
-from stages.engine.tally import inputs_in_order, languages
+from stages.engine.tally import languages
 from stages.filter.config import DuplicatesPolicy, FilterConfig
-from stages.filter.sidecars import describes_chat, signal_sets
 from stages.filter.stage import Filter
 
 if TYPE_CHECKING:
@@ -124,6 +129,8 @@ class CorpusChange:
     """By snapshot what the reading steps of the run after account for."""
     forgotten: tuple[int, int]
     """Documents on the lists of forgotten ones that the filters read, before and after."""
+    other_tokenizer: bool
+    """Whether both were packed, and by different tokenizers."""
     copies: Copies | None
     """None if the filter was given no duplicates."""
     drift: DriftTable | None
@@ -165,7 +172,7 @@ def compare_corpora(
         if last.stage == Filter.name:
             policy = FilterConfig.model_validate(last.config).duplicates
         return CorpusChange(
-            before=before.name if before is not None else f"{after.name} without {new}",
+            before=before.name if before is not None else f"the same run without {new}",
             after=after.name,
             one_run=before is None,
             snapshots=tuple(order),
@@ -178,9 +185,18 @@ def compare_corpora(
                 sum((before or after).exclusions().values()),
                 sum(after.exclusions().values()),
             ),
+            other_tokenizer=before is not None and _other_tokenizer(before, after),
             copies=count_copies(database, after, policy, [n for n in order if n in now]),
-            drift=measure_drift(database, after, added),
+            drift=measure_drift(database, [after, before or after], added),
         )
+
+
+def _other_tokenizer(before: RunCorpus, after: RunCorpus) -> bool:
+    was, now = (
+        {r.digest for one in side.packs.values() for r in one.references if r.kind == "tokenizer"}
+        for side in (before, after)
+    )
+    return bool(was and now and was != now)
 
 
 def _newest(tables: _Tables, after: RunCorpus) -> str:
@@ -271,16 +287,12 @@ class _Tables:
 
     def _read_ledger(self, artifact: Artifact, number: int) -> None:
         """One row a document, joined with what is still available of documents and signals."""
-        ledger, documents = artifact.output("ledger"), inputs_in_order(artifact, "documents")
-        signals = [
-            s for s in inputs_in_order(artifact, "signals") if not s or not describes_chat(s)
-        ]
-        sets = signal_sets(signals, len(documents))
-        for place, reference in enumerate(artifact.manifest.inputs["documents"]):
-            paths = local_paths(ledger, f"{sidecar_folder(reference.digest)}/*.parquet")
+        ledger = artifact.output("ledger")
+        for place, described in enumerate(described_documents(artifact)):
+            paths = local_paths(ledger, f"{sidecar_folder(described.digest)}/*.parquet")
             if not paths:
                 continue
-            names, joins, values = _columns(documents[place], [one[place] for one in sets])
+            names, joins, values = _columns(described)
             self.database.execute(
                 f"INSERT INTO decided SELECT {number}, {place}, l.doc_id, {names['snapshot']}, "
                 f"{names['source']}, {names['language']}, coalesce(l.reason, 'kept'), l.partner, "
@@ -380,37 +392,26 @@ class _Tables:
             yield Decision(snapshot, source, named[language], reason, documents)
 
 
-def local_paths(source: Input, pattern: str) -> list[str]:
-    """Files of an output on this machine, checked; those without rows are left out."""
-    rows = {file.path: file.rows for file in source.files}
-    return [str(source.local_path(path)) for path in source.paths(pattern) if rows[path] != 0]
-
-
-def _columns(
-    documents: Input | None, signals: Sequence[Input | None]
-) -> tuple[dict[str, str], str, dict[str, Any]]:
+def _columns(described: DescribedDocuments) -> tuple[dict[str, str], str, dict[str, Any]]:
     """What a document's columns are read from: expressions by name, joins, and their values."""
-    names = {"snapshot": _quoted(COLLECTED), "source": _quoted(COLLECTED)}
-    declared, bytes_, joins, values = "NULL", "NULL", "", dict[str, Any]()
-    if documents is not None:
-        names = {"snapshot": "d.snapshot", "source": "d.source"}
-        declared = "d.language"
-        joins += " LEFT JOIN read_parquet($documents) d ON d.doc_id = l.doc_id"
-        values["documents"] = local_paths(documents, "*.parquet")
-    measured = []
-    for number, source in enumerate(signals):
-        if source is None or not (paths := local_paths(source, "*.parquet")):
-            continue
-        present = {column["name"] for column in source.read_json("signals.json")["columns"]}
-        if not present & {"bytes", "language"}:
+    names = dict.fromkeys(("snapshot", "source"), _quoted(COLLECTED))
+    languages, joins, values = [], "", dict[str, Any]()
+    size = "NULL"
+    for number, source in enumerate(described.signals):
+        present = {"bytes", "language"} & signal_fields(source).keys()
+        if not present:
             continue  # Scores of a model alone.
-        joins += f" LEFT JOIN read_parquet($signals{number}) s{number} "
-        joins += f"ON s{number}.doc_id = l.doc_id"
-        values[f"signals{number}"] = paths
-        bytes_ = f"s{number}.bytes" if "bytes" in present else bytes_
-        measured += [f"s{number}.language"] if "language" in present else []
-    language = f"coalesce({', '.join([*measured, declared])})"
-    return {**names, "language": language, "bytes": bytes_}, joins, values
+        joins += f" LEFT JOIN read_parquet($s{number}) s{number} ON s{number}.doc_id = l.doc_id"
+        values[f"s{number}"] = local_paths(source)
+        size = f"s{number}.bytes" if "bytes" in present else size
+        languages += [f"s{number}.language"] if "language" in present else []
+    if described.documents is not None:
+        names = {"snapshot": "d.snapshot", "source": "d.source"}
+        joins += " LEFT JOIN read_parquet($documents) d ON d.doc_id = l.doc_id"
+        values["documents"] = local_paths(described.documents)
+        languages.append("d.language")
+    language = f"coalesce({', '.join([*languages, 'NULL'])})"
+    return {**names, "language": language, "bytes": size}, joins, values
 
 
 def _name_languages(labels: Iterable[str | None]) -> dict[str | None, str]:

@@ -11,21 +11,25 @@ interval leaves out zero differs beyond chance, corrected for the number of sign
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
-from flows.analysis.run_corpus import RunCorpus
+from flows.analysis.run_corpus import (
+    DescribedDocuments,
+    RunCorpus,
+    described_documents,
+    local_paths,
+    signal_fields,
+)
 from stages.engine.inputs import Input
 from stages.engine.page import Artifact
-from stages.engine.tally import hosts, inputs_in_order, numbers
-from stages.filter.sidecars import describes_chat, signal_sets
+from stages.engine.tally import hosts, numbers
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -40,6 +44,7 @@ LEAST_SITES = 20
 """With fewer sites on a side, documents are drawn instead."""
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 LABELS = ("language", "script", "charset", "licence", "programming_language", "extractor")
+SITE = "registered_domain"
 LABEL_SHARE, LABELS_EACH = 0.01, 8
 """Values of a label that are compared: with at least this share of both sides, at most so many."""
 
@@ -83,29 +88,29 @@ class DriftTable:
 
 
 def measure_drift(
-    database: DuckDBPyConnection, corpus: RunCorpus, new: Sequence[str]
+    database: DuckDBPyConnection, corpora: Sequence[RunCorpus], new: Sequence[str]
 ) -> DriftTable | None:
     """Signals of the documents of `new` snapshots against earlier ones of the same sources.
 
-    The views `before` and `after` of `database` say which documents there are. None if one side has
-    no documents, or nothing was measured.
+    The views `before` and `after` of `database` say which documents there are; signals are those
+    that the filters of `corpora` read, of the first corpus if several did. None if one side has no
+    documents, or nothing was measured.
     """
-    sample = _read_sample(database, corpus, new)
+    sample = _read_sample(database, corpora, new)
     if sample is None:
         return None
     table, described = sample
     is_new = table["is_new"].to_numpy(zero_copy_only=False)
     kept = table["kept"].to_numpy(zero_copy_only=False)
     values = _signal_values(table, described)
-    about = {name: one["description"] for name, one in described.items()}
     sites, counts = _sites(table, is_new)
 
     def sizes(rows: NDArray[np.bool_]) -> tuple[int, int]:
         return int((rows & ~is_new).sum()), int((rows & is_new).sum())
 
     return DriftTable(
-        compare_distributions(_take(values, kept), is_new[kept], sites[kept], about),
-        compare_distributions(values, is_new, sites, about),
+        compare_distributions(_take(values, kept), is_new[kept], sites[kept], described),
+        compare_distributions(values, is_new, sites, described),
         sizes(np.ones(len(is_new), dtype=bool)),
         sizes(kept),
         counts,
@@ -210,14 +215,12 @@ def _drift(
 
 
 def _read_sample(
-    database: DuckDBPyConnection, corpus: RunCorpus, new: Sequence[str]
-) -> tuple[pa.Table, dict[str, dict[str, str]]] | None:
+    database: DuckDBPyConnection, corpora: Sequence[RunCorpus], new: Sequence[str]
+) -> tuple[pa.Table, dict[str, str]] | None:
     """Signals, address, side and verdict of the sampled documents, and what the signals are."""
     if not new:
         return None
-    database.execute(
-        "CREATE TABLE sampled (doc_id VARCHAR, is_new BOOLEAN, kept BOOLEAN)",
-    )
+    database.execute("CREATE TABLE sampled (doc_id VARCHAR, is_new BOOLEAN, kept BOOLEAN)")
     names = {"new": list(new), "most": SAMPLE}
     for side, is_new in (("before", "false"), ("after", "true")):
         database.execute(
@@ -226,81 +229,69 @@ def _read_sample(
             "FROM after WHERE list_contains($new, snapshot)) ORDER BY doc_id LIMIT $most",
             names,
         )
-    tables, described = [], dict[str, dict[str, str]]()
-    for manifest in corpus.filters.values():
-        for documents, signals in _described(Artifact(corpus.store, manifest)):
-            columns = {
-                c["name"]: c for one in signals for c in one.read_json("signals.json")["columns"]
-            }
-            described |= columns
-            rows = _join_signals(database, documents, signals, columns)
-            tables.append(rows)
-    if not tables or not described:
-        return None
-    table = pa.concat_tables(tables, promote_options="permissive").sort_by("doc_id")
+    tables: dict[str, pa.Table] = {}
+    described: dict[str, str] = {}
+    for corpus in corpora:
+        for manifest in corpus.filters.values():
+            for one in described_documents(Artifact(corpus.store, manifest)):
+                if one.digest not in tables:
+                    tables[one.digest] = _join_signals(database, one)
+                    described |= _descriptions(one.signals)
+    table = pa.concat_tables(tables.values(), promote_options="permissive").sort_by("doc_id")
     sides = set(table["is_new"].to_pylist())
-    return (table, described) if len(sides) == 2 else None
+    return (table, described) if len(sides) == 2 and described else None
 
 
-def _described(artifact: Artifact) -> list[tuple[Input | None, list[Input]]]:
-    """Each documents input with the signals about it that are available."""
-    documents = inputs_in_order(artifact, "documents")
-    signals = [s for s in inputs_in_order(artifact, "signals") if not s or not describes_chat(s)]
-    sets = signal_sets(signals, len(documents))
-    return [
-        (source, [one[place] for one in sets if one[place] is not None])  # type: ignore[misc]
-        for place, source in enumerate(documents)
-    ]
+def _descriptions(signals: Sequence[Input]) -> dict[str, str]:
+    """What each signal is, as far as its stage says so."""
+    described: dict[str, str] = {}
+    for source in signals:
+        listed = source.read_json("signals.json")
+        columns = listed.get("columns", ()) if isinstance(listed, dict) else ()
+        known = {column["name"]: column.get("description", "") for column in columns}
+        described |= {name: known.get(name, "") for name in signal_fields(source)}
+    return described
 
 
-def _join_signals(
-    database: DuckDBPyConnection,
-    documents: Input | None,
-    signals: Sequence[Input],
-    columns: Mapping[str, Mapping[str, str]],
-) -> pa.Table:
-    """The sampled documents of one input, with the columns of their signals."""
+def _join_signals(database: DuckDBPyConnection, described: DescribedDocuments) -> pa.Table:
+    """The sampled documents of one input, with the signals that are compared, and their sites."""
     query, values, selected = "FROM sampled k", dict[str, Any](), ["k.doc_id", "k.is_new", "k.kept"]
-    for number, source in enumerate(signals):
-        paths = [str(source.local_path(shard.path)) for shard in source.shards() if shard.rows]
-        if not paths:
-            continue
-        query += f" JOIN read_parquet($s{number}) s{number} ON s{number}.doc_id = k.doc_id"
-        values[f"s{number}"] = paths
-        with open(paths[0], "rb") as file:
-            present = pq.read_schema(file).names
-        own = [name for name in present if name in columns]
-        selected += [f's{number}."{name}"' for name in own if _is_used(columns[name])]
-    if documents is not None and "registered_domain" not in columns:
-        paths = [str(documents.local_path(s.path)) for s in documents.shards() if s.rows]
-        if paths:
-            query += " JOIN read_parquet($documents) d ON d.doc_id = k.doc_id"
-            values["documents"] = paths
-            selected.append("d.url")
+    names: set[str] = set()
+    for number, source in enumerate(described.signals):
+        fields = signal_fields(source)
+        if fields:
+            query += f" JOIN read_parquet($s{number}) s{number} ON s{number}.doc_id = k.doc_id"
+            values[f"s{number}"] = local_paths(source)
+            own = [name for name, field in fields.items() if _is_used(field)]
+            selected += [f's{number}."{name}"' for name in own]
+            names |= {*own}
+    paths = local_paths(described.documents) if described.documents is not None else []
+    if paths and SITE not in names:
+        query += " JOIN read_parquet($documents) d ON d.doc_id = k.doc_id"
+        values["documents"] = paths
+        selected.append("d.url")
     if not values:
         query += " WHERE false"
     joined = database.sql(f"SELECT {', '.join(selected)} {query}", params=values)
     return joined.to_arrow_table()
 
 
-def _is_used(column: Mapping[str, str]) -> bool:
-    is_text = column["type"].startswith("string")
-    return not is_text or column["name"] in (*LABELS, "registered_domain")
+def _is_used(field: pa.Field) -> bool:
+    is_number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
+    return is_number or field.name in (*LABELS, SITE)
 
 
-def _signal_values(
-    table: pa.Table, described: Mapping[str, Mapping[str, str]]
-) -> dict[str, NDArray[np.float64]]:
+def _signal_values(table: pa.Table, described: Collection[str]) -> dict[str, NDArray[np.float64]]:
     """Numbers by signal, and 0 or 1 for each frequent value of a label."""
     values: dict[str, NDArray[np.float64]] = {}
     for name in table.column_names:
-        if name not in described or name == "registered_domain":
+        if name not in described or name == SITE:
             continue
         if name not in LABELS:
             values[name] = numbers(table[name])
             continue
-        labels = np.array(table[name].fill_null("(none)").to_pylist(), dtype=object)
-        different, counts = np.unique(labels.astype(str), return_counts=True)
+        labels = np.array(table[name].fill_null("(none)").to_pylist(), dtype=str)
+        different, counts = np.unique(labels, return_counts=True)
         frequent = counts >= LABEL_SHARE * len(labels)
         order = np.lexsort((different, -counts))
         for label in [different[i] for i in order if frequent[i]][:LABELS_EACH]:
@@ -311,8 +302,8 @@ def _signal_values(
 def _sites(table: pa.Table, is_new: NDArray[np.bool_]) -> tuple[NDArray[np.int64], tuple[int, int]]:
     """[documents] The number of each one's site, or a number of its own; sites on each side."""
     own = np.arange(len(table))
-    if "registered_domain" in table.column_names:
-        names = table["registered_domain"]
+    if SITE in table.column_names:
+        names = table[SITE]
     elif "url" in table.column_names:
         names = hosts(table["url"])
     else:

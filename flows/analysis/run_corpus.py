@@ -9,13 +9,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from artifacts_schema.errors import InputError, UsageError
 from artifacts_schema.identity import short
 from artifacts_schema.manifest import Conservation, Manifest
 from artifacts_schema.store import Store
 from flows.analysis.artifacts import load_ancestry
 from stages.engine.inputs import Input
+from stages.engine.page import Artifact
 from stages.engine.sources import snapshot_name
+from stages.engine.tally import inputs_in_order
+from stages.filter.sidecars import describes_chat, signal_sets
 
 COLLECTED = "(collected)"
 """The snapshot of documents whose table was collected since."""
@@ -174,3 +180,44 @@ def made_since(
             if name in steps:
                 since[steps[name]] = manifest
     return since
+
+
+# What the tables of a filter are read from --------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DescribedDocuments:
+    """A documents input of a filter, None if it was collected, and the signals about it."""
+
+    digest: str
+    documents: Input | None
+    signals: tuple[Input, ...]
+    """Those of several stages, without what was collected."""
+
+
+def described_documents(artifact: Artifact) -> list[DescribedDocuments]:
+    """The documents inputs of a filter in order, each with its signals."""
+    references = artifact.manifest.inputs["documents"]
+    documents = inputs_in_order(artifact, "documents")
+    signals = [s for s in inputs_in_order(artifact, "signals") if not s or not describes_chat(s)]
+    sets = signal_sets(signals, len(documents))
+    described = []
+    for place, (reference, source) in enumerate(zip(references, documents, strict=True)):
+        measured = tuple(one for each in sets if (one := each[place]) is not None)
+        described.append(DescribedDocuments(reference.digest, source, measured))
+    return described
+
+
+def local_paths(source: Input, pattern: str = "*.parquet") -> list[str]:
+    """Tables of an output on this machine, checked; those without rows are left out."""
+    return [str(source.local_path(shard.path)) for shard in source.shards(pattern) if shard.rows]
+
+
+def signal_fields(source: Input) -> dict[str, pa.Field]:
+    """The signals that the tables of an output hold, by name; none if it has no rows."""
+    paths = local_paths(source)
+    if not paths:
+        return {}
+    with open(paths[0], "rb") as file:
+        schema = pq.read_schema(file)
+    return {field.name: field for field in schema if field.name != "doc_id"}

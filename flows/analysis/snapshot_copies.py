@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from artifacts_schema.errors import InputError
-from flows.analysis.run_corpus import RunCorpus
+from flows.analysis.run_corpus import RunCorpus, local_paths
 from stages.engine.inputs import Input
 from stages.filter.config import DuplicatesPolicy
 
@@ -87,12 +87,7 @@ def _duplicate_paths(corpus: RunCorpus) -> list[str]:
                 except InputError:
                     return []  # Collected: without all of them the counts would be too small.
                 sources[reference.digest] = loaded
-    return [
-        str(source.local_path(shard.path))
-        for source in sources.values()
-        for shard in source.shards("*/*.parquet")
-        if shard.rows
-    ]
+    return [path for source in sources.values() for path in local_paths(source, "*/*.parquet")]
 
 
 _MEMBERS = """

@@ -20,7 +20,7 @@ from stages.engine.page import (
 from stages.engine.tally import ranked, sentences
 from stages.scoring.uncertainty import wilson
 
-DISTANCES, CURVES = 15, 6
+DISTANCES, CURVES = 15, 4
 """Signals whose distance is drawn, and those whose values are."""
 DRAWN_SHARES = 8
 
@@ -91,45 +91,34 @@ def _drift_tables(whose: str, rows: Sequence[Drift], sizes: tuple[int, int]) -> 
         f"{sizes[1]:,} new documents, those with the least ids, of sources that both have."
     )
     numbers, labels = ([one for one in rows if one.is_label == side] for side in (False, True))
-    low, middle, high = (QUANTILES.index(at) for at in (0.05, 0.5, 0.95))
-    reading = ("within chance", "differs")
-    return [
+    headings = (
+        "signal | distance:.3f | 95 %, all together: | reading | earlier, median (5 % to 95 %): "
+        "| new, median (5 % to 95 %):"
+    )
+    figures: list[Figure] = [
         make_table(
             f"Signals {whose}",
-            "signal | distance:.3f | from:.3f | to:.3f | reading | median earlier:,.4g "
-            "| median new:,.4g | 5 to 95 % earlier: | 5 to 95 % new: | what it is",
-            [
-                (
-                    *(one.name, one.distance, one.low, one.high, reading[one.beyond_chance]),
-                    *(one.earlier[middle], one.new[middle]),
-                    f"{one.earlier[low]:,.4g} to {one.earlier[high]:,.4g}",
-                    f"{one.new[low]:,.4g} to {one.new[high]:,.4g}",
-                    one.description,
-                )
-                for one in numbers
-            ],
+            headings,
+            [(*_reading(one), _spread(one.earlier), _spread(one.new)) for one in numbers],
             note,
-        ),
-        *(
-            [
-                make_table(
-                    f"Labels {whose}",
-                    "label | share earlier:.2% | share new:.2% | difference:.3f | from:.3f "
-                    "| to:.3f | reading",
-                    [
-                        (
-                            *(one.name, one.earlier[0], one.new[0]),
-                            *(one.distance, one.low, one.high, reading[one.beyond_chance]),
-                        )
-                        for one in labels
-                    ],
-                    "Intervals hold together with those of the signals.",
-                )
-            ]
-            if labels
-            else []
-        ),
+        )
     ]
+    if labels:
+        headings = "label | difference:.3f | 95 %, all together: | reading | earlier:.2% | new:.2%"
+        shares = [(*_reading(one), one.earlier[0], one.new[0]) for one in labels]
+        note = "Shares of documents. Intervals hold together with those of the signals."
+        figures.append(make_table(f"Labels {whose}", headings, shares, note))
+    return figures
+
+
+def _reading(one: Drift) -> tuple[Cell, ...]:
+    reading = "differs" if one.beyond_chance else "within chance"
+    return one.name, one.distance, f"{one.low:.3f} to {one.high:.3f}", reading
+
+
+def _spread(quantiles: Sequence[float]) -> str:
+    low, middle, high = (quantiles[QUANTILES.index(at)] for at in (0.05, 0.5, 0.95))
+    return f"{middle:,.4g} ({low:,.4g} to {high:,.4g})"
 
 
 # Languages and sources ---------------------------------------------------------------------------
@@ -172,8 +161,8 @@ def shares(change: CorpusChange, by: str) -> list[Figure]:
         for name in names
     ]
     headings = (
-        f"{by} | before:, | share before:.2% | before, 95 %: | tokens before:, | after:, "
-        "| share after:.2% | after, 95 %: | tokens after:,"
+        f"{by} | before:, | share before (95 %): | tokens before:, | after:, "
+        "| share after (95 %): | tokens after:,"
     )
     table = make_table(f"Documents and tokens by {by}", headings, rows, WILSON)
     return [drawn, table.without_empty()]
@@ -191,9 +180,5 @@ def _shares(change: CorpusChange, by: str) -> tuple[list[str], list[dict[str, in
 
 def _volume_cells(volume: Volume, total: int) -> tuple[Cell, ...]:
     low, high = wilson(volume.documents, total)
-    return (
-        volume.documents,
-        volume.documents / total,
-        f"{low:.2%} to {high:.2%}",
-        volume_tokens(volume),
-    )
+    share = f"{volume.documents / total:.1%} ({low:.1%} to {high:.1%})"
+    return volume.documents, share, volume_tokens(volume)

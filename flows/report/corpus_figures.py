@@ -32,7 +32,7 @@ from stages.filter.config import REASONS
 from stages.scoring.uncertainty import wilson
 
 DRAWN_SNAPSHOTS = 12
-SERIES = 4
+SERIES = 3
 """Snapshots whose shares are drawn beside each other; earlier ones beyond these are joined."""
 EARLIER = "earlier, together"
 COPIES = ("exact_duplicate", "near_duplicate")
@@ -83,17 +83,18 @@ def volume_table(change: CorpusChange, by: str, title: str) -> TableFigure:
     note = sentences(
         "Text is counted before the filter's edits; tokens are those of the packed sequences, "
         "special ones included.",
+        OTHER_TOKENS if change.other_tokenizer else "",
         f"Not packed, so without tokens: {', '.join(unpacked)}." if unpacked else "",
     )
     unit = size_unit(change)
     headings = (
-        f"{by} | documents before:, | documents after:, | difference:+, | {unit} before:,.2f "
+        f"{by} | documents before:, | documents after:, | {unit} before:,.2f "
         f"| {unit} after:,.2f | tokens before:, | tokens after:,"
     )
     cells = (
         (
             name,
-            *(was.documents, now.documents, now.documents - was.documents),
+            *(was.documents, now.documents),
             *(text_size(was, unit), text_size(now, unit)),
             *(volume_tokens(was), volume_tokens(now)),
         )
@@ -102,6 +103,7 @@ def volume_table(change: CorpusChange, by: str, title: str) -> TableFigure:
     return make_table(title, headings, cells, note).without_empty()
 
 
+OTHER_TOKENS = "Before and after were packed by different tokenizers: their tokens differ in size."
 MEGABYTES, CHARACTERS = "MB", "million characters"
 
 
@@ -181,7 +183,9 @@ def funnel(change: CorpusChange) -> list[Figure]:
         for label, left in lefts.items()
         if left[first]
     ]
-    headings = " | ".join(["snapshot", *(f"{step}:," for step in (first, *steps)), "kept:.1%"])
+    headings = " | ".join(
+        ["snapshot", *(f"{step}:," for step in (first, *steps)), "share kept:.1%"]
+    )
     return [
         make_bars(
             f"Share of {first} that is left after each step",
@@ -353,6 +357,9 @@ def causes(change: CorpusChange) -> list[Figure]:
         note = back if after and any(flow.cause in CAME_BACK for flow in flows) else ""
         rows = [(one, *_sizes(by_cause[one,], unit)) for one in known if (one,) in by_cause]
         headings = f"why it {verb} | {sizes}"
+        if not after and any(change.forgotten):
+            was, now = change.forgotten
+            note = f"On the lists of forgotten documents: {was:,} before, {now:,} now."
         figures.append(make_table(f"What {verb}, and why", headings, rows, note).without_empty())
         if len(by_reason) > len(by_cause):
             order = {name: place for place, name in enumerate(change.snapshots)}

@@ -23,9 +23,10 @@ from flows.analysis.corpus_change import (
     Volume,
     compare_corpora,
 )
-from flows.analysis.run_corpus import RunCorpus, made_since
+from flows.analysis.run_corpus import COLLECTED, RunCorpus, made_since
 from flows.report.corpus_drift import distances, drift, share_intervals, shares
 from flows.report.corpus_figures import (
+    OTHER_TOKENS,
     causes,
     comparable,
     copies,
@@ -63,6 +64,7 @@ class CorpusPage:
 
     subject: Subject
     change: CorpusChange
+    banner: tuple[str, ...]
     verdict: tuple[str, ...]
     facts: tuple[Fact, ...]
     chapters: tuple[Chapter, ...]
@@ -125,6 +127,7 @@ def corpus_page(store: Store, ref: str, against: str | None = None) -> CorpusPag
     return CorpusPage(
         subject=subject,
         change=change,
+        banner=tuple(_banner(change)),
         verdict=tuple(_verdict(change)),
         facts=(*_facts(change), *effort(steps)[1:]),
         chapters=tuple(one for one in chapters if one.figures),
@@ -208,6 +211,14 @@ def _sum(change: CorpusChange, causes: Sequence[str], *, after: bool) -> Volume:
     return sum((by_cause[one] for one in causes if one in by_cause), Volume())
 
 
+def _banner(change: CorpusChange) -> Iterator[str]:
+    """What limits the numbers below."""
+    if change.other_tokenizer:
+        yield OTHER_TOKENS
+    if COLLECTED in change.snapshots:
+        yield "Documents whose table was collected since have no snapshot any more."
+
+
 def _verdict(change: CorpusChange) -> Iterator[str]:
     """Sentences that follow from the numbers of the page."""
     yield _on_size(change)
@@ -251,8 +262,8 @@ def _on_new(change: CorpusChange) -> Iterator[str]:
         with_copy = sum(change.copies.with_earlier.get(name, 0) for name in new)
         total = sum(change.copies.documents.get(name, 0) for name in new)
         if total:
-            share = with_copy / total
-            yield f"{share:.1%} of the new documents have a copy in an earlier snapshot."
+            share = f"{with_copy / total:.1%}" if with_copy else "None"
+            yield f"{share} of the new documents have a copy in an earlier snapshot."
     if change.drift is not None and change.drift.kept:
         rows = change.drift.kept
         clear = [one for one in rows if one.beyond_chance]
@@ -288,10 +299,9 @@ def _facts(change: CorpusChange) -> Iterator[Fact]:
     came, went = _sum(change, CAME, after=True), _sum(change, GONE, after=False)
     back = _sum(change, CAME_BACK, after=True).documents
     yield Fact("came", came.documents, ",", f"{back:,} of them came back" if back else "documents")
-    yield Fact("went", went.documents, ",", "documents")
-    if change.forgotten[1]:
-        added = change.forgotten[1] - change.forgotten[0]
-        yield Fact("on the forget list", change.forgotten[1], ",", f"{added:+,} to before")
+    forgotten = _sum(change, (FORGOTTEN,), after=False).documents
+    detail = f"{forgotten:,} of them forgotten" if forgotten else "documents"
+    yield Fact("went", went.documents, ",", detail)
 
 
 def _mega(count: int | None) -> float | None:
