@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flows.analysis.corpus_change import CorpusChange, Volume
+from flows.analysis.corpus_change import CorpusChange
+from flows.analysis.corpus_tables import Volume
 from flows.analysis.drift import QUANTILES, REPLICATES, Drift
 from flows.report.corpus_figures import WILSON, add_counts, share_estimate, volume_tokens
 from stages.engine.page import (

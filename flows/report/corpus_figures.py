@@ -5,17 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 
-from flows.analysis.corpus_change import (
-    CAME,
-    CAME_BACK,
-    GONE,
-    KEPT,
-    STAYED,
-    CorpusChange,
-    Decision,
-    Flow,
-    Volume,
-)
+from flows.analysis.corpus_change import CorpusChange
+from flows.analysis.corpus_tables import CAME, CAME_BACK, GONE, KEPT, STAYED, Decision, Flow, Volume
 from flows.report.estimates import difference_interval
 from stages.engine.page import (
     BarFigure,
@@ -50,9 +41,9 @@ def movement(change: CorpusChange) -> BarFigure:
     if oldest := names[:-DRAWN_SNAPSHOTS]:
         groups = {f"{len(oldest):,} earlier ones": oldest, **groups}
 
-    def count(group: Sequence[str], causes: Sequence[str]) -> int:
+    def count(group: Sequence[str], causes: Sequence[str], *, after: bool) -> int:
         return sum(
-            max(flow.before.documents, flow.after.documents)
+            (flow.after if after else flow.before).documents
             for flow in change.flows
             if flow.snapshot in group and flow.cause in causes
         )
@@ -62,9 +53,9 @@ def movement(change: CorpusChange) -> BarFigure:
         groups,
         "documents:,",
         {
-            "stayed": [count(group, (STAYED,)) for group in groups.values()],
-            "came": [count(group, CAME) for group in groups.values()],
-            "went": [count(group, GONE) for group in groups.values()],
+            "stayed": [count(group, (STAYED,), after=True) for group in groups.values()],
+            "came": [count(group, CAME, after=True) for group in groups.values()],
+            "went": [count(group, GONE, after=False) for group in groups.values()],
         },
         stacked=True,
         label="snapshot",

@@ -12,17 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from artifacts_schema.store import Store
-from flows.analysis.corpus_change import (
-    CAME,
-    CAME_BACK,
-    FORGOTTEN,
-    GONE,
-    KEPT,
-    RETIRED,
-    CorpusChange,
-    Volume,
-    compare_corpora,
-)
+from flows.analysis.corpus_change import CorpusChange, compare_corpora
+from flows.analysis.corpus_tables import CAME, CAME_BACK, FORGOTTEN, GONE, KEPT, RETIRED, Volume
 from flows.analysis.run_corpus import COLLECTED, RunCorpus, made_since
 from flows.report.corpus_drift import distances, drift, share_intervals, shares
 from flows.report.corpus_figures import (
