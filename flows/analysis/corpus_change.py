@@ -1,4 +1,4 @@
-"""A corpus before and after: what came, what went and why, by snapshot."""
+"""A corpus before and after: what was added, what was removed and why, by snapshot."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ STAYED, RETIRED, FORGOTTEN, COPY_NOW, DROPPED_NOW, NOT_READ = (
     "fails a rule now",
     "not read any more",
 )
-NEW, READ_NOW, COPY_RETIRED, COPY_FORGOTTEN, COPY_GONE, PASSES_NOW = (
+NEW, READ_NOW, COPY_RETIRED, COPY_FORGOTTEN, COPY_DROPPED, PASSES_NOW = (
     "of a new snapshot",
     "read for the first time",
     "its earlier copy was retired",
@@ -48,9 +48,9 @@ NEW, READ_NOW, COPY_RETIRED, COPY_FORGOTTEN, COPY_GONE, PASSES_NOW = (
     "its earlier copy is dropped now",
     "passes now",
 )
-GONE = (RETIRED, FORGOTTEN, COPY_NOW, DROPPED_NOW, NOT_READ)
-CAME = (NEW, READ_NOW, COPY_RETIRED, COPY_FORGOTTEN, COPY_GONE, PASSES_NOW)
-CAME_BACK = (COPY_RETIRED, COPY_FORGOTTEN, COPY_GONE)
+REMOVED = (RETIRED, FORGOTTEN, COPY_NOW, DROPPED_NOW, NOT_READ)
+ADDED = (NEW, READ_NOW, COPY_RETIRED, COPY_FORGOTTEN, COPY_DROPPED, PASSES_NOW)
+RETURNED = (COPY_RETIRED, COPY_FORGOTTEN, COPY_DROPPED)
 """Causes for which a document that the corpus lacked before as a copy is in it now."""
 
 
@@ -80,22 +80,22 @@ class Volume:
 
 @dataclass(frozen=True)
 class Flow:
-    """Documents of one snapshot, source and language that stayed, went or came for one cause."""
+    """Documents of a snapshot, source and language that stayed, or came or went for one cause."""
 
     snapshot: str
     source: str
     language: str
     cause: str
     reason: str
-    """Why a document that went is dropped now, or one that came was dropped before; else empty."""
+    """Why those removed are dropped now, or those added were dropped before; else empty."""
     before: Volume
-    """As the corpus before holds them; empty for those that came."""
+    """As the corpus before holds them; empty for those that were added."""
     after: Volume
 
 
 @dataclass(frozen=True)
 class Decision:
-    """Documents of the corpus after, read and decided on: `reason` is `kept` or why they went."""
+    """Documents that the corpus after decided on: `reason` is `kept`, or why they were dropped."""
 
     snapshot: str
     source: str
@@ -132,12 +132,12 @@ _CAUSE = """
       WHEN was NOT IN ('exact_duplicate', 'near_duplicate') THEN $passes_now
       WHEN holder IS NULL THEN $copy_retired
       WHEN holder = 'exclusion' THEN $copy_forgotten
-      ELSE $copy_gone
+      ELSE $copy_dropped
     END"""
 _CAUSES = {
     "stayed": STAYED, "retired": RETIRED, "not_read": NOT_READ, "forgotten": FORGOTTEN,
     "copy_now": COPY_NOW, "dropped_now": DROPPED_NOW, "new": NEW, "read_now": READ_NOW,
-    "copy_retired": COPY_RETIRED, "copy_forgotten": COPY_FORGOTTEN, "copy_gone": COPY_GONE,
+    "copy_retired": COPY_RETIRED, "copy_forgotten": COPY_FORGOTTEN, "copy_dropped": COPY_DROPPED,
     "passes_now": PASSES_NOW,
 }  # fmt: skip
 
@@ -244,7 +244,7 @@ class CorpusTables:
         return [name for (name,) in self.database.execute(f"FROM {side}_snapshots").fetchall()]
 
     def flows(self) -> Iterator[Flow]:
-        """What stayed, went and came, with its cause."""
+        """What stayed, was added and was removed, with its cause."""
         rows = self.database.execute(
             f"""
             WITH known AS (

@@ -246,8 +246,8 @@ def _descriptions(signals: Sequence[Input]) -> dict[str, str]:
     """What each signal is, as far as its stage says so."""
     described: dict[str, str] = {}
     for source in signals:
-        listed = source.read_json("signals.json")
-        columns = listed.get("columns", ()) if isinstance(listed, dict) else ()
+        details = source.read_json("signals.json")
+        columns = details.get("columns", ()) if isinstance(details, dict) else ()
         known = {column["name"]: column.get("description", "") for column in columns}
         described |= {name: known.get(name, "") for name in signal_fields(source)}
     return described

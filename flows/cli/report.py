@@ -25,7 +25,7 @@ from flows.report.report import plain_report, write_report
 @click.option(
     "--corpus",
     is_flag=True,
-    help="The corpus before and after: what came and went, copies, drift.",
+    help="The corpus before and after: what was added and removed, copies, drift.",
 )
 @click.option("--full", is_flag=True, help="Open every chapter, and print all of it.")
 @click.option("--open", "show", is_flag=True, help="Open it in the browser.")

@@ -6,7 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 
 from flows.analysis.corpus_change import CorpusChange
-from flows.analysis.corpus_tables import CAME, CAME_BACK, GONE, KEPT, STAYED, Decision, Flow, Volume
+from flows.analysis.corpus_tables import (
+    ADDED,
+    KEPT,
+    REMOVED,
+    RETURNED,
+    STAYED,
+    Decision,
+    Flow,
+    Volume,
+)
 from flows.report.estimates import difference_interval
 from stages.engine.page import (
     BarFigure,
@@ -35,7 +44,7 @@ WILSON = "Intervals are Wilson's, of 95 %; they take documents as independent."
 
 
 def movement(change: CorpusChange) -> BarFigure:
-    """Documents that stayed, came and went, by snapshot; the oldest of many are joined."""
+    """Documents that stayed, were added and removed, by snapshot; the oldest of many are joined."""
     names = list(change.snapshots)
     groups = {name: [name] for name in names[-DRAWN_SNAPSHOTS:]}
     if oldest := names[:-DRAWN_SNAPSHOTS]:
@@ -54,12 +63,12 @@ def movement(change: CorpusChange) -> BarFigure:
         "documents:,",
         {
             "stayed": [count(group, (STAYED,), after=True) for group in groups.values()],
-            "came": [count(group, CAME, after=True) for group in groups.values()],
-            "went": [count(group, GONE, after=False) for group in groups.values()],
+            "added": [count(group, ADDED, after=True) for group in groups.values()],
+            "removed": [count(group, REMOVED, after=False) for group in groups.values()],
         },
         stacked=True,
         label="snapshot",
-        note="What stayed and came is the corpus after; what stayed and went was the one before.",
+        note="Stayed and added are the corpus after; stayed and removed were the one before.",
     )
 
 
@@ -328,16 +337,16 @@ def share_matrix(change: CorpusChange) -> MatrixFigure | None:
     )
 
 
-# What came and went ------------------------------------------------------------------------------
+# Added and removed -------------------------------------------------------------------------------
 
 
 def causes(change: CorpusChange) -> list[Figure]:
-    """What went and what came, by cause, then by snapshot and reason."""
+    """What was removed and what was added, by cause, then by snapshot and reason."""
     figures: list[Figure] = []
     unit = size_unit(change)
     sizes = f"documents:, | {unit}:,.2f | tokens:,"
-    back = "A document came back where the kept document that it was a copy of went."
-    for after, known, verb in ((False, GONE, "went"), (True, CAME, "came")):
+    back = "A document came back where the kept document that it is a copy of was removed."
+    for after, known, verb in ((False, REMOVED, "removed"), (True, ADDED, "added")):
         flows = [flow for flow in change.flows if flow.cause in known]
         if not flows:
             continue
@@ -345,19 +354,23 @@ def causes(change: CorpusChange) -> list[Figure]:
         by_reason = _sum_flows(
             flows, lambda flow: (flow.snapshot, flow.cause, flow.reason), after=after
         )
-        note = back if after and any(flow.cause in CAME_BACK for flow in flows) else ""
+        note = back if after and any(flow.cause in RETURNED for flow in flows) else ""
         rows = [(one, *_sizes(by_cause[one,], unit)) for one in known if (one,) in by_cause]
-        headings = f"why it {verb} | {sizes}"
+        headings = f"why | {sizes}"
         if not after and any(change.forgotten):
             was, now = change.forgotten
             note = f"On the lists of forgotten documents: {was:,} before, {now:,} now."
-        figures.append(make_table(f"What {verb}, and why", headings, rows, note).without_empty())
+        figures.append(
+            make_table(f"What was {verb}, and why", headings, rows, note).without_empty()
+        )
         if len(by_reason) > len(by_cause):
             order = {name: place for place, name in enumerate(change.snapshots)}
-            listed = sorted(by_reason, key=lambda name: (order[name[0]], *name[1:]))
-            rows = [(*name, *_sizes(by_reason[name], unit)) for name in listed]
-            headings = f"snapshot | why it {verb} | reason {'before' if after else 'now'} | {sizes}"
-            figures.append(make_table(f"What {verb}, by snapshot", headings, rows).without_empty())
+            ordered = sorted(by_reason, key=lambda name: (order[name[0]], *name[1:]))
+            rows = [(*name, *_sizes(by_reason[name], unit)) for name in ordered]
+            headings = f"snapshot | why | reason {'before' if after else 'now'} | {sizes}"
+            figures.append(
+                make_table(f"What was {verb}, by snapshot", headings, rows).without_empty()
+            )
     return figures
 
 

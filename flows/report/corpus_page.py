@@ -1,7 +1,7 @@
 """The page of a corpus before and after: what `ingot report --corpus` writes.
 
 Its figures come from the artifacts of one run, or of two; its first page says in a few sentences
-what came, what went and what moved.
+what was added, what was removed and what moved.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from artifacts_schema.store import Store
 from flows.analysis.corpus_change import CorpusChange, compare_corpora
-from flows.analysis.corpus_tables import CAME, CAME_BACK, FORGOTTEN, GONE, KEPT, RETIRED, Volume
+from flows.analysis.corpus_tables import ADDED, FORGOTTEN, KEPT, REMOVED, RETIRED, RETURNED, Volume
 from flows.analysis.run_corpus import COLLECTED, RunCorpus, made_since
 from flows.report.corpus_drift import distances, drift, share_intervals, shares
 from flows.report.corpus_figures import (
@@ -142,7 +142,7 @@ def _chapters(change: CorpusChange, spent: Sequence[Figure], after: RunCorpus) -
         [movement(change), by_snapshot],
     )  # fmt: skip
     yield chapter(
-        "causes", "What came and went", "by cause: a retired snapshot, a forgotten page, a copy",
+        "causes", "Added and removed", "by cause: a retired snapshot, a forgotten page, a copy",
         causes(change),
     )  # fmt: skip
     yield chapter(
@@ -178,15 +178,15 @@ def _sources(after: RunCorpus) -> TableFigure:
     def inputs(role: str) -> str:
         return command(one.key for one in last.inputs.get(role, ())[:1])
 
-    listed = "ingot show exclusions" if after.exclusions() else ""
+    show_lists = "ingot show exclusions" if after.exclusions() else ""
     rows = [
         ("documents kept and dropped, and why", "ledgers", command([last.key])),
-        ("why one document came or went", "ledgers", "ingot why DOCUMENT"),
+        ("why one document was added or removed", "ledgers", "ingot why DOCUMENT"),
         ("records read", "accounts of the reading steps", f"ingot trace {last.key[:12]}"),
         ("tokens", "indexes of token shards", command(one.key for one in after.packs.values())),
         ("copies", "duplicates", inputs("duplicates")),
         ("values of signals, languages", "signals", inputs("signals")),
-        ("forgotten documents", "lists of them", listed),
+        ("forgotten documents", "lists of them", show_lists),
         ("time and bytes", "telemetry of manifests", "ingot cost"),
         ("all of this page", "", f"ingot report {after.name} --corpus --json"),
     ]
@@ -216,27 +216,27 @@ def _verdict(change: CorpusChange) -> Iterator[str]:
     if change.new:
         yield from _on_new(change)
     retired, forgotten = (_sum(change, (one,), after=False) for one in (RETIRED, FORGOTTEN))
-    back = _sum(change, CAME_BACK, after=True).documents
+    back = _sum(change, RETURNED, after=True).documents
     if change.retired:
-        names = _listed(change.retired)
-        yield f"{names} went with {retired.documents:,} documents{_tokens(retired)}."
+        names = _join_names(change.retired)
+        yield f"{names} was retired with {retired.documents:,} documents{_tokens(retired)}."
     if forgotten.documents:
         yield f"{forgotten.documents:,} documents{_tokens(forgotten)} were forgotten."
     if back:
-        yield f"{back:,} documents came back, since the copy that was kept before went."
+        yield f"{back:,} documents came back, since the copy that was kept before was removed."
 
 
 def _on_size(change: CorpusChange) -> str:
     before, after = (change.total(after=side) for side in (False, True))
-    came, went = _sum(change, CAME, after=True), _sum(change, GONE, after=False)
+    added, removed = _sum(change, ADDED, after=True), _sum(change, REMOVED, after=False)
     verb = "grew" if after.documents > before.documents else "shrank"
     if after.documents == before.documents:
-        verb = "stayed as large as it was: it went"
+        verb = "kept its size, going"
     text = f"The corpus {verb} from {before.documents:,} to {after.documents:,} documents"
     if before.tokens is not None and after.tokens is not None:
         text += f" and from {before.tokens:,} to {after.tokens:,} tokens"
-    came_text, went_text = (f"{n:,}" if n else "none" for n in (came.documents, went.documents))
-    return f"{text}: {came_text} came and {went_text} went."
+    counts = [f"{n:,}" if n else "none" for n in (added.documents, removed.documents)]
+    return f"{text}: {counts[0]} added, {counts[1]} removed."
 
 
 def _tokens(volume: Volume) -> str:
@@ -248,7 +248,7 @@ def _on_new(change: CorpusChange) -> Iterator[str]:
     shares = [_kept_share(change, group) for group in (new, earlier)]
     if shares[0] is not None:
         rest = f", of earlier snapshots {shares[1]:.1%}." if shares[1] is not None else "."
-        yield f"Of the documents of {_listed(change.new)}, {shares[0]:.1%} were kept{rest}"
+        yield f"Of the documents of {_join_names(change.new)}, {shares[0]:.1%} were kept{rest}"
     if change.copies is not None:
         with_copy = sum(change.copies.with_earlier.get(name, 0) for name in new)
         total = sum(change.copies.documents.get(name, 0) for name in new)
@@ -272,7 +272,7 @@ def _kept_share(change: CorpusChange, group: Sequence[str]) -> float | None:
     return counts[KEPT] / counts["all"] if counts["all"] else None
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     rest = f" and {len(names) - NAMES:,} more" if len(names) > NAMES else ""
     return ", ".join(names[:NAMES]) + rest
 
@@ -287,12 +287,14 @@ def _facts(change: CorpusChange) -> Iterator[Fact]:
         if was is not None and now is not None:
             share = f" ({now / was - 1:+.1%})" if was else ""
             yield Fact(label, now, form, f"{now - was:+{form}}{share}")
-    came, went = _sum(change, CAME, after=True), _sum(change, GONE, after=False)
-    back = _sum(change, CAME_BACK, after=True).documents
-    yield Fact("came", came.documents, ",", f"{back:,} of them came back" if back else "documents")
+    added, removed = _sum(change, ADDED, after=True), _sum(change, REMOVED, after=False)
+    back = _sum(change, RETURNED, after=True).documents
+    yield Fact(
+        "added", added.documents, ",", f"{back:,} of them came back" if back else "documents"
+    )
     forgotten = _sum(change, (FORGOTTEN,), after=False).documents
     detail = f"{forgotten:,} of them forgotten" if forgotten else "documents"
-    yield Fact("went", went.documents, ",", detail)
+    yield Fact("removed", removed.documents, ",", detail)
 
 
 def _mega(count: int | None) -> float | None:
@@ -306,7 +308,7 @@ def _commands(
     yield Command(f"ingot report {ref}", "every step of this run")
     if against is not None:
         yield Command(f"ingot report {ref} --against {against}", "both runs, step by step")
-    yield Command("ingot why DOCUMENT", "why one document came or went")
+    yield Command("ingot why DOCUMENT", "why one document was added or removed")
     yield Command(f"ingot what-if {key}", "other thresholds, without running anything")
     if subject.run is not None and against is None:
         yield Command(

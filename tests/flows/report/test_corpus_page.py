@@ -41,7 +41,7 @@ def test_the_first_sentences_follow_from_the_numbers(ran):
     page = corpus_page(ran, "demo")
     # A token of the stage `characters` is a character: 5 + 4 + 5 of crawl-A, 13 of crawl-B.
     assert page.verdict[0] == (
-        "The corpus grew from 3 to 4 documents and from 14 to 27 tokens: 1 came and none went."
+        "The corpus grew from 3 to 4 documents and from 14 to 27 tokens: 1 added, none removed."
     )
     assert page.verdict[1] == (
         "Of the documents of crawl-B, 50.0% were kept, of earlier snapshots 75.0%."
@@ -71,9 +71,9 @@ def test_every_number_is_a_row_of_plain_values(ran):
         if row["verdict"] == "short"
     ]
     assert (dropped["earlier"], dropped["new"]) == (0.25, 0.5)
-    assert rows(chapters["causes"], "What came, and why") == [
+    assert rows(chapters["causes"], "What was added, and why") == [
         {
-            "why it came": "of a new snapshot",
+            "why": "of a new snapshot",
             "documents": 1,
             "million characters": 13e-6,
             "tokens": 13,
@@ -92,7 +92,7 @@ def test_the_page_is_well_formed_inert_and_the_same_each_time(ran, read_page, tm
     assert is_report(path)
     assert write_corpus(ran, "demo", tmp_path / "b.html").read_bytes() == path.read_bytes()
     full = read_page(write_corpus(ran, "demo", tmp_path / "c.html", full=True).read_text())
-    assert "What came, and why" in full.text
+    assert "What was added, and why" in full.text
 
 
 def test_hostile_text_is_shown_and_never_part_of_the_page(
@@ -126,7 +126,7 @@ def test_against_an_earlier_run_the_cause_of_each_loss_is_named(ran, open_pipeli
         ("fails a rule now", "short", 1), ("stayed", "", 2), ("stayed", "", 1),
     ]  # fmt: skip
     assert page.verdict == (
-        "The corpus shrank from 4 to 3 documents and from 27 to 23 tokens: none came and 1 went.",
+        "The corpus shrank from 4 to 3 documents and from 27 to 23 tokens: none added, 1 removed.",
     )
 
 
