@@ -6,6 +6,7 @@ one corpus. Everything follows from manifests; no document is read.
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -209,15 +210,19 @@ def described_documents(artifact: Artifact) -> list[DescribedDocuments]:
 
 
 def local_paths(source: Input, pattern: str = "*.parquet") -> list[str]:
-    """Tables of an output on this machine, checked; those without rows are left out."""
-    return [str(source.local_path(shard.path)) for shard in source.shards(pattern) if shard.rows]
+    """Tables of an output on this machine, checked, as DuckDB reads them: `[*]` stands for `*`.
+
+    Those without rows are left out.
+    """
+    paths = (source.local_path(shard.path) for shard in source.shards(pattern) if shard.rows)
+    return [glob.escape(str(path)) for path in paths]
 
 
 def signal_fields(source: Input) -> dict[str, pa.Field]:
     """The signals that the tables of an output hold, by name; none if it has no rows."""
-    paths = local_paths(source)
-    if not paths:
+    shards = [shard for shard in source.shards() if shard.rows]
+    if not shards:
         return {}
-    with open(paths[0], "rb") as file:
+    with source.open(shards[0].path) as file:
         schema = pq.read_schema(file)
     return {field.name: field for field in schema if field.name != "doc_id"}

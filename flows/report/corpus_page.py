@@ -219,7 +219,7 @@ def _verdict(change: CorpusChange) -> Iterator[str]:
     back = _sum(change, RETURNED, after=True).documents
     if change.retired:
         names = _join_names(change.retired)
-        yield f"{names} was retired with {retired.documents:,} documents{_tokens(retired)}."
+        yield f"Retired: {names}, with {retired.documents:,} documents{_tokens(retired)}."
     if forgotten.documents:
         yield f"{forgotten.documents:,} documents{_tokens(forgotten)} were forgotten."
     if back:

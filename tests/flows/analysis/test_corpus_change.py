@@ -258,8 +258,9 @@ def test_two_filters_of_the_same_documents_are_two_corpora(stored):
 
 
 def test_collected_documents_leave_counts_without_a_snapshot(stored, tmp_path):
-    shutil.copytree(stored.url, tmp_path / "store")
-    store = Store.open(str(tmp_path / "store"))
+    folder = tmp_path / "a [store] of *"  # Characters that a pattern would be made of.
+    shutil.copytree(stored.url, folder)
+    store = Store.open(str(folder))
     months = corpus(store, "months")
     remove_artifact(store, months.made[f"ingest[{FIRST}]"])
     change = compare_corpora(None, months)
