@@ -68,15 +68,15 @@ def drift(change: CorpusChange) -> list[Figure]:
 
 def _values(one: Drift) -> CurveFigure:
     """The value below which each share of the documents lies, on both sides."""
-    shares = tuple(place / 100 for place in range(1, 100))
+    percent = tuple(range(1, 100))
     positive = min(side[1] for side in one.curves) > 0
     wide = positive and max(side[99] for side in one.curves) > 30 * min(s[1] for s in one.curves)
     return CurveFigure(
         f"{one.name}: earlier and new",
-        Axis("share of documents at or below", format=".0%"),
+        Axis("% of documents at or below", format=".0f"),
         Axis("value", "log" if wide else "linear", ",.4g"),
         tuple(
-            Series(name, shares, side[1:100])
+            Series(name, percent, side[1:100])
             for name, side in zip(("earlier", "new"), one.curves, strict=True)
         ),
         note=one.description,
@@ -89,13 +89,11 @@ def _drift_tables(whose: str, rows: Sequence[Drift], sizes: tuple[int, int]) -> 
     clear = sum(one.beyond_chance for one in rows)
     note = (
         f"{clear:,} of {len(rows):,} differ beyond chance. Measured on {sizes[0]:,} earlier and "
-        f"{sizes[1]:,} new documents, those with the least ids, of sources that both have."
+        f"{sizes[1]:,} new documents, those with the least ids, of sources that both have. All "
+        "intervals hold together. Values are medians (5 % to 95 %)."
     )
     numbers, labels = ([one for one in rows if one.is_label == side] for side in (False, True))
-    headings = (
-        "signal | distance:.3f | 95 %, all together: | reading | earlier, median (5 % to 95 %): "
-        "| new, median (5 % to 95 %):"
-    )
+    headings = "signal | distance:.3f | 95 %: | reading | earlier: | new:"
     figures: list[Figure] = [
         make_table(
             f"Signals {whose}",
@@ -105,7 +103,7 @@ def _drift_tables(whose: str, rows: Sequence[Drift], sizes: tuple[int, int]) -> 
         )
     ]
     if labels:
-        headings = "label | difference:.3f | 95 %, all together: | reading | earlier:.2% | new:.2%"
+        headings = "label | difference:.3f | 95 %: | reading | earlier:.2% | new:.2%"
         shares = [(*_reading(one), one.earlier[0], one.new[0]) for one in labels]
         note = "Shares of documents. Intervals hold together with those of the signals."
         figures.append(make_table(f"Labels {whose}", headings, shares, note))
@@ -119,7 +117,11 @@ def _reading(one: Drift) -> tuple[Cell, ...]:
 
 def _spread(quantiles: Sequence[float]) -> str:
     low, middle, high = (quantiles[QUANTILES.index(at)] for at in (0.05, 0.5, 0.95))
-    return f"{middle:,.4g} ({low:,.4g} to {high:,.4g})"
+    return f"{_short(middle)} ({_short(low)} to {_short(high)})"
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 # Languages and sources ---------------------------------------------------------------------------

@@ -318,12 +318,15 @@ def copies(change: CorpusChange) -> list[Figure]:
     ]
 
 
-def share_matrix(change: CorpusChange) -> MatrixFigure | None:
-    """The share of a snapshot's documents (rows) with a copy in an earlier one (columns)."""
+def share_matrix(change: CorpusChange, most: int | None = None) -> MatrixFigure | None:
+    """The share of a snapshot's documents (rows) with a copy in an earlier one (columns).
+
+    With `most`, of the last snapshots alone.
+    """
     measured = change.copies
     if measured is None or not measured.snapshots:
         return None
-    names = measured.snapshots
+    names = measured.snapshots[-(most or 0) :]
     values = tuple(
         tuple(
             measured.pairs.get((row, column), 0) / measured.documents[row] if j <= i else None

@@ -35,8 +35,8 @@ from stages.engine.page import Figure, TableFigure, make_table
 
 NAMES = 3
 """Names listed in a sentence."""
-TILE_DISTANCES, TILE_SHARES = 6, 4
-"""Signals and languages that the first page draws."""
+TILE_DISTANCES, TILE_SHARES, TILE_SNAPSHOTS = 6, 4, 6
+"""Signals, languages and snapshots with copies that the first page draws."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def write_corpus(
     drawn = (
         movement(page.change),
         *funnel(page.change)[:1],
-        share_matrix(page.change),
+        share_matrix(page.change, TILE_SNAPSHOTS),
         distances(page.change, TILE_DISTANCES),
         share_intervals(page.change, "language", TILE_SHARES),
     )
