@@ -33,6 +33,11 @@ class CorpusChange:
     """By snapshot what the reading steps of the run after account for."""
     forgotten: tuple[int, int]
     """Documents on the lists of forgotten ones that the filters read, before and after."""
+    displaced: int
+    """Within one run, documents of other snapshots dropped as copies of kept ones in the newest.
+
+    0 where each snapshot is decided on after the earlier ones.
+    """
     other_tokenizer: bool
     """Whether both were packed, and by different tokenizers."""
     copies: Copies | None
@@ -88,6 +93,7 @@ def compare_corpora(
                 sum((before or after).exclusions().values()),
                 sum(after.exclusions().values()),
             ),
+            displaced=tables.displaced(new) if new is not None else 0,
             other_tokenizer=before is not None and _other_tokenizer(before, after),
             copies=count_copies(database, after, policy, [n for n in order if n in now]),
             drift=measure_drift(database, [after, before or after], added),

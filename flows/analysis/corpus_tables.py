@@ -276,6 +276,15 @@ class CorpusTables:
                 yield Flow(snapshot, *was, cause, reason or "", before, Volume())
                 yield Flow(snapshot, *now, cause, reason or "", Volume(), after)
 
+    def displaced(self, new: str) -> int:
+        """Documents of other snapshots that are dropped as copies of kept ones in `new`."""
+        rows = self.database.execute(
+            "SELECT count(*) FROM after a JOIN after p ON p.doc_id = a.partner WHERE a.reason IN "
+            "('exact_duplicate', 'near_duplicate') AND a.snapshot <> $new AND p.snapshot = $new",
+            {"new": new},
+        )
+        return int(rows.fetchall()[0][0])
+
     def decisions(self) -> Iterator[Decision]:
         """All documents of the corpus after, by what was decided."""
         rows = self.database.execute(

@@ -206,6 +206,11 @@ def _banner(change: CorpusChange) -> Iterator[str]:
     """What limits the numbers below."""
     if change.other_tokenizer:
         yield OTHER_TOKENS
+    if change.displaced:
+        yield (
+            f"{change.displaced:,} documents of other snapshots are dropped as copies of kept ones "
+            f"in {change.new[0]}. Without it they would stay, but they are not counted before."
+        )
     if COLLECTED in change.snapshots:
         yield "Documents whose table was collected since have no snapshot any more."
 

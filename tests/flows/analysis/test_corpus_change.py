@@ -20,7 +20,9 @@ from flows.analysis.corpus_tables import (
     NEW,
     RETIRED,
     STAYED,
+    CorpusTables,
     Volume,
+    open_database,
 )
 from flows.analysis.deletion import extend_list
 from flows.analysis.run_corpus import COLLECTED, RunCorpus, made_since
@@ -266,6 +268,25 @@ def test_collected_documents_leave_counts_without_a_snapshot(stored, tmp_path):
     change = compare_corpora(None, months)
     assert change.volumes(after=True)[COLLECTED].documents == 3
     assert change.total(after=True).documents == 5
+
+
+def test_a_copy_of_the_newest_snapshot_that_an_earlier_one_gave_way_to_is_counted():
+    rows = [
+        ("a", FIRST, "exact_duplicate", "c"),  # Gave way to the newest.
+        ("b", FIRST, "gopher_few_words", "c"),  # Dropped by a rule, whatever it copies.
+        ("c", THIRD, "kept", None),
+        ("d", THIRD, "exact_duplicate", "c"),
+    ]
+    with open_database(64 << 20) as database:
+        tables = CorpusTables(database)
+        for doc_id, snapshot, reason, partner in rows:
+            database.execute(
+                "INSERT INTO decided VALUES (0, 0, ?, ?, 'web', NULL, ?, ?, 1, 1)",
+                [doc_id, snapshot, reason, partner],
+            )
+        database.execute("INSERT INTO parts VALUES (0, 0), (1, 0)")
+        tables.join(THIRD)
+        assert tables.displaced(THIRD) == 1
 
 
 def test_volumes_add_up_and_what_is_unknown_stays_unknown():
