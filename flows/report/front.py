@@ -332,6 +332,9 @@ def _commands(subject: Subject, scores: Sequence[Score]) -> Iterator[Command]:
         name = _reference(subject, filters[-1])
         yield Command(f"ingot what-if {name}", "other thresholds, without running anything")
         yield Command("ingot why DOCUMENT", "the way of one document, from record to tokens")
+        if _has_snapshots(subject):
+            whole = recipe or subject.title
+            yield Command(f"ingot report {whole} --corpus", "what the newest snapshot added")
     yield from _use_the_model(subject)
     main = main_training(subject)
     if main is not None and any(s.outcome != "better" for s in scores):
@@ -344,6 +347,12 @@ def _commands(subject: Subject, scores: Sequence[Score]) -> Iterator[Command]:
             yield Command(f"ingot report {recipe} --against {other}", "what changed, beyond chance")
     name = recipe or subject.title
     yield Command(f"ingot report {name} --full", "this report with every chapter open, for print")
+
+
+def _has_snapshots(subject: Subject) -> bool:
+    """Whether a step that documents enter by was repeated, as for several snapshots."""
+    steps = [s.instance.partition("[")[0] for s in subject.made if brings_documents(s)]
+    return len(set(steps)) < len(steps)
 
 
 def _use_the_model(subject: Subject) -> Iterator[Command]:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from importlib.metadata import version
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import jinja2
 from markupsafe import Markup
 
-from artifacts_schema.errors import UsageError
 from artifacts_schema.store import Store
 from flows.report.compare import (
     A,
@@ -26,10 +21,10 @@ from flows.report.compare import (
     merged_table,
     pair_figures,
 )
-from flows.report.display import DARK, LIGHT, visible
 from flows.report.draw import NARROW
 from flows.report.estimates import compare_scores, differences_table, list_scores
 from flows.report.front import Front, front_page
+from flows.report.html import Block, HtmlWriter, write_page
 from flows.report.lineage import lineage_svg, lineage_table
 from flows.report.overview import cost, facts, figures_to_json, funnel
 from flows.report.subject import (
@@ -47,34 +42,16 @@ from flows.report.subject import (
 from flows.report.views import (
     ROWS,
     CellView,
-    PlotView,
     TableView,
-    View,
-    Viewer,
     plot_table,
     table_view,
 )
 from stages.engine.page import CurveFigure, Figure, Plot, TableFigure
 
-GENERATOR = "Ingot report"
-"""The `generator` meta of a report, which identifies it."""
 LIMIT = 9_500_000
 """Most bytes of a report; above that the largest figures are omitted."""
 FIGURES = 60
 """Most figures of a step."""
-
-
-@dataclass(frozen=True)
-class Block:
-    """A figure as HTML."""
-
-    html: Markup
-    title: str
-
-    @property
-    def bytes(self) -> int:
-        """Size in the file."""
-        return len(self.html.encode())
 
 
 @dataclass
@@ -108,16 +85,7 @@ def write_report(
     is open, and printed. UsageError if `ref` or `against` is not in `store`, or if `path` cannot
     be written. Equal stores give equal bytes.
     """
-    html = report_html(store, ref, against=against, full=full)
-    whole = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        whole.write_text(html, encoding="utf-8")
-        os.replace(whole, path)
-    except OSError as error:
-        raise UsageError(f"cannot write the report: {error.strerror}", where=str(path)) from None
-    finally:
-        whole.unlink(missing_ok=True)
-    return path
+    return write_page(report_html(store, ref, against=against, full=full), path)
 
 
 def report_html(store: Store, ref: str, *, against: str | None = None, full: bool = False) -> str:
@@ -129,29 +97,8 @@ def report_html(store: Store, ref: str, *, against: str | None = None, full: boo
     return writer.comparison(find_subject(store, against), subject)
 
 
-def is_report(path: Path) -> bool:
-    """Whether the file at `path` is a report of Ingot."""
-    with path.open("rb") as file:
-        return f'name="generator" content="{GENERATOR}'.encode() in file.read(2_000)
-
-
-class _Writer:
-    """Turns figures into blocks of HTML, and blocks into a page."""
-
-    def __init__(self, full: bool) -> None:
-        self.full = full
-        folder = Path(__file__).parent
-        self.environment = jinja2.Environment(
-            loader=jinja2.FileSystemLoader(folder),
-            autoescape=True,
-            undefined=jinja2.StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            finalize=lambda value: _mask(value),
-        )
-        self.macros: Any = self.environment.get_template("figures.html.jinja").module
-        self.css = (folder / "report.css").read_text(encoding="utf-8")
-        self.viewer = Viewer()
+class _Writer(HtmlWriter):
+    """Writes the page of one run, or of two side by side."""
 
     # One run -------------------------------------------------------------------------------------
 
@@ -165,24 +112,18 @@ class _Writer:
             front=self._front(front_page(subject, pages)),
             changed=[],
             unchanged="",
-            funnel=self._blocks(funnel(subject), level=3),
-            cost=self._blocks(cost(subject), level=3),
+            funnel=self.blocks(funnel(subject), level=3),
+            cost=self.blocks(cost(subject), level=3),
         )
 
     def _front(self, front: Front) -> dict[str, Any]:
         """The first page's pictures and tables as HTML, small enough to stand side by side."""
-        plots = [
-            replace(view, note="", table=replace(view.table, rows=()))  # Both are in the chapters.
-            for figure in (front.funnel, front.curve)
-            if figure is not None
-            and isinstance(view := self.viewer.view(figure, widths=(NARROW,)), PlotView)
-        ]
         return {
             "verdict": front.verdict,
             "cards": front.facts,
-            "plots": [self._block(view, level=2) for view in plots],
-            "scores": self._blocks([front.scores] if front.scores else [], level=2),
-            "sample": self._blocks([front.sample] if front.sample else [], level=2),
+            "plots": self.tiles((front.funnel, front.curve)),
+            "scores": self.blocks([front.scores] if front.scores else [], level=2),
+            "sample": self.blocks([front.sample] if front.sample else [], level=2),
             "commands": front.commands,
         }
 
@@ -191,18 +132,12 @@ class _Writer:
         manifest = page.step.manifest
         if manifest is not None:
             section.facts = [("", artifact_facts(manifest))]
-            section.tables = self._blocks(artifact_tables(subject, manifest))
+            section.tables = self.blocks(artifact_tables(subject, manifest))
             self.viewer.place = payload_location(subject, manifest)
-        section.blocks = self._blocks(page.figures[:FIGURES])
+        section.blocks = self.blocks(page.figures[:FIGURES])
         section.omitted = [figure.title for figure in page.figures[FIGURES:]]
         self.viewer.place = ""
         return section
-
-    def _blocks(self, figures: Iterable[Figure], level: int = 4) -> list[Block]:
-        return [self._block(self.viewer.view(figure), level=level) for figure in figures]
-
-    def _block(self, view: View, badge: str = "", level: int = 4) -> Block:
-        return Block(self.macros.figure(view, badge, level), view.title)
 
     # Two runs ------------------------------------------------------------------------------------
 
@@ -229,8 +164,8 @@ class _Writer:
             against=a,
             front=None,
             changed=[
-                self._block(beyond, level=3),
-                *(self._block(view, level=3) for view in (numbers, steps) if view.rows),
+                self.block(beyond, level=3),
+                *(self.block(view, level=3) for view in (numbers, steps) if view.rows),
             ],
             unchanged=f"The same in {A} and {B}: {', '.join(same)}." if same else "",
             funnel=self._pairs(funnel(a), funnel(b), level=3),
@@ -264,17 +199,17 @@ class _Writer:
     def _paired(self, pair: FigurePair, level: int) -> Block:
         if pair.a is None or pair.b is None:
             badge = f"only in {B if pair.a is None else A}"
-            return self._block(self.viewer.view(pair.any), badge, level)
+            return self.block(self.viewer.view(pair.any), badge, level)
         if pair.a == pair.b:
-            return self._block(self.viewer.view(pair.any), "same", level)
+            return self.block(self.viewer.view(pair.any), "same", level)
         if isinstance(pair.a, TableFigure) and isinstance(pair.b, TableFigure):
             merged = merged_table(pair.a, pair.b)
             if merged is not None:
-                return self._block(merged, "changed", level)
+                return self.block(merged, "changed", level)
         if pair.overlay is not None:
             table = self._overlay_table(pair)
             view = self.viewer.plot(pair.overlay, table, paired=True)
-            return self._block(view, "changed", level)
+            return self.block(view, "changed", level)
         sides = [
             (letter, self.viewer.view(figure, widths=(NARROW,)))
             for letter, figure in ((A, pair.a), (B, pair.b))
@@ -304,6 +239,7 @@ class _Writer:
         states: dict[str, int] = Counter(step.state for step in subject.own)
         values = {
             **parts,
+            "title": f"{subject.title} against {against.name}" if against else subject.title,
             "subject": subject,
             "against": against,
             "sections": sections,
@@ -311,15 +247,11 @@ class _Writer:
             "banner": _banner(subject, states),
             "lineage": Markup(lineage_svg(steps, label="What each step was made of")),
             "lineage_table": self.macros.table(table_view(lineage_table(steps), "")),
-            "css": Markup(_colours() + self.css),
-            "generator": f"{GENERATOR} {version('ingot')}",
             "when": _when(subject),
-            "full": self.full,
         }
-        template = self.environment.get_template("report.html.jinja")
-        html = template.render(values)
+        html = self.render("report.html.jinja", values)
         while len(html.encode()) > LIMIT and _omit_largest(sections, len(html.encode()) - LIMIT):
-            html = template.render(values)
+            html = self.render("report.html.jinja", values)
         return html
 
 
@@ -334,21 +266,6 @@ def _omit_largest(sections: Sequence[Section], excess: int) -> bool:
         if excess <= 0:
             break
     return bool(blocks)
-
-
-def _mask(value: Any) -> Any:
-    """A text of the page with control characters masked; HTML was made of masked texts."""
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _colours() -> str:
-    def block(colours: Mapping[str, str]) -> str:
-        return "".join(f"--{name}:{value};" for name, value in colours.items())
-
-    return (
-        f":root{{color-scheme:light dark;{block(LIGHT)}}}\n"
-        f"@media screen and (prefers-color-scheme:dark){{:root{{{block(DARK)}}}}}\n"
-    )
 
 
 def _banner(subject: Subject, states: Mapping[str, int]) -> list[str]:

@@ -13,8 +13,9 @@ from artifacts_schema.store import Store
 from artifacts_schema.store.gc import remove_artifact
 from flows.recipe.execute import execute
 from flows.report import report
+from flows.report.html import is_report
 from flows.report.overview import facts, funnel
-from flows.report.report import is_report, plain_report, report_html, write_report
+from flows.report.report import plain_report, report_html, write_report
 from flows.report.subject import find_subject, load_pages
 from stages.engine.page import (
     Axis,
