@@ -50,6 +50,9 @@ class Observer:
     def failed(self, step: PlannedStep, error: IngotError) -> None:
         """A step failed or was stopped."""
 
+    def ended(self, error: BaseException | None) -> None:
+        """The run is over: None if all is up to date, else what ended it."""
+
 
 log = logging.getLogger(__name__)
 
