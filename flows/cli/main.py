@@ -33,6 +33,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "ls": ("flows.cli.listing", "List artifacts and their names."),
     "show": ("flows.cli.listing", "Show everything an artifact says about itself."),
     "lineage": ("flows.cli.listing", "Show what an artifact was made of, or what was made of it."),
+    "croissant": ("flows.cli.croissant", "Describe a data set as Croissant metadata."),
     "trace": ("flows.cli.trace", "Follow an artifact, or a training step, back to its records."),
     "account": ("flows.cli.training", "Show the tokens that a run plans to read, or has read."),
     "preflight": ("flows.cli.training", "Check a pretraining run before it starts, and time it."),

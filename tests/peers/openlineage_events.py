@@ -7,6 +7,7 @@ own serializer. Prints the number of events and facets; fails at the first that 
 
 import importlib
 import json
+import pathlib
 import pkgutil
 import sys
 
@@ -56,7 +57,7 @@ def without_empty(value):
 
 def main():
     by_url, events, count = classes(), 0, 0
-    for line in open(sys.argv[1], encoding="utf-8"):
+    for line in pathlib.Path(sys.argv[1]).read_text(encoding="utf-8").splitlines():
         value = json.loads(line)
         set_producer(value["producer"])
         event = event_v2.RunEvent(
