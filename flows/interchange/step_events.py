@@ -28,7 +28,7 @@ OTHER = "other"
 
 
 class EventTail:
-    """Reads the lines of an event file that were appended since the last call."""
+    """Reads the lines of a file of JSON objects that were appended since the last call."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend, self._offset, self._anchor = backend, 0, b""
@@ -65,7 +65,7 @@ class EventTail:
                 # What a kill cut short has no end of line: the next start's first event follows it.
                 self.broken_lines += 1
                 event = _load(line[max(0, line.rfind(b'{"type"')) :])
-            if isinstance(event, dict) and isinstance(event.get("type"), str):
+            if isinstance(event, dict):
                 yield event
 
 
@@ -136,7 +136,7 @@ class StepActivity:
         """Add one event; one whose numbers are not numbers is left out."""
         if isinstance(time := event.get("time"), int | float):
             self.last_time = float(time)
-        match event["type"]:
+        match event.get("type"):
             case "started":
                 self.starts += 1
                 self.progress, self._is_first = None, True

@@ -134,7 +134,7 @@ def test_steps_of_a_kill_are_lost_while_the_step_still_runs(store, metrics, runn
 def test_mfu_is_the_last_row_of_the_telemetry(store, metrics, running):
     running()
     append(store, "events.jsonl", {"type": "started"}, trained(1))
-    append(store, "telemetry/telemetry.jsonl", *({"type": "row", "mfu": m} for m in (0.2, 0.4)))
+    append(store, "telemetry/telemetry.jsonl", *({"mfu": share} for share in (0.2, 0.4)))
     assert value(metrics.text().decode(), "ingot_training_mfu_ratio", step="train") == 0.4
 
 

@@ -82,9 +82,10 @@ def test_the_start_after_a_kill_in_the_middle_of_a_line_is_not_lost(store, file)
 
 def test_what_is_no_event_is_left_out(store, file):
     tail = EventTail(store.backend)
-    file(b'\n[1]\n{"time": 1}\n\xff\xfe\n' + lines(started()))
+    file(b"\n[1]\n\xff\xfe\n" + lines(started()))
     assert [event["type"] for event in tail.read(WORK)] == ["started"]
     sums = activity(
+        {"time": "late"},
         {"type": "metric", "training_step": "x", "tokens": None},
         {"type": "progress", "done": True, "total": 3},
         {"type": "metric", "training_step": 1, "tokens": 5, "loss": "high"},
