@@ -16,11 +16,10 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
-
-import httpx
 
 from artifacts_schema.errors import IngotError, Stopped
 from artifacts_schema.manifest import Manifest
@@ -34,6 +33,9 @@ from flows.interchange.openlineage import (
 )
 from flows.recipe.observers import Observer
 from flows.recipe.plan import PlannedStep
+
+if TYPE_CHECKING:
+    import httpx
 
 ENDPOINT = "/api/v1/lineage"
 """Where OpenLineage's clients post, unless the URL has a path."""
@@ -57,15 +59,22 @@ class Undeliverable(Exception):
 def open_target(target: str) -> Deliver:
     """What delivers an event to a URL, or appends it to a file as a line of JSON.
 
-    `target` is what `flows.recipe.profile.check_target` accepts.
+    `target` is what `flows.recipe.profile.check_target` accepts. Nothing is opened before the first
+    event.
     """
     if "://" not in target:
         return lambda event: _append(Path(target), event)
+    url = target if urlsplit(target).path.strip("/") else target.rstrip("/") + ENDPOINT
+    client = cache(_client)
+    return lambda event: _post(client(), url, event)
+
+
+def _client() -> httpx.Client:
+    import httpx
+
     key = os.environ.get(API_KEY)
     headers = {"Authorization": f"Bearer {key}"} if key else {}
-    client = httpx.Client(timeout=POST_SECONDS, headers=headers)
-    url = target if urlsplit(target).path.strip("/") else target.rstrip("/") + ENDPOINT
-    return lambda event: _post(client, url, event)
+    return httpx.Client(timeout=POST_SECONDS, headers=headers)
 
 
 def _append(path: Path, event: dict[str, Any]) -> None:
@@ -78,7 +87,12 @@ def _append(path: Path, event: dict[str, Any]) -> None:
 
 
 def _post(client: httpx.Client, url: str, event: dict[str, Any]) -> None:
-    answer = client.post(url, json=event)
+    import httpx
+
+    try:
+        answer = client.post(url, json=event)
+    except httpx.HTTPError as error:
+        raise OSError(str(error) or type(error).__name__) from error
     if answer.status_code >= 500 or answer.status_code == 429:
         raise OSError(f"HTTP {answer.status_code}")
     if not answer.is_success:
@@ -139,7 +153,7 @@ class Sender:
             try:
                 self._deliver(event)
                 return
-            except (httpx.HTTPError, OSError):
+            except OSError:
                 if not left or self._is_closing.wait(self._wait_seconds):
                     raise
 

@@ -7,6 +7,7 @@ import io
 import json
 import re
 import threading
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -304,3 +305,10 @@ def test_a_store_that_cannot_be_read_fails_the_scrape_and_says_no_path(
     status, _, body = get(server)
     assert status == 503
     assert store.url not in body
+
+
+def test_metrics_that_the_page_names_exist():
+    page = Path(__file__).parents[3] / "docs" / "how-to" / "metrics-and-lineage.md"
+    names = set(re.findall(r"\bingot_[a-z0-9_]+", page.read_text(encoding="utf-8")))
+    assert len(names) > 10
+    assert names <= METRICS.keys()

@@ -341,6 +341,14 @@ def test_a_dead_server_costs_a_line_and_no_run(tmp_path, open_pipeline, inline, 
     assert line.levelname == "WARNING"
 
 
+def test_a_key_that_is_no_header_ends_nothing(server, monkeypatch, caplog):
+    monkeypatch.setenv("OPENLINEAGE_API_KEY", "schlüssel")
+    sender = Sender(open_target(server.url))
+    send(sender, 1)
+    assert sender.close() == 1
+    assert "schlüssel" not in caplog.text
+
+
 def test_an_event_that_cannot_be_made_ends_nothing(caplog):
     events: list[dict] = []
 
