@@ -33,7 +33,6 @@ from artifacts_schema.store.runs import (
     Run,
     RunStep,
     StepState,
-    find_run,
     recorded_recipes,
     run_ids,
 )
@@ -217,7 +216,7 @@ class StoreMetrics:
     recipes: Sequence[str] = ()
     clock: Callable[[], float] = time.monotonic
     _records: dict[str, Run] = field(default_factory=dict)
-    """Records of runs that are over, by name."""
+    """Records of runs that are over, by path."""
     _steps: dict[tuple[str, str, str], _StepReader] = field(default_factory=dict)
     _metrics: tuple[float, list[Metric]] | None = None
 
@@ -251,22 +250,26 @@ class StoreMetrics:
         return samples
 
     def _runs(self) -> Iterator[Run]:
+        seen = set()
         for recipe in self.recipes or recorded_recipes(self.store):
-            for place, name in enumerate(reversed(run_ids(self.store, recipe)[-RUNS:])):
-                run = self._record(f"{recipe}@{name}")
+            for place, id in enumerate(reversed(run_ids(self.store, recipe)[-RUNS:])):
+                run = self._record(recipe, id)
+                seen.add(layout.run(recipe, id))
                 if run is not None and (place == 0 or _state(run) == "running"):
                     yield run
+        self._records = {path: run for path, run in self._records.items() if path in seen}
 
-    def _record(self, name: str) -> Run | None:
-        if name not in self._records:
+    def _record(self, recipe: str, id: str) -> Run | None:
+        path = layout.run(recipe, id)
+        if path not in self._records:
             try:
-                run = find_run(self.store, name)
+                run = Run.load(self.store.backend.read(path), where=path)
             except (CorruptArtifact, FileNotFoundError):  # Removed since it was listed.
                 return None
-            if run is None or run.state == "running":
+            if run.state == "running":
                 return run
-            self._records[name] = run
-        return self._records[name]
+            self._records[path] = run
+        return self._records[path]
 
     def _step(self, run: Run, step: RunStep, reader: _StepReader) -> Iterator[Sample]:
         if step.state in ("running", "made", "failed", "stopped"):

@@ -8,6 +8,7 @@ import json
 import re
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -240,6 +241,54 @@ def test_the_command_prints_and_writes_and_names_what_is_wrong(
     assert run("--every", "5").exit_code == 2
     assert run("--listen", ":0", "--output", str(file)).exit_code == 2
     assert run("--listen", "0.0.0.0:9464").exit_code == 2
+
+
+def test_the_file_is_written_again_and_a_store_that_is_away_costs_one_line(
+    running, store, tmp_path, monkeypatch
+):
+    """Looks: well, twice away, well again with another state; then it is interrupted."""
+    file, states = tmp_path / "ingot.prom", []
+    folders, is_away = type(store.backend).folders, [False, True, True, False]
+
+    def list_folders(backend, folder):
+        if folder == "runs" and is_away.pop(0):
+            raise StoreError("the disk is away")
+        return folders(backend, folder)
+
+    def sleep(seconds):
+        assert seconds == 5.0
+        states.append(value(file.read_text(), "ingot_run_state", state="running"))
+        running("done")
+        if len(states) == 4:
+            raise KeyboardInterrupt
+
+    running()
+    monkeypatch.setattr(type(store.backend), "folders", list_folders)
+    monkeypatch.setattr("flows.cli.metrics.time", SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr("flows.interchange.metrics.FRESH_SECONDS", -1.0)
+    words = ["metrics", "--output", str(file), "--every", "5", "--store", store.url]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 0, result.output
+    assert states == [1, 1, 1, 0]
+    assert result.stderr == "error: the disk is away\n"
+
+
+def test_a_store_in_a_bucket_is_read_too(s3_url):
+    store, number = Store.open(s3_url), new_run_id()
+    step = RunStep(instance="train", stage="pretrain", key=KEY, state="running")
+    run = Run(
+        id=number, recipe="demo", state="running", started="2026-01-01T00:00:00Z",
+        updated="2026-01-01T00:00:00Z", steps=(step,), machine="another",
+    )  # fmt: skip
+    write_run(store, run)
+    metrics, path = StoreMetrics(store, clock=Clock()), layout.work(KEY, "events.jsonl")
+    assert value(metrics.text().decode(), "ingot_training_steps_total", step="train") is None
+    for steps in (3, 5):
+        events = [{"type": "started"}, *map(trained, range(1, steps + 1))]
+        store.backend.replace(path, b"".join(json.dumps(e).encode() + b"\n" for e in events))
+        text = metrics.text().decode()
+        assert value(text, "ingot_training_steps_total", step="train") == steps
+    assert value(text, "ingot_step_starts_total", step="train") == 1
 
 
 @pytest.mark.parametrize(
