@@ -35,6 +35,10 @@ class RunStep(BaseModel):
     state: StepState
     cause: str = ""
     waits_for: tuple[str, ...] = ()
+    started: str | None = None
+    """When this run sent it off, in UTC; None for what it did not start."""
+    queue_seconds: float | None = None
+    """From then to its program's first event, by the clock of the run; None while it waits."""
     seconds: float | None = None
     error: str | None = None
 

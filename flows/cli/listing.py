@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import click
 
 from artifacts_schema.config import did_you_mean
 from artifacts_schema.errors import CorruptArtifact, UsageError
+from artifacts_schema.files import write_whole
 from artifacts_schema.identity import short
 from artifacts_schema.manifest import Manifest, Output
 from artifacts_schema.store import Store, layout
@@ -21,6 +23,7 @@ from flows.analysis.artifacts import (
     RefsByArtifact,
     format_title,
     open_store,
+    read_manifest,
     refs_by_artifact,
     warn_damaged,
 )
@@ -224,14 +227,22 @@ def _format_lines(values: dict[str, Any]) -> str:
 @click.command("lineage")
 @click.argument("ref")
 @click.option("--down", is_flag=True, help="What was made of it, instead of what it was made of.")
+@click.option(
+    "--openlineage", "file", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
+    help="Write events of OpenLineage, a line of JSON each, instead.",
+)  # fmt: skip
 @store_option
 @json_option
-def lineage(ref: str, down: bool, store: str, as_json: bool) -> None:
+def lineage(ref: str, down: bool, file: Path | None, store: str, as_json: bool) -> None:
     """Show the tree of artifacts above REF (or below it, with --down)."""
     opened = open_store(store)
     manifest, _ = opened.resolve(ref)
     edges = descendants(opened, manifest) if down else ancestors(opened, manifest)
     start = (manifest.stage, manifest.key)
+    if file is not None:
+        names = dict.fromkeys([start, *(edge.child if down else edge.parent for edge in edges)])
+        _write_events(opened, names, file)
+        return
     if as_json:
         ends = ("parent", "child")
         plain = [
@@ -243,6 +254,17 @@ def lineage(ref: str, down: bool, store: str, as_json: bool) -> None:
     refs = refs_by_artifact(opened)
     for line in _format_tree(start, edges, down, lambda name: _format_label(opened, name, refs)):
         echo(line)
+
+
+def _write_events(store: Store, names: Iterable[ArtifactName], file: Path) -> None:
+    """Write how these artifacts were made; those that were collected are left out."""
+    from flows.interchange.openlineage import export_events
+
+    manifests = [one for name in names if (one := read_manifest(store, name)) is not None]
+    events = export_events(store, manifests)
+    text = "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in events)
+    write_whole(file, lambda draft: draft.write_text(text, encoding="utf-8"))
+    echo(f"{file}  {len(events):,} events")
 
 
 def _name_json(name: ArtifactName) -> dict[str, str]:

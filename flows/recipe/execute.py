@@ -18,6 +18,7 @@ from artifacts_schema.errors import EXIT_RESUME, EXIT_USAGE, IngotError, Stopped
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store, layout
 from artifacts_schema.store.commit import list_interims, name_interims
+from flows.interchange.lineage_observer import lineage_observers
 from flows.recipe.dispatch import Dispatch, Dispatcher, Job, start_here
 from flows.recipe.observers import Observer, Recorder
 from flows.recipe.pipeline import Pipeline
@@ -57,7 +58,12 @@ def execute(
     """
     recorder = Recorder(pipeline)
     dispatch = dispatch or Dispatcher(pipeline.profile)
-    run = _Run(pipeline, dispatch, (recorder, *observers), jobs or pipeline.profile.jobs)
+    recipe = pipeline.graph.recipe
+    lineage = lineage_observers(
+        pipeline.profile.openlineage, pipeline.store, recipe.name, recorder.id, recipe.description
+    )
+    observers = (recorder, *observers, *lineage)
+    run = _Run(pipeline, dispatch, observers, jobs or pipeline.profile.jobs)
     for name, manifest in pipeline.snapshots.items():
         while not _set_ref(pipeline, name, manifest):  # Collected before it was named.
             manifest = take_snapshot(pipeline.store, pipeline.graph.recipe.snapshots[name])
@@ -74,9 +80,11 @@ def execute(
         assert plan.is_done, f"no step is ready, yet {plan.summary()}"
     except BaseException as error:
         run.stop_all(handover=isinstance(error, Handover))
-        recorder.ended(error)
+        for observer in observers:
+            observer.ended(error)
         raise
-    recorder.ended(None)
+    for observer in observers:
+        observer.ended(None)
     return plan
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,6 +50,9 @@ class Observer:
     def failed(self, step: PlannedStep, error: IngotError) -> None:
         """A step failed or was stopped."""
 
+    def ended(self, error: BaseException | None) -> None:
+        """The run is over: None if all is up to date, else what ended it."""
+
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +71,9 @@ class Recorder(Observer):
     started_at: str = field(default_factory=utc_now)
     steps: dict[str, RunStep] = field(default_factory=dict)
     worth_keeping: bool = False
+    clock: Callable[[], float] = time.monotonic
+    _sent: dict[str, float] = field(default_factory=dict)
+    """Steps whose program has not started yet, and when each was sent off."""
 
     def planned(self, plan: Plan) -> None:
         """Add every step; those that this run made or saw fail keep that state."""
@@ -87,8 +94,18 @@ class Recorder(Observer):
             self._write("running")
 
     def started(self, step: PlannedStep) -> None:
-        """Record that a step runs."""
-        self._update(step, state="running", key=step.key, cause=step.cause)
+        """Record that a step was sent off."""
+        self._sent[step.instance] = self.clock()
+        self._update(
+            step, state="running", key=step.key, cause=step.cause,
+            started=utc_now(), queue_seconds=None,
+        )  # fmt: skip
+
+    def event(self, step: PlannedStep, event: dict[str, Any]) -> None:
+        """Record how long a step waited for its program to start."""
+        if event.get("type") == "started" and step.instance in self._sent:
+            waited = self.clock() - self._sent.pop(step.instance)
+            self._update(step, queue_seconds=round(waited, 3))
 
     def finished(self, step: PlannedStep, manifest: Manifest, seconds: float) -> None:
         """Record what a step committed."""

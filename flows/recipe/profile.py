@@ -11,6 +11,7 @@
       default:  {pool: cpu, cpus: 8, memory: 32 GB, time: 4 h}
       pretrain: {pool: gpu, nodes: 2, cpus: 16, gpus: 8, memory: 400 GB, time: 24 h}
       flow:     {pool: cpu, cpus: 1, memory: 2 GB}
+    openlineage: http://127.0.0.1:5000   # where events of lineage go, or a file
 
 A stage without resources runs in the pool `local`: a child process on this machine. `flow` among
 the resources is the run itself where a form starts it (`ingot deploy`): a small job that waits for
@@ -24,6 +25,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, field_validator
 
@@ -33,7 +35,9 @@ from flows.recipe.recipe import BUNDLED
 from flows.recipe.yaml_document import Document, read_yaml
 from stages.engine.protocol import stage_names
 
-PROFILE_KEYS = ("name", "description", "jobs", "default", "stages", "pools", "resources")
+PROFILE_KEYS = (
+    *("name", "description", "jobs", "default", "stages", "pools", "resources", "openlineage"),
+)
 LOCAL = "local"
 DEFAULT = "default"
 FLOW = "flow"
@@ -119,6 +123,8 @@ class Profile:
     stages: dict[str, dict[str, Any]] = field(default_factory=dict)
     pools: dict[str, PoolEntry] = field(default_factory=dict)
     places: dict[str, Resources] = field(default_factory=dict)
+    openlineage: str | None = None
+    """An HTTP URL or a file: where runs send OpenLineage events."""
 
     def resources(self, stage: str) -> Resources:
         """What the steps of a stage get."""
@@ -210,7 +216,33 @@ def load_profile(name: str | None, recipe: Path) -> Profile:
                 where=f"{document.place('resources', key)}: resources.{key}",
             )
     stages = dict(_section(document, "stages"))
-    return Profile(str(values.get("name", path.stem)), jobs, default, stages, pools, places)
+    name = str(values.get("name", path.stem))
+    return Profile(name, jobs, default, stages, pools, places, _read_target(document))
+
+
+def check_target(target: str) -> None:
+    """Raise ValueError for what is neither an HTTP URL without a login and query nor a path."""
+    if "://" not in target:
+        return
+    parts = urlsplit(target)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("expected an http or https URL, or the path of a file")
+    if parts.username is not None or parts.query or parts.fragment:
+        raise ValueError("the URL holds a login or a query; set OPENLINEAGE_API_KEY for a key")
+
+
+def _read_target(document: Document) -> str | None:
+    """Where events of lineage go; UsageError for what is neither a URL nor a path."""
+    target = document.values.get("openlineage")
+    try:
+        if target is not None and not (isinstance(target, str) and target):
+            raise ValueError("expected an http or https URL, or the path of a file")
+        check_target(target or "")
+    except ValueError as error:
+        raise UsageError(
+            str(error), where=f"{document.place('openlineage')}: openlineage"
+        ) from None
+    return target
 
 
 def _check_stages(document: Document, section: str, *others: str) -> None:

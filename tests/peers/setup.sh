@@ -45,6 +45,9 @@ peer rensa INGOT_PEERS_RENSA rensa rensa==0.5.0 datasketch==2.0.0 xxhash==4.1.0
 # For tests/benchmarks/redaction.py and labelled.py. No spaCy model: only recognizers with patterns,
 # check digits and numbering plans are asked.
 peer presidio INGOT_PEERS_PRESIDIO presidio_analyzer presidio-analyzer==2.2.366
+# For tests/peers/test_interchange.py: what reads our lineage events and descriptions of data sets.
+peer openlineage INGOT_PEERS_OPENLINEAGE openlineage.client openlineage-python==1.54.0
+peer mlcroissant INGOT_PEERS_MLCROISSANT mlcroissant 'mlcroissant[parquet]==1.1.1'
 
 # --- Readers of exported tokens, for tests/stages/export_tokens -----------------------------------
 # It needs torch, whose environment this one borrows from the Python that runs Ingot ($PYTHON), so

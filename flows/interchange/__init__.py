@@ -1,0 +1,1 @@
+"""What other tools read of a store: metrics, lineage events, descriptions of data sets."""
