@@ -41,6 +41,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "why": ("flows.cli.why", "Follow a document from its record to its verdict and tokens."),
     "what-if": ("flows.cli.what_if", "Decide again with other thresholds, in memory."),
     "presets": ("flows.cli.presets", "List the rule presets, or how they judge a corpus."),
+    "overlap": ("flows.cli.overlap", "Say how much of one corpus lies in another."),
     "chat": ("flows.cli.chat", "Talk to a checkpoint or a release."),
     "complete": ("flows.cli.chat", "Let a checkpoint or a release continue a text."),
     "forget": ("flows.cli.forget", "List what holds a document, and exclude it from now on."),
