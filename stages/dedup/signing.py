@@ -209,4 +209,5 @@ def _parquet(file: IO[bytes], shard: Shard) -> pq.ParquetFile:
         metadata=parquet.metadata,
         read_dictionary=["snapshot"],
         buffer_size=PAGES_BYTES,
+        pre_buffer=False,  # pyarrow's default reads all that a row group has of a column.
     )
