@@ -43,7 +43,7 @@ def overlap(
     values all numbers are exact; above, they are estimates with intervals at 95 %.
 
     \b
-    ingot overlap crawl-B crawl-A
+    ingot overlap snapshots/crawl-B snapshots/crawl-A
     ingot overlap quickstart/web quickstart/code --by language
     """  # fmt: skip
     from flows.analysis.overlap import ComparedCorpus, compare_sketches, sketch_corpora
