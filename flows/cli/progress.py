@@ -253,6 +253,28 @@ def show_hashing() -> Iterator[Callable[..., None]]:
 
 
 @contextmanager
+def show_count(label: str, unit: str) -> Iterator[Callable[[int, int], None]]:
+    """Progress of one thing, called with done and total: a bar on a terminal, else a few lines."""
+    if not sys.stderr.isatty():
+        last = time.monotonic()
+
+        def line(done: int, total: int) -> None:
+            nonlocal last
+            if time.monotonic() - last >= LINE_SECONDS:
+                last = time.monotonic()
+                print_line(f"{label}: {done:,} of {total:,} {unit}")
+
+        yield line
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(label, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+@contextmanager
 def stop_on_signals() -> Iterator[Callable[[], bool]]:
     """SIGINT and SIGTERM ask for a stop; a second one interrupts immediately."""
     stop = threading.Event()

@@ -92,7 +92,7 @@ def sign_shard(
         }
         writer = IndexWriter(files, settings.bands, run)
         shingles = 0
-        for batch in _batches(item.shard, text_bytes):
+        for batch in document_batches(item.shard, _COLUMNS, text_bytes):
             snapshots.update(batch["snapshot"].unique().to_pylist())
             shingled = shingle(batch["text"])
             hashes, offsets = shingled.hashes, shingled.offsets
@@ -178,21 +178,24 @@ def _opened(out: ShardOutput, path: str, *, index: bool) -> Any:
     return out.open(OUTPUT, path) if index else out.open_scratch(path)
 
 
-def _batches(shard: Shard, text_bytes: int) -> Iterator[dict[str, pa.Array]]:
+def document_batches(
+    shard: Shard, columns: Sequence[str], text_bytes: int = TEXT_BYTES
+) -> Iterator[dict[str, pa.Array]]:
     """Batches of documents of a shard, in order, whose texts take about `text_bytes`.
 
-    A row group is read in pieces, so that one of long documents need not fit into memory.
+    `columns` names `text` and whatever else is read. A row group is read in pieces, so that one of
+    long documents need not fit into memory.
     """
     with shard.input.open(shard.path) as file:
         parquet = _parquet(file, shard)
         for group in range(parquet.num_row_groups):
             rows = rows_at_once(parquet.metadata.row_group(group), text_bytes)
             for batch in parquet.iter_batches(
-                batch_size=rows, row_groups=[group], columns=_COLUMNS, use_threads=False
+                batch_size=rows, row_groups=[group], columns=list(columns), use_threads=False
             ):
                 for begin, end in text_cuts(batch["text"], text_bytes):
                     piece = batch.slice(begin, end - begin)
-                    yield {name: piece[name] for name in _COLUMNS}
+                    yield {name: piece[name] for name in columns}
 
 
 def _parquet(file: IO[bytes], shard: Shard) -> pq.ParquetFile:
@@ -206,4 +209,5 @@ def _parquet(file: IO[bytes], shard: Shard) -> pq.ParquetFile:
         metadata=parquet.metadata,
         read_dictionary=["snapshot"],
         buffer_size=PAGES_BYTES,
+        pre_buffer=False,  # pyarrow's default reads all that a row group has of a column.
     )

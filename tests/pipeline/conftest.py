@@ -13,14 +13,23 @@ import pytest
 
 from artifacts_schema.manifest import InputRef, Manifest
 from artifacts_schema.store import Store
+from flows.recipe.execute import execute
 from flows.recipe.pipeline import Pipeline, Request
 from flows.recipe.plan import PlannedStep, plan_spec
+from flows.recipe.recipe import snapshot_entry
+from flows.recipe.snapshots import take_snapshot
 from stages.engine.protocol import stage_named
 from stages.engine.runner import run_stage
 from stages.engine.spec import StageSpec
+from tests.stages.classify.conftest import save_model
+
+__all__ = ["save_model"]
 
 HERE = Path(__file__).parent
 TINY = HERE / "tiny.yaml"
+FURTHER = HERE / "further.yaml"
+FURTHER_STEPS = ("later_passages", "classify", "semantic_dedup", "score")
+"""Steps of that recipe; only tests that name one of them run it."""
 LONGEST_SECONDS = 1_200
 """For a test and the whole run that its fixtures make first; a busy machine takes minutes."""
 
@@ -37,10 +46,13 @@ class Ran:
     """A store in which the tiny recipe has been run to its end: a folder, or a URL."""
 
     folder: Path | str
+    recipe: Path = TINY
 
     def pipeline(self, *overrides: str, **more: object) -> Pipeline:
         """The recipe bound to the store."""
-        return Pipeline.open(Request(str(TINY), str(self.folder), overrides=overrides, **more))  # type: ignore[arg-type]
+        return Pipeline.open(
+            Request(str(self.recipe), str(self.folder), overrides=overrides, **more)
+        )  # type: ignore[arg-type]
 
     @property
     def store(self) -> Store:
@@ -88,24 +100,47 @@ def place() -> str:
     return "local"
 
 
+@pytest.fixture(scope="session")
+def ran_further(
+    tiny_store: Path, save_model: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
+) -> Ran:
+    """A copy of that store in which the further steps have been run too. Not to be changed."""
+    further = Ran(copy_store(tiny_store, tmp_path_factory.mktemp("further") / "store"), FURTHER)
+    folder = str(save_model(("News", "Arts", "Sport")))
+    files = snapshot_entry("encoder", {"root": folder, "files": ["*"]}, folder)
+    further.store.set_ref("snapshots/encoder", *take_snapshot(further.store, files).name)
+    assert execute(further.pipeline(), jobs=1).is_done
+    return further
+
+
 @pytest.fixture
 def copy(ran: Ran, place: str, tmp_path: Path, request: pytest.FixtureRequest) -> Ran:
-    """A copy of that store, to be changed freely. A store is its files: a bucket takes them too."""
+    """A copy of that store, to be changed freely. A store is its files: a bucket takes them too.
+
+    For a test of a further step, a copy of the store in which these have run.
+    """
+    parameters = request.node.callspec.params if hasattr(request.node, "callspec") else {}
+    if parameters.get("instance") in FURTHER_STEPS:
+        ran = request.getfixturevalue("ran_further")
     if place == "local":
-        # Payload is never changed in place: copies share it.
-        payload = str(Path(ran.folder) / "data") + os.sep
-
-        def copy_file(source: str, target: str) -> None:
-            (os.link if source.startswith(payload) else shutil.copy2)(source, target)
-
-        shutil.copytree(ran.folder, tmp_path / "store", copy_function=copy_file)
-        return Ran(tmp_path / "store")
+        return replace(ran, folder=copy_store(ran.folder, tmp_path / "store"))
     return upload(ran, request.getfixturevalue("s3_url") + "/store")
+
+
+def copy_store(source: Path | str, target: Path) -> Path:
+    """A copy of a store in a folder. Payload is never changed in place: copies share it."""
+    payload = str(Path(source) / "data") + os.sep
+
+    def copy_file(source: str, target: str) -> None:
+        (os.link if source.startswith(payload) else shutil.copy2)(source, target)
+
+    shutil.copytree(source, target, copy_function=copy_file)
+    return target
 
 
 def upload(ran: Ran, url: str) -> Ran:
     """A copy of the store at the URL of an empty one."""
-    copied = Ran(url)
+    copied = replace(ran, folder=url)
     source, target = ran.store.backend, copied.store.backend
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda name: target.replace(name, source.read(name)), source.files("")))

@@ -21,6 +21,7 @@ from failing_io import FailingIO, Fault, compiled
 from faulty_proxy import Fault as ProxyFault
 from faulty_proxy import FaultyProxy
 from pipeline import campaign, faults
+from pipeline.conftest import FURTHER_STEPS
 
 from artifacts_schema.store import Store
 from stages.engine.runner import run_stage
@@ -31,6 +32,8 @@ SHORT = ("quality_models", "pack", "pretrain")
 """Native writers of models, a map over shards, checkpoints."""
 QUICK = ("quality_models", "pack")
 """Those that take no longer than a few seconds."""
+OF_AN_ENCODER = ("EIO on one read", "short reads", "EACCES on opens", "full disk at a write")
+"""What strikes the stages that start torch for each round."""
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +71,9 @@ def rounds():
             marks = [] if short else [pytest.mark.full]
             yield pytest.param(instance, kind, marks=marks, id=f"{instance}-{kind}")
     yield "dedup", "short reads"  # Its kernels read by themselves.
+    for step in FURTHER_STEPS:
+        for kind in campaign.IO_FAULTS if step == "later_passages" else OF_AN_ENCODER:
+            yield pytest.param(step, kind, marks=pytest.mark.full, id=f"{step}-{kind}")
 
 
 @pytest.mark.parametrize(("instance", "kind"), rounds())

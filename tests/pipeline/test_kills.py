@@ -12,13 +12,16 @@ import logging
 import os
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from forks import in_fork
 from pipeline import faults
+from pipeline.conftest import FURTHER_STEPS
 
-from artifacts_schema.errors import StoreError
+from artifacts_schema.errors import IngotError, StoreError
 from artifacts_schema.store import layout
+from stages.engine.inputs import Input
 from stages.engine.runner import run_stage
 
 pytestmark = pytest.mark.faults
@@ -33,8 +36,11 @@ STEPS = [
     "signals[web]",
     "dedup",
     "merge_indexes",
+    "later_passages",
     "decontaminate",
+    "classify",
     "filter",
+    "semantic_dedup",
     "chat_filter",
     "tokenizer",
     "pack",
@@ -42,9 +48,11 @@ STEPS = [
     "sft",
     "dpo",
     "evaluate",
+    "score",
     "export",
 ]
-"""One step of each stage, and of `filter` one that decides on conversations and pairs."""
+"""One step of each stage; of `filter` also one that decides on conversations and pairs, of `dedup`
+also one that finds passages of an earlier run's index."""
 
 QUICK = ("signals[web]", "dedup", "pack", "pretrain")
 """Stages of each shape that `make test` kills; the full tier kills all."""
@@ -166,12 +174,39 @@ def test_a_full_disk_is_one_clear_error_and_costs_nothing(copy, without, instanc
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("instance", FURTHER_STEPS)
+def test_an_input_that_is_cut_short_is_named_and_nothing_is_made(copy, without, instance):
+    """All files of one input lose their second half: which of them a stage needs is its own."""
+    step, before = without(instance)
+    store = copy.store
+    references = [one for group in step.spec.inputs.values() for one in group]
+    assert len(references) >= 2
+    for reference in references:
+        source = Input.load(store, reference, full_check=False)
+        places = store.locations(source.digest)  # Of a snapshot, whose files lie elsewhere.
+        here = (store.backend.full(f"{source.folder}/{file.path}") for file in source.files)
+        paths = [Path(place) for place in (places.values() if places else here)]
+        wholes = {path: path.read_bytes() for path in paths}
+        for path, whole in wholes.items():
+            path.unlink()  # The payload of copies is the same file.
+            path.write_bytes(whole[: len(whole) // 2])
+        with pytest.raises(IngotError) as caught:
+            run_stage(store, step.spec)
+        assert any(path.name in str(caught.value) for path in paths)
+        assert store.manifest(step.stage, step.key) is None
+        for path, whole in wholes.items():
+            path.write_bytes(whole)
+    finish(store, step, before)
+
+
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("instance", "place"),
     [
         ("signals[web]", "local"),
         ("quality_models", "local"),
         ("pretrain", "local"),
+        *((step, "local") for step in FURTHER_STEPS),
         ("signals[web]", "s3"),
     ],
 )
@@ -217,7 +252,6 @@ def test_another_machine_goes_on_from_the_published_checkpoint(
 
 def test_a_worker_process_that_is_killed_costs_only_its_shard(copy, without):
     """Two workers; one is killed from outside while it works; the next run finishes the rest."""
-    from artifacts_schema.errors import IngotError
     from stages.engine import shards
 
     step, before = without("signals[web]")

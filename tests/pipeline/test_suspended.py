@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from forks import LOST, ended, fork
 from pipeline import faults
+from pipeline.conftest import FURTHER_STEPS
 
 from artifacts_schema.store import failpoints, lease
 from artifacts_schema.store.gc import remove_artifact
@@ -156,13 +157,14 @@ def test_the_checkpoints_of_a_successor_stay_usable(copy, without, monkeypatch):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("instance", ["signals[web]", "pretrain"])
+@pytest.mark.parametrize("instance", ["signals[web]", "pretrain", *FURTHER_STEPS])
 def test_one_that_wakes_up_after_its_successor_has_committed_leaves_nothing(
     copy, without, instance
 ):
     step, before = without(instance)
     store = copy.store
-    zombie = suspended(step, store, "shard written" if "[" in instance else "measured", 1)
+    point = "measured" if instance == "pretrain" else "shard written"
+    zombie = suspended(step, store, point, 1)
     Successor(step, store, "manifest linked").go_on()
     assert wake(zombie) == LOST
     faults.is_same_artifact(store, step, before)
@@ -172,9 +174,13 @@ def test_one_that_wakes_up_after_its_successor_has_committed_leaves_nothing(
     assert not store.work_state(step.key).running
 
 
-def test_only_the_holder_of_the_lease_records_shards(copy, without):
+@pytest.mark.parametrize(
+    "instance",
+    ["signals[web]", *(pytest.param(step, marks=pytest.mark.full) for step in FURTHER_STEPS)],
+)
+def test_only_the_holder_of_the_lease_records_shards(copy, without, instance):
     """The woken one has a shard ready; its successor finds only records of its own."""
-    step, before = without("signals[web]")
+    step, before = without(instance)
     store = copy.store
     zombie = suspended(step, store, "shard written", 1)
     successor = Successor(step, store, "shard recorded")

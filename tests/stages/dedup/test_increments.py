@@ -290,3 +290,62 @@ def test_a_cluster_writes_the_same_bytes_though_a_worker_dies(
     assert len(recorded) > 20
     cluster.wait_for_workers(2)
     assert (victim in pids(cluster)) != killed
+
+
+@pytest.mark.full
+def test_a_cluster_finds_the_passages_that_processes_find(
+    run_stage: Make,
+    make_documents: Make,
+    read_input: Make,
+    cluster: DaskServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All maps of passages: those that write an index, and those of a run that reads one.
+
+    Between the snapshots, copies repeat whole texts of one line, and longer ones repeat a run of
+    tokens, so each measure finds some.
+    """
+    monkeypatch.setattr(dask_engine, "FIRST_SECONDS", 60.0)
+    cluster.wait_for_workers(2)
+    runs = Runs(1, run_stage, make_documents)
+    # Three sentences, of which dedup's families have none.
+    stop = " A first sentence stands here now. And then a second one follows it. The third ends it."
+    texts = {name: [row["text"] + "." + stop for row in runs.rows[name]] for name in "AB"}
+    documents = {name: make_documents([texts[name][::2], texts[name][1::2]], name) for name in "AB"}
+    config = {"passages": {"lines": True, "sentences": True, "substrings": 50, "index": True}}
+    execution = {"engine": "dask", "scheduler": cluster.address, "workers": None}
+
+    def compare(name: str, *earlier: Manifest) -> Manifest:
+        inputs = {
+            "documents": [documents[name]],
+            "dedup_index": [(one, "dedup_index") for one in earlier],
+            "passage_index": [(one, "passage_index") for one in earlier],
+        }
+        plain: Manifest = run_stage(Dedup, config, inputs)
+        again = run_stage(Dedup, config, inputs, execution, force=True)
+        assert again.outputs == plain.outputs
+        return plain
+
+    on_cluster: set[str] = set()
+    record = shards.ShardMap._record
+
+    def note(self: Any, *more: Any) -> None:
+        record(self, *more)
+        if self.elsewhere:
+            on_cluster.add(self.name.partition("-")[0])
+
+    monkeypatch.setattr(shards.ShardMap, "_record", note)
+    first = compare("A")
+    second = compare("B", first)
+    assert on_cluster >= {
+        "write_occurrences",
+        "write_index_table",
+        "first_lines_sentences_anchors",
+        "first_windows",
+        "write_window_occurrences",
+        "write_earlier_windows",
+        "write_passages",
+    }
+    found = read_input(second, "duplicates").read_json("statistics.json")["passages"]
+    assert all(found[view]["spans"] > 0 for view in found)
+    assert len(found) == 3
