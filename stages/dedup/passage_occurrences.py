@@ -217,7 +217,7 @@ def read_pieces(shard: Shard) -> Iterator[Texts]:
     """The documents of a shard in order, about PIECE_BYTES at a time."""
     row = 0
     with shard.input.open(shard.path) as file:
-        parquet = pq.ParquetFile(file, buffer_size=PAGES_BYTES)
+        parquet = pq.ParquetFile(file, buffer_size=PAGES_BYTES, pre_buffer=False)
         for group in range(parquet.num_row_groups):
             rows = rows_at_once(parquet.metadata.row_group(group), PIECE_BYTES)
             for piece in parquet.iter_batches(
