@@ -23,6 +23,12 @@ OF_THE_DATA = ("accuracy_ngram", "accuracy_unigram", "accuracy_shortest", "accur
 """Metrics of simpler judges, which do not depend on the model, and one that repeats accuracy."""
 
 
+Items = dict[str, tuple[float, float, str | None]]
+"""Value, weight and cluster by item."""
+EvaluationItems = dict[tuple[str, str], Items]
+"""By benchmark and metric."""
+
+
 @dataclass(frozen=True)
 class ScoreDifference:
     """A score of both evaluations; `adjusted` is its p value among all that were compared."""
@@ -54,6 +60,16 @@ class ScoreDifference:
         return {**asdict(self), "differs": self.differs, "reading": self.reading}
 
 
+@dataclass(frozen=True)
+class ScorePair:
+    """A score of both evaluations, before it is known how many are compared."""
+
+    benchmark: str
+    metric: str
+    paired: PairedDifference
+    alone: int
+
+
 def compare_evaluations(
     store: Store, a: Manifest, b: Manifest, metrics: Sequence[str] = ()
 ) -> list[ScoreDifference]:
@@ -61,28 +77,45 @@ def compare_evaluations(
 
     UsageError for what is no evaluation, and where nothing can be compared.
     """
-    before, after = _read_items(store, a), _read_items(store, b)
-    names = [name for name in after if name in before and _is_chosen(name[1], metrics)]
-    pairs = [(name, *_pair(before[name], after[name])) for name in names]
-    compared = [(name, paired, alone) for name, paired, alone in pairs if paired is not None]
-    if not compared:
+    before, after = read_items(store, a), read_items(store, b)
+    pairs = pair_scores(before, after, metrics)
+    if not pairs:
         known = sorted({metric for _, metric in before.keys() & after.keys()})
         raise UsageError(
             "the two evaluations have no items of a metric in common",
             where=f"{short(a.key)} and {short(b.key)}",
             hint=f"metrics of both: {', '.join(known) or 'none'}",
         )
-    tested = [paired.p for _, paired, _ in compared if paired.p is not None]
+    return judge_pairs(pairs)
+
+
+def pair_scores(
+    before: EvaluationItems, after: EvaluationItems, metrics: Sequence[str] = ()
+) -> list[ScorePair]:
+    """Differences of the scores that both have items of, in the order of `after`."""
+    pairs = []
+    for name, items in after.items():
+        if name in before and _is_chosen(name[1], metrics):
+            paired, alone = _pair(before[name], items)
+            if paired is not None:
+                pairs.append(ScorePair(*name, paired, alone))
+    return pairs
+
+
+def judge_pairs(pairs: Sequence[ScorePair]) -> list[ScoreDifference]:
+    """The same with p values that are adjusted for all of them."""
+    tested = [pair.paired.p for pair in pairs if pair.paired.p is not None]
     adjusted = iter(adjust(tested))
     return [
         ScoreDifference(
-            *name,
-            paired,
-            None if paired.p is None else next(adjusted),
-            alone,
-            paired.detectable(len(tested)) if tested else None,
+            pair.benchmark,
+            pair.metric,
+            pair.paired,
+            None if pair.paired.p is None else next(adjusted),
+            pair.alone,
+            pair.paired.detectable(len(tested)) if tested else None,
         )
-        for name, paired, alone in compared
+        for pair in pairs
     ]
 
 
@@ -90,12 +123,8 @@ def _is_chosen(metric: str, metrics: Sequence[str]) -> bool:
     return metric in metrics if metrics else metric not in OF_THE_DATA
 
 
-Items = dict[str, tuple[float, float, str | None]]
-"""Value, weight and cluster by item."""
-
-
-def _read_items(store: Store, manifest: Manifest) -> dict[tuple[str, str], Items]:
-    """Items by benchmark and metric."""
+def read_items(store: Store, manifest: Manifest) -> EvaluationItems:
+    """Items by benchmark and metric. UsageError for what is no evaluation, or an earlier one."""
     outputs = [name for name, output in manifest.outputs.items() if output.kind == KIND]
     if not outputs:
         raise UsageError(
@@ -109,7 +138,7 @@ def _read_items(store: Store, manifest: Manifest) -> dict[tuple[str, str], Items
             hint="measure again with this one",
         )
     table = Input.from_manifest(store, manifest, outputs[0]).read_table("items.parquet")
-    groups: dict[tuple[str, str], Items] = {}
+    groups: EvaluationItems = {}
     for row in table.to_pylist():
         one = groups.setdefault((row["benchmark"], row["metric"]), {})
         one[row["item_id"]] = row["value"], row["weight"], row["cluster"]

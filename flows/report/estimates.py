@@ -20,6 +20,8 @@ from stages.engine.page import (
 LOWER_IS_BETTER = frozenset({"bits per byte", "loss", "loss, nats", "perplexity"})
 """Labels of the axes on which less is better."""
 
+HEADINGS = "score | measure | A: | B: | B − A: | 95 %: | reading"
+
 Outcome = Literal["better", "worse", "no different", "unknown"]
 
 
@@ -172,5 +174,4 @@ def differences_table(differences: Sequence[Difference]) -> TableFigure:
     )
     if not differences:
         note = "No score with an interval is in both runs: nothing says what differs beyond chance."
-    headings = "score | measure | A: | B: | B − A: | 95 %: | reading"
-    return make_table("Scores that differ beyond chance", headings, rows, note)
+    return make_table("Scores that differ beyond chance", HEADINGS, rows, note)
