@@ -2,7 +2,7 @@
 
 Prefect's server with its own authentication, behind four middlewares: `Loopback` lets in no web
 page of another origin, `SignIn` nobody without the password, `Admission` refuses a run whose form
-cannot run before it is queued, and `Retry` asks again if the database was locked.
+cannot run before it is queued, and `Retry` asks again if the database was locked or away.
 
 Prefect checks each field of a form against its schema. What crosses fields (a reference that does
 not exist, a recipe that overrides break) is checked by `Admission` when the run is requested: the
@@ -28,12 +28,22 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from flows.orchestration.database import PASSWORD_VARIABLE, is_away
 from flows.orchestration.local_state import is_password, read_password
+from flows.orchestration.service_settings import load_settings
 
 CHECK_SECONDS = 30.0
 RETRY_SECONDS = 30.0
 RETRY_WAIT_SECONDS = 0.5
-BUSY = "the Prefect server is busy (its database is locked): try again in a moment"
+BUSY = (
+    "the Prefect server is busy (its database is locked): try again in a moment; for many runs at "
+    "a time give it PostgreSQL, `ingot up --database`"
+)
+AWAY = "the database of the Prefect server does not answer: try again when PostgreSQL is back"
+RETRY_AFTER = {"retry-after": "5"}
+"""Seconds that Prefect's clients wait; without it they wait twice as long after each attempt."""
+SECRETS = (PASSWORD_VARIABLE, "PREFECT_SERVER_API_AUTH_STRING")
+"""Variables that this process sets itself; its children do not get them."""
 PROBES = ("/api/health", "/api/ready")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 POLICY = (
@@ -52,8 +62,10 @@ class Loopback:
     from their maker even if analytics are off.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, address: str | None = None) -> None:
         self.app = app
+        self.address = address
+        """The origin of a reverse proxy that passes on its own `Host` and `Origin`."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on requests of this machine's programs and of the UI itself."""
@@ -63,7 +75,7 @@ class Loopback:
                 MutableHeaders(scope=message).append("content-security-policy", POLICY)
             await send(message)
 
-        if scope["type"] == "lifespan" or _is_own(Headers(scope=scope)):
+        if scope["type"] == "lifespan" or _is_own(Headers(scope=scope), self.address):
             await self.app(scope, receive, answer)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
@@ -135,10 +147,10 @@ class Admission:
 
 
 class Retry:
-    """Retries requests that Prefect answers with 503, which means that it changed nothing.
+    """Retries requests that failed because the database was locked, or did not answer.
 
-    SQLite's database is locked now and then on a busy machine. Prefect's clients retry by
-    themselves; its UI does not, and shows nothing.
+    Prefect answers 503 where SQLite's database is locked, and 500 where PostgreSQL cannot be
+    reached. Its clients retry the first by themselves; its UI does not, and shows nothing.
     """
 
     def __init__(
@@ -147,32 +159,45 @@ class Retry:
         self.app, self.seconds, self.wait = app, seconds, wait
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on the first answer other than 503; after `seconds`, an answer that says so."""
-        if scope["type"] != "http" or not scope["path"].startswith("/api/"):
+        """Pass on the first other answer; after `seconds`, an answer that says what is wrong."""
+        path = scope["path"] if scope["type"] == "http" else ""
+        if not path.startswith("/api/") or path in PROBES:
             await self.app(scope, receive, send)
             return
         body, end = await _body(receive), time.monotonic() + self.seconds
         while True:
-            is_busy = False
-
-            async def answer(message: Message) -> None:
-                nonlocal is_busy
-                if message["type"] == "http.response.start":
-                    is_busy = message["status"] == 503
-                if not is_busy:
-                    await send(message)
-
-            try:
-                await self.app(dict(scope), _replay(body, receive), answer)
-            except Exception:
-                if not is_busy:  # Starlette raises the error again after it has answered.
-                    raise
-            if not is_busy:
+            problem = await self._attempt(scope, _replay(body, receive), send)
+            if problem is None:
                 return
             if time.monotonic() >= end:
-                await _error(503, BUSY)(scope, receive, send)
+                await JSONResponse({"detail": problem}, 503, RETRY_AFTER)(scope, receive, send)
                 return
             await asyncio.sleep(self.wait)
+
+    async def _attempt(self, scope: Scope, receive: Receive, send: Send) -> str | None:
+        """Send the answer; if it is one to be retried, send nothing and return what is wrong."""
+        kept: list[Message] = []
+
+        async def answer(message: Message) -> None:
+            if kept or message.get("status") in (500, 503):
+                kept.append(message)
+            else:
+                await send(message)
+
+        failure: Exception | None = None
+        try:
+            await self.app(dict(scope), receive, answer)
+        except Exception as error:  # Starlette raises it again after it has answered.
+            failure = error
+        if is_away(failure):
+            return AWAY
+        if kept and kept[0]["status"] == 503:
+            return BUSY
+        for message in kept:
+            await send(message)
+        if failure is not None:
+            raise failure
+        return None
 
 
 async def _run_check(run: dict[str, Any]) -> str | None:
@@ -180,6 +205,7 @@ async def _run_check(run: dict[str, Any]) -> str | None:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-m", "flows.orchestration.forms",
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+        env={name: value for name, value in os.environ.items() if name not in SECRETS},
     )  # fmt: skip
     try:
         output, _ = await asyncio.wait_for(
@@ -191,8 +217,10 @@ async def _run_check(run: dict[str, Any]) -> str | None:
     return json.loads(output)["problem"]
 
 
-def _is_own(headers: Headers) -> bool:
+def _is_own(headers: Headers, address: str | None) -> bool:
     host, origin = headers.get("host", ""), headers.get("origin")
+    if address is not None and host == urlsplit(address).netloc:
+        return origin in (None, address)
     try:
         if urlsplit(f"//{host}").hostname not in LOOPBACK:
             return False
@@ -233,13 +261,17 @@ def main(file: int) -> None:
     # Uvicorn closes its copy before its last requests end; ours holds the port until we have ended.
     listener = socket.socket(fileno=file)
     listener.set_inheritable(False)
-    # Prefect reads its settings when it is imported; the password is in no command line.
+    # Prefect reads its settings when it is imported. What is set here stands in no command line,
+    # and not in what the system shows as this process's environment.
     password = os.environ["PREFECT_SERVER_API_AUTH_STRING"] = read_password()
+    settings = load_settings()
+    if settings.database is not None and (secret := settings.database.read_password()):
+        os.environ[PASSWORD_VARIABLE] = secret
     import uvicorn
     from prefect.server.api.server import create_app
 
     config = uvicorn.Config(
-        Loopback(SignIn(Admission(Retry(create_app(final=True))), password)),
+        Loopback(SignIn(Admission(Retry(create_app(final=True))), password), settings.address),
         log_level="warning",
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
