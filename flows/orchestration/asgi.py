@@ -200,6 +200,26 @@ class Retry:
         return None
 
 
+class QuietOutage(logging.Filter):
+    """While the database is away: one line a minute, in place of a traceback for each attempt."""
+
+    def __init__(self, every: float = 60.0) -> None:
+        super().__init__()
+        self.every, self.next = every, 0.0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the record is written."""
+        error = record.exc_info[1] if record.exc_info else None
+        if not is_away(error):
+            return True
+        if time.monotonic() < self.next:
+            return False
+        self.next = time.monotonic() + self.every
+        record.msg, record.args = "the database does not answer: %s", (error,)
+        record.exc_info = record.exc_text = None
+        return True
+
+
 async def _run_check(run: dict[str, Any]) -> str | None:
     """Run `flows.orchestration.forms`, which prints what is wrong."""
     process = await asyncio.create_subprocess_exec(
@@ -275,6 +295,10 @@ def main(file: int) -> None:
         log_level="warning",
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
+    quiet = QuietOutage()
+    for name in ("", "prefect", "prefect.server", "uvicorn", "fastapi"):
+        for handler in logging.getLogger(name).handlers:
+            handler.addFilter(quiet)
     uvicorn.Server(config).run(sockets=[listener.dup()])
 
 

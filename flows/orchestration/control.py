@@ -25,6 +25,7 @@ import psutil
 
 from artifacts_schema.errors import IngotError, Stopped, UsageError
 from flows.orchestration import local_state, reports
+from flows.orchestration.forms import TAG
 from flows.orchestration.local_state import (
     fingerprint,
     log_path,
@@ -40,6 +41,7 @@ from flows.orchestration.server import (
     ensure_server,
     find_server,
     is_answering,
+    is_ready,
     server_at,
     stop_server,
     use_server,
@@ -87,10 +89,13 @@ def watch_server(
     server: Server,
     tell: PrintLine,
     *,
-    answers: Callable[[Server, float], bool] = is_answering,
+    answers: Callable[[Server, float], bool] = is_ready,
     every: float = LOOK_SECONDS,
 ) -> Iterator[None]:
-    """While active, print a line when the server stops answering and one when it is back."""
+    """While active, print a line when the server stops answering and one when it is back.
+
+    A server whose database is away counts as one that does not answer.
+    """
     over = threading.Event()
 
     def look() -> None:
@@ -400,7 +405,7 @@ def run_pipeline(
     from flows.orchestration.ui import AWAY
 
     try:
-        with flow.extra_observer(observer, jobs), tags(flow.TAG), watch_server(server, tell):
+        with flow.extra_observer(observer, jobs), tags(TAG), watch_server(server, tell):
             flow.pipeline(**absolute_parameters(request))
     except IngotError:
         raise

@@ -229,6 +229,8 @@ def is_away(error: BaseException | None) -> bool:
         asyncpg.TooManyConnectionsError,
         asyncpg.InterfaceError,
     )
+    if isinstance(error, BaseExceptionGroup):
+        return all(is_away(one) for one in error.exceptions)
     while error is not None:
         if isinstance(error, signs) or (isinstance(error, DBAPIError) and _is_cut(error)):
             return True

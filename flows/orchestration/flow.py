@@ -40,6 +40,7 @@ from flows.orchestration.forms import (
     stage_spec,
 )
 from flows.orchestration.node import requested_step, stage_dispatcher
+from flows.orchestration.notifications import report_regressions
 from flows.orchestration.reports import publish_report
 from flows.orchestration.ui import (
     AWAY,
@@ -59,6 +60,7 @@ from flows.recipe.execute import execute, run_step
 from flows.recipe.observers import Observer
 from flows.recipe.pipeline import Pipeline
 from flows.recipe.plan import Plan, PlannedStep
+from flows.report.estimates import find_regressions
 from flows.report.overview import Made
 from stages.engine.page import Artifact
 from stages.engine.protocol import stage_named
@@ -173,8 +175,6 @@ def _log() -> logging.Logger | logging.LoggerAdapter[Any]:
         return logging.getLogger(__name__)
 
 
-TAG = "ingot"
-"""Tag of every flow run of Ingot, so that automations can select them."""
 _extra_observers: ContextVar[tuple[Observer, ...]] = ContextVar("extra_observers", default=())
 _jobs: ContextVar[int | None] = ContextVar("jobs", default=None)
 
@@ -246,6 +246,7 @@ def pipeline(
         _publish(observer, bound)
         raise
     _publish(observer, bound)
+    _look_for_regressions(bound)
     return {step.instance: short(step.key or "") for step in final.steps}
 
 
@@ -294,6 +295,18 @@ def _publish(observer: PrefectObserver, bound: Pipeline) -> None:
     newest = next(load_runs(bound.store, bound.name), None)
     if newest is not None:
         observer.publish_results(bound.store, committed_steps(bound.plan()), newest.name)
+
+
+def _look_for_regressions(bound: Pipeline) -> None:
+    """Send an event if scores of the last recorded run fell; a failure only shows in the log."""
+    try:
+        newest = next(load_runs(bound.store, bound.name), None)
+        worse = find_regressions(bound.store, newest) if newest is not None else []
+        if newest is not None and worse:
+            report_regressions(newest, bound.store.url, worse, str(flow_run.id))
+            _log().warning("%d scores are worse than in the run before", len(worse))
+    except IngotError as error:
+        _log().warning("scores are not compared with those of the run before: %s", error)
 
 
 def stage_flow(name: str) -> Flow[..., dict[str, str]]:

@@ -185,6 +185,11 @@ def is_answering(server: Server, timeout: float = 2.0) -> bool:
     return _json(_get(f"{server.api}/health", timeout)) is True
 
 
+def is_ready(server: Server, timeout: float = 2.0) -> bool:
+    """Whether the API can use its database, too."""
+    return _json(_get(f"{server.api}/ready", timeout)) is not None
+
+
 def server_version(server: Server) -> str | None:
     """Prefect's version there; None if it is not given (another product, or a key is required)."""
     password = read_password() if server.process is not None else None
