@@ -28,8 +28,7 @@ OCCASIONS = ("failure", "regression", "completion")
     type=click.Choice(OCCASIONS),
     multiple=True,
     default=("failure", "regression"),
-    show_default="failure and regression",
-    help="When; may be repeated.",
+    help="When; may be repeated.  [default: failure and regression]",
 )
 @click.option("--list", "is_list", is_flag=True, help="List all.")
 @click.option("--remove", "is_remove", is_flag=True, help="Send no more messages under NAME.")

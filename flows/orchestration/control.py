@@ -25,7 +25,6 @@ import psutil
 
 from artifacts_schema.errors import IngotError, Stopped, UsageError
 from flows.orchestration import local_state, reports
-from flows.orchestration.forms import TAG
 from flows.orchestration.local_state import (
     fingerprint,
     log_path,
@@ -402,6 +401,7 @@ def run_pipeline(
     redirect_prefect_logs()
 
     from flows.orchestration import flow
+    from flows.orchestration.forms import TAG
     from flows.orchestration.ui import AWAY
 
     try:

@@ -106,6 +106,7 @@ def ensure_server(
                     where=configured,
                     hint="start it, unset PREFECT_API_URL to use a local one, or add --no-prefect",
                 )
+            _check_credentials(server)
         elif own is not None:
             if settings is not None and settings != load_settings():
                 raise UsageError(
@@ -219,15 +220,36 @@ def _own_server() -> Server | None:
 def _configured() -> str | None:
     """The API that the user has configured: by variable, or in Prefect's active profile."""
     url = os.environ.get("PREFECT_API_URL")
-    if url and url not in _own_apis:
-        return url
+    return url if url and url not in _own_apis else _profile_value("PREFECT_API_URL")
+
+
+def _profile_value(name: str) -> str | None:
     folder = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser()
     try:
         profiles = tomllib.loads((folder / "profiles.toml").read_text())
         active = os.environ.get("PREFECT_PROFILE", profiles["active"])
-        return str(profiles["profiles"][active]["PREFECT_API_URL"])
+        return str(profiles["profiles"][active][name])
     except (OSError, KeyError, ValueError):
         return None
+
+
+def _check_credentials(server: Server) -> None:
+    """UsageError if the configured server wants a password and rejects the one that we have.
+
+    A server that asks for a key (Prefect Cloud) is not checked.
+    """
+    if os.environ.get("PREFECT_API_KEY") or _profile_value("PREFECT_API_KEY"):
+        return
+    password = os.environ.get(AUTHENTICATION) or _profile_value(AUTHENTICATION)
+    answer = _get(f"{server.api}/admin/version", password=password)
+    if answer is not None and answer.status_code == 401:
+        raise UsageError(
+            "the server rejects this password: it was changed there"
+            if password
+            else "the server asks for a password",
+            where=server.api,
+            hint=f"{AUTHENTICATION}=USER:PASSWORD, as its owner has it now",
+        )
 
 
 def _wait_until_ready(server: Server, port: int | None) -> Server:
@@ -278,10 +300,10 @@ def _start_server(listener: socket.socket, settings: ServiceSettings) -> Server:
         make_password()
         private_folder(home() / "prefect")
         command = [sys.executable, "-P", "-m", "flows.orchestration.asgi", str(listener.fileno())]
-        api = f"http://{HOST}:{listener.getsockname()[1]}/api"
-        process = local_state.start_process(
-            SERVER, command, settings.environment(), {"api": api}, listener
-        )
+        ui = f"http://{HOST}:{listener.getsockname()[1]}"
+        api = f"{ui}/api"
+        environment = {**settings.environment(), "PREFECT_UI_URL": settings.address or ui}
+        process = local_state.start_process(SERVER, command, environment, {"api": api}, listener)
     server = Server(api, process.process)
     # In this order: a process that lives after the answer held the port when it answered.
     if (

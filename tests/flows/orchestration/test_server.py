@@ -17,6 +17,7 @@ from artifacts_schema.errors import IngotError, UsageError
 from flows.orchestration import local_state
 from flows.orchestration import server as servers
 from flows.orchestration.local_state import make_password
+from flows.orchestration.service_settings import ServiceSettings
 
 
 @pytest.fixture(autouse=True)
@@ -93,7 +94,7 @@ def test_the_server_starts_on_a_port_that_listens_already(monkeypatch):
     real = local_state.start_process
     monkeypatch.setattr(local_state, "start_process", start)
     monkeypatch.setattr(servers, "is_answering", lambda server: True)
-    server = servers._start_server(servers.open_listener(0))
+    server = servers._start_server(servers.open_listener(0), ServiceSettings())
     try:
         with pytest.raises(OSError, match="in use"):
             socket.create_server(("127.0.0.1", int(server.ui.rsplit(":", 1)[1])))
