@@ -70,6 +70,10 @@ class PostgresServer:
         """Stop the server at once: open connections are cut."""
         self._run("pg_ctl", "stop", "--pgdata", self._data, "-w", "-m", "immediate")
 
+    def is_running(self) -> bool:
+        """Whether it was started and not stopped."""
+        return (self.folder / "data" / "postmaster.pid").exists()
+
     def sql(self, statement: str, database: str = "postgres") -> str:
         """What a statement of the cluster's owner answers, a line a row."""
         words = ("--no-psqlrc", "-At", "-v", "ON_ERROR_STOP=1", "-c", statement)
@@ -136,7 +140,7 @@ def postgres_server() -> Iterator[PostgresServer]:
         try:
             yield server
         finally:
-            if (server.folder / "data" / "postmaster.pid").exists():
+            if server.is_running():
                 server.stop()
 
 

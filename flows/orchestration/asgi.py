@@ -295,11 +295,16 @@ def main(file: int) -> None:
         log_level="warning",
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
-    quiet = QuietOutage()
-    for name in ("", "prefect", "prefect.server", "uvicorn", "fastapi"):
-        for handler in logging.getLogger(name).handlers:
-            handler.addFilter(quiet)
-    uvicorn.Server(config).run(sockets=[listener.dup()])
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)  # Prefect sets up its logging here once more.
+            quiet = QuietOutage()
+            for name in ("", "prefect", "uvicorn", "fastapi"):
+                for handler in logging.getLogger(name).handlers:
+                    handler.addFilter(quiet)
+
+    Server(config).run(sockets=[listener.dup()])
 
 
 if __name__ == "__main__":

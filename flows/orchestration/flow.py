@@ -8,6 +8,7 @@ Prefect asks this module for it.
 from __future__ import annotations
 
 import logging
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -30,7 +31,7 @@ from artifacts_schema.errors import IngotError, UsageError
 from artifacts_schema.identity import short
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
-from artifacts_schema.store.runs import load_runs
+from artifacts_schema.store.runs import load_runs, run_ids
 from flows.orchestration.forms import (
     NAME_FIELD,
     STAGE_PREFIX,
@@ -240,13 +241,14 @@ def pipeline(
     bound = Pipeline.open(request_from(locals()))
     observer = PrefectObserver(bound.name, Dispatcher(bound.profile))
     observers = (*_extra_observers.get(), observer)
+    known = set(run_ids(bound.store, bound.name))
     try:
         final = execute(bound, dispatch=observer.dispatch, observers=observers, jobs=_jobs.get())
     except Exception:
         _publish(observer, bound)
         raise
     _publish(observer, bound)
-    _look_for_regressions(bound)
+    _look_for_regressions(bound, known)
     return {step.instance: short(step.key or "") for step in final.steps}
 
 
@@ -297,10 +299,14 @@ def _publish(observer: PrefectObserver, bound: Pipeline) -> None:
         observer.publish_results(bound.store, committed_steps(bound.plan()), newest.name)
 
 
-def _look_for_regressions(bound: Pipeline) -> None:
-    """Send an event if scores of the last recorded run fell; a failure only shows in the log."""
+def _look_for_regressions(bound: Pipeline, known: set[str]) -> None:
+    """Send an event if scores of this run fell; `known` are the ids of the runs before it.
+
+    A run that reused everything leaves no record. A failure here only shows in the log.
+    """
     try:
-        newest = next(load_runs(bound.store, bound.name), None)
+        own = (one for one in load_runs(bound.store, bound.name) if one.process == os.getpid())
+        newest = next((one for one in own if one.id not in known), None)
         worse = find_regressions(bound.store, newest) if newest is not None else []
         if newest is not None and worse:
             report_regressions(newest, bound.store.url, worse, str(flow_run.id))
