@@ -34,6 +34,8 @@ from flows.orchestration.service_settings import load_settings
 
 CHECK_SECONDS = 30.0
 RETRY_SECONDS = 30.0
+AWAY_SECONDS = 50.0
+"""While the database is away: less than the 60 seconds after which Prefect's clients give up."""
 RETRY_WAIT_SECONDS = 0.5
 BUSY = (
     "the Prefect server is busy (its database is locked): try again in a moment; for many runs at "
@@ -154,22 +156,27 @@ class Retry:
     """
 
     def __init__(
-        self, app: ASGIApp, seconds: float = RETRY_SECONDS, wait: float = RETRY_WAIT_SECONDS
+        self,
+        app: ASGIApp,
+        seconds: float = RETRY_SECONDS,
+        wait: float = RETRY_WAIT_SECONDS,
+        away_seconds: float = AWAY_SECONDS,
     ) -> None:
-        self.app, self.seconds, self.wait = app, seconds, wait
+        self.app, self.wait = app, wait
+        self.seconds = {BUSY: seconds, AWAY: away_seconds}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on the first other answer; after `seconds`, an answer that says what is wrong."""
+        """Pass on the first other answer; when time is up, an answer that says what is wrong."""
         path = scope["path"] if scope["type"] == "http" else ""
         if not path.startswith("/api/") or path in PROBES:
             await self.app(scope, receive, send)
             return
-        body, end = await _body(receive), time.monotonic() + self.seconds
+        body, start = await _body(receive), time.monotonic()
         while True:
             problem = await self._attempt(scope, _replay(body, receive), send)
             if problem is None:
                 return
-            if time.monotonic() >= end:
+            if time.monotonic() - start >= self.seconds[problem]:
                 await JSONResponse({"detail": problem}, 503, RETRY_AFTER)(scope, receive, send)
                 return
             await asyncio.sleep(self.wait)

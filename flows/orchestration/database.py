@@ -162,10 +162,9 @@ class Database:
     async def _check_server(self, connection: asyncpg.Connection) -> None:
         version = connection.get_server_version()
         if version.major < OLDEST:
+            release = f"{version.major}.{version.micro}"
             raise UsageError(
-                f"the server is PostgreSQL {version.major}.{version.micro}, and Prefect needs "
-                f"{OLDEST} or newer",
-                where=self.url,
+                f"PostgreSQL {release} is too old: {OLDEST} or newer is needed", where=self.url
             )
         may_create = await connection.fetchval(
             "select has_database_privilege(current_database(), 'create') "
