@@ -20,6 +20,7 @@ import re
 import socket
 import sys
 import time
+from contextlib import nullcontext
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -47,6 +48,8 @@ RETRY_AFTER = {"retry-after": "5"}
 SECRETS = (PASSWORD_VARIABLE, "PREFECT_SERVER_API_AUTH_STRING")
 """Variables that this process sets itself; its children do not get them."""
 PROBES = ("/api/health", "/api/ready")
+READS = ("/filter", "/count", "/history", "/paginate", "/next")
+"""Ends of the paths of queries that are POST requests."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 POLICY = (
     "connect-src 'self' ws://127.0.0.1:* ws://localhost:*; img-src 'self' data: blob:; "
@@ -153,6 +156,10 @@ class Retry:
 
     Prefect answers 503 where SQLite's database is locked, and 500 where PostgreSQL cannot be
     reached. Its clients retry the first by themselves; its UI does not, and shows nothing.
+
+    With `one_writer`, requests that write take turns. SQLite has one writer at a time, and
+    transactions of Prefect's read before they write: of two at once, the one that began before the
+    other's commit fails, however long it would wait.
     """
 
     def __init__(
@@ -161,8 +168,10 @@ class Retry:
         seconds: float = RETRY_SECONDS,
         wait: float = RETRY_WAIT_SECONDS,
         away_seconds: float = AWAY_SECONDS,
+        one_writer: bool = False,
     ) -> None:
         self.app, self.wait = app, wait
+        self.turn = asyncio.Lock() if one_writer else None
         self.seconds = {BUSY: seconds, AWAY: away_seconds}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -172,8 +181,11 @@ class Retry:
             await self.app(scope, receive, send)
             return
         body, start = await _body(receive), time.monotonic()
+        is_write = scope["method"] not in ("GET", "HEAD") and not path.endswith(READS)
+        turn = self.turn if is_write and self.turn is not None else nullcontext()
         while True:
-            problem = await self._attempt(scope, _replay(body, receive), send)
+            async with turn:
+                problem = await self._attempt(scope, _replay(body, receive), send)
             if problem is None:
                 return
             if time.monotonic() - start >= self.seconds[problem]:
@@ -298,7 +310,13 @@ def main(file: int) -> None:
     from prefect.server.api.server import create_app
 
     config = uvicorn.Config(
-        Loopback(SignIn(Admission(Retry(create_app(final=True))), password), settings.address),
+        Loopback(
+            SignIn(
+                Admission(Retry(create_app(final=True), one_writer=settings.database is None)),
+                password,
+            ),
+            settings.address,
+        ),
         log_level="warning",
         timeout_graceful_shutdown=GRACE_SECONDS,
     )

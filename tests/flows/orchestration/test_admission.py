@@ -319,3 +319,30 @@ def test_the_check_of_a_form_is_not_given_the_passwords(monkeypatch, tmp_path):
     assert ask(asgi.Admission(Inner())).status_code == 200
     assert "PATH=" in seen.read_text()
     assert "hunter2" not in seen.read_text()
+
+
+@pytest.mark.parametrize(
+    ("one_writer", "path", "most"),
+    [(True, "/api/logs/", 1), (True, "/api/flow_runs/filter", 3), (False, "/api/logs/", 3)],
+)
+def test_requests_that_write_take_turns_where_the_database_has_one_writer(one_writer, path, most):
+    at_once = []
+    running = 0
+
+    async def app(scope, receive, send):
+        nonlocal running
+        running += 1
+        at_once.append(running)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        running -= 1
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"{}"})
+
+    async def go():
+        transport = httpx.ASGITransport(app=asgi.Retry(app, one_writer=one_writer))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            return await asyncio.gather(*(client.post(path, json={}) for _ in range(3)))
+
+    assert [reply.status_code for reply in asyncio.run(go())] == [200] * 3
+    assert max(at_once) == most

@@ -25,7 +25,10 @@ def write(ui, flow, number):
             return reply
 
         for turn in range(ROUNDS):
-            run = post("/flow_runs/", {"flow_id": flow, "state": {"type": "SCHEDULED"}}).json()
+            made = post("/flow_runs/", {"flow_id": flow, "state": {"type": "SCHEDULED"}})
+            if not made.is_success:
+                break
+            run = made.json()
             for state in STATES:
                 post(f"/flow_runs/{run['id']}/set_state", {"state": {"type": state}})
                 now = datetime.now(UTC).isoformat()
