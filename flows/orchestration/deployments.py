@@ -29,7 +29,7 @@ from prefect.workers.base import BaseWorker
 from prefect.workers.process import ProcessWorker
 from pydantic import ValidationError
 
-from artifacts_schema.errors import IngotError, UsageError
+from artifacts_schema.errors import IngotError, UsageError, printable
 from flows.orchestration.forms import (
     PIPELINE,
     STAGES,
@@ -68,7 +68,16 @@ def prefect_client() -> Iterator[SyncPrefectClient]:
             elif reply.status_code in (401, 403):
                 hint = "check PREFECT_API_KEY or PREFECT_API_AUTH_STRING"
             what = f"the Prefect server answers {reply.status_code} {reply.reason_phrase}"
-            raise IngotError(what, where=where, hint=hint) from None
+            raise IngotError(_busy_reason(reply) or what, where=where, hint=hint) from None
+
+
+def _busy_reason(reply: httpx.Response) -> str | None:
+    """What our own server says when it could not use its database; None for another answer."""
+    try:
+        detail = reply.json()["detail"] if reply.status_code == 503 else None
+    except (ValueError, KeyError, TypeError):
+        return None
+    return printable(detail) if isinstance(detail, str) else None
 
 
 def send_event(event: Event) -> None:
