@@ -14,6 +14,7 @@ import httpx
 import psutil
 import pytest
 
+from tests.flows.orchestration.conftest import brought_up
 from tests.flows.orchestration.test_access import processes_of
 from tests.flows.orchestration.test_ui_runs import stage_children
 
@@ -63,6 +64,14 @@ def check_terminal(lines):
         assert word not in text, text
 
 
+def check_processes(ui, secret):
+    """No command line holds the secret, and no environment of what `ingot up` started."""
+    for process in psutil.process_iter(["cmdline"]):
+        assert secret not in " ".join(process.info["cmdline"] or [])
+    for process in processes_of(ui):
+        assert secret.encode() not in Path(f"/proc/{process.pid}/environ").read_bytes()
+
+
 def test_a_recipe_runs_from_its_deployment(team, tmp_path):
     ui = team.ui
     run = ui.end_of(ui.started("pipeline/toys", store=str(tmp_path / "store")))
@@ -85,14 +94,26 @@ def test_the_password_of_the_database_stands_in_its_file_alone(team, tmp_path):
     secret = team.postgres.password
     settings = ui.api.get("/admin/settings").text
     assert secret not in done.stdout + done.stderr + ui.said + settings
-    for process in psutil.process_iter(["cmdline"]):
-        assert secret not in " ".join(process.info["cmdline"] or [])
-    for process in processes_of(ui):
-        assert secret.encode() not in Path(f"/proc/{process.pid}/environ").read_bytes()
+    check_processes(ui, secret)
     files = [path for top in (ui.folder, store) for path in top.rglob("*") if path.is_file()]
     assert len(files) > 20
     holding = [path for path in files if secret.encode() in path.read_bytes()]
     assert holding == [team.password_file]
+
+
+def test_a_passfile_of_libpq_serves_too_and_later_commands_remember_it(team, tmp_path):
+    url = team.postgres.make_database("second")
+    passfile = team.postgres.passfile(tmp_path / "passes")
+    with brought_up(tmp_path, "--database", url, PGPASSFILE=str(passfile)) as ui:
+        run = ui.end_of(ui.started("pipeline/toys", store=str(tmp_path / "s"), through="numbers"))
+        assert run["state"]["type"] == "COMPLETED"
+        check_processes(ui, team.postgres.password)
+        assert ui.ingot("down").returncode == 0
+        del ui.environment["PGPASSFILE"]
+        words = ("run", str(ui.folder / "toys.yaml"), "--store", str(tmp_path / "s"))
+        done = ui.ingot(*words)
+        assert done.returncode == 0, done.stderr
+    assert team.postgres.sql("select count(*) from flow_run", "second") == "2"
 
 
 def test_a_request_without_the_password_and_a_run_with_an_old_one_are_refused(team, tmp_path):
