@@ -88,14 +88,16 @@ def watch_server(
     server: Server,
     tell: PrintLine,
     *,
-    answers: Callable[[Server, float], bool] = is_ready,
+    answers: Callable[[Server, float], bool] | None = None,
     every: float = LOOK_SECONDS,
 ) -> Iterator[None]:
     """While active, print a line when the server stops answering and one when it is back.
 
-    A server whose database is away counts as one that does not answer.
+    One of our own whose database is away counts as one that does not answer.
     """
     over = threading.Event()
+    if answers is None:
+        answers = is_answering if server.process is None else is_ready
 
     def look() -> None:
         misses = 0

@@ -93,20 +93,7 @@ def ensure_server(
     with one_at_a_time():
         own, configured = _own_server(), _configured()
         if configured and (own is None or own.api != configured):
-            server = Server(configured)
-            if settings is not None and settings != load_settings():
-                raise UsageError(
-                    "PREFECT_API_URL names a server, which has its own settings",
-                    where=configured,
-                    hint="unset it to start one here",
-                )
-            if not is_answering(server):
-                raise IngotError(
-                    "the Prefect API does not answer",
-                    where=configured,
-                    hint="start it, unset PREFECT_API_URL to use a local one, or add --no-prefect",
-                )
-            _check_credentials(server)
+            server = _check_configured(Server(configured), settings)
         elif own is not None:
             if settings is not None and settings != load_settings():
                 raise UsageError(
@@ -126,6 +113,24 @@ def ensure_server(
         check_password(server)
         _check_version(server)
         return server
+
+
+def _check_configured(server: Server, settings: ServiceSettings | None) -> Server:
+    """The configured server, if it answers and takes our credentials; it has its own settings."""
+    if settings is not None and settings != load_settings():
+        raise UsageError(
+            "PREFECT_API_URL names a server, which has its own settings",
+            where=server.api,
+            hint="unset it to start one here",
+        )
+    if not is_answering(server):
+        raise IngotError(
+            "the Prefect API does not answer",
+            where=server.api,
+            hint="start it, unset PREFECT_API_URL to use a local one, or add --no-prefect",
+        )
+    _check_credentials(server)
+    return server
 
 
 def check_password(server: Server) -> None:
