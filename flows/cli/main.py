@@ -52,6 +52,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "verify": ("flows.cli.maintenance", "Check that bytes in the store are what was committed."),
     "gc": ("flows.cli.maintenance", "Remove what nothing refers to."),
     "schedule": ("flows.cli.server", "Run a recipe by the clock, or at new snapshots."),
+    "notify": ("flows.cli.notify", "Send messages about runs: webhook, Slack, e-mail."),
     "up": ("flows.cli.server", "Start the local Prefect server, worker and forms."),
     "deploy": ("flows.cli.server", "Register forms and a work pool for a profile."),
     "down": ("flows.cli.server", "Stop what `ingot up` started."),

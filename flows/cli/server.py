@@ -29,22 +29,61 @@ from flows.recipe.recipe import find_recipe, load_recipe
 @click.option("--port", type=click.IntRange(1, 65534), help="Port of the UI.  [default: 4200]")
 @click.option("--pool", metavar="NAME", default="ingot", show_default=True, help="Work pool.")
 @click.option(
-    "--recipe", "recipes", metavar="FILE", multiple=True, type=click.Path(path_type=Path),
+    "--recipe",
+    "recipes",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(path_type=Path),
     help="A recipe of your own to make a form for; may be repeated.",
-)  # fmt: skip
-def up(store: str, port: int | None, pool: str, recipes: tuple[Path, ...]) -> None:
+)
+@click.option("--limit", type=click.IntRange(1), help="Runs of the pool at the same time.")
+@click.option(
+    "--database",
+    metavar="URL",
+    help="PostgreSQL of the server, postgresql://USER@HOST/NAME, or sqlite.  [default: sqlite]",
+)
+@click.option(
+    "--password-file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="File (mode 0600) with the database's password.  [default: PGPASSFILE]",
+)
+@click.option(
+    "--keep-days",
+    metavar="DAYS",
+    type=click.IntRange(0),
+    help="Days for which the UI keeps runs that ended; 0 keeps all.  [default: 90]",
+)
+@click.option(
+    "--address", metavar="URL", help="https://HOST of a reverse proxy in front of it; or none."
+)
+def up(
+    store: str,
+    port: int | None,
+    pool: str,
+    recipes: tuple[Path, ...],
+    limit: int | None,
+    database: str | None,
+    password_file: Path | None,
+    keep_days: int | None,
+    address: str | None,
+) -> None:
     """Start the Prefect server, a worker and the server of reports, all on loopback, and keep them.
 
     Every recipe and every stage becomes a form in the UI, filled in for --store. Run again, it
     brings the forms up to date and restarts no running process. Where PREFECT_API_URL, or Prefect's
     own profile, names a server, the forms are made there and no server is started. The local server
-    and the reports ask for the password in ~/.ingot/password, which only you can read.
+    and the reports ask for the password in ~/.ingot/password, which only you can read. Database,
+    days and address are kept for the next start.
     """
+    from flows.orchestration import local_state
     from flows.orchestration.control import WORKER, bring_up
-    from flows.orchestration.local_state import log_path, password_file
+    from flows.orchestration.local_state import log_path
+    from flows.orchestration.service_settings import load_settings
 
     place = store if "://" in store else os.path.abspath(store)
-    status = bring_up(place, recipes, pool, port, print_line)
+    settings = load_settings().changed(database, password_file, keep_days, address)
+    status = bring_up(place, recipes, pool, port, print_line, settings=settings, limit=limit)
     server = status.server
     if server.process is None:
         print_line(f"using the Prefect server at {server.api}; none is started here")
@@ -52,10 +91,12 @@ def up(store: str, port: int | None, pool: str, recipes: tuple[Path, ...]) -> No
     print_fields(
         [
             ("Prefect UI", server.ui),
-            ("sign in", f"with the line in {password_file()}"),
+            ("behind", settings.address if server.process is not None else None),
+            ("sign in", f"with the line in {local_state.password_file()}"),
             ("recipes", "\n".join(pipelines)),
             ("stages", f"{len(status.forms) - len(pipelines)} forms, stage/NAME"),
             ("store", status.store),
+            ("database", settings.place if server.process is not None else ""),
             ("reports", status.reports),
             ("work pool", status.pool),
             ("worker log", log_path(WORKER)),

@@ -2,7 +2,7 @@
 
 Prefect's server with its own authentication, behind four middlewares: `Loopback` lets in no web
 page of another origin, `SignIn` nobody without the password, `Admission` refuses a run whose form
-cannot run before it is queued, and `Retry` asks again if the database was locked.
+cannot run before it is queued, and `Retry` asks again if the database was locked or away.
 
 Prefect checks each field of a form against its schema. What crosses fields (a reference that does
 not exist, a recipe that overrides break) is checked by `Admission` when the run is requested: the
@@ -20,6 +20,7 @@ import re
 import socket
 import sys
 import time
+from contextlib import nullcontext
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -28,13 +29,27 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from flows.orchestration.database import PASSWORD_VARIABLE, is_away
 from flows.orchestration.local_state import is_password, read_password
+from flows.orchestration.service_settings import load_settings
 
 CHECK_SECONDS = 30.0
 RETRY_SECONDS = 30.0
+AWAY_SECONDS = 50.0
+"""While the database is away: less than the 60 seconds after which Prefect's clients give up."""
 RETRY_WAIT_SECONDS = 0.5
-BUSY = "the Prefect server is busy (its database is locked): try again in a moment"
+BUSY = (
+    "the Prefect server is busy (its database is locked): try again in a moment; for many runs at "
+    "a time give it PostgreSQL, `ingot up --database`"
+)
+AWAY = "the database of the Prefect server does not answer: try again when PostgreSQL is back"
+RETRY_AFTER = {"retry-after": "5"}
+"""Seconds that Prefect's clients wait; without it they wait twice as long after each attempt."""
+SECRETS = (PASSWORD_VARIABLE, "PREFECT_SERVER_API_AUTH_STRING")
+"""Variables that this process sets itself; its children do not get them."""
 PROBES = ("/api/health", "/api/ready")
+READS = ("/filter", "/count", "/history", "/paginate", "/next")
+"""Ends of the paths of queries that are POST requests."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 POLICY = (
     "connect-src 'self' ws://127.0.0.1:* ws://localhost:*; img-src 'self' data: blob:; "
@@ -52,8 +67,10 @@ class Loopback:
     from their maker even if analytics are off.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, address: str | None = None) -> None:
         self.app = app
+        self.address = address
+        """The origin of a reverse proxy that passes on its own `Host` and `Origin`."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on requests of this machine's programs and of the UI itself."""
@@ -63,7 +80,7 @@ class Loopback:
                 MutableHeaders(scope=message).append("content-security-policy", POLICY)
             await send(message)
 
-        if scope["type"] == "lifespan" or _is_own(Headers(scope=scope)):
+        if scope["type"] == "lifespan" or _is_own(Headers(scope=scope), self.address):
             await self.app(scope, receive, answer)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
@@ -135,44 +152,91 @@ class Admission:
 
 
 class Retry:
-    """Retries requests that Prefect answers with 503, which means that it changed nothing.
+    """Retries requests that failed because the database was locked, or did not answer.
 
-    SQLite's database is locked now and then on a busy machine. Prefect's clients retry by
-    themselves; its UI does not, and shows nothing.
+    Prefect answers 503 where SQLite's database is locked, and 500 where PostgreSQL cannot be
+    reached. Its clients retry the first by themselves; its UI does not, and shows nothing.
+
+    With `one_writer`, requests that write take turns. SQLite has one writer at a time, and
+    transactions of Prefect's read before they write: of two at once, the one that began before the
+    other's commit fails, however long it would wait.
     """
 
     def __init__(
-        self, app: ASGIApp, seconds: float = RETRY_SECONDS, wait: float = RETRY_WAIT_SECONDS
+        self,
+        app: ASGIApp,
+        seconds: float = RETRY_SECONDS,
+        wait: float = RETRY_WAIT_SECONDS,
+        away_seconds: float = AWAY_SECONDS,
+        one_writer: bool = False,
     ) -> None:
-        self.app, self.seconds, self.wait = app, seconds, wait
+        self.app, self.wait = app, wait
+        self.turn = asyncio.Lock() if one_writer else None
+        self.seconds = {BUSY: seconds, AWAY: away_seconds}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on the first answer other than 503; after `seconds`, an answer that says so."""
-        if scope["type"] != "http" or not scope["path"].startswith("/api/"):
+        """Pass on the first other answer; when time is up, an answer that says what is wrong."""
+        path = scope["path"] if scope["type"] == "http" else ""
+        if not path.startswith("/api/") or path in PROBES:
             await self.app(scope, receive, send)
             return
-        body, end = await _body(receive), time.monotonic() + self.seconds
+        body, start = await _body(receive), time.monotonic()
+        is_write = scope["method"] not in ("GET", "HEAD") and not path.endswith(READS)
+        turn = self.turn if is_write and self.turn is not None else nullcontext()
         while True:
-            is_busy = False
-
-            async def answer(message: Message) -> None:
-                nonlocal is_busy
-                if message["type"] == "http.response.start":
-                    is_busy = message["status"] == 503
-                if not is_busy:
-                    await send(message)
-
-            try:
-                await self.app(dict(scope), _replay(body, receive), answer)
-            except Exception:
-                if not is_busy:  # Starlette raises the error again after it has answered.
-                    raise
-            if not is_busy:
+            async with turn:
+                problem = await self._attempt(scope, _replay(body, receive), send)
+            if problem is None:
                 return
-            if time.monotonic() >= end:
-                await _error(503, BUSY)(scope, receive, send)
+            if time.monotonic() - start >= self.seconds[problem]:
+                await JSONResponse({"detail": problem}, 503, RETRY_AFTER)(scope, receive, send)
                 return
             await asyncio.sleep(self.wait)
+
+    async def _attempt(self, scope: Scope, receive: Receive, send: Send) -> str | None:
+        """Send the answer; if it is one to be retried, send nothing and return what is wrong."""
+        kept: list[Message] = []
+
+        async def answer(message: Message) -> None:
+            if kept or message.get("status") in (500, 503):
+                kept.append(message)
+            else:
+                await send(message)
+
+        failure: Exception | None = None
+        try:
+            await self.app(dict(scope), receive, answer)
+        except Exception as error:  # Starlette raises it again after it has answered.
+            failure = error
+        if is_away(failure):
+            return AWAY
+        if kept and kept[0]["status"] == 503:
+            return BUSY
+        for message in kept:
+            await send(message)
+        if failure is not None:
+            raise failure
+        return None
+
+
+class QuietOutage(logging.Filter):
+    """While the database is away: one line a minute, in place of a traceback for each attempt."""
+
+    def __init__(self, every: float = 60.0) -> None:
+        super().__init__()
+        self.every, self.next = every, 0.0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the record is written."""
+        error = record.exc_info[1] if record.exc_info else None
+        if not is_away(error):
+            return True
+        if time.monotonic() < self.next:
+            return False
+        self.next = time.monotonic() + self.every
+        record.msg, record.args = "the database does not answer: %s", (error,)
+        record.exc_info = record.exc_text = None
+        return True
 
 
 async def _run_check(run: dict[str, Any]) -> str | None:
@@ -180,6 +244,7 @@ async def _run_check(run: dict[str, Any]) -> str | None:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-m", "flows.orchestration.forms",
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+        env={name: value for name, value in os.environ.items() if name not in SECRETS},
     )  # fmt: skip
     try:
         output, _ = await asyncio.wait_for(
@@ -191,8 +256,10 @@ async def _run_check(run: dict[str, Any]) -> str | None:
     return json.loads(output)["problem"]
 
 
-def _is_own(headers: Headers) -> bool:
+def _is_own(headers: Headers, address: str | None) -> bool:
     host, origin = headers.get("host", ""), headers.get("origin")
+    if address is not None and host == urlsplit(address).netloc:
+        return origin in (None, address)
     try:
         if urlsplit(f"//{host}").hostname not in LOOPBACK:
             return False
@@ -233,17 +300,36 @@ def main(file: int) -> None:
     # Uvicorn closes its copy before its last requests end; ours holds the port until we have ended.
     listener = socket.socket(fileno=file)
     listener.set_inheritable(False)
-    # Prefect reads its settings when it is imported; the password is in no command line.
+    # Prefect reads its settings when it is imported. What is set here stands in no command line,
+    # and not in what the system shows as this process's environment.
     password = os.environ["PREFECT_SERVER_API_AUTH_STRING"] = read_password()
+    settings = load_settings()
+    if settings.database is not None and (secret := settings.database.read_password()):
+        os.environ[PASSWORD_VARIABLE] = secret
     import uvicorn
     from prefect.server.api.server import create_app
 
     config = uvicorn.Config(
-        Loopback(SignIn(Admission(Retry(create_app(final=True))), password)),
+        Loopback(
+            SignIn(
+                Admission(Retry(create_app(final=True), one_writer=settings.database is None)),
+                password,
+            ),
+            settings.address,
+        ),
         log_level="warning",
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
-    uvicorn.Server(config).run(sockets=[listener.dup()])
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)  # Prefect sets up its logging here once more.
+            quiet = QuietOutage()
+            for name in ("", "prefect", "uvicorn", "fastapi"):
+                for handler in logging.getLogger(name).handlers:
+                    handler.addFilter(quiet)
+
+    Server(config).run(sockets=[listener.dup()])
 
 
 if __name__ == "__main__":

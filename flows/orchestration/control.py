@@ -40,11 +40,12 @@ from flows.orchestration.server import (
     ensure_server,
     find_server,
     is_answering,
+    is_ready,
     server_at,
-    server_environment,
     stop_server,
     use_server,
 )
+from flows.orchestration.service_settings import HEARTBEAT_SECONDS, ServiceSettings
 from flows.recipe.dispatch import open_pool
 from flows.recipe.observers import Observer
 from flows.recipe.pipeline import Pipeline, Request
@@ -87,11 +88,16 @@ def watch_server(
     server: Server,
     tell: PrintLine,
     *,
-    answers: Callable[[Server, float], bool] = is_answering,
+    answers: Callable[[Server, float], bool] | None = None,
     every: float = LOOK_SECONDS,
 ) -> Iterator[None]:
-    """While active, print a line when the server stops answering and one when it is back."""
+    """While active, print a line when the server stops answering and one when it is back.
+
+    One of our own whose database is away counts as one that does not answer.
+    """
     over = threading.Event()
+    if answers is None:
+        answers = is_answering if server.process is None else is_ready
 
     def look() -> None:
         misses = 0
@@ -225,13 +231,13 @@ def _facts(server: Server, pool: str) -> dict[str, str]:
 
 
 def _environment(server: Server) -> dict[str, str]:
-    home = {} if server.process is None else {"PREFECT_HOME": server_environment()["PREFECT_HOME"]}
+    home = {} if server.process is None else {"PREFECT_HOME": str(local_state.home() / "prefect")}
     return {
         **home,
         "PREFECT_API_URL": server.api,
         "PREFECT_WORKER_QUERY_SECONDS": "2",
         "PREFECT_WORKER_ENABLE_CANCELLATION": "true",
-        "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
+        "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": HEARTBEAT_SECONDS,
         "PREFECT_LOGGING_TO_API_ENABLED": "true",
         "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "INFO",
         "INGOT_HOME": str(local_state.home()),
@@ -270,16 +276,26 @@ class ServiceStatus:
 
 
 def bring_up(
-    store: str, recipes: Sequence[Path], pool: str, port: int | None, tell: PrintLine
+    store: str,
+    recipes: Sequence[Path],
+    pool: str,
+    port: int | None,
+    tell: PrintLine,
+    *,
+    settings: ServiceSettings | None = None,
+    limit: int | None = None,
 ) -> ServiceStatus:
-    """Start the services that do not run yet, and register every recipe and stage as it is now."""
+    """Start the services that do not run yet, and register every recipe and stage as it is now.
+
+    `limit` is the number of the pool's runs at the same time; None leaves it as it is.
+    """
     is_first = find_server() is None
-    server = ensure_server(tell, PORT if port is None and is_first else port)
+    server = ensure_server(tell, PORT if port is None and is_first else port, settings)
     use_server(server)
     check_worker(server, pool)
     from flows.orchestration.deployments import Target, register
 
-    forms = [name for name in register(recipes, Target(store, pool)) if "/" in name]
+    forms = [name for name in register(recipes, Target(store, pool, limit=limit)) if "/" in name]
     with one_at_a_time():
         address = reports.ensure_reports(urlsplit(server.api).port or PORT)
         if worker_pool() is None:
@@ -387,10 +403,11 @@ def run_pipeline(
     redirect_prefect_logs()
 
     from flows.orchestration import flow
+    from flows.orchestration.forms import TAG
     from flows.orchestration.ui import AWAY
 
     try:
-        with flow.extra_observer(observer, jobs), tags(flow.TAG), watch_server(server, tell):
+        with flow.extra_observer(observer, jobs), tags(TAG), watch_server(server, tell):
             flow.pipeline(**absolute_parameters(request))
     except IngotError:
         raise

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import httpx
 from prefect.automations import AutomationCore, ChangeFlowRunState, EventTrigger, Posture
@@ -23,14 +23,22 @@ from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterTag
 from prefect.client.schemas.objects import DeploymentSchedule, StateType
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.client.schemas.schedules import CronSchedule
+from prefect.events import Event
 from prefect.exceptions import ObjectNotFound
 from prefect.workers.base import BaseWorker
 from prefect.workers.process import ProcessWorker
 from pydantic import ValidationError
 
-from artifacts_schema.errors import IngotError, UsageError
-from flows.orchestration.flow import TAG
-from flows.orchestration.forms import PIPELINE, STAGES, Form, recipe_form, stage_form, stored_names
+from artifacts_schema.errors import IngotError, UsageError, printable
+from flows.orchestration.forms import (
+    PIPELINE,
+    STAGES,
+    TAG,
+    Form,
+    recipe_form,
+    stage_form,
+    stored_names,
+)
 from flows.recipe.recipe import BUNDLED, Recipe, load_recipe
 from stages.engine.protocol import all_stages
 
@@ -60,9 +68,28 @@ def prefect_client() -> Iterator[SyncPrefectClient]:
             elif reply.status_code in (401, 403):
                 hint = "check PREFECT_API_KEY or PREFECT_API_AUTH_STRING"
             what = f"the Prefect server answers {reply.status_code} {reply.reason_phrase}"
-            raise IngotError(what, where=where, hint=hint) from None
+            raise IngotError(_busy_reason(reply) or what, where=where, hint=hint) from None
 
 
+def _busy_reason(reply: httpx.Response) -> str | None:
+    """What our own server says when it could not use its database; None for another answer."""
+    try:
+        detail = reply.json()["detail"] if reply.status_code == 503 else None
+    except (ValueError, KeyError, TypeError):
+        return None
+    return printable(detail) if isinstance(detail, str) else None
+
+
+def send_event(event: Event) -> None:
+    """Send an event to the server in use, which has it when this returns; IngotError if not."""
+    with prefect_client() as client:
+        answer = client.request("POST", "/events", json=[event.model_dump(mode="json")])
+        answer.raise_for_status()
+
+
+FLOW_RUNS = {"prefect.resource.id": "prefect.flow-run.*"}
+OURS = {"prefect.resource.role": "tag", "prefect.resource.id": f"prefect.tag.{TAG}"}
+"""What an event of a flow run of Ingot is related to."""
 DEAD_SECONDS = 90
 AUTOMATION = "ingot: mark dead runs"
 
@@ -235,11 +262,8 @@ def _dead_runs() -> AutomationCore:
         trigger=EventTrigger(
             after={heartbeat},
             expect={heartbeat, *ends},
-            match={"prefect.resource.id": "prefect.flow-run.*"},
-            match_related={
-                "prefect.resource.role": "tag",
-                "prefect.resource.id": f"prefect.tag.{TAG}",
-            },
+            match=cast(Any, FLOW_RUNS),
+            match_related=cast(Any, OURS),
             for_each={"prefect.resource.id"},
             posture=Posture.Proactive,
             threshold=1,

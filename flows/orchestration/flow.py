@@ -8,6 +8,7 @@ Prefect asks this module for it.
 from __future__ import annotations
 
 import logging
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -30,7 +31,7 @@ from artifacts_schema.errors import IngotError, UsageError
 from artifacts_schema.identity import short
 from artifacts_schema.manifest import Manifest
 from artifacts_schema.store import Store
-from artifacts_schema.store.runs import load_runs
+from artifacts_schema.store.runs import load_runs, run_ids
 from flows.orchestration.forms import (
     NAME_FIELD,
     STAGE_PREFIX,
@@ -40,6 +41,7 @@ from flows.orchestration.forms import (
     stage_spec,
 )
 from flows.orchestration.node import requested_step, stage_dispatcher
+from flows.orchestration.notifications import report_regressions
 from flows.orchestration.reports import publish_report
 from flows.orchestration.ui import (
     AWAY,
@@ -59,6 +61,7 @@ from flows.recipe.execute import execute, run_step
 from flows.recipe.observers import Observer
 from flows.recipe.pipeline import Pipeline
 from flows.recipe.plan import Plan, PlannedStep
+from flows.report.estimates import find_regressions
 from flows.report.overview import Made
 from stages.engine.page import Artifact
 from stages.engine.protocol import stage_named
@@ -173,8 +176,6 @@ def _log() -> logging.Logger | logging.LoggerAdapter[Any]:
         return logging.getLogger(__name__)
 
 
-TAG = "ingot"
-"""Tag of every flow run of Ingot, so that automations can select them."""
 _extra_observers: ContextVar[tuple[Observer, ...]] = ContextVar("extra_observers", default=())
 _jobs: ContextVar[int | None] = ContextVar("jobs", default=None)
 
@@ -240,12 +241,14 @@ def pipeline(
     bound = Pipeline.open(request_from(locals()))
     observer = PrefectObserver(bound.name, Dispatcher(bound.profile))
     observers = (*_extra_observers.get(), observer)
+    known = set(run_ids(bound.store, bound.name))
     try:
         final = execute(bound, dispatch=observer.dispatch, observers=observers, jobs=_jobs.get())
     except Exception:
         _publish(observer, bound)
         raise
     _publish(observer, bound)
+    _look_for_regressions(bound, known)
     return {step.instance: short(step.key or "") for step in final.steps}
 
 
@@ -294,6 +297,22 @@ def _publish(observer: PrefectObserver, bound: Pipeline) -> None:
     newest = next(load_runs(bound.store, bound.name), None)
     if newest is not None:
         observer.publish_results(bound.store, committed_steps(bound.plan()), newest.name)
+
+
+def _look_for_regressions(bound: Pipeline, known: set[str]) -> None:
+    """Send an event if scores of this run fell; `known` are the ids of the runs before it.
+
+    A run that reused everything leaves no record. A failure here only shows in the log.
+    """
+    try:
+        own = (one for one in load_runs(bound.store, bound.name) if one.process == os.getpid())
+        newest = next((one for one in own if one.id not in known), None)
+        worse = find_regressions(bound.store, newest) if newest is not None else []
+        if newest is not None and worse:
+            report_regressions(newest, bound.store.url, worse, str(flow_run.id))
+            _log().warning("%d scores are worse than in the run before", len(worse))
+    except IngotError as error:
+        _log().warning("scores are not compared with those of the run before: %s", error)
 
 
 def stage_flow(name: str) -> Flow[..., dict[str, str]]:

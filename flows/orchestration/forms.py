@@ -376,6 +376,8 @@ def _split_texts(value: Any) -> list[str]:
     return [str(text).strip() for text in texts if str(text).strip()]
 
 
+TAG = "ingot"
+"""Tag of every flow run of Ingot, so that automations can select them."""
 PIPELINE = "flows.orchestration.flow.pipeline"
 STAGE_PREFIX = "stage_"
 STAGES = f"flows.orchestration.flow.{STAGE_PREFIX}"

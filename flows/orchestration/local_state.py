@@ -199,29 +199,35 @@ def read_password() -> str:
     """`ingot:…`, as Prefect takes it; IngotError if it is missing or others can read it."""
     file = password_file()
     _check_folder(file.parent)
-    try:
-        number = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except FileNotFoundError:
+    if not file.is_symlink() and not file.exists():
         raise IngotError(
             "the server's password is gone",
             where=str(file),
             hint="`ingot down`, and the same command makes a new one",
-        ) from None
-    except OSError as error:
-        raise IngotError(
-            f"cannot read the server's password: {error.strerror}", where=str(file), hint=_NEW
-        ) from None
-    with open(number, encoding="ascii", errors="replace") as source:
-        about = os.fstat(number)
-        if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & 0o077:
-            raise IngotError(
-                "others can read or write the server's password", where=str(file), hint=_NEW
-            )
-        text = source.read(1000).strip()
+        )
+    text = read_private(file, "the server's password", _NEW)
     user, _, secret = text.partition(":")
     if user != USER or len(secret) < 32 or not text.isascii() or not text.isprintable():
         raise IngotError("this is not a password of Ingot", where=str(file), hint=_NEW)
     return text
+
+
+def read_private(file: Path, what: str, hint: str) -> str:
+    """The text of a file that only its owner, this user, can read and write; never waits.
+
+    `what` names its content in the IngotError for any other file.
+    """
+    try:
+        number = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise IngotError(
+            f"cannot read {what}: {error.strerror}", where=str(file), hint=hint
+        ) from None
+    with open(number, encoding="utf-8", errors="replace") as source:
+        about = os.fstat(number)
+        if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & 0o077:
+            raise IngotError(f"others can read or write {what}", where=str(file), hint=hint)
+        return source.read(100_000).strip()
 
 
 def is_password(header: str | None, password: str) -> bool:

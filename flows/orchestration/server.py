@@ -31,13 +31,17 @@ from flows.orchestration.local_state import (
     read_password,
     wait_until,
 )
+from flows.orchestration.service_settings import (
+    HEARTBEAT_SECONDS,
+    ServiceSettings,
+    load_settings,
+    save_settings,
+)
 
 HOST = "127.0.0.1"
 PORT = 4200
 START_SECONDS = 120.0
 STOP_SECONDS = 10.0
-DATABASE_SECONDS = "60"
-"""Prefect's own are 10 and 5 seconds: too short while training keeps every core busy."""
 AUTHENTICATION = "PREFECT_API_AUTH_STRING"
 """Prefect's clients take the password of a server from this variable."""
 SERVER = "prefect"
@@ -74,31 +78,59 @@ def server_at(api: str) -> Server:
     return own if own is not None and own.api == api else Server(api)
 
 
-def ensure_server(tell: PrintLine = lambda line: None, port: int | None = None) -> Server:
+def ensure_server(
+    tell: PrintLine = lambda line: None,
+    port: int | None = None,
+    settings: ServiceSettings | None = None,
+) -> Server:
     """The configured server, which must answer; else ours, started in the background if necessary.
 
-    Ours listens on `port`; if None, on 4200 or, where that is taken, on any that is free. Raises
-    UsageError for a port that is taken, and for a server of another version than the client's.
+    Ours listens on `port`; if None, on 4200 or, where that is taken, on any that is free. It has
+    `settings`; if None, those of the last start. Raises UsageError for a port that is taken, for
+    settings that a running server does not have, for a server of another version than the client's
+    and for one that rejects our credentials.
     """
     with one_at_a_time():
         own, configured = _own_server(), _configured()
         if configured and (own is None or own.api != configured):
-            server = Server(configured)
-            if not is_answering(server):
-                raise IngotError(
-                    "the Prefect API does not answer",
-                    where=configured,
-                    hint="start it, unset PREFECT_API_URL to use a local one, or add --no-prefect",
-                )
+            server = _check_configured(Server(configured), settings)
         elif own is not None:
+            if settings is not None and settings != load_settings():
+                raise UsageError(
+                    f"the local server runs with other settings, in {load_settings().place}",
+                    hint="`ingot down` first, then the same command",
+                )
             server = _wait_until_ready(own, port)
         else:
+            settings = load_settings() if settings is None else settings
+            if settings.database is not None:
+                settings.database.check()
+            listener = _listener(port)
+            save_settings(settings)
             tell("starting a Prefect server in the background (some seconds the first time)")
-            server = _start_server(_listener(port))
+            server = _start_server(listener, settings)
             tell(f"Prefect UI: {server.ui}")
         check_password(server)
         _check_version(server)
         return server
+
+
+def _check_configured(server: Server, settings: ServiceSettings | None) -> Server:
+    """The configured server, if it answers and takes our credentials; it has its own settings."""
+    if settings is not None and settings != load_settings():
+        raise UsageError(
+            "PREFECT_API_URL names a server, which has its own settings",
+            where=server.api,
+            hint="unset it to start one here",
+        )
+    if not is_answering(server):
+        raise IngotError(
+            "the Prefect API does not answer",
+            where=server.api,
+            hint="start it, unset PREFECT_API_URL to use a local one, or add --no-prefect",
+        )
+    _check_credentials(server)
+    return server
 
 
 def check_password(server: Server) -> None:
@@ -126,13 +158,13 @@ def use_server(server: Server) -> None:
     os.environ["PREFECT_API_URL"] = server.api
     if server.process is not None:
         _own_apis.add(server.api)
-        os.environ.setdefault("PREFECT_HOME", server_environment()["PREFECT_HOME"])
+        os.environ.setdefault("PREFECT_HOME", str(home() / "prefect"))
         os.environ[AUTHENTICATION] = read_password()
         _leave_proxies_out()
     defaults = {
         "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
         "PREFECT_CLIENT_MAX_RETRIES": "2",
-        "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
+        "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": HEARTBEAT_SECONDS,
         "DO_NOT_TRACK": "1",
     }
     for name, value in defaults.items():
@@ -159,25 +191,16 @@ def is_answering(server: Server, timeout: float = 2.0) -> bool:
     return _json(_get(f"{server.api}/health", timeout)) is True
 
 
+def is_ready(server: Server, timeout: float = 2.0) -> bool:
+    """Whether the API can use its database, too."""
+    return _json(_get(f"{server.api}/ready", timeout)) is not None
+
+
 def server_version(server: Server) -> str | None:
     """Prefect's version there; None if it is not given (another product, or a key is required)."""
     password = read_password() if server.process is not None else None
     value = _json(_get(f"{server.api}/admin/version", password=password))
     return value if isinstance(value, str) else None
-
-
-def server_environment() -> dict[str, str]:
-    """Settings of our server: its own database, no telemetry, its UI at any address."""
-    return {
-        "PREFECT_HOME": str(home() / "prefect"),
-        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-        "DO_NOT_TRACK": "1",
-        "PREFECT_LOGGING_TO_API_ENABLED": "true",
-        "PREFECT_UI_API_URL": "/api",
-        "PREFECT_SERVER_DATABASE_TIMEOUT": DATABASE_SECONDS,
-        "PREFECT_SERVER_DATABASE_CONNECTION_TIMEOUT": DATABASE_SECONDS,
-        "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
-    }
 
 
 def open_listener(port: int, or_any: bool = False) -> socket.socket:
@@ -202,15 +225,36 @@ def _own_server() -> Server | None:
 def _configured() -> str | None:
     """The API that the user has configured: by variable, or in Prefect's active profile."""
     url = os.environ.get("PREFECT_API_URL")
-    if url and url not in _own_apis:
-        return url
+    return url if url and url not in _own_apis else _profile_value("PREFECT_API_URL")
+
+
+def _profile_value(name: str) -> str | None:
     folder = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser()
     try:
         profiles = tomllib.loads((folder / "profiles.toml").read_text())
         active = os.environ.get("PREFECT_PROFILE", profiles["active"])
-        return str(profiles["profiles"][active]["PREFECT_API_URL"])
+        return str(profiles["profiles"][active][name])
     except (OSError, KeyError, ValueError):
         return None
+
+
+def _check_credentials(server: Server) -> None:
+    """UsageError if the configured server wants a password and rejects the one that we have.
+
+    A server that asks for a key (Prefect Cloud) is not checked.
+    """
+    if os.environ.get("PREFECT_API_KEY") or _profile_value("PREFECT_API_KEY"):
+        return
+    password = os.environ.get(AUTHENTICATION) or _profile_value(AUTHENTICATION)
+    answer = _get(f"{server.api}/admin/version", password=password)
+    if answer is not None and answer.status_code == 401:
+        raise UsageError(
+            "the server rejects this password: it was changed there"
+            if password
+            else "the server asks for a password",
+            where=server.api,
+            hint=f"{AUTHENTICATION}=USER:PASSWORD, as its owner has it now",
+        )
 
 
 def _wait_until_ready(server: Server, port: int | None) -> Server:
@@ -256,15 +300,15 @@ def _listener(wanted: int | None) -> socket.socket:
     )
 
 
-def _start_server(listener: socket.socket) -> Server:
+def _start_server(listener: socket.socket, settings: ServiceSettings) -> Server:
     with listener:
         make_password()
         private_folder(home() / "prefect")
         command = [sys.executable, "-P", "-m", "flows.orchestration.asgi", str(listener.fileno())]
-        api = f"http://{HOST}:{listener.getsockname()[1]}/api"
-        process = local_state.start_process(
-            SERVER, command, server_environment(), {"api": api}, listener
-        )
+        ui = f"http://{HOST}:{listener.getsockname()[1]}"
+        api = f"{ui}/api"
+        environment = {**settings.environment(), "PREFECT_UI_URL": settings.address or ui}
+        process = local_state.start_process(SERVER, command, environment, {"api": api}, listener)
     server = Server(api, process.process)
     # In this order: a process that lives after the answer held the port when it answered.
     if (

@@ -23,6 +23,7 @@ from flows.orchestration.deployments import (
     find_deployment,
     prefect_client,
     register_recipe,
+    send_event,
 )
 from flows.recipe.recipe import Recipe
 from flows.recipe.snapshots import OUTPUT
@@ -65,16 +66,14 @@ def send(payload: SnapshotTaken) -> None:
 
     IngotError where the server is away or refuses.
     """
-    event = Event(
-        event=TAKEN,
-        resource=Resource.model_validate(
-            {"prefect.resource.id": resource_id(payload.store, payload.name)}
-        ),
-        payload=payload.model_dump(),
+    resource = {"prefect.resource.id": resource_id(payload.store, payload.name)}
+    send_event(
+        Event(
+            event=TAKEN,
+            resource=Resource.model_validate(resource),
+            payload=payload.model_dump(),
+        )
     )
-    with prefect_client() as client:
-        answer = client.request("POST", "/events", json=[event.model_dump(mode="json")])
-        answer.raise_for_status()
 
 
 def resource_id(store: str, name: str) -> str:

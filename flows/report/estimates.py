@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Literal
 
 from artifacts_schema.identity import short
-from flows.report.subject import Page, Step, Subject
+from artifacts_schema.store import Store
+from artifacts_schema.store.runs import Run, load_runs
+from flows.report.subject import Page, Step, Subject, find_subject, load_pages
 from stages.engine.page import (
     Axis,
     Estimate,
@@ -145,6 +148,36 @@ def compare_scores(a: Sequence[Score], b: Sequence[Score]) -> list[Difference]:
             value = score.estimate.value - other.estimate.value
             results.append(Difference(other, score, value, *ends))
     return sorted(results, key=_clearness)
+
+
+LOOK_BACK = 20
+"""Most runs of a recipe that are looked at for the one before that was evaluated."""
+
+
+def find_regressions(store: Store, run: Run) -> list[Difference]:
+    """Scores of a run that are worse, beyond chance, than in the recipe's last done run before it.
+
+    Runs without scores in common with it are passed over. Empty for a first run.
+    """
+    scores = _evaluations(store, run)
+    earlier = (one for one in load_runs(store, run.recipe) if one.id < run.id)
+    for before in islice(earlier, LOOK_BACK if scores else 0):
+        if before.state == "done":
+            differences = compare_scores(_evaluations(store, before), scores)
+            if differences:
+                return [one for one in differences if one.outcome == "worse"]
+    return []
+
+
+def _evaluations(store: Store, run: Run) -> list[Score]:
+    """The scores of a run, without making the pages of its other steps."""
+    subject = find_subject(store, run.name)
+    steps = tuple(
+        step
+        for step in subject.made
+        if step.manifest and any(o.kind == "evaluation" for o in step.manifest.outputs.values())
+    )
+    return list_scores(subject, load_pages(replace(subject, steps=steps)))
 
 
 def _clearness(one: Difference) -> tuple[bool, float]:

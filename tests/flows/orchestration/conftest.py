@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,16 @@ from typing import Any
 import httpx
 import pytest
 from ports import any_port
+from postgres_server import PostgresServer, postgres_server
 
 from artifacts_schema.store import Store
 
 PLUGIN = Path(__file__).parent / "plugin"
-STAGES = {"ui_numbers": "Numbers", "ui_learn": "Learn"}
+STAGES = {
+    "ui_numbers": "ingot_ui_stages:Numbers",
+    "ui_learn": "ingot_ui_stages:Learn",
+    "ui_quiz": "ingot_ui_scores.stage:Quiz",
+}
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "CRASHED")
 RECIPE = """\
 name: toys
@@ -133,7 +139,7 @@ def install(folder: Path) -> dict[str, str]:
     info.joinpath("METADATA").write_text(
         "Metadata-Version: 2.1\nName: ingot-ui-stages\nVersion: 0.1\n"
     )
-    points = "".join(f"{name} = ingot_ui_stages:{cls}\n" for name, cls in STAGES.items())
+    points = "".join(f"{name} = {place}\n" for name, place in STAGES.items())
     info.joinpath("entry_points.txt").write_text(f"[ingot.stages]\n{points}")
     path = os.pathsep.join(
         [str(info.parent), str(PLUGIN), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -142,17 +148,16 @@ def install(folder: Path) -> dict[str, str]:
     return {**kept, "PYTHONPATH": path, "INGOT_HOME": str(folder / "home")}
 
 
-@pytest.fixture(scope="session")
-def ui(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
-    """`ingot up` with the recipe `toys`, in a folder of its own."""
-    folder = tmp_path_factory.mktemp("ui")
+@contextmanager
+def brought_up(folder: Path, *words: str, **variables: str) -> Iterator[Standing]:
+    """`ingot up` with the recipe `toys` and further options, in a folder of its own."""
     recipe = folder / "toys.yaml"
     recipe.write_text(RECIPE)
-    environment = install(folder)
+    environment = {**install(folder), **variables}
     port = any_port()
     up = ("up", "--port", str(port), "--store", str(folder / "store"), "--recipe", str(recipe))
     try:
-        done = run_ingot(*up, environment=environment)
+        done = run_ingot(*up, *words, environment=environment)
         assert done.returncode == 0, done.stderr
         said = dict(line.split("  ", 1) for line in done.stdout.splitlines() if line[0] != " ")
         address = said["Prefect UI"].strip()
@@ -164,6 +169,43 @@ def ui(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
         run_ingot("down", environment=environment)
 
 
+@pytest.fixture(scope="session")
+def ui(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
+    """`ingot up` with the recipe `toys`, in a folder of its own."""
+    with brought_up(tmp_path_factory.mktemp("ui")) as standing:
+        yield standing
+
+
+@dataclass
+class Team:
+    """`ingot up` on a PostgreSQL of its own."""
+
+    ui: Standing
+    postgres: PostgresServer
+    url: str
+    password_file: Path
+
+
+@pytest.fixture(scope="session")
+def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
+    """`ingot up --database` with a password in a file, two runs at a time."""
+    folder = tmp_path_factory.mktemp("team")
+    with postgres_server() as postgres:
+        url = postgres.make_database("prefect")
+        file = postgres.password_file(folder / "database-password")
+        words = ("--database", url, "--password-file", str(file), "--limit", "2")
+        seconds = {"PREFECT_SERVER_SERVICES_DB_VACUUM_LOOP_SECONDS": "5"}
+        with brought_up(folder, *words, **seconds) as standing:
+            yield Team(standing, postgres, url, file)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL without databases of ours."""
+    with postgres_server() as server:
+        yield server
+
+
 @pytest.fixture
 def here(ui: Standing, monkeypatch: pytest.MonkeyPatch) -> Standing:
     """The same, for tests that call Python: this process sees it too."""
@@ -172,9 +214,9 @@ def here(ui: Standing, monkeypatch: pytest.MonkeyPatch) -> Standing:
     from stages.engine import protocol
 
     monkeypatch.syspath_prepend(str(PLUGIN))
-    module = import_module("ingot_ui_stages")
-    for name, cls in STAGES.items():
-        monkeypatch.setitem(protocol._registered, name, getattr(module, cls))
+    for name, place in STAGES.items():
+        module, _, cls = place.partition(":")
+        monkeypatch.setitem(protocol._registered, name, getattr(import_module(module), cls))
     for name in ("PREFECT_API_URL", "PREFECT_API_AUTH_STRING", "PREFECT_HOME", "DO_NOT_TRACK"):
         monkeypatch.setenv(name, "")  # So that what the code sets is taken back.
         monkeypatch.delenv(name)

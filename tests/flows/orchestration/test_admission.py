@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from uuid import uuid4
 
 import httpx
@@ -194,3 +195,154 @@ def test_a_call_without_the_password_reaches_nothing_behind_the_door():
     assert ask(app, method="GET", path="/api/health").status_code == 200
     assert ask(app, method="GET", path="/v2/dashboard").status_code == 200
     assert ask(app, **right).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"host": "ingot.example"}, 200),
+        ({"host": "ingot.example", "origin": "https://ingot.example"}, 200),
+        ({"host": "ingot.example", "origin": "http://ingot.example"}, 403),
+        ({"host": "ingot.example", "origin": "https://evil.example"}, 403),
+        ({"host": "evil.example", "origin": "https://ingot.example"}, 403),
+        ({"origin": "https://ingot.example"}, 403),
+        ({}, 200),
+    ],
+)
+def test_a_proxys_own_address_is_let_in_and_no_other(headers, status):
+    inner = Inner()
+    assert ask(asgi.Loopback(inner, "https://ingot.example"), **headers).status_code == status
+    assert len(inner.runs) == (status == 200)
+
+
+class Away:
+    """In place of Prefect without its database: 500 and the error itself, `times` times."""
+
+    def __init__(self, times, error=None):
+        self.times, self.calls = times, 0
+        self.error = error or ConnectionRefusedError(111, "Connect call failed")
+
+    async def __call__(self, scope, receive, send):
+        self.calls += 1
+        is_away = self.calls <= self.times
+        await send(
+            {"type": "http.response.start", "status": 500 if is_away else 200, "headers": []}
+        )
+        await send({"type": "http.response.body", "body": b"whole"})
+        if is_away:
+            raise self.error
+
+
+def test_a_request_waits_while_the_database_is_away():
+    inner = Away(3)
+    reply = ask(asgi.Retry(inner, seconds=60, wait=0.0))
+    assert (reply.status_code, reply.text, inner.calls) == (200, "whole", 4)
+
+
+def test_a_database_that_stays_away_is_said_in_words_and_when_to_ask_again():
+    reply = ask(asgi.Retry(Away(1000), wait=0.0, away_seconds=0.0))
+    assert (reply.status_code, reply.json()) == (503, {"detail": asgi.AWAY})
+    assert reply.headers["retry-after"] == "5"
+
+
+def test_an_error_of_the_program_is_answered_at_once():
+    inner = Away(1, ValueError("broken"))
+    with pytest.raises(ValueError, match="broken"):
+        ask(asgi.Retry(inner, seconds=60, wait=0.0))
+    assert inner.calls == 1
+
+
+def test_a_probe_is_not_kept_waiting():
+    inner = Away(1000)
+    with pytest.raises(ConnectionRefusedError):
+        ask(asgi.Retry(inner, seconds=60, wait=0.0), method="GET", path="/api/ready")
+    assert inner.calls == 1
+
+
+def test_an_outage_is_a_line_a_minute_in_the_log():
+    def record(error):
+        return logging.LogRecord(
+            "n", logging.ERROR, "f", 1, "failed", (), (type(error), error, None)
+        )
+
+    quiet = asgi.QuietOutage(every=3600.0)
+    first, second = (record(ConnectionRefusedError("refused")) for _ in range(2))
+    assert [quiet.filter(one) for one in (first, second)] == [True, False]
+    assert first.getMessage() == "the database does not answer: refused"
+    assert first.exc_info is None
+    other = record(ValueError("broken"))
+    assert quiet.filter(other)
+    assert other.exc_info is not None
+    assert asgi.QuietOutage(every=0.0).filter(record(TimeoutError()))
+
+
+def test_a_message_waits_for_the_database_and_is_not_put_aside():
+    from flows.orchestration.messaging import patient
+
+    calls = []
+
+    async def handler(message):
+        calls.append(message)
+        if len(calls) < 4:
+            raise ConnectionRefusedError
+
+    asyncio.run(patient(handler, wait=0.0)("heartbeat"))
+    assert calls == ["heartbeat"] * 4
+
+    async def broken(message):
+        raise ValueError("broken")
+
+    async def slow(message):
+        raise TimeoutError
+
+    for bad, error in ((broken, ValueError), (slow, TimeoutError)):
+        with pytest.raises(error):
+            asyncio.run(patient(bad, wait=0.0, most=0.0)("heartbeat"))
+
+
+def test_prefect_takes_the_broker():
+    from prefect.server.utilities.messaging import BrokerModule
+
+    from flows.orchestration import messaging
+
+    assert isinstance(messaging, BrokerModule)
+
+
+def test_the_check_of_a_form_is_not_given_the_passwords(monkeypatch, tmp_path):
+    seen = tmp_path / "seen"
+    fake = tmp_path / "python"
+    fake.write_text(f"#!/bin/sh\nenv > {seen}\necho '{{\"problem\": null}}'\n")
+    fake.chmod(0o755)
+    monkeypatch.setattr(asgi.sys, "executable", str(fake))
+    for name in asgi.SECRETS:
+        monkeypatch.setenv(name, "hunter2")
+    assert ask(asgi.Admission(Inner())).status_code == 200
+    assert "PATH=" in seen.read_text()
+    assert "hunter2" not in seen.read_text()
+
+
+@pytest.mark.parametrize(
+    ("one_writer", "path", "most"),
+    [(True, "/api/logs/", 1), (True, "/api/flow_runs/filter", 3), (False, "/api/logs/", 3)],
+)
+def test_requests_that_write_take_turns_where_the_database_has_one_writer(one_writer, path, most):
+    at_once = []
+    running = 0
+
+    async def app(scope, receive, send):
+        nonlocal running
+        running += 1
+        at_once.append(running)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        running -= 1
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"{}"})
+
+    async def go():
+        transport = httpx.ASGITransport(app=asgi.Retry(app, one_writer=one_writer))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            return await asyncio.gather(*(client.post(path, json={}) for _ in range(3)))
+
+    assert [reply.status_code for reply in asyncio.run(go())] == [200] * 3
+    assert max(at_once) == most

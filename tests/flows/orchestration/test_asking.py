@@ -1,5 +1,6 @@
 """A Prefect server that is away or does not answer is one line, with what to do."""
 
+import json
 import socket
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -13,6 +14,7 @@ from prefect.settings import (
 )
 
 from artifacts_schema.errors import IngotError
+from flows.orchestration.asgi import AWAY, BUSY
 from flows.orchestration.deployments import RETRY_HINT, prefect_client
 
 
@@ -61,15 +63,16 @@ def test_a_server_that_is_away_is_named():
 
 @pytest.fixture
 def refusing():
-    """`refusing(status)` → the port of a server that answers every request with it."""
+    """`refusing(status, body)` → the port of a server that answers every request with it."""
     started = []
 
-    def start(status):
+    def start(status, body=b""):
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self):
                 self.send_response(status)
-                self.send_header("Content-Length", "0")
+                self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
+                self.wfile.write(body)
 
             do_GET = do_POST
 
@@ -97,3 +100,14 @@ def test_an_answer_that_is_an_error_is_one_line(refusing, status, advice):
         ask(port)
     assert str(port) in str(caught.value)
     assert advice in str(caught.value)
+
+
+def test_a_database_that_is_locked_or_away_is_said_as_the_server_says_it(refusing):
+    for reason in (BUSY, AWAY):
+        port = refusing(503, json.dumps({"detail": reason}).encode())
+        with pytest.raises(IngotError) as caught:
+            ask(port)
+        assert (caught.value.what, caught.value.hint) == (reason, RETRY_HINT)
+    for body in (b"[]", b"{", b'{"detail": ["x"]}'):
+        with pytest.raises(IngotError, match="answers 503"):
+            ask(refusing(503, body))

@@ -17,6 +17,7 @@ from artifacts_schema.errors import IngotError, UsageError
 from flows.orchestration import local_state
 from flows.orchestration import server as servers
 from flows.orchestration.local_state import make_password
+from flows.orchestration.service_settings import ServiceSettings, save_settings
 
 
 @pytest.fixture(autouse=True)
@@ -93,7 +94,7 @@ def test_the_server_starts_on_a_port_that_listens_already(monkeypatch):
     real = local_state.start_process
     monkeypatch.setattr(local_state, "start_process", start)
     monkeypatch.setattr(servers, "is_answering", lambda server: True)
-    server = servers._start_server(servers.open_listener(0))
+    server = servers._start_server(servers.open_listener(0), ServiceSettings())
     try:
         with pytest.raises(OSError, match="in use"):
             socket.create_server(("127.0.0.1", int(server.ui.rsplit(":", 1)[1])))
@@ -224,3 +225,21 @@ def test_state_that_cannot_be_read_is_no_process():
     (local_state.home() / "prefect.json").write_text("{")
     assert servers.find_server() is None
     assert servers.stop_server() is None
+
+
+def test_settings_are_for_a_server_of_our_own(answering, monkeypatch):
+    monkeypatch.setenv("PREFECT_API_URL", f"{answering({'/api/health': True})}/api")
+    with pytest.raises(UsageError, match="which has its own settings"):
+        servers.ensure_server(settings=ServiceSettings(keep_days=3))
+    assert servers.ensure_server(settings=ServiceSettings()).process is None
+
+
+def test_a_running_server_keeps_the_settings_it_was_started_with():
+    make_password()
+    save_settings(ServiceSettings(keep_days=3))
+    local_state.start_process("prefect", ["sleep", "60"], {}, {"api": "http://127.0.0.1:9/api"})
+    try:
+        with pytest.raises(UsageError, match=r"runs with other settings, in .*prefect\.db"):
+            servers.ensure_server(settings=ServiceSettings())
+    finally:
+        local_state.stop_process("prefect", 5.0)

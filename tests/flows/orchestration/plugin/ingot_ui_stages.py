@@ -67,6 +67,9 @@ class Learn(Stage):
         for step in range(1, context.config.phase.steps + 1):
             context.metric(training_step=step, loss=4.0 / step)
         context.progress(1, 2, unit="gates")
+        if context.config.gate:
+            with open(f"{context.config.gate}.starts", "a") as starts:
+                starts.write("started\n")
         while context.config.gate and not Path(context.config.gate).exists():
             context.check_stop()
             Event().wait(0.02)
