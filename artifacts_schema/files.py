@@ -126,6 +126,11 @@ def _check_written(check: Callable[[Path], object], written: Path, path: Path) -
         ) from None
 
 
+def make_read_only(path: Path) -> None:
+    """Take the right to write from everybody; nobody gets a right. Only its owner may."""
+    path.chmod(path.stat().st_mode & 0o555)
+
+
 def remove_path(path: Path) -> None:
     """Remove a file, or a folder with all it holds; no-op if there is none."""
     if path.is_dir() and not path.is_symlink():
