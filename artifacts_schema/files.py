@@ -127,8 +127,12 @@ def _check_written(check: Callable[[Path], object], written: Path, path: Path) -
 
 
 def make_read_only(path: Path) -> None:
-    """Take the right to write from everybody; nobody gets a right. Only its owner may."""
-    path.chmod(path.stat().st_mode & 0o555)
+    """Let a file be read by those who may enter its folder, and written by nobody.
+
+    Only its owner may do that. Some libraries make files that their owner alone may read
+    (safetensors).
+    """
+    path.chmod(0o444 & path.parent.stat().st_mode)
 
 
 def remove_path(path: Path) -> None:

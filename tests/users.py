@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 
 HERE = Path(__file__).parents[1]
-SKIPPED = ("test", "idlelib", "tkinter", "site-packages", "ensurepip", "__pycache__")
+SKIPPED = ("test", "idlelib", "tkinter", "site-packages", "ensurepip")
 """Of Python's own library, what is not copied for the users."""
 
 
@@ -41,17 +41,26 @@ class User:
         """The user id."""
         return pwd.getpwnam(self.name).pw_uid
 
+    @property
+    def home(self) -> Path:
+        """The home folder, which nobody else may enter."""
+        return self.folder / self.name
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What the user's programs find: the copied interpreter's library, and this program."""
+        return {
+            "PATH": os.environ["PATH"], "HOME": str(self.home), "LANG": "C.UTF-8",
+            "LD_LIBRARY_PATH": str(Path(self.python).parents[1] / "lib"),
+            "PYTHONPATH": os.pathsep.join([str(HERE), str(HERE / "tests")]),
+            "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1",
+        }  # fmt: skip
+
     def start(self, arguments: Sequence[str], **options: Any) -> subprocess.Popen[str]:
         """Start a program in the user's own groups, umask, home and environment."""
         about = pwd.getpwnam(self.name)
-        home = self.folder / self.name
-        environment = {
-            "PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8", "INGOT_BY": "",
-            "LD_LIBRARY_PATH": str(Path(self.python).parents[1] / "lib"),
-            "PYTHONPATH": str(HERE), "OMP_NUM_THREADS": "1", **options.pop("env", {}),
-        }  # fmt: skip
         return subprocess.Popen(
-            arguments, cwd=home, env=environment, text=True, umask=self.umask,
+            arguments, cwd=self.home, env=self.environment, text=True, umask=self.umask,
             user=about.pw_uid, group=about.pw_gid,
             extra_groups=os.getgrouplist(self.name, about.pw_gid),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options,

@@ -7,29 +7,30 @@ writers win: locally by a hard link of a finished temporary file, remotely by a 
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import io
 import os
 import secrets
-import stat
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar
 
 from artifacts_schema.errors import StoreError
+from artifacts_schema.store.removal import (
+    REMOVALS,
+    remove_below,
+    remove_empty_below,
+    trusted_users,
+)
 from artifacts_schema.store.storage_errors import translate_errors
 
 T = TypeVar("T")
 
 _BLOCK = 1 << 20
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-REMOVALS = 10
-"""How often a folder is emptied again when somebody writes into it while it is removed."""
 
 
 class Entry(NamedTuple):
@@ -282,9 +283,16 @@ class LocalBackend(Backend):
         return files
 
     def folders(self, folder: str) -> list[str]:
-        """Names of the folders directly inside `folder`, sorted."""
+        """Names of the folders directly inside `folder`, sorted; not of links that another user
+        made."""
         with translate_errors(self.full(folder)):
-            return sorted(e.name for e in _entries(self.full(folder)) if e.is_dir())
+            entries = [e for e in _entries(self.full(folder)) if e.is_dir()]
+            links = [e for e in entries if e.is_symlink()]
+            trusted = trusted_users(self.url) if links else ()
+            left_out = {
+                e.name for e in links if e.stat(follow_symlinks=False).st_uid not in trusted
+            }
+            return sorted({e.name for e in entries} - left_out)
 
     def is_empty(self) -> bool:
         """Whether there is no file at all."""
@@ -295,24 +303,17 @@ class LocalBackend(Backend):
     def remove(self, path: str) -> None:
         """Remove a file or a folder with all it holds, and what others put there meanwhile.
 
-        StoreError where a symbolic link of another user leads there.
+        StoreError where a symbolic link that another user made leads there.
         """
         root, path = (self.url, path) if path else os.path.split(os.path.abspath(self.url))
-        above, _, name = path.rpartition("/")
         with translate_errors(f"{root}/{path}"), suppress(FileNotFoundError):
-            try:
-                with _open_folder(root, above) as folder:
-                    _remove(name, folder)
-            except OSError as error:
-                error.filename = os.path.join(root, above, error.filename or name)
-                raise
+            remove_below(root, path)
 
     def remove_empty(self, folder: str) -> None:
         """Remove a folder unless something is in it."""
-        above, _, name = folder.rpartition("/")
         # Only tidiness: what is not removed now is empty or in use.
-        with suppress(OSError, StoreError), _open_folder(self.url, above) as place:
-            os.rmdir(name, dir_fd=place)
+        with suppress(OSError, StoreError):
+            remove_empty_below(self.url, folder)
 
     def now(self) -> float:
         """This machine's time, which dates its files."""
@@ -372,64 +373,6 @@ def _link(source: Path, target: Path) -> None:
     except FileExistsError:
         target.unlink()
         os.link(source, target)
-
-
-@contextmanager
-def _open_folder(root: str, path: str) -> Iterator[int]:
-    """The folder `path` below `root`, held open, so that nobody can exchange what leads to it."""
-    folder = os.open(root, _FOLDER)
-    trusted = {0, os.geteuid(), os.fstat(folder).st_uid}
-    try:
-        for name in filter(None, path.split("/")):
-            try:
-                inner = os.open(name, _FOLDER | os.O_NOFOLLOW, dir_fd=folder)
-            except NotADirectoryError:
-                inner = _follow_link(name, folder, trusted)
-            os.close(folder)
-            folder = inner
-        yield folder
-    finally:
-        os.close(folder)
-
-
-def _follow_link(name: str, folder: int, trusted: Collection[int]) -> int:
-    """Open the folder that a symbolic link leads to, if one of the `trusted` users made the link.
-
-    Whoever may write into a store could let a link lead to files of another user, who would remove
-    them with their own rights. Raises NotADirectoryError for what is no link.
-    """
-    if not hasattr(os, "O_PATH"):  # Not Linux: there are no shared stores.
-        return os.open(name, _FOLDER, dir_fd=folder)
-    link = os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=folder)
-    try:
-        status = os.fstat(link)
-        if not stat.S_ISLNK(status.st_mode):
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), name)
-        if status.st_uid not in trusted:
-            raise StoreError(
-                "a symbolic link that another user made, which is not followed",
-                where=name,
-                hint="nothing was removed through it; remove the link",
-            )
-        return os.open(os.readlink("", dir_fd=link), _FOLDER, dir_fd=folder)
-    finally:
-        os.close(link)
-
-
-def _remove(name: str, folder: int) -> None:
-    """Remove a file or folder in an open folder; another process may write into it meanwhile."""
-    import shutil
-
-    if not stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-        os.unlink(name, dir_fd=folder)
-        return
-    for left in range(REMOVALS, 0, -1):
-        try:
-            shutil.rmtree(name, dir_fd=folder)
-            return
-        except OSError as error:
-            if left == 1 or error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
-                raise
 
 
 def _write_temporary(target: Path, data: bytes) -> Path:
