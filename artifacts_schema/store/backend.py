@@ -289,10 +289,10 @@ class LocalBackend(Backend):
             entries = [e for e in _entries(self.full(folder)) if e.is_dir()]
             links = [e for e in entries if e.is_symlink()]
             trusted = trusted_users(self.url) if links else ()
-            left_out = {
+            excluded = {
                 e.name for e in links if e.stat(follow_symlinks=False).st_uid not in trusted
             }
-            return sorted({e.name for e in entries} - left_out)
+            return sorted({e.name for e in entries} - excluded)
 
     def is_empty(self) -> bool:
         """Whether there is no file at all."""
