@@ -8,7 +8,7 @@ reach what a run writes outside the store: byte code, compiled kernels and cache
 writable for the user's own group.
 
 Members trust each other with the store, and with nothing else: what one of them removes is never
-reached through a symbolic link that another one put there (`backend.py`).
+reached through a symbolic link that another one put there (`removal.py`).
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def explain_denied(folder: Path) -> StoreError | None:
         return None
     mine = {os.getegid(), *os.getgroups()}
     is_shared = stat.S_IMODE(status.st_mode) == FOLDER_MODE
-    if not is_shared or status.st_gid in mine or status.st_uid == os.geteuid():
+    if not is_shared or status.st_gid in mine or os.geteuid() in (0, status.st_uid):
         return None
     user, name = user_name(os.geteuid()), group_name(status.st_gid)
     try:
