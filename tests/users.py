@@ -9,12 +9,13 @@ import grp
 import os
 import pwd
 import shutil
+import signal
 import site
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,10 @@ import pytest
 HERE = Path(__file__).parents[1]
 SKIPPED = ("test", "idlelib", "tkinter", "site-packages", "ensurepip")
 """Of Python's own library, what is not copied for the users."""
+
+
+SECONDS = 1_800
+"""For one command of a user, on a machine that others use too."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +78,7 @@ class User:
     def python_run(self, *arguments: str, ok: bool = True, **options: Any) -> str:
         """Run Python to its end; returns what it printed."""
         process = self.start([self.python, *arguments], **options)
-        printed, _ = process.communicate(timeout=600)
+        printed, _ = process.communicate(timeout=SECONDS)
         assert (process.returncode == 0) == ok, f"{self.name}: {process.returncode}\n{printed}"
         return printed
 
@@ -118,10 +123,23 @@ def make_team() -> Iterator[Team]:
             pytest.skip(f"other users cannot run this program: {printed}")
         yield Team(group, alice, bob, carol, folder)
     finally:
+        _end_processes_of(names)
         for name in names:
             subprocess.run(["userdel", name], check=False, capture_output=True)
         subprocess.run(["groupdel", group], check=False, capture_output=True)
         shutil.rmtree(folder)
+
+
+def _end_processes_of(names: Sequence[str]) -> None:
+    """Kill what a test that failed left: a user with processes cannot be removed."""
+    numbers = set()
+    for name in names:
+        with suppress(KeyError):
+            numbers.add(pwd.getpwnam(name).pw_uid)
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if process.stat().st_uid in numbers:
+                os.kill(int(process.name), signal.SIGKILL)
 
 
 def _run(*command: str) -> None:

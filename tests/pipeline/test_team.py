@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from users import SECONDS
 
 from artifacts_schema.store import Store, layout
 from artifacts_schema.store.sharing import check_modes
@@ -50,7 +51,7 @@ def expected(team, alone):
 def killed(user, url, step, point):
     """Run a step as a user until the point, where it dies."""
     process = user.start([user.python, *STEP, url, step, point])
-    printed, _ = process.communicate(timeout=600)
+    printed, _ = process.communicate(timeout=SECONDS)
     assert (process.returncode, printed) == (-signal.SIGKILL, f"at {point}\n")
 
 
@@ -73,7 +74,7 @@ def test_two_users_start_one_key_and_one_waits(team, place, expected):
         assert alice.poll() is None, alice.stdout.read()
         time.sleep(0.1)
     go_on.touch()
-    made, reused = bob.communicate(timeout=600)[0], alice.communicate(timeout=600)[0]
+    made, reused = bob.communicate(timeout=SECONDS)[0], alice.communicate(timeout=SECONDS)[0]
     assert (bob.returncode, alice.returncode) == (0, 0), made + reused
     assert made == f"made {expected('sample')}"
     assert reused == f"reused {expected('sample')}"
@@ -161,6 +162,7 @@ def test_damage_that_one_finds_is_repaired_by_the_other(team, place):
 
 
 @pytest.mark.full
+@pytest.mark.timeout(3_600)  # Kernels are compiled for each user; and tiny_store may be made first.
 def test_the_whole_recipe_by_two_users_gives_the_bytes_of_one(team, place, tiny_store):
     """Every writer of every stage: each file and folder is the group's after each part, killed and
     resumed training included."""
