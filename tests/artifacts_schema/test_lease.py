@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import pwd
 import signal
 import subprocess
 import sys
@@ -237,7 +238,8 @@ def test_a_process_that_hidepid_hides_is_not_taken_for_dead(team):
     ended.wait()
     started = leases._start_time(alive.pid)
     hide = 'mount -t proc -o hidepid=2 proc /proc || exit 9; exec setpriv "$@"'
-    bob = ["--reuid", team.bob.name, "--regid", team.bob.name, "--init-groups"]
+    own_group = str(pwd.getpwnam(team.bob.name).pw_gid)
+    bob = ["--reuid", team.bob.name, "--regid", own_group, "--init-groups"]
     try:
         answers = []
         for process in (alive.pid, ended.pid):
