@@ -126,6 +126,15 @@ def _check_written(check: Callable[[Path], object], written: Path, path: Path) -
         ) from None
 
 
+def make_read_only(path: Path) -> None:
+    """Let a file be read by those who may enter its folder, and written by nobody.
+
+    Only its owner may do that. Some libraries make files that their owner alone may read
+    (safetensors).
+    """
+    path.chmod(0o444 & path.parent.stat().st_mode)
+
+
 def remove_path(path: Path) -> None:
     """Remove a file, or a folder with all it holds; no-op if there is none."""
     if path.is_dir() and not path.is_symlink():

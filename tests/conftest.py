@@ -7,8 +7,10 @@ import importlib.util
 import itertools
 import os
 import secrets
+import shutil
 import subprocess
 import sys
+import tempfile
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -21,6 +23,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
+from users import Team, make_team  # noqa: E402
 
 from artifacts_schema.config import Config  # noqa: E402
 from artifacts_schema.identity import document_id  # noqa: E402
@@ -148,6 +151,22 @@ def tiny_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
             assert execute(Pipeline.open(Request(str(recipe), str(store))), jobs=2).is_done
             made.touch()
     return store
+
+
+@pytest.fixture(scope="session")
+def team() -> Iterator[Team]:
+    """Two users of one group, and one outside it; skips where they cannot be made."""
+    with make_team() as users:
+        yield users
+
+
+@pytest.fixture
+def team_folder(team: Team) -> Iterator[Path]:
+    """A folder in which everybody may make a store."""
+    folder = Path(tempfile.mkdtemp(dir=team.folder))
+    folder.chmod(0o777)
+    yield folder
+    shutil.rmtree(folder)
 
 
 @pytest.fixture

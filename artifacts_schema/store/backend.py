@@ -7,7 +7,6 @@ writers win: locally by a hard link of a finished temporary file, remotely by a 
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import io
 import os
@@ -20,13 +19,18 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar
 
+from artifacts_schema.errors import StoreError
+from artifacts_schema.store.removal import (
+    REMOVALS,
+    remove_below,
+    remove_empty_below,
+    trusted_users,
+)
 from artifacts_schema.store.storage_errors import translate_errors
 
 T = TypeVar("T")
 
 _BLOCK = 1 << 20
-REMOVALS = 10
-"""How often a folder is emptied again when somebody writes into it while it is removed."""
 
 
 class Entry(NamedTuple):
@@ -279,9 +283,16 @@ class LocalBackend(Backend):
         return files
 
     def folders(self, folder: str) -> list[str]:
-        """Names of the folders directly inside `folder`, sorted."""
+        """Names of the folders directly inside `folder`, sorted; not of links that another user
+        made."""
         with translate_errors(self.full(folder)):
-            return sorted(e.name for e in _entries(self.full(folder)) if e.is_dir())
+            entries = [e for e in _entries(self.full(folder)) if e.is_dir()]
+            links = [e for e in entries if e.is_symlink()]
+            trusted = trusted_users(self.url) if links else ()
+            excluded = {
+                e.name for e in links if e.stat(follow_symlinks=False).st_uid not in trusted
+            }
+            return sorted({e.name for e in entries} - excluded)
 
     def is_empty(self) -> bool:
         """Whether there is no file at all."""
@@ -290,18 +301,19 @@ class LocalBackend(Backend):
             return all(entry.is_dir() for entry in everything)
 
     def remove(self, path: str) -> None:
-        """Remove a file or a folder with all it holds, and what others put there meanwhile."""
-        with translate_errors(self.full(path)), suppress(FileNotFoundError):
-            target = self.local_path(path)
-            if target.is_dir() and not target.is_symlink():
-                _remove_folder(target)
-            else:
-                target.unlink()
+        """Remove a file or a folder with all it holds, and what others put there meanwhile.
+
+        StoreError where a symbolic link that another user made leads there.
+        """
+        root, path = (self.url, path) if path else os.path.split(os.path.abspath(self.url))
+        with translate_errors(f"{root}/{path}"), suppress(FileNotFoundError):
+            remove_below(root, path)
 
     def remove_empty(self, folder: str) -> None:
         """Remove a folder unless something is in it."""
-        with suppress(OSError):  # Only tidiness: what is not removed now is empty or in use.
-            os.rmdir(self.full(folder))
+        # Only tidiness: what is not removed now is empty or in use.
+        with suppress(OSError, StoreError):
+            remove_empty_below(self.url, folder)
 
     def now(self) -> float:
         """This machine's time, which dates its files."""
@@ -361,21 +373,6 @@ def _link(source: Path, target: Path) -> None:
     except FileExistsError:
         target.unlink()
         os.link(source, target)
-
-
-def _remove_folder(folder: Path) -> None:
-    """Remove a folder into which another process may write its last file at this moment."""
-    import shutil
-
-    for left in range(REMOVALS, 0, -1):
-        try:
-            shutil.rmtree(folder)
-            return
-        except OSError as error:
-            if not os.path.lexists(folder):
-                return
-            if left == 1 or error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
-                raise
 
 
 def _write_temporary(target: Path, data: bytes) -> Path:

@@ -37,9 +37,11 @@ on_wait: Callable[[], None] = lambda: None  # noqa: E731
 
 
 def cache_folder() -> Path:
-    """`$INGOT_CACHE`, else `ingot` in the user's cache folder; made if it is not there."""
+    """`$INGOT_CACHE`, else `ingot` in the user's cache folder; made, for this user alone, if it is
+    not there: copies of a store are not for people who may not read the store."""
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return _make_folder(Path(os.environ.get("INGOT_CACHE") or f"{base}/ingot").expanduser())
+    folder = Path(os.environ.get("INGOT_CACHE") or f"{base}/ingot").expanduser()
+    return folder if folder.is_dir() else _make_folder(folder, mode=0o700)
 
 
 def cached_copy(backend: Backend, path: str, file: File, *, full: bool) -> Path:
@@ -183,9 +185,9 @@ def _fill(backend: Backend, path: str, file: File, partial: Path) -> str:
     return digest.hexdigest()
 
 
-def _make_folder(folder: Path) -> Path:
+def _make_folder(folder: Path, mode: int = 0o777) -> Path:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode, parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(
             f"cannot make the cache folder: {error.strerror}",

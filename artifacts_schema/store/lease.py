@@ -263,13 +263,30 @@ def _machine() -> str:
         return f"unknown-{secrets.token_hex(8)}"
 
 
+_HIDDEN = "hidden"
+
+
 def _start_time(process: int) -> str | None:
-    """Start time of a process in clock ticks since boot, which detects a reused process id."""
+    """Start time of a process in clock ticks since boot, which detects a reused process id.
+
+    None if it has ended; `_HIDDEN` if it exists and cannot be looked at, as another user's where
+    /proc is mounted with `hidepid`.
+    """
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
     except OSError:
-        return None
+        return _HIDDEN if _exists(process) else None
     return None if fields[0] in "ZX" else fields[19]
+
+
+def _exists(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return process > 0
 
 
 def this_process() -> Record:
@@ -294,7 +311,7 @@ def end_process(record: Record, key: str) -> bool:
         return process_is_gone(record)
     try:
         # Looked at after the descriptor was opened: what is killed is what was looked at.
-        if _start_time(record.process) != record.started:
+        if process_is_gone(record):
             return True
         if not _works_on(record.process, key):
             return False
@@ -318,7 +335,8 @@ def _works_on(process: int, key: str) -> bool:
 
 def process_is_gone(record: Record) -> bool:
     """Whether the process ran on this machine and has ended; False if that is unknown."""
-    return record.machine == _machine() and _start_time(record.process) != record.started
+    started = _start_time(record.process) if record.machine == _machine() else _HIDDEN
+    return started not in (record.started, _HIDDEN)
 
 
 log = logging.getLogger(__name__)

@@ -17,6 +17,7 @@ from artifacts_schema.errors import CorruptArtifact, StoreError, UsageError
 from artifacts_schema.identity import SCHEMA_VERSION, short
 from artifacts_schema.manifest import InputRef, Manifest
 from artifacts_schema.store import layout
+from artifacts_schema.store.modes import explain_denied
 from artifacts_schema.store.remote import backend_at
 
 _HEX = re.compile(r"[0-9a-f]{6,64}")
@@ -64,7 +65,9 @@ class Store:
         store = cls(str(url))
         mark = {"format": "ingot-store", "schema": SCHEMA_VERSION}
         try:
-            actual = json.loads(store.backend.read(layout.FORMAT))
+            actual = json.loads(store.read_mark())
+            if not isinstance(actual, dict):
+                raise ValueError("no object")
         except FileNotFoundError:
             if not create:
                 raise StoreError(
@@ -78,13 +81,26 @@ class Store:
             raise StoreError(
                 "not an Ingot store", where=store.url, hint="choose another --store"
             ) from None
-        if actual != mark:
+        if {**actual, **mark} != actual:
             raise StoreError(
                 f"store of schema {actual.get('schema')!r}, this Ingot reads {SCHEMA_VERSION}",
                 where=store.url,
                 hint="use the Ingot that made it, or a new store",
             )
         return store
+
+    def read_mark(self) -> bytes:
+        """The file that marks the store; FileNotFoundError if there is none.
+
+        A user who is no member of the group that shares the store gets a StoreError that says so.
+        """
+        try:
+            return self.backend.read(layout.FORMAT)
+        except StoreError:
+            denied = explain_denied(self.backend.local_path("")) if self.backend.local else None
+            if denied is None:
+                raise
+            raise denied from None
 
     def _claim(self, mark: dict[str, Any]) -> None:
         if not self.backend.is_empty() and "artifacts" not in self.backend.folders(""):

@@ -51,6 +51,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "cost": ("flows.cli.cost", "Say what artifacts cost, by stage, recipe or person."),
     "verify": ("flows.cli.maintenance", "Check that bytes in the store are what was committed."),
     "gc": ("flows.cli.maintenance", "Remove what nothing refers to."),
+    "store": ("flows.cli.store", "Make a store, also one for a team; check its modes."),
     "schedule": ("flows.cli.server", "Run a recipe by the clock, or at new snapshots."),
     "notify": ("flows.cli.notify", "Send messages about runs: webhook, Slack, e-mail."),
     "up": ("flows.cli.server", "Start the local Prefect server, worker and forms."),

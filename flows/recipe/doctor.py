@@ -15,6 +15,7 @@ from artifacts_schema.config import format_bytes
 from artifacts_schema.errors import IngotError, StoreError
 from artifacts_schema.store import Store, layout
 from flows.recipe.dispatch import Check, Dispatcher, Pool, ProbeAnswer, open_pool
+from flows.recipe.machine_checks import check_permissions
 from flows.recipe.profile import LOCAL, Profile, Resources
 from stages.engine.probe import PREFECT_API, QUESTION, Machine, describe_machine
 
@@ -48,6 +49,8 @@ def diagnose(profile: Profile, url: str, *, wait: float) -> Iterator[Check]:
     try:
         here = describe_machine(store, key)
         yield from check_store(here, url)
+        if store.backend.local:
+            yield check_permissions(url)
         yield from check_here(here, places_of(profile, LOCAL))
         for name, pool in pools.items():
             places = places_of(profile, name)

@@ -14,7 +14,7 @@ import shutil
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, distributions, requires, version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,6 +23,8 @@ from artifacts_schema.config import format_bytes
 from artifacts_schema.errors import IngotError
 from artifacts_schema.store import Store, layout
 from artifacts_schema.store.cache import cache_folder
+from artifacts_schema.store.modes import explain_denied
+from artifacts_schema.store.sharing import check_modes, mending_hint, recorded_group
 from flows.recipe.dispatch import Check
 from ingot_entry import CONSTRAINTS
 from stages.engine.allotment import available_cores, available_memory
@@ -159,7 +161,7 @@ def check_store(url: str) -> Iterator[Check]:
     """
     if "://" not in url:
         yield check_disk("store disk", Path(url), "name a store on a larger disk: --store")
-        yield _check_permissions(Path(url))
+        yield check_permissions(url)
     try:
         with _store_to_try(url) as (store, note):
             key = secrets.token_hex(32)
@@ -183,7 +185,7 @@ def check_store(url: str) -> Iterator[Check]:
 def _store_to_try(url: str) -> Iterator[tuple[Store, str]]:
     """The store, or a temporary one beside where it would be, with a note of that."""
     folder = Path(url)
-    if "://" in url or (folder.exists() and any(folder.iterdir())):
+    if "://" in url or explain_denied(folder) or (folder.exists() and any(folder.iterdir())):
         yield Store.open(url, create=False), ""
         return
     parent = folder.absolute()
@@ -193,12 +195,24 @@ def _store_to_try(url: str) -> Iterator[tuple[Store, str]]:
         yield Store.open(place), " (none yet, a run makes it)"
 
 
-def _check_permissions(folder: Path) -> Check:
-    """Whoever may write a store may change what it holds."""
+def check_permissions(url: str) -> Check:
+    """Whoever may write a store may change what it holds.
+
+    Of a store that a group shares, every folder and file is looked at.
+    """
+    folder = Path(url)
     if not folder.exists():
         return Check("store modes", True, "no store yet")
     mode = stat.S_IMODE(folder.stat().st_mode)
     text = f"{mode:03o}"
+    with suppress(
+        IngotError
+    ):  # That there is none here, or that it is denied, says the next check.
+        store = Store.open(url, create=False)
+        if (group := recorded_group(store)) is not None:
+            return _check_shared(store, group)
+    if denied := explain_denied(folder):
+        return Check("store modes", False, denied.what, denied.hint or "")
     if mode & stat.S_IWOTH:
         return Check(
             "store modes", False, f"{text}: anybody may write there", f"chmod o-w {folder}"
@@ -208,3 +222,17 @@ def _check_permissions(folder: Path) -> Check:
             "store modes", False, f"{text}: you may not write there", f"chmod u+rwx {folder}"
         )
     return Check("store modes", True, text)
+
+
+_NAMED = 3
+"""Wrong modes that a check names; `ingot store check` lists all."""
+
+
+def _check_shared(store: Store, group: str) -> Check:
+    """Whether every member of the group, and nobody else, can use what is in a store."""
+    wrong = check_modes(store)
+    if not wrong:
+        return Check("store modes", True, f"shared by the group {group}; every folder and file is")
+    more = f"; and {len(wrong) - _NAMED:,} more" if len(wrong) > _NAMED else ""
+    text = "; ".join(map(str, wrong[:_NAMED])) + more
+    return Check("store modes", False, text, mending_hint(store, wrong))

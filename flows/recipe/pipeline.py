@@ -15,7 +15,7 @@ from typing import Any
 
 from artifacts_schema.errors import InputError
 from artifacts_schema.manifest import Manifest
-from artifacts_schema.store import Store, layout
+from artifacts_schema.store import Store
 from flows.recipe.graph import Graph, build_graph
 from flows.recipe.plan import Plan, Selection, make_plan, select_instances
 from flows.recipe.profile import Profile, load_profile
@@ -82,7 +82,7 @@ def store_to_read(place: str) -> Iterator[str]:
     An empty folder may be a volume that is not mounted.
     """
     try:
-        Store(place).backend.read(layout.FORMAT)
+        Store(place).read_mark()
     except FileNotFoundError:
         with TemporaryDirectory() as folder:
             yield folder

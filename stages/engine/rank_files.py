@@ -42,7 +42,7 @@ class Slot:
         self._write(json.dumps(value).encode())
 
     def _write(self, content: bytes) -> None:
-        file = os.open(self.path, os.O_CREAT | os.O_WRONLY, 0o644)
+        file = os.open(self.path, os.O_CREAT | os.O_WRONLY, 0o666)
         try:
             size = max(SLOT_BYTES, os.fstat(file).st_size)
             os.pwrite(file, content.ljust(size), 0)

@@ -7,7 +7,8 @@ before. The rehearsal writes the state of a tiny model and reads it back.
 from __future__ import annotations
 
 import math
-import tempfile
+import secrets
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -221,15 +222,16 @@ def check_resume(
         runtime,
         execution.model_copy(update={"attention": attention}),
     )
+    # Not of `tempfile`, whose folders are for one user: the next run of the key may be another's.
+    scratch = nearest_existing(folder) / f".rehearsal-{secrets.token_hex(4)}"
     try:
-        with tempfile.TemporaryDirectory(
-            prefix=".rehearsal-", dir=nearest_existing(folder)
-        ) as scratch:
-            odd = _rehearse(Path(scratch), tiny(config), placed)
+        scratch.mkdir()
+        odd = _rehearse(scratch, tiny(config), placed)
     except OSError as error:
         text = f"its state cannot be written: {error.strerror or error}"
         return Finding("resume", "refusal", text, f"look at {folder}")
     finally:
+        shutil.rmtree(scratch, ignore_errors=True)
         restore_random_state(before)
     if odd is None:
         return Finding("resume", "ok", "a tiny model goes on from its saved state to the same bits")

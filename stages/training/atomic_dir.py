@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from artifacts_schema.files import exists
+from artifacts_schema.files import exists, make_read_only
 from artifacts_schema.store.failpoints import hit_failpoint
 from artifacts_schema.store.storage_errors import translate_errors
 
@@ -42,13 +42,13 @@ def write_atomic_dir(
             with translate_errors(str(path)):  # A library's own error for a full disk, too.
                 write(path)
             _sync(path)
-            path.chmod(0o444)
+            make_read_only(path)
             files[name] = {"bytes": path.stat().st_size, "sha256": _sha256(path)}
         hit_failpoint("checkpoint files written")
         temporary = folder / f"{SEAL}.partial"
         temporary.write_text(json.dumps({"files": files, "facts": facts}), encoding="utf-8")
         _sync(temporary)
-        temporary.chmod(0o444)
+        make_read_only(temporary)
         os.replace(temporary, folder / SEAL)
         _sync(folder)
         _sync(folder.parent)

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from artifacts_schema.files import list_names, write_whole
+from artifacts_schema.files import list_names, make_read_only, write_whole
 from artifacts_schema.kinds import KINDS, Column
 from artifacts_schema.store.backend import fsync_folder
 from artifacts_schema.store.storage_errors import translate_errors
@@ -144,8 +144,11 @@ class RunLog:
         assert self._file is not None
         self._file.flush()
         os.fsync(self._file.fileno())
-        os.fchmod(self._file.fileno(), 0o444)
         self.close()
+        path = self.parts()[-1]
+        if path.stat().st_uid != os.geteuid():  # Begun by a user whose run this one goes on with.
+            _cut(path, path.stat().st_size)
+        make_read_only(path)
 
     def _until(self, size: int) -> Iterator[tuple[Path, int]]:
         """The parts that hold the first `size` bytes, and how many of them each holds."""
@@ -182,7 +185,8 @@ def _hash_into(digest: Any, path: Path, size: int) -> None:
 
 
 def _cut(path: Path, size: int) -> None:
-    """Keep the first `size` bytes, in a new file: a closed part may be linked elsewhere."""
+    """Keep the first `size` bytes, in a new file: a closed part may be linked elsewhere, and only
+    its owner may make a file read-only."""
     with path.open("rb") as file:
         content = file.read(size)
     write_whole(path, lambda target: target.write_bytes(content))

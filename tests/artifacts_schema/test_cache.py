@@ -305,3 +305,13 @@ def test_locks_that_nobody_used_for_a_day_are_removed(folder):
     cached_copy(bucket, "b", file_of(b"new"), full=True)
     assert old.is_file()
     assert not lock.exists()
+
+
+def test_the_folder_of_the_cache_is_made_for_its_user_alone(tmp_path, monkeypatch):
+    """Copies of a store that a group shares must not be read by others."""
+    monkeypatch.setenv("INGOT_CACHE", str(tmp_path / "new"))
+    assert cache_folder().stat().st_mode & 0o777 == 0o700
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old").chmod(0o750)
+    monkeypatch.setenv("INGOT_CACHE", str(tmp_path / "old"))
+    assert cache_folder().stat().st_mode & 0o777 == 0o750  # As somebody chose.

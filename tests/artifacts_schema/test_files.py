@@ -17,7 +17,7 @@ from artifacts_schema.errors import (
     printable_json,
     printable_lines,
 )
-from artifacts_schema.files import file_state, open_regular
+from artifacts_schema.files import file_state, make_read_only, open_regular
 
 
 @pytest.mark.timeout(20)
@@ -110,3 +110,14 @@ def test_what_cannot_be_read_is_not_absent(tmp_path, monkeypatch):
         list_names(tmp_path)
     with pytest.raises(PermissionError):
         exists(tmp_path / "a")
+
+
+@pytest.mark.parametrize(("folder", "file"), [(0o755, 0o444), (0o2770, 0o440), (0o700, 0o400)])
+def test_a_read_only_file_is_for_those_who_may_enter_its_folder(tmp_path, folder, file):
+    """safetensors makes files 600, whatever the umask."""
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner").chmod(folder)
+    path = tmp_path / "inner" / "file"
+    path.touch(mode=0o600)
+    make_read_only(path)
+    assert path.stat().st_mode & 0o7777 == file

@@ -441,3 +441,53 @@ def test_runs_that_name_beside_collections_never_end_with_an_empty_name(tmp_path
         assert manifest.key == key_of(f"{number}")
         assert verify(store, manifest) == []
     assert outcomes["removed"] > 0
+
+
+@pytest.fixture
+def linked(tmp_path):
+    """`linked(user)`: a store with a work folder that is a link of that user to a home."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root to make another user's link")
+    store = Store.open(str(tmp_path / "store"))
+    precious = tmp_path / "home" / "thesis" / "chapter.txt"
+    precious.parent.mkdir(parents=True)
+    precious.write_text("x")
+    (tmp_path / "store" / "work").mkdir()
+
+    def link(user):
+        place = tmp_path / "store" / "work" / ("b" * 64)
+        place.symlink_to(tmp_path / "home")
+        os.lchown(place, user, -1)
+        return store, precious
+
+    return link
+
+
+def test_nothing_is_removed_through_a_link_that_another_user_made(linked):
+    """`gc` runs with the rights of who calls it: a link to their home must not lead it there."""
+    store, precious = linked(12345)
+    assert collect(store, plan_gc(store, idle_work=True)).work == []
+    assert [path.name for path in precious.parents[1].iterdir()] == ["thesis"]
+    for path in ("thesis", "thesis/chapter.txt"):
+        with pytest.raises(StoreError, match="symbolic link that another user made") as refused:
+            store.backend.remove(f"work/{'b' * 64}/{path}")
+        assert refused.value.where == f"{store.url}/work/{'b' * 64}"
+    store.backend.remove_empty(f"work/{'b' * 64}/lease")
+    assert precious.exists()
+    store.backend.remove(f"work/{'b' * 64}")  # The link itself may go.
+    assert precious.exists()
+    assert not (precious.parents[2] / "store" / "work" / ("b" * 64)).is_symlink()
+
+
+def test_a_link_of_ones_own_to_another_disk_is_followed(linked):
+    store, precious = linked(0)
+    store.backend.remove(f"work/{'b' * 64}/thesis")
+    assert not precious.parent.exists()
+    assert precious.parents[1].is_dir()
+
+
+def test_the_owner_of_the_store_may_put_a_part_of_it_elsewhere(linked):
+    store, precious = linked(12345)
+    os.chown(store.url, 12345, -1)
+    store.backend.remove(f"work/{'b' * 64}/thesis")
+    assert not precious.parent.exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import pwd
 import signal
 import subprocess
 import sys
@@ -219,3 +220,39 @@ def test_a_process_that_has_the_id_now_but_started_later_is_left_alone(store, st
     )
     assert not end_process(elsewhere, KEY)
     assert process.poll() is None
+
+
+HIDDEN = """
+import sys
+from artifacts_schema.store import lease
+from artifacts_schema.store.lease import Record, end_process, process_is_gone
+record = Record("o", lease._machine(), int(sys.argv[1]), sys.argv[2])
+print(lease._start_time(record.process), process_is_gone(record), end_process(record, "k"))
+"""
+
+
+def test_a_process_that_hidepid_hides_is_not_taken_for_dead(team):
+    """Login nodes mount /proc so that users do not see each other's processes."""
+    alive = team.alice.start(["sleep", "600"])
+    ended = team.alice.start(["true"])
+    ended.wait()
+    started = leases._start_time(alive.pid)
+    hide = 'mount -t proc -o hidepid=2 proc /proc || exit 9; exec setpriv "$@"'
+    own_group = str(pwd.getpwnam(team.bob.name).pw_gid)
+    bob = ["--reuid", team.bob.name, "--regid", own_group, "--init-groups"]
+    try:
+        answers = []
+        for process in (alive.pid, ended.pid):
+            done = subprocess.run(
+                ["unshare", "-m", "sh", "-c", hide, "sh", *bob, team.bob.python, "-c", HIDDEN,
+                 str(process), started],
+                capture_output=True, text=True, check=False, cwd=team.folder,
+                env=team.bob.environment,
+            )  # fmt: skip
+            if done.returncode == 9:
+                pytest.skip(f"cannot mount here: {done.stderr}")
+            answers.append(done.stdout.split())
+    finally:
+        alive.kill()
+        alive.communicate()
+    assert answers == [["hidden", "False", "False"], ["None", "True", "True"]]

@@ -107,6 +107,23 @@ def test_parts_end_after_so_many_bytes_and_are_not_written_again(tmp_path, small
     assert positions[-1].bytes == len(content)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to give a file away")
+def test_a_part_that_another_user_began_is_closed(tmp_path, small_parts):
+    """Only its owner may make a file read-only: the run goes on in a copy of its own."""
+    log, _ = filled(tmp_path / "log", 10)
+    filled(tmp_path / "other", 1)[0].close()
+    begun = tmp_path / "other" / "000000.jsonl"
+    os.chown(begun, 12345, -1)
+    begun.chmod(0o666)
+    again = RunLog(tmp_path / "other")
+    for step in range(1, 10):
+        again.append("metrics", row(step, float(step)))
+    again.position()
+    parts = [[path.read_bytes() for path in one.parts()] for one in (log, again)]
+    assert parts[0] == parts[1]
+    assert (begun.stat().st_uid, begun.stat().st_mode & 0o222) == (os.geteuid(), 0)
+
+
 def test_from_any_position_the_log_goes_on_to_the_same_parts(tmp_path, small_parts):
     whole, positions = filled(tmp_path / "whole", 9)
     expected = [path.read_bytes() for path in whole.parts()]
