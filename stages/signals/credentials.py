@@ -7,7 +7,7 @@ npm end tokens with a CRC-32), enough different characters, and no sign of a pla
 
 A token that is broken over lines (wrapped, continued by a backslash, or a string in two parts) is
 joined and matched as one, if at least eight characters of it with the literal stand on one line.
-What only its place tells is in `passwords.py`. Time is linear in the text: what is matched has a
+What only its place tells is in `passwords.py` and `assigned_secrets.py`. Time is linear in the text: what is matched has a
 bounded length.
 """
 
@@ -22,15 +22,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from stages.engine.strict_json import parse_json
+from stages.signals.assigned_secrets import find_assigned_secrets, find_azure_key
 from stages.signals.outputs import Span, drop_overlaps, to_character_offsets
-from stages.signals.passwords import (
-    find_assigned_secrets,
-    find_azure_key,
-    find_named_passwords,
-    find_url_passwords,
-    is_placeholder,
-    is_random,
-)
+from stages.signals.passwords import find_named_passwords, find_url_passwords
+from stages.signals.secret_values import is_placeholder, is_random
 
 LONGEST_KEY_BLOCK = 20_000
 """Characters after the head of a private key within which it must end."""
@@ -268,11 +263,11 @@ def _is_jwt(token: str) -> bool:
     return isinstance(value, dict) and "alg" in value
 
 
-def _check_random_after(separators: str, bits: int = 350) -> Callable[[str], bool]:
-    """A check that what follows the last prefix looks random."""
+def _check_random_after(separators: str, bits: int = 350, most: int = 0) -> Callable[[str], bool]:
+    """A check that what follows the last prefix (or that of number `most`) looks random."""
 
     def check(token: str) -> bool:
-        return is_random(re.split(separators, token)[-1], bits)
+        return is_random(re.split(separators, token, maxsplit=most)[-1], bits)
 
     return check
 
@@ -365,7 +360,7 @@ INNER_KINDS: tuple[SecretKind, ...] = (
     SecretKind(
         "telegram_token",
         ":AA",
-        re.compile(rf"(?<![A-Za-z0-9])[0-9]{{8,10}}:AA[A-Za-z0-9_-]{{32,33}}{_END}"),
+        re.compile(rf"(?:(?<=bot)|(?<![A-Za-z0-9]))[0-9]{{8,10}}:AA[A-Za-z0-9_-]{{32,33}}{_END}"),
         _check_random_after(":"),
         lead=re.compile(r"[0-9]{8,10}\Z"),
     ),
@@ -373,7 +368,7 @@ INNER_KINDS: tuple[SecretKind, ...] = (
         "azure_client_secret",
         "Q~",
         re.compile(rf"{_WORD}[A-Za-z0-9_~.-]{{3}}[0-9]Q~[A-Za-z0-9_~.-]{{31,34}}{_END}"),
-        _check_random_after("Q~"),
+        _check_random_after("Q~", most=1),
         lead=re.compile(r"[A-Za-z0-9_~.-]{3}[0-9]\Z"),
     ),
 )

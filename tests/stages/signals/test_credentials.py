@@ -24,7 +24,7 @@ from stages.signals.credentials import (
     find_secrets,
     make_tag,
 )
-from stages.signals.passwords import is_placeholder, is_random
+from stages.signals.secret_values import is_placeholder, is_random
 
 LETTERS = string.ascii_letters + string.digits
 BASE64URL = LETTERS + "_-"

@@ -1,0 +1,186 @@
+"""Random-looking values that a name such as `api_key` tells, and keys of Azure by their context.
+
+A value stands in a long run of letters and digits; its name ends right before it, joined in one of
+the ways of `named_values.py`. The value must look random, so `token = get_token(name)` is none, and
+names of what is public (`public_key`, `csrf_token`, `cache_key`) are none. Time is linear in the
+text: what is matched has a bounded length.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator
+
+from stages.signals.named_values import (
+    ARGUMENT,
+    ASSIGNS,
+    BLOCK,
+    CELL,
+    FALLBACK,
+    FIELD,
+    OPEN,
+    QUOTE,
+    SHORT_WORDS,
+    TAG_END,
+    VERB,
+)
+from stages.signals.outputs import Span
+from stages.signals.secret_values import is_placeholder, is_random, looks_secret
+
+_LOOK_BACK, _LONGEST = 160, 300
+"""Characters before a value that must hold its name, and of a value at most."""
+
+_HINT = re.compile(
+    r"key|secret|token|pass|pwd|cred|salt|bearer|auth|jeton|schl[üu]ssel|cl[ée]|clave|chave|chiave"
+    r"|klucz|kl[íi]č|ключ|токен|секрет|sleutel|密[钥鑰]|秘[钥鑰]|令牌|キー|トークン|토큰|키|anahtar"
+    r"|kulcs|nyckel|nøkkel|avain|cheie|jwt|AKIA|ASIA",
+    re.IGNORECASE,
+)
+_PUBLIC = (
+    r"(?<!pub)(?<!public[_ -])(?<!public)(?<!cache[_ -])(?<!cache)(?<!primary[_ -])(?<!partition[_ -])"
+    r"(?<!sort[_ -])(?<!foreign[_ -])(?<!object[_ -])(?<!routing[_ -])(?<!host[_ -])(?<!row[_ -])"
+    r"(?<!idempotency[_ -])(?<!registry[_ -])(?<!group[_ -])(?<!hash[_ -])(?<!site[_ -])(?<!site)"
+    r"(?<!index[_ -])(?<!ssh[_ -])(?<!lookup[_ -])(?<!dedup[_ -])(?<!map[_ -])(?<!publishable[_ -])"
+    r"(?<!csrf[_ -])(?<!csrf)(?<!csrfmiddleware)(?<!xsrf[_ -])(?<!xsrf)(?<!authenticity[_ -])"
+    r"(?<!pagination[_ -])(?<!page[_ -])(?<!next[_ -])(?<!continuation[_ -])(?<!state[_ -])"
+)
+"""What a key or token may be that everybody may know."""
+
+_NAME = (
+    rf"(?:{_PUBLIC}(?:api|app|access|private|account|encrypt(?:ion)?|sign(?:ing)?|storage|master|session"
+    r"|cipher|crypto|hmac|client|consumer|licen[sc]e|webhook|cookie|service|shared|auth|admin|root|user"
+    r"|server|deploy|bot|integration|subscription|write|read|ingest|push|dev|prod|live|secure|logged_in)"
+    rf"[_ .-]?key|{_PUBLIC}[_-]key|(?-i:{_PUBLIC}(?<=[a-z])Key)|{_PUBLIC}(?<![^\W_])key|{_PUBLIC}tokens?|secrets?"
+    r"|passwo?r?d|pwd|passphrase|credentials?|(?<=[_-])salt|(?<=[_-])auth|bearer|authorization|jwt"
+    r"|x-auth|jeton|schl[üu]ssel|cl[ée]s?|clave|chave|chiave|klucz|kl[íi]č|ключ|токен|секрет|sleutel|密[钥鑰]"
+    r"|秘[钥鑰]|令牌|キー|トークン|토큰|키|anahtar\w{0,4}|kulcs|nyckel|nøkkel|avain|cheie)"
+)
+_WEAK_NAME = re.compile(r"[_-]?[kK]ey|KEY")
+"""Names that as often tell a key of a map or of a cache: what they name must be no digest."""
+
+_OTHER_TAIL = re.compile(
+    r"hash|digest|finger|sha|md5|checksum|_?id\b|uuid|name|path|file|url|uri|arn|version|type|address"
+    r"|length|size|count|expir|pub|ref\b|izer|limit|index|format|field|header|param|provider|class",
+    re.IGNORECASE,
+)
+_SERVICE = r"(?: (?:d[’']|de |da |do |of |for |von |für |pour |di |del |для )?[^\W\d_][\w.-]{0,20}){0,2}?"
+_SCHEME = r"(?:Bearer|Token|ApiKey|Api-Key|Key|JWT)\s{1,2}"
+_NAMED = re.compile(
+    rf"(?P<name>{_NAME})(?P<tail>[\w-]{{0,24}}?){_SERVICE}"
+    rf"(?:(?P<firm>{ASSIGNS}|{ARGUMENT}|{BLOCK}|{FIELD}|{TAG_END}|{CELL}|{FALLBACK}"
+    rf"|(?:{SHORT_WORDS})?(?:{VERB}[ \u00a0]{{0,2}}|:\s{{1,2}}))(?:{_SCHEME})?|[ \u00a0]{{1,2}})"
+    rf"{OPEN}(?P<quote>{QUOTE})?\Z",
+    re.IGNORECASE,
+)
+_VALUE_BEFORE = re.compile(r"[^\s\"'`=:,;<>(|]{0,40}\Z")
+_VALUE = re.compile(r"[A-Za-z0-9+/_.~!@#$%^*-]{16,300}={0,2}")
+_AZURE_NAME = re.compile(
+    r"azure|account_?-?\s?(?:key|name)|storage_?-?\s?(?:account_?-?\s?)?key|shared_?-?access"
+    r"|windows\.net",
+    re.IGNORECASE,
+)
+_AZURE_REACH = 80
+_FEWEST_OF_AZURE = 32
+"""Characters of the shortest key that an Azure service assigns: what is shorter was cut."""
+
+_FEWEST_QUOTED, _FEWEST_BARE = 16, 20
+_HEX = re.compile(r"[0-9a-fA-F]+\Z")
+_WORD_PART = re.compile(r"(?<![A-Za-z0-9])[a-z]{3,}(?![A-Za-z0-9])")
+_AWS_KEY_BEFORE = re.compile(r"(?:AKIA|ASIA)[A-Z2-7]{16}[^A-Za-z0-9+/][^\n]{0,40}?[^A-Za-z0-9+/]?\Z", re.DOTALL)
+_AWS_SECRET = re.compile(r"[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=])")
+
+
+def find_assigned_secrets(text: str, start: int, end: int) -> Iterator[Span]:
+    """The random-looking value around [start, end) that is assigned to a name such as `api_key`."""
+    if end - start < 16 and "." not in text[end : end + 1]:
+        return
+    before = text[max(0, start - _LOOK_BACK) : start]
+    if not _HINT.search(before):
+        return
+    lead = _VALUE_BEFORE.search(before)
+    first = start - (len(lead[0]) if lead else 0)
+    value = _read_value(text, first)
+    if value is None or not looks_secret(value):
+        return
+    if _is_named(text, first, value) or _is_aws_secret(text, first, value):
+        yield Span(first, first + len(value), "assigned", "<secret:assigned>")
+
+
+def _read_value(text: str, start: int) -> str | None:
+    """The value that begins at `start`; None if a call or an index follows."""
+    match = _VALUE.match(text, start)
+    if match is None or text[match.end() : match.end() + 1] in ("(", "["):
+        return None
+    return match[0].rstrip(".")
+
+
+def _is_named(text: str, start: int, value: str) -> bool:
+    """Whether the name of a secret is joined to the value at `start`."""
+    name = _NAMED.search(text, max(0, start - _LOOK_BACK), start)
+    if name is None or _OTHER_TAIL.search(name["tail"]):
+        return False
+    is_quoted = name["quote"] is not None
+    if len(value) < (_FEWEST_QUOTED if is_quoted else _FEWEST_BARE):
+        return False
+    is_named_weakly = _WEAK_NAME.fullmatch(name["name"]) is not None
+    if is_named_weakly and (_HEX.match(value) or _WORD_PART.search(value)):
+        return False
+    if name["firm"] is None and not is_quoted and _HEX.match(value):
+        return text.startswith("--", max(0, name.start() - 2)) or name["name"].lower() in _SCHEMES
+    return len(value) >= _FEWEST_OF_AZURE or not _AZURE_NAME.search(
+        text, max(0, start - _AZURE_REACH), start
+    )
+
+
+_SCHEMES = frozenset(("bearer", "token", "authorization"))
+
+
+def _is_aws_secret(text: str, start: int, value: str) -> bool:
+    """Whether a value is the secret part of the AWS key that stands before it."""
+    if not _AWS_SECRET.fullmatch(value):
+        return False
+    return _AWS_KEY_BEFORE.search(text, max(0, start - 80), start) is not None
+
+
+_AZURE_KEY = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{86}==(?![A-Za-z0-9+/=])")
+_AZURE_BODY = 86
+_AZURE_LOOK_BACK, _AZURE_LOOK_AHEAD = 200, 100
+_NAMES_KEY = re.compile(
+    r"(?:account|access|storage|shared|primary|secondary|master|auth\w*|table|queue|blob|cosmos\w*"
+    r"|batch|azure|secret)[\w -]{0,24}key[\w -]{0,12}[\"'\]]{0,2}\s{0,3}(?:=>|:=|=|:|\bis\b|,|\s)"
+    r"[\s\"'`(]{0,4}\Z",
+    re.IGNORECASE,
+)
+_NAMES_DIGEST = re.compile(
+    r"(?:sha-?[0-9]{1,3}|integrity|digest|checksum|hash|signature|signed|certificate|cert|public"
+    r"|pub_?key|fingerprint|host ?key|ssh|base64,|data:|nonce|image|thumbnail|png|jpe?g|etag|md5"
+    r"|hmac|salt|-ref|ciphertext|encrypted|payload|body|avatar|proof)[^\n]{0,40}\Z",
+    re.IGNORECASE,
+)
+_AZURE_WORDS = re.compile(
+    r"azure|account_?-?\s?(?:key|name)|storage|endpoint|sharedaccess|windows\.net|blob|cosmos"
+    r"|servicebus|event_?hub|connection_?-?\s?string|\bkey[12]\b|(?:primary|secondary)_?-?\s?key",
+    re.IGNORECASE,
+)
+_EMULATOR_KEYS = ("Eby8vdM02xNOcqFl", "C2y6yDjf5/R+ob0N")
+"""How the keys begin that Microsoft publishes for its emulators of storage and Cosmos DB."""
+
+
+def find_azure_key(text: str, end: int) -> Iterator[Span]:
+    """The storage key whose letters and digits end at `end`: 64 bytes in base64 in their context.
+
+    A digest, a signature and the end of a certificate may have the same shape.
+    """
+    start = end - _AZURE_BODY
+    match = _AZURE_KEY.match(text, start) if start >= 0 and text.startswith("==", end) else None
+    if match is None or is_placeholder(match[0]) or not is_random(match[0][:-2], 450):
+        return
+    before = text[max(0, start - _AZURE_LOOK_BACK) : start]
+    is_named = _NAMES_KEY.search(before) is not None
+    if match[0].startswith(_EMULATOR_KEYS) or (not is_named and _NAMES_DIGEST.search(before)):
+        return
+    if is_named or _AZURE_WORDS.search(before + " " + text[end + 2 : end + _AZURE_LOOK_AHEAD]):
+        tag = "<secret:azure_storage_key>"
+        yield Span(start, match.end(), "azure_storage_key", tag)
