@@ -48,7 +48,9 @@ _IPV6 = (
     r"[23][0-9A-Fa-f]{3}(?::[0-9A-Fa-f]{0,4}){2,7}"
     r"|[1-9A-Fa-f][0-9A-Fa-f]{3}(?::[0-9A-Fa-f]{1,4}){7}"
 )
-_HOST_NUMBER = re.compile(rf"\[{_IPV4}\]|{_IPV4}(?![\w.-]*[A-Za-z0-9])")
+_HOST_NUMBER = re.compile(rf"\[{_IPV4}\]")
+"""RFC 5321 writes an address of a host in brackets; `root@8.8.8.8` is a login, its host an address."""
+
 _DOMAIN = re.compile(rf"(?:{_DOMAIN_LABEL}\.)+{_DOMAIN_LABEL}")
 _ANY_DOMAIN = re.compile(r"(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,8}[^\W_](?:[\w-]{0,61}[^\W_])?")
 _NO_DOMAIN = re.compile(r"v?[0-9]+\.[0-9]+(?:\.|\Z)|[1-9](?:\.[0-9])?x\.")
@@ -162,8 +164,8 @@ _ADDRESS_SHAPES = (
         re.compile(r":(?=[0-9A-Fa-f]{0,4}:)"),
         re.compile(r"[0-9A-Fa-f]{4}\Z"),
         re.compile(_IPV6),
-        re.compile(r"[\w:.]\Z"),
-        re.compile(r"[A-Za-z0-9:]|\.[0-9]"),
+        re.compile(r"[\w.]\Z|(?<!ip)(?<!ip6)(?<!v6)(?<!addr)(?<!dress)(?<!host)(?<!peer)(?<!rom):\Z"),
+        re.compile(r"[A-Za-z0-9]|:(?![0-9]{2,5}(?![0-9A-Fa-f:]))|\.[0-9]"),
     ),
 )
 _SHORT_ADDRESS = 6
@@ -175,7 +177,9 @@ _ADDRESS_WORDS = re.compile(
 )
 _VERSION_WORDS = re.compile(
     r"\b(?:\w*version|versión|release|build|firmware|driver|revision|rev|ver|patch|update|sdk"
-    r"|package|assembly)(?:[ .]?(?:no|nr|number|is))?\b[\s\"'=:.#(-]{0,4}\Z"
+    r"|package|assembly|section|clause|chapter|article|paragraph|figure|table|annex|appendix|abschnitt"
+    r"|absatz|kapitel|abb|tab|art|sec|ch|oid|schema|patch)(?:[ .]?(?:no|nr|number|is))?\b"
+    r"[\s\"'=:.#(-]{0,4}\Z|[§¶] ?\Z"
     r"|[A-Z][A-Za-z]{2,20}/\Z",
     re.IGNORECASE,
 )

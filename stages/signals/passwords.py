@@ -95,7 +95,7 @@ _NAMED_PASSWORD = re.compile(
     rf"(?:(?P<name>{_ENGLISH})|(?P<foreign>{_FOREIGN})|(?P<short>{_SHORT}))(?P<tail>[\w.-]{{0,24}}?)"
     rf"(?:(?P<firm>{ASSIGNS}|{ARGUMENT}|{BLOCK}|{FIELD}|{TAG_END}|{CELL}|{FALLBACK})"
     rf"|(?P<verb>(?:{SHORT_WORDS})?(?:{VERB}[ \u00a0]{{0,2}}|:\s{{1,2}})|[はをがの]?「)"
-    rf"|(?P<plain>\s+-p\s?|[ \u00a0]{{1,2}}|\s?[,(]\s?))"
+    rf"|(?P<plain>\s+-p\s?|[ \u00a0]{{1,2}}))"
     rf"{_VALUE}",
     re.IGNORECASE,
 )
@@ -140,7 +140,9 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
     start = match.start()
     if _OTHER_TAIL.search(match["tail"]) or _HASHED_BEFORE.search(text[max(0, start - 12) : start]):
         return
-    if match["short"] and (match["plain"] or match[0].startswith("PASS:")):
+    if match["short"] and (
+        match["plain"] or match[0].startswith("PASS:") or " " in (match["verb"] or "").strip()
+    ):
         return
     group = "quoted" if match["quoted"] is not None else "bare"
     value = match[group]

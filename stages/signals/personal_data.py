@@ -69,9 +69,11 @@ def fold_digits(text: str) -> str:
     return _FOLDED.sub(lambda match: match[0].translate(_ASCII_FORMS), text)
 
 
-def find_number_runs(text: str) -> list[tuple[int, int]]:
-    """Places of runs with seven digits or more, and the plus or bracket before; plain digits."""
-    encoded = text.encode("utf-8", "surrogatepass")
+def find_number_runs(text: str, encoded: bytes) -> list[tuple[int, int]]:
+    """Places of runs with seven digits or more, and the plus or bracket before; plain digits.
+
+    `encoded` is `text` in UTF-8.
+    """
     places = [
         match.start()
         for match in _MARKED_RUN.finditer(encoded.translate(_MARKS))
@@ -116,11 +118,11 @@ EXAMPLES_IPV6 = ("2001:db8::1", "2001:db8:25::7a", "2001:db8:4d2::31")
 """RFC 3849."""
 
 _SEPARATORS = re.compile(r"[\W_]")
-_FICTION = re.compile(
-    r"(?:1?[2-9][0-9]{2}55501[0-9]{2}|(?:00?44|44|0)(?:2079460|7700900)[0-9]{3}"
-    r"|(?:0033|33|0)19900[0-9]{4}|(?:0049|49|0)3023125[0-9]{3})"
-    r"(?:(?:X|EXT)[0-9]{1,5})?"
-)
+_FICTION = re.compile(r"1?[2-9][0-9]{2}55501[0-9]{2}")
+"""North America's numbers for fiction, which everybody knows as such."""
+
+_EXTENSION = re.compile(r"(?:X|EXT)[0-9]{1,5}\Z")
+
 
 
 def choose_replacement(label: str, value: str, form: Form = "examples") -> str:
@@ -138,7 +140,8 @@ def is_reserved(label: str, value: str) -> bool:
     """Whether a value is one of the examples, or a phone number kept for fiction."""
     plain = _normalise_value(label, value)
     if label == "phone":
-        return _FICTION.fullmatch(plain) is not None or plain in _RESERVED["card"]
+        number = _EXTENSION.sub("", plain)
+        return _FICTION.fullmatch(number) is not None or number in _RESERVED_NUMBERS
     return plain in _RESERVED[label]
 
 
@@ -151,7 +154,7 @@ _RESERVED = {
     label: frozenset(_normalise_value(label, value) for value in values)
     for label, values in EXAMPLES.items()
 }
-
+_RESERVED_NUMBERS = _RESERVED["phone"] | _RESERVED["card"]
 
 COUNT_COLUMNS = {
     "email_count": "email",
@@ -201,9 +204,10 @@ def _find_values(text: str, phone_regions: Sequence[str]) -> Iterator[tuple[str,
     for start, end in find_ip_addresses(text):
         yield "ip_address", start, end
     plain, previous = fold_digits(text), -1
-    for run in find_number_runs(plain):
-        for start, end in find_ibans(plain, *run):
-            yield "iban", start, end
+    encoded = plain.encode("utf-8", "surrogatepass")
+    for start, end in find_ibans(plain, encoded):
+        yield "iban", start, end
+    for run in find_number_runs(plain, encoded):
         for start, end in find_cards(plain, *run):
             yield "card", start, end
         for start, end in find_phone_numbers(plain, *run, phone_regions, previous):
