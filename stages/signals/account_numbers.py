@@ -30,11 +30,12 @@ _NO_DIGIT = re.compile(r"[^0-9]")
 _IBAN_HEAD = re.compile(rf"(?:(?<![A-Za-z0-9])|(?<=IBAN))([A-Za-z]{{2}}) ?[0-9]{{2}}(?={_IBAN_GAP}?[A-Za-z0-9]{{2}})")
 _IBAN_BODY = re.compile(rf"[A-Za-z]{{2}} ?[0-9]{{2}}(?:{_IBAN_GAP}?[A-Za-z0-9]){{11,29}}")
 _ALNUM = re.compile(r"[A-Za-z0-9]")
-_IBAN_MARKS = bytes(
-    ord("0" if byte in b"0123456789" else "a" if chr(byte).isalpha() and byte < 128 else " ")
-    for byte in range(256)
-)
-_HEADS = (b"aa00", b"aa 00")
+_HEADS = (b"AA00", b"AA 00")
+"""Two capitals and two digits, as `marks` has them; the second only where a text says IBAN."""
+
+_LOWER_HEAD = re.compile(rf"(?<![A-Za-z0-9])([a-z]{{2}})[0-9]{{2}}(?={_IBAN_GAP}?[a-z0-9]{{2}})")
+_LOWER_REACH = 12
+"""Characters before a run of digits in which an IBAN in small letters begins: `mt84 malt 0110…`."""
 
 _GROUPED = re.compile(
     rf"(?<![0-9])(?:"
@@ -93,25 +94,36 @@ _ISSUED = {
 }
 
 
-def find_ibans(text: str, encoded: bytes) -> Iterator[tuple[int, int]]:
-    """Places of IBANs; `encoded` is `text` in UTF-8.
+def find_ibans(text: str, encoded: bytes, marks: bytes) -> Iterator[tuple[int, int]]:
+    """Places of IBANs in capitals; `encoded` is `text` in UTF-8, `marks` what each byte is.
 
-    Two letters and two digits are searched among the bytes; the rest is checked where they stand.
+    Marks are `A` for a capital of ASCII, `0` for a digit and a blank for what may stand between.
     """
-    marks, places = encoded.translate(_IBAN_MARKS), list[int]()
-    for head in _HEADS:
+    places = list[int]()
+    for head in _HEADS if b"IBAN" in encoded else _HEADS[:1]:
         place = marks.find(head)
         while place >= 0:
-            if encoded[place : place + 2].upper() in _iban_countries():
+            if encoded[place : place + 2] in _iban_countries():
                 places.append(place)
             place = marks.find(head, place + 1)
     free = 0
-    for start in to_character_offsets(text, encoded, sorted(places)):
+    for start in to_character_offsets(text, encoded, sorted(places)) if places else ():
         match = _IBAN_HEAD.match(text, start) if start >= free else None
-        stop = _iban_end(text, start, _iban_length(match[1].upper())) if match else 0
+        stop = _iban_end(text, start, _iban_length(match[1])) if match else 0
         if stop:
             yield start, stop
             free = stop
+
+
+def find_lower_ibans(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The place of an IBAN in small letters whose digits fill the run [start, end)."""
+    head = _LOWER_HEAD.search(text, max(0, start - _LOWER_REACH), min(end, start + 8))
+    while head is not None:
+        stop = _iban_end(text, head.start(), _iban_length(head[1].upper()))
+        if stop:
+            yield head.start(), stop
+            return
+        head = _LOWER_HEAD.search(text, head.start() + 1, min(end, start + 8))
 
 
 @cache

@@ -146,17 +146,21 @@ def _is_aws_secret(text: str, start: int, value: str) -> bool:
 
 _AZURE_KEY = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{86}==(?![A-Za-z0-9+/=])")
 _AZURE_BODY = 86
-_AZURE_LOOK_BACK, _AZURE_LOOK_AHEAD = 200, 100
+_AZURE_LOOK_BACK, _AZURE_NEAR, _AZURE_LOOK_AHEAD = 200, 40, 200
+_SERVICE_MARK, _SERVICE_MARK_PLACE = "+ASt", 76
+"""What Microsoft writes into the keys of storage accounts since 2022."""
+
 _NAMES_KEY = re.compile(
     r"(?:account|access|storage|shared|primary|secondary|master|auth\w*|table|queue|blob|cosmos\w*"
-    r"|batch|azure|secret)[\w -]{0,24}key[\w -]{0,12}[\"'\]]{0,2}\s{0,3}(?:=>|:=|=|:|\bis\b|,|\s)"
+    r"|batch|azure|secret|api)[\w -]{0,24}key[\w -]{0,12}[\"'\]]{0,2}\s{0,3}(?:=>|:=|=|:|\bis\b|,|\s)"
     r"[\s\"'`(]{0,4}\Z",
     re.IGNORECASE,
 )
 _NAMES_DIGEST = re.compile(
-    r"(?:sha-?[0-9]{1,3}|integrity|digest|checksum|hash|signature|signed|certificate|cert|public"
-    r"|pub_?key|fingerprint|host ?key|ssh|base64,|data:|nonce|image|thumbnail|png|jpe?g|etag|md5"
-    r"|hmac|salt|-ref|ciphertext|encrypted|payload|body|avatar|proof)[^\n]{0,40}\Z",
+    r"sha-?_?[0-9]{1,3}|integrity|digest|checksum|check sum|prüfsumme|somme de contr|suma de|hash|signature"
+    r"|\bsign|\bsig\b|certificate|\bcert\b|public[ _-]?key|pub_?key|\bexpected\b|\bactual\b|\bwanted\b|fingerprint|host ?key|ssh|base64,|data:|nonce"
+    r"|image|thumbnail|png|jpe?g|etag|md5|hmac|salt|-ref|ciphertext|encrypt|payload|body|avatar|proof"
+    r"|BEGIN |ed25519|minisign|manifest|merkle|block",
     re.IGNORECASE,
 )
 _AZURE_WORDS = re.compile(
@@ -164,23 +168,51 @@ _AZURE_WORDS = re.compile(
     r"|servicebus|event_?hub|connection_?-?\s?string|\bkey[12]\b|(?:primary|secondary)_?-?\s?key",
     re.IGNORECASE,
 )
+_LINE_BREAK = r"(?:[\"'] ?[+.&]? ?\\?\r?\n[ \t]{0,40}(?:[+.&] ?)?[\"']|[=\\]?\r?\n[ \t>*#|]{0,40})"
+_BROKEN_KEY = re.compile(rf"[A-Za-z0-9+/]{{4,84}}(?:{_LINE_BREAK}[A-Za-z0-9+/]{{1,82}}){{1,3}}={{1,2}}(?:{_LINE_BREAK}=)?(?![A-Za-z0-9+/=])")
+_LINE_AFTER = re.compile(_LINE_BREAK)
 _EMULATOR_KEYS = ("Eby8vdM02xNOcqFl", "C2y6yDjf5/R+ob0N")
 """How the keys begin that Microsoft publishes for its emulators of storage and Cosmos DB."""
 
 
-def find_azure_key(text: str, end: int) -> Iterator[Span]:
-    """The storage key whose letters and digits end at `end`: 64 bytes in base64 in their context.
+def find_broken_azure_key(text: str, start: int, end: int) -> Iterator[Span]:
+    """The key that begins with the run [start, end) at the end of a line, below its own name."""
+    if end - start >= _AZURE_BODY or not _LINE_AFTER.match(text, end):
+        return
+    match = _BROKEN_KEY.match(text, start)
+    if match is None or not _NAMES_KEY.search(text, max(0, start - _AZURE_LOOK_BACK), start):
+        return
+    joined = re.sub(_LINE_BREAK, "", match[0])
+    if len(joined) == _AZURE_BODY + 2 and is_random(joined[:-2], 450):
+        yield Span(start, match.end(), "azure_storage_key", "<secret:azure_storage_key>")
 
-    A digest, a signature and the end of a certificate may have the same shape.
+
+def find_azure_key(text: str, end: int) -> Iterator[Span]:
+    """The storage key whose letters and digits end at `end`: 64 bytes in base64.
+
+    A digest, a signature and the end of a certificate have the same shape: what speaks of these
+    near it makes it none, unless the mark of the service is in it.
     """
     start = end - _AZURE_BODY
     match = _AZURE_KEY.match(text, start) if start >= 0 and text.startswith("==", end) else None
     if match is None or is_placeholder(match[0]) or not is_random(match[0][:-2], 450):
         return
     before = text[max(0, start - _AZURE_LOOK_BACK) : start]
-    is_named = _NAMES_KEY.search(before) is not None
-    if match[0].startswith(_EMULATOR_KEYS) or (not is_named and _NAMES_DIGEST.search(before)):
+    if match[0].startswith(_EMULATOR_KEYS) or before.endswith(("-", "=:")):
         return
-    if is_named or _AZURE_WORDS.search(before + " " + text[end + 2 : end + _AZURE_LOOK_AHEAD]):
+    has_mark = match[0].startswith(_SERVICE_MARK, _SERVICE_MARK_PLACE)
+    if has_mark or _NAMES_KEY.search(before) or not _is_digest(text, start, match.end()):
         tag = "<secret:azure_storage_key>"
         yield Span(start, match.end(), "azure_storage_key", tag)
+
+
+def _is_digest(text: str, start: int, end: int) -> bool:
+    """Whether words around speak of a digest, a signature or a file, and none of Azure is near."""
+    before = text[max(0, start - _AZURE_LOOK_BACK) : start]
+    after = text[end : end + _AZURE_LOOK_AHEAD]
+    near = before[-_AZURE_NEAR:].rsplit("\n", 1)[-1]
+    if _NAMES_DIGEST.search(near):
+        return True
+    if _AZURE_WORDS.search(before) or _AZURE_WORDS.search(after):
+        return False
+    return _NAMES_DIGEST.search(before) is not None or _NAMES_DIGEST.search(after) is not None

@@ -22,7 +22,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from stages.engine.strict_json import parse_json
-from stages.signals.assigned_secrets import find_assigned_secrets, find_azure_key
+from stages.signals.assigned_secrets import (
+    find_assigned_secrets,
+    find_azure_key,
+    find_broken_azure_key,
+)
 from stages.signals.outputs import Span, drop_overlaps, to_character_offsets
 from stages.signals.passwords import find_named_passwords, find_url_passwords
 from stages.signals.secret_values import is_placeholder, is_random
@@ -78,6 +82,7 @@ def find_secrets(text: str) -> list[Span]:
             if sort.literal in near:
                 spans += _find_kind(text, sort, max(0, start - _BEFORE), end)
         spans += find_azure_key(text, end)
+        spans += find_broken_azure_key(text, start, end)
         spans += find_assigned_secrets(text, start, end)
     spans += _find_broken(text, encoded)
     spans += find_named_passwords(text)

@@ -20,9 +20,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
+from string import ascii_uppercase
 from typing import Literal
 
-from stages.signals.account_numbers import find_cards, find_ibans
+from stages.signals.account_numbers import find_cards, find_ibans, find_lower_ibans
 from stages.signals.addresses import find_emails, find_ip_addresses
 from stages.signals.config import PHONE_REGIONS
 from stages.signals.outputs import Signal, Span, count, drop_overlaps, to_character_offsets
@@ -35,10 +36,11 @@ _BETWEEN = f"+()./{_BLANKS}{_HYPHENS}"
 _SIGN_BEFORE = re.compile(r"(?:\(?\+ ?|\()\Z")
 _RUN = re.compile(rf"[0-9][0-9{re.escape(_BETWEEN)}]*+")
 
-# By bytes of UTF-8: what is a digit, what may stand between two (and parts of other characters).
+# By bytes of UTF-8: what is a capital, a digit, what may stand between two (and parts of other
+# characters).
 _MARKS = bytes(
-    ord("0") if byte in b"0123456789" else ord(" " if byte in _BETWEEN.encode() else "x")
-    for byte in range(256)
+    ord("A" if chr(byte) in ascii_uppercase else "0" if chr(byte) in "0123456789" else mark)
+    for byte, mark in enumerate(" " if byte in _BETWEEN.encode() else "x" for byte in range(256))
 )
 _MARKED_RUN = re.compile(rb"0[0 ]{%d,}+" % (FEWEST_DIGITS - 1))
 
@@ -69,14 +71,19 @@ def fold_digits(text: str) -> str:
     return _FOLDED.sub(lambda match: match[0].translate(_ASCII_FORMS), text)
 
 
-def find_number_runs(text: str, encoded: bytes) -> list[tuple[int, int]]:
+def mark_bytes(encoded: bytes) -> bytes:
+    """For each byte of a text in UTF-8 `A`, `0` or a blank, where it matters, otherwise `x`."""
+    return encoded.translate(_MARKS)
+
+
+def find_number_runs(text: str, encoded: bytes, marks: bytes) -> list[tuple[int, int]]:
     """Places of runs with seven digits or more, and the plus or bracket before; plain digits.
 
-    `encoded` is `text` in UTF-8.
+    `encoded` is `text` in UTF-8, and `marks` its bytes by `mark_bytes`.
     """
     places = [
         match.start()
-        for match in _MARKED_RUN.finditer(encoded.translate(_MARKS))
+        for match in _MARKED_RUN.finditer(marks)
         if match[0].count(b"0") >= FEWEST_DIGITS
     ]
     runs = []
@@ -205,9 +212,12 @@ def _find_values(text: str, phone_regions: Sequence[str]) -> Iterator[tuple[str,
         yield "ip_address", start, end
     plain, previous = fold_digits(text), -1
     encoded = plain.encode("utf-8", "surrogatepass")
-    for start, end in find_ibans(plain, encoded):
+    marks = mark_bytes(encoded)
+    for start, end in find_ibans(plain, encoded, marks):
         yield "iban", start, end
-    for run in find_number_runs(plain, encoded):
+    for run in find_number_runs(plain, encoded, marks):
+        for start, end in find_lower_ibans(plain, *run):
+            yield "iban", start, end
         for start, end in find_cards(plain, *run):
             yield "card", start, end
         for start, end in find_phone_numbers(plain, *run, phone_regions, previous):

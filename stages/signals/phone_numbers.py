@@ -30,11 +30,14 @@ from typing import Any
 
 from stages.signals.phone_words import (
     CHAINED,
+    EXTENSION_AFTER,
+    FIELD_BEFORE,
     LETTERED_BEFORE,
     NAMED_AFTER,
     NAMED_BEFORE,
     NAMED_COLUMN,
     OTHER_BEFORE,
+    PERSON_BEFORE,
     TALK_AFTER,
     TALK_BEFORE,
     TALK_RIGHT_BEFORE,
@@ -60,7 +63,7 @@ _LONGEST = 48
 _DIGIT = re.compile(r"[0-9]")
 _GROUP = re.compile(r"[0-9]+")
 _EXTENSION = re.compile(
-    r"(?:[ ,;]{0,2}(?:x|[Ee]xt(?:ension)?\.?|DW|Durchwahl)[ .:]{0,2})[0-9]{1,5}(?![0-9A-Za-z])"
+    r"(?: {0,2}(?:x|[Ee]xt(?:ension)?\.?|DW|Durchwahl)[ .:]{0,2})[0-9]{1,5}(?![0-9A-Za-z])"
 )
 _TOUCHING_BEFORE = re.compile(
     r"(?:(?![\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef])\w|[@=#&%$€£¥^*+~\\-]"
@@ -81,15 +84,16 @@ _ABROAD = re.compile(r"\+[1-9][0-9]{0,2}[^0-9]+[0-9]+[^0-9]+[0-9]")
 """The beginning of an international number in groups."""
 
 _UNIT_AFTER = re.compile(
-    r" (?:USD|EUR|GBP|euros?|dollars?|k[gm]|m[lm²]|people|persons|inhabitants|views|hits|times|pcs"
+    r" (?:Kč|kr|zł|Ft|₽|₹|¥|грн|CHF|SEK|NOK|DKK|PLN|CZK|HUF|INR|JPY|USD|EUR|GBP|euros?|dollars?|k[gm]|m[lm²]|people|persons|inhabitants|views|hits|times|pcs"
     r"|visitors|users|votes|miles|years|rows|bytes|units|tons|Mio|Euro|habitants|habitantes|Stück"
     r"|Einwohner|руб)\b"
 )
 """What is counted, right after a number."""
 
 _GROUPED_NATIONAL = re.compile(
-    r"\([0-9]|0[ ]?[1-9]|(?:1[ .-])?[2-9][0-9]{2}([ .-])[2-9][0-9]{2}\1[0-9]{4}\Z"
-    r"|1[38]00[ -][0-9]{3}[ -][0-9]{3}\Z"
+    r"\([0-9]|0[ ]?[1-9]|(?:1[ .-]?)?\(?[2-9][0-9]{2}\)?[ ./-]{1,3}[2-9][0-9]{2}[ .-][0-9]{4}\Z"
+    r"|1[38]00[ -][0-9]{3}[ -][0-9]{3}\Z|8[ -]?\(?[3-9][0-9]{2}\)?[ -][0-9]{3}[ -][0-9]{2}[ -][0-9]{2}\Z"
+    r"|1[3-9][0-9]([ -])[0-9]{4}\1[0-9]{4}\Z"
 )
 _SPACED_AREA = re.compile(r"\((0[0-9 ]{1,6})\)|(0[0-9 ]{1,6}) ?/")
 _DATE = re.compile(
@@ -102,7 +106,14 @@ _ZIP = re.compile(r"[0-9]{5}-[0-9]{3,4}\Z")
 _YEAR_OR_SUM = re.compile(r"(?:1[5-9]|20)[0-9]{2}(?![0-9])|[1-9][0-9]{0,2}(?:[ .][0-9]{3})+\Z")
 _OCTET = r"(?:1?[0-9]{1,2}|2[0-4][0-9]|25[0-5])"
 _DECIMAL_OR_IP = re.compile(rf"\+?[0-9]+\.[0-9]+\Z|{_OCTET}(?:\.{_OCTET}){{3}}\Z")
-_AREA_POINT = re.compile(r"0[0-9]{2,4}\.[0-9]{5,8}\Z")
+_AREA_POINT = re.compile(r"0[0-9]{2,4}\.[0-9]{5,8}\Z|3[0-9]{2}\.[0-9]{6,7}\Z")
+_PAIRED = re.compile(
+    r"[1-9][0-9]([ .-])[0-9]{3}\1[0-9]{2}\1[0-9]{2}\Z|[1-9][0-9]{2}([ .-])[0-9]{2}\2[0-9]{2}\2[0-9]{2}\Z"
+)
+"""Groups of nine digits that are no sum: `91 848 86 83`, `612 34 56 78`."""
+
+_WITHOUT_TRUNK = frozenset(("ES", "PL", "CZ", "SK", "PT", "HU", "GR"))
+_EXIT = re.compile(r"(?:00 ?|011[ -])(?=[1-9])")
 _SHORT_TAIL = re.compile(r"[/\u2013-][0-9]{1,2}\Z")
 """Further lines of one number: `4556-9147/48`."""
 
@@ -112,8 +123,14 @@ _FEWEST_UNNAMED = 9
 _FEWEST_ABROAD = 10
 """Digits of an international number that its plan does not list."""
 
+_COUNTED_DIGITS = "012345678901234567890 98765432109876543210"
+"""What people type who need any number."""
+
 _FEWEST_DIFFERENT = 3
 """Different digits of a number that no word names."""
+
+_MOST_GROUPS = 5
+"""Groups of a number after a person's name; rows of tables have more, or single digits."""
 
 _AREA_CODE = 3
 """Digits of an area code after which a number may be grouped otherwise than its country does."""
@@ -172,10 +189,17 @@ def _find_number(
         return None
     edge = first - 2 if text.startswith("**", max(0, first - 2)) else first  # Bold in Markdown.
     touching = _TOUCHING_BEFORE.search(text, max(0, edge - 2), edge)
-    if touching and not (named_before or (_ABROAD.match(written) and touching[0].isalpha())):
+    if touching and not (named_before or _may_touch(text, first, written, touching[0])):
         return None
     named = named_before or _is_named_otherwise(text, first, last, previous)
     return (first, stop) if _is_phone(text, first, last, regions, named) else None
+
+
+def _may_touch(text: str, start: int, written: str, touching: str) -> bool:
+    """Whether a number may follow right after a letter, or after the `=` of a field."""
+    if touching.endswith("="):
+        return written[:1] == "+" or FIELD_BEFORE.search(text, max(0, start - 16), start) is not None
+    return _ABROAD.match(written) is not None and touching.isalpha()
 
 
 def _is_other_number(written: str) -> bool:
@@ -183,7 +207,9 @@ def _is_other_number(written: str) -> bool:
     if _DECIMAL_OR_IP.match(written):
         return not _AREA_POINT.match(written)
     return "+" not in written[:2] and (
-        len(set(_DIGIT.findall(written))) < 2 or _DATE.match(written) is not None
+        len(set(_DIGIT.findall(written))) < 2
+        or _DATE.match(written) is not None
+        or "".join(_GROUP.findall(written)) in _COUNTED_DIGITS
     )
 
 
@@ -233,7 +259,6 @@ def _is_phone(text: str, start: int, end: int, regions: Sequence[str], named: bo
         return _is_valid_abroad(written)
     if (
         len(set("".join(groups))) < _FEWEST_DIFFERENT
-        or _AREA_POINT.match(written)
         or OTHER_BEFORE.search(before)
         or _is_counted(groups)
         or _ZIP.match(written)
@@ -257,15 +282,35 @@ def _is_national(
             and TALK_RIGHT_BEFORE.search(before) is not None
             and _is_valid_in(written, regions)
         )
-    if grouped and groups[0].startswith("00"):
-        return _is_valid_abroad("+" + "".join(groups)[2:])
-    talked = written.count(".") != 1 and (
+    abroad = _EXIT.match(written)
+    if abroad and (grouped or TALK_BEFORE.search(before)):
+        if _is_valid_abroad("+" + written[abroad.end() :]):
+            return True
+    talked = (written.count(".") != 1 or _AREA_POINT.match(written) is not None) and (
         TALK_BEFORE.search(before) is not None
         or TALK_AFTER.match(text, end, end + LOOK_AHEAD) is not None
+        or EXTENSION_AFTER.match(text, end) is not None
+        or FIELD_BEFORE.search(before) is not None
     )
-    if talked or (is_telling and grouped and LETTERED_BEFORE.search(before)):
+    if talked or LETTERED_BEFORE.search(before):
         return _is_valid_in(written, regions)
+    if _AREA_POINT.match(written):
+        return False
+    if _is_of_person(written, grouped) and PERSON_BEFORE.search(before):
+        return _is_valid_in(written, regions)
+    if _PAIRED.match(written):
+        return _is_valid_in(written, [r for r in regions if r in _WITHOUT_TRUNK])
     return grouped and is_telling and any(_is_written_in(r, written, groups) for r in regions)
+
+
+def _is_of_person(written: str, grouped: bool) -> bool:
+    """Whether a number after a person's name is written as no sum, year or id is."""
+    if not grouped:
+        return written[0] == "0"
+    groups = _GROUP.findall(written)
+    return len(groups) <= _MOST_GROUPS and len(min(groups, key=len)) > 1 and not (
+        _YEAR_OR_SUM.match(written)
+    )
 
 
 def _is_counted(groups: list[str]) -> bool:
