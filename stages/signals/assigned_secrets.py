@@ -22,7 +22,6 @@ from stages.signals.named_values import (
     FIELD,
     OPEN,
     QUOTE,
-    SHORT_WORDS,
     TAG_END,
     VERB,
 )
@@ -69,8 +68,8 @@ _SERVICE = r"(?: (?:d[’']|de |da |do |of |for |von |für |pour |di |del |дл�
 _SCHEME = r"(?:Bearer|Token|ApiKey|Api-Key|Key|JWT)\s{1,2}"
 _NAMED = re.compile(
     rf"(?P<name>{_NAME})(?P<tail>[\w-]{{0,24}}?){_SERVICE}"
-    rf"(?:(?P<firm>{ASSIGNS}|{ARGUMENT}|{BLOCK}|{FIELD}|{TAG_END}|{CELL}|{FALLBACK}"
-    rf"|(?:{SHORT_WORDS})?(?:{VERB}[ \u00a0]{{0,2}}|:\s{{1,2}}))(?:{_SCHEME})?|[ \u00a0]{{1,2}})"
+    rf"(?:(?P<firm>{FALLBACK}|{ASSIGNS}|{ARGUMENT}|{BLOCK}|{FIELD}|{TAG_END}|{CELL}|{VERB})(?:{_SCHEME})?"
+    r"|[ \u00a0\t]{1,2})"
     rf"{OPEN}(?P<quote>{QUOTE})?\Z",
     re.IGNORECASE,
 )

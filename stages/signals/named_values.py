@@ -12,16 +12,22 @@ _QUOTES = r"\\?[\"'`]|&quot;|&#(?:x27|39|34);|[\u201c\u201d\u201e\u00ab\u00bb\u2
 QUOTE = rf"(?:{_QUOTES})"
 """A quote of a program, of HTML or of prose."""
 
-_CLOSE = rf"(?:{_QUOTES}|[\])}}]|\*\*|__|</?(?:b|strong|i|em|code|kbd|tt|td|th|span)>){{0,3}}"
-_SIGN = r"(?:=>|:=|->|→|=(?!=)|(?<!:):(?!:)|\uff1a|\uff1d)"
-VERB = (
-    r"(?<!\w)(?:is|are|was|will be|set to|changed to|reset to|ist|war|lautet|lauten|wäre|est|sera|es|será"
-    r"|era|é|eh|è|jest|to|je|är|er|on|var|este|это|этот|hai|hain|है|ni|adalah|là)(?!\w)"
-    r"(?:[ \u00a0](?:now|currently|just|set to|jetzt|nun|still|the same|:)){0,2}"
+_CLOSE = (
+    rf"(?:{_QUOTES}|[\])}}]|\[[0-9]{{0,4}}\]|\*\*|__|</?(?:b|strong|i|em|code|kbd|tt|td|th|span)>){{0,3}}"
 )
-"""A verb that joins a name and its value in prose, in some twenty languages."""
+_TYPE = r"(?::\s?&?'?[A-Za-z][\w<>?.\[\]]{1,24}\s?(?==))?"
+_SIGN = r"(?:=>|:=|->|→|=(?!=)|(?<!:):(?!:)|\uff1a|\uff1d|(?<=[ \u00a0])[-\u2013\u2014](?=[ \u00a0]))"
+_VERBS = (
+    r"(?<!\w)(?:is|are|was|will be|set to|changed to|reset to|ist|war|lautet|lauten|wäre|est|c['\u2019]est|sera"
+    r"|es|será|era|é|eh|è|jest|to|je|är|er|on|var|este|это|этот|hai|hain|है|ni|adalah|là)(?!\w)"
+    r"(?:[ \u00a0](?:now|currently|just|set to|jetzt|nun|still|the same)){0,2}"
+)
+_WORDS = r"(?:[ \u00a0][^\s:=,;|\"'<>{}]{1,20}){0,6}?"
+VERB = rf"(?:{_WORDS}(?:[ \u00a0]{{1,2}}{_VERBS}[ \u00a0]?:?|[ \u00a0]?:)[ \u00a0\n]{{1,2}}|(?:是|为|為|は|が|を)「?|「)"
+"""Up to six words and a verb or a colon, which join a name and its value in prose: `password for the
+guest wifi is`; in some twenty languages."""
 
-ASSIGNS = rf"{_CLOSE}\s{{0,4}}{_SIGN}\s{{0,4}}"
+ASSIGNS = rf"{_CLOSE}\s{{0,4}}{_TYPE}{_SIGN}\s{{0,4}}"
 ARGUMENT = rf"{QUOTE},\s{{0,4}}(?={_QUOTES})|\(\s{{0,3}}(?={_QUOTES})"
 FIELD = (
     rf"(?:{QUOTE})?[\s,;>]{{0,8}}(?:</(?:name|key)>\s{{0,40}})?"
@@ -36,12 +42,9 @@ TAG_END = (
 )
 CELL = r"(?:\*\*|`){0,2}[ \t]{0,20}(?:\||</t[dh]>\s{0,20}<t[dh]>)[ \t]{0,20}(?:\*\*)?"
 FALLBACK = r"[\"'\])]{0,3},?\s{0,3}(?:\|\||\?\?|\bor\b|:-|:=|\?:)\s{0,3}"
-SHORT_WORDS = r"(?:[ \u00a0][^\s:=,;|\"'<>{}]{1,20}){0,6}?[ \u00a0]"
-"""Up to six words before the verb: `password for the guest wifi is`."""
-
 OPEN = (
     r"(?:</?(?:b|strong|i|em|code|kbd|tt|td|span|p)>\s?|\*\*|__|<br ?/?>){0,2}\s{0,2}"
-    r"(?:\b[bruf]{1,2}(?=[\"']))?"
+    r"(?:(?:\b[brufnl]{1,2}|[@$])(?=[\"']))?"
 )
 """Markup and prefixes of strings between the sign and the value."""
 

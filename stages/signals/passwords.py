@@ -23,7 +23,6 @@ from stages.signals.named_values import (
     OPEN,
     QUOTE,
     QUOTED,
-    SHORT_WORDS,
     TAG_END,
     VERB,
 )
@@ -64,38 +63,37 @@ def find_url_passwords(text: str) -> Iterator[Span]:
 
 
 _ENGLISH = (
-    r"(?<=ssh)pass(?=\s+-p)|passw(?:or)?ds?|passwo?rt|pass-?(?:phrase|code|key)s?|passwrd|pwd|pword|(?<![a-z])psk(?![a-z])"
-    r"|(?<![a-z])psw(?![a-z])|(?<![a-z])pw(?![a-z])"
+    r"(?<=require)pass|(?<=ssh)pass(?=\s+-p)|passw(?:or)?ds?|passwo?rt|pass-?(?:phrase|code|key)s?|passwrd|pwd|pword|(?<![a-z])psk(?![a-z])"
+    r"|(?<![a-z])psw(?![a-z])|(?<![a-z])pw(?![a-z])|(?<![a-z])mdp(?![a-z])|wi-?fi[ -](?:key|code|pin)"
 )
 _FOREIGN = (
     r"passord(?:et)?|nnwort|htwoord|contrase(?:ñ|n|&ntilde;)as?"
     r"|senhas?|парол[ьяеюи]\w{0,2}|密码|密碼|口令|パスワード|暗証番号|has[łl]o|hesl[oa]|jelsz[óo]\w{0,3}"
     r"|l[öo]senord(?:et)?|adgangskoden?|salasan[aä]\w{0,2}|κωδικ[όο]ς?(?: πρόσβασης)?|[şs]ifre(?:si|m|niz)?"
-    r"|parol[aăe]|كلمة (?:المرور|السر)|סיסמ(?:ה|א|ת)\w{0,3}|비밀번호[는은]?|암호[는은]?|mật khẩu"
+    r"|parol[aăe]|كلمة (?:المرور|السر)|סיסמ(?:ה|א|ת)\w{0,3}|비밀번호[는은]?|비번|암호[는은]?|mật khẩu"
     r"|รหัสผ่าน|(?:kata )?sandi(?:nya)?|पासवर्ड|lozink[ae]|лозинка\w?|(?<![a-z])clave"
     r"|gjalda?|(?<=palavra-)passe|(?<=mot de )passe"
 )
 _SHORT = r"(?:(?<![A-Za-z])|(?<=user)|(?<=db)|(?<=root)|(?<=admin)|(?<=mail)|(?<=smtp)|(?<=ftp)|(?<=sql)|(?<=my))passe?(?![a-z])|(?-i:(?<=[a-z])Pass(?![a-z]))"
 _HINTS = (
-    *("pass", "pw", "psk", "nnwort", "htwoord", "contrase", "senha", "clave", "parol", "heslo"),
+    *("pass", "pw", "psk", "mdp", "wifi", "wi-fi", "nnwort", "htwoord", "contrase", "senha", "clave", "parol", "heslo"),
     *("haslo", "sifre", "adgangsk", "salasan", "sandi"),
 )
 """Parts of the names of passwords, in small letters: what is searched first."""
 
 _FOREIGN_HINTS = (
     *("парол", "лозинк", "密码", "密碼", "口令", "パスワード", "暗証番号", "hasł", "jelsz", "lösenord", "κωδικ"),
-    *("şifre", "كلمة", "סיסמ", "비밀번호", "암호", "mật khẩu", "รหัสผ่าน", "पासवर्ड"),
+    *("şifre", "كلمة", "סיסמ", "비밀번호", "비번", "암호", "mật khẩu", "รหัสผ่าน", "पासवर्ड"),
 )
 """The same outside ASCII; a text without the character that is rare costs little."""
 
 _RARE = tuple((next((c for c in hint if ord(c) > 127), "j"), hint) for hint in _FOREIGN_HINTS)
 
-_VALUE = rf"{OPEN}(?:{QUOTED}|(?P<bare>[^\s\"'`<>]{{6,200}}))"
+_VALUE = rf"{OPEN}(?:[\w.@+-]{{2,40}} ?/ )?(?:{QUOTED}|(?P<bare>[^\s\"'`<>]{{6,200}}))"
 _NAMED_PASSWORD = re.compile(
     rf"(?:(?P<name>{_ENGLISH})|(?P<foreign>{_FOREIGN})|(?P<short>{_SHORT}))(?P<tail>[\w.-]{{0,24}}?)"
-    rf"(?:(?P<firm>{ASSIGNS}|{ARGUMENT}|{BLOCK}|{FIELD}|{TAG_END}|{CELL}|{FALLBACK})"
-    rf"|(?P<verb>(?:{SHORT_WORDS})?(?:{VERB}[ \u00a0]{{0,2}}|:\s{{1,2}})|[はをがの]?「)"
-    rf"|(?P<plain>\s+-p\s?|[ \u00a0]{{1,2}}))"
+    rf"(?:(?P<firm>{FALLBACK}|{ASSIGNS}|{ARGUMENT}|{BLOCK}|{FIELD}|{TAG_END}|{CELL})|(?P<verb>{VERB})"
+    r"|(?P<plain>\s+-p\s?|[ \u00a0\t]{1,2}\(?))"
     rf"{_VALUE}",
     re.IGNORECASE,
 )
@@ -109,9 +107,12 @@ _HASHED_BEFORE = re.compile(
     r"(?:hash(?:ed)?|encrypt(?:ed)?|crypt(?:ed)?|digest|(?<![A-Za-z])(?:get|is|has|no))[_.-]?\Z",
     re.IGNORECASE,
 )
-_CUT = re.compile(r"[,;]|&\w+=|(?:\*\*|__)(?=[.,;:)]{0,2}\Z)|&quot;|&#(?:x27|39|34);|&[lg]t;|\\[nrt\"']|/>|\)[.,;]?\Z|\Z")
+_CUT = re.compile(
+    r"[,;\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]|&\w+=|(?:\*\*|__)(?=[.,;:)]{0,2}\Z)|&quot;|&#(?:x27|39|34);|&[lg]t;|\\[nrt\"']|/>|\)[.,;]?\Z|\Z"
+)
+_USER_BEFORE = re.compile(r"\b(?:user(?:name)?|login)\b[^\n]{1,44}\Z", re.IGNORECASE)
 _IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]*\Z|[A-Z_][A-Z0-9_]*\Z")
-_ENGLISH_VERBS = re.compile(r"\b(?:is|are|was|will be|set to|changed to|reset to|to be|=|:)", re.IGNORECASE)
+_ENGLISH_VERBS = re.compile(r"\b(?:is|are|was|will be|set to|changed to|reset to)\b|:|c.est", re.IGNORECASE)
 _TEST_RESULT = re.compile(r"(?:^|\n)[ \t]{0,8}\Z")
 
 
@@ -129,8 +130,10 @@ def find_named_passwords(text: str) -> Iterator[Span]:
             match = _NAMED_PASSWORD.match(text, place)
             if match is not None:
                 yield from _read_password(text, match)
-            elif lowered.startswith("chpasswd", place - 2):
-                yield from _find_piped(text, place - 2)
+            elif lowered.startswith(("chpasswd", "passwd --stdin"), place - 2 * (lowered[place - 1 : place] == "h")):
+                yield from _find_piped(text, place)
+            if hint == "pass":
+                yield from _find_before_name(text, place)
             place = lowered.find(hint, place + 1)
     yield from _find_in_commands(text, lowered)
 
@@ -140,9 +143,7 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
     start = match.start()
     if _OTHER_TAIL.search(match["tail"]) or _HASHED_BEFORE.search(text[max(0, start - 12) : start]):
         return
-    if match["short"] and (
-        match["plain"] or match[0].startswith("PASS:") or " " in (match["verb"] or "").strip()
-    ):
+    if match["short"] and not _may_be_short(text, match):
         return
     group = "quoted" if match["quoted"] is not None else "bare"
     value = match[group]
@@ -161,6 +162,13 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
     if accepted:
         begin = match.start(group)
         yield Span(begin, begin + len(value), "password", "<secret:password>")
+
+
+def _may_be_short(text: str, match: re.Match[str]) -> bool:
+    """Whether `pass` is the name of a password: not a verb, not the result of a test."""
+    if match["plain"]:
+        return _USER_BEFORE.search(text, max(0, match.start() - 60), match.start()) is not None
+    return not match[0].startswith("PASS:") and " " not in (match["verb"] or "").strip()
 
 
 def _cut_bare(value: str) -> str:
@@ -197,6 +205,7 @@ _COMMANDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     for hint, shape in (
         ("curl", rf"curl\s[^\n|;]{{0,80}}?(?:-u|--user)[ =]?[\"']?{_WHO}:{_SURE}"),
         ("mysql", rf"mysql\w*\s[^\n|;]{{0,80}}?\s-p{_SURE}"),
+        ("net use", rf"net user? [^\s]{{1,80}}(?: \\\\[^\s]{{1,80}})? (?P<loose>[^\s\"'`<>|/]{{8,64}})"),
         ("identified", rf"identified (?:with \w+ )?by (?:password )?{_SURE}"),
         ("securestring", rf"securestring (?:-String )?{_SURE}"),
         ("login", rf"login(?:{_PAIR}|{_STATED})"),
@@ -206,7 +215,15 @@ _COMMANDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 )
 """What the search looks for first, and the command or call with the password."""
 
-_PIPED = re.compile(rf"[\"']?{_WHO}:([^\s\"'|]{{6,64}})[\"']?\s{{0,2}}\|\s{{0,2}}(?:sudo )?\Z")
+_PIPED = re.compile(
+    r"(?:echo|printf) (?:-\w )?[\"']?(?:[\w.-]{1,32}:)?(?P<piped>[^\s\"'|]{6,64})[\"']?\s{0,2}\|\s{0,2}(?:sudo )?"
+    r"(?:ch)?\Z"
+)
+_BEFORE_NAME = re.compile(
+    r"(?P<value>[^\s\"'`(]{8,64})[\"'`)]?,? (?:as|is|was|ist|est|es|é|è) (?:the|my|your|our|a|das|dein|mein"
+    r"|ihr|le|la|el|mi|tu|su|o|sua|il) (?:\w{1,12} ){0,2}\Z",
+    re.IGNORECASE,
+)
 
 
 def _find_in_commands(text: str, lowered: str) -> Iterator[Span]:
@@ -224,8 +241,17 @@ def _find_in_commands(text: str, lowered: str) -> Iterator[Span]:
             place = lowered.find(hint, place + 1)
 
 
-def _find_piped(text: str, command: int) -> Iterator[Span]:
-    """The password in `echo "ann:…" | chpasswd`."""
-    piped = _PIPED.search(text, max(0, command - 120), command)
-    if piped is not None and is_password(piped[1]):
-        yield Span(*piped.span(1), "password", "<secret:password>")
+def _find_piped(text: str, place: int) -> Iterator[Span]:
+    """The password in `echo "ann:…" | chpasswd` and `echo … | passwd --stdin`."""
+    piped = _PIPED.search(text, max(0, place - 120), place)
+    if piped is not None and is_password(piped["piped"]):
+        yield Span(*piped.span("piped"), "password", "<secret:password>")
+
+
+def _find_before_name(text: str, place: int) -> Iterator[Span]:
+    """The password in `use … as the password`."""
+    if text[place - 1 : place] != " ":
+        return
+    match = _BEFORE_NAME.search(text, max(0, place - 120), place)
+    if match is not None and is_strong_password(match["value"]):
+        yield Span(*match.span("value"), "password", "<secret:password>")
