@@ -9,7 +9,6 @@ text: what is matched has a bounded length.
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections.abc import Iterator
 
@@ -31,30 +30,32 @@ from stages.signals.secret_values import is_placeholder, is_random, looks_secret
 _LOOK_BACK, _LONGEST = 160, 300
 """Characters before a value that must hold its name, and of a value at most."""
 
-_HINT = re.compile(
-    r"key|secret|token|pass|pwd|cred|salt|bearer|auth|jeton|schl[üu]ssel|cl[ée]|clave|chave|chiave"
-    r"|klucz|kl[íi]č|ключ|токен|секрет|sleutel|密[钥鑰]|秘[钥鑰]|令牌|キー|トークン|토큰|키|anahtar"
-    r"|kulcs|nyckel|nøkkel|avain|cheie|jwt|AKIA|ASIA",
-    re.IGNORECASE,
+_HINTS = (
+    *("key", "secret", "token", "pass", "pwd", "cred", "salt", "bearer", "auth", "jwt", "akia", "asia"),
+    *("jeton", "schl", "clé", "cle", "clave", "chave", "chiave", "klucz", "klíč", "klic", "ключ"),
+    *("токен", "секрет", "sleutel", "密", "秘", "令牌", "キー", "トークン", "토큰", "키", "anahtar"),
+    *("kulcs", "nyckel", "nøkkel", "avain", "cheie"),
 )
+"""What the names have in them, in small letters."""
+
 _PUBLIC = (
     r"(?<!pub)(?<!public[_ -])(?<!public)(?<!cache[_ -])(?<!cache)(?<!primary[_ -])(?<!partition[_ -])"
     r"(?<!sort[_ -])(?<!foreign[_ -])(?<!object[_ -])(?<!routing[_ -])(?<!host[_ -])(?<!row[_ -])"
     r"(?<!idempotency[_ -])(?<!registry[_ -])(?<!group[_ -])(?<!hash[_ -])(?<!site[_ -])(?<!site)"
     r"(?<!index[_ -])(?<!ssh[_ -])(?<!lookup[_ -])(?<!dedup[_ -])(?<!map[_ -])(?<!publishable[_ -])"
-    r"(?<!csrf[_ -])(?<!csrf)(?<!csrfmiddleware)(?<!xsrf[_ -])(?<!xsrf)(?<!authenticity[_ -])"
+    r"(?<!captcha[_ -])(?<!captcha)(?<!csrf[_ -])(?<!csrf)(?<!csrfmiddleware)(?<!xsrf[_ -])(?<!xsrf)(?<!authenticity[_ -])"
     r"(?<!pagination[_ -])(?<!page[_ -])(?<!next[_ -])(?<!continuation[_ -])(?<!state[_ -])"
 )
 """What a key or token may be that everybody may know."""
 
 _NAME = (
-    rf"(?:{_PUBLIC}(?:api|app|access|private|account|encrypt(?:ion)?|sign(?:ing)?|storage|master|session"
+    rf"(?:{_PUBLIC}(?:(?:api|app|access|private|account|encrypt(?:ion)?|sign(?:ing)?|storage|master|session"
     r"|cipher|crypto|hmac|client|consumer|licen[sc]e|webhook|cookie|service|shared|auth|admin|root|user"
     r"|server|deploy|bot|integration|subscription|write|read|ingest|push|dev|prod|live|secure|logged_in)"
-    rf"[_ .-]?key|{_PUBLIC}[_-]key|(?-i:{_PUBLIC}(?<=[a-z])Key)|{_PUBLIC}(?<![^\W_])key|{_PUBLIC}tokens?|secrets?"
+    r"[_ .-]?key|[_-]key|(?-i:(?<=[a-z])Key)|(?<![^\W_])key|(?<![\"']_)tokens?)|secrets?"
     r"|passwo?r?d|pwd|passphrase|credentials?|(?<=[_-])salt|(?<=[_-])auth|bearer|authorization|jwt"
-    r"|x-auth|jeton|schl[üu]ssel|cl[ée]s?|clave|chave|chiave|klucz|kl[íi]č|ключ|токен|секрет|sleutel|密[钥鑰]"
-    r"|秘[钥鑰]|令牌|キー|トークン|토큰|키|anahtar\w{0,4}|kulcs|nyckel|nøkkel|avain|cheie)"
+    r"|x-auth|(?<![^\W_])(?:jeton|cl[ée]s?|clave|chave|chiave|klucz|kl[íi]č|ключ|sleutel|kulcs|nyckel|nøkkel"
+    r"|avain|cheie|anahtar\w{0,4})(?![^\W_])|schl[üu]ssel|токен|секрет|密[钥鑰]|秘[钥鑰]|令牌|キー|トークン|토큰|키)"
 )
 _WEAK_NAME = re.compile(r"[_-]?[kK]ey|KEY")
 """Names that as often tell a key of a map or of a cache: what they name must be no digest."""
@@ -87,16 +88,18 @@ _FEWEST_OF_AZURE = 32
 _FEWEST_QUOTED, _FEWEST_BARE = 16, 20
 _HEX = re.compile(r"[0-9a-fA-F]+\Z")
 _WORD_PART = re.compile(r"(?<![A-Za-z0-9])[a-z]{3,}(?![A-Za-z0-9])")
+_PUBLIC_VALUE = re.compile(r"6L[A-Za-z0-9_-]{38,39}\Z")
+"""The public key of a page with Google's reCAPTCHA."""
+
 _AWS_KEY_BEFORE = re.compile(r"(?:AKIA|ASIA)[A-Z2-7]{16}[^A-Za-z0-9+/][^\n]{0,40}?[^A-Za-z0-9+/]?\Z", re.DOTALL)
 _AWS_SECRET = re.compile(r"[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=])")
 
 
 def find_assigned_secrets(text: str, start: int, end: int) -> Iterator[Span]:
     """The random-looking value around [start, end) that is assigned to a name such as `api_key`."""
-    if end - start < 16 and "." not in text[end : end + 1]:
-        return
     before = text[max(0, start - _LOOK_BACK) : start]
-    if not _HINT.search(before):
+    lowered = before.lower()
+    if not any(hint in lowered for hint in _HINTS):
         return
     lead = _VALUE_BEFORE.search(before)
     first = start - (len(lead[0]) if lead else 0)
@@ -124,7 +127,11 @@ def _is_named(text: str, start: int, value: str) -> bool:
     if len(value) < (_FEWEST_QUOTED if is_quoted else _FEWEST_BARE):
         return False
     is_named_weakly = _WEAK_NAME.fullmatch(name["name"]) is not None
+    if _PUBLIC_VALUE.match(value):
+        return False
     if is_named_weakly and (_HEX.match(value) or _WORD_PART.search(value)):
+        return False
+    if name["firm"] is None and (name["tail"] or is_named_weakly):
         return False
     if name["firm"] is None and not is_quoted and _HEX.match(value):
         return text.startswith("--", max(0, name.start() - 2)) or name["name"].lower() in _SCHEMES
@@ -195,6 +202,8 @@ def find_azure_key(text: str, end: int) -> Iterator[Span]:
     start = end - _AZURE_BODY
     match = _AZURE_KEY.match(text, start) if start >= 0 and text.startswith("==", end) else None
     if match is None or is_placeholder(match[0]) or not is_random(match[0][:-2], 450):
+        return
+    if base64.b64decode(match[0]).isascii():
         return
     before = text[max(0, start - _AZURE_LOOK_BACK) : start]
     if match[0].startswith(_EMULATOR_KEYS) or before.endswith(("-", "=:")):

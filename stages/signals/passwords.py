@@ -11,7 +11,7 @@ text: what is matched has a bounded length.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from stages.signals.named_values import (
     ARGUMENT,
@@ -64,7 +64,7 @@ def find_url_passwords(text: str) -> Iterator[Span]:
 
 _ENGLISH = (
     r"(?<=require)pass|(?<=ssh)pass(?=\s+-p)|passw(?:or)?ds?|passwo?rt|pass-?(?:phrase|code|key)s?|passwrd|pwd|pword|(?<![a-z])psk(?![a-z])"
-    r"|(?<![a-z])psw(?![a-z])|(?<![a-z])pw(?![a-z])|(?<![a-z])mdp(?![a-z])|wi-?fi[ -](?:key|code|pin)"
+    r"|(?<![a-z])psw(?![a-z])|(?<![a-z])pw(?![a-z])|(?<![a-z])mdp(?![a-z])"
 )
 _FOREIGN = (
     r"passord(?:et)?|nnwort|htwoord|contrase(?:ñ|n|&ntilde;)as?"
@@ -75,23 +75,26 @@ _FOREIGN = (
     r"|gjalda?|(?<=palavra-)passe|(?<=mot de )passe"
 )
 _SHORT = r"(?:(?<![A-Za-z])|(?<=user)|(?<=db)|(?<=root)|(?<=admin)|(?<=mail)|(?<=smtp)|(?<=ftp)|(?<=sql)|(?<=my))passe?(?![a-z])|(?-i:(?<=[a-z])Pass(?![a-z]))"
-_HINTS = (
-    *("pass", "pw", "psk", "mdp", "wifi", "wi-fi", "nnwort", "htwoord", "contrase", "senha", "clave", "parol", "heslo"),
-    *("haslo", "sifre", "adgangsk", "salasan", "sandi"),
-)
+_HINTS = ("pass", "pw", "psk", "htwoord")
 """Parts of the names of passwords, in small letters: what is searched first."""
 
 _FOREIGN_HINTS = (
-    *("парол", "лозинк", "密码", "密碼", "口令", "パスワード", "暗証番号", "hasł", "jelsz", "lösenord", "κωδικ"),
-    *("şifre", "كلمة", "סיסמ", "비밀번호", "비번", "암호", "mật khẩu", "รหัสผ่าน", "पासवर्ड"),
+    *(("é", "mdp"), ("ü", "nnwort"), ("ñ", "contrase"), ("ó", "clave"), ("ã", "senha"), ("è", "parol")),
+    *(("ě", "heslo"), ("ł", "hasł"), ("ł", "haslo"), ("ş", "şifre"), ("ş", "sifre"), ("ø", "adgangsk")),
+    *(("ä", "salasan"), ("ö", "lösenord"), ("ó", "jelsz"), ("п", "парол"), ("л", "лозинк")),
+    *(("密", "密码"), ("密", "密碼"), ("口", "口令"), ("パ", "パスワード"), ("暗", "暗証番号")),
+    *(("비", "비밀번호"), ("비", "비번"), ("암", "암호"), ("κ", "κωδικ"), ("ك", "كلمة"), ("ס", "סיסמ")),
+    *(("ậ", "mật khẩu"), ("ร", "รหัสผ่าน"), ("प", "पासवर्ड"), ("ă", "parol"), ("\0", "sandi")),
 )
-"""The same outside ASCII; a text without the character that is rare costs little."""
+"""Those of other languages, and a character that a longer text of the language has."""
 
-_RARE = tuple((next((c for c in hint if ord(c) > 127), "j"), hint) for hint in _FOREIGN_HINTS)
+_ASCII_HINTS = (*_HINTS, *dict.fromkeys(hint for _, hint in _FOREIGN_HINTS if hint.isascii()))
+_SHORT_TEXT = 1000
+"""Characters of a text in which all are searched."""
 
 _VALUE = rf"{OPEN}(?:[\w.@+-]{{2,40}} ?/ )?(?:{QUOTED}|(?P<bare>[^\s\"'`<>]{{6,200}}))"
 _NAMED_PASSWORD = re.compile(
-    rf"(?:(?P<name>{_ENGLISH})|(?P<foreign>{_FOREIGN})|(?P<short>{_SHORT}))(?P<tail>[\w.-]{{0,24}}?)"
+    rf"(?:(?P<name>{_ENGLISH})|(?P<foreign>{_FOREIGN})|(?P<short>{_SHORT}))(?P<tail>[\w-]{{0,24}}?)"
     rf"(?:(?P<firm>{FALLBACK}|{ASSIGNS}|{ARGUMENT}|{BLOCK}|{FIELD}|{TAG_END}|{CELL})|(?P<verb>{VERB})"
     r"|(?P<plain>\s+-p\s?|[ \u00a0\t]{1,2}\(?))"
     rf"{_VALUE}",
@@ -100,7 +103,7 @@ _NAMED_PASSWORD = re.compile(
 _OTHER_TAIL = re.compile(
     r"hash|digest|file|path|len|min|max|polic|field|reset|url|uri|prompt|label|hint|type|age\b|expir"
     r"|chang|updat|creat|count|attempt|_?id\b|name|mode|histor|encod|strength|score|regex|pattern"
-    r"|valid|input|column|salt|algorithm|crypt|auth(?:entication)?\b|manager|param|rule|require",
+    r"|valid|input|column|salt|algorithm|crypt|auth(?:entication)?\b|manager|mgr|param|rule|require",
     re.IGNORECASE,
 )
 _HASHED_BEFORE = re.compile(
@@ -121,10 +124,7 @@ def find_named_passwords(text: str) -> Iterator[Span]:
     lowered = text.lower()
     if len(lowered) != len(text):  # A capital that has no small letter of one character.
         lowered = text
-    hints = _HINTS
-    if not text.isascii():
-        hints += tuple(hint for rare, hint in _RARE if rare in lowered)
-    for hint in hints:
+    for hint in _choose_hints(lowered):
         place = lowered.find(hint)
         while place >= 0:
             match = _NAMED_PASSWORD.match(text, place)
@@ -136,6 +136,14 @@ def find_named_passwords(text: str) -> Iterator[Span]:
                 yield from _find_before_name(text, place)
             place = lowered.find(hint, place + 1)
     yield from _find_in_commands(text, lowered)
+
+
+def _choose_hints(lowered: str) -> Sequence[str]:
+    """The parts of names that a text may have, by its length and letters."""
+    is_short = len(lowered) <= _SHORT_TEXT
+    if lowered.isascii():
+        return _ASCII_HINTS if is_short else _HINTS
+    return [*_HINTS, *(hint for letter, hint in _FOREIGN_HINTS if is_short or letter in lowered)]
 
 
 def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
@@ -158,10 +166,17 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
     elif match["verb"] is not None and match["name"] and not _ENGLISH_VERBS.search(match["verb"]):
         accepted = is_strong_password(value)
     else:
-        accepted = is_password(value)
+        accepted = is_password(value) and (
+            re.search("[=:>-]", match["firm"] or ":") is not None or _is_no_name(value)
+        )
     if accepted:
         begin = match.start(group)
         yield Span(begin, begin + len(value), "password", "<secret:password>")
+
+
+def _is_no_name(value: str) -> bool:
+    """Whether a value without a sign before it has more than the one digit of `urllib2`."""
+    return sum(c.isdigit() for c in value) > 1 or is_strong_password(value)
 
 
 def _may_be_short(text: str, match: re.Match[str]) -> bool:

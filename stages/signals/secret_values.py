@@ -29,7 +29,7 @@ _COMMON = re.compile(
 """Passwords of tutorials, also with a short number: `admin123`."""
 
 _REFERENCE = re.compile(
-    r"(?:vault|secret|env|ref|ssm|op|arn|sops|file|keyring|kms|http|https|urn|data)(?:\+\w+)?:"
+    r"(?:vault|secret|env|ref|ssm|op|arn|sops|file|keyring|kms|urn|data)(?:\+\w+)?:|https?(?::|%3a)"
     r"|enc[\[(]|!\w+|@microsoft|(?:process|os)\.env|env\.|var\.|secrets?\.|config\.|settings\.",
     re.IGNORECASE,
 )
@@ -53,7 +53,7 @@ _WORDLIKE = re.compile(r"(?:[A-Z]?[a-z]+|[A-Z]+|[0-9]{1,4})\Z")
 _VALUE = re.compile(r"[A-Za-z0-9+/_=.~!@#$%^&*:-]+\Z")
 
 _CODE = re.compile(
-    r"[(){}\[\]|]|\A[$%@~./\\-]|://|/.*/|\\|\A(?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*\Z"
+    r"[(){}\[\]|]|\w:\w|!important|\A[$%@~./\\-]|://|/.*/|\\|\A(?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*\Z"
     r"|\A(?:u?int[0-9]+|float[0-9]+|sha-?[0-9]+|md5|utf-?(?:8|16)|base(?:32|64)|argon2\w*|bcrypt\w*"
     r"|pbkdf2\w*|scrypt\w*|n?varchar2?|oauth2?|v[0-9][\w.]*|[0-9]+-?[a-z]{0,12})(?:-\w+)?\Z",
     re.IGNORECASE,
