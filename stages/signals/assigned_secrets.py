@@ -26,6 +26,7 @@ from stages.signals.named_values import (
 )
 from stages.signals.outputs import Span
 from stages.signals.secret_values import is_placeholder, is_random, looks_secret
+from stages.signals.table_heads import find_head
 
 _LOOK_BACK, _LONGEST = 160, 300
 """Characters before a value that must hold its name, and of a value at most."""
@@ -71,10 +72,10 @@ _NAMED = re.compile(
     rf"(?P<name>{_NAME})(?P<tail>[\w-]{{0,24}}?){_SERVICE}"
     rf"(?:(?P<firm>{FALLBACK}|{ASSIGNS}|{ARGUMENT}|{BLOCK}|{FIELD}|{TAG_END}|{CELL}|{VERB})(?:{_SCHEME})?"
     r"|[ \u00a0\t]{1,2})"
-    rf"{OPEN}(?P<quote>{QUOTE})?\Z",
+    rf"{OPEN}(?P<quote>{QUOTE})?(?:base64:|hex:|!!binary\s)?\Z",
     re.IGNORECASE,
 )
-_VALUE_BEFORE = re.compile(r"[^\s\"'`=:,;<>(|]{0,40}\Z")
+_VALUE_BEFORE = re.compile(r"[A-Za-z0-9!#$%&*+./?@^_~-]{0,40}\Z")
 _VALUE = re.compile(r"[A-Za-z0-9+/_.~!@#$%^*-]{16,300}={0,2}")
 _AZURE_NAME = re.compile(
     r"azure|account_?-?\s?(?:key|name)|storage_?-?\s?(?:account_?-?\s?)?key|shared_?-?access"
@@ -91,6 +92,15 @@ _WORD_PART = re.compile(r"(?<![A-Za-z0-9])[a-z]{3,}(?![A-Za-z0-9])")
 _PUBLIC_VALUE = re.compile(r"6L[A-Za-z0-9_-]{38,39}\Z")
 """The public key of a page with Google's reCAPTCHA."""
 
+_COMPOSED = re.compile(r"[ _.-]|\Abearer\Z", re.IGNORECASE)
+_IN_CELL = re.compile(r"[|\t;,][ \"'`]{0,3}\Z")
+_COMMENT_AFTER = re.compile(r"={0,2}[\"'`][),;\]} ]{1,6}[#/-]")
+_NAMED_COLUMN = re.compile(rf"{_NAME}\W{{0,3}}\Z", re.IGNORECASE)
+_NAMED_AFTER = re.compile(
+    rf"[\"'`][),;\]}} ]{{0,6}}(?:#|//|--|/\*)[^\n]{{0,30}}?{_NAME}", re.IGNORECASE
+)
+"""A comment at the end of the line that names the value."""
+
 _AWS_KEY_BEFORE = re.compile(r"(?:AKIA|ASIA)[A-Z2-7]{16}[^A-Za-z0-9+/][^\n]{0,40}?[^A-Za-z0-9+/]?\Z", re.DOTALL)
 _AWS_SECRET = re.compile(r"[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=])")
 
@@ -99,15 +109,28 @@ def find_assigned_secrets(text: str, start: int, end: int) -> Iterator[Span]:
     """The random-looking value around [start, end) that is assigned to a name such as `api_key`."""
     before = text[max(0, start - _LOOK_BACK) : start]
     lowered = before.lower()
-    if not any(hint in lowered for hint in _HINTS):
+    is_hinted = any(hint in lowered for hint in _HINTS)
+    if not is_hinted and not (_IN_CELL.search(before) or _COMMENT_AFTER.match(text, end)):
         return
     lead = _VALUE_BEFORE.search(before)
     first = start - (len(lead[0]) if lead else 0)
     value = _read_value(text, first)
     if value is None or not looks_secret(value):
         return
-    if _is_named(text, first, value) or _is_aws_secret(text, first, value):
+    if (
+        (is_hinted and (_is_named(text, first, value) or _is_aws_secret(text, first, value)))
+        or _is_named_elsewhere(text, first, value)
+    ):
         yield Span(first, first + len(value), "assigned", "<secret:assigned>")
+
+
+def _is_named_elsewhere(text: str, start: int, value: str) -> bool:
+    """Whether the head of its column or a comment after it says that a value is a secret."""
+    if _HEX.match(value):
+        return False
+    return _NAMED_AFTER.match(text, start + len(value)) is not None or (
+        _NAMED_COLUMN.search(find_head(text, start)) is not None
+    )
 
 
 def _read_value(text: str, start: int) -> str | None:
@@ -134,13 +157,15 @@ def _is_named(text: str, start: int, value: str) -> bool:
     if name["firm"] is None and (name["tail"] or is_named_weakly):
         return False
     if name["firm"] is None and not is_quoted and _HEX.match(value):
-        return text.startswith("--", max(0, name.start() - 2)) or name["name"].lower() in _SCHEMES
+        return text.startswith("--", max(0, name.start() - 2)) or _tells_hex(name["name"])
     return len(value) >= _FEWEST_OF_AZURE or not _AZURE_NAME.search(
         text, max(0, start - _AZURE_REACH), start
     )
 
 
-_SCHEMES = frozenset(("bearer", "token", "authorization"))
+def _tells_hex(name: str) -> bool:
+    """Whether a name tells that the digits of a digest after it are a secret."""
+    return name.isupper() or name[0].isupper() or _COMPOSED.search(name) is not None
 
 
 def _is_aws_secret(text: str, start: int, value: str) -> bool:

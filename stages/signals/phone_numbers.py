@@ -42,6 +42,7 @@ from stages.signals.phone_words import (
     TALK_BEFORE,
     TALK_RIGHT_BEFORE,
 )
+from stages.signals.table_heads import find_head
 
 LOOK_BACK, LOOK_AHEAD = 64, 60
 """Characters before and after a number in which a word may name it."""
@@ -135,9 +136,6 @@ _MOST_GROUPS = 5
 _AREA_CODE = 3
 """Digits of an area code after which a number may be grouped otherwise than its country does."""
 
-_MOST_ROWS, _LONGEST_ROW = 50, 1000
-"""Rows of a table, and characters of a row, over which the head of its column is searched."""
-
 
 def find_phone_numbers(
     text: str, start: int, end: int, regions: Sequence[str], previous: int = -1
@@ -226,27 +224,7 @@ def _is_named_otherwise(text: str, start: int, end: int, previous: int) -> bool:
         return True
     if 0 <= previous <= start <= previous + LOOK_AHEAD and CHAINED.fullmatch(text, previous, start):
         return True
-    return _is_in_named_column(text, start)
-
-
-def _is_in_named_column(text: str, start: int) -> bool:
-    """Whether the first row of the table that holds `start` names phones in the same column."""
-    begin = text.rfind("\n", max(0, start - _LONGEST_ROW), start) + 1
-    row = text[begin:start]
-    separator = next((sign for sign in "|\t;," if sign in row), "")
-    if not begin or not separator or len(row) > _LONGEST_ROW:
-        return False
-    head = ""
-    for _ in range(_MOST_ROWS):
-        above = text.rfind("\n", max(0, begin - 1 - _LONGEST_ROW), max(0, begin - 1)) + 1
-        line = text[above : max(0, begin - 1)]
-        if separator not in line:
-            break
-        head, begin = line, above
-        if not begin:
-            break
-    cells, column = head.split(separator), row.count(separator)
-    return column < len(cells) and NAMED_COLUMN.search(cells[column]) is not None
+    return NAMED_COLUMN.search(find_head(text, start)) is not None
 
 
 def _is_phone(text: str, start: int, end: int, regions: Sequence[str], named: bool) -> bool:

@@ -49,6 +49,7 @@ _CASES = re.compile(r"[a-z].*[A-Z]|[A-Z].*[a-z]", re.DOTALL)
 _HEX = re.compile(r"[0-9a-fA-F]+\Z")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}\Z")
 _PARTS = re.compile(r"[^A-Za-z0-9+/]+")
+_HYPHENS, _LONG_WORD = re.compile(r"[-_]"), re.compile(r"[a-z]{5}|[A-Z]{6}")
 _WORDLIKE = re.compile(r"(?:[A-Z]?[a-z]+|[A-Z]+|[0-9]{1,4})\Z")
 _VALUE = re.compile(r"[A-Za-z0-9+/_=.~!@#$%^&*:-]+\Z")
 
@@ -106,10 +107,18 @@ def looks_secret(value: str) -> bool:
     longest = max(_PARTS.split(value), key=len)
     if _HEX.match(value):
         return len(value) >= 32 and is_random(value, 300)
+    if len(longest) < 16:
+        longest = _join_parts(value)
     if len(longest) < 16 or not is_random(longest, 370):
         return False
     run = len(longest) / max(1, len(_HUMPS.findall(longest)))
     return run <= (_LONGEST_RUN if _CASES.search(longest) else _LONGEST_RUN_OF_ONE_CASE)
+
+
+def _join_parts(value: str) -> str:
+    """The letters and digits of base64 for addresses; nothing of a value made of words."""
+    plain = _HYPHENS.sub("", value)
+    return plain if len(plain) >= 20 and is_mixed(plain) and not _LONG_WORD.search(value) else ""
 
 
 def is_password(value: str) -> bool:
