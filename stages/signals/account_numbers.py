@@ -44,19 +44,24 @@ _GROUPED = re.compile(
     rf")(?![0-9]| ?{_GAP}[0-9])"
 )
 _LOOSE = re.compile(rf"(?<![0-9])[1-6](?:[0-9]|(?:{_GAP}|[ .]{{1,2}})(?=[0-9]{{2}})){{11,26}}(?![0-9]|{_GAP}[0-9])")
+_UNGROUPED = re.compile(r"(?<![0-9])[1-6][0-9]{11,18}(?![0-9])")
 """Digits in any groups, or in none: for these a word must speak of cards."""
 
 _CARD_TOUCHING_BEFORE = re.compile(r"(?:[A-Za-z0-9_@/=#&.$€£-]|[0-9][ ,:])\Z")
 _CARD_TOUCHING_AFTER = re.compile(r"[A-Za-z0-9_@=%]|[.,:/-][0-9]|\.[a-z]")
 _NUMBER_SEPARATOR = r"[ \t]{0,3}(?:[,;|/:&\t]|<[^<>]{1,20}>|\\t| )[ \t\"']{0,3}"
 _EXPIRY = rf"(?:0[1-9]|1[0-2])(?: ?[/-] ?|{_NUMBER_SEPARATOR})?(?:20)?[2-3][0-9](?![0-9])"
-_EXPIRY_AFTER = re.compile(rf"[\"']?{_NUMBER_SEPARATOR}[\"']?{_EXPIRY}")
+_EXPIRY_AFTER = re.compile(
+    rf"[\"']?{_NUMBER_SEPARATOR}[\"']?{_EXPIRY}|[,;]?\s{{1,2}}(?:exp|valid|good thru|gültig|vto|ven[ct]|scad|ważn|до)"
+    rf"[^0-9\n]{{0,16}}{_EXPIRY}",
+    re.IGNORECASE,
+)
 """The month and year that stand after a card's number: `,08/27`, `|04|2027`."""
 
 _NAMES_CARD = (
     r"(?:(?:credit|debit|pay(?:ment)?|bank|gift|virtual|corporate)?[ _-]?card(?:[ _-]?(?:numbers?|nr|no|num))?(?![a-z]{3})|\bcc|c_?c(?=_?n)|\bpan\b"
     r"|primary[ _]account|visa|master ?card|amex|american express|diners|discover|jcb\b|maestro|union ?pay"
-    r"|rupay|cvv2?|cvc2?|\bcsc\b|kredit|karten?(?:nummer|nr)?(?![a-z]{4})|\b(?:debit|credit)\b|cart[ea]s?\b|tarjeta|cart[ãa]o|carta di|kaart|kort\b|kortti"
+    r"|rupay|cvv2?|cvc2?|\bcsc\b|kredit|karten?(?:nummer|nr)?(?![a-z]{4})|\b(?:debit|credit)\b|cart[ea]s?\b|tarjeta|cart[ãa]o|carta di|kaart|kort(?:nummer)?\b|kortti"
     r"|kartu|kart[ıiyau]?\b|bankkártya|карт[аыеу]|карточк|κάρτα|بطاقة|כרטיס|カード|信用卡|银行卡|卡号|卡號|카드|thẻ|บัตร)"
 )
 _CARD_WORDS = rf"(?<!<(?=CARD>))(?<![a-z]){_NAMES_CARD}"
@@ -66,10 +71,14 @@ _CARD_WORD_REACH = 60
 _CARD_WORDS_BEFORE = re.compile(rf"{_NAMES_CARD}[^0-9<>@]{{0,{_CARD_WORD_REACH}}}\Z", re.IGNORECASE)
 _CARD_WORDS_AFTER = re.compile(rf"[^0-9<>@]{{0,{_CARD_WORD_REACH}}}?{_CARD_WORDS}", re.IGNORECASE)
 _NAMED_CARD = re.compile(
-    rf"(?:{_NAMES_CARD})[\w -]{{0,16}}?[\"'\])]{{0,2}}\s{{0,2}}(?:=>|=|:)\s{{0,2}}[\"']?\Z", re.IGNORECASE
+    rf"(?:{_NAMES_CARD})[\w \[-]{{0,16}}?[\"'\])]{{0,2}}\s{{0,2}}(?:=>|=|:)\s{{0,2}}[\"']?\Z", re.IGNORECASE
 )
-_TAGGED_CARD = re.compile(rf"<[^<>]{{0,40}}{_NAMES_CARD}[^<>]{{0,40}}>\s{{0,4}}\Z", re.IGNORECASE)
-_NO_CARD_NAME = re.compile(r"(?:\bid|hash|token|order|track\w*|serial|ean|isbn|imei|ref\w*)[\"'\])\s]{0,3}[=:]\s{0,2}[\"']?\Z", re.IGNORECASE)
+_TAGGED_CARD = re.compile(rf"<[^<>]{{0,40}}{_NAMES_CARD}[^<>]{{0,40}}>\s{{0,4}}(?:<[^<>]{{0,30}}>\s{{0,4}})?\Z", re.IGNORECASE)
+_NO_CARD_NAME = re.compile(
+    r"(?<![^\W_])(?:id|hash|token|order|track\w*|serial|ean|isbn|imei|iccid|ref\w*|session|request|trace)"
+    r"(?: (?:no|nr|number))?[\"'\])\s]{0,3}[=:#]?\s{0,2}[\"']?\Z",
+    re.IGNORECASE,
+)
 
 # First digits of the networks that check with Luhn, by length of the number (ISO/IEC 7812-1).
 _AMEX = re.compile(r"3[47]")
@@ -162,10 +171,12 @@ def find_cards(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     for match in _GROUPED.finditer(text, start, end):
         if _is_alone(text, match) and is_card(_NO_DIGIT.sub("", match[0])):
             yield match.span()
-    for match in _LOOSE.finditer(text, start, end):
-        digits = _NO_DIGIT.sub("", match[0])
-        if is_card(digits, named=True) and _is_alone(text, match) and _has_card_word(text, match):
-            yield match.span()
+    for shape in (_LOOSE, _UNGROUPED):
+        for match in shape.finditer(text, start, end):
+            if is_card(_NO_DIGIT.sub("", match[0]), named=True) and (
+                _is_alone(text, match) and _has_card_word(text, match)
+            ):
+                yield match.span()
 
 
 def is_card(number: str, *, named: bool = False) -> bool:

@@ -38,6 +38,7 @@ from stages.signals.phone_words import (
     NAMED_COLUMN,
     OTHER_BEFORE,
     PERSON_BEFORE,
+    TAGGED_BEFORE,
     TALK_AFTER,
     TALK_BEFORE,
     TALK_RIGHT_BEFORE,
@@ -103,13 +104,15 @@ _DATE = re.compile(
     rf"|(?:1[5-9]|20)[0-9]{{2}}{_BETWEEN}{{1,3}}(?:1[5-9]|20)[0-9]{{2}})(?![0-9])"
     r"|(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])\Z"
 )
-_ZIP = re.compile(r"[0-9]{5}-[0-9]{3,4}\Z")
+_ZIP = re.compile(r"[0-9]{5}-[0-9]{3,4}\Z|[0-9]{3}-[0-9]{2}-[0-9]{4}\Z")
+"""Postal codes, and social security numbers of the United States."""
+
 _YEAR_OR_SUM = re.compile(r"(?:1[5-9]|20)[0-9]{2}(?![0-9])|[1-9][0-9]{0,2}(?:[ .][0-9]{3})+\Z")
 _OCTET = r"(?:1?[0-9]{1,2}|2[0-4][0-9]|25[0-5])"
 _DECIMAL_OR_IP = re.compile(rf"\+?[0-9]+\.[0-9]+\Z|{_OCTET}(?:\.{_OCTET}){{3}}\Z")
-_AREA_POINT = re.compile(r"0[0-9]{2,4}\.[0-9]{5,8}\Z|3[0-9]{2}\.[0-9]{6,7}\Z")
+_AREA_POINT = re.compile(r"0[0-9]{1,4}\.[0-9]{5,8}\Z|3[0-9]{2}\.[0-9]{6,7}\Z")
 _PAIRED = re.compile(
-    r"[1-9][0-9]([ .-])[0-9]{3}\1[0-9]{2}\1[0-9]{2}\Z|[1-9][0-9]{2}([ .-])[0-9]{2}\2[0-9]{2}\2[0-9]{2}\Z"
+    r"[1-9][0-9]([ .-])[0-9]{3}\1[0-9]{2}\1[0-9]{2}\Z|[679][0-9]{2}([ .-])[0-9]{2}\2[0-9]{2}\2[0-9]{2}\Z"
 )
 """Groups of nine digits that are no sum: `91 848 86 83`, `612 34 56 78`."""
 
@@ -124,13 +127,13 @@ _FEWEST_UNNAMED = 9
 _FEWEST_ABROAD = 10
 """Digits of an international number that its plan does not list."""
 
-_COUNTED_DIGITS = "012345678901234567890 98765432109876543210"
+_COUNTED_DIGITS = frozenset(("1234567", "12345678", "123456789", "1234567890", "0123456789", "9876543210"))
 """What people type who need any number."""
 
 _FEWEST_DIFFERENT = 3
 """Different digits of a number that no word names."""
 
-_MOST_GROUPS = 5
+_OF_PERSON = re.compile(r"\(?[0-9]{2,6}\)?(?:[ \u00a0-]{1,2}[0-9]{2,7}){1,4}\Z")
 """Groups of a number after a person's name; rows of tables have more, or single digits."""
 
 _AREA_CODE = 3
@@ -207,13 +210,16 @@ def _is_other_number(written: str) -> bool:
     return "+" not in written[:2] and (
         len(set(_DIGIT.findall(written))) < 2
         or _DATE.match(written) is not None
-        or "".join(_GROUP.findall(written)) in _COUNTED_DIGITS
+        or written in _COUNTED_DIGITS
     )
 
 
 def _is_named_before(text: str, start: int) -> bool:
     """Whether a word right before says that this is a number; one that touches it is a name."""
-    match = NAMED_BEFORE.search(text[max(0, start - LOOK_BACK) : start])
+    before = text[max(0, start - LOOK_BACK) : start]
+    if before.endswith(">") and TAGGED_BEFORE.search(before):
+        return True
+    match = NAMED_BEFORE.search(before)
     last = match[0][-1:] if match else ""
     return match is not None and (not (last.isascii() and last.isalpha()) or text[start] in "+(0")
 
@@ -262,7 +268,7 @@ def _is_national(
         )
     abroad = _EXIT.match(written)
     if abroad and (grouped or TALK_BEFORE.search(before)):
-        if _is_valid_abroad("+" + written[abroad.end() :]):
+        if _is_valid_abroad("+" + "".join(_GROUP.findall(written[abroad.end() :]))):
             return True
     talked = (written.count(".") != 1 or _AREA_POINT.match(written) is not None) and (
         TALK_BEFORE.search(before) is not None
@@ -270,7 +276,8 @@ def _is_national(
         or EXTENSION_AFTER.match(text, end) is not None
         or FIELD_BEFORE.search(before) is not None
     )
-    if talked or LETTERED_BEFORE.search(before):
+    is_lettered = LETTERED_BEFORE.search(before) is not None
+    if talked or (is_lettered and (before.endswith((": ", ". ", ") ")) or (is_telling and grouped))):
         return _is_valid_in(written, regions)
     if _AREA_POINT.match(written):
         return False
@@ -285,10 +292,7 @@ def _is_of_person(written: str, grouped: bool) -> bool:
     """Whether a number after a person's name is written as no sum, year or id is."""
     if not grouped:
         return written[0] == "0"
-    groups = _GROUP.findall(written)
-    return len(groups) <= _MOST_GROUPS and len(min(groups, key=len)) > 1 and not (
-        _YEAR_OR_SUM.match(written)
-    )
+    return _OF_PERSON.match(written) is not None and not _YEAR_OR_SUM.match(written)
 
 
 def _is_counted(groups: list[str]) -> bool:

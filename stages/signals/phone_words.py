@@ -24,7 +24,7 @@ _NAME_PHRASES = (
     r"|mi (?:nuevo )?número|mon (?:nouveau )?numéro|mio (?:nuovo )?numero|meu (?:zap|número)"
     r"|мой (?:новый )?номер|мій номер|mój (?:nowy )?numer|mijn (?:nieuwe )?nummer"
     r"|mi(?:n|tt) (?:nya? )?nummer|numaram|numaramız|nomor (?:saya|kami)|رقمي|رقمنا"
-    r"|direct (?:dial|line|number)|land ?line|what'?s ?app"
+    r"|wa\.me|direct (?:dial|line|number)|land ?line|what'?s ?app"
 )
 
 _PHRASES = (
@@ -63,7 +63,7 @@ def _within(name: str) -> str:
 
 
 _SEPARATORS = r"[\s.,:;=()\[\]#*|•·/\"'’\u2013\u2014\u00a0\uff08\uff09\uff0f\uff1a\u3000\ufe0f_-]"
-_SET_OFF = r"[`>]|</?(?:b|strong|i|em|code|td|th|dt|dd|span|li|p|br)(?: ?/)?>|[\"'][^<>\n]{0,40}>|&nbsp;|\\t"
+_SET_OFF = r"`|</?(?:b|strong|i|em|code|td|th|dt|dd|span|li|p|br)(?: ?/)?>|&nbsp;|\\t"
 """Markup between a name and its number."""
 
 _EDGE_BEFORE = rf"(?<!{_PART})(?<!@)(?<!<(?=(?-i:PHONE>)))"
@@ -83,6 +83,13 @@ NAMED_BEFORE = re.compile(
     re.IGNORECASE,
 )
 """A word right before a number that names it: `Tel.:`, `call me at`, `電話番号`, `phone=`."""
+
+TAGGED_BEFORE = re.compile(
+    r"(?<!<(?=(?-i:PHONE>)))(?:phones?|tele?phone|tel|telefono?|mobile|cell|fax|whatsapp)(?:[_-]?(?:no|number|nr))?"
+    r"(?:[\"'][^<>\n]{0,60})?>\s{0,4}(?:<[^<>\n]{0,40}>\s{0,4}){0,2}\Z",
+    re.IGNORECASE,
+)
+"""The end of a tag that is named so: `<span itemprop="telephone">`, `<phone>`."""
 
 NAMED_AFTER = re.compile(
     rf"[ \u00a0,]{{0,2}}(?:[-\u2013\u2014] ?)?"
