@@ -158,7 +158,7 @@ _ADDRESS_SHAPES = (
         re.compile(r"[0-9]{1,3}\Z"),
         re.compile(_IPV4),
         re.compile(r"[A-Za-z0-9]\Z|[0-9]\.\Z"),
-        re.compile(r"[A-Za-z0-9]|\.[0-9]"),
+        re.compile(r"[A-Za-z0-9]|\.[0-9]|-[0-9]+[A-Za-z]"),
     ),
     (
         re.compile(r":(?=[0-9A-Fa-f]{0,4}:)"),

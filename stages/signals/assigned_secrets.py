@@ -45,7 +45,7 @@ _PUBLIC = (
     r"(?<!idempotency[_ -])(?<!registry[_ -])(?<!group[_ -])(?<!hash[_ -])(?<!site[_ -])(?<!site)"
     r"(?<!index[_ -])(?<!ssh[_ -])(?<!lookup[_ -])(?<!dedup[_ -])(?<!map[_ -])(?<!publishable[_ -])"
     r"(?<!captcha[_ -])(?<!captcha)(?<!csrf[_ -])(?<!csrf)(?<!csrfmiddleware)(?<!xsrf[_ -])(?<!xsrf)(?<!authenticity[_ -])"
-    r"(?<!pagination[_ -])(?<!page[_ -])(?<!next[_ -])(?<!continuation[_ -])(?<!state[_ -])"
+    r"(?<!pagination[_ -])(?<!page[_ -])(?<!page)(?<!next[_ -])(?<!continuation[_ -])(?<!state[_ -])"
 )
 """What a key or token may be that everybody may know."""
 
@@ -92,6 +92,13 @@ _WORD_PART = re.compile(r"(?<![A-Za-z0-9])[a-z]{3,}(?![A-Za-z0-9])")
 _PUBLIC_VALUE = re.compile(r"6L[A-Za-z0-9_-]{38,39}\Z")
 """The public key of a page with Google's reCAPTCHA."""
 
+_HASHED_BEFORE = re.compile(r"(?:hash(?:ed)?|encrypt(?:ed)?|crypt(?:ed)?|digest)[_-]?\Z", re.IGNORECASE)
+_CUT_TOKEN = re.compile(
+    r"pypi-|gh[pousr]_|github_pat_|glpat-|npm_|hf_|dckr_|do[opr]_v1_|[sr]k_live_|xox[a-z]-|shp[a-z]{2}_|SG\."
+    r"|AKIA|ASIA|eyJ"
+)
+"""How tokens of services begin: a value that has not the shape of the service was cut short."""
+
 _COMPOSED = re.compile(r"[ _.-]|\Abearer\Z", re.IGNORECASE)
 _IN_CELL = re.compile(r"[|\t;,][ \"'`]{0,3}\Z")
 _COMMENT_AFTER = re.compile(r"={0,2}[\"'`][),;\]} ]{1,6}[#/-]")
@@ -115,7 +122,7 @@ def find_assigned_secrets(text: str, start: int, end: int) -> Iterator[Span]:
     lead = _VALUE_BEFORE.search(before)
     first = start - (len(lead[0]) if lead else 0)
     value = _read_value(text, first)
-    if value is None or not looks_secret(value):
+    if value is None or not looks_secret(value) or _CUT_TOKEN.match(value):
         return
     if (
         (is_hinted and (_is_named(text, first, value) or _is_aws_secret(text, first, value)))
@@ -150,7 +157,7 @@ def _is_named(text: str, start: int, value: str) -> bool:
     if len(value) < (_FEWEST_QUOTED if is_quoted else _FEWEST_BARE):
         return False
     is_named_weakly = _WEAK_NAME.fullmatch(name["name"]) is not None
-    if _PUBLIC_VALUE.match(value):
+    if _PUBLIC_VALUE.match(value) or _HASHED_BEFORE.search(text, max(0, name.start() - 12), name.start()):
         return False
     if is_named_weakly and (_HEX.match(value) or _WORD_PART.search(value)):
         return False

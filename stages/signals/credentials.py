@@ -157,7 +157,7 @@ _TOKEN_END = re.compile(r"[a-z][A-Z]|[A-Za-z][0-9]|[0-9][A-Za-z]")
 _PLAIN_BREAK = re.compile(r"\r?\n[ \t>*#/]{0,40}\Z")
 _FRAGMENT = re.compile(r"[A-Za-z0-9_.+/%~:-]+={0,2}")
 _FRAGMENT_CHARACTERS = string.ascii_letters + string.digits + "_.+/%~:-"
-_LONGEST_LINE, _MOST_LINES = 300, 40
+_LONGEST_LINE, _MOST_LINES = 1200, 40
 
 
 def _find_broken(text: str, encoded: bytes) -> Iterator[Span]:

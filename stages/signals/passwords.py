@@ -28,10 +28,10 @@ from stages.signals.named_values import (
 )
 from stages.signals.outputs import Span
 from stages.signals.secret_values import (
-    SAYS_PASSWORD,
     is_password,
     is_placeholder,
     is_strong_password,
+    says_password,
 )
 
 # The part between "://" and "@" of an address with a password.
@@ -42,7 +42,7 @@ _EXAMPLE_HOSTS = re.compile(r"example\.|domain\b|(?:db|your)host|your[_-]")
 _ANY_HOST = re.compile(r"(?:localhost|127\.[0-9.]+|host(?:name)?[0-9]*|server)(?:\Z|[.:/])|.*\.example\b")
 """Hosts of examples and of development alike: a password there must look like one."""
 
-_LEET = str.maketrans("013457@$!", "oleastasi")
+_LETTER_AND_DIGIT = re.compile(r"(?=.*[A-Za-z]).*[0-9]")
 
 
 def find_url_passwords(text: str) -> Iterator[Span]:
@@ -53,10 +53,10 @@ def find_url_passwords(text: str) -> Iterator[Span]:
         password, host = match[1], match[2].lower()
         if _EXAMPLE_HOSTS.match(host) or is_placeholder(password) or password[0] == "$":
             continue
-        if SAYS_PASSWORD.search(password):
+        if says_password(password):
             continue
-        if _ANY_HOST.match(host) and (
-            not is_password(password) or SAYS_PASSWORD.search(password.lower().translate(_LEET))
+        if _ANY_HOST.match(host) and not (
+            _LETTER_AND_DIGIT.match(password) or is_password(password)
         ):
             continue
         yield Span(match.start(1), match.end(1), "url_password", "<secret:url_password>")
@@ -106,6 +106,7 @@ _OTHER_TAIL = re.compile(
     r"|valid|input|column|salt|algorithm|crypt|auth(?:entication)?\b|manager|mgr|param|rule|require",
     re.IGNORECASE,
 )
+_ABOUT_PASSWORDS = re.compile(r"polic|length|strength|hint|rule|hash|manager|list|complex", re.IGNORECASE)
 _HASHED_BEFORE = re.compile(
     r"(?:hash(?:ed)?|encrypt(?:ed)?|crypt(?:ed)?|digest|(?<![A-Za-z])(?:get|is|has|no))[_.-]?\Z",
     re.IGNORECASE,
@@ -150,6 +151,8 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
     """The value of a match, if the name is one of a password and the value looks like it."""
     start = match.start()
     if _OTHER_TAIL.search(match["tail"]) or _HASHED_BEFORE.search(text[max(0, start - 12) : start]):
+        return
+    if _ABOUT_PASSWORDS.search(match["verb"] or ""):
         return
     if match["short"] and not _may_be_short(text, match):
         return

@@ -41,13 +41,14 @@ _SCALE = 1000
 _LOGS = [0, *(int(c * math.log2(c) * _SCALE) for c in range(1, 256))]
 """c * log2(c) in whole thousandths of a bit, so that no rounding of a logarithm decides."""
 
-SAYS_PASSWORD = re.compile(r"pass|pwd|secret|\Apw[0-9_-]{0,4}\Z", re.IGNORECASE)
-"""A password that calls itself one is nearly always an example."""
+_SAYS_PASSWORD = re.compile(r"pass|pwd|secret|\Apw[0-9_-]{0,4}\Z", re.IGNORECASE)
+_LEET = str.maketrans("013457@$!", "oleastasi")
 
 _DIGIT, _LETTER = re.compile(r"[0-9]"), re.compile(r"[A-Za-z]")
 _CASES = re.compile(r"[a-z].*[A-Z]|[A-Z].*[a-z]", re.DOTALL)
 _HEX = re.compile(r"[0-9a-fA-F]+\Z")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}\Z")
+_HOST = re.compile(r"(?:[a-z0-9-]+\.)+[a-z]{2,6}/|(?:[a-z]+\.)*[a-z-]+\.[a-z]{2,4}\Z")
 _PARTS = re.compile(r"[^A-Za-z0-9+/]+")
 _HYPHENS, _LONG_WORD = re.compile(r"[-_]"), re.compile(r"[a-z]{5}|[A-Z]{6}")
 _WORDLIKE = re.compile(r"(?:[A-Z]?[a-z]+|[A-Z]+|[0-9]{1,4})\Z")
@@ -59,7 +60,7 @@ _CODE = re.compile(
     r"|pbkdf2\w*|scrypt\w*|n?varchar2?|oauth2?|v[0-9][\w.]*|[0-9]+-?[a-z]{0,12})(?:-\w+)?\Z",
     re.IGNORECASE,
 )
-_HASH = re.compile(r"\$[0-9a-z]{1,12}\$|\{?SS?HA|(?:pbkdf2|sha[0-9]*|md5|bcrypt|scrypt|argon2\w*)[$:]")
+_HASH = re.compile(r"\$[0-9a-z]{1,12}\$|\{?SS?HA|(?:pbkdf2\w*|sha[0-9]*|md5|bcrypt|scrypt|argon2\w*)[$:]")
 _CALL = re.compile(r"\w+\(|\)\Z|\]\Z|\{[^{}]*\}|\A[$%@]\w|\\[nrt]|://|\|\||&&|->|=>|::|</|/>|==")
 _CLASSES = re.compile(r"[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9]+")
 _WORDS_AND_NUMBER = re.compile(
@@ -77,6 +78,11 @@ names of programs (`getSecretFromVault2`) mostly more."""
 def is_placeholder(value: str) -> bool:
     """Whether a value is filler for a secret, or a common password."""
     return _COMMON.fullmatch(value) is not None or _FILLER.search(value) is not None
+
+
+def says_password(value: str) -> bool:
+    """Whether a password calls itself one, as examples do; also in digits: `P4ssw0rd`."""
+    return _SAYS_PASSWORD.search(value) is not None or "password" in value.lower().translate(_LEET)
 
 
 def is_random(value: str, bits: int) -> bool:
@@ -102,7 +108,7 @@ def looks_secret(value: str) -> bool:
         return False
     if not (_DIGIT.search(value) and _LETTER.search(value)) or _ADDRESS.match(value):
         return False
-    if "://" in value or all(_WORDLIKE.match(part) for part in _PARTS.split(value) if part):
+    if "://" in value or _HOST.match(value) or all(_WORDLIKE.match(part) for part in _PARTS.split(value) if part):
         return False
     longest = max(_PARTS.split(value), key=len)
     if _HEX.match(value):
@@ -128,7 +134,7 @@ def is_password(value: str) -> bool:
     """
     if len(value) < 6 or is_placeholder(value) or _REFERENCE.match(value) or _HASH.match(value):
         return False
-    if not _LETTER.search(value) or SAYS_PASSWORD.search(value) or _ONE_CHARACTER.search(value):
+    if not _LETTER.search(value) or says_password(value) or _ONE_CHARACTER.search(value):
         return False
     if is_mixed(value):
         return not _CALL.search(value)
