@@ -27,7 +27,9 @@ _IBAN_GAP = rf"(?:[{_SPACES}{_HYPHENS}./]| ?\r?\n[ \t]{{0,12}}|  )"
 """What parts the groups of an account: dots, strokes and the end of a line as well."""
 
 _NO_DIGIT = re.compile(r"[^0-9]")
-_IBAN_HEAD = re.compile(rf"(?:(?<![A-Za-z0-9])|(?<=IBAN))([A-Za-z]{{2}}) ?[0-9]{{2}}(?={_IBAN_GAP}?[A-Za-z0-9]{{2}})")
+_IBAN_HEAD = re.compile(
+    rf"(?:(?<![A-Za-z0-9])|(?<=IBAN))([A-Za-z]{{2}}) ?[0-9]{{2}}(?={_IBAN_GAP}?[A-Za-z0-9]{{2}})"
+)
 _IBAN_BODY = re.compile(rf"[A-Za-z]{{2}} ?[0-9]{{2}}(?:{_IBAN_GAP}?[A-Za-z0-9]){{11,29}}")
 _ALNUM = re.compile(r"[A-Za-z0-9]")
 _HEADS = (b"AA00", b"AA 00")
@@ -43,7 +45,9 @@ _GROUPED = re.compile(
     rf"|3[0-9]{{3}}({_GAP})[0-9]{{6}}\2[0-9]{{4,5}}"
     rf")(?![0-9]| ?{_GAP}[0-9])"
 )
-_LOOSE = re.compile(rf"(?<![0-9])[1-6](?:[0-9]|(?:{_GAP}|[ .]{{1,2}})(?=[0-9]{{2}})){{11,26}}(?![0-9]|{_GAP}[0-9])")
+_LOOSE = re.compile(
+    rf"(?<![0-9])[1-6](?:[0-9]|(?:{_GAP}|[ .]{{1,2}})(?=[0-9]{{2}})){{11,26}}(?![0-9]|{_GAP}[0-9])"
+)
 _UNGROUPED = re.compile(r"(?<![0-9])[1-6][0-9]{11,18}(?![0-9])")
 """Digits in any groups, or in none: for these a word must speak of cards."""
 
@@ -52,30 +56,43 @@ _CARD_TOUCHING_AFTER = re.compile(r"[A-Za-z0-9_@=%]|[.,:/-][0-9]|\.[a-z]")
 _NUMBER_SEPARATOR = r"[ \t]{0,3}(?:[,;|/:&\t]|<[^<>]{1,20}>|\\t| )[ \t\"']{0,3}"
 _EXPIRY = rf"(?:0[1-9]|1[0-2])(?: ?[/-] ?|{_NUMBER_SEPARATOR})?(?:20)?[2-3][0-9](?![0-9])"
 _EXPIRY_AFTER = re.compile(
-    rf"[\"']?{_NUMBER_SEPARATOR}[\"']?{_EXPIRY}|[,;]?\s{{1,2}}(?:exp|valid|good thru|gültig|vto|ven[ct]|scad|ważn|до)"
+    rf"[\"']?{_NUMBER_SEPARATOR}[\"']?{_EXPIRY}|[,;]?\s{{1,2}}(?:exp|valid|good thru|gültig|vto"
+    rf"|ven[ct]|scad|ważn|до)"
     rf"[^0-9\n]{{0,16}}{_EXPIRY}",
     re.IGNORECASE,
 )
 """The month and year that stand after a card's number: `,08/27`, `|04|2027`."""
 
 _NAMES_CARD = (
-    r"(?:(?:credit|debit|pay(?:ment)?|bank|gift|virtual|corporate)?[ _-]?card(?:[ _-]?(?:numbers?|nr|no|num))?(?![a-z]{3})|\bcc|c_?c(?=_?n)|\bpan\b"
-    r"|primary[ _]account|visa|master ?card|amex|american express|diners|discover|jcb\b|maestro|union ?pay"
-    r"|rupay|cvv2?|cvc2?|\bcsc\b|kredit|karten?(?:nummer|nr)?(?![a-z]{4})|\b(?:debit|credit)\b|cart[ea]s?\b|tarjeta|cart[ãa]o|carta di|kaart|kort(?:nummer)?\b|kortti"
-    r"|kartu|kart[ıiyau]?\b|bankkártya|карт[аыеу]|карточк|κάρτα|بطاقة|כרטיס|カード|信用卡|银行卡|卡号|卡號|카드|thẻ|บัตร)"
+    r"(?:(?:credit|debit|pay(?:ment)?|bank|gift|virtual|corporate)?[ _-]?card(?:[ _-]?(?:numbers?"
+    r"|nr|no|num))?(?![a-z]{3})|\bcc|c_?c(?=_?n)|\bpan\b"
+    r"|primary[ _]account|visa|master ?card|amex|american express|diners|discover|jcb\b|maestro"
+    r"|union ?pay"
+    r"|rupay|cvv2?|cvc2?|\bcsc\b|kredit|karten?(?:nummer|nr)?(?![a-z]{4})|\b(?:debit|credit)\b"
+    r"|cart[ea]s?\b|tarjeta|cart[ãa]o|carta di|kaart|kort(?:nummer)?\b|kortti"
+    r"|kartu|kart[ıiyau]?\b|bankkártya|карт[аыеу]|карточк|κάρτα|بطاقة|כרטיס|カード|信用卡|银行卡|卡号|卡號|카드"
+    r"|thẻ|บัตร)"
 )
-_CARD_WORDS = rf"(?<!<(?=CARD>))(?<![a-z]){_NAMES_CARD}"
+_NO_TAG = r"(?<!<(?=(?-i:CARD>)))"
+_CARD_WORDS = rf"{_NO_TAG}(?<![a-z]){_NAMES_CARD}"
 _CARD_WORD_REACH = 60
 """Characters around a number, without digits or another value, in which a word speaks of cards."""
 
-_CARD_WORDS_BEFORE = re.compile(rf"{_NAMES_CARD}[^0-9<>@]{{0,{_CARD_WORD_REACH}}}\Z", re.IGNORECASE)
+_CARD_WORDS_BEFORE = re.compile(
+    rf"{_NO_TAG}{_NAMES_CARD}[^0-9<>@]{{0,{_CARD_WORD_REACH}}}\Z", re.IGNORECASE
+)
 _CARD_WORDS_AFTER = re.compile(rf"[^0-9<>@]{{0,{_CARD_WORD_REACH}}}?{_CARD_WORDS}", re.IGNORECASE)
 _NAMED_CARD = re.compile(
-    rf"(?:{_NAMES_CARD})[\w \[-]{{0,16}}?[\"'\])]{{0,2}}\s{{0,2}}(?:=>|=|:)\s{{0,2}}[\"']?\Z", re.IGNORECASE
+    rf"(?:{_NAMES_CARD})[\w \[-]{{0,16}}?[\"'\])]{{0,2}}\s{{0,2}}(?:=>|=|:)\s{{0,2}}[\"']?\Z",
+    re.IGNORECASE,
 )
-_TAGGED_CARD = re.compile(rf"<[^<>]{{0,40}}{_NAMES_CARD}[^<>]{{0,40}}>\s{{0,4}}(?:<[^<>]{{0,30}}>\s{{0,4}})?\Z", re.IGNORECASE)
+_TAGGED_CARD = re.compile(
+    rf"<(?!(?-i:CARD>))[^<>]{{0,40}}{_NAMES_CARD}[^<>]{{0,40}}>\s{{0,4}}(?:<[^<>]{{0,30}}>\s{{0,4}})?\Z",
+    re.IGNORECASE,
+)
 _NO_CARD_NAME = re.compile(
-    r"(?<![^\W_])(?:id|hash|token|order|track\w*|serial|ean|isbn|imei|iccid|ref\w*|session|request|trace)"
+    r"(?<![^\W_])(?:id|hash|token|order|track\w*|serial|ean|isbn|imei|iccid|ref\w*|session|request"
+    r"|trace)"
     r"(?: (?:no|nr|number))?[\"'\])\s]{0,3}[=:#]?\s{0,2}[\"']?\Z",
     re.IGNORECASE,
 )

@@ -32,45 +32,77 @@ _LOOK_BACK, _LONGEST = 160, 300
 """Characters before a value that must hold its name, and of a value at most."""
 
 _HINTS = (
-    *("key", "secret", "token", "pass", "pwd", "cred", "salt", "bearer", "auth", "jwt", "akia", "asia"),
+    *(
+        "key",
+        "secret",
+        "token",
+        "pass",
+        "pwd",
+        "cred",
+        "salt",
+        "bearer",
+        "auth",
+        "jwt",
+        "akia",
+        "asia",
+    ),
     *("jeton", "schl", "clé", "cle", "clave", "chave", "chiave", "klucz", "klíč", "klic", "ключ"),
-    *("токен", "секрет", "sleutel", "密", "秘", "令牌", "キー", "トークン", "토큰", "키", "anahtar"),
+    *(
+        "токен",
+        "секрет",
+        "sleutel",
+        "密",
+        "秘",
+        "令牌",
+        "キー",
+        "トークン",
+        "토큰",
+        "키",
+        "anahtar",
+    ),
     *("kulcs", "nyckel", "nøkkel", "avain", "cheie"),
 )
 """What the names have in them, in small letters."""
 
-_PUBLIC = (
-    r"(?<!pub)(?<!public[_ -])(?<!public)(?<!cache[_ -])(?<!cache)(?<!primary[_ -])(?<!partition[_ -])"
-    r"(?<!sort[_ -])(?<!foreign[_ -])(?<!object[_ -])(?<!routing[_ -])(?<!host[_ -])(?<!row[_ -])"
-    r"(?<!idempotency[_ -])(?<!registry[_ -])(?<!group[_ -])(?<!hash[_ -])(?<!site[_ -])(?<!site)"
-    r"(?<!index[_ -])(?<!ssh[_ -])(?<!lookup[_ -])(?<!dedup[_ -])(?<!map[_ -])(?<!publishable[_ -])"
-    r"(?<!captcha[_ -])(?<!captcha)(?<!csrf[_ -])(?<!csrf)(?<!csrfmiddleware)(?<!xsrf[_ -])(?<!xsrf)(?<!authenticity[_ -])"
-    r"(?<!pagination[_ -])(?<!page[_ -])(?<!page)(?<!next[_ -])(?<!continuation[_ -])(?<!state[_ -])"
+_PUBLIC_WORDS = (
+    *("public", "pub", "cache", "primary", "partition", "sort", "foreign", "object"),
+    *("routing", "host", "row", "idempotency", "registry", "group", "hash", "site", "index"),
+    *("ssh", "lookup", "dedup", "map", "publishable", "captcha", "csrf", "csrfmiddleware"),
+    *("xsrf", "authenticity", "pagination", "page", "next", "continuation", "state"),
 )
+_PUBLIC = "".join(rf"(?<!{word}{end})" for word in _PUBLIC_WORDS for end in ("", "[_ -]"))
 """What a key or token may be that everybody may know."""
 
 _NAME = (
-    rf"(?:{_PUBLIC}(?:(?:api|app|access|private|account|encrypt(?:ion)?|sign(?:ing)?|storage|master|session"
-    r"|cipher|crypto|hmac|client|consumer|licen[sc]e|webhook|cookie|service|shared|auth|admin|root|user"
-    r"|server|deploy|bot|integration|subscription|write|read|ingest|push|dev|prod|live|secure|logged_in)"
+    rf"(?:{_PUBLIC}(?:(?:api|app|access|private|account|encrypt(?:ion)?|sign(?:ing)?|storage"
+    rf"|master|session"
+    r"|cipher|crypto|hmac|client|consumer|licen[sc]e|webhook|cookie|service|shared|auth|admin|root"
+    r"|user"
+    r"|server|deploy|bot|integration|subscription|write|read|ingest|push|dev|prod|live|secure"
+    r"|logged_in)"
     r"[_ .-]?key|[_-]key|(?-i:(?<=[a-z])Key)|(?<![^\W_])key|(?<![\"']_)tokens?)|secrets?"
     r"|passwo?r?d|pwd|passphrase|credentials?|(?<=[_-])salt|(?<=[_-])auth|bearer|authorization|jwt"
-    r"|x-auth|(?<![^\W_])(?:jeton|cl[ée]s?|clave|chave|chiave|klucz|kl[íi]č|ключ|sleutel|kulcs|nyckel|nøkkel"
+    r"|x-auth|(?<![^\W_])(?:jeton|cl[ée]s?|clave|chave|chiave|klucz|kl[íi]č|ключ|sleutel|kulcs"
+    r"|nyckel|nøkkel"
     r"|avain|cheie|anahtar\w{0,4})(?![^\W_])|schl[üu]ssel|токен|секрет|密[钥鑰]|秘[钥鑰]|令牌|キー|トークン|토큰|키)"
 )
 _WEAK_NAME = re.compile(r"[_-]?[kK]ey|KEY")
 """Names that as often tell a key of a map or of a cache: what they name must be no digest."""
 
 _OTHER_TAIL = re.compile(
-    r"hash|digest|finger|sha|md5|checksum|_?id\b|uuid|name|path|file|url|uri|arn|version|type|address"
+    r"hash|digest|finger|sha|md5|checksum|_?id\b|uuid|name|path|file|url|uri|arn|version|type"
+    r"|address"
     r"|length|size|count|expir|pub|ref\b|izer|limit|index|format|field|header|param|provider|class",
     re.IGNORECASE,
 )
-_SERVICE = r"(?: (?:d[’']|de |da |do |of |for |von |für |pour |di |del |для )?[^\W\d_][\w.-]{0,20}){0,2}?"
-_SCHEME = r"(?:Bearer|Token|ApiKey|Api-Key|Key|JWT)\s{1,2}"
+_SERVICE = (
+    r"(?: (?:d[’']|de |da |do |of |for |von |für |pour |di |del |для )?[^\W\d_][\w.-]{0,20}){0,2}?"
+)
+_SCHEME = r"(?:Bearer|Basic|Token|ApiKey|Api-Key|Key|JWT)\s{1,2}"
 _NAMED = re.compile(
     rf"(?P<name>{_NAME})(?P<tail>[\w-]{{0,24}}?){_SERVICE}"
-    rf"(?:(?P<firm>{FALLBACK}|{ASSIGNS}|{ARGUMENT}|{BLOCK}|{FIELD}|{TAG_END}|{CELL}|{VERB})(?:{_SCHEME})?"
+    rf"(?:(?P<firm>{FALLBACK}|{ASSIGNS}|{ARGUMENT}|{BLOCK}|{FIELD}|{TAG_END}|{CELL}"
+    rf"|{VERB})(?P<scheme>{_SCHEME})?"
     r"|[ \u00a0\t]{1,2})"
     rf"{OPEN}(?P<quote>{QUOTE})?(?:base64:|hex:|!!binary\s)?\Z",
     re.IGNORECASE,
@@ -92,9 +124,12 @@ _WORD_PART = re.compile(r"(?<![A-Za-z0-9])[a-z]{3,}(?![A-Za-z0-9])")
 _PUBLIC_VALUE = re.compile(r"6L[A-Za-z0-9_-]{38,39}\Z")
 """The public key of a page with Google's reCAPTCHA."""
 
-_HASHED_BEFORE = re.compile(r"(?:hash(?:ed)?|encrypt(?:ed)?|crypt(?:ed)?|digest)[_-]?\Z", re.IGNORECASE)
+_HASHED_BEFORE = re.compile(
+    r"(?:hash(?:ed)?|encrypt(?:ed)?|crypt(?:ed)?|digest)[_-]?\Z", re.IGNORECASE
+)
 _CUT_TOKEN = re.compile(
-    r"pypi-|gh[pousr]_|github_pat_|glpat-|npm_|hf_|dckr_|do[opr]_v1_|[sr]k_live_|xox[a-z]-|shp[a-z]{2}_|SG\."
+    r"pypi-|gh[pousr]_|github_pat_|glpat-|npm_|hf_|dckr_|do[opr]_v1_|[sr]k_live_|xox[a-z]-"
+    r"|shp[a-z]{2}_|SG\."
     r"|AKIA|ASIA|eyJ"
 )
 """How tokens of services begin: a value that has not the shape of the service was cut short."""
@@ -108,7 +143,7 @@ _NAMED_AFTER = re.compile(
 )
 """A comment at the end of the line that names the value."""
 
-_AWS_KEY_BEFORE = re.compile(r"(?:AKIA|ASIA)[A-Z2-7]{16}[^A-Za-z0-9+/][^\n]{0,40}?[^A-Za-z0-9+/]?\Z", re.DOTALL)
+_AWS_KEY_BEFORE = re.compile(r"(?:AKIA|ASIA)[A-Z2-7]{16}[^A-Za-z0-9+/].{0,50}?\Z", re.DOTALL)
 _AWS_SECRET = re.compile(r"[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=])")
 
 
@@ -125,9 +160,8 @@ def find_assigned_secrets(text: str, start: int, end: int) -> Iterator[Span]:
     if value is None or not looks_secret(value) or _CUT_TOKEN.match(value):
         return
     if (
-        (is_hinted and (_is_named(text, first, value) or _is_aws_secret(text, first, value)))
-        or _is_named_elsewhere(text, first, value)
-    ):
+        is_hinted and (_is_named(text, first, value) or _is_aws_secret(text, first, value))
+    ) or _is_named_elsewhere(text, first, value):
         yield Span(first, first + len(value), "assigned", "<secret:assigned>")
 
 
@@ -153,11 +187,15 @@ def _is_named(text: str, start: int, value: str) -> bool:
     name = _NAMED.search(text, max(0, start - _LOOK_BACK), start)
     if name is None or _OTHER_TAIL.search(name["tail"]):
         return False
+    if (name["scheme"] or "").lower().startswith("basic") and not _is_login(value):
+        return False
     is_quoted = name["quote"] is not None
     if len(value) < (_FEWEST_QUOTED if is_quoted else _FEWEST_BARE):
         return False
     is_named_weakly = _WEAK_NAME.fullmatch(name["name"]) is not None
-    if _PUBLIC_VALUE.match(value) or _HASHED_BEFORE.search(text, max(0, name.start() - 12), name.start()):
+    if _PUBLIC_VALUE.match(value) or _HASHED_BEFORE.search(
+        text, max(0, name.start() - 12), name.start()
+    ):
         return False
     if is_named_weakly and (_HEX.match(value) or _WORD_PART.search(value)):
         return False
@@ -168,6 +206,15 @@ def _is_named(text: str, start: int, value: str) -> bool:
     return len(value) >= _FEWEST_OF_AZURE or not _AZURE_NAME.search(
         text, max(0, start - _AZURE_REACH), start
     )
+
+
+def _is_login(value: str) -> bool:
+    """Whether base64 holds the name and password of HTTP's basic scheme (RFC 7617)."""
+    try:
+        login = base64.b64decode(value + "=" * (-len(value) % 4)).decode()
+    except ValueError:
+        return False
+    return ":" in login and not is_placeholder(login.partition(":")[2])
 
 
 def _tells_hex(name: str) -> bool:
@@ -190,14 +237,18 @@ _SERVICE_MARK, _SERVICE_MARK_PLACE = "+ASt", 76
 
 _NAMES_KEY = re.compile(
     r"(?:account|access|storage|shared|primary|secondary|master|auth\w*|table|queue|blob|cosmos\w*"
-    r"|batch|azure|secret|api)[\w -]{0,24}key[\w -]{0,12}[\"'\]]{0,2}\s{0,3}(?:=>|:=|=|:|\bis\b|,|\s)"
+    r"|batch|azure|secret|api)[\w -]{0,24}key[\w -]{0,12}[\"'\]]{0,2}\s{0,3}(?:=>|:=|=|:|\bis\b|,"
+    r"|\s)"
     r"[\s\"'`(]{0,4}\Z",
     re.IGNORECASE,
 )
 _NAMES_DIGEST = re.compile(
-    r"sha-?_?[0-9]{1,3}|integrity|digest|checksum|check sum|prüfsumme|somme de contr|suma de|hash|signature"
-    r"|\bsign|\bsig\b|certificate|\bcert\b|public[ _-]?key|pub_?key|\bexpected\b|\bactual\b|\bwanted\b|fingerprint|host ?key|ssh|base64,|data:|nonce"
-    r"|image|thumbnail|png|jpe?g|etag|md5|hmac|salt|-ref|ciphertext|encrypt|payload|body|avatar|proof"
+    r"sha-?_?[0-9]{1,3}|integrity|digest|checksum|check sum|prüfsumme|somme de contr|suma de|hash"
+    r"|signature"
+    r"|\bsign|\bsig\b|certificate|\bcert\b|public[ _-]?key|pub_?key|\bexpected\b|\bactual\b"
+    r"|\bwanted\b|fingerprint|host ?key|ssh|base64,|data:|nonce"
+    r"|image|thumbnail|png|jpe?g|etag|md5|hmac|salt|-ref|ciphertext|encrypt|payload|body|avatar"
+    r"|proof"
     r"|BEGIN |ed25519|minisign|manifest|merkle|block",
     re.IGNORECASE,
 )
@@ -207,7 +258,9 @@ _AZURE_WORDS = re.compile(
     re.IGNORECASE,
 )
 _LINE_BREAK = r"(?:[\"'] ?[+.&]? ?\\?\r?\n[ \t]{0,40}(?:[+.&] ?)?[\"']|[=\\]?\r?\n[ \t>*#|]{0,40})"
-_BROKEN_KEY = re.compile(rf"[A-Za-z0-9+/]{{4,84}}(?:{_LINE_BREAK}[A-Za-z0-9+/]{{1,82}}){{1,3}}={{1,2}}(?:{_LINE_BREAK}=)?(?![A-Za-z0-9+/=])")
+_BROKEN_KEY = re.compile(
+    rf"[A-Za-z0-9+/]{{4,84}}(?:{_LINE_BREAK}[A-Za-z0-9+/]{{1,82}}){{1,3}}={{1,2}}(?:{_LINE_BREAK}=)?(?![A-Za-z0-9+/=])"
+)
 _LINE_AFTER = re.compile(_LINE_BREAK)
 _EMULATOR_KEYS = ("Eby8vdM02xNOcqFl", "C2y6yDjf5/R+ob0N")
 """How the keys begin that Microsoft publishes for its emulators of storage and Cosmos DB."""

@@ -7,8 +7,8 @@ npm end tokens with a CRC-32), enough different characters, and no sign of a pla
 
 A token that is broken over lines (wrapped, continued by a backslash, or a string in two parts) is
 joined and matched as one, if at least eight characters of it with the literal stand on one line.
-What only its place tells is in `passwords.py` and `assigned_secrets.py`. Time is linear in the text: what is matched has a
-bounded length.
+What only its place tells is in `passwords.py` and `assigned_secrets.py`. Time is linear in the
+text: what is matched has a bounded length.
 """
 
 from __future__ import annotations

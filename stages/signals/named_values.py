@@ -1,4 +1,4 @@
-"""Between the name of a secret and its value: how configs, code, markup, shells and prose join them.
+"""Between the name of a secret and its value: how configs, code, markup, shells, prose join them.
 
 A name may be joined to its value by a sign (`=`, `:`, `=>`), as two arguments or items of a list
 (`define('KEY', '…')`), as a field of its own (`name: KEY`, then `value: …`), by the end of a tag, a
@@ -8,24 +8,33 @@ by nothing but blanks. Every part is bounded, so that a search takes linear time
 
 from __future__ import annotations
 
-_QUOTES = r"\\?[\"'`]|&quot;|&#(?:x27|39|34);|[\u201c\u201d\u201e\u00ab\u00bb\u2018\u2019\u300c\u300e]"
+_QUOTES = (
+    r"\\?[\"'`]|&quot;|&#(?:x27|39|34);|[\u201c\u201d\u201e\u00ab\u00bb\u2018\u2019\u300c\u300e]"
+)
 QUOTE = rf"(?:{_QUOTES})"
 """A quote of a program, of HTML or of prose."""
 
 _CLOSE = (
-    rf"(?:{_QUOTES}|[\])}}]|\[[0-9]{{0,4}}\]|\*\*|__|</?(?:b|strong|i|em|code|kbd|tt|td|th|span)>){{0,3}}"
+    rf"(?:{_QUOTES}|[\])}}]|\[[0-9]{{0,4}}\]|\*\*|__"
+    r"|</?(?:b|strong|i|em|code|kbd|tt|td|th|span)>){0,3}"
 )
 _TYPE = r"(?::\s?&?'?[A-Za-z][\w<>?.\[\]]{1,24}\s?(?==))?"
-_SIGN = r"(?:=>|:=|->|→|=(?!=)|(?<!:):(?!:)|\uff1a|\uff1d|(?<=[ \u00a0])[-\u2013\u2014](?=[ \u00a0]))"
+_SIGN = (
+    r"(?:=>|:=|->|→|=(?!=)|(?<!:):(?!:)|\uff1a|\uff1d|(?<=[ \u00a0])[-\u2013\u2014](?=[ \u00a0]))"
+)
 _VERBS = (
-    r"(?<!\w)(?:is|are|was|will be|set to|changed to|reset to|ist|war|lautet|lauten|wäre|est|c['\u2019]est|sera"
+    r"(?<!\w)(?:is|are|was|will be|set to|changed to|reset to|ist|war|lautet|lauten|wäre|est"
+    r"|c['\u2019]est|sera"
     r"|es|será|era|é|eh|è|jest|to|je|är|er|on|var|este|это|этот|hai|hain|है|ni|adalah|là)(?!\w)"
     r"(?:[ \u00a0](?:now|currently|just|set to|jetzt|nun|still|the same)){0,2}"
 )
 _WORDS = r"(?:[ \u00a0][^\s:=,;|\"'<>{}]{1,20}){0,6}?"
-VERB = rf"(?:{_WORDS}(?:[ \u00a0]{{1,2}}{_VERBS}[ \u00a0]?:?|[ \u00a0]?:)[ \u00a0\n]{{1,2}}|(?:是|为|為|は|が|を)「?|「)"
-"""Up to six words and a verb or a colon, which join a name and its value in prose: `password for the
-guest wifi is`; in some twenty languages."""
+VERB = (
+    rf"(?:{_WORDS}(?:[ \u00a0]{{1,2}}{_VERBS}[ \u00a0]?:?|[ \u00a0]?:)[ \u00a0\n]{{1,2}}"
+    r"|(?:是|为|為|は|が|を)「?|「)"
+)
+"""Up to six words and a verb or a colon, which join a name and its value in prose, in some twenty
+languages: `password for the guest wifi is`."""
 
 ASSIGNS = rf"{_CLOSE}\s{{0,4}}{_TYPE}{_SIGN}\s{{0,4}}"
 ARGUMENT = rf"{QUOTE},\s{{0,4}}(?={_QUOTES})|\(\s{{0,3}}(?={_QUOTES})"

@@ -131,7 +131,6 @@ _FICTION = re.compile(r"1?[2-9][0-9]{2}55501[0-9]{2}")
 _EXTENSION = re.compile(r"(?:X|EXT)[0-9]{1,5}\Z")
 
 
-
 def choose_replacement(label: str, value: str, form: Form = "examples") -> str:
     """The replacement of a value of the kind `label`."""
     if form == "tags":

@@ -68,7 +68,8 @@ _EXTENSION = re.compile(
     r"(?: {0,2}(?:x|[Ee]xt(?:ension)?\.?|DW|Durchwahl)[ .:]{0,2})[0-9]{1,5}(?![0-9A-Za-z])"
 )
 _TOUCHING_BEFORE = re.compile(
-    r"(?:(?![\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef])\w|[@=#&%$€£¥^*+~\\-]"
+    r"(?:(?![\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef])\w"
+    r"|[@=#&%$€£¥^*+~\\-]"
     r"|[0-9][.,:/]|[A-Za-z]/|[A-Za-z_]\(|[$€£¥#] |(?<![^\s(])\.)\Z"
 )
 """Scripts without blanks between words may touch a number."""
@@ -86,7 +87,8 @@ _ABROAD = re.compile(r"\+[1-9][0-9]{0,2}[^0-9]+[0-9]+[^0-9]+[0-9]")
 """The beginning of an international number in groups."""
 
 _UNIT_AFTER = re.compile(
-    r" (?:Kč|kr|zł|Ft|₽|₹|¥|грн|CHF|SEK|NOK|DKK|PLN|CZK|HUF|INR|JPY|USD|EUR|GBP|euros?|dollars?|k[gm]|m[lm²]|people|persons|inhabitants|views|hits|times|pcs"
+    r" (?:Kč|kr|zł|Ft|₽|₹|¥|грн|CHF|SEK|NOK|DKK|PLN|CZK|HUF|INR|JPY|USD|EUR|GBP|euros?|dollars?"
+    r"|k[gm]|m[lm²]|people|persons|inhabitants|views|hits|times|pcs"
     r"|visitors|users|votes|miles|years|rows|bytes|units|tons|Mio|Euro|habitants|habitantes|Stück"
     r"|Einwohner|руб)\b"
 )
@@ -94,7 +96,8 @@ _UNIT_AFTER = re.compile(
 
 _GROUPED_NATIONAL = re.compile(
     r"\([0-9]|0[ ]?[1-9]|(?:1[ .-]?)?\(?[2-9][0-9]{2}\)?[ ./-]{1,3}[2-9][0-9]{2}[ .-][0-9]{4}\Z"
-    r"|1[38]00[ -][0-9]{3}[ -][0-9]{3}\Z|8[ -]?\(?[3-9][0-9]{2}\)?[ -][0-9]{3}[ -][0-9]{2}[ -][0-9]{2}\Z"
+    r"|1[38]00[ -][0-9]{3}[ -][0-9]{3}\Z"
+    r"|8[ -]?\(?[3-9][0-9]{2}\)?[ -][0-9]{3}[ -][0-9]{2}[ -][0-9]{2}\Z"
     r"|1[3-9][0-9]([ -])[0-9]{4}\1[0-9]{4}\Z"
 )
 _SPACED_AREA = re.compile(r"\((0[0-9 ]{1,6})\)|(0[0-9 ]{1,6}) ?/")
@@ -112,7 +115,8 @@ _OCTET = r"(?:1?[0-9]{1,2}|2[0-4][0-9]|25[0-5])"
 _DECIMAL_OR_IP = re.compile(rf"\+?[0-9]+\.[0-9]+\Z|{_OCTET}(?:\.{_OCTET}){{3}}\Z")
 _AREA_POINT = re.compile(r"0[0-9]{1,4}\.[0-9]{5,8}\Z|3[0-9]{2}\.[0-9]{6,7}\Z")
 _PAIRED = re.compile(
-    r"[1-9][0-9]([ .-])[0-9]{3}\1[0-9]{2}\1[0-9]{2}\Z|[679][0-9]{2}([ .-])[0-9]{2}\2[0-9]{2}\2[0-9]{2}\Z"
+    r"[1-9][0-9]([ .-])[0-9]{3}\1[0-9]{2}\1[0-9]{2}\Z"
+    r"|[679][0-9]{2}([ .-])[0-9]{2}\2[0-9]{2}\2[0-9]{2}\Z"
 )
 """Groups of nine digits that are no sum: `91 848 86 83`, `612 34 56 78`."""
 
@@ -127,7 +131,9 @@ _FEWEST_UNNAMED = 9
 _FEWEST_ABROAD = 10
 """Digits of an international number that its plan does not list."""
 
-_COUNTED_DIGITS = frozenset(("1234567", "12345678", "123456789", "1234567890", "0123456789", "9876543210"))
+_COUNTED_DIGITS = frozenset(
+    ("1234567", "12345678", "123456789", "1234567890", "0123456789", "9876543210")
+)
 """What people type who need any number."""
 
 _FEWEST_DIFFERENT = 3
@@ -199,7 +205,9 @@ def _find_number(
 def _may_touch(text: str, start: int, written: str, touching: str) -> bool:
     """Whether a number may follow right after a letter, or after the `=` of a field."""
     if touching.endswith("="):
-        return written[:1] == "+" or FIELD_BEFORE.search(text, max(0, start - 16), start) is not None
+        return (
+            written[:1] == "+" or FIELD_BEFORE.search(text, max(0, start - 16), start) is not None
+        )
     return _ABROAD.match(written) is not None and touching.isalpha()
 
 
@@ -267,17 +275,19 @@ def _is_national(
             and _is_valid_in(written, regions)
         )
     abroad = _EXIT.match(written)
-    if abroad and (grouped or TALK_BEFORE.search(before)):
-        if _is_valid_abroad("+" + "".join(_GROUP.findall(written[abroad.end() :]))):
-            return True
+    if (
+        abroad
+        and (grouped or TALK_BEFORE.search(before))
+        and _is_valid_abroad("+" + "".join(_GROUP.findall(written[abroad.end() :])))
+    ):
+        return True
     talked = (written.count(".") != 1 or _AREA_POINT.match(written) is not None) and (
         TALK_BEFORE.search(before) is not None
         or TALK_AFTER.match(text, end, end + LOOK_AHEAD) is not None
         or EXTENSION_AFTER.match(text, end) is not None
         or FIELD_BEFORE.search(before) is not None
     )
-    is_lettered = LETTERED_BEFORE.search(before) is not None
-    if talked or (is_lettered and (before.endswith((": ", ". ", ") ")) or (is_telling and grouped))):
+    if talked or _is_lettered(before, written, is_telling and grouped):
         return _is_valid_in(written, regions)
     if _AREA_POINT.match(written):
         return False
@@ -286,6 +296,15 @@ def _is_national(
     if _PAIRED.match(written):
         return _is_valid_in(written, [r for r in regions if r in _WITHOUT_TRUNK])
     return grouped and is_telling and any(_is_written_in(r, written, groups) for r in regions)
+
+
+def _is_lettered(before: str, written: str, is_telling: bool) -> bool:
+    """Whether a letter names a number: `T: 030 …`; without a sign only a form that tells."""
+    if LETTERED_BEFORE.search(before) is None:
+        return False
+    return (
+        is_telling or before.endswith((": ", ". ", ") ")) or re.match("0[1-9]", written) is not None
+    )
 
 
 def _is_of_person(written: str, grouped: bool) -> bool:

@@ -17,8 +17,10 @@ from typing import Any
 _WORDS: dict[str, Any] = json.loads(Path(__file__).with_name("phone_words.json").read_text("utf-8"))
 
 _NAME_PHRASES = (
-    r"(?:my|our|board|tel|mob|ph|office|shop|res|resi) (?:no|num|nos?|#)|(?:to|from|dest|src|contact|alt)_?"
-    r"(?:number|num|no|phone|msisdn)|contact (?:no|nos|nr|number|numbers)|port\.|num[eé]ro (?:verde|vert|gratuit|azul)|ligação"
+    r"(?:my|our|board|tel|mob|ph|office|shop|res|resi) (?:no|num|nos?|#)|(?:to|from|dest|src"
+    r"|contact|alt)_?"
+    r"(?:number|num|no|phone|msisdn)|contact (?:no|nos|nr|number|numbers)|port\."
+    r"|num[eé]ro (?:verde|vert|gratuit|azul)|ligação"
     r"|cep (?:tel\w*|no)|điện thoại|no\.? ?(?:hp|wa|telp)|free ?(?:call|phone)|toll[ -]?free"
     r"|(?:my|our) (?:new )?(?:digits|number)|(?:meine?|unsere?|seine|ihre|deine) (?:\w+ )?nummer"
     r"|mi (?:nuevo )?número|mon (?:nouveau )?numéro|mio (?:nuovo )?numero|meu (?:zap|número)"
@@ -85,7 +87,8 @@ NAMED_BEFORE = re.compile(
 """A word right before a number that names it: `Tel.:`, `call me at`, `電話番号`, `phone=`."""
 
 TAGGED_BEFORE = re.compile(
-    r"(?<!<(?=(?-i:PHONE>)))(?:phones?|tele?phone|tel|telefono?|mobile|cell|fax|whatsapp)(?:[_-]?(?:no|number|nr))?"
+    r"(?<!<(?=(?-i:PHONE>)))(?:phones?|tele?phone|tel|telefono?|mobile|cell|fax"
+    r"|whatsapp)(?:[_-]?(?:no|number|nr))?"
     r"(?:[\"'][^<>\n]{0,60})?>\s{0,4}(?:<[^<>\n]{0,40}>\s{0,4}){0,2}\Z",
     re.IGNORECASE,
 )
@@ -104,21 +107,26 @@ NAMED_COLUMN = re.compile(rf"{_EDGE_BEFORE}(?:{_WORD_NAMES})(?!{_PART})|{_WITHIN
 """A word in the head of a column that says that numbers are below it."""
 
 LETTERED_BEFORE = re.compile(
-    r"(?:^|[\n|•·,;/(\t\u2013\u2014]|[ \u00a0]{2}|[0-9] ?)[ \t\u00a0]{0,4}(?:(?:[TFPMCHODWE]|Ph|Tf|Mb|MB)"
+    r"(?:^|[\n|•·,;/(\t\u2013\u2014]|[ \u00a0]{2}|[0-9] ?)[ \t\u00a0]{0,4}(?:(?:[TFPMCHODWE]|Ph|Tf"
+    r"|Mb|MB)"
     r"[.:)]{0,2}|[tfpmchowd][.:])\s{0,2}\Z"
 )
 """A letter that names it: `T 030 …` at the beginning of a line or of a part of it."""
 
 FIELD_BEFORE = re.compile(
-    r"(?:\b|_)(?:to|from|dst|dest|recipient|sender|cli|ani|did)[\"']?\s?[=:]\s?[\"']?\Z", re.IGNORECASE
+    r"(?:\b|_)(?:to|from|dst|dest|recipient|sender|cli|ani|did)[\"']?\s?[=:]\s?[\"']?\Z",
+    re.IGNORECASE,
 )
 """A field of a log or a call that says where a message goes: `sms queued to=`."""
 
 PERSON_BEFORE = re.compile(
     r"(?:^|[^\w.])(?:[A-ZÀ-ÖØ-Þ][\w'\u2019.-]{0,20} ){1,2}"
-    r"(?!(?:N[or]|Nu[m]|Code|I[dD]|Date|Ver|Ed|Page|Tab|Fig|Total|Price|Str|Road|Ave|Ref|Ser|Mod|Part|Item"
-    r"|Order|Inv|Acc|Case|Key|Time|Size|Width|Count|Sum|Year|Vol|Ch|Sec|Line|Port|Build|Release))[A-ZÀ-ÖØ-Þ]"
-    r"[a-zß-ÿ'\u2019-]{1,20}(?:[\"')]{0,2}[,:;|\t][ \t]?|[ \t]?\n?[ \t]?[\u2013\u2014|(-]? ?)[\"'(]?\Z"
+    r"(?!(?:N[or]|Nu[m]|Code|I[dD]|Date|Ver|Ed|Page|Tab|Fig|Total|Price|Str|Road|Ave|Ref|Ser|Mod"
+    r"|Part|Item"
+    r"|Order|Inv|Acc|Case|Key|Time|Size|Width|Count|Sum|Year|Vol|Ch|Sec|Line|Port|Build"
+    r"|Release))[A-ZÀ-ÖØ-Þ]"
+    r"[a-zß-ÿ'\u2019-]{1,20}(?:[\"')]{0,2}[,:;|\t][ \t]?"
+    r"|[ \t]?\n?[ \t]?[\u2013\u2014|(-]? ?)[\"'(]?\Z"
 )
 """Two or three names of a person right before."""
 
@@ -165,7 +173,8 @@ OTHER_BEFORE = re.compile(
 """A word right before a number that names something else."""
 
 CHAINED = re.compile(
-    r"(?:[\s,;/&|•·*+\u2013\u2014-]|\b(?:or|and|o|y|e|ou|et|und|oder|of|en|og|och|eller|i|lub|a|nebo"
+    r"(?:[\s,;/&|•·*+\u2013\u2014-]|\b(?:or|and|o|y|e|ou|et|und|oder|of|en|og|och|eller|i|lub|a"
+    r"|nebo"
     r"|bzw\.?|и|или|та|або|ve|veya|dan|atau|hoặc|και|ή|또는)\b|或|和|または|と|、|，){1,6}"
 )
 """What stands between two numbers that one word names."""

@@ -14,7 +14,7 @@ from collections import Counter
 _FILLER = re.compile(
     r"example|sample|placeholder|dummy|changeme|change[_-](?:me|this)|redacted|masked|censored"
     r"|your[_-]|[_-]here\b|replace[_-]?(?:me|this|with)|insert[_-]|not[_-]?(?:a[_-])?(?:real|secret)"
-    r"|x{4}|\*{3}|\.{3}|…|•{3}|123456|abcdefg|0{6}|<[^<>]*>|\$\{|\{\{|\$\(|%\("
+    r"|(?-i:x{4}|X{4})|\*{3}|\.{3}|…|•{3}|123456|abcdefg|0{6}|<[^<>]*>|\$\{|\{\{|\$\(|%\("
     r"|\A(?:\[[^\]]*\]|%\w+%|\$[A-Z_][A-Z0-9_]*|@?\{[^{}]*\})\Z",
     re.IGNORECASE,
 )
@@ -60,7 +60,9 @@ _CODE = re.compile(
     r"|pbkdf2\w*|scrypt\w*|n?varchar2?|oauth2?|v[0-9][\w.]*|[0-9]+-?[a-z]{0,12})(?:-\w+)?\Z",
     re.IGNORECASE,
 )
-_HASH = re.compile(r"\$[0-9a-z]{1,12}\$|\{?SS?HA|(?:pbkdf2\w*|sha[0-9]*|md5|bcrypt|scrypt|argon2\w*)[$:]")
+_HASH = re.compile(
+    r"\$[0-9a-z]{1,12}\$|\{?SS?HA|(?:pbkdf2\w*|sha[0-9]*|md5|bcrypt|scrypt|argon2\w*)[$:]"
+)
 _CALL = re.compile(r"\w+\(|\)\Z|\]\Z|\{[^{}]*\}|\A[$%@]\w|\\[nrt]|://|\|\||&&|->|=>|::|</|/>|==")
 _CLASSES = re.compile(r"[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9]+")
 _WORDS_AND_NUMBER = re.compile(
@@ -108,7 +110,11 @@ def looks_secret(value: str) -> bool:
         return False
     if not (_DIGIT.search(value) and _LETTER.search(value)) or _ADDRESS.match(value):
         return False
-    if "://" in value or _HOST.match(value) or all(_WORDLIKE.match(part) for part in _PARTS.split(value) if part):
+    if (
+        "://" in value
+        or _HOST.match(value)
+        or all(_WORDLIKE.match(part) for part in _PARTS.split(value) if part)
+    ):
         return False
     longest = max(_PARTS.split(value), key=len)
     if _HEX.match(value):
