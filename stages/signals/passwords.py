@@ -154,7 +154,7 @@ _IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]*\Z|[A-Z_][A-Z0-9_]*\Z")
 _ENGLISH_VERBS = re.compile(
     r"\b(?:is|are|was|will be|set to|changed to|reset to)\b|:|c.est", re.IGNORECASE
 )
-_TEST_RESULT = re.compile(r"(?:^|\n)[ \t]{0,8}\Z")
+_SIGN = re.compile(r"[=:>-]")
 
 
 def find_named_passwords(text: str) -> Iterator[Span]:
@@ -168,9 +168,7 @@ def find_named_passwords(text: str) -> Iterator[Span]:
             match = _NAMED_PASSWORD.match(text, place)
             if match is not None:
                 yield from _read_password(text, match)
-            elif lowered.startswith(
-                ("chpasswd", "passwd --stdin"), place - 2 * (lowered[place - 1 : place] == "h")
-            ):
+            elif lowered.startswith("chpasswd", place - 2):
                 yield from _find_piped(text, place)
             if hint == "pass":
                 yield from _find_before_name(text, place)
@@ -201,20 +199,24 @@ def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
         value = _cut_bare(value)
         if match["firm"] and _is_variable(text, match, value):
             return
-    if (
-        match["plain"] is not None
-        and not (
-            group == "quoted" or "-p" in match["plain"] or text.startswith("--", max(0, start - 2))
-        )
-    ) or (match["verb"] is not None and match["name"] and not _ENGLISH_VERBS.search(match["verb"])):
-        accepted = is_strong_password(value)
-    else:
-        accepted = is_password(value) and (
-            re.search("[=:>-]", match["firm"] or ":") is not None or _is_no_name(value)
-        )
-    if accepted:
+    if _is_accepted(text, match, value):
         begin = match.start(group)
         yield Span(begin, begin + len(value), "password", "<secret:password>")
+
+
+def _is_accepted(text: str, match: re.Match[str], value: str) -> bool:
+    """Whether the value looks like a password, the more so the less joins it to its name."""
+    if match["plain"] is not None:
+        is_sure = (
+            match["quoted"] is not None
+            or "-p" in match["plain"]
+            or text.startswith("--", max(0, match.start() - 2))
+        )
+    elif match["verb"] is not None:
+        is_sure = not match["name"] or _ENGLISH_VERBS.search(match["verb"]) is not None
+    else:
+        is_sure = _SIGN.search(match["firm"]) is not None or _is_no_name(value)
+    return is_password(value) if is_sure else is_strong_password(value)
 
 
 def _is_no_name(value: str) -> bool:
@@ -306,7 +308,7 @@ def _find_in_commands(text: str, lowered: str) -> Iterator[Span]:
 
 
 def _find_piped(text: str, place: int) -> Iterator[Span]:
-    """The password in `echo "ann:…" | chpasswd` and `echo … | passwd --stdin`."""
+    """The password in `echo "ann:…" | chpasswd`."""
     piped = _PIPED.search(text, max(0, place - 120), place)
     if piped is not None and is_password(piped["piped"]):
         yield Span(*piped.span("piped"), "password", "<secret:password>")
