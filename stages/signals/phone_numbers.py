@@ -8,7 +8,8 @@ five things:
   column, or as the next of several: seven to fifteen digits; the plan is not checked, since the
   country is unknown;
 - valid in one of the configured countries, right after a word about calling somebody;
-- valid there, of nine digits or more, and shortly after or before such a word;
+- valid there, of nine digits or more, and shortly after or before such a word, with an extension, in
+  a field that says where a message goes, or after a letter (`T: …`) or a person's name;
 - valid there and written as that country writes it: an area code in brackets or with a leading 0,
   or the groups of North America: `(212) 736-5000`, `020 7946 1234`, `01 84 17 61 18`.
 
@@ -17,7 +18,8 @@ numbers and a part of a longer number are none. The words are in `phone_words.py
 
 The library knows which numbers a country has; what tells a number from its context is ours. Its own
 `PhoneNumberMatcher`, over eight regions, takes 23 times the CPU time of all personal data here and
-finds .863 at a precision of .785, these rules .845 at .995 (blind set, docs/figures.md).
+finds .863 at a precision of .785, the rules of version 7 .845 at .995
+(blind set, docs/figures.md).
 """
 
 from __future__ import annotations
