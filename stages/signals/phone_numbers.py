@@ -8,8 +8,8 @@ five things:
   column, or as the next of several: seven to fifteen digits; the plan is not checked, since the
   country is unknown;
 - valid in one of the configured countries, right after a word about calling somebody;
-- valid there, of nine digits or more, and shortly after or before such a word, with an extension, in
-  a field that says where a message goes, or after a letter (`T: …`) or a person's name;
+- valid there, of nine digits or more, and shortly after or before such a word, with an extension,
+  in a field that says where a message goes, or after a letter (`T: …`) or a person's name;
 - valid there and written as that country writes it: an area code in brackets or with a leading 0,
   or the groups of North America: `(212) 736-5000`, `020 7946 1234`, `01 84 17 61 18`.
 
