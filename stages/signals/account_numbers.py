@@ -46,7 +46,8 @@ _GROUPED = re.compile(
     rf")(?![0-9]| ?{_GAP}[0-9])"
 )
 _LOOSE = re.compile(
-    rf"(?<![0-9])[1-6](?:[0-9]|(?:{_GAP}|[ .]{{1,2}})(?=[0-9]{{2}})){{11,26}}(?![0-9]|{_GAP}[0-9])"
+    rf"(?<![0-9])[1-6](?:[0-9]|(?:[ .]{{1,2}}|(?![ .]){_GAP})(?=[0-9]{{2}})){{11,26}}"
+    rf"(?![0-9]|{_GAP}[0-9])"
 )
 _UNGROUPED = re.compile(r"(?<![0-9])[1-6][0-9]{11,18}(?![0-9])")
 """Digits in any groups, or in none: for these a word must speak of cards."""

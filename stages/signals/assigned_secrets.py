@@ -73,18 +73,19 @@ _PUBLIC_WORDS = (
 _PUBLIC = "".join(rf"(?<!{word}{end})" for word in _PUBLIC_WORDS for end in ("", "[_ -]"))
 """What a key or token may be that everybody may know."""
 
-_NAME = (
-    rf"(?:{_PUBLIC}(?:(?:api|app|access|private|account|encrypt(?:ion)?|sign(?:ing)?|storage"
-    rf"|master|session"
+_KEYS = (
+    r"(?:(?:api|app|access|private|account|encrypt(?:ion)?|sign(?:ing)?|storage|master|session"
     r"|cipher|crypto|hmac|client|consumer|licen[sc]e|webhook|cookie|service|shared|auth|admin|root"
-    r"|user"
-    r"|server|deploy|bot|integration|subscription|write|read|ingest|push|dev|prod|live|secure"
-    r"|logged_in)"
-    r"[_ .-]?key|[_-]key|(?-i:(?<=[a-z])Key)|(?<![^\W_])key|(?<![\"']_)tokens?)|secrets?"
+    r"|user|server|deploy|bot|integration|subscription|write|read|ingest|push|dev|prod|live|secure"
+    r"|logged_in)[_ .-]?key|[_-]key|(?-i:(?<=[a-z])Key)|(?<![^\W_])key|(?<![\"']_)tokens?)"
+)
+_NAME = (
+    # What stands before is looked at only where a key or token begins.
+    rf"(?:(?={_KEYS}){_PUBLIC}{_KEYS}|secrets?"
     r"|passwo?r?d|pwd|passphrase|credentials?|(?<=[_-])salt|(?<=[_-])auth|bearer|authorization|jwt"
     r"|x-auth|(?<![^\W_])(?:jeton|cl[ée]s?|clave|chave|chiave|klucz|kl[íi]č|ключ|sleutel|kulcs"
-    r"|nyckel|nøkkel"
-    r"|avain|cheie|anahtar\w{0,4})(?![^\W_])|schl[üu]ssel|токен|секрет|密[钥鑰]|秘[钥鑰]|令牌|キー|トークン|토큰|키)"
+    r"|nyckel|nøkkel|avain|cheie|anahtar\w{0,4})(?![^\W_])"
+    r"|schl[üu]ssel|токен|секрет|密[钥鑰]|秘[钥鑰]|令牌|キー|トークン|토큰|키)"
 )
 _WEAK_NAME = re.compile(r"[_-]?[kK]ey|KEY")
 """Names that as often tell a key of a map or of a cache: what they name must be no digest."""

@@ -286,7 +286,19 @@ def test_the_standard_library_and_prose_have_none(shared_data: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "unit", ["password=", "eyJaaaaa9A\n", "ghp_aB3dEfgh\n", "://a:bc", "1:AA", "Q~", "token='", "A"]
+    "unit",
+    [
+        "password=",
+        "password for a b c ",
+        "login: a / ",
+        "eyJaaaaa9A\n",
+        "ghp_aB3dEfgh\n",
+        "://a:bc",
+        "1:AA",
+        "Q~",
+        "token='",
+        "A",
+    ],
 )
 def test_long_floods_take_linear_time(unit: str) -> None:
     # A quadratic scan of these 300,000 characters would take minutes; the test has a time limit.

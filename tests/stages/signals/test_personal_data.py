@@ -289,7 +289,18 @@ def test_emails_equal_datatroves(text: str) -> None:
 
 
 FLOODS = ["@", "a@", "a-", "a.", "1.", "1.2.3.", "2001:", "a@b-", "[1.", "1", "+", "(", "1+", "1 "]
-MORE_FLOODS = ["1  /", "１", "\ud800", "::", "(1)", "GB29 NWBK ", "card 4111111111111112 ", "1\xa0"]
+MORE_FLOODS = [
+    "00 49 ",
+    "AA00 ",
+    "1  /",
+    "１",
+    "\ud800",
+    "::",
+    "(1)",
+    "GB29 NWBK ",
+    "card 4111111111111112 ",
+    "1\xa0",
+]
 
 
 @pytest.mark.parametrize("unit", FLOODS + MORE_FLOODS)
