@@ -10,22 +10,34 @@ written in the groups of a card needs a word about cards near it. Time is linear
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Iterator
 from functools import cache
 
 from stdnum import iban, luhn, numdb
 
+from stages.signals.outputs import to_character_offsets
+
 _SPACES = " \u00a0\u2002\u2003\u2007\u2009\u200a\u202f"
-_GAP = rf"[{_SPACES}\u2010-\u2013-]"
-"""What parts the groups of an account or a card: any blank of a typesetter, or a hyphen."""
+_HYPHENS = "\u2010-\u2013-"
+_GAP = rf"[{_SPACES}{_HYPHENS}]"
+"""What parts the groups of a card: any blank of a typesetter, or a hyphen."""
+
+_IBAN_GAP = rf"(?:[{_SPACES}{_HYPHENS}./]| ?\r?\n[ \t]{{0,12}}|  )"
+"""What parts the groups of an account: dots, strokes and the end of a line as well."""
 
 _NO_DIGIT = re.compile(r"[^0-9]")
-_IBAN_HEAD = re.compile(rf"(?<![A-Za-z0-9])([A-Za-z]{{2}})[0-9]{{2}}(?={_GAP}?[A-Za-z0-9]{{4}})")
-_IBAN_REACH = 12
-"""Characters before a run of digits in which the IBAN that holds it begins: `MT84 MALT 0110…`."""
-
-_IBAN_BODY = re.compile(rf"[A-Za-z]{{2}}[0-9]{{2}}(?:{_GAP}?[A-Za-z0-9]){{11,29}}")
+_IBAN_HEAD = re.compile(
+    rf"(?:(?<![A-Za-z0-9])|(?<=IBAN))([A-Za-z]{{2}}) ?[0-9]{{2}}(?={_IBAN_GAP}?[A-Za-z0-9]{{2}})"
+)
+_IBAN_BODY = re.compile(rf"[A-Za-z]{{2}} ?[0-9]{{2}}(?:{_IBAN_GAP}?[A-Za-z0-9]){{11,29}}")
 _ALNUM = re.compile(r"[A-Za-z0-9]")
+_HEADS = (b"AA00", b"AA 00")
+"""Two capitals and two digits, as `marks` has them; the second only where a text says IBAN."""
+
+_LOWER_HEAD = re.compile(rf"(?<![A-Za-z0-9])([a-z]{{2}})[0-9]{{2}}(?={_IBAN_GAP}?[a-z0-9]{{2}})")
+_LOWER_REACH = 12
+"""Characters before a run of digits in which an IBAN in small letters begins: `mt84 malt 0110…`."""
 
 _GROUPED = re.compile(
     rf"(?<![0-9])(?:"
@@ -33,18 +45,58 @@ _GROUPED = re.compile(
     rf"|3[0-9]{{3}}({_GAP})[0-9]{{6}}\2[0-9]{{4,5}}"
     rf")(?![0-9]| ?{_GAP}[0-9])"
 )
-_UNGROUPED = re.compile(r"(?<![0-9])[1-6][0-9]{11,18}(?![0-9])")
-_CARD_TOUCHING_BEFORE = re.compile(r"(?:[A-Za-z0-9_@/=#&.$€£-]|[0-9][ ,:])\Z")
-_CARD_TOUCHING_AFTER = re.compile(r"[A-Za-z0-9_@=&%]|[.,:/-][0-9]|\.[a-z]")
-_CARD_WORDS = (
-    r"(?<![<\w])(?:card|cc|visa|master ?card|amex|american express|diners|discover|jcb|maestro"
-    r"|karte|kreditkarten?|carte|tarjeta|cartão|carta di credito)"
+_LOOSE = re.compile(
+    rf"(?<![0-9])[1-6](?:[0-9]|(?:[ .]{{1,2}}|(?![ .]){_GAP})(?=[0-9]{{2}})){{11,26}}"
+    rf"(?![0-9]|{_GAP}[0-9])"
 )
+_UNGROUPED = re.compile(r"(?<![0-9])[1-6][0-9]{11,18}(?![0-9])")
+"""Digits in any groups, or in none: for these a word must speak of cards."""
+
+_CARD_TOUCHING_BEFORE = re.compile(r"(?:[A-Za-z0-9_@/=#&.$€£-]|[0-9][ ,:])\Z")
+_CARD_TOUCHING_AFTER = re.compile(r"[A-Za-z0-9_@=%]|[.,:/-][0-9]|\.[a-z]")
+_NUMBER_SEPARATOR = r"[ \t]{0,3}(?:[,;|/:&\t]|<[^<>]{1,20}>|\\t| )[ \t\"']{0,3}"
+_EXPIRY = rf"(?:0[1-9]|1[0-2])(?: ?[/-] ?|{_NUMBER_SEPARATOR})?(?:20)?[2-3][0-9](?![0-9])"
+_EXPIRY_AFTER = re.compile(
+    rf"[\"']?{_NUMBER_SEPARATOR}[\"']?{_EXPIRY}|[,;]?\s{{1,2}}(?:exp|valid|good thru|gültig|vto"
+    rf"|ven[ct]|scad|ważn|до)"
+    rf"[^0-9\n]{{0,16}}{_EXPIRY}",
+    re.IGNORECASE,
+)
+"""The month and year that stand after a card's number: `,08/27`, `|04|2027`."""
+
+_NAMES_CARD = (
+    r"(?:(?:credit|debit|pay(?:ment)?|bank|gift|virtual|corporate)?[ _-]?card(?:[ _-]?(?:numbers?"
+    r"|nr|no|num))?(?![a-z]{3})|\bcc|c_?c(?=_?n)|\bpan\b"
+    r"|primary[ _]account|visa|master ?card|amex|american express|diners|discover|jcb\b|maestro"
+    r"|union ?pay"
+    r"|rupay|cvv2?|cvc2?|\bcsc\b|kredit|karten?(?:nummer|nr)?(?![a-z]{4})|\b(?:debit|credit)\b"
+    r"|cart[ea]s?\b|tarjeta|cart[ãa]o|carta di|kaart|kort(?:nummer)?\b|kortti"
+    r"|kartu|kart[ıiyau]?\b|bankkártya|карт[аыеу]|карточк|κάρτα|بطاقة|כרטיס|カード|信用卡|银行卡|卡号|卡號|카드"
+    r"|thẻ|บัตร)"
+)
+_NO_TAG = r"(?<!<(?=(?-i:CARD>)))"
+_CARD_WORDS = rf"{_NO_TAG}(?<![a-z]){_NAMES_CARD}"
 _CARD_WORD_REACH = 60
 """Characters around a number, without digits or another value, in which a word speaks of cards."""
 
-_CARD_WORDS_BEFORE = re.compile(rf"{_CARD_WORDS}[^0-9<>@]{{0,{_CARD_WORD_REACH}}}\Z", re.IGNORECASE)
+_CARD_WORDS_BEFORE = re.compile(
+    rf"{_NO_TAG}{_NAMES_CARD}[^0-9<>@]{{0,{_CARD_WORD_REACH}}}\Z", re.IGNORECASE
+)
 _CARD_WORDS_AFTER = re.compile(rf"[^0-9<>@]{{0,{_CARD_WORD_REACH}}}?{_CARD_WORDS}", re.IGNORECASE)
+_NAMED_CARD = re.compile(
+    rf"(?:{_NAMES_CARD})[\w \[-]{{0,16}}?[\"'\])]{{0,2}}\s{{0,2}}(?:=>|=|:)\s{{0,2}}[\"']?\Z",
+    re.IGNORECASE,
+)
+_TAGGED_CARD = re.compile(
+    rf"<(?!(?-i:CARD>))[^<>]{{0,40}}{_NAMES_CARD}[^<>]{{0,40}}>\s{{0,4}}(?:<[^<>]{{0,30}}>\s{{0,4}})?\Z",
+    re.IGNORECASE,
+)
+_NO_CARD_NAME = re.compile(
+    r"(?<![^\W_])(?:id|hash|token|order|track\w*|serial|ean|isbn|imei|iccid|ref\w*|session|request"
+    r"|trace)"
+    r"(?: (?:no|nr|number))?[\"'\])\s]{0,3}[=:#]?\s{0,2}[\"']?\Z",
+    re.IGNORECASE,
+)
 
 # First digits of the networks that check with Luhn, by length of the number (ISO/IEC 7812-1).
 _AMEX = re.compile(r"3[47]")
@@ -69,15 +121,44 @@ _ISSUED = {
 }
 
 
-def find_ibans(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The place of an IBAN whose digits fill the run [start, end)."""
-    head = _IBAN_HEAD.search(text, max(0, start - _IBAN_REACH), min(end, start + 8))
+def find_ibans(text: str, encoded: bytes, marks: bytes) -> Iterator[tuple[int, int]]:
+    """Places of IBANs in capitals; `encoded` is `text` in UTF-8, `marks` what each byte is.
+
+    Marks are `A` for a capital of ASCII, `0` for a digit and a blank for what may stand between.
+    """
+    places = list[int]()
+    for head in _HEADS if b"IBAN" in encoded else _HEADS[:1]:
+        place = marks.find(head)
+        while place >= 0:
+            if encoded[place : place + 2] in _iban_countries():
+                places.append(place)
+            place = marks.find(head, place + 1)
+    free = 0
+    for start in to_character_offsets(text, encoded, sorted(places)) if places else ():
+        match = _IBAN_HEAD.match(text, start) if start >= free else None
+        stop = _iban_end(text, start, _iban_length(match[1])) if match else 0
+        if stop:
+            yield start, stop
+            free = stop
+
+
+def find_lower_ibans(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The place of an IBAN in small letters whose digits fill the run [start, end)."""
+    head = _LOWER_HEAD.search(text, max(0, start - _LOWER_REACH), min(end, start + 8))
     while head is not None:
         stop = _iban_end(text, head.start(), _iban_length(head[1].upper()))
         if stop:
             yield head.start(), stop
             return
-        head = _IBAN_HEAD.search(text, head.start() + 1, min(end, start + 8))
+        head = _LOWER_HEAD.search(text, head.start() + 1, min(end, start + 8))
+
+
+@cache
+def _iban_countries() -> frozenset[bytes]:
+    """Countries with an IBAN, in ASCII."""
+    letters = string.ascii_uppercase
+    names = (a + b for a in letters for b in letters)
+    return frozenset(name.encode() for name in names if _iban_length(name))
 
 
 def _iban_end(text: str, start: int, length: int) -> int:
@@ -108,9 +189,12 @@ def find_cards(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     for match in _GROUPED.finditer(text, start, end):
         if _is_alone(text, match) and is_card(_NO_DIGIT.sub("", match[0])):
             yield match.span()
-    for match in _UNGROUPED.finditer(text, start, end):
-        if is_card(match[0], named=True) and _is_alone(text, match) and _has_card_word(text, match):
-            yield match.span()
+    for shape in (_LOOSE, _UNGROUPED):
+        for match in shape.finditer(text, start, end):
+            if is_card(_NO_DIGIT.sub("", match[0]), named=True) and (
+                _is_alone(text, match) and _has_card_word(text, match)
+            ):
+                yield match.span()
 
 
 def is_card(number: str, *, named: bool = False) -> bool:
@@ -126,15 +210,29 @@ def is_card(number: str, *, named: bool = False) -> bool:
 
 
 def _is_alone(text: str, match: re.Match[str]) -> bool:
+    """Whether nothing touches a number but the name of a card or its expiry."""
     start, end = match.span()
-    return not _CARD_TOUCHING_BEFORE.search(text, max(0, start - 2), start) and not (
-        _CARD_TOUCHING_AFTER.match(text, end)
-    )
+    if _CARD_TOUCHING_BEFORE.search(text, max(0, start - 2), start) and not _is_named_card(
+        text, start
+    ):
+        return False
+    return not _CARD_TOUCHING_AFTER.match(text, end) or _EXPIRY_AFTER.match(text, end) is not None
+
+
+def _is_named_card(text: str, start: int) -> bool:
+    """Whether a field, or a tag, right before is named as a card is: `card_number=`."""
+    before = text[max(0, start - _CARD_WORD_REACH) : start]
+    if _NO_CARD_NAME.search(before):
+        return False
+    return _NAMED_CARD.search(before) is not None or _TAGGED_CARD.search(before) is not None
 
 
 def _has_card_word(text: str, match: re.Match[str]) -> bool:
     """Whether a word before or after speaks of cards, nothing that may be redacted between."""
     start, end = match.span()
-    if _CARD_WORDS_BEFORE.search(text, max(0, start - 2 * _CARD_WORD_REACH), start):
+    if _EXPIRY_AFTER.match(text, end) or _is_named_card(text, start):
+        return True
+    before = text[max(0, start - 2 * _CARD_WORD_REACH) : start]
+    if _CARD_WORDS_BEFORE.search(before) and not _NO_CARD_NAME.search(before):
         return True
     return _CARD_WORDS_AFTER.match(text, end, end + 2 * _CARD_WORD_REACH) is not None

@@ -42,13 +42,19 @@ _UNSPACED = re.compile(
 """Scripts whose words touch each other: Thai, Lao, Burmese, Khmer, Chinese, Japanese; and Korean,
 whose particles do."""
 
+_LONGEST_UNSPACED = 4
+_UNSPACED_NAME = re.compile(rf"(?:\A|(?<=[^\w]))({_UNSPACED.pattern}{{1,{_LONGEST_UNSPACED}}})\Z")
+"""A name in such a script before a number: `佐藤84@…`."""
+
 _DOMAIN_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _IPV4 = r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}"
 _IPV6 = (
     r"[23][0-9A-Fa-f]{3}(?::[0-9A-Fa-f]{0,4}){2,7}"
     r"|[1-9A-Fa-f][0-9A-Fa-f]{3}(?::[0-9A-Fa-f]{1,4}){7}"
 )
-_HOST_NUMBER = re.compile(rf"\[{_IPV4}\]|{_IPV4}(?![\w.-]*[A-Za-z0-9])")
+_HOST_NUMBER = re.compile(rf"\[{_IPV4}\]")
+"""RFC 5321 writes a host's address in brackets; `root@8.8.8.8` is a login at an address."""
+
 _DOMAIN = re.compile(rf"(?:{_DOMAIN_LABEL}\.)+{_DOMAIN_LABEL}")
 _ANY_DOMAIN = re.compile(r"(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.){1,8}[^\W_](?:[\w-]{0,61}[^\W_])?")
 _NO_DOMAIN = re.compile(r"v?[0-9]+\.[0-9]+(?:\.|\Z)|[1-9](?:\.[0-9])?x\.")
@@ -105,7 +111,8 @@ def _foreign_start(text: str, least: int, start: int, at: int) -> int:
     """The beginning of a name whose part in ASCII begins at `start` and touches other letters."""
     unspaced = _UNSPACED.match(text[start - 1]) is not None
     if unspaced and start < at:
-        return start
+        name = _UNSPACED_NAME.search(text, max(least, start - _LONGEST_UNSPACED - 1), start)
+        return name.start(1) if name and text[start:at].isdecimal() else start
     while start > least and _SPACED.match(text[start - 1]):
         if not unspaced and _UNSPACED.match(text[start - 1]):
             break
@@ -156,26 +163,34 @@ _ADDRESS_SHAPES = (
         re.compile(r"[0-9]{1,3}\Z"),
         re.compile(_IPV4),
         re.compile(r"[A-Za-z0-9]\Z|[0-9]\.\Z"),
-        re.compile(r"[A-Za-z0-9]|\.[0-9]"),
+        re.compile(r"[A-Za-z0-9]|\.[0-9]|-[0-9]+[A-Za-z]"),
     ),
     (
         re.compile(r":(?=[0-9A-Fa-f]{0,4}:)"),
         re.compile(r"[0-9A-Fa-f]{4}\Z"),
         re.compile(_IPV6),
-        re.compile(r"[\w:.]\Z"),
-        re.compile(r"[A-Za-z0-9:]|\.[0-9]"),
+        re.compile(
+            r"[\w.]\Z|(?<!ip)(?<!ip6)(?<!v6)(?<!addr)(?<!dress)(?<!host)(?<!peer)(?<!rom):\Z"
+        ),
+        re.compile(r"[A-Za-z0-9]|:(?![0-9]{2,5}(?![0-9A-Fa-f:]))|\.[0-9]"),
     ),
 )
 _SHORT_ADDRESS = 6
 _LOOK_BACK = 40
 _ADDRESS_WORDS = re.compile(
-    r"\b(?:ip(?:v4)?|address|adresse|dirección|server|host|dns|ping|login|logged|from|client|user"
-    r"|proxy|router|gateway)\b[^0-9<>@]{0,30}\Z",
+    r"(?<![^\W_])(?:ip(?:v4)?|addr(?:ess)?|adresse|dirección|server|host(?:name)?|dns|ping|login"
+    r"|logged|from"
+    r"|client|user|proxy|router|gateway|remote|peer|src|dst|nameserver|allow|deny|ban(?:ned)?"
+    r"|block(?:ed)?"
+    r"|ssh|scp|https?|nmap|traceroute|whois|connect(?:ed)?)(?![^\W_])[^0-9<>@]{0,30}\Z",
     re.IGNORECASE,
 )
 _VERSION_WORDS = re.compile(
     r"\b(?:\w*version|versión|release|build|firmware|driver|revision|rev|ver|patch|update|sdk"
-    r"|package|assembly)(?:[ .]?(?:no|nr|number|is))?\b[\s\"'=:.#(-]{0,4}\Z"
+    r"|package|assembly|section|clause|chapter|article|paragraph|figure|table|annex|appendix"
+    r"|abschnitt"
+    r"|absatz|kapitel|abb|tab|art|sec|ch|oid|schema|patch)(?:[ .]?(?:no|nr|number|is))?\b"
+    r"[\s\"'=:.#(-]{0,4}\Z|[§¶] ?\Z"
     r"|[A-Z][A-Za-z]{2,20}/\Z",
     re.IGNORECASE,
 )
@@ -208,7 +223,10 @@ def _is_public(address: str) -> bool:
 
 
 def _is_version(text: str, start: int, address: str) -> bool:
-    """Whether a word says so, or four short numbers have none before that speaks of an address."""
+    """Whether a word says so, or four short numbers have none before that speaks of an address.
+
+    Four that count up (`1.2.3.4`) are what people type who need any.
+    """
     parts = address.split(".")
     if len(parts) != 4:
         return False
@@ -216,4 +234,6 @@ def _is_version(text: str, start: int, address: str) -> bool:
         return True
     if len(set(parts)) == 1 or len("".join(parts)) > _SHORT_ADDRESS:
         return False
+    if parts == [str(int(parts[0]) + step) for step in range(4)]:
+        return True
     return not _ADDRESS_WORDS.search(text, max(0, start - _LOOK_BACK), start)

@@ -7,8 +7,8 @@ npm end tokens with a CRC-32), enough different characters, and no sign of a pla
 
 A token that is broken over lines (wrapped, continued by a backslash, or a string in two parts) is
 joined and matched as one, if at least eight characters of it with the literal stand on one line.
-What only its place tells is in `passwords.py`. Time is linear in the text: what is matched has a
-bounded length.
+What only its place tells is in `passwords.py` and `assigned_secrets.py`. Time is linear in the
+text: what is matched has a bounded length.
 """
 
 from __future__ import annotations
@@ -22,15 +22,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from stages.engine.strict_json import parse_json
-from stages.signals.outputs import Span, drop_overlaps, to_character_offsets
-from stages.signals.passwords import (
+from stages.signals.assigned_secrets import (
     find_assigned_secrets,
     find_azure_key,
-    find_named_passwords,
-    find_url_passwords,
-    is_placeholder,
-    is_random,
+    find_broken_azure_key,
 )
+from stages.signals.outputs import Span, drop_overlaps, to_character_offsets
+from stages.signals.passwords import find_named_passwords, find_url_passwords
+from stages.signals.secret_values import is_placeholder, is_random
 
 LONGEST_KEY_BLOCK = 20_000
 """Characters after the head of a private key within which it must end."""
@@ -83,6 +82,7 @@ def find_secrets(text: str) -> list[Span]:
             if sort.literal in near:
                 spans += _find_kind(text, sort, max(0, start - _BEFORE), end)
         spans += find_azure_key(text, end)
+        spans += find_broken_azure_key(text, start, end)
         spans += find_assigned_secrets(text, start, end)
     spans += _find_broken(text, encoded)
     spans += find_named_passwords(text)
@@ -157,7 +157,7 @@ _TOKEN_END = re.compile(r"[a-z][A-Z]|[A-Za-z][0-9]|[0-9][A-Za-z]")
 _PLAIN_BREAK = re.compile(r"\r?\n[ \t>*#/]{0,40}\Z")
 _FRAGMENT = re.compile(r"[A-Za-z0-9_.+/%~:-]+={0,2}")
 _FRAGMENT_CHARACTERS = string.ascii_letters + string.digits + "_.+/%~:-"
-_LONGEST_LINE, _MOST_LINES = 300, 40
+_LONGEST_LINE, _MOST_LINES = 1200, 40
 
 
 def _find_broken(text: str, encoded: bytes) -> Iterator[Span]:
@@ -268,11 +268,11 @@ def _is_jwt(token: str) -> bool:
     return isinstance(value, dict) and "alg" in value
 
 
-def _check_random_after(separators: str, bits: int = 350) -> Callable[[str], bool]:
-    """A check that what follows the last prefix looks random."""
+def _check_random_after(separators: str, bits: int = 350, most: int = 0) -> Callable[[str], bool]:
+    """A check that what follows the last prefix (or that of number `most`) looks random."""
 
     def check(token: str) -> bool:
-        return is_random(re.split(separators, token)[-1], bits)
+        return is_random(re.split(separators, token, maxsplit=most)[-1], bits)
 
     return check
 
@@ -365,7 +365,7 @@ INNER_KINDS: tuple[SecretKind, ...] = (
     SecretKind(
         "telegram_token",
         ":AA",
-        re.compile(rf"(?<![A-Za-z0-9])[0-9]{{8,10}}:AA[A-Za-z0-9_-]{{32,33}}{_END}"),
+        re.compile(rf"(?:(?<=bot)|(?<![A-Za-z0-9]))[0-9]{{8,10}}:AA[A-Za-z0-9_-]{{32,33}}{_END}"),
         _check_random_after(":"),
         lead=re.compile(r"[0-9]{8,10}\Z"),
     ),
@@ -373,7 +373,7 @@ INNER_KINDS: tuple[SecretKind, ...] = (
         "azure_client_secret",
         "Q~",
         re.compile(rf"{_WORD}[A-Za-z0-9_~.-]{{3}}[0-9]Q~[A-Za-z0-9_~.-]{{31,34}}{_END}"),
-        _check_random_after("Q~"),
+        _check_random_after("Q~", most=1),
         lead=re.compile(r"[A-Za-z0-9_~.-]{3}[0-9]\Z"),
     ),
 )

@@ -1,92 +1,49 @@
-"""Secrets that only their place tells: values of `api_key` and the like, Azure's keys, passwords.
+"""Passwords that only their place tells: beside their name, in addresses, in commands.
 
-They have no shape of their own, so they must not look like anything else: a placeholder, a
-reference to somewhere else, a name of a program, a path. A value of `api_key`, `secret` or `token`
-must look random; a password must have a letter and a digit (`Password: winter79!`), as people
-choose them, so words alone and numbers alone after `password:` are not searched. The password
-of `scheme://user:password@host` may be any that is no placeholder. Time is linear in the text:
-what is matched has a bounded length.
+A name (`password`, `DB_PASS`, `Passwort`, `contraseña`, `密码`) is joined to its value in one of
+the ways of `named_values.py`; the value must have a letter and a digit (`Password: winter79!`), as
+people choose them, or be mixed as a generator makes it. Words alone and numbers alone are not
+searched. Where nothing but a blank joins them, the value must stand out of prose by itself. The
+password of `scheme://user:password@host` may be any that is no placeholder. Time is linear in the
+text: what is matched has a bounded length.
 """
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from stages.signals.named_values import (
+    ARGUMENT,
+    ASSIGNS,
+    BLOCK,
+    CELL,
+    FALLBACK,
+    FIELD,
+    OPEN,
+    QUOTED,
+    TAG_END,
+    VERB,
+)
 from stages.signals.outputs import Span
-
-_FILLER = re.compile(
-    r"example|sample|placeholder|dummy|changeme|change[_-]me|redacted|your[_-]|[_-]here\b"
-    r"|x{4}|\*{3}|\.{3}|1234567|abcdefg|0{6}|<[^<>]*>|\$\{|\{\{|\$\(|%\(",
-    re.IGNORECASE,
+from stages.signals.secret_values import (
+    is_password,
+    is_placeholder,
+    is_strong_password,
+    says_password,
 )
-_COMMON_PASSWORDS = frozenset(
-    (
-        *("admin", "changeit", "changeme", "default", "guest", "hunter2", "letmein", "mypass"),
-        *("mypassword", "none", "null", "pass", "passw0rd", "passwd", "password", "password1"),
-        *("pw", "pwd", "qwerty", "root", "s3cr3t", "secret", "test", "testing", "token", "toor"),
-        *("user", "xxx", "yourpassword"),
-    )
-)
-_SCALE = 1000
-_LOGS = [0, *(int(c * math.log2(c) * _SCALE) for c in range(1, 256))]
-"""c * log2(c) in whole thousandths of a bit, so that no rounding of a logarithm decides."""
-
-
-def is_placeholder(value: str) -> bool:
-    """Whether a value is filler for a secret, or a common password."""
-    return value.lower() in _COMMON_PASSWORDS or _FILLER.search(value) is not None
-
-
-def is_random(value: str, bits: int) -> bool:
-    """Whether the entropy of the value's characters is at least `bits` hundredths a character.
-
-    Shannon's, over the first 255 characters: n log2 n - sum of c log2 c, over n. 40 characters of
-    random base64 have about 4.6 bits, hexadecimal at most 4, an English word of ten letters about
-    3.
-    """
-    value = value[:255]
-    size = len(value)
-    if not size:
-        return False
-    spread = _LOGS[size] - sum(_LOGS[count] for count in Counter(value).values())
-    return spread * 100 >= bits * _SCALE * size
-
 
 # The part between "://" and "@" of an address with a password.
 _LOGIN = re.compile(
-    r"://[^\s:/?#@\"'<>\[\]{}$]{0,64}:([^\s/?#@\"'<>{}$]{3,64})@([A-Za-z0-9.-]{2,100})"
+    r"://(?P<user>[^\s:/?#@\"'<>\[\]{}$]{0,64}):(?P<password>[^\s/?#\"'<>{}]{3,64})@(?P<host>\[?[A-Za-z0-9.:_-]{2,100})"
 )
-_EXAMPLE_HOSTS = re.compile(
-    r"example\.|(?:localhost|127\.[0-9.]+|(?:db|your)?host(?:name)?[0-9]*|domain|server)(?:\Z|[.:/])"
+_EXAMPLE_HOSTS = re.compile(r"example\.|domain\b|(?:db|your)host|your[_-]")
+_ANY_HOST = re.compile(
+    r"(?:localhost|127\.[0-9.]+|host(?:name)?[0-9]*|server)(?:\Z|[.:/])|.*\.example\b"
 )
-_SAYS_PASSWORD = re.compile(r"pass|pwd|secret|\Apw", re.IGNORECASE)
-_LOOK_BACK, _LOOK_AHEAD = 120, 200
-"""Characters around a run of letters and digits that must hold its name and its end."""
+"""Hosts of examples and of development alike: a password there must look like one."""
 
-_ASSIGNED = re.compile(
-    r"(?:api_?-?key|access_?-?key|private_?-?key|account_?-?key|encryption_?-?key|signing_?-?key"
-    r"|storage_?-?key|secret|token|passwo?r?d|pwd|credential)"
-    r"[\w-]{0,24}(?:[\"'\]]{0,2}\s{0,4}(?:=>|:=|=|:)\s{0,4}|[\"'],\s{0,4}(?=[\"']))"
-    r"(?:[\"'`]([^\s\"'`]{16,200})[\"'`]|([A-Za-z0-9+/_=.~-]{20,200})(?=[\s;&]|$))",
-    re.IGNORECASE,
-)
-_AZURE_NAME = re.compile(
-    r"azure|account_?-?\s?(?:key|name)|storage_?-?\s?(?:account_?-?\s?)?key|shared_?-?access"
-    r"|windows\.net",
-    re.IGNORECASE,
-)
-_AZURE_REACH = 80
-_FEWEST_OF_AZURE = 32
-"""Characters of the shortest key that an Azure service assigns: what is shorter was cut."""
-
-_VALUE = re.compile(r"[A-Za-z0-9+/_=.~!@#$%^&*:-]+\Z")
-_DIGIT, _LETTER = re.compile(r"[0-9]"), re.compile(r"[A-Za-z]")
-_HEX = re.compile(r"[0-9a-fA-F]+\Z")
-_PARTS = re.compile(r"[^A-Za-z0-9+/]+")
-_WORDLIKE = re.compile(r"(?:[A-Z]?[a-z]+|[A-Z]+|[0-9]{1,4})\Z")
+_LETTER_AND_DIGIT = re.compile(r"(?=.*[A-Za-z]).*[0-9]")
 
 
 def find_url_passwords(text: str) -> Iterator[Span]:
@@ -94,152 +51,273 @@ def find_url_passwords(text: str) -> Iterator[Span]:
     if "@" not in text or "://" not in text:
         return
     for match in _LOGIN.finditer(text):
-        password, host = match[1], match[2].lower()
-        if _EXAMPLE_HOSTS.match(host) or ".example" in host or is_placeholder(password):
+        password, host = match["password"], match["host"].lower()
+        if _EXAMPLE_HOSTS.match(host) or is_placeholder(password) or password[0] == "$":
             continue
-        if not _SAYS_PASSWORD.search(password):
-            yield Span(match.start(1), match.end(1), "url_password", "<secret:url_password>")
-
-
-def find_assigned_secrets(text: str, start: int, end: int) -> Iterator[Span]:
-    """Random-looking values around [start, end) that are assigned to a name such as `api_key`."""
-    window = max(0, start - _LOOK_BACK)
-    before = text[window:start]
-    if "=" not in before and ":" not in before and "," not in before:
-        return
-    for match in _ASSIGNED.finditer(text, window, end + _LOOK_AHEAD):
-        group = 1 if match[1] is not None else 2
-        if not (match.start(group) <= start < match.end(group) and _looks_secret(match[group])):
+        if says_password(password) or password in (match["user"], "x-oauth-basic"):
             continue
-        name_place = max(0, match.start(group) - _AZURE_REACH)
-        is_cut = len(match[group]) < _FEWEST_OF_AZURE and _AZURE_NAME.search(
-            text, name_place, match.start(group)
-        )
-        if not is_cut:
-            yield Span(match.start(group), match.end(group), "assigned", "<secret:assigned>")
+        if _ANY_HOST.match(host) and not (
+            _LETTER_AND_DIGIT.match(password) or is_password(password)
+        ):
+            continue
+        yield Span(*match.span("password"), "url_password", "<secret:url_password>")
 
 
-_AZURE_KEY = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{86}==(?![A-Za-z0-9+/=])")
-_AZURE_BODY = 86
-_AZURE_LOOK_BACK, _AZURE_LOOK_AHEAD = 200, 100
-_NAMES_KEY = re.compile(
-    r"(?:account|access|storage|shared|primary|secondary|master|auth\w*|table|queue|blob|cosmos\w*"
-    r"|batch|azure|secret)[\w -]{0,24}key[\w -]{0,12}[\"'\]]{0,2}\s{0,3}(?:=>|:=|=|:|\bis\b|,|\s)"
-    r"[\s\"'`(]{0,4}\Z",
-    re.IGNORECASE,
+_ENGLISH = (
+    r"(?<=require)pass|(?<=ssh)pass(?=\s+-p)|passw(?:or)?ds?|passwo?rt|pass-?(?:phrase|code|key)s?"
+    r"|passwrd|pwd|pword|(?<![a-z])psk(?![a-z])"
+    r"|(?<![a-z])psw(?![a-z])|(?<![a-z])pw(?![a-z])|(?<![a-z])mdp(?![a-z])"
 )
-_NAMES_DIGEST = re.compile(
-    r"(?:sha-?[0-9]{1,3}|integrity|digest|checksum|hash|signature|signed|certificate|cert|public"
-    r"|pub_?key|fingerprint|host ?key|ssh|base64,|data:|nonce|image|thumbnail|png|jpe?g|etag|md5"
-    r"|hmac|salt|-ref|ciphertext|encrypted|payload|body|avatar|proof)[^\n]{0,40}\Z",
-    re.IGNORECASE,
+_FOREIGN = (
+    r"passord(?:et)?|nnwort|htwoord|contrase(?:ñ|n|&ntilde;)as?"
+    r"|senhas?|парол[ьяеюи]\w{0,2}|密码|密碼|口令|パスワード|暗証番号|has[łl]o|hesl[oa]|jelsz[óo]\w{0,3}"
+    r"|l[öo]senord(?:et)?|adgangskoden?|salasan[aä]\w{0,2}|κωδικ[όο]ς?(?: πρόσβασης)?"
+    r"|[şs]ifre(?:si|m|niz)?"
+    r"|parol[aăe]|كلمة (?:المرور|السر)|סיסמ(?:ה|א|ת)\w{0,3}|비밀번호[는은]?|비번|암호[는은]?"
+    r"|mật khẩu|รหัสผ่าน|(?:kata )?sandi(?:nya)?|पासवर्ड|lozink[ae]|лозинка\w?|(?<![a-z])clave"
+    r"|gjalda?|(?<=palavra-)passe|(?<=mot de )passe"
 )
-_AZURE_WORDS = re.compile(
-    r"azure|account_?-?\s?(?:key|name)|storage|endpoint|sharedaccess|windows\.net|blob|cosmos"
-    r"|servicebus|event_?hub|connection_?-?\s?string|\bkey[12]\b|(?:primary|secondary)_?-?\s?key",
-    re.IGNORECASE,
+_SHORT = "(?:(?<![A-Za-z])|{})passe?(?![a-z])|(?-i:(?<=[a-z])Pass(?![a-z]))".format(
+    "|".join(
+        f"(?<={word})"
+        for word in ["user", "db", "root", "admin", "mail", "smtp", "ftp", "sql", "my"]
+    )
 )
-_EMULATOR_KEYS = ("Eby8vdM02xNOcqFl", "C2y6yDjf5/R+ob0N")
-"""How the keys begin that Microsoft publishes for its emulators of storage and Cosmos DB."""
-
-
-def find_azure_key(text: str, end: int) -> Iterator[Span]:
-    """The storage key whose letters and digits end at `end`: 64 bytes in base64 in their context.
-
-    A digest, a signature and the end of a certificate may have the same shape.
-    """
-    start = end - _AZURE_BODY
-    match = _AZURE_KEY.match(text, start) if start >= 0 and text.startswith("==", end) else None
-    if match is None or is_placeholder(match[0]) or not is_random(match[0][:-2], 450):
-        return
-    before = text[max(0, start - _AZURE_LOOK_BACK) : start]
-    is_named = _NAMES_KEY.search(before) is not None
-    if match[0].startswith(_EMULATOR_KEYS) or (not is_named and _NAMES_DIGEST.search(before)):
-        return
-    if is_named or _AZURE_WORDS.search(before + " " + text[end + 2 : end + _AZURE_LOOK_AHEAD]):
-        tag = "<secret:azure_storage_key>"
-        yield Span(start, match.end(), "azure_storage_key", tag)
-
-
-def _looks_secret(value: str) -> bool:
-    """Letters and digits mixed as chance mixes them, and none of the signs of a name or a path."""
-    if is_placeholder(value) or not _VALUE.match(value):
-        return False
-    if not (_DIGIT.search(value) and _LETTER.search(value)):
-        return False
-    if "://" in value or all(_WORDLIKE.match(part) for part in _PARTS.split(value) if part):
-        return False
-    longest = max(_PARTS.split(value), key=len)
-    if _HEX.match(value):
-        return len(value) >= 32 and is_random(value, 300)
-    return len(longest) >= 16 and is_random(longest, 370)
-
-
-_HINTS = (
-    *("pass", "pwd", "wort", "woord", "contrase", "senha", "парол", "密码", "密碼", "パスワード"),
-)
+_HINTS = ("pass", "pw", "psk", "htwoord")
 """Parts of the names of passwords, in small letters: what is searched first."""
 
+_FOREIGN_HINTS = (
+    *(
+        ("é", "mdp"),
+        ("ü", "nnwort"),
+        ("ñ", "contrase"),
+        ("ó", "clave"),
+        ("ã", "senha"),
+        ("è", "parol"),
+    ),
+    *(
+        ("ě", "heslo"),
+        ("ł", "hasł"),
+        ("ł", "haslo"),
+        ("ş", "şifre"),
+        ("ş", "sifre"),
+        ("ø", "adgangsk"),
+    ),
+    *(("ä", "salasan"), ("ö", "lösenord"), ("ó", "jelsz"), ("п", "парол"), ("л", "лозинк")),
+    *(("密", "密码"), ("密", "密碼"), ("口", "口令"), ("パ", "パスワード"), ("暗", "暗証番号")),
+    *(
+        ("비", "비밀번호"),
+        ("비", "비번"),
+        ("암", "암호"),
+        ("κ", "κωδικ"),
+        ("ك", "كلمة"),
+        ("ס", "סיסמ"),
+    ),
+    *(("ậ", "mật khẩu"), ("ร", "รหัสผ่าน"), ("प", "पासवर्ड"), ("ă", "parol"), ("\0", "sandi")),
+)
+"""Those of other languages, and a character that a longer text of the language has."""
+
+_ASCII_HINTS = (*_HINTS, *dict.fromkeys(hint for _, hint in _FOREIGN_HINTS if hint.isascii()))
+_SHORT_TEXT = 1000
+"""Characters of a text in which all are searched."""
+
+_VALUE = rf"{OPEN}(?:[\w.@+-]{{2,40}} ?/ )?(?:{QUOTED}|(?P<bare>[^\s\"'`<>]{{6,200}}))"
 _NAMED_PASSWORD = re.compile(
-    r"(?:(?<![a-z])passe?|passw(?:or)?d|passwort|pass-?(?:phrase|code)|pwd|(?<=kenn)wort"
-    r"|(?<=wacht)woord|contraseña|senha|пароль|密码|密碼|パスワード)"
-    r"(?:(?<=<password)>(?P<tagged>[^<>\s]{6,64})<"
-    r"|[\"'\]]{0,2}\s?(?P<sign>=>|:=|=|:|\uff1a|\bis\b)\s{0,2}"
-    r"(?:</?(?:b|strong|i|em|code|kbd|tt|td)>\s?|\*\*|&quot;|&#(?:x27|39|34);){0,2}"
-    r"(?:(?P<quote>[\"'`])(?P<quoted>[^\s\"'`]{6,64})(?P=quote)"
-    r"|(?P<bare>(?:(?!\*\*|&quot;|&#(?:x27|39|34);)[^\s\"'`<>,;]){6,64})))",
+    rf"(?:(?P<name>{_ENGLISH})|(?P<foreign>{_FOREIGN})|(?P<short>{_SHORT}))(?P<tail>[\w-]{{0,24}}?)"
+    rf"(?:(?P<firm>{FALLBACK}|{ASSIGNS}|{ARGUMENT}|{BLOCK}|{FIELD}|{TAG_END}|{CELL})"
+    rf"|(?P<verb>{VERB})"
+    r"|(?P<plain>\s+-p\s?|[ \u00a0\t]{1,2}\(?))"
+    rf"{_VALUE}",
     re.IGNORECASE,
 )
-_CODE = re.compile(
-    r"[(){}\[\]]|\A[$%@~./\\-]|://|/.*/|\\|\A(?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*\Z"
-    r"|\A(?:u?int[0-9]+|float[0-9]+|sha-?[0-9]+|md5|utf-?(?:8|16)|base(?:32|64)|argon2\w*"
-    r"|pbkdf2\w*|n?varchar2?|oauth2?|v[0-9][\w.]*|[0-9]+-?[a-z]{0,12})\Z",
+_OTHER_TAIL = re.compile(
+    r"hash|digest|file|path|len|min|max|polic|field|reset|url|uri|prompt|label|hint|type|age\b"
+    r"|expir"
+    r"|chang|updat|creat|count|attempt|_?id\b|name|mode|histor|encod|strength|score|regex|pattern"
+    r"|valid|input|column|salt|algorithm|crypt|auth(?:entication)?\b|manager|mgr|param|rule"
+    r"|require",
     re.IGNORECASE,
 )
+_ABOUT_PASSWORDS = re.compile(
+    r"polic|length|strength|hint|rule|hash|manager|list|complex", re.IGNORECASE
+)
+_HASHED_BEFORE = re.compile(
+    r"(?:hash(?:ed)?|encrypt(?:ed)?|crypt(?:ed)?|digest|(?<![A-Za-z])(?:get|is|has|no))[_.-]?\Z",
+    re.IGNORECASE,
+)
+_CUT = re.compile(
+    r"[,;\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]|&\w+=|(?:\*\*|__)(?=[.,;:)]{0,2}\Z)"
+    r"|&quot;|&#(?:x27|39|34);|&[lg]t;|\\[nrt\"']|/>|\)[.,;]?\Z|\Z"
+)
+_USER_BEFORE = re.compile(r"\b(?:user(?:name)?|login)\b[^\n]{1,44}\Z", re.IGNORECASE)
 _IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]*\Z|[A-Z_][A-Z0-9_]*\Z")
-_NEXT_FIELD = re.compile(r"&\w+=.*")
+_ENGLISH_VERBS = re.compile(
+    r"\b(?:is|are|was|will be|set to|changed to|reset to)\b|:|c.est", re.IGNORECASE
+)
+_SIGN = re.compile(r"[=:>-]")
 
 
 def find_named_passwords(text: str) -> Iterator[Span]:
-    """Values with a letter and a digit after `password:`, `PWD=`, `Passwort:` and the like."""
+    """Values that look like passwords, joined to `password`, `PWD`, `Passwort` and the like."""
     lowered = text.lower()
     if len(lowered) != len(text):  # A capital that has no small letter of one character.
         lowered = text
-    for hint in _HINTS:
+    for hint in _choose_hints(lowered):
         place = lowered.find(hint)
         while place >= 0:
             match = _NAMED_PASSWORD.match(text, place)
             if match is not None:
                 yield from _read_password(text, match)
+            elif lowered.startswith("chpasswd", place - 2):
+                yield from _find_piped(text, place)
+            if hint == "pass":
+                yield from _find_before_name(text, place)
             place = lowered.find(hint, place + 1)
+    yield from _find_in_commands(text, lowered)
+
+
+def _choose_hints(lowered: str) -> Sequence[str]:
+    """The parts of names that a text may have, by its length and letters."""
+    is_short = len(lowered) <= _SHORT_TEXT
+    if lowered.isascii():
+        return _ASCII_HINTS if is_short else _HINTS
+    return [*_HINTS, *(hint for letter, hint in _FOREIGN_HINTS if is_short or letter in lowered)]
 
 
 def _read_password(text: str, match: re.Match[str]) -> Iterator[Span]:
-    group = next(name for name in ("tagged", "quoted", "bare") if match[name] is not None)
+    """The value of a match, if the name is one of a password and the value looks like it."""
+    start = match.start()
+    if _OTHER_TAIL.search(match["tail"]) or _HASHED_BEFORE.search(text[max(0, start - 12) : start]):
+        return
+    if _ABOUT_PASSWORDS.search(match["verb"] or ""):
+        return
+    if match["short"] and not _may_be_short(text, match):
+        return
+    group = "quoted" if match["quoted"] is not None else "bare"
     value = match[group]
     if group == "bare":
-        value = _NEXT_FIELD.sub("", value).rstrip(".:)")
-        if _is_variable(text, match, value):
+        value = _cut_bare(value)
+        if match["firm"] and _is_variable(text, match, value):
             return
-    if _is_password(value):
-        start = match.start(group)
-        yield Span(start, start + len(value), "password", "<secret:password>")
+    if _is_accepted(text, match, value):
+        begin = match.start(group)
+        yield Span(begin, begin + len(value), "password", "<secret:password>")
 
 
-def _is_password(value: str) -> bool:
-    return (
-        len(value) >= 6
-        and _DIGIT.search(value) is not None
-        and _LETTER.search(value) is not None
-        and not is_placeholder(value)
-        and not _SAYS_PASSWORD.search(value)
-        and not _CODE.search(value)
-    )
+def _is_accepted(text: str, match: re.Match[str], value: str) -> bool:
+    """Whether the value looks like a password, the more so the less joins it to its name."""
+    if match["plain"] is not None:
+        is_sure = (
+            match["quoted"] is not None
+            or "-p" in match["plain"]
+            or text.startswith("--", max(0, match.start() - 2))
+        )
+    elif match["verb"] is not None:
+        is_sure = not match["name"] or _ENGLISH_VERBS.search(match["verb"]) is not None
+    else:
+        is_sure = _SIGN.search(match["firm"]) is not None or _is_no_name(value)
+    return is_password(value) if is_sure else is_strong_password(value)
+
+
+def _is_no_name(value: str) -> bool:
+    """Whether a value without a sign before it has more than the one digit of `urllib2`."""
+    return sum(c.isdigit() for c in value) > 1 or is_strong_password(value)
+
+
+def _may_be_short(text: str, match: re.Match[str]) -> bool:
+    """Whether `pass` is the name of a password: not a verb, not the result of a test."""
+    if match["plain"]:
+        return _USER_BEFORE.search(text, max(0, match.start() - 60), match.start()) is not None
+    return not match[0].startswith("PASS:") and " " not in (match["verb"] or "").strip()
+
+
+def _cut_bare(value: str) -> str:
+    """A value without quotes up to where the next field, markup or the sentence goes on."""
+    cut = _CUT.search(value, 1)
+    return (value[: cut.start()] if cut else value).rstrip(".:)]}\\")
 
 
 def _is_variable(text: str, match: re.Match[str], value: str) -> bool:
-    """Whether a value without quotes is a name of a program: `password = pw1`, `f(password=p1)`."""
-    if not _IDENTIFIER.match(value) or match["sign"] not in ("=", ":="):
+    """Whether a value without quotes is a name of a program: `password = pw1`, `f(password=p1)`.
+
+    A name with two digits at the end of a line that begins with the password's is a value of an
+    INI file.
+    """
+    sign = match["firm"].strip(" \t\n\"'])}")
+    if not _IDENTIFIER.match(value) or sign not in ("=", ":="):
         return False
     after = text[match.start("bare") + len(value) :][:1]
-    return " " in text[match.end("sign") : match.start("bare")] or after in (",", ")")
+    if after in (",", ")"):
+        return True
+    if " " not in match["firm"].lstrip("\"'])} ") and not match["firm"].startswith(" "):
+        return False
+    return sum(c.isdigit() for c in value) < 2 or after not in ("", "\n", "\r") or "_" in value
+
+
+_WHO = r"[^\s:\"'`/|]{1,40}"
+_SURE = r"[\"']?(?P<sure>[^\s\"'`<>|]{6,64})"
+_PAIR = rf"\s{{0,2}}[=:(]\s{{0,2}}[(\[]?\s{{0,2}}[\"'][^\s\"']{{1,64}}[\"'],\s{{0,3}}{_SURE}"
+_STATED = (
+    rf"\w{{0,8}}(?:\s?[:=]|\s(?:is|are|ist|sind))?\s{{1,2}}{_WHO}\s?[/|:]\s?"
+    r"(?P<loose>[^\s\"'`<>|]{8,64})"
+)
+_COMMANDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (hint, re.compile(shape, re.IGNORECASE))
+    for hint, shape in (
+        ("curl", rf"curl\s[^\n|;]{{0,80}}?(?:-u|--user)[ =]?[\"']?{_WHO}:{_SURE}"),
+        ("mysql", rf"mysql\w*\s[^\n|;]{{0,80}}?\s-p{_SURE}"),
+        (
+            "net use",
+            r"net user? [^\s]{1,80}(?: \\\\[^\s]{1,80})? (?P<loose>[^\s\"'`<>|/]{8,64})",
+        ),
+        ("identified", rf"identified (?:with \w+ )?by (?:password )?{_SURE}"),
+        ("securestring", rf"securestring (?:-String )?{_SURE}"),
+        ("login", rf"login(?:{_PAIR}|{_STATED})"),
+        ("auth", rf"auth\w{{0,20}}{_PAIR}"),
+        ("cred", rf"cred(?:entials?\w{{0,20}}{_PAIR}|{_STATED})"),
+    )
+)
+"""What the search looks for first, and the command or call with the password."""
+
+_PIPED = re.compile(
+    r"(?:echo|printf) (?:-\w )?[\"']?(?:[\w.-]{1,32}:)?(?P<piped>[^\s\"'|]{6,64})[\"']?"
+    r"\s{0,2}\|\s{0,2}(?:sudo )?"
+    r"(?:ch)?\Z"
+)
+_BEFORE_NAME = re.compile(
+    r"(?P<value>[^\s\"'`(]{8,64})[\"'`)]?,? (?:as|is|was|ist|est|es|é|è) (?:the|my|your|our|a|das"
+    r"|dein|mein"
+    r"|ihr|le|la|el|mi|tu|su|o|sua|il) (?:\w{1,12} ){0,2}\Z",
+    re.IGNORECASE,
+)
+
+
+def _find_in_commands(text: str, lowered: str) -> Iterator[Span]:
+    """Passwords of commands and calls without a name: `curl -u ann:…`, `auth=("ann", "…")`."""
+    for hint, shape in _COMMANDS:
+        place = lowered.find(hint)
+        while place >= 0:
+            match = shape.match(text, place)
+            if match is not None:
+                group = match.lastgroup or "sure"
+                value = _cut_bare(match[group])
+                if is_password(value) and (group == "sure" or is_strong_password(value)):
+                    begin = match.start(group)
+                    yield Span(begin, begin + len(value), "password", "<secret:password>")
+            place = lowered.find(hint, place + 1)
+
+
+def _find_piped(text: str, place: int) -> Iterator[Span]:
+    """The password in `echo "ann:…" | chpasswd`."""
+    piped = _PIPED.search(text, max(0, place - 120), place)
+    if piped is not None and is_password(piped["piped"]):
+        yield Span(*piped.span("piped"), "password", "<secret:password>")
+
+
+def _find_before_name(text: str, place: int) -> Iterator[Span]:
+    """The password in `use … as the password`."""
+    if text[place - 1 : place] != " ":
+        return
+    match = _BEFORE_NAME.search(text, max(0, place - 120), place)
+    if match is not None and is_strong_password(match["value"]):
+        yield Span(*match.span("value"), "password", "<secret:password>")

@@ -20,9 +20,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
+from string import ascii_uppercase
 from typing import Literal
 
-from stages.signals.account_numbers import find_cards, find_ibans
+from stages.signals.account_numbers import find_cards, find_ibans, find_lower_ibans
 from stages.signals.addresses import find_emails, find_ip_addresses
 from stages.signals.config import PHONE_REGIONS
 from stages.signals.outputs import Signal, Span, count, drop_overlaps, to_character_offsets
@@ -35,10 +36,11 @@ _BETWEEN = f"+()./{_BLANKS}{_HYPHENS}"
 _SIGN_BEFORE = re.compile(r"(?:\(?\+ ?|\()\Z")
 _RUN = re.compile(rf"[0-9][0-9{re.escape(_BETWEEN)}]*+")
 
-# By bytes of UTF-8: what is a digit, what may stand between two (and parts of other characters).
+# By bytes of UTF-8: what is a capital, a digit, what may stand between two (and parts of other
+# characters).
 _MARKS = bytes(
-    ord("0") if byte in b"0123456789" else ord(" " if byte in _BETWEEN.encode() else "x")
-    for byte in range(256)
+    ord("A" if chr(byte) in ascii_uppercase else "0" if chr(byte) in "0123456789" else mark)
+    for byte, mark in enumerate(" " if byte in _BETWEEN.encode() else "x" for byte in range(256))
 )
 _MARKED_RUN = re.compile(rb"0[0 ]{%d,}+" % (FEWEST_DIGITS - 1))
 
@@ -69,12 +71,19 @@ def fold_digits(text: str) -> str:
     return _FOLDED.sub(lambda match: match[0].translate(_ASCII_FORMS), text)
 
 
-def find_number_runs(text: str) -> list[tuple[int, int]]:
-    """Places of runs with seven digits or more, and the plus or bracket before; plain digits."""
-    encoded = text.encode("utf-8", "surrogatepass")
+def mark_bytes(encoded: bytes) -> bytes:
+    """For each byte of a text in UTF-8 `A`, `0` or a blank, where it matters, otherwise `x`."""
+    return encoded.translate(_MARKS)
+
+
+def find_number_runs(text: str, encoded: bytes, marks: bytes) -> list[tuple[int, int]]:
+    """Places of runs with seven digits or more, and the plus or bracket before; plain digits.
+
+    `encoded` is `text` in UTF-8, and `marks` its bytes by `mark_bytes`.
+    """
     places = [
         match.start()
-        for match in _MARKED_RUN.finditer(encoded.translate(_MARKS))
+        for match in _MARKED_RUN.finditer(marks)
         if match[0].count(b"0") >= FEWEST_DIGITS
     ]
     runs = []
@@ -116,11 +125,10 @@ EXAMPLES_IPV6 = ("2001:db8::1", "2001:db8:25::7a", "2001:db8:4d2::31")
 """RFC 3849."""
 
 _SEPARATORS = re.compile(r"[\W_]")
-_FICTION = re.compile(
-    r"(?:1?[2-9][0-9]{2}55501[0-9]{2}|(?:00?44|44|0)(?:2079460|7700900)[0-9]{3}"
-    r"|(?:0033|33|0)19900[0-9]{4}|(?:0049|49|0)3023125[0-9]{3})"
-    r"(?:(?:X|EXT)[0-9]{1,5})?"
-)
+_FICTION = re.compile(r"1?[2-9][0-9]{2}55501[0-9]{2}")
+"""North America's numbers for fiction, which everybody knows as such."""
+
+_EXTENSION = re.compile(r"(?:X|EXT)[0-9]{1,5}\Z")
 
 
 def choose_replacement(label: str, value: str, form: Form = "examples") -> str:
@@ -138,7 +146,8 @@ def is_reserved(label: str, value: str) -> bool:
     """Whether a value is one of the examples, or a phone number kept for fiction."""
     plain = _normalise_value(label, value)
     if label == "phone":
-        return _FICTION.fullmatch(plain) is not None or plain in _RESERVED["card"]
+        number = _EXTENSION.sub("", plain)
+        return _FICTION.fullmatch(number) is not None or number in _RESERVED_NUMBERS
     return plain in _RESERVED[label]
 
 
@@ -151,7 +160,7 @@ _RESERVED = {
     label: frozenset(_normalise_value(label, value) for value in values)
     for label, values in EXAMPLES.items()
 }
-
+_RESERVED_NUMBERS = _RESERVED["phone"] | _RESERVED["card"]
 
 COUNT_COLUMNS = {
     "email_count": "email",
@@ -201,8 +210,12 @@ def _find_values(text: str, phone_regions: Sequence[str]) -> Iterator[tuple[str,
     for start, end in find_ip_addresses(text):
         yield "ip_address", start, end
     plain, previous = fold_digits(text), -1
-    for run in find_number_runs(plain):
-        for start, end in find_ibans(plain, *run):
+    encoded = plain.encode("utf-8", "surrogatepass")
+    marks = mark_bytes(encoded)
+    for start, end in find_ibans(plain, encoded, marks):
+        yield "iban", start, end
+    for run in find_number_runs(plain, encoded, marks):
+        for start, end in find_lower_ibans(plain, *run):
             yield "iban", start, end
         for start, end in find_cards(plain, *run):
             yield "card", start, end

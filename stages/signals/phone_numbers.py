@@ -8,7 +8,8 @@ five things:
   column, or as the next of several: seven to fifteen digits; the plan is not checked, since the
   country is unknown;
 - valid in one of the configured countries, right after a word about calling somebody;
-- valid there, of nine digits or more, and shortly after or before such a word;
+- valid there, of nine digits or more, and shortly after or before such a word, with an extension,
+  in a field that says where a message goes, or after a letter (`T: …`) or a person's name;
 - valid there and written as that country writes it: an area code in brackets or with a leading 0,
   or the groups of North America: `(212) 736-5000`, `020 7946 1234`, `01 84 17 61 18`.
 
@@ -17,7 +18,8 @@ numbers and a part of a longer number are none. The words are in `phone_words.py
 
 The library knows which numbers a country has; what tells a number from its context is ours. Its own
 `PhoneNumberMatcher`, over eight regions, takes 23 times the CPU time of all personal data here and
-finds .863 at a precision of .785, these rules .845 at .995 (blind set, docs/figures.md).
+finds .863 at a precision of .785, the rules of version 7 .845 at .995
+(blind set, docs/figures.md).
 """
 
 from __future__ import annotations
@@ -30,15 +32,20 @@ from typing import Any
 
 from stages.signals.phone_words import (
     CHAINED,
+    EXTENSION_AFTER,
+    FIELD_BEFORE,
     LETTERED_BEFORE,
     NAMED_AFTER,
     NAMED_BEFORE,
     NAMED_COLUMN,
     OTHER_BEFORE,
+    PERSON_BEFORE,
+    TAGGED_BEFORE,
     TALK_AFTER,
     TALK_BEFORE,
     TALK_RIGHT_BEFORE,
 )
+from stages.signals.table_heads import find_head
 
 LOOK_BACK, LOOK_AHEAD = 64, 60
 """Characters before and after a number in which a word may name it."""
@@ -60,10 +67,11 @@ _LONGEST = 48
 _DIGIT = re.compile(r"[0-9]")
 _GROUP = re.compile(r"[0-9]+")
 _EXTENSION = re.compile(
-    r"(?:[ ,;]{0,2}(?:x|[Ee]xt(?:ension)?\.?|DW|Durchwahl)[ .:]{0,2})[0-9]{1,5}(?![0-9A-Za-z])"
+    r"(?: {0,2}(?:x|[Ee]xt(?:ension)?\.?|DW|Durchwahl)[ .:]{0,2})[0-9]{1,5}(?![0-9A-Za-z])"
 )
 _TOUCHING_BEFORE = re.compile(
-    r"(?:(?![\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef])\w|[@=#&%$€£¥^*+~\\-]"
+    r"(?:(?![\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef])\w"
+    r"|[@=#&%$€£¥^*+~\\-]"
     r"|[0-9][.,:/]|[A-Za-z]/|[A-Za-z_]\(|[$€£¥#] |(?<![^\s(])\.)\Z"
 )
 """Scripts without blanks between words may touch a number."""
@@ -81,15 +89,18 @@ _ABROAD = re.compile(r"\+[1-9][0-9]{0,2}[^0-9]+[0-9]+[^0-9]+[0-9]")
 """The beginning of an international number in groups."""
 
 _UNIT_AFTER = re.compile(
-    r" (?:USD|EUR|GBP|euros?|dollars?|k[gm]|m[lm²]|people|persons|inhabitants|views|hits|times|pcs"
+    r" (?:Kč|kr|zł|Ft|₽|₹|¥|грн|CHF|SEK|NOK|DKK|PLN|CZK|HUF|INR|JPY|USD|EUR|GBP|euros?|dollars?"
+    r"|k[gm]|m[lm²]|people|persons|inhabitants|views|hits|times|pcs"
     r"|visitors|users|votes|miles|years|rows|bytes|units|tons|Mio|Euro|habitants|habitantes|Stück"
     r"|Einwohner|руб)\b"
 )
 """What is counted, right after a number."""
 
 _GROUPED_NATIONAL = re.compile(
-    r"\([0-9]|0[ ]?[1-9]|(?:1[ .-])?[2-9][0-9]{2}([ .-])[2-9][0-9]{2}\1[0-9]{4}\Z"
+    r"\([0-9]|0[ ]?[1-9]|(?:1[ .-]?)?\(?[2-9][0-9]{2}\)?[ ./-]{1,3}[2-9][0-9]{2}[ .-][0-9]{4}\Z"
     r"|1[38]00[ -][0-9]{3}[ -][0-9]{3}\Z"
+    r"|8[ -]?\(?[3-9][0-9]{2}\)?[ -][0-9]{3}[ -][0-9]{2}[ -][0-9]{2}\Z"
+    r"|1[3-9][0-9]([ -])[0-9]{4}\1[0-9]{4}\Z"
 )
 _SPACED_AREA = re.compile(r"\((0[0-9 ]{1,6})\)|(0[0-9 ]{1,6}) ?/")
 _DATE = re.compile(
@@ -98,11 +109,21 @@ _DATE = re.compile(
     rf"|(?:1[5-9]|20)[0-9]{{2}}{_BETWEEN}{{1,3}}(?:1[5-9]|20)[0-9]{{2}})(?![0-9])"
     r"|(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])\Z"
 )
-_ZIP = re.compile(r"[0-9]{5}-[0-9]{3,4}\Z")
+_ZIP = re.compile(r"[0-9]{5}-[0-9]{3,4}\Z|[0-9]{3}-[0-9]{2}-[0-9]{4}\Z")
+"""Postal codes, and social security numbers of the United States."""
+
 _YEAR_OR_SUM = re.compile(r"(?:1[5-9]|20)[0-9]{2}(?![0-9])|[1-9][0-9]{0,2}(?:[ .][0-9]{3})+\Z")
 _OCTET = r"(?:1?[0-9]{1,2}|2[0-4][0-9]|25[0-5])"
 _DECIMAL_OR_IP = re.compile(rf"\+?[0-9]+\.[0-9]+\Z|{_OCTET}(?:\.{_OCTET}){{3}}\Z")
-_AREA_POINT = re.compile(r"0[0-9]{2,4}\.[0-9]{5,8}\Z")
+_AREA_POINT = re.compile(r"0[0-9]{1,4}\.[0-9]{5,8}\Z|3[0-9]{2}\.[0-9]{6,7}\Z")
+_PAIRED = re.compile(
+    r"[1-9][0-9]([ .-])[0-9]{3}\1[0-9]{2}\1[0-9]{2}\Z"
+    r"|[679][0-9]{2}([ .-])[0-9]{2}\2[0-9]{2}\2[0-9]{2}\Z"
+)
+"""Groups of nine digits that are no sum: `91 848 86 83`, `612 34 56 78`."""
+
+_WITHOUT_TRUNK = frozenset(("ES", "PL", "CZ", "SK", "PT", "HU", "GR"))
+_EXIT = re.compile(r"(?:00 ?|011[ -])(?=[1-9])")
 _SHORT_TAIL = re.compile(r"[/\u2013-][0-9]{1,2}\Z")
 """Further lines of one number: `4556-9147/48`."""
 
@@ -112,14 +133,19 @@ _FEWEST_UNNAMED = 9
 _FEWEST_ABROAD = 10
 """Digits of an international number that its plan does not list."""
 
+_COUNTED_DIGITS = frozenset(
+    ("1234567", "12345678", "123456789", "1234567890", "0123456789", "9876543210")
+)
+"""What people type who need any number."""
+
 _FEWEST_DIFFERENT = 3
 """Different digits of a number that no word names."""
 
+_OF_PERSON = re.compile(r"\(?[0-9]{2,6}\)?(?:[ \u00a0-]{1,2}[0-9]{2,7}){1,4}\Z")
+"""Groups of a number after a person's name; rows of tables have more, or single digits."""
+
 _AREA_CODE = 3
 """Digits of an area code after which a number may be grouped otherwise than its country does."""
-
-_MOST_ROWS, _LONGEST_ROW = 50, 1000
-"""Rows of a table, and characters of a row, over which the head of its column is searched."""
 
 
 def find_phone_numbers(
@@ -172,10 +198,19 @@ def _find_number(
         return None
     edge = first - 2 if text.startswith("**", max(0, first - 2)) else first  # Bold in Markdown.
     touching = _TOUCHING_BEFORE.search(text, max(0, edge - 2), edge)
-    if touching and not (named_before or (_ABROAD.match(written) and touching[0].isalpha())):
+    if touching and not (named_before or _may_touch(text, first, written, touching[0])):
         return None
     named = named_before or _is_named_otherwise(text, first, last, previous)
     return (first, stop) if _is_phone(text, first, last, regions, named) else None
+
+
+def _may_touch(text: str, start: int, written: str, touching: str) -> bool:
+    """Whether a number may follow right after a letter, or after the `=` of a field."""
+    if touching.endswith("="):
+        return (
+            written[:1] == "+" or FIELD_BEFORE.search(text, max(0, start - 16), start) is not None
+        )
+    return _ABROAD.match(written) is not None and touching.isalpha()
 
 
 def _is_other_number(written: str) -> bool:
@@ -183,13 +218,18 @@ def _is_other_number(written: str) -> bool:
     if _DECIMAL_OR_IP.match(written):
         return not _AREA_POINT.match(written)
     return "+" not in written[:2] and (
-        len(set(_DIGIT.findall(written))) < 2 or _DATE.match(written) is not None
+        len(set(_DIGIT.findall(written))) < 2
+        or _DATE.match(written) is not None
+        or written in _COUNTED_DIGITS
     )
 
 
 def _is_named_before(text: str, start: int) -> bool:
     """Whether a word right before says that this is a number; one that touches it is a name."""
-    match = NAMED_BEFORE.search(text[max(0, start - LOOK_BACK) : start])
+    before = text[max(0, start - LOOK_BACK) : start]
+    if before.endswith(">") and TAGGED_BEFORE.search(before):
+        return True
+    match = NAMED_BEFORE.search(before)
     last = match[0][-1:] if match else ""
     return match is not None and (not (last.isascii() and last.isalpha()) or text[start] in "+(0")
 
@@ -200,27 +240,7 @@ def _is_named_otherwise(text: str, start: int, end: int, previous: int) -> bool:
         return True
     if 0 <= previous <= start <= previous + LOOK_AHEAD and CHAINED.fullmatch(text, previous, start):
         return True
-    return _is_in_named_column(text, start)
-
-
-def _is_in_named_column(text: str, start: int) -> bool:
-    """Whether the first row of the table that holds `start` names phones in the same column."""
-    begin = text.rfind("\n", max(0, start - _LONGEST_ROW), start) + 1
-    row = text[begin:start]
-    separator = next((sign for sign in "|\t;," if sign in row), "")
-    if not begin or not separator or len(row) > _LONGEST_ROW:
-        return False
-    head = ""
-    for _ in range(_MOST_ROWS):
-        above = text.rfind("\n", max(0, begin - 1 - _LONGEST_ROW), max(0, begin - 1)) + 1
-        line = text[above : max(0, begin - 1)]
-        if separator not in line:
-            break
-        head, begin = line, above
-        if not begin:
-            break
-    cells, column = head.split(separator), row.count(separator)
-    return column < len(cells) and NAMED_COLUMN.search(cells[column]) is not None
+    return NAMED_COLUMN.search(find_head(text, start)) is not None
 
 
 def _is_phone(text: str, start: int, end: int, regions: Sequence[str], named: bool) -> bool:
@@ -233,7 +253,6 @@ def _is_phone(text: str, start: int, end: int, regions: Sequence[str], named: bo
         return _is_valid_abroad(written)
     if (
         len(set("".join(groups))) < _FEWEST_DIFFERENT
-        or _AREA_POINT.match(written)
         or OTHER_BEFORE.search(before)
         or _is_counted(groups)
         or _ZIP.match(written)
@@ -257,15 +276,44 @@ def _is_national(
             and TALK_RIGHT_BEFORE.search(before) is not None
             and _is_valid_in(written, regions)
         )
-    if grouped and groups[0].startswith("00"):
-        return _is_valid_abroad("+" + "".join(groups)[2:])
-    talked = written.count(".") != 1 and (
+    abroad = _EXIT.match(written)
+    if (
+        abroad
+        and (grouped or TALK_BEFORE.search(before))
+        and _is_valid_abroad("+" + "".join(_GROUP.findall(written[abroad.end() :])))
+    ):
+        return True
+    talked = (written.count(".") != 1 or _AREA_POINT.match(written) is not None) and (
         TALK_BEFORE.search(before) is not None
         or TALK_AFTER.match(text, end, end + LOOK_AHEAD) is not None
+        or EXTENSION_AFTER.match(text, end) is not None
+        or FIELD_BEFORE.search(before) is not None
     )
-    if talked or (is_telling and grouped and LETTERED_BEFORE.search(before)):
+    if talked or _is_lettered(before, written, is_telling and grouped):
         return _is_valid_in(written, regions)
+    if _AREA_POINT.match(written):
+        return False
+    if _is_of_person(written, grouped) and PERSON_BEFORE.search(before):
+        return _is_valid_in(written, regions)
+    if _PAIRED.match(written):
+        return _is_valid_in(written, [r for r in regions if r in _WITHOUT_TRUNK])
     return grouped and is_telling and any(_is_written_in(r, written, groups) for r in regions)
+
+
+def _is_lettered(before: str, written: str, is_telling: bool) -> bool:
+    """Whether a letter names a number: `T: 030 …`; without a sign only a form that tells."""
+    if LETTERED_BEFORE.search(before) is None:
+        return False
+    return (
+        is_telling or before.endswith((": ", ". ", ") ")) or re.match("0[1-9]", written) is not None
+    )
+
+
+def _is_of_person(written: str, grouped: bool) -> bool:
+    """Whether a number after a person's name is written as no sum, year or id is."""
+    if not grouped:
+        return written[0] == "0"
+    return _OF_PERSON.match(written) is not None and not _YEAR_OR_SUM.match(written)
 
 
 def _is_counted(groups: list[str]) -> bool:

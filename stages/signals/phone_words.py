@@ -17,13 +17,16 @@ from typing import Any
 _WORDS: dict[str, Any] = json.loads(Path(__file__).with_name("phone_words.json").read_text("utf-8"))
 
 _NAME_PHRASES = (
-    r"contact (?:no|nos|nr|number|numbers)|port\.|num[eé]ro (?:verde|vert|gratuit|azul)|ligação"
+    r"(?:my|our|board|tel|mob|ph|office|shop|res|resi) (?:no|num|nos?|#)|(?:to|from|dest|src"
+    r"|contact|alt)_?"
+    r"(?:number|num|no|phone|msisdn)|contact (?:no|nos|nr|number|numbers)|port\."
+    r"|num[eé]ro (?:verde|vert|gratuit|azul)|ligação"
     r"|cep (?:tel\w*|no)|điện thoại|no\.? ?(?:hp|wa|telp)|free ?(?:call|phone)|toll[ -]?free"
     r"|(?:my|our) (?:new )?(?:digits|number)|(?:meine?|unsere?|seine|ihre|deine) (?:\w+ )?nummer"
     r"|mi (?:nuevo )?número|mon (?:nouveau )?numéro|mio (?:nuovo )?numero|meu (?:zap|número)"
     r"|мой (?:новый )?номер|мій номер|mój (?:nowy )?numer|mijn (?:nieuwe )?nummer"
     r"|mi(?:n|tt) (?:nya? )?nummer|numaram|numaramız|nomor (?:saya|kami)|رقمي|رقمنا"
-    r"|direct (?:dial|line|number)|land ?line|what'?s ?app"
+    r"|wa\.me|direct (?:dial|line|number)|land ?line|what'?s ?app"
 )
 
 _PHRASES = (
@@ -62,10 +65,10 @@ def _within(name: str) -> str:
 
 
 _SEPARATORS = r"[\s.,:;=()\[\]#*|•·/\"'’\u2013\u2014\u00a0\uff08\uff09\uff0f\uff1a\u3000\ufe0f_-]"
-_SET_OFF = r"`|</?(?:b|strong|i|em|code|td|span)>"
+_SET_OFF = r"`|</?(?:b|strong|i|em|code|td|th|dt|dd|span|li|p|br)(?: ?/)?>|&nbsp;|\\t"
 """Markup between a name and its number."""
 
-_EDGE_BEFORE = rf"(?<!{_PART})(?<![@<])"
+_EDGE_BEFORE = rf"(?<!{_PART})(?<!@)(?<!<(?=(?-i:PHONE>)))"
 _NUMBER_WORDS = (
     r"number|num|no|nos|nr|nº|n°|№|is|of|nummer|numéro|numero|número|номер|id|code|1[03]"
 )
@@ -83,6 +86,14 @@ NAMED_BEFORE = re.compile(
 )
 """A word right before a number that names it: `Tel.:`, `call me at`, `電話番号`, `phone=`."""
 
+TAGGED_BEFORE = re.compile(
+    r"(?<!<(?=(?-i:PHONE>)))(?:phones?|tele?phone|tel|telefono?|mobile|cell|fax"
+    r"|whatsapp)(?:[_-]?(?:no|number|nr))?"
+    r"(?:[\"'][^<>\n]{0,60})?>\s{0,4}(?:<[^<>\n]{0,40}>\s{0,4}){0,2}\Z",
+    re.IGNORECASE,
+)
+"""The end of a tag that is named so: `<span itemprop="telephone">`, `<phone>`."""
+
 NAMED_AFTER = re.compile(
     rf"[ \u00a0,]{{0,2}}(?:[-\u2013\u2014] ?)?"
     rf"(?:\((?:{_WORD_NAMES}|home|work|office|privat|dienstlich|private|[hmwcof])\.?[ )/,]"
@@ -96,16 +107,41 @@ NAMED_COLUMN = re.compile(rf"{_EDGE_BEFORE}(?:{_WORD_NAMES})(?!{_PART})|{_WITHIN
 """A word in the head of a column that says that numbers are below it."""
 
 LETTERED_BEFORE = re.compile(
-    r"(?:^|[\n|•·,;/(\t\u2013\u2014]|[ \u00a0]{2}|[0-9] ?)[ \t\u00a0]{0,4}(?:[TFPMCHOD]|Ph|Tf|Mb)"
-    r"[.:)]{0,2}\s{0,2}\Z"
+    r"(?:^|[\n|•·,;/(\t\u2013\u2014]|[ \u00a0]{2}|[0-9] ?)[ \t\u00a0]{0,4}(?:(?:[TFPMCHODWE]|Ph|Tf"
+    r"|Mb|MB)"
+    r"[.:)]{0,2}|[tfpmchowd][.:])\s{0,2}\Z"
 )
 """A letter that names it: `T 030 …` at the beginning of a line or of a part of it."""
+
+FIELD_BEFORE = re.compile(
+    r"(?:\b|_)(?:to|from|dst|dest|recipient|sender|cli|ani|did)[\"']?\s?[=:]\s?[\"']?\Z",
+    re.IGNORECASE,
+)
+"""A field of a log or a call that says where a message goes: `sms queued to=`."""
+
+PERSON_BEFORE = re.compile(
+    r"(?:^|[^\w.])(?:[A-ZÀ-ÖØ-Þ][\w'\u2019.-]{0,20} ){1,2}"
+    r"(?!(?:N[or]|Nu[m]|Code|I[dD]|Date|Ver|Ed|Page|Tab|Fig|Total|Price|Str|Road|Ave|Ref|Ser|Mod"
+    r"|Part|Item"
+    r"|Order|Inv|Acc|Case|Key|Time|Size|Width|Count|Sum|Year|Vol|Ch|Sec|Line|Port|Build"
+    r"|Release))[A-ZÀ-ÖØ-Þ]"
+    r"[a-zß-ÿ'\u2019-]{1,20}(?:[\"')]{0,2}[,:;|\t][ \t]?"
+    r"|[ \t]?\n?[ \t]?[\u2013\u2014|(-]? ?)[\"'(]?\Z"
+)
+"""Two or three names of a person right before."""
+
+EXTENSION_AFTER = re.compile(
+    r"[ ,;(]{1,3}(?:ext\w{0,6}|x(?=[0-9])|durchwahl|dw|poste|ramal|anexo|interno|int|доб|wew|linka"
+    r"|klapka|toestel|anknytning|內線|内線)[.:]{0,2} ?-?[0-9]{1,5}(?![0-9])",
+    re.IGNORECASE,
+)
+"""The extension of a telephone right after its number."""
 
 _TALKING = _pattern(_words("calling"))
 _TALKING_WITHIN = _within("calling_within")
 TALK_BEFORE = re.compile(
     rf"(?:{_EDGE_BEFORE}(?:(?:{_TALKING}|{_WORD_NAMES})(?!{_PART})|{_PHRASES})"
-    rf"|{_TALKING_WITHIN})[^0-9<>@]{{0,45}}\Z",
+    rf"|{_TALKING_WITHIN})(?:[^0-9<>@]|(?<![0-9.,/])[0-9]{{1,2}}(?![0-9./])){{0,45}}\Z",
     re.IGNORECASE,
 )
 """A word of calling or writing to somebody, and nothing between that may be redacted: so that a
@@ -128,15 +164,17 @@ TALK_AFTER = re.compile(
 
 OTHER_BEFORE = re.compile(
     rf"(?:(?<![^\W_])(?<![.@-])(?:{_pattern(_words('other'))}"
-    r"|(?!tele|ruf|handy|mobil|fax|not|festnetz|service|hotline)\w{2,20}(?:nummer|nr|numer))"
-    rf"(?:[ .-]{{0,2}}(?:{_NUMBER_WORDS})){{0,2}}|{_within('other_within')})"
+    r"|(?!tele|ruf|handy|mobil|fax|not|festnetz|service|hotline)\w{2,20}(?:nummer|nr|numer)"
+    r"|(?!tele|ruf|handy|mobil|fax|not|kontakt|phone)[^\W\d_]{2,20}-(?:nr|nummer|no|number|code))"
+    rf"(?:[ .-]{{0,2}}(?:{_NUMBER_WORDS})){{0,2}}(?: (?-i:[A-Z]{{2}}))?|{_within('other_within')})"
     r"[\s.:;=()#\"'|\uff1a-]{0,4}\Z",
     re.IGNORECASE,
 )
 """A word right before a number that names something else."""
 
 CHAINED = re.compile(
-    r"(?:[\s,;/&|•·*+\u2013\u2014-]|\b(?:or|and|o|y|e|ou|et|und|oder|of|en|og|och|eller|i|lub|a|nebo"
+    r"(?:[\s,;/&|•·*+\u2013\u2014-]|\b(?:or|and|o|y|e|ou|et|und|oder|of|en|og|och|eller|i|lub|a"
+    r"|nebo"
     r"|bzw\.?|и|или|та|або|ve|veya|dan|atau|hoặc|και|ή|또는)\b|或|和|または|と|、|，){1,6}"
 )
 """What stands between two numbers that one word names."""

@@ -1,0 +1,312 @@
+"""Random-looking values that a name such as `api_key` tells, and keys of Azure by their context.
+
+A value stands in a long run of letters and digits; its name ends right before it, joined in one of
+the ways of `named_values.py`. The value must look random, so `token = get_token(name)` is none, and
+names of what is public (`public_key`, `csrf_token`, `cache_key`) are none. Time is linear in the
+text: what is matched has a bounded length.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator
+
+from stages.signals.named_values import (
+    ARGUMENT,
+    ASSIGNS,
+    BLOCK,
+    CELL,
+    FALLBACK,
+    FIELD,
+    OPEN,
+    QUOTE,
+    TAG_END,
+    VERB,
+)
+from stages.signals.outputs import Span
+from stages.signals.secret_values import is_placeholder, is_random, looks_secret
+from stages.signals.table_heads import find_head
+
+_LOOK_BACK, _LONGEST = 160, 300
+"""Characters before a value that must hold its name, and of a value at most."""
+
+_HINTS = (
+    *(
+        "key",
+        "secret",
+        "token",
+        "pass",
+        "pwd",
+        "cred",
+        "salt",
+        "bearer",
+        "auth",
+        "jwt",
+        "akia",
+        "asia",
+    ),
+    *("jeton", "schl", "clé", "cle", "clave", "chave", "chiave", "klucz", "klíč", "klic", "ключ"),
+    *(
+        "токен",
+        "секрет",
+        "sleutel",
+        "密",
+        "秘",
+        "令牌",
+        "キー",
+        "トークン",
+        "토큰",
+        "키",
+        "anahtar",
+    ),
+    *("kulcs", "nyckel", "nøkkel", "avain", "cheie"),
+)
+"""What the names have in them, in small letters."""
+
+_PUBLIC_WORDS = (
+    *("public", "pub", "cache", "primary", "partition", "sort", "foreign", "object"),
+    *("routing", "host", "row", "idempotency", "registry", "group", "hash", "site", "index"),
+    *("ssh", "lookup", "dedup", "map", "publishable", "captcha", "csrf", "csrfmiddleware"),
+    *("xsrf", "authenticity", "pagination", "page", "next", "continuation", "state"),
+)
+_PUBLIC = "".join(rf"(?<!{word}{end})" for word in _PUBLIC_WORDS for end in ("", "[_ -]"))
+"""What a key or token may be that everybody may know."""
+
+_KEYS = (
+    r"(?:(?:api|app|access|private|account|encrypt(?:ion)?|sign(?:ing)?|storage|master|session"
+    r"|cipher|crypto|hmac|client|consumer|licen[sc]e|webhook|cookie|service|shared|auth|admin|root"
+    r"|user|server|deploy|bot|integration|subscription|write|read|ingest|push|dev|prod|live|secure"
+    r"|logged_in)[_ .-]?key|[_-]key|(?-i:(?<=[a-z])Key)|(?<![^\W_])key|(?<![\"']_)tokens?)"
+)
+_NAME = (
+    # What stands before is looked at only where a key or token begins.
+    rf"(?:(?={_KEYS}){_PUBLIC}{_KEYS}|secrets?"
+    r"|passwo?r?d|pwd|passphrase|credentials?|(?<=[_-])salt|(?<=[_-])auth|bearer|authorization|jwt"
+    r"|x-auth|(?<![^\W_])(?:jeton|cl[ée]s?|clave|chave|chiave|klucz|kl[íi]č|ключ|sleutel|kulcs"
+    r"|nyckel|nøkkel|avain|cheie|anahtar\w{0,4})(?![^\W_])"
+    r"|schl[üu]ssel|токен|секрет|密[钥鑰]|秘[钥鑰]|令牌|キー|トークン|토큰|키)"
+)
+_WEAK_NAME = re.compile(r"[_-]?[kK]ey|KEY")
+"""Names that as often tell a key of a map or of a cache: what they name must be no digest."""
+
+_OTHER_TAIL = re.compile(
+    r"hash|digest|finger|sha|md5|checksum|_?id\b|uuid|name|path|file|url|uri|arn|version|type"
+    r"|address"
+    r"|length|size|count|expir|pub|ref\b|izer|limit|index|format|field|header|param|provider|class",
+    re.IGNORECASE,
+)
+_SERVICE = (
+    r"(?: (?:d[’']|de |da |do |of |for |von |für |pour |di |del |для )?[^\W\d_][\w.-]{0,20}){0,2}?"
+)
+_SCHEME = r"(?:Bearer|Basic|Token|ApiKey|Api-Key|Key|JWT)\s{1,2}"
+_NAMED = re.compile(
+    rf"(?P<name>{_NAME})(?P<tail>[\w-]{{0,24}}?){_SERVICE}"
+    rf"(?:(?P<firm>{FALLBACK}|{ASSIGNS}|{ARGUMENT}|{BLOCK}|{FIELD}|{TAG_END}|{CELL}"
+    rf"|{VERB})(?P<scheme>{_SCHEME})?"
+    r"|[ \u00a0\t]{1,2})"
+    rf"{OPEN}(?P<quote>{QUOTE})?(?:base64:|hex:|!!binary\s)?\Z",
+    re.IGNORECASE,
+)
+_VALUE_BEFORE = re.compile(r"[A-Za-z0-9!#$%&*+./?@^_~-]{0,40}\Z")
+_VALUE = re.compile(r"[A-Za-z0-9+/_.~!@#$%^*-]{16,300}={0,2}")
+_AZURE_NAME = re.compile(
+    r"azure|account_?-?\s?(?:key|name)|storage_?-?\s?(?:account_?-?\s?)?key|shared_?-?access"
+    r"|windows\.net",
+    re.IGNORECASE,
+)
+_AZURE_REACH = 80
+_FEWEST_OF_AZURE = 32
+"""Characters of the shortest key that an Azure service assigns: what is shorter was cut."""
+
+_FEWEST_QUOTED, _FEWEST_BARE = 16, 20
+_HEX = re.compile(r"[0-9a-fA-F]+\Z")
+_WORD_PART = re.compile(r"(?<![A-Za-z0-9])[a-z]{3,}(?![A-Za-z0-9])")
+_PUBLIC_VALUE = re.compile(r"6L[A-Za-z0-9_-]{38,39}\Z")
+"""The public key of a page with Google's reCAPTCHA."""
+
+_HASHED_BEFORE = re.compile(
+    r"(?:hash(?:ed)?|encrypt(?:ed)?|crypt(?:ed)?|digest)[_-]?\Z", re.IGNORECASE
+)
+_CUT_TOKEN = re.compile(
+    r"pypi-|gh[pousr]_|github_pat_|glpat-|npm_|hf_|dckr_|do[opr]_v1_|[sr]k_live_|xox[a-z]-"
+    r"|shp[a-z]{2}_|SG\."
+    r"|AKIA|ASIA|eyJ"
+)
+"""How tokens of services begin: a value that has not the shape of the service was cut short."""
+
+_COMPOSED = re.compile(r"[ _.-]|\Abearer\Z", re.IGNORECASE)
+_IN_CELL = re.compile(r"[|\t;,][ \"'`]{0,3}\Z")
+_COMMENT_AFTER = re.compile(r"={0,2}[\"'`][),;\]} ]{1,6}[#/-]")
+_NAMED_COLUMN = re.compile(rf"{_NAME}\W{{0,3}}\Z", re.IGNORECASE)
+_NAMED_AFTER = re.compile(
+    rf"[\"'`][),;\]}} ]{{0,6}}(?:#|//|--|/\*)[^\n]{{0,30}}?{_NAME}", re.IGNORECASE
+)
+"""A comment at the end of the line that names the value."""
+
+_AWS_KEY_BEFORE = re.compile(r"(?:AKIA|ASIA)[A-Z2-7]{16}[^A-Za-z0-9+/].{0,50}?\Z", re.DOTALL)
+_AWS_SECRET = re.compile(r"[A-Za-z0-9+/]{40}(?![A-Za-z0-9+/=])")
+
+
+def find_assigned_secrets(text: str, start: int, end: int) -> Iterator[Span]:
+    """The random-looking value around [start, end) that is assigned to a name such as `api_key`."""
+    before = text[max(0, start - _LOOK_BACK) : start]
+    lowered = before.lower()
+    is_hinted = any(hint in lowered for hint in _HINTS)
+    if not is_hinted and not (_IN_CELL.search(before) or _COMMENT_AFTER.match(text, end)):
+        return
+    lead = _VALUE_BEFORE.search(before)
+    first = start - (len(lead[0]) if lead else 0)
+    value = _read_value(text, first)
+    if value is None or not looks_secret(value) or _CUT_TOKEN.match(value):
+        return
+    if (
+        is_hinted and (_is_named(text, first, value) or _is_aws_secret(text, first, value))
+    ) or _is_named_elsewhere(text, first, value):
+        yield Span(first, first + len(value), "assigned", "<secret:assigned>")
+
+
+def _is_named_elsewhere(text: str, start: int, value: str) -> bool:
+    """Whether the head of its column or a comment after it says that a value is a secret."""
+    if _HEX.match(value):
+        return False
+    return _NAMED_AFTER.match(text, start + len(value)) is not None or (
+        _NAMED_COLUMN.search(find_head(text, start)) is not None
+    )
+
+
+def _read_value(text: str, start: int) -> str | None:
+    """The value that begins at `start`; None if a call or an index follows."""
+    match = _VALUE.match(text, start)
+    if match is None or text[match.end() : match.end() + 1] in ("(", "["):
+        return None
+    return match[0].rstrip(".")
+
+
+def _is_named(text: str, start: int, value: str) -> bool:
+    """Whether the name of a secret is joined to the value at `start`."""
+    name = _NAMED.search(text, max(0, start - _LOOK_BACK), start)
+    if name is None or _OTHER_TAIL.search(name["tail"]):
+        return False
+    if (name["scheme"] or "").lower().startswith("basic") and not _is_login(value):
+        return False
+    is_quoted = name["quote"] is not None
+    if len(value) < (_FEWEST_QUOTED if is_quoted else _FEWEST_BARE):
+        return False
+    is_named_weakly = _WEAK_NAME.fullmatch(name["name"]) is not None
+    if _PUBLIC_VALUE.match(value) or _HASHED_BEFORE.search(
+        text, max(0, name.start() - 12), name.start()
+    ):
+        return False
+    if is_named_weakly and (_HEX.match(value) or _WORD_PART.search(value)):
+        return False
+    if name["firm"] is None and (name["tail"] or is_named_weakly):
+        return False
+    if name["firm"] is None and not is_quoted and _HEX.match(value):
+        return text.startswith("--", max(0, name.start() - 2)) or _tells_hex(name["name"])
+    return len(value) >= _FEWEST_OF_AZURE or not _AZURE_NAME.search(
+        text, max(0, start - _AZURE_REACH), start
+    )
+
+
+def _is_login(value: str) -> bool:
+    """Whether base64 holds the name and password of HTTP's basic scheme (RFC 7617)."""
+    try:
+        login = base64.b64decode(value + "=" * (-len(value) % 4)).decode()
+    except ValueError:
+        return False
+    return ":" in login and not is_placeholder(login.partition(":")[2])
+
+
+def _tells_hex(name: str) -> bool:
+    """Whether a name tells that the digits of a digest after it are a secret."""
+    return name.isupper() or name[0].isupper() or _COMPOSED.search(name) is not None
+
+
+def _is_aws_secret(text: str, start: int, value: str) -> bool:
+    """Whether a value is the secret part of the AWS key that stands before it."""
+    if not _AWS_SECRET.fullmatch(value):
+        return False
+    return _AWS_KEY_BEFORE.search(text, max(0, start - 80), start) is not None
+
+
+_AZURE_KEY = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{86}==(?![A-Za-z0-9+/=])")
+_AZURE_BODY = 86
+_AZURE_LOOK_BACK, _AZURE_NEAR, _AZURE_LOOK_AHEAD = 200, 40, 200
+_SERVICE_MARK, _SERVICE_MARK_PLACE = "+ASt", 76
+"""What Microsoft writes into the keys of storage accounts since 2022."""
+
+_NAMES_KEY = re.compile(
+    r"(?:account|access|storage|shared|primary|secondary|master|auth\w*|table|queue|blob|cosmos\w*"
+    r"|batch|azure|secret|api)[\w -]{0,24}key[\w -]{0,12}[\"'\]]{0,2}\s{0,3}(?:=>|:=|=|:|\bis\b|,"
+    r"|\s)"
+    r"[\s\"'`(]{0,4}\Z",
+    re.IGNORECASE,
+)
+_NAMES_DIGEST = re.compile(
+    r"sha-?_?[0-9]{1,3}|integrity|digest|checksum|check sum|prüfsumme|somme de contr|suma de|hash"
+    r"|signature"
+    r"|\bsign|\bsig\b|certificate|\bcert\b|public[ _-]?key|pub_?key|\bexpected\b|\bactual\b"
+    r"|\bwanted\b|fingerprint|host ?key|ssh|base64,|data:|nonce"
+    r"|image|thumbnail|png|jpe?g|etag|md5|hmac|salt|-ref|ciphertext|encrypt|payload|body|avatar"
+    r"|proof"
+    r"|BEGIN |ed25519|minisign|manifest|merkle|block",
+    re.IGNORECASE,
+)
+_AZURE_WORDS = re.compile(
+    r"azure|account_?-?\s?(?:key|name)|storage|endpoint|sharedaccess|windows\.net|blob|cosmos"
+    r"|servicebus|event_?hub|connection_?-?\s?string|\bkey[12]\b|(?:primary|secondary)_?-?\s?key",
+    re.IGNORECASE,
+)
+_LINE_BREAK = r"(?:[\"'] ?[+.&]? ?\\?\r?\n[ \t]{0,40}(?:[+.&] ?)?[\"']|[=\\]?\r?\n[ \t>*#|]{0,40})"
+_BROKEN_KEY = re.compile(
+    rf"[A-Za-z0-9+/]{{4,84}}(?:{_LINE_BREAK}[A-Za-z0-9+/]{{1,82}}){{1,3}}={{1,2}}(?:{_LINE_BREAK}=)?(?![A-Za-z0-9+/=])"
+)
+_LINE_AFTER = re.compile(_LINE_BREAK)
+_EMULATOR_KEYS = ("Eby8vdM02xNOcqFl", "C2y6yDjf5/R+ob0N")
+"""How the keys begin that Microsoft publishes for its emulators of storage and Cosmos DB."""
+
+
+def find_broken_azure_key(text: str, start: int, end: int) -> Iterator[Span]:
+    """The key that begins with the run [start, end) at the end of a line, below its own name."""
+    if end - start >= _AZURE_BODY or not _LINE_AFTER.match(text, end):
+        return
+    match = _BROKEN_KEY.match(text, start)
+    if match is None or not _NAMES_KEY.search(text, max(0, start - _AZURE_LOOK_BACK), start):
+        return
+    joined = re.sub(_LINE_BREAK, "", match[0])
+    if len(joined) == _AZURE_BODY + 2 and is_random(joined[:-2], 450):
+        yield Span(start, match.end(), "azure_storage_key", "<secret:azure_storage_key>")
+
+
+def find_azure_key(text: str, end: int) -> Iterator[Span]:
+    """The storage key whose letters and digits end at `end`: 64 bytes in base64.
+
+    A digest, a signature and the end of a certificate have the same shape: what speaks of these
+    near it makes it none, unless the mark of the service is in it.
+    """
+    start = end - _AZURE_BODY
+    match = _AZURE_KEY.match(text, start) if start >= 0 and text.startswith("==", end) else None
+    if match is None or is_placeholder(match[0]) or not is_random(match[0][:-2], 450):
+        return
+    if base64.b64decode(match[0]).isascii():
+        return
+    before = text[max(0, start - _AZURE_LOOK_BACK) : start]
+    if match[0].startswith(_EMULATOR_KEYS) or before.endswith(("-", "=:")):
+        return
+    has_mark = match[0].startswith(_SERVICE_MARK, _SERVICE_MARK_PLACE)
+    if has_mark or _NAMES_KEY.search(before) or not _is_digest(text, start, match.end()):
+        tag = "<secret:azure_storage_key>"
+        yield Span(start, match.end(), "azure_storage_key", tag)
+
+
+def _is_digest(text: str, start: int, end: int) -> bool:
+    """Whether words around speak of a digest, a signature or a file, and none of Azure is near."""
+    before = text[max(0, start - _AZURE_LOOK_BACK) : start]
+    after = text[end : end + _AZURE_LOOK_AHEAD]
+    near = before[-_AZURE_NEAR:].rsplit("\n", 1)[-1]
+    if _NAMES_DIGEST.search(near):
+        return True
+    if _AZURE_WORDS.search(before) or _AZURE_WORDS.search(after):
+        return False
+    return _NAMES_DIGEST.search(before) is not None or _NAMES_DIGEST.search(after) is not None

@@ -1,0 +1,173 @@
+"""What a value must look like to be a secret: not filler, not code, and mixed as chance mixes.
+
+Only the place of an assigned secret or a password tells that it is one, so the value must not be
+anything else that stands in such a place: a placeholder, a reference to somewhere else, a name of a
+program, a path, a hash of a password. All checks are linear in the value.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+
+_FILLER = re.compile(
+    r"example|sample|placeholder|dummy|changeme|change[_-](?:me|this)|redacted|masked|censored"
+    r"|your[_-]|[_-]here\b|replace[_-]?(?:me|this|with)|insert[_-]|not[_-]?(?:a[_-])?(?:real|secret)"
+    r"|(?-i:x{4}|X{4})|\*{3}|\.{3}|…|•{3}|123456|abcdefg|0{6}|<[^<>]*>|\$\{|\{\{|\$\(|%\("
+    r"|\A(?:\[[^\]]*\]|%\w+%|\$[A-Z_][A-Z0-9_]*|@?\{[^{}]*\})\Z",
+    re.IGNORECASE,
+)
+_COMMON = re.compile(
+    r"(?:admin|changeit|changeme|default|guest|hunter2|letmein|my_?pass(?:word)?|none|null|nil|pass"
+    r"|passw0rd|passwd|password|pw|pwd|qwerty|root|s3cr3t|secret|test|testing|tester|token|toor"
+    r"|user|username|xxx|your_?password|demo|foo|bar|foobar|abc|hello|example|temp|login|welcome"
+    r"|string|value|todo|tbd|undefined|false|true|required|optional)"
+    r"(?:[_-]?[0-9]{1,4}[!.?]?)?",
+    re.IGNORECASE,
+)
+"""Passwords of tutorials, also with a short number: `admin123`."""
+
+_REFERENCE = re.compile(
+    r"(?:vault|secret|env|ref|ssm|op|arn|sops|file|keyring|kms|urn|data)(?:\+\w+)?:|https?(?::|%3a)"
+    r"|enc[\[(]|!\w+|@microsoft|(?:process|os)\.env|env\.|var\.|secrets?\.|config\.|settings\.",
+    re.IGNORECASE,
+)
+"""How a value begins that says where the secret is, or that it is encrypted."""
+
+_ONE_CHARACTER = re.compile(r"(.)\1{5}")
+
+_SCALE = 1000
+_LOGS = [0, *(int(c * math.log2(c) * _SCALE) for c in range(1, 256))]
+"""c * log2(c) in whole thousandths of a bit, so that no rounding of a logarithm decides."""
+
+_SAYS_PASSWORD = re.compile(r"pass|pwd|secret|\Apw[0-9_-]{0,4}\Z", re.IGNORECASE)
+_LEET = str.maketrans("013457@$!", "oleastasi")
+
+_DIGIT, _LETTER = re.compile(r"[0-9]"), re.compile(r"[A-Za-z]")
+_CASES = re.compile(r"[a-z].*[A-Z]|[A-Z].*[a-z]", re.DOTALL)
+_HEX = re.compile(r"[0-9a-fA-F]+\Z")
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}\Z")
+_HOST = re.compile(r"(?:[a-z0-9-]+\.)+[a-z]{2,6}/|(?:[a-z]+\.)*[a-z-]+\.[a-z]{2,4}\Z")
+_PARTS = re.compile(r"[^A-Za-z0-9+/]+")
+_HYPHENS, _LONG_WORD = re.compile(r"[-_]"), re.compile(r"[a-z]{5}|[A-Z]{6}")
+_WORDLIKE = re.compile(r"(?:[A-Z]?[a-z]+|[A-Z]+|[0-9]{1,4})\Z")
+_VALUE = re.compile(r"[A-Za-z0-9+/_=.~!@#$%^&*:-]+\Z")
+
+_CODE = re.compile(
+    r"[(){}\[\]|]|\w:\w|!important|\A[$%@~./\\-]|://|/.*/|\\|\A(?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*\Z"
+    r"|\A(?:u?int[0-9]+|float[0-9]+|sha-?[0-9]+|md5|utf-?(?:8|16)|base(?:32|64)|argon2\w*|bcrypt\w*"
+    r"|pbkdf2\w*|scrypt\w*|n?varchar2?|oauth2?|v[0-9][\w.]*|[0-9]+-?[a-z]{0,12})(?:-\w+)?\Z",
+    re.IGNORECASE,
+)
+_HASH = re.compile(
+    r"\$[0-9a-z]{1,12}\$|\{?SS?HA|(?:pbkdf2\w*|sha[0-9]*|md5|bcrypt|scrypt|argon2\w*)[$:]"
+)
+_CALL = re.compile(r"\w+\(|\)\Z|\]\Z|\{[^{}]*\}|\A[$%@]\w|\\[nrt]|://|\|\||&&|->|=>|::|</|/>|==")
+_CLASSES = re.compile(r"[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9]+")
+_WORDS_AND_NUMBER = re.compile(
+    r"[A-Za-z]{4,}[0-9]{2,6}|[0-9]{2,6}[A-Za-z]{4,}|[A-Za-z]{3,}(?:[-_.][A-Za-z]{3,}){1,4}[-_.]?[0-9]{1,4}"
+)
+_SIGN = re.compile(r"[!@#$%^&*?+=~;,]")
+
+
+_HUMPS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+_LONGEST_RUN, _LONGEST_RUN_OF_ONE_CASE = 3.6, 6.0
+"""Mean characters of a hump of a random value at most: of 20 letters and digits 99.5 % have fewer,
+names of programs (`getSecretFromVault2`) mostly more."""
+
+
+def is_placeholder(value: str) -> bool:
+    """Whether a value is filler for a secret, or a common password."""
+    return _COMMON.fullmatch(value) is not None or _FILLER.search(value) is not None
+
+
+def says_password(value: str) -> bool:
+    """Whether a password calls itself one, as examples do; also in digits: `P4ssw0rd`."""
+    return _SAYS_PASSWORD.search(value) is not None or "password" in value.lower().translate(_LEET)
+
+
+def is_random(value: str, bits: int) -> bool:
+    """Whether the entropy of the value's characters is at least `bits` hundredths a character.
+
+    Shannon's, over the first 255 characters: n log2 n - sum of c log2 c, over n. 40 characters of
+    random base64 have about 4.6 bits, hexadecimal at most 4, an English word of ten letters about
+    3.
+    """
+    value = value[:255]
+    size = len(value)
+    if not size:
+        return False
+    spread = _LOGS[size] - sum(_LOGS[count] for count in Counter(value).values())
+    return spread * 100 >= bits * _SCALE * size
+
+
+def looks_secret(value: str) -> bool:
+    """Letters and digits mixed as chance mixes them, and none of the signs of a name or a path."""
+    if is_placeholder(value) or not _VALUE.match(value) or _REFERENCE.match(value):
+        return False
+    if _ONE_CHARACTER.search(value):
+        return False
+    if not (_DIGIT.search(value) and _LETTER.search(value)) or _ADDRESS.match(value):
+        return False
+    if (
+        "://" in value
+        or _HOST.match(value)
+        or all(_WORDLIKE.match(part) for part in _PARTS.split(value) if part)
+    ):
+        return False
+    longest = max(_PARTS.split(value), key=len)
+    if _HEX.match(value):
+        return len(value) >= 32 and is_random(value, 300)
+    if len(longest) < 16:
+        longest = _join_parts(value)
+    if len(longest) < 16 or not is_random(longest, 370):
+        return False
+    run = len(longest) / max(1, len(_HUMPS.findall(longest)))
+    return run <= (_LONGEST_RUN if _CASES.search(longest) else _LONGEST_RUN_OF_ONE_CASE)
+
+
+def _join_parts(value: str) -> str:
+    """The letters and digits of base64 for addresses; nothing of a value made of words."""
+    plain = _HYPHENS.sub("", value)
+    return plain if len(plain) >= 20 and is_mixed(plain) and not _LONG_WORD.search(value) else ""
+
+
+def is_password(value: str) -> bool:
+    """Whether a value in the place of a password is one: six characters, with letter and digit.
+
+    A value whose classes of characters change as often as chance makes them may have any signs.
+    """
+    if len(value) < 6 or is_placeholder(value) or _REFERENCE.match(value) or _HASH.match(value):
+        return False
+    if not _LETTER.search(value) or says_password(value) or _ONE_CHARACTER.search(value):
+        return False
+    if is_mixed(value):
+        return not _CALL.search(value)
+    return _DIGIT.search(value) is not None and not _CODE.search(value)
+
+
+def is_mixed(value: str) -> bool:
+    """Whether lower case, capitals, digits and signs follow each other as a generator draws them.
+
+    Eight characters or more, both cases and a digit or two signs (or twelve characters), and on
+    average no run of one class longer than two: `kX9q4Zt7w`, not `request1.form`.
+    """
+    if len(value) < 8 or not _CASES.search(value):
+        return False
+    is_plain = not _DIGIT.search(value) and len(_SIGN.findall(value)) < 2
+    if is_plain and len(value) < 12:
+        return False
+    return 2 * len(_CLASSES.findall(value)) >= len(value)
+
+
+def is_strong_password(value: str) -> bool:
+    """A password that stands out of prose by itself: eight characters, and cases or signs mixed."""
+    if len(value) < 8 or not _DIGIT.search(value) or not is_password(value):
+        return False
+    return (
+        is_mixed(value)
+        or _SIGN.search(value) is not None
+        or (_CASES.search(value[1:]) is not None and len(_CLASSES.findall(value)) > 2)
+        or _WORDS_AND_NUMBER.fullmatch(value) is not None
+    )
