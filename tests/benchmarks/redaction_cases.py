@@ -3,7 +3,7 @@
 A positive is a sentence of its side around one value; a hard negative holds what only looks like
 one: templates, and for tokens also near misses (cut short, filled with `x`, a name that begins
 alike). Every text is labelled by how it was made, before any rule sees it. See redaction_values.py
-for the values and splits.py for the sides. Seeds from 2000 on draw from the blind set
+for the values and splits.py for the sides. Seeds from 2000 on draw from the blind sets
 (redaction_blind.py), whose texts may hold several values.
 """
 
@@ -22,7 +22,7 @@ from typing import Any
 import yaml
 
 from stages.scoring.uncertainty import wilson
-from tests.benchmarks.redaction_blind import draw_text
+from tests.benchmarks.redaction_blind import draw_text, find_set
 from tests.benchmarks.redaction_values import (
     ALNUM,
     DIGITS,
@@ -137,7 +137,7 @@ def make_cases(kind: str, seed: int, count: int = COUNT) -> list[Case]:
     if seed >= FIRST_BLIND_SEED:
         for group, cases in (("positives", positives), ("negatives", negatives)):
             while len(cases) < count:
-                text, places = draw_text(group, kind, rng)
+                text, places = draw_text(group, kind, rng, find_set(seed))
                 cases[text] = Case(kind, text, places)
         return [*positives.values(), *negatives.values()]
     while len(positives) < count:

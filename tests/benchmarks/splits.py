@@ -28,6 +28,9 @@ FIRST_BLIND_SEED = 2000
 """Seeds of labelled texts for redaction from here on draw from the blind set, of the test side: it
 was written by somebody who knew neither the rules nor the other sets."""
 
+SECOND_BLIND_SEED = 3000
+"""Seeds from here on draw from the second blind set, by another writer who knew none of that."""
+
 _KEY = b"ingot held-out 1"
 Row = TypeVar("Row", bound=Mapping[str, Any])
 
