@@ -3,7 +3,7 @@
 Every secret but a short password holds a long run of letters, digits and `_+/-`, which prose hardly
 does: a text without one costs one pass. In a run a literal tells the kind; then follow a shape and
 a check: the length and alphabet that the service uses, its checksum where it has one (GitHub and
-npm end tokens with a CRC-32), enough different characters, and no sign of a placeholder.
+npm end tokens with a CRC-32) or enough different characters, and no sign of a placeholder.
 
 A token that is broken over lines (wrapped, continued by a backslash, or a string in two parts) is
 joined and matched as one, if at least eight characters of it with the literal stand on one line.
@@ -253,9 +253,15 @@ def _is_key(body: str) -> bool:
     return letters >= 40 and "..." not in body and body.count(" ") * 8 < len(body)
 
 
-def _has_crc(token: str) -> bool:
+def _is_token(token: str) -> bool:
+    """Whether the checksum is right; without it, whether the rest is as chance makes it.
+
+    A copy with a wrong letter is still nearly the secret.
+    """
     body = token.partition("_")[2]
-    return crc32_base62(body[:-6]) == body[-6:]
+    return crc32_base62(body[:-6]) == body[-6:] or (
+        is_random(body, 380) and not is_placeholder(body)
+    )
 
 
 def _is_jwt(token: str) -> bool:
@@ -301,7 +307,7 @@ SECRET_KINDS: tuple[SecretKind, ...] = (
         _check_random_after("GOCSPX-"),
     ),
     *(
-        _kind("github_token", prefix, rf"{prefix}[A-Za-z0-9]{{36}}", _has_crc)
+        _kind("github_token", prefix, rf"{prefix}[A-Za-z0-9]{{36}}", _is_token)
         for prefix in ("ghp_", "gho_", "ghu_", "ghs_", "ghr_")
     ),
     _kind(
@@ -310,7 +316,7 @@ SECRET_KINDS: tuple[SecretKind, ...] = (
         r"github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59}",
         _check_random_after("_", 400),
     ),
-    _kind("npm_token", "npm_", r"npm_[A-Za-z0-9]{36}", _has_crc),
+    _kind("npm_token", "npm_", r"npm_[A-Za-z0-9]{36}", _is_token),
     _kind("gitlab_token", "glpat-", r"glpat-[A-Za-z0-9_-]{20,64}", _check_random_after("glpat-")),
     _kind(
         "slack_token",

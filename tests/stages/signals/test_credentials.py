@@ -177,14 +177,17 @@ def test_code_and_words_about_passwords_are_left(text: str) -> None:
     assert labels(text) == []
 
 
-def test_checksums_decide_about_github_and_npm_tokens() -> None:
+def test_a_checksum_or_chance_tells_tokens_of_github_and_npm() -> None:
     """The example of GitHub's format that the web has for its checksum: 30 characters, then six."""
     assert crc32_base62("zQWBuTSOoRi4A9spHcVY5ncnsDkxkJ") == "0mLq17"
     for sort in ("github_token", "npm_token"):
         secret = made()[sort]
         wrong = secret[:-1] + ("a" if secret[-1] != "a" else "b")
         assert labels(secret) == [sort]
-        assert labels(wrong) == []
+        assert labels(wrong) == [sort]  # A copy with a slip of the pen is nearly the secret.
+        prefix = secret[:4]
+        assert labels(f"{prefix}{'a1' * 18}") == []
+        assert labels(f"{prefix}ABCDEFGHIJKLMNOPQRSTUVWXYZ1234567890") == []
 
 
 def test_private_keys_in_files_and_in_strings() -> None:
